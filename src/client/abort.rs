@@ -5,13 +5,13 @@ use super::escape;
 use super::failure::Failure;
 use super::names;
 use super::out::Out;
-use super::reach::Reach;
+use super::reach::Connector;
 use crate::api::params::{AbortParams, AbortReply, Done, EndParams, ListParams};
 use crate::types::ids::CallId;
 use crate::types::session::{SessionState, SessionView};
 
 pub(super) async fn abort(
-    reach: &Reach,
+    reach: &Connector,
     name: &str,
     call: Option<&str>,
     out: &mut Out,
@@ -36,7 +36,12 @@ pub(super) async fn abort(
     Err(Failure::internal(format!("these processes could not be stopped: {}", pids.join(" "))))
 }
 
-pub(super) async fn kill(reach: &Reach, names: &[String], all: bool, out: &mut Out) -> Result<(), Failure> {
+pub(super) async fn kill(
+    reach: &Connector,
+    names: &[String],
+    all: bool,
+    out: &mut Out,
+) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
     let sessions = if all {
         let mut every = names::all_sessions(&client, &ListParams::default()).await?;
@@ -53,7 +58,7 @@ pub(super) async fn kill(reach: &Reach, names: &[String], all: bool, out: &mut O
 }
 
 pub(super) async fn remove(
-    reach: &Reach,
+    reach: &Connector,
     names: &[String],
     force: bool,
     out: &mut Out,

@@ -4,7 +4,7 @@ use super::connect::{CallError, Client};
 use super::failure::Failure;
 use super::out::Out;
 use super::paint::{Line, Tone};
-use super::reach::Reach;
+use super::reach::Connector;
 use super::summary::{call_summary, one_line};
 use super::{escape, names, prompt};
 use crate::api::params::{AnswerParams, AnswerReply, EventsParams, EventsReply, ListParams};
@@ -16,7 +16,12 @@ use crate::types::session::{Requires, SessionState, SessionView};
 /// Lines of a call's output that are shown with a question.
 const OUTPUT_LINES: usize = 6;
 
-pub(super) async fn answer(reach: &Reach, name: &str, choice: &str, out: &mut Out) -> Result<(), Failure> {
+pub(super) async fn answer(
+    reach: &Connector,
+    name: &str,
+    choice: &str,
+    out: &mut Out,
+) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
     let request_id = find(&client, name).await?;
     let params = params(request_id, choice);

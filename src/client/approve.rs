@@ -7,14 +7,14 @@ use super::measure::{age, now, short_id};
 use super::names;
 use super::out::Out;
 use super::paint::{Line, Tone, pad};
-use super::reach::Reach;
+use super::reach::Connector;
 use super::{answer, escape, prompt, render, summary, whole};
 use crate::api::params::{ApproveParams, ApproveReply, Approved, PendingRequest};
 use crate::types::permission::{Decision, Scope};
 use crate::types::session::PermissionRequest;
 use crate::types::time::Timestamp;
 
-pub(super) async fn approve(reach: &Reach, args: &ApproveArgs, out: &mut Out) -> Result<(), Failure> {
+pub(super) async fn approve(reach: &Connector, args: &ApproveArgs, out: &mut Out) -> Result<(), Failure> {
     let scope = match (args.scope, args.project, args.session || args.grant.is_some()) {
         (Some(scope), ..) => scope,
         (None, true, _) => Scope::Project,
@@ -39,7 +39,7 @@ pub(super) async fn approve(reach: &Reach, args: &ApproveArgs, out: &mut Out) ->
 }
 
 pub(super) async fn deny(
-    reach: &Reach,
+    reach: &Connector,
     requests: &[String],
     feedback: Option<String>,
     stop: bool,
@@ -51,7 +51,7 @@ pub(super) async fn deny(
 
 /// Gives the same answer to all of them, each taken or refused by itself.
 async fn send(
-    reach: &Reach,
+    reach: &Connector,
     requests: &[String],
     answer: &ApproveParams,
     out: &mut Out,
@@ -107,7 +107,12 @@ fn told(word: &str, answer: &ApproveParams, approved: &Approved) -> String {
     format!("{word} {id}{}", granted.unwrap_or_default())
 }
 
-pub(super) async fn list(reach: &Reach, wanted: &[String], json: bool, out: &mut Out) -> Result<(), Failure> {
+pub(super) async fn list(
+    reach: &Connector,
+    wanted: &[String],
+    json: bool,
+    out: &mut Out,
+) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
     let mut requests = names::all_requests(&client).await?;
     if !wanted.is_empty() {

@@ -49,7 +49,7 @@ pub(super) enum Outcome {
 
 /// The dialogue.
 #[derive(Default)]
-pub(super) struct Asker {
+pub(super) struct ApprovalPrompt {
     queue: VecDeque<PermissionRequest>,
     /// They come before requests: nothing is asked for while one is open, but what was before.
     questions: VecDeque<Question>,
@@ -62,7 +62,7 @@ pub(super) struct Asker {
     confirming: Option<Outcome>,
 }
 
-impl Asker {
+impl ApprovalPrompt {
     /// Puts a request to the person, or behind the one that is open.
     pub(super) fn push(&mut self, request: PermissionRequest, now: Instant, out: &mut Out) -> io::Result<()> {
         self.queue.push_back(request);

@@ -7,14 +7,14 @@ use serde_json::json;
 use std::time::Duration;
 
 /// An asker with an open request, but without a terminal.
-fn asker() -> Asker {
+fn asker() -> ApprovalPrompt {
     let request = serde_json::from_value(json!({
         "request_id": "perm_0190f2a4-0000-7000-8000-000000000004",
         "call_id": "call_0190f2a4-0000-7000-8000-000000000003",
         "tool": "Bash", "input": {"command": "make"}, "summary": "s",
         "subject": {"kind": "bash", "command": "make"}, "reason": "r", "suggestions": ["Bash(make)"]}))
     .expect("a request");
-    Asker { queue: VecDeque::from([request]), ..Asker::default() }
+    ApprovalPrompt { queue: VecDeque::from([request]), ..ApprovalPrompt::default() }
 }
 
 fn input(c: char) -> Input {
@@ -28,7 +28,12 @@ fn input(c: char) -> Input {
 }
 
 /// Presses keys from `start` on, one after each `gap`; what they came to, and what was shown.
-fn press_from(asker: &mut Asker, keys: &str, start: Instant, gap: Duration) -> (Vec<Outcome>, String) {
+fn press_from(
+    asker: &mut ApprovalPrompt,
+    keys: &str,
+    start: Instant,
+    gap: Duration,
+) -> (Vec<Outcome>, String) {
     let (mut out, _, side) = papers();
     let mut outcomes = Vec::new();
     let mut now = start;
@@ -43,7 +48,7 @@ fn press_from(asker: &mut Asker, keys: &str, start: Instant, gap: Duration) -> (
 }
 
 /// Presses keys slowly; what the last one came to.
-fn press(asker: &mut Asker, keys: &str) -> Outcome {
+fn press(asker: &mut ApprovalPrompt, keys: &str) -> Outcome {
     let start = Instant::now() + Duration::from_secs(3_600);
     press_from(asker, keys, start, Duration::from_secs(1)).0.pop().expect("a key")
 }

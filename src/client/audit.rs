@@ -8,7 +8,7 @@ use super::measure::{now, short_id};
 use super::names;
 use super::out::{Out, harmless_json};
 use super::paint::{Line, Tone, pad};
-use super::reach::Reach;
+use super::reach::Connector;
 use crate::api::params::{AuditParams, AuditReply, VerifyAuditParams, VerifyAuditReply};
 use crate::types::audit::{AuditEntry, AuditHead, AuditKind, NO_SANDBOX};
 use crate::types::ids::SessionId;
@@ -19,7 +19,7 @@ const PAGE: u32 = 500;
 
 /// Prints the log, oldest first.
 pub(super) async fn audit(
-    reach: &Reach,
+    reach: &Connector,
     session: Option<&str>,
     since: Option<Since>,
     json: bool,
@@ -62,7 +62,11 @@ pub(super) async fn audit(
 }
 
 /// Has the daemon read the whole log. `known` is a row kept elsewhere, `NUMBER:HASH`.
-pub(super) async fn verify(reach: &Reach, known: Option<AuditHead>, out: &mut Out) -> Result<(), Failure> {
+pub(super) async fn verify(
+    reach: &Connector,
+    known: Option<AuditHead>,
+    out: &mut Out,
+) -> Result<(), Failure> {
     let client = reach.observing().connect_or_start().await?;
     let found: VerifyAuditReply =
         client.call("permission.verify_audit", &VerifyAuditParams { known }).await?;

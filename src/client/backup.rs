@@ -5,10 +5,10 @@ use std::path::Path;
 use super::escape;
 use super::failure::Failure;
 use super::out::Out;
-use super::reach::Reach;
+use super::reach::Connector;
 use crate::api::params::{BackupParams, BackupReply};
 
-pub(super) async fn backup(reach: &Reach, file: &Path, out: &mut Out) -> Result<(), Failure> {
+pub(super) async fn backup(reach: &Connector, file: &Path, out: &mut Out) -> Result<(), Failure> {
     // The daemon runs elsewhere: nothing relative is sent.
     let path = std::path::absolute(file)?;
     let Some(path) = path.to_str().map(String::from) else {

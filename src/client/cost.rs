@@ -13,7 +13,7 @@ use super::names;
 use super::out::{Out, terminal_columns};
 use super::paint::{Line, Tone, cut, pad, width};
 use super::places;
-use super::reach::Reach;
+use super::reach::Connector;
 use crate::api::params::{ListParams, ModelUsageParams, ModelUsageReply};
 use crate::types::ids::SessionId;
 use crate::types::ledger::{LedgerRow, ModelUsage};
@@ -25,7 +25,7 @@ const PAGE: u32 = 500;
 /// Widest title and model.
 const TEXT: usize = 28;
 
-pub(super) async fn cost_of(reach: &Reach, args: &CostArgs, out: &mut Out) -> Result<(), Failure> {
+pub(super) async fn cost_of(reach: &Connector, args: &CostArgs, out: &mut Out) -> Result<(), Failure> {
     let client = reach.observing().connect_or_start().await?;
     let all = names::all_sessions(&client, &ListParams::default()).await?;
     let session_id = match args.session.as_deref() {

@@ -12,7 +12,7 @@ use super::failure::Failure;
 use super::holder::Holder;
 use super::measure::{age, now};
 use super::out::Out;
-use super::reach::{Reach, is_absent, last_lines, read_from};
+use super::reach::{Connector, is_absent, last_lines, read_from};
 use crate::api::params::{
     Done, NoParams, ReloadParams, ReloadReply, SandboxChoice, ShutdownMode, ShutdownParams, StatusReply,
 };
@@ -23,7 +23,7 @@ const STOP: Duration = Duration::from_secs(30);
 /// How long a daemon that is ending may hold its lock after its socket is gone.
 const ENDING: Duration = Duration::from_secs(1);
 
-pub(super) async fn daemon(reach: &Reach, what: &DaemonCommand, out: &mut Out) -> Result<(), Failure> {
+pub(super) async fn daemon(reach: &Connector, what: &DaemonCommand, out: &mut Out) -> Result<(), Failure> {
     match what {
         DaemonCommand::Start => {
             let client = reach.connect_or_start().await?;
@@ -58,7 +58,7 @@ async fn say_started(client: &Client, out: &mut Out) -> Result<(), Failure> {
     Ok(out.say(&format!("agentd {version} runs, process {}, at {socket}", status.pid))?)
 }
 
-async fn reload(reach: &Reach, out: &mut Out) -> Result<(), Failure> {
+async fn reload(reach: &Connector, out: &mut Out) -> Result<(), Failure> {
     let client = reach.connect().await?;
     let told: ReloadReply = client.call("daemon.reload", &ReloadParams::default()).await?;
     let keys = |keys: &[String]| escape::line(&keys.join(", ")).into_owned();
@@ -118,7 +118,7 @@ pub(super) fn held(choice: &SandboxChoice) -> String {
 }
 
 /// Asks it to stop and waits until it is gone. None running is no error.
-pub(super) async fn stop(reach: &Reach, now: bool, out: &mut Out) -> Result<(), Failure> {
+pub(super) async fn stop(reach: &Connector, now: bool, out: &mut Out) -> Result<(), Failure> {
     let mode = if now { ShutdownMode::Now } else { ShutdownMode::Drain };
     let client = match reach.dial().await {
         Ok(client) => client,
@@ -160,7 +160,12 @@ pub(super) async fn stop(reach: &Reach, now: bool, out: &mut Out) -> Result<(), 
 }
 
 /// Stops one that runs without a socket, by a signal, and waits until it is gone.
-async fn stop_unreachable(reach: &Reach, holder: Holder, now: bool, out: &mut Out) -> Result<(), Failure> {
+async fn stop_unreachable(
+    reach: &Connector,
+    holder: Holder,
+    now: bool,
+    out: &mut Out,
+) -> Result<(), Failure> {
     let runs = || Holder::of(&reach.places.data_dir).is_some_and(|found| found.pid == holder.pid);
     // One that is ending anyway holds its lock a moment longer than its socket.
     let ending = Instant::now() + ENDING;
@@ -195,7 +200,7 @@ async fn stop_unreachable(reach: &Reach, holder: Holder, now: bool, out: &mut Ou
     Ok(out.say("stopped; sessions are kept")?)
 }
 
-fn logs(reach: &Reach, out: &mut Out) -> Result<(), Failure> {
+fn logs(reach: &Connector, out: &mut Out) -> Result<(), Failure> {
     let path = reach.places.log();
     let shown = path.display().to_string();
     match read_from(&path, 0) {

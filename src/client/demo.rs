@@ -15,7 +15,7 @@ use super::failure::{Failure, code};
 use super::out::Out;
 use super::paint::{Line, Tone};
 use super::places::Places;
-use super::reach::{Reach, private_dir};
+use super::reach::{Connector, private_dir};
 use super::run::{self, task};
 use super::summary::diff;
 use super::{daemon, list};
@@ -37,7 +37,7 @@ pub(super) async fn demo(yes: bool, keep: bool) -> Result<(), Failure> {
     let scratch = Scratch::make()?;
     let people = io::stdin().is_terminal() && io::stdout().is_terminal();
     let asking = if people && !yes { Asking::Person } else { Asking::Allow };
-    let reach = Reach { places: scratch.places(), may_start: true, role: ClientRole::Controller };
+    let reach = Connector { places: scratch.places(), may_start: true, role: ClientRole::Controller };
     let outcome = play(&reach, &scratch, asking, out).await;
     if keep {
         epilogue_kept(&scratch, out)?;
@@ -49,7 +49,7 @@ pub(super) async fn demo(yes: bool, keep: bool) -> Result<(), Failure> {
     outcome.and(stopped)
 }
 
-async fn play(reach: &Reach, scratch: &Scratch, asking: Asking, out: &mut Out) -> Result<(), Failure> {
+async fn play(reach: &Connector, scratch: &Scratch, asking: Asking, out: &mut Out) -> Result<(), Failure> {
     heading(out, "A daemon of its own")?;
     let client = reach.connect_or_start().await?;
     out.say(&format!("agentd {} answers at {}", client.hello().version, reach.places.socket.display()))?;

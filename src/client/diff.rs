@@ -6,14 +6,14 @@ use super::failure::Failure;
 use super::names;
 use super::out::Out;
 use super::paint::{Line, Tone};
-use super::reach::Reach;
+use super::reach::Connector;
 use super::summary;
 use crate::api::params::{DiffParams, DiffReply};
 use crate::types::ids::SessionId;
 use crate::types::session::{ChangeKind, FileDiff};
 
 pub(super) async fn diff(
-    reach: &Reach,
+    reach: &Connector,
     name: &str,
     json: bool,
     stat: bool,

@@ -9,7 +9,7 @@ use super::args::{AuditCommand, Cli, Command, PermissionsCommand};
 use super::failure::{Failure, code};
 use super::out::Out;
 use super::places::Places;
-use super::reach::Reach;
+use super::reach::Connector;
 use super::{
     abort, answer, approve, attach, audit, backup, cost, daemon, demo, diff, doctor, explain, list, logs,
     models, rpc, rules, submit, trust,
@@ -72,7 +72,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
     if !matches!(cli.command, Command::Doctor) {
         places.check_named_config()?;
     }
-    let reach = Reach { places, may_start: !cli.no_start, role: ClientRole::Controller };
+    let reach = Connector { places, may_start: !cli.no_start, role: ClientRole::Controller };
     match cli.command {
         Command::Run(args) => super::run::run(&reach, args, out).await,
         Command::Ps(args) => list::ps(&reach, &args, out).await,

@@ -12,7 +12,7 @@ use super::failure::{Failure, code};
 use super::holder::Holder;
 use super::out::Out;
 use super::paint::{Line, Tone};
-use super::reach::{Reach, daemon_command, is_absent};
+use super::reach::{Connector, daemon_command, is_absent};
 use crate::api::params::{CheckReply, NoParams, SandboxReply, StatusReply};
 use crate::transport;
 
@@ -50,7 +50,7 @@ fn fail(what: impl Into<String>, mend: impl Into<String>) -> Finding {
     Finding { grade: Grade::Fail, what: what.into(), mend: Some(mend.into()) }
 }
 
-pub(super) async fn doctor(reach: &Reach, out: &mut Out) -> Result<(), Failure> {
+pub(super) async fn doctor(reach: &Connector, out: &mut Out) -> Result<(), Failure> {
     let mut findings = Vec::new();
     for (file, required) in &reach.places.config_files {
         findings.push(config(file, *required));
@@ -104,7 +104,7 @@ fn config(file: &Path, required: bool) -> Finding {
 }
 
 /// What the daemon itself would say of the configuration: only it knows every key.
-async fn judged(reach: &Reach) -> Finding {
+async fn judged(reach: &Connector) -> Finding {
     let mut command = tokio::process::Command::from(daemon_command(&reach.places));
     let output = command.arg("--check-config").kill_on_drop(true).output();
     let name = "the configuration";
@@ -151,7 +151,7 @@ fn private(what: &str, folder: &Path, choose: &str) -> Finding {
     fail(format!("{what}: {error}"), mend)
 }
 
-async fn daemon(reach: &Reach) -> Vec<Finding> {
+async fn daemon(reach: &Connector) -> Vec<Finding> {
     let client = match reach.connect().await {
         Ok(client) => client,
         Err(failure) => {
@@ -182,7 +182,7 @@ async fn daemon(reach: &Reach) -> Vec<Finding> {
 }
 
 /// Without a daemon the other program reads the files; this one knows nothing of databases.
-async fn check_files(reach: &Reach) -> Result<Vec<String>, String> {
+async fn check_files(reach: &Connector) -> Result<Vec<String>, String> {
     let mut program = tokio::process::Command::from(daemon_command(&reach.places));
     program.arg("--check-database").kill_on_drop(true);
     let output = program.output().await.map_err(|error| format!("could not start agentd: {error}"))?;

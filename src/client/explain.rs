@@ -7,11 +7,11 @@ use super::escape;
 use super::failure::Failure;
 use super::out::Out;
 use super::paint::{Line, Tone};
-use super::reach::Reach;
+use super::reach::Connector;
 use crate::api::params::{ExplainParams, ExplainReply};
 use crate::types::permission::{Mode, VerdictKind};
 
-pub(super) async fn explain(reach: &Reach, args: ExplainArgs, out: &mut Out) -> Result<(), Failure> {
+pub(super) async fn explain(reach: &Connector, args: ExplainArgs, out: &mut Out) -> Result<(), Failure> {
     let mode = args.mode.map(|name| mode(&name)).transpose()?;
     let folder = match args.work_dir {
         Some(folder) => std::path::absolute(folder)?,

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::places::Places;
-use super::reach::Reach;
+use super::reach::Connector;
 
 pub(super) const SESSION: &str = "ses_0190f2a4-0000-7000-8000-000000000001";
 pub(super) const TURN: &str = "turn_0190f2a4-0000-7000-8000-000000000002";
@@ -94,10 +94,10 @@ impl Fake {
         self.seen.lock().expect("sound").clone()
     }
 
-    pub(super) fn reach(&self) -> Reach {
+    pub(super) fn reach(&self) -> Connector {
         let env = |_: &str| Some("/nonexistent".to_string());
         let places = Places::find(&env, Some(self.socket.clone()), None).expect("places");
-        Reach { places, may_start: false, role: crate::api::params::ClientRole::Controller }
+        Connector { places, may_start: false, role: crate::api::params::ClientRole::Controller }
     }
 }
 

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 use super::connect::{CallError, Client};
 use super::events::Events;
 use super::failure::{Failure, code};
-use super::reach::Reach;
+use super::reach::Connector;
 use super::whole;
 use super::wire::Received;
 use crate::api::params::Include;
@@ -31,7 +31,7 @@ pub enum Step {
 
 /// The events of one session, across connections.
 pub struct Follow {
-    reach: Reach,
+    reach: Connector,
     session: SessionId,
     last_seq: Seq,
     client: Client,
@@ -59,7 +59,7 @@ impl Follow {
     /// # Errors
     /// The daemon refuses the subscription.
     pub async fn start(
-        reach: &Reach,
+        reach: &Connector,
         client: &Client,
         session: SessionId,
         after_seq: Seq,
@@ -72,7 +72,7 @@ impl Follow {
     /// # Errors
     /// See [`Follow::start`].
     pub async fn start_with(
-        reach: &Reach,
+        reach: &Connector,
         client: &Client,
         session: SessionId,
         after_seq: Seq,
@@ -164,7 +164,7 @@ impl Follow {
 }
 
 async fn seek(
-    reach: Reach,
+    reach: Connector,
     session: SessionId,
     after: Seq,
     include: Include,
@@ -185,7 +185,7 @@ async fn seek(
 }
 
 async fn once(
-    reach: &Reach,
+    reach: &Connector,
     session: SessionId,
     after: Seq,
     include: Include,

@@ -12,12 +12,12 @@ use super::names;
 use super::out::{Out, terminal_columns};
 use super::paint::{Line, Tone, cut, cut_start, pad, width};
 use super::places;
-use super::reach::Reach;
+use super::reach::Connector;
 use crate::api::params::ListParams;
 use crate::types::session::{Requires, SessionState, SessionView};
 use crate::types::time::Timestamp;
 
-pub(super) async fn ps(reach: &Reach, args: &PsArgs, out: &mut Out) -> Result<(), Failure> {
+pub(super) async fn ps(reach: &Connector, args: &PsArgs, out: &mut Out) -> Result<(), Failure> {
     let mut client = reach.connect_or_start().await?;
     let mut tick = tokio::time::interval(Duration::from_secs(1));
     let home = std::env::var("HOME").ok();

@@ -14,7 +14,7 @@ use super::measure::now;
 use super::names;
 use super::out::{Out, harmless_json};
 use super::paint::{Line, Tone, pad};
-use super::reach::Reach;
+use super::reach::Connector;
 use super::summary::{call_summary, one_line};
 use super::wire::Received;
 use crate::api::params::EventsParams;
@@ -31,7 +31,7 @@ struct Page {
     next_cursor: Option<String>,
 }
 
-pub(super) async fn logs(reach: &Reach, args: &LogsArgs, out: &mut Out) -> Result<(), Failure> {
+pub(super) async fn logs(reach: &Connector, args: &LogsArgs, out: &mut Out) -> Result<(), Failure> {
     let reach = &reach.observing();
     let client = reach.connect_or_start().await?;
     let session = names::session(&client, &args.session).await?.session_id;

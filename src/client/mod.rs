@@ -67,5 +67,5 @@ pub use events::Events;
 pub use failure::{Failure, code};
 pub use follow::{Follow, Step};
 pub use places::Places;
-pub use reach::Reach;
+pub use reach::Connector;
 pub use wire::Received;

@@ -4,7 +4,7 @@ use super::escape;
 use super::failure::Failure;
 use super::out::Out;
 use super::paint::{Line, Tone, pad, width};
-use super::reach::Reach;
+use super::reach::Connector;
 use crate::api::params::{ModelListParams, ModelListReply};
 use crate::types::model::ModelView;
 
@@ -13,7 +13,7 @@ const PAGE: u32 = 500;
 /// What is not known.
 const UNKNOWN: &str = "unknown";
 
-pub(super) async fn models(reach: &Reach, json: bool, out: &mut Out) -> Result<(), Failure> {
+pub(super) async fn models(reach: &Connector, json: bool, out: &mut Out) -> Result<(), Failure> {
     let client = reach.observing().connect_or_start().await?;
     let mut params = ModelListParams { limit: Some(PAGE), ..ModelListParams::default() };
     let mut models: Vec<ModelView> = Vec::new();

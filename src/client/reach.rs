@@ -30,7 +30,7 @@ const AGAIN: Duration = Duration::from_millis(500);
 
 /// The way to the daemon.
 #[derive(Clone, Debug)]
-pub struct Reach {
+pub struct Connector {
     /// Where it is.
     pub places: Places,
     /// Whether one may be started.
@@ -39,7 +39,7 @@ pub struct Reach {
     pub role: ClientRole,
 }
 
-impl Reach {
+impl Connector {
     /// The same way, but to look on only.
     #[must_use]
     pub fn observing(&self) -> Self {
@@ -278,7 +278,7 @@ mod tests {
         let socket = dir.path().join("none.sock");
         let env = |_: &str| Some("/nonexistent".to_string());
         let places = Places::find(&env, Some(socket), None).expect("places");
-        let reach = Reach { places, may_start: false, role: ClientRole::Controller };
+        let reach = Connector { places, may_start: false, role: ClientRole::Controller };
         let failure = reach.connect_or_start().await.err().expect("a failure");
         assert_eq!(failure.code, 69);
         assert!(failure.message.contains("agentctl daemon start"), "{failure}");

@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 use super::connect::CallError;
 use super::failure::{Failure, code};
 use super::out::{Out, harmless_json};
-use super::reach::Reach;
+use super::reach::Connector;
 use super::stdin;
 
 pub(super) async fn rpc(
-    reach: &Reach,
+    reach: &Connector,
     method: &str,
     params: Option<String>,
     out: &mut Out,

@@ -8,7 +8,7 @@ use super::failure::Failure;
 use super::names;
 use super::out::Out;
 use super::paint::{Line, Tone, pad};
-use super::reach::Reach;
+use super::reach::Connector;
 use crate::api::params::{
     RuleParams, RuleReply, RuleView, RulesParams, RulesReply, SessionReply, UpdateParams,
 };
@@ -16,7 +16,7 @@ use crate::types::ids::SessionId;
 use crate::types::permission::{Mode, RuleKind, RuleScope};
 
 pub(super) async fn rules(
-    reach: &Reach,
+    reach: &Connector,
     what: Option<&RulesCommand>,
     json: bool,
     out: &mut Out,
@@ -115,14 +115,14 @@ fn shown(rule: &RuleView) -> Line {
     )
 }
 
-pub(super) async fn mode(reach: &Reach, name: &str, mode: Mode, out: &mut Out) -> Result<(), Failure> {
+pub(super) async fn mode(reach: &Connector, name: &str, mode: Mode, out: &mut Out) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
     let session_id = session(&client, name).await?;
     update(&client, session_id, Some(mode), None).await?;
     Ok(out.say(&format!("{}: {}", super::measure::short_id(session_id), mode.name()))?)
 }
 
-pub(super) async fn rename(reach: &Reach, name: &str, title: &str, out: &mut Out) -> Result<(), Failure> {
+pub(super) async fn rename(reach: &Connector, name: &str, title: &str, out: &mut Out) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
     let session_id = session(&client, name).await?;
     let view = update(&client, session_id, None, Some(title.into())).await?;

@@ -10,7 +10,7 @@ use super::failure::{Failure, code};
 use super::follow::Follow;
 use super::out::Out;
 use super::paint::{Line, Tone};
-use super::reach::Reach;
+use super::reach::Connector;
 use super::watch::{Ended, Watch};
 use super::{places, stdin, trust};
 use crate::api::params::{
@@ -24,7 +24,7 @@ use crate::types::usage::Budgets;
 /// What is shown where nobody can be asked.
 const NO_TERMINAL: &str = "no terminal to ask; run with -a … or attach";
 
-pub(super) async fn run(reach: &Reach, args: RunArgs, out: &mut Out) -> Result<(), Failure> {
+pub(super) async fn run(reach: &Connector, args: RunArgs, out: &mut Out) -> Result<(), Failure> {
     refuse_unbuilt(&args)?;
     let params = create_params(&args)?;
     let is_piped = matches!(args.prompt.as_deref(), None | Some("-"));
@@ -55,7 +55,7 @@ pub(super) async fn run(reach: &Reach, args: RunArgs, out: &mut Out) -> Result<(
 
 /// Makes a session, gives it the task and watches the turn.
 pub(super) async fn task(
-    reach: &Reach,
+    reach: &Connector,
     client: Client,
     params: &CreateParams,
     input: SubmitInput,

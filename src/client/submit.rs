@@ -4,12 +4,12 @@ use super::failure::Failure;
 use super::given::GivenArgs;
 use super::names;
 use super::out::Out;
-use super::reach::Reach;
+use super::reach::Connector;
 use super::{run, stdin};
 use crate::api::params::SubmitState;
 
 pub(super) async fn submit(
-    reach: &Reach,
+    reach: &Connector,
     name: &str,
     text: String,
     model: Option<String>,

@@ -8,13 +8,13 @@ use super::escape;
 use super::failure::{Failure, code};
 use super::out::Out;
 use super::paint::{Line, Tone};
-use super::reach::Reach;
+use super::reach::Connector;
 use crate::api::params::{TrustParams, UntrustParams, WorkspaceParams, WorkspaceReply};
 
 /// Shows what trust would make active, and gives it if a person says so. `dir` is the folder that one
 /// stands in where none is named.
 pub(super) async fn trust(
-    reach: &Reach,
+    reach: &Connector,
     dir: Option<&Path>,
     yes: bool,
     out: &mut Out,
@@ -35,7 +35,7 @@ pub(super) async fn trust(
 }
 
 /// Takes the trust back.
-pub(super) async fn untrust(reach: &Reach, dir: Option<&Path>, out: &mut Out) -> Result<(), Failure> {
+pub(super) async fn untrust(reach: &Connector, dir: Option<&Path>, out: &mut Out) -> Result<(), Failure> {
     let cwd = folder(dir)?;
     let client = reach.connect_or_start().await?;
     let _: WorkspaceReply =

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 
 use super::answer;
 use super::args::Output;
-use super::ask::{Asker, Asking, Outcome, show, unasked};
+use super::ask::{ApprovalPrompt, Asking, Outcome, show, unasked};
 use super::connect::{CallError, Client};
 use super::failure::{Failure, code, code_of};
 use super::follow::{Follow, Step};
@@ -45,7 +45,7 @@ pub(super) struct Watch {
     asking: Asking,
     output: Output,
     transcript: Transcript,
-    asker: Asker,
+    asker: ApprovalPrompt,
     /// Answers and aborts on their way.
     calls: JoinSet<Result<(), CallError>>,
     /// Requests without an answer, for those who answer by themselves.
@@ -72,7 +72,7 @@ impl Watch {
             asking,
             output,
             transcript: Transcript::default(),
-            asker: Asker::default(),
+            asker: ApprovalPrompt::default(),
             calls: JoinSet::new(),
             open: Vec::new(),
             questions: Vec::new(),

@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use reload::Reloader;
 use shutdown::Wish;
-use wiring::Found;
+use wiring::HostFacts;
 
 use crate::crash;
 use crate::policy::Policies;
@@ -109,7 +109,7 @@ pub async fn check_config(options: Options) -> Result<Checked, DaemonError> {
     let env = |name: &str| std::env::var(name).ok();
     let config = Config::load(&env, options.config)?;
     let places = places::find(&env, options.socket, &config)?;
-    wiring::setup(&config, &places, &Found::default().with_sandboxes(&config).await)?;
+    wiring::setup(&config, &places, &HostFacts::default().with_sandboxes(&config).await)?;
     #[cfg(feature = "otel")]
     wiring::telemetry(&config, &env)?;
     Ok(Checked {
@@ -129,7 +129,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         |name: &str| tracing::debug!(stage = name, us = began.elapsed().as_micros() as u64, "start-up");
     // First of all: from now on no signal ends us in the middle of something.
     let mut signals = shutdown::Signals::listen()?;
-    transport::call_itself();
+    transport::set_process_name();
     // The environment may hold keys: no process of ours may read it out of /proc.
     if let Err(error) = nix::sys::prctl::set_dumpable(false) {
         tracing::warn!(%error, "the daemon's memory cannot be closed to other processes");
@@ -163,7 +163,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let is_found_by_path = inherited.as_ref().is_none_or(|listener| activation::path(listener).is_some());
     let listens_at = is_found_by_path.then(|| places.socket.clone());
     // Nothing is made for a configuration that cannot be.
-    let found = Found::default().with_sandboxes(&config).await;
+    let found = HostFacts::default().with_sandboxes(&config).await;
     wiring::setup(&config, &places, &found)?;
     #[cfg(feature = "otel")]
     wiring::telemetry(&config, &env)?;
@@ -171,7 +171,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     places::make_private(&places.data_dir)?;
     let lock = StateLock::try_lock(&places.data_dir.join("agentd.lock"))?;
     let instance = orphans::instance(&places.data_dir)?;
-    let found = Found { instance, open_files: orphans::raise_open_files(), ..found };
+    let found = HostFacts { instance, open_files: orphans::raise_open_files(), ..found };
     let setup = wiring::setup(&config, &places, &found)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let (database, backups) = (places.data_dir.join("agentd.db"), places.data_dir.join("backups"));

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use super::config::{Changes, Config, ConfigError};
 use super::error::DaemonError;
 use super::places::Places;
-use super::wiring::Found;
+use super::wiring::HostFacts;
 use super::{herald, telemetry, wiring};
 use crate::api::params::{LastReload, ReloadReply};
 use crate::rpc::{ConfigState, Refused};
@@ -21,7 +21,7 @@ pub(super) struct Reloader {
     /// `--config`.
     pub flag: Option<PathBuf>,
     pub places: Places,
-    pub found: Found,
+    pub found: HostFacts,
     pub registry: Registry,
     pub clock: Arc<dyn Clock>,
     pub at_start: Config,

@@ -23,7 +23,7 @@ const CONNECT: Duration = Duration::from_secs(15);
 
 /// What a start finds out before it reads what tools may do; empty where nothing will run.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Found {
+pub(super) struct HostFacts {
     /// Names this daemon in its processes, now and at its next start.
     pub instance: String,
     /// Open files that it was started with, soft and hard.
@@ -32,7 +32,7 @@ pub(super) struct Found {
     pub sandboxes: Option<&'static tools::Available>,
 }
 
-impl Found {
+impl HostFacts {
     /// Tries the sandboxes if that is to be known before anything runs: an asked one that does not work
     /// is a wrong configuration.
     pub async fn with_sandboxes(self, config: &Config) -> Self {
@@ -49,7 +49,7 @@ impl Found {
 ///
 /// # Errors
 /// Something that parses and yet cannot be: file, line and key are told.
-pub(super) fn setup(config: &Config, places: &Places, found: &Found) -> Result<Components, DaemonError> {
+pub(super) fn setup(config: &Config, places: &Places, found: &HostFacts) -> Result<Components, DaemonError> {
     let models = models(config)?;
     for (pointer, model) in config.models.all() {
         if let Some(model) = model {
@@ -396,7 +396,7 @@ fn sandbox(config: &Config, places: &Places, instance: &str) -> tools::SandboxSe
 fn check_sandbox(
     config: &Config,
     sandbox: &tools::SandboxSettings,
-    found: &Found,
+    found: &HostFacts,
 ) -> Result<(), DaemonError> {
     let Some(here) = found.sandboxes else { return Ok(()) };
     sandbox.check(here).map_err(|why| {

@@ -3,33 +3,33 @@
 use super::Policy;
 use super::glob::PathPattern;
 use super::rule::{Pattern, Rule};
-use super::shell::{Found, Grant, Outcome, Reading};
+use super::shell::{Found, Grant, Outcome, ParsedLine};
 use crate::types::permission::{CommandPart, Mode, Verdict, VerdictKind};
 use VerdictKind::{Allow, Ask, Deny};
 
 /// A command line, read once, that is weighed for each grant that could be suggested.
-pub(super) struct Line<'l> {
+pub(super) struct BashCommand<'l> {
     policy: &'l Policy<'l>,
     command: &'l str,
-    reading: &'l Reading<'l>,
+    reading: &'l ParsedLine<'l>,
     /// The rule for files that it comes under: no grant changes it, and to find it costs a look at every word.
     kept: Option<&'l Rule>,
 }
 
-impl<'l> Line<'l> {
-    pub(super) fn new(policy: &'l Policy<'l>, command: &'l str, reading: &'l Reading<'l>) -> Self {
-        Self { policy, command, reading, kept: kept(policy, reading) }
+impl<'l> BashCommand<'l> {
+    pub(super) fn new(policy: &'l Policy<'l>, command: &'l str, reading: &'l ParsedLine<'l>) -> Self {
+        Self { policy, command, reading, kept: rule_for_named_file(policy, reading) }
     }
 
     /// Judges it, as if `extra` had been granted as well. Suggestions are left out.
-    pub(super) fn weigh(&self, extra: Option<&Rule>) -> Verdict {
-        let judged = weigh_all(self, extra);
+    pub(super) fn judge(&self, extra: Option<&Rule>) -> Verdict {
+        let judged = judge_line(self, extra);
         if judged.verdict == Allow
             && let Some(reason) = self.reading.forbidden_by_choice()
         {
             return verdict(Deny, None, reason);
         }
-        match self.reading.is_too_much() {
+        match self.reading.exceeds_work_budget() {
             // What is denied may not have been found.
             Some(reason) if judged.verdict == Allow => {
                 Verdict { verdict: Ask, rule: None, reason: reason.into(), ..judged }
@@ -39,11 +39,11 @@ impl<'l> Line<'l> {
     }
 }
 
-impl Line<'_> {
+impl BashCommand<'_> {
     /// What becomes of each simple command, whatever the line as a whole comes under.
     pub(super) fn parts(&self) -> Vec<CommandPart> {
         let bare = verdict(Ask, None, "");
-        if self.reading.is_unseemly().is_some() {
+        if self.reading.is_unreadable().is_some() {
             bare.parts
         } else {
             with_parts(bare, self.policy, self.reading, None).parts
@@ -51,8 +51,8 @@ impl Line<'_> {
     }
 }
 
-fn weigh_all(line: &Line<'_>, extra: Option<&Rule>) -> Verdict {
-    let Line { policy, command, reading, kept } = *line;
+fn judge_line(line: &BashCommand<'_>, extra: Option<&Rule>) -> Verdict {
+    let BashCommand { policy, command, reading, kept } = *line;
     if command.contains('\0') {
         return verdict(Deny, None, "the command holds a NUL");
     }
@@ -101,7 +101,7 @@ fn weigh_all(line: &Line<'_>, extra: Option<&Rule>) -> Verdict {
         verdict(Ask, Some(rule), reason)
     };
     let granted = allow_rules(policy, extra).find(|rule| match &rule.pattern {
-        Pattern::All => reading.is_unseemly().is_none(),
+        Pattern::All => reading.is_unreadable().is_none(),
         Pattern::Command(pattern) => pattern.is_text(command),
         _ => false,
     });
@@ -133,7 +133,7 @@ fn weigh_all(line: &Line<'_>, extra: Option<&Rule>) -> Verdict {
         } else {
             part.reason.clone()
         };
-    } else if let Some(reason) = reading.beyond() {
+    } else if let Some(reason) = reading.unsupported() {
         judged.verdict = Ask;
         judged.reason = reason.into();
     } else if judged.parts.is_empty() {
@@ -155,7 +155,7 @@ fn weigh_all(line: &Line<'_>, extra: Option<&Rule>) -> Verdict {
 }
 
 /// The first rule that keeps a file from being read or changed that the line names, or writes by a redirection.
-fn kept<'p>(policy: &Policy<'p>, reading: &Reading<'_>) -> Option<&'p Rule> {
+fn rule_for_named_file<'p>(policy: &Policy<'p>, reading: &ParsedLine<'_>) -> Option<&'p Rule> {
     let rules = policy.rules.deny.iter().chain(&policy.rules.ask);
     let rules: Vec<(&'p Rule, &'p PathPattern, bool)> = rules
         .filter_map(|rule| match (&rule.pattern, rule.tool.as_str()) {
@@ -176,18 +176,18 @@ fn kept<'p>(policy: &Policy<'p>, reading: &Reading<'_>) -> Option<&'p Rule> {
 }
 
 /// Whether a text is known to do nothing but read, inside the workspace and no secrets.
-pub(super) fn only_looks(reading: &Reading<'_>) -> bool {
-    may_change(reading).is_none() && reading.is_too_much().is_none()
+pub(super) fn is_read_only(reading: &ParsedLine<'_>) -> bool {
+    may_change(reading).is_none() && reading.exceeds_work_budget().is_none()
 }
 
 /// What of a text is not known to do nothing but read; whatever is granted, and also where the table of
 /// commands that read is switched off.
-fn may_change(reading: &Reading<'_>) -> Option<String> {
+fn may_change(reading: &ParsedLine<'_>) -> Option<String> {
     let parts = reading.parts::<&Rule>(&[], true);
     if let Some(part) = parts.iter().find(|part| !part.allowed) {
         return Some(part.command.to_string());
     }
-    let is_known = !parts.is_empty() && reading.beyond().is_none() && reading.is_confirmed();
+    let is_known = !parts.is_empty() && reading.unsupported().is_none() && reading.is_confirmed();
     (!is_known).then(|| "what cannot be read for certain".to_owned())
 }
 
@@ -202,7 +202,12 @@ fn shown(text: &str) -> String {
     if short.len() < text.len() { format!("{short}…") } else { short }
 }
 
-fn with_parts(verdict: Verdict, policy: &Policy<'_>, reading: &Reading<'_>, extra: Option<&Rule>) -> Verdict {
+fn with_parts(
+    verdict: Verdict,
+    policy: &Policy<'_>,
+    reading: &ParsedLine<'_>,
+    extra: Option<&Rule>,
+) -> Verdict {
     let grants: Vec<Grant<'_, &Rule>> = allow_rules(policy, extra)
         .filter_map(|rule| match &rule.pattern {
             Pattern::Command(pattern) => Some(Grant { pattern, rule }),
@@ -261,7 +266,7 @@ fn allow_rules<'p>(policy: &Policy<'p>, extra: Option<&'p Rule>) -> impl Iterato
 }
 
 /// The first rule whose command is there, and the first one of which that cannot be excluded.
-fn search<'r>(rules: &'r [Rule], reading: &Reading<'_>) -> (Option<&'r Rule>, Option<&'r Rule>) {
+fn search<'r>(rules: &'r [Rule], reading: &ParsedLine<'_>) -> (Option<&'r Rule>, Option<&'r Rule>) {
     let mut perhaps = None;
     for rule in rules.iter().filter(|rule| is_command(rule)) {
         let found = match &rule.pattern {

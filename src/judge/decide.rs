@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::bash;
 use super::rule::{Pattern, Rule, Rules};
-use super::shell::{Folders, Found, Reading};
+use super::shell::{Folders, Found, ParsedLine};
 use super::suggest;
 use crate::types::permission::{Mode, Verdict, VerdictKind};
 use crate::types::tool::{PathSensitivity, ResolvedPath, Subject};
@@ -131,16 +131,18 @@ fn judge_all(policy: &Policy<'_>, tool: &str, subject: &Subject, tells_parts: bo
         _ => None,
     };
     let reading = match (subject, &folders) {
-        (Subject::Bash { command, .. }, Some(folders)) => Some(Reading::new(command, folders)),
+        (Subject::Bash { command, .. }, Some(folders)) => Some(ParsedLine::new(command, folders)),
         _ => None,
     };
     let line = match (subject, &reading) {
-        (Subject::Bash { command, .. }, Some(reading)) => Some(bash::Line::new(policy, command, reading)),
+        (Subject::Bash { command, .. }, Some(reading)) => {
+            Some(bash::BashCommand::new(policy, command, reading))
+        }
         _ => None,
     };
     let weigh = |extra: Option<&Rule>| match &line {
-        Some(line) => line.weigh(extra),
-        None => weigh(policy, tool, subject, extra),
+        Some(line) => line.judge(extra),
+        None => judge_subject(policy, tool, subject, extra),
     };
     let mut verdict = weigh(None);
     if tells_parts
@@ -149,7 +151,7 @@ fn judge_all(policy: &Policy<'_>, tool: &str, subject: &Subject, tells_parts: bo
     {
         verdict.parts = line.parts();
     }
-    let only_looks = verdict.verdict != VerdictKind::Deny && reading.as_ref().is_some_and(bash::only_looks);
+    let only_looks = verdict.verdict != VerdictKind::Deny && reading.as_ref().is_some_and(bash::is_read_only);
     verdict.read_only = only_looks && reading.as_ref().is_some_and(|reading| !reading.changes_folder());
     match (verdict.verdict, policy.mode) {
         (VerdictKind::Ask, Mode::DontAsk) => Verdict {
@@ -158,7 +160,7 @@ fn judge_all(policy: &Policy<'_>, tool: &str, subject: &Subject, tells_parts: bo
             ..verdict
         },
         // No rule could allow it, and there is a lot to read.
-        (VerdictKind::Ask, _) if reading.as_ref().is_some_and(Reading::is_excessive) => verdict,
+        (VerdictKind::Ask, _) if reading.as_ref().is_some_and(ParsedLine::is_excessive) => verdict,
         (VerdictKind::Ask, _) => {
             let is_safe = |rule: &Rule| {
                 let is_prefix = rule.as_str().ends_with(":*)");
@@ -190,7 +192,7 @@ fn verdict(kind: VerdictKind, rule: Option<&Rule>, reason: impl Into<String>) ->
 }
 
 /// The judgement without suggestions, as if `extra` had been granted as well.
-fn weigh(policy: &Policy<'_>, tool: &str, subject: &Subject, extra: Option<&Rule>) -> Verdict {
+fn judge_subject(policy: &Policy<'_>, tool: &str, subject: &Subject, extra: Option<&Rule>) -> Verdict {
     use VerdictKind::{Allow, Ask, Deny};
 
     if let Subject::Several { parts } = subject {
@@ -206,7 +208,8 @@ fn weigh(policy: &Policy<'_>, tool: &str, subject: &Subject, extra: Option<&Rule
             }
             _ => false,
         };
-        let weighed = parts.iter().rev().map(|part| (weigh(policy, tool, part, extra), is_beyond(part)));
+        let weighed =
+            parts.iter().rev().map(|part| (judge_subject(policy, tool, part, extra), is_beyond(part)));
         return weighed.max_by_key(|(verdict, is_beyond)| (strictness(verdict), *is_beyond)).map_or_else(
             || verdict(Ask, None, "the call does not say what it touches"),
             |(verdict, _)| verdict,
@@ -260,12 +263,12 @@ fn weigh(policy: &Policy<'_>, tool: &str, subject: &Subject, extra: Option<&Rule
     {
         return verdict(Allow, Some(rule), format!("allowed by the rule {rule}"));
     }
-    let perhaps = perhaps_denied.or(perhaps_asked).or_else(|| of_a_name_unknown(policy, tool, subject));
+    let perhaps = perhaps_denied.or(perhaps_asked).or_else(|| rule_for_hard_link(policy, tool, subject));
     by_mode(policy.mode, perhaps, subject)
 }
 
 /// A rule that may speak of a file by a name that nobody has found.
-fn of_a_name_unknown<'p>(policy: &Policy<'p>, tool: &str, subject: &Subject) -> Option<&'p Rule> {
+fn rule_for_hard_link<'p>(policy: &Policy<'p>, tool: &str, subject: &Subject) -> Option<&'p Rule> {
     let (Subject::Read { path } | Subject::Edit { path } | Subject::Delete { path }) = subject else {
         return None;
     };

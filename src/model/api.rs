@@ -6,7 +6,7 @@ use crate::types::usage::Usage;
 use super::assembly::CallIds;
 use super::settings::{Kind, ModelSettings};
 use super::sse::Parser;
-use super::written::Written;
+use super::written::RequestCache;
 use super::{anthropic, fault, openai_chat, openai_responses};
 
 /// An API.
@@ -22,7 +22,7 @@ pub(super) enum Api {
 
 /// Whom a request goes to, as far as its words depend on it.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Addressee<'a> {
+pub(super) struct RequestTarget<'a> {
     /// It is the vendor of the API, not somebody who speaks it too.
     pub is_vendor: bool,
     /// It is to keep what it says, so that it can be continued.
@@ -87,8 +87,8 @@ impl Api {
         self,
         request: &ModelRequest,
         settings: &ModelSettings,
-        to: Addressee<'_>,
-        written: &Written,
+        to: RequestTarget<'_>,
+        written: &RequestCache,
     ) -> Result<Vec<u8>, ModelFault> {
         match self {
             Api::Anthropic => anthropic::body(request, settings, written),

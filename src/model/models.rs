@@ -15,7 +15,7 @@ use crate::types::thinking::Thinking;
 use crate::types::usage::{ModelSnapshot, Price};
 
 use super::anthropic;
-use super::api::{Addressee, Api, Reader};
+use super::api::{Api, Reader, RequestTarget};
 use super::assembly::CallIds;
 use super::cache::{Cache, Key as CacheKey, deltas};
 use super::fault::{OUT_OF_QUOTA, Secrets, is_secret_header};
@@ -27,7 +27,7 @@ use super::record::{Recorder, Tape};
 use super::replay::Player;
 use super::sampling::left_out;
 use super::settings::{Kind, ModelError, ModelSettings, Provider, Settings};
-use super::written::Written;
+use super::written::RequestCache;
 
 /// The header with the version of the Anthropic API.
 const VERSION_HEADER: HeaderName = HeaderName::from_static("anthropic-version");
@@ -44,7 +44,7 @@ pub struct Models {
 }
 
 struct Inner {
-    ways: BTreeMap<String, Way>,
+    ways: BTreeMap<String, Backend>,
     models: BTreeMap<String, ModelFacts>,
     /// Models that people were told of that nothing is known of them.
     strangers: Mutex<BTreeSet<String>>,
@@ -53,14 +53,14 @@ struct Inner {
     /// What people were told of temperatures that were not sent.
     unsampled: Mutex<BTreeSet<String>>,
     clients: Clients,
-    written: Written,
+    written: RequestCache,
     cache: Option<Cache>,
     connect_timeout: Duration,
     patience: Patience,
 }
 
 /// How a provider's answers come about.
-enum Way {
+enum Backend {
     Http(Box<Address>),
     Replay(Player),
 }
@@ -96,7 +96,7 @@ impl Models {
     pub fn new(settings: Settings) -> Result<Models, ModelError> {
         let mut ways = BTreeMap::new();
         for (name, provider) in settings.providers {
-            let way = Way::new(&name, provider)?;
+            let way = Backend::new(&name, provider)?;
             ways.insert(name, way);
         }
         Ok(Models {
@@ -106,7 +106,7 @@ impl Models {
                 strangers: Mutex::default(),
                 unthinking: Mutex::default(),
                 unsampled: Mutex::default(),
-                written: Written::default(),
+                written: RequestCache::default(),
                 cache: settings.cache.then(Cache::default),
                 clients: Clients::new(settings.user_agent, settings.connect_timeout),
                 connect_timeout: settings.connect_timeout,
@@ -155,8 +155,8 @@ impl Models {
     #[must_use]
     pub fn sees(&self, model: &ModelRef) -> bool {
         let hope = match self.inner.ways.get(&model.provider) {
-            Some(Way::Http(address)) => address.is_vendor || address.api != Api::OpenAiChat,
-            Some(Way::Replay(_)) | None => true,
+            Some(Backend::Http(address)) => address.is_vendor || address.api != Api::OpenAiChat,
+            Some(Backend::Replay(_)) | None => true,
         };
         self.model(model).vision.unwrap_or(hope)
     }
@@ -174,16 +174,16 @@ impl Models {
     /// Which API a provider on the network speaks.
     pub(super) fn kind(&self, provider: &str) -> Option<Kind> {
         match self.inner.ways.get(provider)? {
-            Way::Http(address) => Some(address.api.kind()),
-            Way::Replay(_) => None,
+            Backend::Http(address) => Some(address.api.kind()),
+            Backend::Replay(_) => None,
         }
     }
 
     /// Providers that are the vendors of their models.
     pub(super) fn vendors(&self) -> Vec<(String, Kind)> {
-        let vendor = |(name, way): (&String, &Way)| match way {
-            Way::Http(address) if address.is_vendor => Some((name.clone(), address.api.kind())),
-            Way::Http(_) | Way::Replay(_) => None,
+        let vendor = |(name, way): (&String, &Backend)| match way {
+            Backend::Http(address) if address.is_vendor => Some((name.clone(), address.api.kind())),
+            Backend::Http(_) | Backend::Replay(_) => None,
         };
         self.inner.ways.iter().filter_map(vendor).collect()
     }
@@ -191,12 +191,12 @@ impl Models {
     /// The same, and whether anything was known at all.
     pub(super) fn look_up(&self, model: &ModelRef) -> (ModelSettings, bool) {
         let (kind, at_vendor) = match self.inner.ways.get(&model.provider) {
-            Some(Way::Http(address)) => (Some(address.api.kind()), address.is_vendor),
-            Some(Way::Replay(_)) | None => (None, false),
+            Some(Backend::Http(address)) => (Some(address.api.kind()), address.is_vendor),
+            Some(Backend::Replay(_)) | None => (None, false),
         };
         let given = self.inner.models.get(&model.to_string());
         let (mut settings, is_known) = look_up(kind, at_vendor, &model.model, given);
-        if let Some(Way::Http(address)) = self.inner.ways.get(&model.provider) {
+        if let Some(Backend::Http(address)) = self.inner.ways.get(&model.provider) {
             settings.sampling &= address.takes_sampling();
         }
         (settings, is_known)
@@ -241,7 +241,7 @@ impl Models {
     pub async fn warm(&self) {
         let mut wanted = [false, false];
         for way in self.inner.ways.values() {
-            if let Way::Http(address) = way {
+            if let Backend::Http(address) = way {
                 wanted[usize::from(address.is_direct)] = true;
             }
         }
@@ -268,8 +268,8 @@ impl Models {
     ) -> Result<ModelReply, ModelFault> {
         let name = &request.model.provider;
         match self.inner.ways.get(name) {
-            Some(Way::Http(address)) => self.ask(name, address, request, out).await,
-            Some(Way::Replay(player)) => player.play(name, request, out).await,
+            Some(Backend::Http(address)) => self.ask(name, address, request, out).await,
+            Some(Backend::Replay(player)) => player.play(name, request, out).await,
             None => {
                 let known = self.providers().join(", ");
                 let known = if known.is_empty() { "none".into() } else { known };
@@ -298,7 +298,7 @@ impl Models {
         let patience = if settings.streaming { patience.clone() } else { patience.without_stream() };
         let client = self.inner.clients.get(address.is_direct, request.fresh_connection).await?;
         let exchange = |headers: &HeaderMap, previous| -> Result<Exchange<'_>, ModelFault> {
-            let to = Addressee { is_vendor: address.is_vendor, store: address.store, previous };
+            let to = RequestTarget { is_vendor: address.is_vendor, store: address.store, previous };
             Ok(Exchange {
                 client: client.clone(),
                 provider: name,
@@ -314,7 +314,7 @@ impl Models {
         // A conversation that the provider keeps goes on with each answer: none is the same as another.
         let mut known = match &self.inner.cache {
             Some(cache) if !address.store => {
-                let to = Addressee { is_vendor: address.is_vendor, ..Addressee::default() };
+                let to = RequestTarget { is_vendor: address.is_vendor, ..RequestTarget::default() };
                 let body = address.api.body(request, &settings, to, &self.inner.written)?;
                 let key = CacheKey::of(name, &address.url, &headers, &body);
                 if let Some(reply) = cache.get(key, Instant::now()) {
@@ -383,11 +383,11 @@ impl Models {
     }
 }
 
-impl Way {
+impl Backend {
     fn new(name: &str, provider: Provider) -> Result<Self, ModelError> {
         let is_replay = provider.kind == Kind::Replay;
         match provider.cassette {
-            Some(file) if is_replay => return Ok(Way::Replay(Player::new(file))),
+            Some(file) if is_replay => return Ok(Backend::Replay(Player::new(file))),
             None if is_replay => return Err(ModelError::NoCassette { provider: name.into() }),
             Some(_) => return Err(ModelError::MisplacedCassette { provider: name.into() }),
             None => {}
@@ -451,7 +451,7 @@ impl Way {
             secrets,
             recorder,
         };
-        Ok(Way::Http(Box::new(address)))
+        Ok(Backend::Http(Box::new(address)))
     }
 }
 

@@ -19,7 +19,7 @@ const LIFE: Duration = Duration::from_secs(600);
 
 /// On what, beside itself, the bytes of a message depend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Manner {
+pub(super) struct CacheKey {
     pub api: Api,
     /// Its reasoning goes back.
     pub keeps: bool,
@@ -27,14 +27,14 @@ pub(super) struct Manner {
 
 /// The newest requests.
 #[derive(Debug, Default)]
-pub(super) struct Written {
+pub(super) struct RequestCache {
     /// The newest last.
-    kept: Mutex<VecDeque<Kept>>,
+    kept: Mutex<VecDeque<CachedPart>>,
 }
 
 #[derive(Debug)]
-struct Kept {
-    manner: Manner,
+struct CachedPart {
+    manner: CacheKey,
     messages: Vec<Arc<Message>>,
     /// Where in `bytes` each message ends, and whether it is not among them.
     ends: Vec<(usize, bool)>,
@@ -42,7 +42,7 @@ struct Kept {
     used: Option<Instant>,
 }
 
-impl Written {
+impl RequestCache {
     /// Writes `messages` behind `out`, as they were written before where that is known. `write` writes one, by its
     /// place: plainly if asked to, with what this request alone says of it otherwise, which is asked of those that
     /// `is_special` names.
@@ -51,7 +51,7 @@ impl Written {
     /// Those of `write`.
     pub fn write<E>(
         &self,
-        manner: Manner,
+        manner: CacheKey,
         messages: &[Arc<Message>],
         is_special: impl Fn(usize) -> bool,
         write: impl Fn(usize, Plainly, &mut Vec<u8>) -> Result<(), E>,
@@ -85,15 +85,16 @@ impl Written {
 
     /// What is kept of this conversation: one that has its first messages. The very first may be made anew for each
     /// request.
-    fn take(&self, manner: Manner, messages: &[Arc<Message>]) -> Kept {
+    fn take(&self, manner: CacheKey, messages: &[Arc<Message>]) -> CachedPart {
         let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let begins = |kept: &Kept| kept.messages.iter().zip(messages).take(2).any(|(a, b)| Arc::ptr_eq(a, b));
+        let begins =
+            |kept: &CachedPart| kept.messages.iter().zip(messages).take(2).any(|(a, b)| Arc::ptr_eq(a, b));
         let found = all.iter().rposition(|kept| kept.manner == manner && begins(kept));
         let found = found.and_then(|at| all.remove(at));
-        found.unwrap_or_else(|| Kept::new(manner))
+        found.unwrap_or_else(|| CachedPart::new(manner))
     }
 
-    fn put(&self, mut kept: Kept, now: Instant) {
+    fn put(&self, mut kept: CachedPart, now: Instant) {
         kept.used = Some(now);
         let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|kept| kept.used.is_some_and(|used| now.saturating_duration_since(used) < LIFE));
@@ -102,7 +103,7 @@ impl Written {
             return;
         }
         all.push_back(kept);
-        let mut bytes: usize = all.iter().map(Kept::size).sum();
+        let mut bytes: usize = all.iter().map(CachedPart::size).sum();
         while all.len() > CONVERSATIONS || bytes > BYTES {
             let Some(oldest) = all.pop_front() else { break };
             bytes -= oldest.size();
@@ -114,8 +115,8 @@ impl Written {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Plainly(pub bool);
 
-impl Kept {
-    fn new(manner: Manner) -> Self {
+impl CachedPart {
+    fn new(manner: CacheKey) -> Self {
         Self { manner, messages: Vec::new(), ends: Vec::new(), bytes: Vec::new(), used: None }
     }
 
@@ -160,14 +161,14 @@ mod tests {
     use std::cell::Cell;
     use std::convert::Infallible;
 
-    const MANNER: Manner = Manner { api: Api::Anthropic, keeps: true };
+    const MANNER: CacheKey = CacheKey { api: Api::Anthropic, keeps: true };
 
     fn said(texts: &[&str]) -> Vec<Arc<Message>> {
         texts.iter().map(|text| Arc::new(Message::user(*text))).collect()
     }
 
     /// What is written, `!` behind a special one, and how many messages were written for it.
-    fn write(written: &Written, messages: &[Arc<Message>], special: usize) -> (String, usize) {
+    fn write(written: &RequestCache, messages: &[Arc<Message>], special: usize) -> (String, usize) {
         let (mut out, count) = (b"[".to_vec(), Cell::new(0));
         let piece = |at: usize, plainly: Plainly, out: &mut Vec<u8>| {
             count.set(count.get() + 1);
@@ -183,7 +184,7 @@ mod tests {
 
     #[test]
     fn what_was_written_before_is_not_written_again_and_nothing_else_changes() {
-        let written = Written::default();
+        let written = RequestCache::default();
         let mut messages = said(&["a", "b"]);
         assert_eq!(write(&written, &messages, 1), ("[a,b!".into(), 3));
         messages.extend(said(&["c", "d"]));
@@ -205,7 +206,7 @@ mod tests {
 
     #[test]
     fn no_more_is_kept_than_it_may() {
-        let written = Written::default();
+        let written = RequestCache::default();
         for _ in 0..2 * CONVERSATIONS {
             write(&written, &said(&["a"]), 9);
         }
@@ -220,7 +221,7 @@ mod tests {
         write(&written, &[], 9);
         assert_eq!(count(), before, "what is too long, or nothing, sends nobody away");
         let later = Instant::now() + LIFE;
-        written.put(Kept::new(MANNER), later);
+        written.put(CachedPart::new(MANNER), later);
         assert_eq!(count(), 0, "nobody has used them for long");
     }
 }

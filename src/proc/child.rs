@@ -5,7 +5,7 @@ use std::process::ExitStatus;
 
 use tokio::process::{self, ChildStderr, ChildStdout};
 
-use super::inside::Inside;
+use super::inside::CgroupChild;
 use super::stat;
 
 /// A child that is killed when it is dropped.
@@ -14,7 +14,7 @@ pub enum Child {
     /// By the standard library, with `kill_on_drop`.
     Usual(process::Child),
     /// In a cgroup from its first moment.
-    Inside(Inside),
+    Inside(CgroupChild),
 }
 
 impl Child {

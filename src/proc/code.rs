@@ -7,7 +7,7 @@ use std::fs;
 /// fault for every few pages. Says how many bytes were let go of, mapped or not; 0 where `/proc` is not
 /// readable.
 #[must_use]
-pub fn let_go() -> usize {
+pub fn release_startup_pages() -> usize {
     let Ok(program) = fs::read_link("/proc/self/exe") else { return 0 };
     let Ok(maps) = fs::read_to_string("/proc/self/maps") else { return 0 };
     let ranges = maps.lines().filter_map(|line| code_of(line, &program.to_string_lossy()));
@@ -61,7 +61,7 @@ mod tests {
     fn the_program_goes_on_without_what_was_mapped() {
         // Others run in the same pages meanwhile and fault them in again.
         let other = std::thread::spawn(|| (0..1_000).map(|n| format!("{n}")).collect::<String>().len());
-        assert!(let_go() > 0, "there is code");
+        assert!(release_startup_pages() > 0, "there is code");
         assert_eq!(other.join().expect("no panic"), 2_890);
     }
 }

@@ -28,7 +28,7 @@ use super::owned;
 
 /// A child that was started here. Killed when it is dropped before its end was waited for.
 #[derive(Debug)]
-pub struct Inside {
+pub struct CgroupChild {
     life: Life,
     /// When it started, in clock ticks since boot, if that could be read.
     pub(super) started: Option<u64>,
@@ -40,7 +40,7 @@ pub struct Inside {
     pub stderr: Option<ChildStderr>,
 }
 
-impl Inside {
+impl CgroupChild {
     /// Its process id.
     #[must_use]
     pub fn id(&self) -> i32 {
@@ -82,7 +82,7 @@ impl Drop for Life {
         if self.status.is_none() {
             // Its number is its own as long as nobody has taken its status.
             let _ = kill(Pid::from_raw(self.pid), Signal::SIGKILL);
-            owned::leave(self.pid);
+            owned::reap_later(self.pid);
         }
     }
 }
@@ -122,7 +122,7 @@ pub unsafe fn spawn_inside(
     command: &Command,
     cgroup: Option<BorrowedFd<'_>>,
     prepare: &mut dyn FnMut() -> io::Result<()>,
-) -> io::Result<Option<Inside>> {
+) -> io::Result<Option<CgroupChild>> {
     let command = command.as_std();
     let Ok(program) = text(command.get_program()) else { return Ok(None) };
     if !program.as_bytes().starts_with(b"/") {
@@ -187,7 +187,7 @@ pub unsafe fn spawn_inside(
     }
     // SAFETY: it owns the descriptor that it stands for, and nobody closes or replaces that.
     let end = unsafe { AsyncFd::register_with_interest(end, Interest::READABLE)? };
-    Ok(Some(Inside {
+    Ok(Some(CgroupChild {
         life,
         started,
         end,
@@ -353,7 +353,10 @@ mod tests {
     use std::time::Duration;
     use tokio::io::AsyncReadExt as _;
 
-    fn start(command: &Command, prepare: &mut dyn FnMut() -> io::Result<()>) -> io::Result<Option<Inside>> {
+    fn start(
+        command: &Command,
+        prepare: &mut dyn FnMut() -> io::Result<()>,
+    ) -> io::Result<Option<CgroupChild>> {
         #[expect(unsafe_code, reason = "what is tested")]
         // SAFETY: the tests' closures do nothing, or make one system call.
         unsafe {
@@ -367,7 +370,7 @@ mod tests {
         command
     }
 
-    async fn said(child: &mut Inside) -> (String, String) {
+    async fn said(child: &mut CgroupChild) -> (String, String) {
         let (mut out, mut err) = (String::new(), String::new());
         child.stdout.take().unwrap().read_to_string(&mut out).await.unwrap();
         child.stderr.take().unwrap().read_to_string(&mut err).await.unwrap();
@@ -421,7 +424,7 @@ mod tests {
         drop(child);
         let gone = async {
             while super::super::one(pid).is_ok() {
-                owned::take_left();
+                owned::reap_pending();
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };

@@ -14,7 +14,7 @@ mod owned;
 mod stat;
 
 pub use child::Child;
-pub use code::let_go as let_go_of_code;
-pub use inside::{Inside, spawn_inside};
+pub use code::release_startup_pages as let_go_of_code;
+pub use inside::{CgroupChild, spawn_inside};
 pub use owned::{adopt_orphans, has_no_orphan, is_adopted, is_alone, reap, spawn, spawn_plain};
 pub use stat::{Process, all, boot_id, cgroup, environ, has_entry, is_there, one};

@@ -74,13 +74,13 @@ pub(super) fn note(pid: i32) -> Option<u64> {
 }
 
 /// Nobody waits any more for this child, which was killed: its exit status is taken when it has died.
-pub(super) fn leave(pid: i32) {
+pub(super) fn reap_later(pid: i32) {
     LEFT.lock().unwrap_or_else(PoisonError::into_inner).push(pid);
-    take_left();
+    reap_pending();
 }
 
 /// Takes the exit status of those that were left and have died since.
-pub(super) fn take_left() {
+pub(super) fn reap_pending() {
     let mut left = LEFT.lock().unwrap_or_else(PoisonError::into_inner);
     left.retain(|pid| matches!(inside::taken(*pid, nix::libc::WNOHANG), Ok(None)));
 }
@@ -111,7 +111,7 @@ fn reap_all() -> Option<usize> {
         Err(TryLockError::Poisoned(alone)) => alone.into_inner(),
         Err(TryLockError::WouldBlock) => return None,
     };
-    take_left();
+    reap_pending();
     let mut owned = owned();
     if has_no_child() {
         owned.clear();

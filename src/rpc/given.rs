@@ -8,7 +8,7 @@ use super::convert;
 use super::office::RpcContext;
 use crate::api::params::{Given, SubmitBlock, SubmitInput};
 use crate::api::{Code, Fault};
-use crate::session::{Gift, GiftSource, Taken};
+use crate::session::{GiftSource, IngestedFile, InputFile};
 use crate::types::blob::Blob;
 use crate::types::ids::SessionId;
 use crate::types::message::InputBlock;
@@ -32,7 +32,7 @@ pub(super) fn is_plain(input: &SubmitInput) -> bool {
     }
 }
 
-pub(super) async fn take_in(
+pub(super) async fn ingest(
     office: &RpcContext,
     session_id: SessionId,
     input: SubmitInput,
@@ -59,9 +59,9 @@ pub(super) async fn take_in(
             SubmitBlock::Image(given) => (given, true),
             SubmitBlock::File(given) => (given, false),
         };
-        let (field, gift) = gift(office, session_id, index, given, picture).await?;
+        let (field, gift) = input_file(office, session_id, index, given, picture).await?;
         // One after the other: what is held in memory is one file and what is kept of the others.
-        let Taken { block, blob } = tools.take_in(gift).await.map_err(|refusal| {
+        let IngestedFile { block, blob } = tools.take_in(gift).await.map_err(|refusal| {
             Fault::new(Code::InvalidParams, format!("{field}: {}", refusal.text))
                 .with("path", field.as_str())
                 .with("code", refusal.code)
@@ -79,13 +79,13 @@ pub(super) async fn take_in(
 }
 
 /// What is to be taken in, and the name of the parameter that says so.
-async fn gift(
+async fn input_file(
     office: &RpcContext,
     session_id: SessionId,
     index: usize,
     given: Given,
     picture: bool,
-) -> Result<(String, Gift), Fault> {
+) -> Result<(String, InputFile), Fault> {
     let bad = |field: &str, why: &str| {
         let path = format!("input[{index}]{field}");
         Fault::new(Code::InvalidParams, format!("{path}: {why}")).with("path", path)
@@ -102,13 +102,16 @@ async fn gift(
                 let view = office.registry.view(session_id).await.map_err(convert::fault)?;
                 file = std::path::Path::new(&view.cwd).join(file);
             }
-            Ok((format!("input[{index}].path"), Gift { source: GiftSource::File(file), name, picture }))
+            Ok((format!("input[{index}].path"), InputFile { source: GiftSource::File(file), name, picture }))
         }
         (None, Some(data)) => {
             let data: Vec<u8> = data.into_bytes().into_iter().filter(|b| !b.is_ascii_whitespace()).collect();
             let bytes =
                 STANDARD.decode(data).map_err(|error| bad(".data", &format!("no base64: {error}")))?;
-            Ok((format!("input[{index}].data"), Gift { source: GiftSource::Bytes(bytes), name, picture }))
+            Ok((
+                format!("input[{index}].data"),
+                InputFile { source: GiftSource::Bytes(bytes), name, picture },
+            ))
         }
         (Some(_), Some(_)) => Err(bad("", "give path or data, not both")),
         (None, None) => Err(bad("", "it needs path (a file) or data (base64)")),

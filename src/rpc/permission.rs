@@ -12,7 +12,7 @@ use crate::api::params::{
 };
 use crate::api::{Code, Fault, PERMISSION_EVENT};
 use crate::session::{self, KnownRule, Pending, PendingFollower, RuleChange};
-use crate::transport::{Outlet, Overloaded};
+use crate::transport::{Overloaded, SubscriptionSink};
 use crate::types::permission::RuleScope;
 
 pub(super) async fn list(
@@ -46,7 +46,7 @@ pub(super) async fn subscribe(office: Arc<RpcContext>, caller: Caller, _: NoPara
 const FRAME: usize = 256;
 
 /// Reads on when the client does.
-async fn pump(mut vigil: PendingFollower, outlet: Outlet) {
+async fn pump(mut vigil: PendingFollower, outlet: SubscriptionSink) {
     loop {
         match vigil.next().await {
             Ok(Some(events)) => {

@@ -35,7 +35,7 @@ pub(super) async fn submit(
         // Files may have changed since: what was taken in then stands.
         return Ok(reply(&known));
     }
-    let given = given::take_in(&office, p.session_id, p.input).await?;
+    let given = given::ingest(&office, p.session_id, p.input).await?;
     let submission = Submission {
         input: given.blocks,
         blobs: given.blobs,

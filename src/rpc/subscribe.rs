@@ -10,7 +10,7 @@ use crate::api::params::{Include, SubscribeParams, UnsubscribeParams};
 use crate::api::{Code, Fault, SESSION_EVENT};
 use crate::crash;
 use crate::session::{AttachReply, Follower};
-use crate::transport::{Outlet, Overloaded};
+use crate::transport::{Overloaded, SubscriptionSink};
 
 pub(super) async fn subscribe(
     office: Arc<RpcContext>,
@@ -45,7 +45,7 @@ const ROOM: usize = 256 * 1024;
 
 /// Reads on when the client does, and nothing before: the room comes first. Being attached ends with
 /// the pump, however it ends.
-async fn pump(mut follower: Follower, _attached: AttachReply, include: Include, outlet: Outlet) {
+async fn pump(mut follower: Follower, _attached: AttachReply, include: Include, outlet: SubscriptionSink) {
     while follower.ready().await {
         let Ok(room) = outlet.room(ROOM).await else { return };
         match follower.take(READ).await {

@@ -21,7 +21,7 @@ use super::moments;
 use crate::crash;
 use crate::engine::{Effect, Engine, Input, Now, Plan};
 use crate::store::{Idempotency, PendingGrant, SessionKey, StoreError};
-use crate::tools::Birth;
+use crate::tools::ProcessStarted;
 use crate::types::background::{BackgroundCommand, BackgroundState, KilledBy};
 use crate::types::event::{Envelope, Event, Origin};
 use crate::types::ids::{CallId, Seeds, SessionId};
@@ -66,7 +66,7 @@ pub(super) struct Actor {
     pub clients: Arc<AtomicU32>,
     pub inbox: mpsc::Receiver<Box<SessionCommand>>,
     pub leaving: mpsc::UnboundedReceiver<Box<Origin>>,
-    pub births: mpsc::Receiver<Birth>,
+    pub births: mpsc::Receiver<ProcessStarted>,
     pub jobs: EffectRunner,
     /// For whoever looks from outside: what runs in the background.
     pub commands: Arc<RwLock<Vec<BackgroundCommand>>>,
@@ -404,7 +404,7 @@ impl Actor {
             moments::after_decision(plan);
             // Nothing of the plan: who is told that the turn is over finds nothing in the workspace that stood in for it.
             if plan.events.iter().any(|entry| matches!(entry.envelope.event, Event::TurnCompleted { .. })) {
-                self.house.components().tools.rest(self.id);
+                self.house.components().tools.on_session_idle(self.id);
             }
             let (looking, begun) = (self.prepare_ahead(plan), Instant::now());
             if let Err(error) = self.house.store.append(prepared.append).await {
@@ -475,7 +475,7 @@ impl Actor {
     }
 
     /// Stores who was started for a call, before its tool goes on (S9).
-    async fn on_process_started(&mut self, birth: Birth) {
+    async fn on_process_started(&mut self, birth: ProcessStarted) {
         let call_id = birth.record.call_id;
         let born = journal::birth(self.key, *birth.record, self.house.clock.now());
         let begun = Instant::now();

@@ -220,7 +220,7 @@ impl Shared {
     /// Another set-up, for all that begins from now on.
     pub(super) fn replace(&self, setup: Components) {
         let mut current = self.components.write().unwrap_or_else(PoisonError::into_inner);
-        let tools = setup.tools.after(&current.tools);
+        let tools = setup.tools.inherit_from(&current.tools);
         *current = Arc::new(Components { tools, ..setup });
     }
 }

@@ -20,7 +20,9 @@ use super::{media, trust};
 use crate::crash;
 use crate::engine::{Engine, Input, SessionRules};
 use crate::store::SessionKey;
-use crate::tools::{BackgroundTaskView, Birth, Blobs, Live, Presence, Running, SessionContext, Unreadable};
+use crate::tools::{
+    ActiveModelCall, BackgroundTaskView, Blobs, Live, ProcessStarted, Running, SessionContext, Unreadable,
+};
 use crate::types::background::KilledBy;
 use crate::types::ids::{CallId, Seq, SessionId};
 use crate::types::model::{Delta, FaultKind, ModelFault, ModelReply, ModelRequest, ReplyBlock};
@@ -74,7 +76,7 @@ pub(super) struct EffectRunner {
     /// Stopped by being told, since their processes must be gone first.
     tools: HashMap<CallId, CancellationToken>,
     /// Processes that were started, on their way to the session.
-    births: mpsc::Sender<Birth>,
+    births: mpsc::Sender<ProcessStarted>,
 }
 
 /// A job's last words, with the command that goes on behind it.
@@ -114,7 +116,8 @@ impl Stream {
 
     fn input(&mut self, deltas: Vec<Delta>) -> Input {
         let bytes = deltas.iter().map(said).sum();
-        self.rests_until = self.pace.record(deltas.len(), bytes, Instant::now(), Presence::are_others());
+        self.rests_until =
+            self.pace.record(deltas.len(), bytes, Instant::now(), ActiveModelCall::are_others());
         Input::Deltas { token: self.token, deltas }
     }
 }
@@ -162,7 +165,7 @@ impl CallContext {
 }
 
 impl EffectRunner {
-    pub fn new(house: Arc<Shared>, key: SessionKey, births: mpsc::Sender<Birth>) -> Self {
+    pub fn new(house: Arc<Shared>, key: SessionKey, births: mpsc::Sender<ProcessStarted>) -> Self {
         let (report, reports) = mpsc::channel(REPORTS);
         let own = Own { store: house.store.clone(), key, runtime: Handle::current() };
         Self {
@@ -279,7 +282,7 @@ impl EffectRunner {
         for stop in self.tools.values() {
             stop.cancel();
         }
-        self.house.components().tools.none_now();
+        self.house.components().tools.discard_all();
     }
 
     /// Stops model calls, waits and preparations; running tools go on.
@@ -351,7 +354,7 @@ impl EffectRunner {
         let (out, batches) = mpsc::channel(BATCHES);
         self.stream = Some(Stream::of(token, batches));
         self.start(async move {
-            let _present = Presence::new();
+            let _present = ActiveModelCall::new();
             crash::point("C3");
             let started = house.clock.now();
             if setup.models.model(&request.model).vision != Some(false) {

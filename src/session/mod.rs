@@ -51,4 +51,4 @@ pub use crate::policy::PolicyError;
 pub use crate::store::{
     AuditCheck, AuditQuery, LedgerQuery, Page, SessionQuery, StoreError, StoredItem, Sync, backups,
 };
-pub use crate::tools::{Gift, Source as GiftSource, Taken};
+pub use crate::tools::{IngestedFile, InputFile, Source as GiftSource};

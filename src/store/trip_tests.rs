@@ -17,13 +17,13 @@ use crate::types::usage::{Budgets, Usage};
 /// No test waits longer for the store.
 const SOON: Duration = Duration::from_secs(20);
 
-struct House {
+struct StoreFixture {
     store: Store,
     owner: StoreOwner,
     _dir: tempfile::TempDir,
 }
 
-impl House {
+impl StoreFixture {
     async fn open() -> Self {
         let dir = tempfile::tempdir().expect("a folder");
         let (store, owner) = Store::open(&dir.path().join("a.db")).await.expect("opened");
@@ -111,7 +111,7 @@ fn expected(seqs: impl IntoIterator<Item = Seq>) -> Vec<(Seq, String)> {
 
 #[tokio::test]
 async fn a_new_session_is_there_with_all_that_belongs_to_it() {
-    let house = House::open().await;
+    let house = StoreFixture::open().await;
     let (first_id, first) = house.create().await;
     let (second_id, second) = house.create().await;
     assert_eq!(house.store.find(first_id).await, Ok(Some(first)));
@@ -132,7 +132,7 @@ async fn a_new_session_is_there_with_all_that_belongs_to_it() {
 
 /// A decision with everything in it, of `count` rows from number 2 on.
 async fn check_everything(count: Seq) {
-    let house = House::open().await;
+    let house = StoreFixture::open().await;
     let (session_id, key) = house.create().await;
     let last = 1 + count;
     let request_id = PermissionId::from_uuid(Uuid::now_v7());
@@ -198,7 +198,7 @@ async fn everything_of_a_decision_is_written_in_one_trip_or_many() {
 
 /// A decision whose last statement cannot be written leaves nothing, and the next one is written.
 async fn check_failure(count: Seq) {
-    let house = House::open().await;
+    let house = StoreFixture::open().await;
     let (_, key) = house.create().await;
     for round in 0..3 {
         let mut bad = append(key, 2..2 + count);
@@ -225,7 +225,7 @@ async fn a_decision_is_written_whole_or_not_at_all() {
 
 #[tokio::test]
 async fn one_bad_decision_of_a_group_fails_alone() {
-    let house = House::open().await;
+    let house = StoreFixture::open().await;
     let (_, one) = house.create().await;
     let (_, other) = house.create().await;
     let calls = (2..40).map(|seq| {
@@ -251,7 +251,7 @@ async fn one_bad_decision_of_a_group_fails_alone() {
 
 #[tokio::test]
 async fn what_is_deleted_is_gone_with_its_rows() {
-    let house = House::open().await;
+    let house = StoreFixture::open().await;
     let (id, key) = house.create().await;
     let (_, kept) = house.create().await;
     assert_eq!(house.append(append(key, 2..20)).await, Ok(()));

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::ahead::Ahead;
-use super::care::{Access, Places};
-use super::held::Held;
+use super::care::{Access, SensitivePaths};
+use super::held::PinnedPath;
 use super::jails::Jails;
 use super::refusal::ToolError;
 use super::shell::{
-    Cells, CgroupSetting, Found, LevelSetting, Limits, Lingering, Live, SandboxSettings, Spools,
+    CgroupSetting, Cgroups, Found, LevelSetting, Limits, Live, PlaceholderCache, SandboxSettings, Spools,
 };
 use super::web::Ranges;
 use crate::types::background::BackgroundCommand;
@@ -183,24 +183,24 @@ impl std::fmt::Debug for Unreadable {
 #[derive(Clone)]
 pub(super) struct Context {
     pub(super) settings: Arc<Settings>,
-    pub(super) places: Arc<Places>,
-    pub(super) cells: Arc<Cells>,
+    pub(super) places: Arc<SensitivePaths>,
+    pub(super) cells: Arc<Cgroups>,
     pub(super) jails: Arc<Jails>,
     pub(super) ahead: Arc<Ahead>,
     pub(super) layouts: Arc<Found>,
-    pub(super) lingering: Arc<Lingering>,
+    pub(super) lingering: Arc<PlaceholderCache>,
     pub(super) scene: SessionContext,
 }
 
 impl Context {
     /// What a path means, judged and held. Waits for the disk.
-    pub(super) fn resolve(&self, text: &str, access: Access) -> Result<Held, ToolError> {
+    pub(super) fn resolve(&self, text: &str, access: Access) -> Result<PinnedPath, ToolError> {
         let hidden = |path: &Path| self.scene.unreadable.covers("Read", path);
         self.jails.of(&self.scene).decide_with(text, &self.scene.cwd, access, &hidden)
     }
 
     /// A hold on a path that was resolved before.
-    pub(super) fn hold(&self, path: &Path, access: Access) -> Result<Held, ToolError> {
+    pub(super) fn hold(&self, path: &Path, access: Access) -> Result<PinnedPath, ToolError> {
         let hidden = |path: &Path| self.scene.unreadable.covers("Read", path);
         self.jails.of(&self.scene).decide_resolved(path.to_path_buf(), access, &hidden)
     }

@@ -9,9 +9,9 @@ static PRESENT: AtomicUsize = AtomicUsize::new(0);
 
 /// Somebody waits for a model as long as this lives.
 #[derive(Debug)]
-pub struct Presence(());
+pub struct ActiveModelCall(());
 
-impl Presence {
+impl ActiveModelCall {
     /// Counts one more.
     #[must_use]
     pub fn new() -> Self {
@@ -32,13 +32,13 @@ impl Presence {
     }
 }
 
-impl Default for Presence {
+impl Default for ActiveModelCall {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Drop for Presence {
+impl Drop for ActiveModelCall {
     fn drop(&mut self) {
         PRESENT.fetch_sub(1, Ordering::Relaxed);
     }

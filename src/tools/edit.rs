@@ -14,7 +14,7 @@ use super::context::Context;
 use super::digest::LARGE;
 use super::exact::Wanted;
 use super::guard::{self, Change, Needs};
-use super::held::{Content, Held};
+use super::held::{Content, PinnedPath};
 use super::read::helpful;
 use super::refusal::{ToolError, cancelled};
 use super::text::Charset;
@@ -83,7 +83,7 @@ pub(super) fn run(
 
 /// The change as it was worked out for the same call; `None` if that says nothing about what is there now.
 /// Whether it holds what was looked at is compared before it is replaced.
-fn again(context: &Context, input: &Input, path: &Held, look: Look) -> Option<(Change, usize)> {
+fn again(context: &Context, input: &Input, path: &PinnedPath, look: Look) -> Option<(Change, usize)> {
     let Look { input: seen, change, replaced } = look;
     let before =
         path.seen(change.before.as_ref().filter(|_| seen == *input && change.path.path == path.path)?)?;
@@ -101,7 +101,7 @@ fn wanted(input: &Input) -> Wanted<'_> {
 fn plan(
     context: &Context,
     input: &Input,
-    path: &Held,
+    path: &PinnedPath,
     planned: Option<&PreparedCall>,
 ) -> Result<(Change, usize), ToolError> {
     let shown = context.show(&path.path);
@@ -141,7 +141,7 @@ fn plan(
     Ok((Change { known_whole, ..change }, replaced))
 }
 
-fn create(context: &Context, input: &Input, path: &Held, before: Option<Content>) -> Change {
+fn create(context: &Context, input: &Input, path: &PinnedPath, before: Option<Content>) -> Change {
     let old = before.as_ref().map(|_| "");
     let after = input.new_string.clone().into_bytes();
     Change::new(context, path.clone(), before, (old, &input.new_string), Charset::UTF8, Arc::new(after))

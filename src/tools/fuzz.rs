@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use super::care::{Access, Places, care};
+use super::care::{Access, SensitivePaths, sensitivity};
 use super::jail::Jail;
 use super::near::nearest;
 use super::read;
@@ -171,7 +171,7 @@ pub fn path(data: &[u8]) {
     let _ = symlink(target, &link);
 
     let jail = Jail::open(std::slice::from_ref(&workspace), &root.join("home"), &[]);
-    let places = Places::new(&root.join("home"), &[]);
+    let places = SensitivePaths::new(&root.join("home"), &[]);
     for access in [Access::Read, Access::Edit] {
         let Ok(held) = jail.decide(text, &workspace, access) else { continue };
         let path = &held.path;
@@ -196,7 +196,7 @@ pub fn path(data: &[u8]) {
             assert_eq!(super::disk::Identity::of(&meta), super::disk::Identity::of(&now), "{path:?}");
         }
         let folded: PathBuf = path.iter().map(|part| fold(Path::new(part))).collect();
-        let (plain, folded) = (care(path, access, &places), care(&folded, access, &places));
+        let (plain, folded) = (sensitivity(path, access, &places), sensitivity(&folded, access, &places));
         assert_eq!(plain, folded, "{path:?}");
         assert!(plain == PathSensitivity::Ordinary || held.care != PathSensitivity::Ordinary, "{path:?}");
     }

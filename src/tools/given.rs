@@ -22,7 +22,7 @@ const LARGEST_TEXT: usize = 256 << 10;
 
 /// What a person hands over.
 #[derive(Clone, Debug)]
-pub struct Gift {
+pub struct InputFile {
     /// Where it is.
     pub source: Source,
     /// What it is called, if the person says so or its file does.
@@ -42,7 +42,7 @@ pub enum Source {
 
 /// What was taken in of it.
 #[derive(Clone, Debug)]
-pub struct Taken {
+pub struct IngestedFile {
     /// The block of the input.
     pub block: InputBlock,
     /// Its content, to be stored with what refers to the block.
@@ -50,8 +50,8 @@ pub struct Taken {
 }
 
 /// Takes in what a person hands over. Cancel-safe.
-pub(super) async fn take_in(settings: &Settings, gift: Gift) -> Result<Taken, ToolError> {
-    let Gift { source, name, picture } = gift;
+pub(super) async fn ingest(settings: &Settings, gift: InputFile) -> Result<IngestedFile, ToolError> {
+    let InputFile { source, name, picture } = gift;
     let (shown, path, bytes) = match source {
         Source::File(path) => {
             let shown = path.display().to_string();
@@ -71,7 +71,10 @@ pub(super) async fn take_in(settings: &Settings, gift: Gift) -> Result<Taken, To
         }
         let looked = media::look(settings, bytes, &stop).await.map_err(|why| broken(&why))?;
         let Looked { blob, .. } = looked.ok_or_else(|| broken("it was stopped"))?;
-        return Ok(Taken { block: InputBlock::Image(Picture { blob: BlobRef::from(&blob), name }), blob });
+        return Ok(IngestedFile {
+            block: InputBlock::Image(Picture { blob: BlobRef::from(&blob), name }),
+            blob,
+        });
     }
     if picture {
         let kind = text::binary_kind(head).unwrap_or("text");
@@ -106,7 +109,7 @@ async fn pdf(
     name: Option<String>,
     shown: &str,
     stop: &CancellationToken,
-) -> Result<Taken, ToolError> {
+) -> Result<IngestedFile, ToolError> {
     let whole = (bytes.len() as u64 <= LARGEST_SHOWN_PDF).then(|| Blob::new(PDF, bytes.as_slice()));
     let pages = media::pages(settings, bytes, (1, MOST_PAGES), stop).await.map_err(|error| {
         let why = match error {
@@ -126,9 +129,9 @@ async fn pdf(
     Ok(document(blob, name, text))
 }
 
-fn document(blob: Blob, name: Option<String>, text: String) -> Taken {
+fn document(blob: Blob, name: Option<String>, text: String) -> IngestedFile {
     let block = InputBlock::Document(Document { blob: BlobRef::from(&blob), name, text });
-    Taken { block, blob }
+    IngestedFile { block, blob }
 }
 
 /// The bytes of a regular file. Nothing is waited for that has no end: no pipe, no device.

@@ -13,7 +13,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::context::Context;
-use super::held::Held;
+use super::held::PinnedPath;
 use super::refusal::{ToolError, cancelled};
 use super::{disk, toolbox, walk};
 use crate::types::tool::{PreparedCall, Subject, ToolOutcome};
@@ -56,7 +56,7 @@ struct Pattern {
 
 /// The folder that is really searched (the literal beginning of the pattern belongs to it), and
 /// what remains of the pattern.
-fn target(context: &Context, input: &Input) -> Result<(Held, Pattern), ToolError> {
+fn target(context: &Context, input: &Input) -> Result<(PinnedPath, Pattern), ToolError> {
     let pattern = input.pattern.trim();
     if pattern.is_empty() {
         return Err(ToolError::new("invalid_pattern", "the pattern is empty; `**/*` finds every file"));

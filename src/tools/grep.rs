@@ -13,7 +13,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::context::Context;
-use super::held::Held;
+use super::held::PinnedPath;
 use super::refusal::{ToolError, cancelled};
 use super::search::{OutputMode, Search, Wanted};
 use super::{input, toolbox, walk};
@@ -100,7 +100,7 @@ fn matcher(input: &Input) -> Result<RegexMatcher, ToolError> {
 }
 
 /// Which files are searched, beside what is ignored.
-fn choose_files(input: &Input, root: &Held, builder: &mut WalkBuilder) -> Result<(), ToolError> {
+fn choose_files(input: &Input, root: &PinnedPath, builder: &mut WalkBuilder) -> Result<(), ToolError> {
     if let Some(glob) = input.glob.as_deref().filter(|glob| !glob.is_empty()) {
         let wrong = |e: ignore::Error| {
             ToolError::new("invalid_pattern", format!("{glob:?} is not a valid glob: {e}"))

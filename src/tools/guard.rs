@@ -11,7 +11,7 @@ use super::context::Context;
 use super::diff::{self, Diff};
 use super::digest::{Bytes, Digest};
 use super::disk;
-use super::held::{Content, Held};
+use super::held::{Content, PinnedPath};
 use super::notebook;
 use super::read::refuse_binary;
 use super::refusal::ToolError;
@@ -125,7 +125,7 @@ pub(super) fn encode(
 /// A change that is ready to be made.
 #[derive(Clone)]
 pub(super) struct Change {
-    pub(super) path: Held,
+    pub(super) path: PinnedPath,
     /// What is replaced; `None` for a new file.
     pub(super) before: Option<Content>,
     pub(super) after: Bytes,
@@ -143,7 +143,7 @@ impl Change {
     /// `old` and `new` are the texts in their original line endings.
     pub(super) fn new(
         context: &Context,
-        path: Held,
+        path: PinnedPath,
         before: Option<Content>,
         (old, new): (Option<&str>, &str),
         charset: Charset,
@@ -160,7 +160,7 @@ impl Change {
     /// same call as it was judged: the same change of the same content gives the same again.
     pub(super) fn within(
         context: &Context,
-        path: Held,
+        path: PinnedPath,
         before: Content,
         (old, new): (&str, String),
         charset: Charset,
@@ -277,7 +277,7 @@ fn difference(context: &Context, path: &ResolvedPath, old: Option<&str>, new: &s
 }
 
 /// What a call on `path` looks like when its change cannot be worked out before it is judged.
-pub(super) fn bare(context: &Context, path: Held, verb: &str) -> PreparedCall {
+pub(super) fn bare(context: &Context, path: PinnedPath, verb: &str) -> PreparedCall {
     PreparedCall {
         summary: format!("{verb} {}", context.show(&path.path)),
         subject: Subject::Edit { path: path.resolved },
@@ -292,7 +292,7 @@ pub(super) fn bare(context: &Context, path: Held, verb: &str) -> PreparedCall {
 /// long as the answer tells nothing that the model may not see; protected files are judged first.
 pub(super) fn prepare(
     context: &Context,
-    path: Held,
+    path: PinnedPath,
     verb: &str,
     plan: Result<Change, ToolError>,
 ) -> Result<PreparedCall, ToolError> {

@@ -8,7 +8,7 @@ use std::fs::{self, Metadata};
 use std::os::unix::fs::{DirEntryExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use super::care::{self, Access, Places, SecretNames};
+use super::care::{self, Access, SecretNames, SensitivePaths};
 use super::disk::Identity;
 use crate::types::credentials::{CREDENTIALS, SETTINGS};
 use crate::types::tool::PathSensitivity;
@@ -39,7 +39,7 @@ pub(super) fn care<'r>(
     access: Access,
     by_name: PathSensitivity,
     roots: impl Iterator<Item = &'r Path>,
-    places: &Places,
+    places: &SensitivePaths,
     hidden: &dyn Fn(&Path) -> bool,
 ) -> (PathSensitivity, Vec<PathBuf>) {
     let mut search = Search { identity: Identity::of(meta), names: Vec::new(), left: MOST_ENTRIES };
@@ -62,7 +62,7 @@ pub(super) fn care<'r>(
     search.names.sort();
     search.names.dedup();
     let is_all = search.names.len() >= wanted || is_filled;
-    let of_names = search.names.iter().map(|name| care::care(name, access, places));
+    let of_names = search.names.iter().map(|name| care::sensitivity(name, access, places));
     let beside = if is_all { PathSensitivity::Ordinary } else { PathSensitivity::HardLinked };
     let care = of_names.fold(care::strictest(by_name, beside), care::strictest);
     let ruled: Vec<PathBuf> = search.names.into_iter().filter(|name| name != path && hidden(name)).collect();
@@ -92,7 +92,7 @@ impl Names {
     /// has not seen is not known.
     pub(super) fn of<'r>(
         roots: impl Iterator<Item = &'r Path>,
-        places: &Places,
+        places: &SensitivePaths,
         kept: &dyn Fn(&Path) -> bool,
         stop: &dyn Fn() -> bool,
     ) -> Self {
@@ -139,13 +139,13 @@ fn is_filled(path: &Path) -> bool {
 }
 
 /// The files of a home folder and of the daemon that likely hold credentials.
-fn delicate(places: &Places) -> HashSet<Identity> {
+fn delicate(places: &SensitivePaths) -> HashSet<Identity> {
     let folders = delicate_folders(&places.home).into_iter().chain(places.protected.iter().cloned());
     let mut found = HashSet::new();
     for folder in folders {
         let Ok(entries) = fs::read_dir(folder) else { continue };
         for entry in entries.flatten().take(MOST_ENTRIES) {
-            if care::care(&entry.path(), Access::Read, places) == PathSensitivity::Secret
+            if care::sensitivity(&entry.path(), Access::Read, places) == PathSensitivity::Secret
                 && let Ok(meta) = fs::symlink_metadata(entry.path())
                 && meta.is_file()
                 && meta.nlink() > 1

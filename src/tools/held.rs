@@ -39,7 +39,7 @@ const TEMP_PREFIX: &str = ".agentd-tmp-";
 /// A path that was judged, and a hold on what it led to. Cheap to clone; the handles close with the
 /// last clone.
 #[derive(Clone, Debug)]
-pub struct Held {
+pub struct PinnedPath {
     pub(super) resolved: ResolvedPath,
     /// What it is opened below.
     pub(super) anchor: Arc<Anchor>,
@@ -107,7 +107,7 @@ impl Version {
     }
 }
 
-impl std::ops::Deref for Held {
+impl std::ops::Deref for PinnedPath {
     type Target = ResolvedPath;
 
     fn deref(&self) -> &ResolvedPath {
@@ -115,7 +115,7 @@ impl std::ops::Deref for Held {
     }
 }
 
-impl Held {
+impl PinnedPath {
     /// What the permission rules judge.
     #[must_use]
     pub fn resolved(&self) -> &ResolvedPath {

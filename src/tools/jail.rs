@@ -15,11 +15,11 @@ use nix::sys::stat::Mode;
 use serde_json::json;
 
 use super::aliases;
-use super::care::{Access, Places, care, is_directory, strictest};
+use super::care::{Access, SensitivePaths, is_directory, sensitivity, strictest};
 use super::configured;
 use super::disk::{self, Identity};
 use super::hardlink;
-use super::held::{Anchor, Found, Held};
+use super::held::{Anchor, Found, PinnedPath};
 use super::refusal::ToolError;
 use super::resolve;
 use crate::types::names;
@@ -30,7 +30,7 @@ use crate::types::tool::{PathSensitivity, ResolvedPath};
 pub struct Jail {
     /// The first is the one that relative rules start at.
     roots: Vec<Root>,
-    places: Arc<Places>,
+    places: Arc<SensitivePaths>,
 }
 
 /// One workspace folder.
@@ -66,10 +66,10 @@ impl Jail {
     /// `protected` are the daemon's own folders. One that is missing is found again when it is there.
     #[must_use]
     pub fn open(workspaces: &[PathBuf], home: &Path, protected: &[PathBuf]) -> Self {
-        Self::hold(workspaces, Arc::new(Places::new(home, protected).with_links()))
+        Self::hold(workspaces, Arc::new(SensitivePaths::new(home, protected).with_links()))
     }
 
-    pub(super) fn hold(workspaces: &[PathBuf], places: Arc<Places>) -> Self {
+    pub(super) fn hold(workspaces: &[PathBuf], places: Arc<SensitivePaths>) -> Self {
         Self { roots: workspaces.iter().map(|path| Root::hold(path)).collect(), places }
     }
 
@@ -104,7 +104,7 @@ impl Jail {
     /// # Errors
     /// The path cannot be meant (hidden characters, a process's folder, too many links), is neither
     /// file nor folder, or changes while it is looked at.
-    pub fn decide(&self, text: &str, cwd: &Path, access: Access) -> Result<Held, ToolError> {
+    pub fn decide(&self, text: &str, cwd: &Path, access: Access) -> Result<PinnedPath, ToolError> {
         self.decide_with(text, cwd, access, &|_| false)
     }
 
@@ -116,11 +116,11 @@ impl Jail {
         cwd: &Path,
         access: Access,
         hidden: &dyn Fn(&Path) -> bool,
-    ) -> Result<Held, ToolError> {
+    ) -> Result<PinnedPath, ToolError> {
         let (path, written) = resolve::resolve(text, cwd, &self.places.home)?;
         let mut held = self.decide_resolved(path, access, hidden)?;
         // `.git/config` stays what it is if `.git` is a link, and so does `~/.netrc`.
-        held.resolved.care = strictest(held.resolved.care, care(&written, access, &self.places));
+        held.resolved.care = strictest(held.resolved.care, sensitivity(&written, access, &self.places));
         // A slash at the end says that a folder is meant.
         let means_folder = text.ends_with('/') || text.ends_with("/.");
         if means_folder && !held.is_folder() && (held.exists() || access == Access::Edit) {
@@ -136,7 +136,7 @@ impl Jail {
         path: PathBuf,
         access: Access,
         hidden: &dyn Fn(&Path) -> bool,
-    ) -> Result<Held, ToolError> {
+    ) -> Result<PinnedPath, ToolError> {
         let (anchor, in_workspace) = self.anchor(&path)?;
         let below = path.strip_prefix(&anchor.path).unwrap_or(&path).to_path_buf();
         let (folder, missing) = hold_above(&anchor, &below, &path)?;
@@ -153,7 +153,7 @@ impl Jail {
         if disk::is_of_processes(nearest) && !path.starts_with("/proc") {
             return Err(resolve::magic(&path));
         }
-        let mut care = care(&path, access, &self.places);
+        let mut care = sensitivity(&path, access, &self.places);
         let mut ruled = Vec::new();
         if let Some(found) = &found {
             disk::refuse_special(&path, found.meta.file_type())?;
@@ -165,7 +165,7 @@ impl Jail {
             care = strictest(care, self.care_by_surroundings(&path, &folder, &missing));
         }
         let resolved = ResolvedPath { path, in_workspace, care, ruled };
-        Ok(Held { resolved, anchor, folder: Arc::new(folder), missing, name, found })
+        Ok(PinnedPath { resolved, anchor, folder: Arc::new(folder), missing, name, found })
     }
 
     /// A file with several names is as delicate as the most delicate of them.
@@ -196,7 +196,7 @@ impl Jail {
         let roots = self.roots.iter().map(|root| root.path.as_path());
         let aliases = roots.flat_map(aliases::of).filter_map(|alias| {
             let below = path.strip_prefix(&alias.target).ok()?;
-            Some(care(&alias.name.join(below), Access::Edit, &self.places))
+            Some(sensitivity(&alias.name.join(below), Access::Edit, &self.places))
         });
         let by_alias = aliases.fold(PathSensitivity::Ordinary, strictest);
         let mut named = self.roots.iter().flat_map(|root| configured::by_git(&root.path, &self.places.home));

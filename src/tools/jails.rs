@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::care::Places;
+use super::care::SensitivePaths;
 use super::context::SessionContext;
 use super::jail::Jail;
 use crate::types::ids::SessionId;
@@ -14,13 +14,13 @@ const MOST: usize = 128;
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Jails {
-    places: Arc<Places>,
+    places: Arc<SensitivePaths>,
     /// The one that was used last stands last.
     held: Mutex<Vec<(SessionId, Arc<Jail>)>>,
 }
 
 impl Jails {
-    pub(super) fn new(places: Arc<Places>) -> Self {
+    pub(super) fn new(places: Arc<SensitivePaths>) -> Self {
         Self { places, held: Mutex::new(Vec::new()) }
     }
 

@@ -63,15 +63,15 @@ mod tests;
 pub use care::Access;
 pub use context::{BackgroundTaskView, Blobs, SessionContext, Settings, Unreadable};
 pub use convert::{DOCUMENT_ARGUMENT, convert_document};
-pub use crowd::Presence;
+pub use crowd::ActiveModelCall;
 pub use diff::lines as changed_lines;
-pub use given::{Gift, Source, Taken};
-pub use held::Held;
+pub use given::{IngestedFile, InputFile, Source};
+pub use held::PinnedPath;
 pub use jail::Jail;
 pub use refusal::ToolError;
 pub use shell::{
-    Available, Birth, CgroupSetting, LevelSetting, Limits, Live, NetworkSetting, Running, SandboxSettings,
-    Spools, Swept,
+    Available, CgroupSetting, LevelSetting, Limits, Live, NetworkSetting, ProcessStarted, Running,
+    SandboxSettings, Spools, Swept,
 };
-pub use toolbox::{Desk, SandboxReport, Toolbox};
+pub use toolbox::{CallPreparer, SandboxReport, Toolbox};
 pub use web::{Ranges, WrongRange};

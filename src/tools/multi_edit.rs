@@ -12,7 +12,7 @@ use super::care::Access;
 use super::context::Context;
 use super::exact::Wanted;
 use super::guard::{self, Change, Needs};
-use super::held::Held;
+use super::held::PinnedPath;
 use super::read::helpful;
 use super::refusal::{ToolError, cancelled};
 use super::text::Charset;
@@ -101,7 +101,7 @@ fn require_edits(input: &Input) -> Result<(), ToolError> {
 }
 
 /// The other checks, in the order of Edit, and the change with the number of replaced places.
-fn plan(context: &Context, input: &Input, path: &Held) -> Result<(Change, usize), ToolError> {
+fn plan(context: &Context, input: &Input, path: &PinnedPath) -> Result<(Change, usize), ToolError> {
     let shown = context.show(&path.path);
     let found = path.load()?;
     let creates = input.edits.first().is_some_and(|edit| edit.old_string.is_empty());

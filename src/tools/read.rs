@@ -19,7 +19,7 @@ use window::Window;
 use super::care::Access;
 use super::context::Context;
 use super::disk::{self, Stamp};
-use super::held::Held;
+use super::held::PinnedPath;
 use super::near::similar_path;
 use super::refusal::{ToolError, cancelled};
 use super::text::{self, Charset};
@@ -129,7 +129,7 @@ pub(super) fn run(
 fn read(
     context: &Context,
     input: &Input,
-    held: &Held,
+    held: &PinnedPath,
     stop: &CancellationToken,
 ) -> Result<ToolOutcome, ToolError> {
     let path = &held.path;

@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use super::care::SecretNames;
 use super::context::Context;
 use super::hardlink::Names;
-use super::held::{Held, open_regular};
+use super::held::{PinnedPath, open_regular};
 use super::walk::{self, Walk};
 use crate::types::tool::ToolOutcome;
 
@@ -77,7 +77,7 @@ impl Wanted {
 /// One search.
 pub(super) struct Search<'a> {
     pub(super) context: &'a Context,
-    pub(super) root: &'a Held,
+    pub(super) root: &'a PinnedPath,
     pub(super) wanted: &'a Wanted,
     pub(super) stop: &'a CancellationToken,
 }

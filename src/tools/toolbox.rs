@@ -11,13 +11,15 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::ahead::Ahead;
-use super::care::Places;
+use super::care::SensitivePaths;
 use super::context::{Context, SessionContext, Settings};
-use super::given::{self, Gift, Taken};
+use super::given::{self, IngestedFile, InputFile};
 use super::guard::Change;
 use super::jails::Jails;
 use super::refusal::{ToolError, cancelled};
-use super::shell::{Available, Birth, Cells, Found, Lingering, Running, Swept, Wires};
+use super::shell::{
+    Available, CallChannels, Cgroups, Found, PlaceholderCache, ProcessStarted, Running, Swept,
+};
 use super::{
     edit, glob, grep, input, inspect, ls, multi_edit, notebook, patch, read, resolve, shell, web, write,
 };
@@ -31,12 +33,12 @@ use crate::types::tool::{
 #[derive(Clone)]
 pub struct Toolbox {
     settings: Arc<Settings>,
-    places: Arc<Places>,
-    cells: Arc<Cells>,
+    places: Arc<SensitivePaths>,
+    cells: Arc<Cgroups>,
     jails: Arc<Jails>,
     ahead: Arc<Ahead>,
     layouts: Arc<Found>,
-    lingering: Arc<Lingering>,
+    lingering: Arc<PlaceholderCache>,
     cards: Arc<[ToolDefinition]>,
     web: web::Client,
 }
@@ -57,12 +59,12 @@ pub struct SandboxReport {
 }
 
 /// Where calls are looked at by who may wait for the disk.
-pub struct Desk {
+pub struct CallPreparer {
     tools: Toolbox,
     here: &'static Available,
 }
 
-impl Desk {
+impl CallPreparer {
     /// As [`Toolbox::prepare`]. Blocking.
     ///
     /// # Errors
@@ -112,10 +114,10 @@ impl Toolbox {
         protected.extend(settings.protected.iter().filter_map(|folder| resolve::follow(folder).ok()));
         protected.dedup();
         let home = resolve::follow(&settings.home).unwrap_or_else(|_| settings.home.clone());
-        let places = Arc::new(Places::new(&home, &protected).with_links());
+        let places = Arc::new(SensitivePaths::new(&home, &protected).with_links());
         let jails = Arc::new(Jails::new(Arc::clone(&places)));
         Available::mark(&settings.instance);
-        let cells = Arc::new(Cells::find(&settings.cgroup, &settings.instance));
+        let cells = Arc::new(Cgroups::find(&settings.cgroup, &settings.instance));
         Self {
             settings: Arc::new(settings),
             places,
@@ -131,7 +133,7 @@ impl Toolbox {
 
     /// In the place of one with other settings: what that one saw of what is hidden is not forgotten.
     #[must_use]
-    pub fn after(mut self, before: &Self) -> Self {
+    pub fn inherit_from(mut self, before: &Self) -> Self {
         self.layouts = Arc::new(Found::after(&before.layouts));
         self
     }
@@ -154,7 +156,7 @@ impl Toolbox {
         let here = Available::here().await;
         let told = |unattended| {
             let chosen = self.settings.sandbox.choose(unattended, here);
-            chosen.map(shell::told).map_err(|refusal| refusal.text)
+            chosen.map(shell::confinement_label).map_err(|refusal| refusal.text)
         };
         SandboxReport {
             attended: told(false),
@@ -224,7 +226,7 @@ impl Toolbox {
         call: &ToolCall,
         scene: &SessionContext,
     ) -> Result<PreparedCall, ToolOutcome> {
-        let (desk, call, scene) = (self.desk().await, call.clone(), scene.clone());
+        let (desk, call, scene) = (self.call_preparer().await, call.clone(), scene.clone());
         let prepared = tokio::task::spawn_blocking(move || desk.prepare(&call, &scene));
         Ok(prepared.await.unwrap_or_else(|_| Err(internal()))?)
     }
@@ -244,23 +246,23 @@ impl Toolbox {
     }
 
     /// A call that was prepared will not run now: what was kept for it may go.
-    pub fn not_now(&self, call_id: CallId) {
+    pub fn discard_prepared(&self, call_id: CallId) {
         drop(self.ahead.take(call_id));
     }
 
     /// Nothing that was prepared will run now.
-    pub fn none_now(&self) {
+    pub fn discard_all(&self) {
         self.ahead.clear();
     }
 
     /// The session runs no command in the moments to come: what the last one left standing in its workspace goes.
-    pub fn rest(&self, session: SessionId) {
+    pub fn on_session_idle(&self, session: SessionId) {
         self.lingering.end(session);
     }
 
     /// For who prepares calls on a thread that may wait for the disk.
-    pub async fn desk(&self) -> Desk {
-        Desk { tools: self.clone(), here: Available::here().await }
+    pub async fn call_preparer(&self) -> CallPreparer {
+        CallPreparer { tools: self.clone(), here: Available::here().await }
     }
 
     /// Runs the call. `prepared` is what was judged: if the call would now touch something else,
@@ -278,7 +280,7 @@ impl Toolbox {
         prepared: &PreparedCall,
         scene: &SessionContext,
         progress: mpsc::Sender<Progress>,
-        births: mpsc::Sender<Birth>,
+        births: mpsc::Sender<ProcessStarted>,
         stop: CancellationToken,
     ) -> ToolOutcome {
         let work = AssertUnwindSafe(self.run_inner(call, prepared, scene, progress, births, stop));
@@ -300,14 +302,14 @@ impl Toolbox {
         call: &ToolCall,
         prepared: &PreparedCall,
         scene: &SessionContext,
-        births: mpsc::Sender<Birth>,
+        births: mpsc::Sender<ProcessStarted>,
         stop: CancellationToken,
     ) -> Result<Running, ToolOutcome> {
         // Its progress begins when somebody follows it.
         let (progress, _) = mpsc::channel(1);
         match self.parse(call)? {
             Call::Bash(input) => {
-                let wires = Wires { progress, births, stop };
+                let wires = CallChannels { progress, births, stop };
                 shell::start(&self.context(scene), call.call_id, &input, prepared, wires).await
             }
             _ => Err(internal().into()),
@@ -332,8 +334,8 @@ impl Toolbox {
     ///
     /// # Errors
     /// It is not there, too large, broken, or of a kind that no model takes.
-    pub async fn take_in(&self, gift: Gift) -> Result<Taken, ToolError> {
-        given::take_in(&self.settings, gift).await
+    pub async fn take_in(&self, gift: InputFile) -> Result<IngestedFile, ToolError> {
+        given::ingest(&self.settings, gift).await
     }
 
     async fn run_inner(
@@ -342,7 +344,7 @@ impl Toolbox {
         prepared: &PreparedCall,
         scene: &SessionContext,
         progress: mpsc::Sender<Progress>,
-        births: mpsc::Sender<Birth>,
+        births: mpsc::Sender<ProcessStarted>,
         stop: CancellationToken,
     ) -> Result<ToolOutcome, ToolError> {
         let context = self.context(scene);
@@ -351,8 +353,14 @@ impl Toolbox {
             // It has a beginning of its own: `start`.
             Call::Bash(input) if input.goes_on() => return Err(internal()),
             Call::Bash(input) => {
-                return shell::run(&context, call_id, &input, prepared, Wires { progress, births, stop })
-                    .await;
+                return shell::run(
+                    &context,
+                    call_id,
+                    &input,
+                    prepared,
+                    CallChannels { progress, births, stop },
+                )
+                .await;
             }
             Call::KillBash(input) => return shell::run_kill(&context, &input, &stop).await,
             Call::WebFetch(input) => {
@@ -361,7 +369,7 @@ impl Toolbox {
             call => call,
         };
         if stop.is_cancelled() {
-            self.not_now(call_id);
+            self.discard_prepared(call_id);
             return Ok(cancelled());
         }
         let prepared = prepared.clone();

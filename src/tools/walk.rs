@@ -11,12 +11,12 @@ use ignore::{DirEntry, WalkBuilder};
 
 use super::care::Access;
 use super::context::Context;
-use super::held::Held;
+use super::held::PinnedPath;
 use super::refusal::ToolError;
 use crate::types::tool::PathSensitivity;
 
 /// The folder (or file) a search starts at; the current folder if none is given.
-pub(super) fn root(context: &Context, path: Option<&str>) -> Result<Held, ToolError> {
+pub(super) fn root(context: &Context, path: Option<&str>) -> Result<PinnedPath, ToolError> {
     let held = context.resolve(path.filter(|path| !path.is_empty()).unwrap_or("."), Access::Read)?;
     // What may be read anyway is checked right here; elsewhere a person is asked first.
     if held.in_workspace && held.care == PathSensitivity::Ordinary {
@@ -25,7 +25,7 @@ pub(super) fn root(context: &Context, path: Option<&str>) -> Result<Held, ToolEr
     Ok(held)
 }
 
-pub(super) fn require_existing(held: &Held) -> Result<(), ToolError> {
+pub(super) fn require_existing(held: &PinnedPath) -> Result<(), ToolError> {
     if held.exists() { Ok(()) } else { Err(ToolError::io(&held.path, &std::io::ErrorKind::NotFound.into())) }
 }
 

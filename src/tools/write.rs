@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::care::Access;
 use super::context::Context;
 use super::guard::{self, Change, Needs};
-use super::held::Held;
+use super::held::PinnedPath;
 use super::read::refuse_binary;
 use super::refusal::{ToolError, cancelled};
 use super::text::{self, Charset, Endings};
@@ -57,7 +57,7 @@ pub(super) fn run(
     change.make(call_id, &done, json!({}))
 }
 
-fn plan(context: &Context, input: &Input, path: &Held) -> Result<Change, ToolError> {
+fn plan(context: &Context, input: &Input, path: &PinnedPath) -> Result<Change, ToolError> {
     let Some(before) = path.load()? else {
         let after = input.content.clone().into_bytes();
         return Ok(Change::new(

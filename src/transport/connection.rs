@@ -13,10 +13,10 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-use super::descent::Descent;
+use super::descent::PeerOrigin;
 use super::outbox::Outbox;
-use super::outlet::Outlet;
-use super::turns::{Ticket, Turns};
+use super::outlet::SubscriptionSink;
+use super::turns::{CallOrder, Ticket};
 
 /// The connection that a call came in on. A method handler finds it in jsonrpsee's `Extensions`; it
 /// may keep it as long as it likes.
@@ -126,7 +126,7 @@ impl Connection {
     /// [`Overloaded`] says why there can be no further subscription.
     pub fn subscribe<P, F>(&self, pump: P) -> Result<String, Overloaded>
     where
-        P: FnOnce(Outlet) -> F + Send + 'static,
+        P: FnOnce(SubscriptionSink) -> F + Send + 'static,
         F: Future<Output = ()> + Send + 'static,
     {
         if !self.call.may_subscribe {
@@ -230,7 +230,7 @@ enum CallState {
 struct Staged {
     id: Arc<str>,
     ended: CancellationToken,
-    pump: Box<dyn FnOnce(Outlet) -> BoxFuture<'static, ()> + Send>,
+    pump: Box<dyn FnOnce(SubscriptionSink) -> BoxFuture<'static, ()> + Send>,
 }
 
 /// Who is on the other side.
@@ -239,7 +239,7 @@ pub(super) struct Peer {
     pub id: u64,
     pub uid: u32,
     pub pid: Option<i32>,
-    pub descent: Descent,
+    pub descent: PeerOrigin,
 }
 
 /// What all tasks of one connection share.
@@ -253,7 +253,7 @@ pub(super) struct Shared {
     pub fewer: Notify,
     name: Mutex<String>,
     read_only: AtomicBool,
-    turns: Arc<Turns>,
+    turns: Arc<CallOrder>,
     subscriptions: Mutex<Subscriptions>,
     /// Behind a lock of its own: spawning can drop a task on the spot (when the runtime stops), and
     /// a dropped task takes itself out of `subscriptions`.
@@ -278,7 +278,7 @@ impl Shared {
             fewer: Notify::new(),
             name: Mutex::new(name),
             read_only: AtomicBool::new(false),
-            turns: Turns::new(),
+            turns: CallOrder::new(),
             subscriptions: Mutex::default(),
             pumps: Mutex::default(),
             max_subscriptions,
@@ -336,7 +336,7 @@ impl Shared {
         if ended.is_cancelled() {
             return;
         }
-        let outlet = Outlet { shared: Arc::clone(self), id: Arc::clone(&id), ended: ended.clone() };
+        let outlet = SubscriptionSink { shared: Arc::clone(self), id: Arc::clone(&id), ended: ended.clone() };
         let registered = Registered { shared: Arc::clone(self), id };
         let mut pumps = lock(&self.pumps);
         while pumps.try_join_next().is_some() {}

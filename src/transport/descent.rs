@@ -36,14 +36,14 @@ static LOOKING: Semaphore = Semaphore::const_new(LOOKS);
 
 /// What was found out about a peer when it connected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Descent {
+pub(super) struct PeerOrigin {
     /// The program it runs, for people; a process may have run another before.
     pub exe: Option<PathBuf>,
     /// Why it counts as a process of a tool; `None`: it does not.
     pub tool: Option<String>,
 }
 
-impl Descent {
+impl PeerOrigin {
     fn tool(why: impl Into<String>) -> Self {
         Self { exe: None, tool: Some(why.into()) }
     }
@@ -55,12 +55,12 @@ pub(super) async fn of_peer(
     socket: &tokio::net::UnixStream,
     pid: Option<i32>,
     mark: Option<Arc<[u8]>>,
-) -> Descent {
+) -> PeerOrigin {
     let Some(pid) = pid.filter(|pid| *pid > 0) else {
-        return Descent::tool("its process is not in the daemon's namespace");
+        return PeerOrigin::tool("its process is not in the daemon's namespace");
     };
     if u32::try_from(pid) == Ok(std::process::id()) {
-        return Descent { exe: std::env::current_exe().ok(), tool: None };
+        return PeerOrigin { exe: std::env::current_exe().ok(), tool: None };
     }
     let look = async {
         loop {
@@ -78,7 +78,7 @@ pub(super) async fn of_peer(
                 let _permit = permit;
                 match handle {
                     Ok(handle) => look(pid, handle.as_ref(), mark.as_deref()),
-                    Err(_) => Some(Descent::tool(ENDED)),
+                    Err(_) => Some(PeerOrigin::tool(ENDED)),
                 }
             });
             match look.await.ok()? {
@@ -89,7 +89,7 @@ pub(super) async fn of_peer(
     };
     match tokio::time::timeout(WITHIN, look).await {
         Ok(Some(descent)) => descent,
-        Ok(None) | Err(_) => Descent::tool("its process could not be looked at in time"),
+        Ok(None) | Err(_) => PeerOrigin::tool("its process could not be looked at in time"),
     }
 }
 
@@ -148,18 +148,18 @@ fn lives(pid: i32, handle: Option<&OwnedFd>) -> Option<bool> {
 }
 
 /// `None`: there was no descriptor free to look with.
-fn look(pid: i32, handle: Option<&OwnedFd>, mark: Option<&[u8]>) -> Option<Descent> {
+fn look(pid: i32, handle: Option<&OwnedFd>, mark: Option<&[u8]>) -> Option<PeerOrigin> {
     if !lives(pid, handle)? {
-        return Some(Descent::tool(ENDED));
+        return Some(PeerOrigin::tool(ENDED));
     }
     let own = i32::try_from(std::process::id()).unwrap_or(-1);
     let chain = match steady(|| walk(pid, own)) {
         Ok(chain) => chain,
         Err(Broken::Short) => return None,
-        Err(Broken::Unreadable(why)) => return Some(Descent::tool(why)),
+        Err(Broken::Unreadable(why)) => return Some(PeerOrigin::tool(why)),
         Err(Broken::Changed) => {
             let why = "its parents cannot be read: they end too fast, or /proc hides them (hidepid)";
-            return Some(Descent::tool(why));
+            return Some(PeerOrigin::tool(why));
         }
     };
     // A program that closes itself to others of its user shows its name only.
@@ -187,7 +187,7 @@ fn look(pid: i32, handle: Option<&OwnedFd>, mark: Option<&[u8]>) -> Option<Desce
     } else {
         None
     };
-    Some(Descent { exe, tool })
+    Some(PeerOrigin { exe, tool })
 }
 
 /// The mark of a daemon's tools begins so in their environment.
@@ -197,7 +197,7 @@ const MARK: &[u8] = b"AGENTD_INSTANCE=";
 const NAME: &str = "agentd";
 
 /// Makes this process known as a daemon to others of its user.
-pub fn call_itself() {
+pub fn set_process_name() {
     // Not through prctl(2), which names the thread alone. Who cannot be known by name is by the mark.
     let _ = std::fs::write("/proc/self/comm", NAME);
 }

@@ -37,7 +37,7 @@ const LARGEST_READ: usize = 256 << 10;
 
 /// Serves one peer. Returns when it is gone and its calls have ended. If it is dropped, everything of
 /// the connection ends at once.
-pub(super) async fn attend(socket: UnixStream, id: u64, house: Arc<ServerState>) {
+pub(super) async fn serve_connection(socket: UnixStream, id: u64, house: Arc<ServerState>) {
     let Ok(who) = socket.peer_cred() else { return };
     if !admits(house.uid, who.uid(), house.limits.allow_root) {
         tracing::warn!(uid = who.uid(), pid = who.pid(), "refused a connection of another user");
@@ -47,7 +47,8 @@ pub(super) async fn attend(socket: UnixStream, id: u64, house: Arc<ServerState>)
     let descent = descent::of_peer(&socket, who.pid(), house.mark.clone()).await;
     let (mut read, mut write) = socket.into_split();
     let mut buffer = BytesMut::new();
-    let Some(way) = meet(&mut read, &mut write, &mut buffer, &house, descent.tool.is_none()).await else {
+    let Some(way) = detect_framing(&mut read, &mut write, &mut buffer, &house, descent.tool.is_none()).await
+    else {
         return;
     };
 
@@ -87,12 +88,12 @@ impl Drop for Ending {
 }
 
 /// What a peer wants to speak.
-enum Way {
+enum Protocol {
     Open(Decoder, Framing),
     Post(Bytes),
 }
 
-impl Way {
+impl Protocol {
     fn framing(&self) -> Framing {
         match self {
             Self::Open(_, framing) => *framing,
@@ -102,13 +103,13 @@ impl Way {
 }
 
 /// Reads until it is clear what the peer speaks. `None`: there is nothing more to do with it.
-async fn meet(
+async fn detect_framing(
     read: &mut OwnedReadHalf,
     write: &mut OwnedWriteHalf,
     buffer: &mut BytesMut,
     house: &ServerState,
     may_look: bool,
-) -> Option<Way> {
+) -> Option<Protocol> {
     let longest = house.limits.max_message_bytes;
     let mut deadline = Instant::now() + house.limits.first_byte_timeout;
     let mut ended = false;
@@ -122,13 +123,13 @@ async fn meet(
         match opening {
             Opening::Ndjson => {
                 let lines = ndjson::Lines::new(longest);
-                return Some(Way::Open(Decoder::Ndjson(lines), Framing::Ndjson));
+                return Some(Protocol::Open(Decoder::Ndjson(lines), Framing::Ndjson));
             }
             Opening::ContentLength => {
                 let blocks = content_length::Blocks::new(longest);
-                return Some(Way::Open(Decoder::ContentLength(blocks), Framing::ContentLength));
+                return Some(Protocol::Open(Decoder::ContentLength(blocks), Framing::ContentLength));
             }
-            Opening::Http => return knock(read, write, buffer, house, may_look).await,
+            Opening::Http => return handle_http(read, write, buffer, house, may_look).await,
             Opening::Unclear => {}
         }
         let first = buffer.is_empty();
@@ -142,13 +143,13 @@ async fn meet(
 }
 
 /// Reads an HTTP request and answers it, unless it leads on to JSON-RPC.
-async fn knock(
+async fn handle_http(
     read: &mut OwnedReadHalf,
     write: &mut OwnedWriteHalf,
     buffer: &mut BytesMut,
     house: &ServerState,
     may_look: bool,
-) -> Option<Way> {
+) -> Option<Protocol> {
     let longest = house.limits.max_message_bytes;
     let deadline = Instant::now() + house.limits.half_frame_timeout;
     let request = loop {
@@ -174,7 +175,7 @@ async fn knock(
         http::Request::WebSocket(accepted) => {
             say(write, &accepted, house).await;
             let frames = websocket::Frames::new(longest);
-            Some(Way::Open(Decoder::WebSocket(frames), Framing::WebSocket))
+            Some(Protocol::Open(Decoder::WebSocket(frames), Framing::WebSocket))
         }
         http::Request::Post { length, wait } => {
             if wait && buffer.len() < length {
@@ -190,7 +191,7 @@ async fn knock(
                     Fill::End | Fill::Stop | Fill::Gone => return None,
                 }
             }
-            Some(Way::Post(buffer.split_to(length).freeze()))
+            Some(Protocol::Post(buffer.split_to(length).freeze()))
         }
     }
 }
@@ -257,10 +258,10 @@ struct Exchange {
 }
 
 impl Exchange {
-    async fn run(&mut self, way: Way) {
+    async fn run(&mut self, way: Protocol) {
         let end = match way {
-            Way::Open(mut decoder, _) => self.listen(&mut decoder).await,
-            Way::Post(body) => self.take_in(body).await.unwrap_or(End::Finished),
+            Protocol::Open(mut decoder, _) => self.listen(&mut decoder).await,
+            Protocol::Post(body) => self.take_in(body).await.unwrap_or(End::Finished),
         };
         match end {
             End::Finished => {
@@ -290,10 +291,10 @@ impl Exchange {
                 let frame = match decoder.next(&mut self.buffer) {
                     Ok(Some(frame)) => frame,
                     Ok(None) => break,
-                    Err(broken) => return self.complain(broken.why),
+                    Err(broken) => return self.protocol_error(broken.why),
                 };
                 began = None;
-                if let Some(end) = self.heed(frame).await {
+                if let Some(end) = self.handle_frame(frame).await {
                     return end;
                 }
                 if self.house.stop.is_cancelled() {
@@ -315,12 +316,12 @@ impl Exchange {
                 Fill::More => {}
                 Fill::End => {
                     return match decoder.last(&mut self.buffer) {
-                        Some(frame) => self.heed(frame).await.unwrap_or(End::Finished),
+                        Some(frame) => self.handle_frame(frame).await.unwrap_or(End::Finished),
                         None => End::Finished,
                     };
                 }
                 Fill::Late => {
-                    return self.complain("a message was begun and not finished in time");
+                    return self.protocol_error("a message was begun and not finished in time");
                 }
                 Fill::Stop => return End::Stop,
                 Fill::Gone => return End::Gone,
@@ -346,7 +347,7 @@ impl Exchange {
     }
 
     /// Acts on one frame; a reason to stop, if there is one.
-    async fn heed(&mut self, frame: Frame) -> Option<End> {
+    async fn handle_frame(&mut self, frame: Frame) -> Option<End> {
         match frame {
             Frame::Message(message) => return self.take_in(message).await,
             Frame::TooLong => {
@@ -394,7 +395,7 @@ impl Exchange {
     }
 
     /// Says what is wrong, in the peer's own framing.
-    fn complain(&self, why: &str) -> End {
+    fn protocol_error(&self, why: &str) -> End {
         if self.framing == Framing::WebSocket {
             self.shared.outbox.raw(websocket::protocol_error());
             return End::Goodbye;

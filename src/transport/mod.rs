@@ -36,12 +36,12 @@ pub mod fuzz;
 mod tests;
 
 pub use connection::{Connection, Overloaded};
-pub use descent::call_itself;
+pub use descent::set_process_name;
 pub use error::TransportError;
 pub use folder::{check_folder, is_in_shared_place, private_folder};
 pub use framing::ndjson;
 pub use limits::Limits;
 pub use lock::{LockNote, StateLock};
-pub use outlet::{Closed, Outlet, Room, Text};
+pub use outlet::{Closed, SendPermit, SubscriptionSink, Text};
 pub use serve::{Serving, serve};
 pub use socket::{Bound, bind};

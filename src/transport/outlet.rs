@@ -67,13 +67,13 @@ impl std::error::Error for Closed {}
 /// The way from one subscription to its peer. Waiting in it is the back-pressure: it goes on when
 /// the peer has read.
 #[derive(Debug)]
-pub struct Outlet {
+pub struct SubscriptionSink {
     pub(super) shared: Arc<Shared>,
     pub(super) id: Arc<str>,
     pub(super) ended: CancellationToken,
 }
 
-impl Outlet {
+impl SubscriptionSink {
     /// Id of the subscription, as the client knows it.
     pub fn subscription(&self) -> &str {
         &self.id
@@ -99,12 +99,12 @@ impl Outlet {
     ///
     /// # Errors
     /// [`Closed`] when the connection is gone or the subscription was ended.
-    pub async fn room(&self, bytes: usize) -> Result<Room<'_>, Closed> {
+    pub async fn room(&self, bytes: usize) -> Result<SendPermit<'_>, Closed> {
         self.open()?;
         tokio::select! {
             biased;
             credit = self.shared.outbox.credit(bytes) => {
-                credit.map(|credit| Room { outlet: self, credit }).ok_or(Closed)
+                credit.map(|credit| SendPermit { outlet: self, credit }).ok_or(Closed)
             }
             () = self.ended.cancelled() => Err(Closed),
         }
@@ -134,12 +134,12 @@ impl Outlet {
 
 /// Room in the queue of a peer; what is not used of it goes back.
 #[derive(Debug)]
-pub struct Room<'a> {
-    outlet: &'a Outlet,
+pub struct SendPermit<'a> {
+    outlet: &'a SubscriptionSink,
     credit: Credit<'a>,
 }
 
-impl Room<'_> {
+impl SendPermit<'_> {
     /// Queues events that were serialised once for all subscribers: each goes out as a notification
     /// `method` with `{"subscription": ID, "result": EVENT}`, and is copied only into the socket's
     /// buffer. What needs more than the room there is passes all the same.

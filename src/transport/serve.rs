@@ -15,7 +15,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::envelope::NO_ID;
-use super::exchange::attend;
+use super::exchange::serve_connection;
 use super::limits::Limits;
 use super::reply::{Fault, Kind};
 use super::socket::{Bound, Page, SocketFile};
@@ -188,7 +188,7 @@ async fn accept_all(listener: UnixListener, current: Current, accepting: Cancell
             Ok((socket, _)) => {
                 pause = SHORTEST_PAUSE;
                 number += 1;
-                connections.spawn(attend(socket, number, house));
+                connections.spawn(serve_connection(socket, number, house));
             }
             Err(e) if is_shortage(&e) => {
                 if pause == SHORTEST_PAUSE {

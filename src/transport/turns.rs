@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 /// The queue of one connection.
 #[derive(Debug)]
-pub(super) struct Turns {
+pub(super) struct CallOrder {
     line: Mutex<Line>,
     passed: watch::Sender<u64>,
 }
@@ -26,11 +26,11 @@ struct Line {
 /// One call's place in the queue; dropping it lets the next one pass.
 #[derive(Debug)]
 pub(super) struct Ticket {
-    turns: Arc<Turns>,
+    turns: Arc<CallOrder>,
     number: u64,
 }
 
-impl Turns {
+impl CallOrder {
     pub fn new() -> Arc<Self> {
         Arc::new(Self { line: Mutex::default(), passed: watch::Sender::new(0) })
     }
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_turn_comes_when_all_before_it_have_passed() {
-        let turns = Turns::new();
+        let turns = CallOrder::new();
         let (first, second, third) = (turns.ticket(), turns.ticket(), turns.ticket());
         assert!(first.turn().now_or_never().is_some());
         assert!(third.turn().now_or_never().is_none());

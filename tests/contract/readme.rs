@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::support::daemon::House;
+use crate::support::daemon::TestDaemon;
 use crate::support::model_server::Step;
 use crate::support::raw::Raw;
 use crate::support::wait::within;
@@ -47,7 +47,7 @@ async fn the_lines_for_editors_work_one_by_one() {
     let readme = readme();
     let lines: Vec<&str> = blocks(section(&readme, "Attach an editor"), "json")[0].lines().collect();
     assert_eq!(lines.len(), 5, "{lines:#?}");
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     house.models.push(Step::calls([("Bash", json!({"command": "touch mended"}))]));
     house.models.push(Step::text("Mended."));
     let workspace = house.workspace();

@@ -7,11 +7,11 @@ use agentd::api::methods::METHODS;
 use agentd::api::{docs, methods};
 use serde_json::{Value, json};
 
-use crate::support::daemon::House;
+use crate::support::daemon::TestDaemon;
 
 #[tokio::test]
 async fn every_method_of_the_table_is_served_and_describes_itself() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let alice = house.client("alice").await;
     for method in METHODS.iter().filter(|method| method.name != "daemon.shutdown") {
         if let Err(refusal) = alice.try_call(method.name, json!({})).await {
@@ -24,7 +24,7 @@ async fn every_method_of_the_table_is_served_and_describes_itself() {
 
 #[tokio::test]
 async fn what_is_refused_as_not_built_is_in_the_table() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let session = house.client("alice").await.create(&house).await;
     for (method, parameter) in METHODS.iter().flat_map(|m| m.unbuilt.iter().map(move |name| (m.name, *name)))
     {

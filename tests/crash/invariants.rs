@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _, Row as _, SqliteConnection};
 
-use super::witness::{Notes, Told, is_foldable};
+use super::witness::{Notes, SeenEvent, is_foldable};
 
 /// The journals of all sessions: by session, the events by their number.
 pub type Journals = BTreeMap<String, BTreeMap<u64, Value>>;
@@ -161,7 +161,7 @@ async fn read(connection: &mut SqliteConnection) -> Journals {
 
 /// I2 and I3: nothing that was told is missing or is something else now, and no number that was seen
 /// is free to be used again.
-fn holds_what_was_told(session: &str, journal: &BTreeMap<u64, Value>, told: &Told) {
+fn holds_what_was_told(session: &str, journal: &BTreeMap<u64, Value>, told: &SeenEvent) {
     let last = journal.keys().next_back().copied().unwrap_or_default();
     assert!(told.last_seq <= last, "I3: {session}: {} was seen, the journal ends at {last}", told.last_seq);
     for (seq, event) in &told.events {

@@ -14,11 +14,11 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::invariants::{Journals, appended_once};
-use super::pilot::{Manner, Pilot};
-use super::story::{Story, bash};
-use super::witness::Reading;
+use super::pilot::{AnswerPolicy, CrashTolerantClient};
+use super::story::{CrashScenario, bash};
+use super::witness::StreamCursor;
 use crate::support::client::Session;
-use crate::support::daemon::{BOTH_APIS, House};
+use crate::support::daemon::{BOTH_APIS, TestDaemon};
 use crate::support::model_server::{Request, Step};
 use crate::support::wait::within;
 
@@ -52,9 +52,9 @@ pub async fn run(rounds: u32, seed: u64) -> Figures {
         let api = BOTH_APIS[random.below(2) as usize];
         // In every other house the log is folded all the time, so that many a kill falls into that.
         let is_folded_often = (figures.rounds / ROUNDS_OF_A_HOUSE).is_multiple_of(2);
-        let plan = House::plan().speaking(api).config(CONFIG);
+        let plan = TestDaemon::builder().api(api).config(CONFIG);
         let plan = if is_folded_often { plan.environment("AGENTD_FOLD_AT", "12") } else { plan };
-        let mut folder = Folder::new(Story::begin_at_peace(plan).await, random.next()).await;
+        let mut folder = Folder::new(CrashScenario::start_idle(plan).await, random.next()).await;
         for round in 1..=of_this_house {
             folder.round(round).await;
             figures.rounds += 1;
@@ -105,7 +105,7 @@ impl Random {
 
 /// One state folder and those who work on it.
 struct Folder {
-    story: Story,
+    story: CrashScenario,
     random: Random,
     lanes: Vec<Lane>,
     next_key: u64,
@@ -114,19 +114,19 @@ struct Folder {
 /// One session with its clients.
 struct Lane {
     session: String,
-    reading: Reading,
+    reading: StreamCursor,
     /// Submits by key, with the turn if it was acknowledged; those of finished turns leave.
     submits: BTreeMap<String, (String, Option<String>)>,
 }
 
 /// What a lane's clients bring home from a round.
 struct Back {
-    reading: Reading,
+    reading: StreamCursor,
     submits: BTreeMap<String, (String, Option<String>)>,
 }
 
 impl Folder {
-    async fn new(story: Story, seed: u64) -> Self {
+    async fn new(story: CrashScenario, seed: u64) -> Self {
         let lines = Arc::new(AtomicU64::new(0));
         story.house.models.otherwise(move |request| work(request, &lines));
         let mut folder = Self { story, random: Random(seed), lanes: Vec::new(), next_key: 0 };
@@ -139,7 +139,7 @@ impl Folder {
 
     async fn fresh_lane(&self) -> Lane {
         let session = self.story.session().await.session;
-        Lane { session, reading: Reading::default(), submits: BTreeMap::new() }
+        Lane { session, reading: StreamCursor::default(), submits: BTreeMap::new() }
     }
 
     /// The daemon lives at the beginning and at the end.
@@ -153,7 +153,7 @@ impl Folder {
             }
             let lane = std::mem::replace(
                 &mut self.lanes[at],
-                Lane { session: String::new(), reading: Reading::default(), submits: BTreeMap::new() },
+                Lane { session: String::new(), reading: StreamCursor::default(), submits: BTreeMap::new() },
             );
             self.lanes[at].session.clone_from(&lane.session);
             flights.push(self.take_off(lane, Arc::clone(&news)).await);
@@ -185,9 +185,10 @@ impl Folder {
 
     /// The clients of one lane at work until the daemon is dead.
     async fn take_off(&mut self, mut lane: Lane, news: Arc<watch::Sender<u64>>) -> JoinHandle<Back> {
-        let session = Session { client: self.story.house.stranger().await, id: lane.session.clone() };
+        let session = Session { client: self.story.house.anonymous_client().await, id: lane.session.clone() };
         let pilot = self.story.pilot(session);
-        let other = Pilot { client: self.story.house.stranger().await, ..pilot.clone() };
+        let other =
+            CrashTolerantClient { client: self.story.house.anonymous_client().await, ..pilot.clone() };
         let answers = !self.random.one_in(4);
         let races = self.random.one_in(3);
         let aborts = self.random.one_in(5).then(|| Duration::from_micros(self.random.below(20_000)));
@@ -199,11 +200,11 @@ impl Folder {
             }
         }
         tokio::spawn(async move {
-            let manner = if answers { Manner::Answers } else { Manner::Watches };
+            let manner = if answers { AnswerPolicy::Answers } else { AnswerPolicy::Watches };
             let flight = pilot.fly_with(std::mem::take(&mut lane.reading), manner, move |_| {
                 news.send_modify(|count| *count += 1);
             });
-            let racing = races.then(|| other.fly(Reading::default(), Manner::Answers));
+            let racing = races.then(|| other.run(StreamCursor::default(), AnswerPolicy::Answers));
             let aborting = aborts.map(|wait| {
                 let other = other.clone();
                 tokio::spawn(async move {

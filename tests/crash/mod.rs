@@ -20,10 +20,10 @@ mod witness;
 macro_rules! matrix_ways {
     ($($name:ident => $story:ident,)*) => {
         mod by_its_own_hand {
-            $(#[tokio::test] async fn $name() { super::$story(crate::support::daemon::Way::Abort).await; })*
+            $(#[tokio::test] async fn $name() { super::$story(crate::support::daemon::CrashMode::Abort).await; })*
         }
         mod killed_from_outside {
-            $(#[tokio::test] async fn $name() { super::$story(crate::support::daemon::Way::Kill).await; })*
+            $(#[tokio::test] async fn $name() { super::$story(crate::support::daemon::CrashMode::Kill).await; })*
         }
     };
 }

@@ -6,22 +6,22 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use super::witness::{Reading, Witness};
+use super::witness::{ClientLog, StreamCursor};
 use crate::support::client::{Client, Refusal};
 use crate::support::log::Log;
 
 /// A client of one session.
 #[derive(Clone)]
-pub struct Pilot {
+pub struct CrashTolerantClient {
     pub client: Client,
     pub session: String,
-    pub witness: Arc<Witness>,
+    pub witness: Arc<ClientLog>,
 }
 
 /// What a call came to: `None` if the daemon died before it answered.
 pub type Outcome = Option<Result<Value, Refusal>>;
 
-impl Pilot {
+impl CrashTolerantClient {
     async fn ask(&self, method: &str, mut params: Value) -> Outcome {
         params["session_id"] = json!(self.session);
         self.client.ask(method, params).await
@@ -85,17 +85,17 @@ impl Pilot {
 
     /// Reads on where the reading stands, answers what is asked, and ends with the daemon, or with
     /// the session's rest if `until_rest` says so. Returns the reading.
-    pub fn fly(&self, reading: Reading, manner: Manner) -> JoinHandle<Reading> {
+    pub fn run(&self, reading: StreamCursor, manner: AnswerPolicy) -> JoinHandle<StreamCursor> {
         self.fly_with(reading, manner, |_| {})
     }
 
     /// The same, and tells of every event.
     pub fn fly_with(
         &self,
-        mut reading: Reading,
-        manner: Manner,
+        mut reading: StreamCursor,
+        manner: AnswerPolicy,
         tell: impl Fn(&Value) + Send + 'static,
-    ) -> JoinHandle<Reading> {
+    ) -> JoinHandle<StreamCursor> {
         let pilot = self.clone();
         tokio::spawn(async move {
             reading.reconnected();
@@ -113,18 +113,18 @@ impl Pilot {
     }
 
     /// Whether the flight goes on.
-    async fn react(&self, event: &Value, manner: Manner) -> bool {
+    async fn react(&self, event: &Value, manner: AnswerPolicy) -> bool {
         match event["type"].as_str() {
-            Some("permission.requested") if manner != Manner::Watches => {
+            Some("permission.requested") if manner != AnswerPolicy::Watches => {
                 // Somebody else may be faster, or an abort: then it is refused, which is fine.
                 self.approve(event, json!({"decision": "allow"})).await;
                 true
             }
-            Some("question.requested") if manner != Manner::Watches => {
+            Some("question.requested") if manner != AnswerPolicy::Watches => {
                 self.decide(event, "continue").await;
                 true
             }
-            Some("turn.completed") => manner != Manner::AnswersOneTurn,
+            Some("turn.completed") => manner != AnswerPolicy::AnswersOneTurn,
             _ => true,
         }
     }
@@ -132,7 +132,7 @@ impl Pilot {
 
 /// What a pilot does beside reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Manner {
+pub enum AnswerPolicy {
     /// Nothing.
     Watches,
     /// Allows everything.

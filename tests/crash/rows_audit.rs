@@ -4,9 +4,9 @@ use serde_json::json;
 
 use super::invariants::{Journals, decisions};
 use super::matrix_ways;
-use super::pilot::Pilot;
-use super::story::{Story, bash};
-use crate::support::daemon::{House, Way};
+use super::pilot::CrashTolerantClient;
+use super::story::{CrashScenario, bash};
+use crate::support::daemon::{CrashMode, TestDaemon};
 use crate::support::model_server::Step;
 
 matrix_ways! {
@@ -17,7 +17,7 @@ matrix_ways! {
 const GRANT: &str = "Bash(touch two)";
 
 /// Two calls are asked for; the second is granted for the session, and the daemon dies.
-async fn grants(story: &mut Story) -> (Pilot, Journals) {
+async fn grants(story: &mut CrashScenario) -> (CrashTolerantClient, Journals) {
     story.house.models.push(Step::calls([bash("touch one"), bash("touch two")]));
     story.house.models.push(Step::text("Done."));
     let pilot = story.session().await;
@@ -31,17 +31,17 @@ async fn grants(story: &mut Story) -> (Pilot, Journals) {
     (pilot, journals)
 }
 
-fn granted(journals: &Journals, pilot: &Pilot) -> usize {
+fn granted(journals: &Journals, pilot: &CrashTolerantClient) -> usize {
     journals[&pilot.session].values().filter(|event| event["grant"] == GRANT).count()
 }
 
-async fn rows(story: &Story) -> usize {
+async fn rows(story: &CrashScenario) -> usize {
     let rows = decisions(&story.database()).await;
     rows.iter().filter(|row| row["rule"] == GRANT && row["kind"] == "permission").count()
 }
 
-async fn c24_deciding(way: Way) {
-    let mut story = Story::begin(House::plan(), "C24.deciding", way).await;
+async fn c24_deciding(way: CrashMode) {
+    let mut story = CrashScenario::begin(TestDaemon::builder(), "C24.deciding", way).await;
     let (pilot, journals) = grants(&mut story).await;
     assert_eq!((granted(&journals, &pilot), rows(&story).await), (0, 0), "neither");
     story.restart().await;
@@ -52,11 +52,11 @@ async fn c24_deciding(way: Way) {
         session.allow(&asked).await;
     }
     log.turn_ends("success").await;
-    story.ends_well().await;
+    story.finish_and_check().await;
 }
 
-async fn c24_decided(way: Way) {
-    let mut story = Story::begin(House::plan(), "C24.decided", way).await;
+async fn c24_decided(way: CrashMode) {
+    let mut story = CrashScenario::begin(TestDaemon::builder(), "C24.decided", way).await;
     let (pilot, journals) = grants(&mut story).await;
     assert_eq!((granted(&journals, &pilot), rows(&story).await), (1, 1), "both");
     story.restart().await;
@@ -66,5 +66,5 @@ async fn c24_decided(way: Way) {
     session.allow(&pending[0]).await;
     log.turn_ends("success").await;
     assert_eq!(rows(&story).await, 1, "and not written again");
-    story.ends_well().await;
+    story.finish_and_check().await;
 }

@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::invariants::Journals;
 use super::matrix_ways;
-use super::pilot::Pilot;
-use super::story::{Story, bash};
-use crate::support::daemon::{Blueprint, House, Way};
+use super::pilot::CrashTolerantClient;
+use super::story::{CrashScenario, bash};
+use crate::support::daemon::{CrashMode, TestDaemon, TestDaemonBuilder};
 use crate::support::model_server::Step;
 use crate::support::pages::Pages;
 use crate::support::wait::{LOOK_AGAIN, within};
@@ -30,12 +30,12 @@ matrix_ways! {
 
 const FREE: &str = "[permissions]\nallow = [\"Bash\", \"Edit\"]\n[tools]\nedit_requires_read = false";
 
-fn plan() -> Blueprint {
-    House::plan().config(FREE)
+fn plan() -> TestDaemonBuilder {
+    TestDaemon::builder().config(FREE)
 }
 
 /// Submits what leads to the step, and is there when the daemon dies.
-async fn dies(story: &mut Story, step: Step) -> (Pilot, Journals) {
+async fn dies(story: &mut CrashScenario, step: Step) -> (CrashTolerantClient, Journals) {
     story.house.models.push(step);
     story.house.models.push(Step::text("Done."));
     let pilot = story.session().await;
@@ -45,7 +45,7 @@ async fn dies(story: &mut Story, step: Step) -> (Pilot, Journals) {
 }
 
 /// After a restart: a person is asked about the call, and says to go on. Returns the question.
-async fn asked_and_continued(story: &mut Story, pilot: &Pilot) -> Value {
+async fn asked_and_continued(story: &mut CrashScenario, pilot: &CrashTolerantClient) -> Value {
     story.restart().await;
     let (session, mut log) = story.look(pilot).await;
     let question = log.wait_for("question.requested").await;
@@ -62,62 +62,62 @@ async fn asked_and_continued(story: &mut Story, pilot: &Pilot) -> Value {
     question
 }
 
-fn outcomes(journals: &Journals, pilot: &Pilot) -> Vec<Value> {
+fn outcomes(journals: &Journals, pilot: &CrashTolerantClient) -> Vec<Value> {
     let events = journals[&pilot.session].values();
     events.filter(|event| event["type"] == "tool.completed").cloned().collect()
 }
 
 /// The results that the model got with the second request, in order.
-fn results(story: &Story) -> Vec<String> {
+fn results(story: &CrashScenario) -> Vec<String> {
     let requests = story.house.models.requests();
     requests[1].tool_results().into_iter().map(|(_, text)| text).collect()
 }
 
-async fn c12_command(way: Way) {
-    let mut story = Story::begin(plan(), "C12", way).await;
+async fn c12_command(way: CrashMode) {
+    let mut story = CrashScenario::begin(plan(), "C12", way).await;
     let (pilot, _) = dies(&mut story, Step::calls([bash("echo once >> log.txt")])).await;
     asked_and_continued(&mut story, &pilot).await;
     assert_eq!(story.house.read("log.txt"), "", "never run by itself");
     assert!(results(&story)[0].contains("outcome is unknown"), "{:?}", results(&story));
-    let journals = story.ends_well().await;
+    let journals = story.finish_and_check().await;
     assert_eq!(outcomes(&journals, &pilot)[0]["status"], "unknown");
 }
 
 /// Nobody is asked: what the call did can be seen.
-async fn goes_on(story: &mut Story, pilot: &Pilot) {
+async fn goes_on(story: &mut CrashScenario, pilot: &CrashTolerantClient) {
     story.restart().await;
     let (_, mut log) = story.look(pilot).await;
     log.turn_ends("success").await;
     assert_eq!(log.seen_of("question.requested").len(), 0);
 }
 
-async fn c12_edit(way: Way) {
-    let mut story = Story::begin(plan(), "C12", way).await;
+async fn c12_edit(way: CrashMode) {
+    let mut story = CrashScenario::begin(plan(), "C12", way).await;
     story.house.write("a.txt", "old\n");
     let edit = json!({"file_path": "a.txt", "old_string": "old", "new_string": "new"});
     let (pilot, _) = dies(&mut story, Step::calls([("Edit", edit)])).await;
     goes_on(&mut story, &pilot).await;
     assert_eq!(story.house.read("a.txt"), "old\n");
-    let journals = story.ends_well().await;
+    let journals = story.finish_and_check().await;
     let outcome = &outcomes(&journals, &pilot)[0];
     assert_eq!((&outcome["status"], &outcome["code"]), (&json!("failed"), &json!("not_done")));
 }
 
-async fn c12_read(way: Way) {
-    let mut story = Story::begin(plan(), "C12", way).await;
+async fn c12_read(way: CrashMode) {
+    let mut story = CrashScenario::begin(plan(), "C12", way).await;
     story.house.write("a.txt", "the words\n");
     let (pilot, _) = dies(&mut story, Step::calls([("Read", json!({"file_path": "a.txt"}))])).await;
     goes_on(&mut story, &pilot).await;
     assert!(results(&story)[0].contains("the words"), "{:?}", results(&story));
-    let journals = story.ends_well().await;
+    let journals = story.finish_and_check().await;
     assert_eq!(outcomes(&journals, &pilot)[0]["status"], "completed");
 }
 
-async fn c13(way: Way) {
+async fn c13(way: CrashMode) {
     // A child in a session of its own, whose parent is gone.
     let command = "(setsid -f sleep 1000); echo once >> log.txt; echo said; sleep 1000";
     for point in ["C13.started", "C13.recorded", "C13.told"] {
-        let mut story = Story::begin(plan(), point, way).await;
+        let mut story = CrashScenario::begin(plan(), point, way).await;
         let (pilot, _) = dies(&mut story, Step::calls([bash(command)])).await;
         let question = asked_and_continued(&mut story, &pilot).await;
         assert_eq!(story.house.tool_processes(), [], "{point}");
@@ -127,17 +127,17 @@ async fn c13(way: Way) {
             assert!(question["output"].as_str().expect("what it said").contains("said"), "{question}");
             assert!(results(&story)[0].contains("said"), "{:?}", results(&story));
         }
-        let journals = story.ends_well().await;
+        let journals = story.finish_and_check().await;
         assert_eq!(outcomes(&journals, &pilot)[0]["status"], "unknown");
     }
 }
 
-async fn behind(way: Way) {
+async fn behind(way: CrashMode) {
     for (point, command) in [
         ("C13.background", "(setsid -f sleep 1000); echo once >> log.txt; echo said; sleep 1000"),
         ("C14.background", "echo once >> log.txt; echo said"),
     ] {
-        let mut story = Story::begin(plan(), point, way).await;
+        let mut story = CrashScenario::begin(plan(), point, way).await;
         let behind = ("Bash", json!({"command": command, "run_in_background": true}));
         let (pilot, _) = dies(&mut story, Step::calls([behind])).await;
         // The turn goes on, if it was not over: its call has its result.
@@ -157,7 +157,7 @@ async fn behind(way: Way) {
             let pilot = story.join(&pilot).await;
             pilot.decide(&first, "continue").await.expect("it lives").expect("taken");
             log.turn_ends("success").await;
-            story.ends_well().await;
+            story.finish_and_check().await;
             continue;
         }
         assert_eq!(first["state"], "lost", "{point}");
@@ -176,22 +176,22 @@ async fn behind(way: Way) {
         let told = told.await;
         assert!(told["output"].as_str().expect("a text").contains("was lost"), "{point}: {told}");
         log.turn_ends("success").await;
-        story.ends_well().await;
+        story.finish_and_check().await;
     }
 }
 
-async fn c14_command(way: Way) {
-    let mut story = Story::begin(plan(), "C14", way).await;
+async fn c14_command(way: CrashMode) {
+    let mut story = CrashScenario::begin(plan(), "C14", way).await;
     let (pilot, _) = dies(&mut story, Step::calls([bash("echo once >> log.txt")])).await;
     asked_and_continued(&mut story, &pilot).await;
     assert_eq!(story.house.read("log.txt"), "once\n", "never run again");
-    let journals = story.ends_well().await;
+    let journals = story.finish_and_check().await;
     assert_eq!(outcomes(&journals, &pilot)[0]["status"], "unknown");
 }
 
 /// Much output: the spool is there, and nothing refers to it yet.
-async fn c14_spool(way: Way) {
-    let mut story = Story::begin(plan(), "C14.spooled", way).await;
+async fn c14_spool(way: CrashMode) {
+    let mut story = CrashScenario::begin(plan(), "C14.spooled", way).await;
     let (pilot, _) = dies(&mut story, Step::calls([bash("echo once >> log.txt; seq 200000")])).await;
     let spools = || {
         let entries =
@@ -203,23 +203,23 @@ async fn c14_spool(way: Way) {
     let left = std::fs::read_dir(story.house.path("data/agentd/blobs")).map_or(0, Iterator::count);
     assert_eq!(left, 0, "a spool that no session refers to is left");
     assert_eq!(story.house.read("log.txt"), "once\n", "never run again");
-    story.ends_well().await;
+    story.finish_and_check().await;
 }
 
-async fn c14_edit(way: Way) {
-    let mut story = Story::begin(plan(), "C14", way).await;
+async fn c14_edit(way: CrashMode) {
+    let mut story = CrashScenario::begin(plan(), "C14", way).await;
     story.house.write("a.txt", "old\n");
     let edit = json!({"file_path": "a.txt", "old_string": "old", "new_string": "new"});
     let (pilot, _) = dies(&mut story, Step::calls([("Edit", edit)])).await;
     goes_on(&mut story, &pilot).await;
     assert_eq!(story.house.read("a.txt"), "new\n");
-    let journals = story.ends_well().await;
+    let journals = story.finish_and_check().await;
     assert_eq!(outcomes(&journals, &pilot)[0]["status"], "completed");
 }
 
-async fn c15_beside(way: Way) {
+async fn c15_beside(way: CrashMode) {
     for point in ["C15", "C15:2"] {
-        let mut story = Story::begin(plan(), point, way).await;
+        let mut story = CrashScenario::begin(plan(), point, way).await;
         let names = ["a.txt", "b.txt", "c.txt"];
         for name in names {
             story.house.write(name, &format!("the words of {name}\n"));
@@ -234,7 +234,7 @@ async fn c15_beside(way: Way) {
         for (name, result) in names.iter().zip(&results) {
             assert!(result.contains(&format!("the words of {name}")), "{point}: in call order: {results:?}");
         }
-        let journals = story.ends_well().await;
+        let journals = story.finish_and_check().await;
         let all = outcomes(&journals, &pilot);
         assert_eq!(all.len(), 3);
         assert_eq!(all[..kept.len()], kept[..], "{point}: what was done is kept as it was");
@@ -242,8 +242,8 @@ async fn c15_beside(way: Way) {
 }
 
 /// Its end and the next one's intent are one transaction: so the second is unknown, the third runs.
-async fn c15_after(way: Way) {
-    let mut story = Story::begin(plan(), "C15", way).await;
+async fn c15_after(way: CrashMode) {
+    let mut story = CrashScenario::begin(plan(), "C15", way).await;
     let calls =
         ["first", "second", "third"].map(|word| bash(&format!("echo {word} >> log.txt; echo {word}")));
     let (pilot, before) = dies(&mut story, Step::calls(calls)).await;
@@ -253,18 +253,18 @@ async fn c15_after(way: Way) {
     let results = results(&story);
     assert!(results[0].contains("first") && results[1].contains("unknown"), "{results:?}");
     assert!(results[2].contains("third"), "{results:?}");
-    let journals = story.ends_well().await;
+    let journals = story.finish_and_check().await;
     let statuses: Vec<Value> =
         outcomes(&journals, &pilot).into_iter().map(|event| event["status"].clone()).collect();
     assert_eq!(statuses, ["completed", "unknown", "completed"]);
 }
 
-async fn c16(way: Way) {
+async fn c16(way: CrashMode) {
     let rest = "a line\n".repeat(20_000);
     let (old, new) = (format!("old\n{rest}"), format!("new\n{rest}"));
     for point in ["C16.made", "C16.written", "C16.synced", "C16.replaced"] {
         for is_new in [false, true] {
-            let mut story = Story::begin(plan(), point, way).await;
+            let mut story = CrashScenario::begin(plan(), point, way).await;
             let (before, call) = if is_new {
                 ("", ("Write", json!({"file_path": "d/a.txt", "content": new})))
             } else {
@@ -283,7 +283,7 @@ async fn c16(way: Way) {
                 folder.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
             let wanted: &[&str] = if expected.is_empty() { &[] } else { &["a.txt"] };
             assert_eq!(names, wanted, "{point}: a temporary file is left");
-            let journals = story.ends_well().await;
+            let journals = story.finish_and_check().await;
             let outcome = &outcomes(&journals, &pilot)[0];
             assert_eq!(outcome["status"], if is_done { "completed" } else { "failed" }, "{point}: {outcome}");
         }
@@ -291,12 +291,12 @@ async fn c16(way: Way) {
 }
 
 /// A file is updated, one is removed, one is made.
-async fn c16_several(way: Way) {
+async fn c16_several(way: CrashMode) {
     let config = "[permissions]\nallow = [\"Edit\", \"Delete\"]\n[tools]\nedit_requires_read = false";
     let patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-old\n+new\n*** Delete File: b.txt\n\
                  *** Add File: c.txt\n+made\n*** End Patch";
     for (point, removed) in [("C16.between", false), ("C16.removed", true)] {
-        let mut story = Story::begin(House::plan().config(config), point, way).await;
+        let mut story = CrashScenario::begin(TestDaemon::builder().config(config), point, way).await;
         story.house.write("a.txt", "old\n");
         story.house.write("b.txt", "gone\n");
         let (pilot, _) = dies(&mut story, Step::calls([("ApplyPatch", json!({"input": patch}))])).await;
@@ -311,7 +311,7 @@ async fn c16_several(way: Way) {
             "Changed: a.txt. Not changed: b.txt, c.txt."
         };
         assert!(told.contains(words), "{point}: {told}");
-        let journals = story.ends_well().await;
+        let journals = story.finish_and_check().await;
         let outcome = &outcomes(&journals, &pilot)[0];
         assert_eq!(
             (&outcome["status"], &outcome["code"]),
@@ -324,7 +324,7 @@ async fn c16_several(way: Way) {
     }
 }
 
-async fn c16_others(way: Way) {
+async fn c16_others(way: CrashMode) {
     let notebook = "{\n \"cells\": [\n  {\n   \"cell_type\": \"raw\",\n   \"source\": \"old\"\n  }\n ]\n}\n";
     let edits = json!({"file_path": "f", "edits": [
         {"old_string": "old", "new_string": "middle"}, {"old_string": "middle", "new_string": "new"},
@@ -334,13 +334,13 @@ async fn c16_others(way: Way) {
         [("MultiEdit", "f", "old\n", edits), ("NotebookEdit", "n.ipynb", notebook, cell)]
     {
         for (point, is_done) in [("C16.synced", false), ("C16.replaced", true)] {
-            let mut story = Story::begin(plan(), point, way).await;
+            let mut story = CrashScenario::begin(plan(), point, way).await;
             story.house.write(file, old);
             let (pilot, _) = dies(&mut story, Step::calls([(tool, input.clone())])).await;
             goes_on(&mut story, &pilot).await;
             let expected = if is_done { old.replace("old", "new") } else { old.to_owned() };
             assert_eq!(story.house.read(file), expected, "{tool} {point}");
-            let journals = story.ends_well().await;
+            let journals = story.finish_and_check().await;
             let outcome = &outcomes(&journals, &pilot)[0];
             assert_eq!(
                 outcome["status"],
@@ -351,15 +351,15 @@ async fn c16_others(way: Way) {
     }
 }
 
-async fn c14_fetch(way: Way) {
+async fn c14_fetch(way: CrashMode) {
     let pages = Pages::serve(|_| Pages::page("text/plain", "the page"));
     let config = "[permissions]\nallow = [\"WebFetch\"]\n[tools]\nweb_private = [\"127.0.0.1\"]";
-    let mut story = Story::begin(House::plan().config(config), "C14", way).await;
+    let mut story = CrashScenario::begin(TestDaemon::builder().config(config), "C14", way).await;
     let (pilot, _) = dies(&mut story, Step::calls([("WebFetch", json!({"url": pages.base}))])).await;
     goes_on(&mut story, &pilot).await;
     assert_eq!(pages.asked(), 1, "never fetched again by itself");
     assert!(results(&story)[0].contains("Fetch it again"), "{:?}", results(&story));
-    let journals = story.ends_well().await;
+    let journals = story.finish_and_check().await;
     let outcome = &outcomes(&journals, &pilot)[0];
     assert_eq!((&outcome["status"], &outcome["code"]), (&json!("failed"), &json!("interrupted")));
 }

@@ -10,11 +10,11 @@ use sqlx::{ConnectOptions as _, Connection as _};
 
 use super::invariants::appended_once;
 use super::matrix_ways;
-use super::pilot::{Manner, Pilot};
-use super::story::{Story, bash};
-use super::witness::{Reading, is_foldable};
+use super::pilot::{AnswerPolicy, CrashTolerantClient};
+use super::story::{CrashScenario, bash};
+use super::witness::{StreamCursor, is_foldable};
 use crate::support::client::Session;
-use crate::support::daemon::{House, Way};
+use crate::support::daemon::{CrashMode, TestDaemon};
 use crate::support::model_server::{Gate, Step};
 use crate::support::wait::within;
 
@@ -26,7 +26,7 @@ matrix_ways! {
 }
 
 /// A database of the first version, with a session that has spoken.
-async fn first_version(house: &mut House) -> String {
+async fn first_version(house: &mut TestDaemon) -> String {
     house.models.push(Step::text("Hello."));
     house.launch().await;
     let session = house.client("alice").await.create(house).await;
@@ -98,13 +98,13 @@ async fn later_migrations() -> Later {
     Later { tables, columns, newest }
 }
 
-async fn c20(way: Way) {
+async fn c20(way: CrashMode) {
     let newest = later_migrations().await.newest;
     // A step of SQLite's machine every so often, until a start comes through without a crash. Each
     // way begins elsewhere.
-    let (mut step, stride) = if way == Way::Abort { (1, 31) } else { (16, 89) };
+    let (mut step, stride) = if way == CrashMode::Abort { (1, 31) } else { (16, 89) };
     let mut crashes = 0;
-    let mut house = House::plan().build().await;
+    let mut house = TestDaemon::builder().build().await;
     let session = first_version(&mut house).await;
     let old = house.path("old.db");
     let database = house.path("data/agentd/agentd.db");
@@ -158,10 +158,12 @@ async fn is_whole(path: &Path, version: i64, what: &str) {
 
 /// Three sessions stand at different places: in the middle of an answer, at a question, in a command.
 /// The daemon dies twice in a row while it picks them up; a third time would use up the turns' resumes.
-async fn c21(way: Way) {
+async fn c21(way: CrashMode) {
     for point in ["C21.listed", "C21.loaded", "C21.decided", "C21.committed", "C21.done"] {
-        let mut story =
-            Story::begin_at_peace(House::plan().config("[retry]\nbase_ms = 1\nresume_base_ms = 1")).await;
+        let mut story = CrashScenario::start_idle(
+            TestDaemon::builder().config("[retry]\nbase_ms = 1\nresume_base_ms = 1"),
+        )
+        .await;
         let gate = Gate::new();
         let hold = gate.clone();
         story.house.models.otherwise(move |request| match request.body.to_string() {
@@ -213,19 +215,19 @@ async fn c21(way: Way) {
         assert_eq!(ask.seen_of("permission.requested").len(), 1, "{point}: asked once");
 
         let pilot = story.join(&pilots[2]).await;
-        pilot.fly(Reading::default(), Manner::AnswersOneTurn).await.expect("no panic");
+        pilot.run(StreamCursor::default(), AnswerPolicy::AnswersOneTurn).await.expect("no panic");
         let journals = story.check_alive(&pilots[2]).await;
         let of_kind = |kind: &str| journals[&pilot.session].values().filter(|e| e["type"] == kind).count();
         assert_eq!(of_kind("question.requested"), 1, "{point}: asked once");
         assert_eq!(of_kind("tool.completed"), 1, "{point}");
         assert_eq!(story.house.read("log.txt"), "ran\nasked\n", "{point}: each ran once");
-        story.ends_well().await;
+        story.finish_and_check().await;
     }
 }
 
-async fn c22_fanout(way: Way) {
+async fn c22_fanout(way: CrashMode) {
     for nth in [1, 60, 333] {
-        let mut story = Story::begin(House::plan(), &format!("C22.fanout:{nth}"), way).await;
+        let mut story = CrashScenario::begin(TestDaemon::builder(), &format!("C22.fanout:{nth}"), way).await;
         // Each client is told of it in many parts, or in few: how many is nobody's promise. So turn follows turn until it
         // is dead.
         let words: Vec<String> = (0..600).map(|n| format!("word{n} ")).collect();
@@ -234,10 +236,11 @@ async fn c22_fanout(way: Way) {
         // All are connected before the first one subscribes: from then on the daemon may be dead.
         let mut pilots = Vec::new();
         for _ in 0..50 {
-            pilots.push(Pilot { client: story.house.stranger().await, ..pilot.clone() });
+            pilots
+                .push(CrashTolerantClient { client: story.house.anonymous_client().await, ..pilot.clone() });
         }
         let flights: Vec<_> =
-            pilots.iter().map(|pilot| pilot.fly(Reading::default(), Manner::Watches)).collect();
+            pilots.iter().map(|pilot| pilot.run(StreamCursor::default(), AnswerPolicy::Watches)).collect();
         let feeding = tokio::spawn(feed(pilot.clone()));
         story.crashed().await;
         within("the last submit to fail", || story.house.log(), feeding).await.expect("no panic");
@@ -252,8 +255,8 @@ async fn c22_fanout(way: Way) {
         again.submit("count again", "last").await.expect("it lives").expect("taken");
         let mut flights = Vec::new();
         for reading in readings {
-            let pilot = Pilot { client: story.house.stranger().await, ..pilot.clone() };
-            flights.push(pilot.fly(reading, Manner::AnswersOneTurn));
+            let pilot = CrashTolerantClient { client: story.house.anonymous_client().await, ..pilot.clone() };
+            flights.push(pilot.run(reading, AnswerPolicy::AnswersOneTurn));
         }
         let mut readings = Vec::new();
         for flight in flights {
@@ -266,12 +269,12 @@ async fn c22_fanout(way: Way) {
             let expected: Vec<u64> = kept.take_while(|seq| *seq <= reading.cursor).collect();
             assert_eq!(reading.kept, expected, "crash at {nth}: client {n} missed something");
         }
-        story.ends_well().await;
+        story.finish_and_check().await;
     }
 }
 
 /// One turn after the other, for as long as the daemon lives.
-async fn feed(pilot: Pilot) {
+async fn feed(pilot: CrashTolerantClient) {
     let Some(mut log) = pilot.log(0).await else { return };
     let mut key = "k".to_owned();
     while let Some(reply) = pilot.submit("count", &key).await {
@@ -293,14 +296,14 @@ async fn feed(pilot: Pilot) {
 async fn c22_a_checkpoint_that_is_cut_short_loses_nothing() {
     let mut inside = 0;
     for _ in 0..6 {
-        let mut story = Story::begin_at_peace(House::plan()).await;
+        let mut story = CrashScenario::start_idle(TestDaemon::builder()).await;
         story.house.models.otherwise(|_| Step::text("Hello."));
         let pilot = story.session().await;
         let mut reader =
             SqliteConnectOptions::new().filename(story.database()).connect().await.expect("it opens");
         sqlx::query("begin").execute(&mut reader).await.expect("begun");
         sqlx::query("select count(*) from event").execute(&mut reader).await.expect("read");
-        let flight = pilot.fly(Reading::default(), Manner::Watches);
+        let flight = pilot.run(StreamCursor::default(), AnswerPolicy::Watches);
         // More than SQLite writes back by itself: 1,000 pages.
         let long = "long ".repeat(60_000);
         let mut turns = Vec::new();
@@ -337,7 +340,7 @@ async fn c22_a_checkpoint_that_is_cut_short_loses_nothing() {
 
         story.restart().await;
         let pilot = story.join(&pilot).await;
-        let flight = pilot.fly(reading, Manner::Watches);
+        let flight = pilot.run(reading, AnswerPolicy::Watches);
         let text = format!("the last one {long}");
         let again = pilot.submit(&text, "last").await.expect("it lives").expect("taken");
         let (_, mut log) = story.look(&pilot).await;
@@ -345,7 +348,7 @@ async fn c22_a_checkpoint_that_is_cut_short_loses_nothing() {
             event["type"] == "turn.completed" && event["turn_id"] == again["turn_id"]
         });
         last.await;
-        story.ends_well().await;
+        story.finish_and_check().await;
         flight.await.expect("no panic");
         if inside > 1 {
             break;
@@ -362,10 +365,10 @@ fn is_inside_checkpoint(database: &Path) -> bool {
     number(128) > number(96)
 }
 
-async fn c23(way: Way) {
+async fn c23(way: CrashMode) {
     for point in ["C23.told", "C23.parking", "C23.parking:7", "C23.parked", "C23.closing", "C23.closed"] {
-        let plan = House::plan().config("[permissions]\nallow = [\"Bash\"]");
-        let mut story = Story::begin(plan, point, way).await;
+        let plan = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]");
+        let mut story = CrashScenario::begin(plan, point, way).await;
         let gate = Gate::new();
         let hold = gate.clone();
         story.house.models.otherwise(move |request| match request.body.to_string() {
@@ -374,7 +377,7 @@ async fn c23(way: Way) {
             _ => Step::text("one two three").hold_after(1, &hold),
         });
         let mut flights = Vec::new();
-        let mut pilots: Vec<(Pilot, Value)> = Vec::new();
+        let mut pilots: Vec<(CrashTolerantClient, Value)> = Vec::new();
         for n in 0..10 {
             let pilot = story.session().await;
             let uses_tool = n % 5 == 0;
@@ -382,7 +385,7 @@ async fn c23(way: Way) {
             let input = if uses_tool { "use a tool" } else { "speak" };
             let turn = pilot.submit(input, "k").await.expect("it lives").expect("taken")["turn_id"].clone();
             log.wait_for(if uses_tool { "turn.started" } else { "message.text_delta" }).await;
-            flights.push(pilot.fly(Reading::default(), Manner::Watches));
+            flights.push(pilot.run(StreamCursor::default(), AnswerPolicy::Watches));
             pilots.push((pilot, turn));
         }
         story.house.signal(Signal::SIGTERM);
@@ -396,7 +399,7 @@ async fn c23(way: Way) {
         for ((pilot, turn), reading) in pilots.iter().zip(readings) {
             let pilot = story.join(pilot).await;
             let cursor = reading.cursor;
-            let flight = pilot.fly(reading, Manner::AnswersOneTurn);
+            let flight = pilot.run(reading, AnswerPolicy::AnswersOneTurn);
             let (_, mut log) = story.look(&pilot).await;
             let ended = log.wait_for("turn.completed").await;
             assert_eq!(ended["turn_id"], *turn, "{point}");
@@ -407,6 +410,6 @@ async fn c23(way: Way) {
         }
         // One call of each session that uses a tool: at most one line of each.
         appended_once(&story.house.read("log.txt"), []);
-        story.ends_well().await;
+        story.finish_and_check().await;
     }
 }

@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use super::invariants::Journals;
 use super::matrix_ways;
-use super::pilot::{Manner, Pilot};
-use super::story::{Story, bash};
-use super::witness::Reading;
-use crate::support::daemon::{BOTH_APIS, House, Way};
+use super::pilot::{AnswerPolicy, CrashTolerantClient};
+use super::story::{CrashScenario, bash};
+use super::witness::StreamCursor;
+use crate::support::daemon::{BOTH_APIS, CrashMode, TestDaemon};
 use crate::support::model_server::{Gate, Step};
 
 matrix_ways! {
@@ -21,24 +21,24 @@ matrix_ways! {
 }
 
 /// The turn goes on after one resume, to its end.
-async fn goes_on(story: &mut Story, pilot: &Pilot) {
+async fn goes_on(story: &mut CrashScenario, pilot: &CrashTolerantClient) {
     story.restart().await;
     let pilot = story.join(pilot).await;
-    pilot.fly(Reading::default(), Manner::AnswersOneTurn).await.expect("no panic");
+    pilot.run(StreamCursor::default(), AnswerPolicy::AnswersOneTurn).await.expect("no panic");
 }
 
-fn of_kind<'a>(journals: &'a Journals, pilot: &Pilot, kind: &str) -> Vec<&'a Value> {
+fn of_kind<'a>(journals: &'a Journals, pilot: &CrashTolerantClient, kind: &str) -> Vec<&'a Value> {
     journals[&pilot.session].values().filter(|event| event["type"] == kind).collect()
 }
 
-fn resumed_once(journals: &Journals, pilot: &Pilot) {
+fn resumed_once(journals: &Journals, pilot: &CrashTolerantClient) {
     let resumed = of_kind(journals, pilot, "turn.resumed");
     assert_eq!(resumed.len(), 1, "{resumed:?}");
     assert_eq!(resumed[0]["resumes"], 1);
 }
 
-async fn c3(way: Way) {
-    let mut story = Story::begin(House::plan(), "C3", way).await;
+async fn c3(way: CrashMode) {
+    let mut story = CrashScenario::begin(TestDaemon::builder(), "C3", way).await;
     story.house.models.push(Step::text("Hello."));
     let pilot = story.session().await;
     pilot.submit("hello", "k").await;
@@ -46,29 +46,29 @@ async fn c3(way: Way) {
     assert_eq!(story.house.models.requests().len(), 0, "nothing was sent");
     goes_on(&mut story, &pilot).await;
     assert_eq!(story.house.models.requests().len(), 1);
-    let journals = story.ends_well().await;
+    let journals = story.finish_and_check().await;
     resumed_once(&journals, &pilot);
 }
 
 /// Its head has come (the point), or nothing (killed while the server is silent).
-async fn c4(way: Way) {
+async fn c4(way: CrashMode) {
     for api in BOTH_APIS {
         for silent in [false, true] {
-            let plan = House::plan().speaking(api);
-            let mut story = if silent && way == Way::Kill {
-                Story::begin_at_peace(plan).await
+            let plan = TestDaemon::builder().api(api);
+            let mut story = if silent && way == CrashMode::Kill {
+                CrashScenario::start_idle(plan).await
             } else {
-                Story::begin(plan, "C4", way).await
+                CrashScenario::begin(plan, "C4", way).await
             };
             let gate = Gate::new();
             story.house.models.push(match silent {
-                true if way == Way::Kill => Step::text("Hello.").hold(&gate),
+                true if way == CrashMode::Kill => Step::text("Hello.").hold(&gate),
                 _ => Step::text("Hello.").hold_after(0, &gate),
             });
             story.house.models.push(Step::text("Hello."));
             let pilot = story.session().await;
             pilot.submit("hello", "k").await;
-            if silent && way == Way::Kill {
+            if silent && way == CrashMode::Kill {
                 gate.reached().await;
                 story.killed().await;
             } else {
@@ -78,7 +78,7 @@ async fn c4(way: Way) {
             let requests = story.house.models.requests();
             assert_eq!(requests.len(), 2);
             assert_eq!(requests[0].body, requests[1].body, "the same request, byte for byte");
-            let journals = story.ends_well().await;
+            let journals = story.finish_and_check().await;
             resumed_once(&journals, &pilot);
             lost_attempt_is_booked(&journals, &pilot);
         }
@@ -86,17 +86,17 @@ async fn c4(way: Way) {
 }
 
 /// An attempt whose answer is lost counts with what it may have cost (S3).
-fn lost_attempt_is_booked(journals: &Journals, pilot: &Pilot) {
+fn lost_attempt_is_booked(journals: &Journals, pilot: &CrashTolerantClient) {
     let booked = of_kind(journals, pilot, "usage");
     assert_eq!(booked.len(), 1, "{booked:?}");
     assert_eq!(booked[0]["reason"], "lost_attempt");
     assert!(booked[0]["usage"]["input_tokens"].as_u64() > Some(0), "{:?}", booked[0]);
 }
 
-async fn c5(way: Way) {
+async fn c5(way: CrashMode) {
     for api in BOTH_APIS {
         for point in ["C5", "C5:3"] {
-            let mut story = Story::begin(House::plan().speaking(api), point, way).await;
+            let mut story = CrashScenario::begin(TestDaemon::builder().api(api), point, way).await;
             let steps = ["one ", "two ", "three ", "four"].map(str::to_owned);
             // Held, so that the words come one by one, and without the end.
             let gates = [Gate::new(), Gate::new()];
@@ -107,7 +107,7 @@ async fn c5(way: Way) {
             story.house.models.push(if point == "C5" { first } else { step });
             story.house.models.push(Step::text("whole answer"));
             let pilot = story.session().await;
-            let flight = pilot.fly(Reading::default(), Manner::Watches);
+            let flight = pilot.run(StreamCursor::default(), AnswerPolicy::Watches);
             pilot.submit("count", "k").await;
             if point != "C5" {
                 let mut log = pilot.log(0).await.expect("it lives");
@@ -120,7 +120,7 @@ async fn c5(way: Way) {
             let reading = flight.await.expect("no panic");
             story.restart().await;
             let pilot = story.join(&pilot).await;
-            pilot.fly(reading, Manner::AnswersOneTurn).await.expect("no panic");
+            pilot.run(reading, AnswerPolicy::AnswersOneTurn).await.expect("no panic");
             let journals = story.check_alive(&pilot).await;
             let cut = interrupted(&journals, &pilot);
             let text = cut["item"]["text"].as_str().expect("text");
@@ -128,7 +128,7 @@ async fn c5(way: Way) {
             let requests = story.house.models.requests();
             assert_eq!(requests.len(), 2);
             assert_eq!(requests[0].body, requests[1].body, "the partial message is not in the next request");
-            let journals = story.ends_well().await;
+            let journals = story.finish_and_check().await;
             resumed_once(&journals, &pilot);
             lost_attempt_is_booked(&journals, &pilot);
         }
@@ -136,7 +136,7 @@ async fn c5(way: Way) {
 }
 
 /// The one message that was cut short.
-fn interrupted<'a>(journals: &'a Journals, pilot: &Pilot) -> &'a Value {
+fn interrupted<'a>(journals: &'a Journals, pilot: &CrashTolerantClient) -> &'a Value {
     let messages = of_kind(journals, pilot, "message.completed");
     let mut cut = messages.into_iter().filter(|event| event["item"]["status"] == "interrupted");
     let first = cut.next().expect("a message was cut short");
@@ -144,10 +144,11 @@ fn interrupted<'a>(journals: &'a Journals, pilot: &Pilot) -> &'a Value {
     first
 }
 
-async fn c6(way: Way) {
+async fn c6(way: CrashMode) {
     for api in BOTH_APIS {
         for point in ["C6", "C6:2"] {
-            let mut story = Story::begin(House::plan().speaking(api).config(ALLOWED), point, way).await;
+            let mut story =
+                CrashScenario::begin(TestDaemon::builder().api(api).config(ALLOWED), point, way).await;
             let step = Step::calls([bash("echo once >> log.txt")]).say("I log it.");
             // The arguments come in two pieces, after three words; the end does not come.
             let (gate, shut) = (Gate::new(), Gate::new());
@@ -171,16 +172,16 @@ async fn c6(way: Way) {
             assert_eq!(story.house.read("log.txt"), "", "{point}: it ran");
             let requests = story.house.models.requests();
             assert_eq!(requests[0].body, requests[1].body);
-            story.ends_well().await;
+            story.finish_and_check().await;
         }
     }
 }
 
 const ALLOWED: &str = "[permissions]\nallow = [\"Bash\"]";
 
-async fn c7(way: Way) {
+async fn c7(way: CrashMode) {
     for (calls, at_once) in [(false, false), (true, false), (false, true), (true, true)] {
-        let mut story = Story::begin(House::plan().config(ALLOWED), "C7", way).await;
+        let mut story = CrashScenario::begin(TestDaemon::builder().config(ALLOWED), "C7", way).await;
         let first = Step::text("lost words").thinking("well");
         let lost = Step::calls([bash("echo lost >> log.txt")]).say("lost words");
         let (words, step) = if calls { (2, lost) } else { (3, first) };
@@ -214,7 +215,7 @@ async fn c7(way: Way) {
         assert_eq!(story.house.read("log.txt"), "");
         let requests = story.house.models.requests();
         assert_eq!((requests.len(), &requests[0].body), (2, &requests[1].body));
-        let journals = story.ends_well().await;
+        let journals = story.finish_and_check().await;
         resumed_once(&journals, &pilot);
         lost_attempt_is_booked(&journals, &pilot);
     }
@@ -225,10 +226,10 @@ fn says(event: &Value, word: &str) -> bool {
 }
 
 /// A helper's call is closed, booked, and not made again by itself: the session is as it was.
-async fn title(way: Way) {
+async fn title(way: CrashMode) {
     for (point, sent) in [("C3.helper", 0), ("C7.helper", 1)] {
-        let plan = House::plan().config("quick = \"scripted/small\"");
-        let mut story = Story::begin(plan, point, way).await;
+        let plan = TestDaemon::builder().config("quick = \"scripted/small\"");
+        let mut story = CrashScenario::begin(plan, point, way).await;
         story.house.models.otherwise(|request| match request.body["model"] == "small" {
             true => Step::text("A title"),
             false => Step::text("Hello."),
@@ -254,12 +255,12 @@ async fn title(way: Way) {
         let booked = of_kind(&journals, &pilot, "usage");
         let reasons: Vec<&Value> = booked.iter().map(|event| &event["reason"]).collect();
         assert_eq!(reasons, ["lost_attempt", "helper"], "{point}: once each");
-        story.ends_well().await;
+        story.finish_and_check().await;
     }
 }
 
-async fn c17(way: Way) {
-    let mut story = Story::begin(House::plan().config(ALLOWED), "C17", way).await;
+async fn c17(way: CrashMode) {
+    let mut story = CrashScenario::begin(TestDaemon::builder().config(ALLOWED), "C17", way).await;
     story
         .house
         .models
@@ -276,7 +277,7 @@ async fn c17(way: Way) {
     assert_eq!(results.len(), 2);
     assert!(results[0].1.contains("said") && results[1].1.contains("log.txt"), "{results:?}");
     assert_eq!(story.house.read("log.txt"), "once\n");
-    let journals = story.ends_well().await;
+    let journals = story.finish_and_check().await;
     resumed_once(&journals, &pilot);
     let outcomes = of_kind(&journals, &pilot, "tool.completed");
     assert!(outcomes.iter().all(|event| event["status"] == "completed"), "{outcomes:?}");

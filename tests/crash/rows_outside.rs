@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 
 use super::invariants::Journals;
 use super::matrix_ways;
-use super::pilot::Pilot;
-use super::story::{Story, bash};
-use crate::support::daemon::{House, Way};
+use super::pilot::CrashTolerantClient;
+use super::story::{CrashScenario, bash};
+use crate::support::daemon::{CrashMode, TestDaemon};
 use crate::support::model_server::Step;
 
 matrix_ways! {
@@ -19,8 +19,10 @@ matrix_ways! {
 }
 
 /// A house that will die there; `None`, with a word about it, where there is no sandbox.
-async fn begin(point: &str, way: Way) -> Option<Story> {
-    let story = Story::begin(House::plan().config("[permissions]\nallow = [\"Bash\"]"), point, way).await;
+async fn begin(point: &str, way: CrashMode) -> Option<CrashScenario> {
+    let story =
+        CrashScenario::begin(TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]"), point, way)
+            .await;
     let status = story.house.client("eve").await.call("daemon.status", json!({})).await;
     let told = &status["sandbox"]["landlock"];
     if told != "works" {
@@ -31,7 +33,7 @@ async fn begin(point: &str, way: Way) -> Option<Story> {
 }
 
 /// Submits a command that counts its runs and is then stopped by the sandbox.
-async fn submit(story: &Story) -> Pilot {
+async fn submit(story: &CrashScenario) -> CrashTolerantClient {
     let command = format!("echo ran >> runs; echo x > {}", story.house.path("outside").display());
     story.house.models.push(Step::calls([bash(&command)]));
     story.house.models.push(Step::text("Done."));
@@ -41,7 +43,7 @@ async fn submit(story: &Story) -> Pilot {
 }
 
 /// The same; whoever is asked allows it, and the daemon dies of that.
-async fn allowed(story: &mut Story) -> Pilot {
+async fn allowed(story: &mut CrashScenario) -> CrashTolerantClient {
     let pilot = submit(story).await;
     let (_, mut log) = story.look(&pilot).await;
     let asked = log.wait_for("permission.requested").await;
@@ -51,12 +53,12 @@ async fn allowed(story: &mut Story) -> Pilot {
 }
 
 /// How often it ran, and whether it got out.
-fn done(story: &Story) -> (usize, bool) {
+fn done(story: &CrashScenario) -> (usize, bool) {
     (story.house.read("runs").lines().count(), story.house.path("outside").exists())
 }
 
 /// After the restart the same request waits; it is allowed, and the second run is the last.
-async fn still_asked(mut story: Story, pilot: Pilot) {
+async fn still_asked(mut story: CrashScenario, pilot: CrashTolerantClient) {
     story.restart().await;
     let (session, mut log) = story.look(&pilot).await;
     let pending = session.pending().await;
@@ -67,17 +69,17 @@ async fn still_asked(mut story: Story, pilot: Pilot) {
     pilot.approve(&asked, json!({"decision": "allow"})).await.expect("it lives").expect("taken");
     log.turn_ends("success").await;
     assert_eq!(done(&story), (2, true));
-    let journals = story.ends_well().await;
+    let journals = story.finish_and_check().await;
     assert_eq!(of(&journals, &pilot, "tool.started").len(), 2);
     assert_eq!(of(&journals, &pilot, "permission.requested").len(), 1);
 }
 
-fn of(journals: &Journals, pilot: &Pilot, kind: &str) -> Vec<Value> {
+fn of(journals: &Journals, pilot: &CrashTolerantClient, kind: &str) -> Vec<Value> {
     journals[&pilot.session].values().filter(|event| event["type"] == kind).cloned().collect()
 }
 
 /// After the restart a person is asked about a run of which nothing is known, and goes on.
-async fn unknown(mut story: Story, pilot: Pilot, expected: (usize, bool)) -> Value {
+async fn unknown(mut story: CrashScenario, pilot: CrashTolerantClient, expected: (usize, bool)) -> Value {
     story.restart().await;
     let (_, mut log) = story.look(&pilot).await;
     let question = log.wait_for("question.requested").await;
@@ -86,13 +88,13 @@ async fn unknown(mut story: Story, pilot: Pilot, expected: (usize, bool)) -> Val
     joined.decide(&question, "continue").await.expect("it lives").expect("taken");
     log.turn_ends("success").await;
     assert_eq!(done(&story), expected, "never run by itself");
-    let journals = story.ends_well().await;
+    let journals = story.finish_and_check().await;
     let outcome = of(&journals, &pilot, "tool.completed").remove(0);
     assert_eq!(outcome["status"], "unknown");
     outcome
 }
 
-async fn c9(way: Way) {
+async fn c9(way: CrashMode) {
     let Some(mut story) = begin("C9", way).await else { return };
     let pilot = submit(&story).await;
     story.crashed().await;
@@ -100,14 +102,14 @@ async fn c9(way: Way) {
     still_asked(story, pilot).await;
 }
 
-async fn c10(way: Way) {
+async fn c10(way: CrashMode) {
     let Some(mut story) = begin("C10", way).await else { return };
     let pilot = allowed(&mut story).await;
     assert_eq!(done(&story), (1, false));
     still_asked(story, pilot).await;
 }
 
-async fn c12(way: Way) {
+async fn c12(way: CrashMode) {
     let Some(mut story) = begin("C12:2", way).await else { return };
     let pilot = allowed(&mut story).await;
     let outcome = unknown(story, pilot, (1, false)).await;
@@ -115,7 +117,7 @@ async fn c12(way: Way) {
     assert!(told.contains("stopped the first run") && told.contains("outcome is unknown"), "{told}");
 }
 
-async fn c14_first(way: Way) {
+async fn c14_first(way: CrashMode) {
     let Some(mut story) = begin("C14", way).await else { return };
     let pilot = submit(&story).await;
     let journals = story.crashed().await;
@@ -123,7 +125,7 @@ async fn c14_first(way: Way) {
     unknown(story, pilot, (1, false)).await;
 }
 
-async fn c14_second(way: Way) {
+async fn c14_second(way: CrashMode) {
     let Some(mut story) = begin("C14:2", way).await else { return };
     let pilot = allowed(&mut story).await;
     unknown(story, pilot, (2, true)).await;

@@ -4,10 +4,10 @@ use serde_json::json;
 
 use super::invariants::appended_once;
 use super::matrix_ways;
-use super::pilot::{Manner, Pilot};
-use super::story::{Story, bash};
-use super::witness::Reading;
-use crate::support::daemon::{House, Way};
+use super::pilot::{AnswerPolicy, CrashTolerantClient};
+use super::story::{CrashScenario, bash};
+use super::witness::StreamCursor;
+use crate::support::daemon::{CrashMode, TestDaemon};
 use crate::support::model_server::Step;
 use crate::support::wait::until;
 
@@ -20,14 +20,14 @@ matrix_ways! {
     c24_a_grant_that_was_given_counts_after_the_restart => c24,
 }
 
-async fn asks(story: &Story) -> Pilot {
+async fn asks(story: &CrashScenario) -> CrashTolerantClient {
     story.house.models.push(Step::calls([bash("echo once >> log.txt")]).say("I log it."));
     story.house.models.push(Step::text("It is logged."));
     story.session().await
 }
 
 /// Answers the one pending request over a new connection; the tool runs once and the turn ends.
-async fn is_answered_once(story: Story, pilot: &Pilot) {
+async fn is_answered_once(story: CrashScenario, pilot: &CrashTolerantClient) {
     let (session, mut log) = story.look(pilot).await;
     let asked = log.wait_for("permission.requested").await;
     session.allow(&asked).await;
@@ -36,11 +36,11 @@ async fn is_answered_once(story: Story, pilot: &Pilot) {
     assert_eq!(session.pending().await.len(), 0);
     assert_eq!(story.house.models.requests().len(), 2, "the model was not asked again for the call");
     appended_once(&story.house.read("log.txt"), ["once"]);
-    story.ends_well().await;
+    story.finish_and_check().await;
 }
 
-async fn c8(way: Way) {
-    let mut story = Story::begin(House::plan(), "C8", way).await;
+async fn c8(way: CrashMode) {
+    let mut story = CrashScenario::begin(TestDaemon::builder(), "C8", way).await;
     let pilot = asks(&story).await;
     pilot.submit("log it", "k").await;
     let journals = story.crashed().await;
@@ -50,13 +50,13 @@ async fn c8(way: Way) {
     is_answered_once(story, &pilot).await;
 }
 
-async fn c9(way: Way) {
+async fn c9(way: CrashMode) {
     for attached in [true, false] {
-        let mut story = Story::begin(House::plan(), "C9", way).await;
+        let mut story = CrashScenario::begin(TestDaemon::builder(), "C9", way).await;
         story.house.models.push(Step::calls([bash("echo once >> log.txt")]).say("I log it."));
         story.house.models.push(Step::text("It is logged."));
         let pilot = story.session_with(json!({"background": !attached})).await;
-        let flight = attached.then(|| pilot.fly(Reading::default(), Manner::Watches));
+        let flight = attached.then(|| pilot.run(StreamCursor::default(), AnswerPolicy::Watches));
         pilot.submit("log it", "k").await;
         let journals = story.crashed().await;
         if let Some(flight) = flight {
@@ -77,10 +77,10 @@ async fn c9(way: Way) {
     }
 }
 
-async fn c10(way: Way) {
-    let mut story = Story::begin(House::plan(), "C10", way).await;
+async fn c10(way: CrashMode) {
+    let mut story = CrashScenario::begin(TestDaemon::builder(), "C10", way).await;
     let pilot = asks(&story).await;
-    let flight = pilot.fly(Reading::default(), Manner::Answers);
+    let flight = pilot.run(StreamCursor::default(), AnswerPolicy::Answers);
     pilot.submit("log it", "k").await;
     let journals = story.crashed().await;
     flight.await.expect("no panic");
@@ -91,8 +91,8 @@ async fn c10(way: Way) {
 }
 
 /// Of two calls the second is allowed first: it waits for the first, allowed and not begun.
-async fn c11(way: Way) {
-    let mut story = Story::begin(House::plan(), "C11", way).await;
+async fn c11(way: CrashMode) {
+    let mut story = CrashScenario::begin(TestDaemon::builder(), "C11", way).await;
     story.house.models.push(Step::calls([bash("echo first >> log.txt"), bash("echo second >> log.txt")]));
     story.house.models.push(Step::text("Both are logged."));
     let pilot = story.session().await;
@@ -114,15 +114,15 @@ async fn c11(way: Way) {
     session.allow(&first).await;
     log.turn_ends("success").await;
     assert_eq!(story.house.read("log.txt"), "first\nsecond\n");
-    story.ends_well().await;
+    story.finish_and_check().await;
 }
 
-async fn c19(way: Way) {
+async fn c19(way: CrashMode) {
     for command in
         ["echo begun; exec sleep 1000", "trap '' TERM; setsid -f sleep 1000; echo begun; sleep 1000"]
     {
-        let plan = House::plan().config("[permissions]\nallow = [\"Bash\"]");
-        let mut story = Story::begin(plan, "C19", way).await;
+        let plan = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]");
+        let mut story = CrashScenario::begin(plan, "C19", way).await;
         story.house.models.push(Step::calls([bash(command)]));
         let pilot = story.session().await;
         let mut log = pilot.log(0).await.expect("it lives");
@@ -140,14 +140,14 @@ async fn c19(way: Way) {
         log.state_is("idle").await;
         assert_eq!(session.view().await["state"], "idle");
         assert_eq!(story.house.models.requests().len(), 1, "the model was not asked again");
-        story.ends_well().await;
+        story.finish_and_check().await;
     }
 }
 
 /// A grant for the folder: the answer is in the journal, the file is written after it.
-async fn c24(way: Way) {
+async fn c24(way: CrashMode) {
     for point in ["C24.grant_owed", "C24.grant_synced", "C24.grant_written"] {
-        let mut story = Story::begin(House::plan(), point, way).await;
+        let mut story = CrashScenario::begin(TestDaemon::builder(), point, way).await;
         story.house.models.push(Step::calls([bash("touch log.txt")]));
         let pilot = story.session().await;
         let mut log = pilot.log(0).await.expect("it lives");

@@ -1,10 +1,10 @@
 //! C1 and C2: a submit and its acknowledgement.
 
 use super::matrix_ways;
-use super::pilot::Manner;
-use super::story::Story;
-use super::witness::Reading;
-use crate::support::daemon::{House, Way};
+use super::pilot::AnswerPolicy;
+use super::story::CrashScenario;
+use super::witness::StreamCursor;
+use crate::support::daemon::{CrashMode, TestDaemon};
 use crate::support::model_server::{Gate, Step};
 
 matrix_ways! {
@@ -13,9 +13,9 @@ matrix_ways! {
     c2_a_queued_submit_that_was_committed_is_one_turn => c2_queued,
 }
 
-async fn c1(way: Way) {
+async fn c1(way: CrashMode) {
     for point in ["C1.received", "C1.decided"] {
-        let mut story = Story::begin(House::plan(), point, way).await;
+        let mut story = CrashScenario::begin(TestDaemon::builder(), point, way).await;
         let pilot = story.session().await;
         assert_eq!(pilot.submit("hello", "k").await, None, "nothing is acknowledged");
         let journals = story.crashed().await;
@@ -27,16 +27,16 @@ async fn c1(way: Way) {
         story.house.models.push(Step::text("Hello."));
         let pilot = story.join(&pilot).await;
         pilot.submit("hello", "k").await.expect("it lives").expect("accepted");
-        pilot.fly(Reading::default(), Manner::AnswersOneTurn).await.expect("no panic");
-        let journals = story.ends_well().await;
+        pilot.run(StreamCursor::default(), AnswerPolicy::AnswersOneTurn).await.expect("no panic");
+        let journals = story.finish_and_check().await;
         let started = journals[&pilot.session].values().filter(|event| event["type"] == "turn.started");
         assert_eq!(started.count(), 2, "{point}: the turn, and the one that ends the story");
     }
 }
 
-async fn c2(way: Way) {
+async fn c2(way: CrashMode) {
     for point in ["C2.committed", "C2.performed"] {
-        let mut story = Story::begin(House::plan(), point, way).await;
+        let mut story = CrashScenario::begin(TestDaemon::builder(), point, way).await;
         let gate = Gate::new();
         story.house.models.otherwise(move |_| Step::text("Hello.").hold(&gate));
         let pilot = story.session().await;
@@ -51,18 +51,18 @@ async fn c2(way: Way) {
         let pilot = story.join(&pilot).await;
         let again = pilot.submit("hello", "k").await.expect("it lives").expect("accepted");
         assert_eq!(again["turn_id"], turn, "{point}: the same turn");
-        pilot.fly(Reading::default(), Manner::AnswersOneTurn).await.expect("no panic");
+        pilot.run(StreamCursor::default(), AnswerPolicy::AnswersOneTurn).await.expect("no panic");
         let again = pilot.submit("hello", "k").await.expect("it lives").expect("accepted");
         assert_eq!(again["turn_id"], turn, "{point}: also when it is over");
-        let journals = story.ends_well().await;
+        let journals = story.finish_and_check().await;
         let started = journals[&pilot.session].values().filter(|event| event["type"] == "turn.started");
         assert_eq!(started.count(), 2, "{point}: the turn, and the one that ends the story");
     }
 }
 
-async fn c2_queued(way: Way) {
+async fn c2_queued(way: CrashMode) {
     for point in ["C2.committed:2", "C2.performed:2"] {
-        let mut story = Story::begin(House::plan(), point, way).await;
+        let mut story = CrashScenario::begin(TestDaemon::builder(), point, way).await;
         let gate = Gate::new();
         let hold = gate.clone();
         story.house.models.otherwise(move |_| Step::text("one two").hold_after(1, &hold));
@@ -82,6 +82,6 @@ async fn c2_queued(way: Way) {
         let (_, mut log) = story.look(&pilot).await;
         log.turn_ends("success").await;
         assert_eq!(log.wait_for("turn.completed").await["turn_id"], turn);
-        story.ends_well().await;
+        story.finish_and_check().await;
     }
 }

@@ -8,25 +8,25 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::invariants::{self, Journals};
-use super::pilot::Pilot;
-use super::witness::Witness;
+use super::pilot::CrashTolerantClient;
+use super::witness::ClientLog;
 use crate::support::client::Session;
-use crate::support::daemon::{Blueprint, House, Way};
+use crate::support::daemon::{CrashMode, TestDaemon, TestDaemonBuilder};
 use crate::support::log::Log;
 use crate::support::model_server::Step;
 use crate::support::wait::until;
 
 /// A house with a witness.
-pub struct Story {
-    pub house: House,
-    pub witness: Arc<Witness>,
+pub struct CrashScenario {
+    pub house: TestDaemon,
+    pub witness: Arc<ClientLog>,
     /// Processes of tools that were alive when the daemon was dead.
     orphans: HashSet<(i32, u64)>,
 }
 
-impl Story {
+impl CrashScenario {
     /// A house whose daemon will die at `point`.
-    pub async fn begin(plan: Blueprint, point: &str, way: Way) -> Self {
+    pub async fn begin(plan: TestDaemonBuilder, point: &str, way: CrashMode) -> Self {
         let mut house = plan.build().await;
         house.crash_at(point, way);
         house.launch().await;
@@ -34,30 +34,34 @@ impl Story {
     }
 
     /// A house whose daemon dies when it is killed.
-    pub async fn begin_at_peace(plan: Blueprint) -> Self {
+    pub async fn start_idle(plan: TestDaemonBuilder) -> Self {
         Self { house: plan.start().await, witness: Arc::default(), orphans: HashSet::new() }
     }
 
     /// A new session, and a client that is not surprised by a crash.
-    pub async fn session(&self) -> Pilot {
+    pub async fn session(&self) -> CrashTolerantClient {
         let session = self.house.client("alice").await.create(&self.house).await;
         self.pilot(session)
     }
 
     /// The same with more parameters.
-    pub async fn session_with(&self, more: Value) -> Pilot {
+    pub async fn session_with(&self, more: Value) -> CrashTolerantClient {
         let session = self.house.client("alice").await.create_with(&self.house, more).await;
         self.pilot(session)
     }
 
     /// Another connection to the same session.
-    pub async fn join(&self, pilot: &Pilot) -> Pilot {
-        Pilot { client: self.house.client("bob").await, ..pilot.clone() }
+    pub async fn join(&self, pilot: &CrashTolerantClient) -> CrashTolerantClient {
+        CrashTolerantClient { client: self.house.client("bob").await, ..pilot.clone() }
     }
 
     /// A session spoken to by somebody whom a crash does not surprise.
-    pub fn pilot(&self, session: Session) -> Pilot {
-        Pilot { client: session.client, session: session.id, witness: Arc::clone(&self.witness) }
+    pub fn pilot(&self, session: Session) -> CrashTolerantClient {
+        CrashTolerantClient {
+            client: session.client,
+            session: session.id,
+            witness: Arc::clone(&self.witness),
+        }
     }
 
     /// Where the journal lies.
@@ -95,7 +99,7 @@ impl Story {
     }
 
     /// The journal of one session as the living daemon tells it.
-    pub async fn check_alive(&self, pilot: &Pilot) -> Journals {
+    pub async fn check_alive(&self, pilot: &CrashTolerantClient) -> Journals {
         let (session, _) = self.look(pilot).await;
         let events = session.events().await.into_iter();
         let journal = events.map(|event| (event["seq"].as_u64().expect("a number"), event)).collect();
@@ -115,14 +119,14 @@ impl Story {
     }
 
     /// The session over a new connection, and its whole journal from the beginning.
-    pub async fn look(&self, pilot: &Pilot) -> (Session, Log) {
+    pub async fn look(&self, pilot: &CrashTolerantClient) -> (Session, Log) {
         let session = Session { client: self.house.client("carol").await, id: pilot.session.clone() };
         let log = session.follow().await;
         (session, log)
     }
 
     /// The end of every story: one more turn in each session is in order (I6), and the whole is (I1–I5).
-    pub async fn ends_well(mut self) -> Journals {
+    pub async fn finish_and_check(mut self) -> Journals {
         let sessions: Vec<String> = self.witness.notes().sessions.keys().cloned().collect();
         self.house.models.otherwise(|_| Step::text("All is well."));
         for id in sessions {

@@ -8,18 +8,18 @@ use serde_json::Value;
 
 /// Everything that any client was told.
 #[derive(Default)]
-pub struct Witness(Mutex<Notes>);
+pub struct ClientLog(Mutex<Notes>);
 
 /// What was told of all sessions.
 #[derive(Clone, Default)]
 pub struct Notes {
     /// By session.
-    pub sessions: BTreeMap<String, Told>,
+    pub sessions: BTreeMap<String, SeenEvent>,
 }
 
 /// What was told of one session.
 #[derive(Clone, Default)]
-pub struct Told {
+pub struct SeenEvent {
     /// Permanent events by their number.
     pub events: BTreeMap<u64, Value>,
     /// The highest number that anybody saw.
@@ -37,7 +37,7 @@ pub fn is_foldable(event: &Value) -> bool {
     event["type"].as_str().is_some_and(|kind| kind.ends_with("_delta") || kind == "tool.progress")
 }
 
-impl Witness {
+impl ClientLog {
     /// What is written down so far.
     pub fn notes(&self) -> MutexGuard<'_, Notes> {
         self.0.lock().expect("no panic")
@@ -91,7 +91,7 @@ fn text(value: &Value) -> String {
 /// One client's reading of one session over all its connections: it always asks for what lies after
 /// the last event it saw, and must get everything, once.
 #[derive(Default)]
-pub struct Reading {
+pub struct StreamCursor {
     /// The last event it saw.
     pub cursor: u64,
     /// Permanent events, in order.
@@ -102,7 +102,7 @@ pub struct Reading {
     fresh: HashSet<String>,
 }
 
-impl Reading {
+impl StreamCursor {
     /// A new connection begins.
     pub fn reconnected(&mut self) {
         self.fresh.clear();

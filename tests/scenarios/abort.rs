@@ -5,7 +5,7 @@ use sqlx::ConnectOptions as _;
 use sqlx::sqlite::SqliteConnectOptions;
 
 use super::bash;
-use crate::support::daemon::{BOTH_APIS, House};
+use crate::support::daemon::{BOTH_APIS, TestDaemon};
 use crate::support::model_server::{Gate, Step};
 
 const BASH_ALLOWED: &str = "[permissions]\nallow = [\"Bash\"]";
@@ -13,7 +13,7 @@ const BASH_ALLOWED: &str = "[permissions]\nallow = [\"Bash\"]";
 #[tokio::test]
 async fn an_aborted_answer_is_kept_marked_and_not_told_to_the_model_again() {
     for api in BOTH_APIS {
-        let house = House::plan().speaking(api).start().await;
+        let house = TestDaemon::builder().api(api).start().await;
         let session = house.client("alice").await.create(&house).await;
         let mut seen = session.follow().await;
         let gate = Gate::new();
@@ -50,7 +50,7 @@ async fn an_abort_ends_the_whole_process_tree_of_a_command() {
         "trap '' TERM; sleep 1000 & wait; sleep 1000",
     ];
     for command in trees {
-        let house = House::plan().config(BASH_ALLOWED).start().await;
+        let house = TestDaemon::builder().config(BASH_ALLOWED).start().await;
         let session = house.client("alice").await.create(&house).await;
         let mut seen = session.follow().await;
         house.models.push(Step::calls([bash(command)]));
@@ -85,7 +85,7 @@ async fn an_abort_ends_a_command_that_forks_for_ever_under_its_limit() {
     }
     // Without a cgroup nothing but the limit and the marks holds them together.
     let limits = format!("\n[tools]\ncgroup = \"off\"\nprocesses = {LIMIT}");
-    let house = House::plan().config(&format!("{BASH_ALLOWED}{limits}")).start().await;
+    let house = TestDaemon::builder().config(&format!("{BASH_ALLOWED}{limits}")).start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     house.models.push(Step::calls([bash(FORKS)]));
@@ -105,7 +105,7 @@ async fn an_abort_ends_a_command_that_forks_for_ever_under_its_limit() {
 
 #[tokio::test]
 async fn an_abort_withdraws_open_questions() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     house.models.push(Step::calls([bash("touch one"), bash("touch two")]));
@@ -137,7 +137,7 @@ async fn an_abort_withdraws_open_questions() {
 
 #[tokio::test]
 async fn one_call_is_aborted_and_the_turn_goes_on() {
-    let house = House::plan().config(BASH_ALLOWED).start().await;
+    let house = TestDaemon::builder().config(BASH_ALLOWED).start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     house.models.push(Step::calls([bash("echo begun; sleep 1000"), bash("echo next")]));
@@ -162,7 +162,7 @@ async fn one_call_is_aborted_and_the_turn_goes_on() {
 
 #[tokio::test]
 async fn one_open_question_is_withdrawn_with_its_call() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     house.models.push(Step::calls([bash("touch one"), bash("touch two")]));
@@ -179,7 +179,7 @@ async fn one_open_question_is_withdrawn_with_its_call() {
 
 #[tokio::test]
 async fn aborting_nothing_stops_nothing() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let session = house.client("alice").await.create(&house).await;
     let nothing = json!({"stopped": [], "survivors": []});
     assert_eq!(session.call("abort", json!({})).await, nothing);
@@ -194,7 +194,7 @@ async fn aborting_nothing_stops_nothing() {
 
 #[tokio::test]
 async fn a_queued_input_starts_only_after_the_aborted_turn_has_ended() {
-    let house = House::plan().config(BASH_ALLOWED).start().await;
+    let house = TestDaemon::builder().config(BASH_ALLOWED).start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     house.models.push(Step::calls([bash("sleep 1000")]));
@@ -215,7 +215,7 @@ async fn a_queued_input_starts_only_after_the_aborted_turn_has_ended() {
 
 #[tokio::test]
 async fn an_abort_while_a_retry_is_waited_for_takes_effect_at_once() {
-    let house = House::plan().config("[retry]\nbase_ms = 600000\nmax_ms = 600000").start().await;
+    let house = TestDaemon::builder().config("[retry]\nbase_ms = 600000\nmax_ms = 600000").start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     house.models.push(Step::error(529, "overloaded_error", "busy"));
@@ -228,7 +228,7 @@ async fn an_abort_while_a_retry_is_waited_for_takes_effect_at_once() {
 /// Another connection holds the database's lock for writing, so that no commit can end.
 #[tokio::test]
 async fn abort_stops_commands_while_its_commit_still_waits() {
-    let house = House::plan().config(BASH_ALLOWED).start().await;
+    let house = TestDaemon::builder().config(BASH_ALLOWED).start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     house.models.push(Step::calls([bash("sleep 1000")]));

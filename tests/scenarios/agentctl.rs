@@ -8,7 +8,7 @@ use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 
 use super::bash;
-use crate::support::daemon::House;
+use crate::support::daemon::TestDaemon;
 use crate::support::model_server::{Gate, Step};
 use crate::support::wait::{until, within};
 
@@ -40,7 +40,7 @@ impl Said {
 }
 
 /// `agentctl` in the workspace of the house, with its environment and nothing else.
-pub(super) fn command(house: &House, args: &[&str]) -> Command {
+pub(super) fn command(house: &TestDaemon, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_agentctl"));
     command
         .env_clear()
@@ -60,17 +60,17 @@ pub(super) fn command(house: &House, args: &[&str]) -> Command {
 }
 
 /// Waits for its end.
-pub(super) async fn ended(house: &House, child: Child) -> Said {
+pub(super) async fn ended(house: &TestDaemon, child: Child) -> Said {
     Said::of(within("agentctl to end", || house.log(), child.wait_with_output()).await.expect("it ran"))
 }
 
 /// Runs it to its end.
-pub(super) async fn ctl(house: &House, args: &[&str]) -> Said {
+pub(super) async fn ctl(house: &TestDaemon, args: &[&str]) -> Said {
     ended(house, command(house, args).spawn().expect("agentctl starts")).await
 }
 
 /// Looks with `ps` until the session is in this state.
-pub(super) async fn ps_shows(house: &House, id: &str, state: &str) -> Value {
+pub(super) async fn ps_shows(house: &TestDaemon, id: &str, state: &str) -> Value {
     let look = async {
         loop {
             let listed = ctl(house, &["ps", "--json"]).await.json();
@@ -86,7 +86,7 @@ pub(super) async fn ps_shows(house: &House, id: &str, state: &str) -> Value {
 }
 
 /// Stops the daemon that `agentctl` started, also when the test fails.
-struct Stop<'a>(&'a House);
+struct Stop<'a>(&'a TestDaemon);
 
 impl Drop for Stop<'_> {
     fn drop(&mut self) {
@@ -98,7 +98,7 @@ impl Drop for Stop<'_> {
 
 #[tokio::test]
 async fn run_prints_the_answer_while_it_is_written() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let gate = Gate::new();
     house.models.push(Step::text("one two three").hold_after(2, &gate));
     let mut child = command(&house, &["run", "count"]).spawn().expect("agentctl starts");
@@ -118,7 +118,7 @@ async fn run_prints_the_answer_while_it_is_written() {
 
 #[tokio::test]
 async fn run_takes_the_task_from_standard_input() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     house.models.push(Step::text("Done."));
     let mut child = command(&house, &["run", "-"]).stdin(Stdio::piped()).spawn().expect("agentctl starts");
     child.stdin.take().expect("piped").write_all(b"a long\ntask").await.expect("read");
@@ -129,7 +129,7 @@ async fn run_takes_the_task_from_standard_input() {
 
 #[tokio::test]
 async fn run_prints_the_result_or_every_event_as_json() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     house.models.otherwise(|_| Step::text("one two"));
     let result = ctl(&house, &["run", "--output", "json", "--title", "t", "go"]).await.json();
     assert_eq!((&result["subtype"], &result["text"]), (&json!("success"), &json!("one two")));
@@ -152,7 +152,7 @@ async fn a_model_server_that_is_down_is_exit_code_2() {
     let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let nowhere = format!("http://{}", free.local_addr().expect("an address"));
     drop(free);
-    let house = House::plan().config("[retry]\nattempts = 1").model_server_at(&nowhere).start().await;
+    let house = TestDaemon::builder().config("[retry]\nattempts = 1").model_server_at(&nowhere).start().await;
     let said = ctl(&house, &["run", "hello"]).await;
     assert_eq!((said.code, said.out.as_str()), (2, ""), "{said:?}");
     assert!(said.err.contains(&nowhere["http://".len()..]), "{said:?}");
@@ -163,7 +163,7 @@ async fn a_model_server_that_is_down_is_exit_code_2() {
 
 #[tokio::test]
 async fn what_nobody_can_be_asked_for_is_denied_and_exit_code_1() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     house.models.push(Step::calls([bash("touch never")]));
     house.models.push(Step::text("As you like."));
     let said = ctl(&house, &["run", "make a file"]).await;
@@ -181,7 +181,7 @@ async fn what_nobody_can_be_asked_for_is_denied_and_exit_code_1() {
 async fn where_nobody_can_be_asked_the_unattended_policy_holds() {
     let policy = |on_timeout: &str| format!("[permissions.unattended]\non_timeout = \"{on_timeout}\"");
 
-    let house = House::plan().config(&policy("allow_read_only")).start().await;
+    let house = TestDaemon::builder().config(&policy("allow_read_only")).start().await;
     let outside = house.path("outside.txt");
     std::fs::write(&outside, "far away").expect("written");
     house.models.push(Step::calls([("Read", json!({"file_path": outside}))]));
@@ -190,13 +190,13 @@ async fn where_nobody_can_be_asked_the_unattended_policy_holds() {
     assert_eq!((said.code, said.out.as_str()), (0, "Read.\n"), "{said:?}");
     assert!(house.models.requests()[1].tool_results()[0].1.contains("far away"));
 
-    let house = House::plan().config(&policy("fail")).start().await;
+    let house = TestDaemon::builder().config(&policy("fail")).start().await;
     house.models.push(Step::calls([bash("touch never")]));
     let said = ctl(&house, &["run", "--output", "json", "make a file"]).await;
     let result: Value = serde_json::from_str(&said.out).expect("a result");
     assert_eq!((said.code, &result["subtype"]), (1, &json!("permission_denied")), "{said:?}");
 
-    let house = House::plan().config(&policy("pause")).start().await;
+    let house = TestDaemon::builder().config(&policy("pause")).start().await;
     house.models.push(Step::calls([bash("touch late")]));
     house.models.push(Step::text("Made."));
     let mut child = command(&house, &["run", "make a file"]).spawn().expect("agentctl starts");
@@ -221,7 +221,7 @@ async fn where_nobody_can_be_asked_the_unattended_policy_holds() {
 
 #[tokio::test]
 async fn a_mode_lets_run_work_without_anybody_to_ask() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let file = house.workspace().join("new.txt");
     house.models.push(Step::calls([("Write", json!({"file_path": file, "content": "new\n"}))]));
     house.models.push(Step::text("Written."));
@@ -232,7 +232,7 @@ async fn a_mode_lets_run_work_without_anybody_to_ask() {
 
 #[tokio::test]
 async fn a_turn_at_its_limit_is_exit_code_5() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     house.write("a.txt", "alpha\n");
     let file = house.workspace().join("a.txt");
     house.models.otherwise(move |_| Step::calls([("Read", json!({"file_path": file}))]));
@@ -244,7 +244,7 @@ async fn a_turn_at_its_limit_is_exit_code_5() {
 
 #[tokio::test]
 async fn without_a_daemon_no_start_is_exit_code_69() {
-    let house = House::plan().build().await;
+    let house = TestDaemon::builder().build().await;
     for args in [&["--no-start", "run", "hi"][..], &["ps", "--no-start"], &["daemon", "status"]] {
         let said = ctl(&house, args).await;
         assert_eq!((said.code, said.out.as_str()), (69, ""), "{args:?}: {said:?}");
@@ -255,7 +255,7 @@ async fn without_a_daemon_no_start_is_exit_code_69() {
 
 #[tokio::test]
 async fn within_a_tool_that_does_not_see_its_daemon_none_is_started() {
-    let house = House::plan().build().await;
+    let house = TestDaemon::builder().build().await;
     let mut within = command(&house, &["approve", "perm_x"]);
     within.env("AGENTD_CALL", "call_x").env("AGENTD_SOCKET", house.socket());
     let said = ended(&house, within.spawn().expect("agentctl starts")).await;
@@ -265,7 +265,7 @@ async fn within_a_tool_that_does_not_see_its_daemon_none_is_started() {
 
 #[tokio::test]
 async fn run_starts_a_daemon_and_what_it_did_outlives_a_stop() {
-    let house = House::plan().build().await;
+    let house = TestDaemon::builder().build().await;
     let _stop = Stop(&house);
     house.models.otherwise(|_| Step::text("Hello."));
     let result = ctl(&house, &["run", "--output", "json", "hello"]).await.json();
@@ -291,7 +291,7 @@ async fn run_starts_a_daemon_and_what_it_did_outlives_a_stop() {
 
 #[tokio::test]
 async fn a_client_that_stays_leaves_nothing_of_the_daemons_that_it_started() {
-    let house = House::plan().build().await;
+    let house = TestDaemon::builder().build().await;
     let _stop = Stop(&house);
     house.models.otherwise(|_| Step::text("Hello."));
     let done = ctl(&house, &["run", "--output", "json", "hello"]).await.json();
@@ -327,7 +327,7 @@ async fn a_client_that_stays_leaves_nothing_of_the_daemons_that_it_started() {
 
 #[tokio::test]
 async fn a_session_in_the_background_is_looked_after_from_outside() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     house.models.push(Step::calls([bash("touch made")]));
     house.models.push(Step::text("It is made."));
     let id = ctl(&house, &["run", "--background", "make it"]).await.fine();
@@ -372,7 +372,7 @@ async fn a_session_in_the_background_is_looked_after_from_outside() {
 
 #[tokio::test]
 async fn attach_gives_the_session_each_line_and_shows_the_answer() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     house.models.push(Step::text("Hello."));
     let id = ctl(&house, &["run", "--output", "json", "hello"]).await.json()["session_id"].clone();
     let id = id.as_str().expect("an id");
@@ -392,7 +392,7 @@ async fn attach_gives_the_session_each_line_and_shows_the_answer() {
 }
 
 /// `agentctl attach` in a terminal of its own, and the other end of that terminal.
-async fn attached(house: &House, session: &str) -> (Child, tokio::fs::File) {
+async fn attached(house: &TestDaemon, session: &str) -> (Child, tokio::fs::File) {
     let size = nix::pty::Winsize { ws_row: 24, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
     let pty = nix::pty::openpty(&size, None).expect("a terminal");
     // Held by nobody but us, else it does not go away with us.
@@ -424,7 +424,7 @@ async fn attached(house: &House, session: &str) -> (Child, tokio::fs::File) {
 
 #[tokio::test]
 async fn attach_ends_with_its_terminal_and_when_it_is_told_to() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     house.models.otherwise(|_| Step::text("Done."));
     let made = ctl(&house, &["run", "--output", "json", "go"]).await.json();
     let session = made["session_id"].as_str().expect("an id");
@@ -446,7 +446,7 @@ async fn attach_ends_with_its_terminal_and_when_it_is_told_to() {
 
 #[tokio::test]
 async fn submit_abort_kill_and_rm() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let gate = Gate::new();
     house.models.push(Step::text("Hello."));
     house.models.push(Step::text("one two").hold_after(1, &gate));
@@ -474,7 +474,7 @@ async fn submit_abort_kill_and_rm() {
 
 #[tokio::test]
 async fn wrong_use_is_exit_code_64_and_starts_nothing() {
-    let house = House::plan().build().await;
+    let house = TestDaemon::builder().build().await;
     for args in [
         &[][..],
         &["nonsense"],
@@ -504,7 +504,7 @@ async fn wrong_use_is_exit_code_64_and_starts_nothing() {
 
 #[tokio::test]
 async fn an_id_that_nothing_has_is_named() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let session = "ses_0190f2a4-0000-7000-8000-000000000009";
     let request = "perm_0190f2a4-0000-7000-8000-000000000009";
     for (args, words) in [

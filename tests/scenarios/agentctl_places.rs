@@ -4,11 +4,11 @@ use serde_json::json;
 use tokio::process::Command;
 
 use super::agentctl::{Said, command, ctl, ended};
-use crate::support::daemon::House;
+use crate::support::daemon::TestDaemon;
 use crate::support::model_server::Step;
 
 /// Without the variable that says where the daemon listens, as in cron jobs.
-async fn without_runtime_dir(house: &House, args: &[&str]) -> Said {
+async fn without_runtime_dir(house: &TestDaemon, args: &[&str]) -> Said {
     let mut command = command(house, args);
     command.env_remove("XDG_RUNTIME_DIR");
     ended(house, command.spawn().expect("agentctl starts")).await
@@ -16,7 +16,7 @@ async fn without_runtime_dir(house: &House, args: &[&str]) -> Said {
 
 #[tokio::test]
 async fn client_without_runtime_dir_finds_the_daemon_by_its_lock_file() {
-    let mut house = House::start().await;
+    let mut house = TestDaemon::start().await;
     house.models.push(Step::text("Done."));
     let made = ctl(&house, &["run", "--output", "json", "go"]).await.json();
     for args in [&["--no-start", "ps", "--json"][..], &["ps", "--json"]] {
@@ -31,7 +31,7 @@ async fn client_without_runtime_dir_finds_the_daemon_by_its_lock_file() {
 
 #[tokio::test]
 async fn named_socket_without_daemon_tells_where_the_running_one_listens() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let other = house.path("other.sock").display().to_string();
     let socket = house.socket().display().to_string();
     for args in [&["--no-start", "ps"][..], &["ps"], &["daemon", "stop"]] {
@@ -48,7 +48,7 @@ async fn named_socket_without_daemon_tells_where_the_running_one_listens() {
 
 #[tokio::test]
 async fn removed_socket_of_a_running_daemon_is_told_and_older_lock_files_are_read() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let pid = house.pid();
     std::fs::remove_file(house.socket()).expect("removed");
     let said = ctl(&house, &["--no-start", "ps"]).await;
@@ -64,7 +64,7 @@ async fn removed_socket_of_a_running_daemon_is_told_and_older_lock_files_are_rea
 
 #[tokio::test]
 async fn refused_first_task_leaves_no_session() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     for args in
         [&["run", "--image", "/no/such.png", "look"][..], &["run", "--background", "--file", "/no/such", "x"]]
     {
@@ -79,7 +79,7 @@ async fn refused_first_task_leaves_no_session() {
 
 #[tokio::test]
 async fn missing_config_file_is_refused_while_a_daemon_runs() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let missing = house.path("no/such.toml").display().to_string();
     for args in [&["ps"][..], &["run", "hi"], &["daemon", "status"]] {
         let args: Vec<&str> = ["--config", &missing].iter().chain(args).copied().collect();
@@ -91,7 +91,7 @@ async fn missing_config_file_is_refused_while_a_daemon_runs() {
 
 #[tokio::test]
 async fn removed_current_folder_is_named_as_such() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     for args in [&["run", "hi"][..], &["attach"], &["rules"], &["trust"], &["cost", "."]] {
         let folder = house.path("gone");
         std::fs::create_dir(&folder).expect("made");

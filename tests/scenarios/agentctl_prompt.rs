@@ -8,13 +8,13 @@ use tokio::process::{Child, Command};
 
 use super::agentctl::{command, ctl, ended, ps_shows};
 use super::bash;
-use crate::support::daemon::House;
+use crate::support::daemon::TestDaemon;
 use crate::support::model_server::{Gate, Step};
 use crate::support::wait::{DEADLINE, within};
 
 #[tokio::test]
 async fn piped_input_becomes_a_second_block_of_the_task() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     house.models.otherwise(|_| Step::text("Done."));
     let piped = async |args: &[&str], text: &'static [u8]| {
         let mut child = command(&house, args).stdin(Stdio::piped()).spawn().expect("agentctl starts");
@@ -43,7 +43,7 @@ async fn piped_input_becomes_a_second_block_of_the_task() {
 
 #[tokio::test]
 async fn idle_pipe_is_left_out_and_slow_pipeline_is_waited_for() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     house.models.otherwise(|_| Step::text("Done."));
     // Held open by the program that starts `agentctl`.
     let mut child = command(&house, &["run", "go"]).stdin(Stdio::piped()).spawn().expect("agentctl starts");
@@ -70,14 +70,14 @@ async fn idle_pipe_is_left_out_and_slow_pipeline_is_waited_for() {
 
 /// `agentctl` in a terminal of its own, seen from the other end of that terminal.
 struct Terminal<'a> {
-    house: &'a House,
+    house: &'a TestDaemon,
     child: Child,
     end: tokio::fs::File,
     seen: String,
 }
 
 impl<'a> Terminal<'a> {
-    fn start(house: &'a House, args: &[&str]) -> Self {
+    fn start(house: &'a TestDaemon, args: &[&str]) -> Self {
         let size = nix::pty::Winsize { ws_row: 24, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 };
         let pty = nix::pty::openpty(&size, None).expect("a terminal");
         let slave = || Stdio::from(pty.slave.try_clone().expect("a copy"));
@@ -121,7 +121,7 @@ impl<'a> Terminal<'a> {
 }
 
 /// Runs a command line as if it had been pasted into a shell, in the home folder.
-async fn paste(house: &House, line: &str) {
+async fn paste(house: &TestDaemon, line: &str) {
     let programs = std::path::Path::new(env!("CARGO_BIN_EXE_agentctl")).parent().expect("a folder");
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").expect("a path"));
     let prepared = command(house, &[]);
@@ -141,7 +141,7 @@ async fn paste(house: &House, line: &str) {
 
 #[tokio::test]
 async fn prose_typed_in_attach_does_not_answer_a_request() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     let mut terminal = Terminal::start(&house, &["attach", &session.id]);
@@ -164,7 +164,7 @@ async fn prose_typed_in_attach_does_not_answer_a_request() {
 
 #[tokio::test]
 async fn prose_typed_in_run_does_not_answer_and_undo_commands_work_when_pasted() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let gate = Gate::new();
     house.models.push(Step::calls([bash("touch made")]).say("one two").hold_after(1, &gate));
     house.models.push(Step::calls([bash("touch 'it''s' more")]));

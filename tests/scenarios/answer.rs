@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::bash;
 use crate::support::client::Session;
-use crate::support::daemon::House;
+use crate::support::daemon::TestDaemon;
 use crate::support::log::Log;
 use crate::support::model_server::Step;
 use crate::support::wait::until;
@@ -13,8 +13,8 @@ use crate::support::wait::until;
 const BASH_ALLOWED: &str = "[permissions]\nallow = [\"Bash\"]";
 
 /// A house whose daemon was killed while a command ran, and started again.
-async fn house_with_a_lost_command() -> (House, Session, Log, Value) {
-    let mut house = House::plan().config(BASH_ALLOWED).start().await;
+async fn house_with_a_lost_command() -> (TestDaemon, Session, Log, Value) {
+    let mut house = TestDaemon::builder().config(BASH_ALLOWED).start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     let lost = "echo begun >> log.txt; echo begun; sleep 1000";
@@ -143,9 +143,9 @@ async fn a_new_input_is_an_answer_too_and_the_model_hears_it() {
 }
 
 /// A background session with this policy, whose daemon died while it ran a command.
-async fn unattended_with_a_lost_command(on_timeout: &str) -> (House, Session, Log, Value) {
+async fn unattended_with_a_lost_command(on_timeout: &str) -> (TestDaemon, Session, Log, Value) {
     let config = format!("{BASH_ALLOWED}\n[permissions.unattended]\non_timeout = \"{on_timeout}\"\n");
-    let mut house = House::plan().config(&config).start().await;
+    let mut house = TestDaemon::builder().config(&config).start().await;
     let session = house.client("alice").await.create_with(&house, json!({"background": true})).await;
     let mut seen = session.follow().await;
     let lost = bash("echo begun >> log.txt; echo begun; sleep 1000");

@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use super::bash;
-use crate::support::daemon::House;
+use crate::support::daemon::TestDaemon;
 use crate::support::model_server::Step;
 
 #[tokio::test]
 async fn a_grant_for_the_session_covers_what_waits_and_what_comes_later_even_after_a_crash() {
-    let mut house = House::start().await;
+    let mut house = TestDaemon::start().await;
     let alice = house.client("alice").await;
     let session = alice.create(&house).await;
     let mut seen = session.follow().await;
@@ -48,7 +48,7 @@ async fn a_grant_for_the_session_covers_what_waits_and_what_comes_later_even_aft
 
 #[tokio::test]
 async fn a_grant_holds_for_its_own_session_only() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let alice = house.client("alice").await;
     house.models.otherwise(|request| match request.tool_results().is_empty() {
         true => Step::calls([bash("touch mark")]),
@@ -69,7 +69,7 @@ async fn a_grant_holds_for_its_own_session_only() {
 
 #[tokio::test]
 async fn a_denied_call_is_not_run_and_the_model_is_told() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     house.models.push(Step::calls([bash("touch never"), bash("touch always")]));
@@ -94,7 +94,7 @@ async fn a_denied_call_is_not_run_and_the_model_is_told() {
 
 #[tokio::test]
 async fn words_given_with_a_denial_reach_the_model() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     house.models.push(Step::calls([bash("rm -r build")]));
@@ -110,7 +110,7 @@ async fn words_given_with_a_denial_reach_the_model() {
 
 #[tokio::test]
 async fn what_only_reads_runs_at_once_together_and_unasked() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     house.write("a.txt", "alpha\n");
     house.write("b.txt", "beta\n");
     let session = house.client("alice").await.create(&house).await;
@@ -141,7 +141,7 @@ async fn what_only_reads_runs_at_once_together_and_unasked() {
 
 #[tokio::test]
 async fn a_session_that_nobody_watches_waits_for_an_answer() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     house.models.push(Step::calls([bash("touch done")]));
     house.models.push(Step::text("Done."));
     let session = {
@@ -165,7 +165,7 @@ async fn a_session_that_nobody_watches_waits_for_an_answer() {
 
 #[tokio::test]
 async fn of_many_answers_at_the_same_time_exactly_one_counts() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let alice = house.client("alice").await;
     let session = alice.create(&house).await;
     let mut seen = session.follow().await;
@@ -199,7 +199,7 @@ async fn of_many_answers_at_the_same_time_exactly_one_counts() {
 
 #[tokio::test]
 async fn an_answer_to_a_question_that_never_was_is_refused() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let alice = house.client("alice").await;
     let nobody = json!({"request_id": "perm_0190f2a4-0000-7000-8000-000000000000"});
     let refusal = alice.refused("session.approve", {
@@ -214,7 +214,7 @@ async fn an_answer_to_a_question_that_never_was_is_refused() {
 
 #[tokio::test]
 async fn a_grant_that_does_not_cover_the_call_is_a_mistake_and_the_request_stays() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     house.models.push(Step::calls([bash("touch mark")]));
@@ -239,7 +239,7 @@ async fn a_grant_that_does_not_cover_the_call_is_a_mistake_and_the_request_stays
 /// Of calls in one message a later one may need what an earlier one makes (Q22).
 #[tokio::test]
 async fn a_call_that_needs_what_those_before_it_make_is_looked_at_again() {
-    let house = House::plan().config("[permissions]\nallow = [\"Bash\", \"Edit\"]").start().await;
+    let house = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\", \"Edit\"]").start().await;
     house.write("old.txt", "one\n");
     let edit = |file: &str, old: &str, new: &str| {
         ("Edit", json!({"file_path": file, "old_string": old, "new_string": new}))
@@ -280,7 +280,7 @@ async fn a_call_that_needs_what_those_before_it_make_is_looked_at_again() {
 
 #[tokio::test]
 async fn read_only_commands_run_in_parallel_and_others_alone() {
-    let house = House::plan().config("[permissions]\nallow = [\"Bash\"]").start().await;
+    let house = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]").start().await;
     house.write("a.txt", "b\na\n");
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;

@@ -4,14 +4,14 @@ use serde_json::{Value, json};
 
 use super::{is_foldable, permanent};
 use crate::support::client::Session;
-use crate::support::daemon::{BOTH_APIS, House};
+use crate::support::daemon::{BOTH_APIS, TestDaemon};
 use crate::support::log::Log;
 use crate::support::model_server::{Gate, Step};
 use crate::support::raw::Raw;
 
 /// A session that is being answered "alpha beta gamma delta": two words are out, the gate holds
 /// the rest.
-async fn in_mid_message(house: &House) -> (Session, Log, Gate) {
+async fn in_mid_message(house: &TestDaemon) -> (Session, Log, Gate) {
     let session = house.client("alice").await.create(house).await;
     let mut seen = session.follow().await;
     let (first, gate) = (Gate::new(), Gate::new());
@@ -28,7 +28,7 @@ async fn in_mid_message(house: &House) -> (Session, Log, Gate) {
 #[tokio::test]
 async fn who_comes_in_mid_message_gets_the_text_so_far_and_then_the_rest() {
     for api in BOTH_APIS {
-        let house = House::plan().speaking(api).start().await;
+        let house = TestDaemon::builder().api(api).start().await;
         let (session, mut seen, gate) = in_mid_message(&house).await;
         let mut late = house.client("bob").await.join(&session).follow().await;
         assert_eq!(late.text_of("alpha beta ".len()).await, "alpha beta ");
@@ -42,7 +42,7 @@ async fn who_comes_in_mid_message_gets_the_text_so_far_and_then_the_rest() {
 
 #[tokio::test]
 async fn a_cursor_inside_a_running_block_gets_exactly_what_is_missing() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let (session, seen, gate) = in_mid_message(&house).await;
     let alpha = seen.seen_of("message.text_delta")[0].clone();
     assert_eq!(alpha["text"], "alpha ");
@@ -58,7 +58,7 @@ async fn a_cursor_inside_a_running_block_gets_exactly_what_is_missing() {
 
 #[tokio::test]
 async fn a_cursor_inside_a_finished_block_gets_the_item_alone() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let (session, mut seen, gate) = in_mid_message(&house).await;
     let alpha = seen.seen_of("message.text_delta")[0].clone();
     gate.open();
@@ -71,7 +71,7 @@ async fn a_cursor_inside_a_finished_block_gets_the_item_alone() {
 
 #[tokio::test]
 async fn a_cursor_beyond_the_end_is_an_error_and_not_silence() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let session = house.client("alice").await.create(&house).await;
     for verb in ["subscribe", "events"] {
         let refusal = session.refused(verb, json!({"after_seq": 1_000_000})).await;
@@ -91,7 +91,7 @@ fn assert_no_gap(parts: &[Vec<Value>], journal: &[Value]) {
 
 #[tokio::test]
 async fn who_comes_back_with_the_last_seq_goes_on_without_a_gap_or_a_duplicate() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let alice = house.client("alice").await;
     let session = alice.create(&house).await;
     let mut seen = session.follow().await;
@@ -127,7 +127,7 @@ async fn who_comes_back_with_the_last_seq_goes_on_without_a_gap_or_a_duplicate()
 
 #[tokio::test]
 async fn a_cursor_survives_kill_9_of_the_daemon() {
-    let mut house = House::start().await;
+    let mut house = TestDaemon::start().await;
     let (session, seen, _gate) = in_mid_message(&house).await;
     let before = seen.seen();
     house.models.push(Step::text("once more"));
@@ -140,7 +140,7 @@ async fn a_cursor_survives_kill_9_of_the_daemon() {
 
 #[tokio::test]
 async fn after_unsubscribe_nothing_more_comes() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let session = house.client("alice").await.create(&house).await;
     let ended = session.follow().await;
     let mut other = session.follow().await;
@@ -155,7 +155,7 @@ async fn after_unsubscribe_nothing_more_comes() {
 
 #[tokio::test]
 async fn coming_and_going_is_visible_to_those_who_stay() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     seen.wait_for("session.attached").await;
@@ -174,7 +174,7 @@ async fn coming_and_going_is_visible_to_those_who_stay() {
 struct SlowReader(Raw);
 
 impl SlowReader {
-    async fn of(house: &House, session: &Session) -> Self {
+    async fn of(house: &TestDaemon, session: &Session) -> Self {
         let mut raw = house.raw().await;
         let params = json!({"session_id": session.id});
         raw.line(json!({"jsonrpc": "2.0", "id": 1, "method": "session.subscribe", "params": params})).await;
@@ -207,7 +207,7 @@ fn pages(name: &str, count: usize) -> Vec<String> {
 
 #[tokio::test]
 async fn who_reads_slowly_holds_nobody_up_and_misses_nothing() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     let slow = SlowReader::of(&house, &session).await;
@@ -228,7 +228,7 @@ async fn who_reads_slowly_holds_nobody_up_and_misses_nothing() {
 
 #[tokio::test]
 async fn who_reads_slowly_gets_the_text_of_an_answer_that_broke_off() {
-    let house = House::plan().config("[retry]\nbase_ms = 1").start().await;
+    let house = TestDaemon::builder().config("[retry]\nbase_ms = 1").start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     let slow = SlowReader::of(&house, &session).await;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::bash;
 use super::unload::loaded;
 use crate::support::client::Session;
-use crate::support::daemon::House;
+use crate::support::daemon::TestDaemon;
 use crate::support::log::Log;
 use crate::support::model_server::Step;
 
@@ -26,7 +26,7 @@ fn output(bash_id: &str) -> (&'static str, Value) {
 
 /// A turn with these calls of one message. Returns their results, in the order in which they ended.
 async fn turn(
-    house: &House,
+    house: &TestDaemon,
     session: &Session,
     seen: &mut Log,
     calls: Vec<(&'static str, Value)>,
@@ -63,7 +63,7 @@ async fn says(seen: &mut Log, word: &str) {
 
 #[tokio::test]
 async fn a_command_outlives_its_turn_and_says_what_is_new_each_time() {
-    let house = House::plan().config(FREE).start().await;
+    let house = TestDaemon::builder().config(FREE).start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     let command = "echo one; until test -e go; do sleep 0.02; done; echo two >&2; exit 3";
@@ -108,7 +108,7 @@ async fn a_command_outlives_its_turn_and_says_what_is_new_each_time() {
 
 #[tokio::test]
 async fn a_filter_shows_lines_that_match_and_a_wrong_one_is_told() {
-    let house = House::plan().config(FREE).start().await;
+    let house = TestDaemon::builder().config(FREE).start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     turn(&house, &session, &mut seen, vec![behind("printf 'fine\\nerror 1\\nfine\\nerror 2\\n'")]).await;
@@ -124,7 +124,7 @@ async fn a_filter_shows_lines_that_match_and_a_wrong_one_is_told() {
 
 #[tokio::test]
 async fn kill_bash_ends_a_command_with_all_that_it_started() {
-    let house = House::plan().config(FREE).start().await;
+    let house = TestDaemon::builder().config(FREE).start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     turn(&house, &session, &mut seen, vec![behind(STAYS), behind("echo other; sleep 1000")]).await;
@@ -148,7 +148,7 @@ async fn kill_bash_ends_a_command_with_all_that_it_started() {
 
 #[tokio::test]
 async fn an_abort_ends_what_its_turn_started_and_spares_what_earlier_ones_did() {
-    let house = House::plan().config(FREE).start().await;
+    let house = TestDaemon::builder().config(FREE).start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     let first = turn(&house, &session, &mut seen, vec![behind(STAYS)]).await.remove(0);
@@ -175,7 +175,7 @@ async fn an_abort_ends_what_its_turn_started_and_spares_what_earlier_ones_did() 
 
 #[tokio::test]
 async fn a_killed_session_takes_its_commands_along_while_no_turn_runs() {
-    let house = House::plan().config(FREE).start().await;
+    let house = TestDaemon::builder().config(FREE).start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     let begun = turn(&house, &session, &mut seen, vec![behind(STAYS)]).await;
@@ -188,7 +188,7 @@ async fn a_killed_session_takes_its_commands_along_while_no_turn_runs() {
 
 #[tokio::test]
 async fn a_daemon_that_stops_ends_commands_and_the_next_one_knows_what_they_said() {
-    let mut house = House::plan().config(FREE).start().await;
+    let mut house = TestDaemon::builder().config(FREE).start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     turn(&house, &session, &mut seen, vec![behind(STAYS)]).await;
@@ -211,7 +211,7 @@ async fn a_daemon_that_stops_ends_commands_and_the_next_one_knows_what_they_said
 
 #[tokio::test]
 async fn after_a_kill_of_the_daemon_commands_are_gone_and_said_to_be_lost() {
-    let mut house = House::plan().config(FREE).start().await;
+    let mut house = TestDaemon::builder().config(FREE).start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     turn(&house, &session, &mut seen, vec![behind(STAYS)]).await;
@@ -235,7 +235,7 @@ async fn after_a_kill_of_the_daemon_commands_are_gone_and_said_to_be_lost() {
 #[tokio::test]
 async fn no_more_commands_run_behind_a_session_than_may_and_time_ends_them() {
     let config = format!("{FREE}\n[tools]\nbackground_commands = 1");
-    let house = House::plan().config(&config).start().await;
+    let house = TestDaemon::builder().config(&config).start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     let short = ("Bash", json!({"command": "sleep 1000", "run_in_background": true, "timeout_ms": 3000}));
@@ -251,7 +251,7 @@ async fn no_more_commands_run_behind_a_session_than_may_and_time_ends_them() {
 
 #[tokio::test]
 async fn a_command_behind_a_call_needs_the_same_permission() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     house.models.push(Step::calls([behind("make serve")]));
@@ -268,7 +268,7 @@ async fn a_command_behind_a_call_needs_the_same_permission() {
 #[tokio::test]
 async fn a_flood_behind_a_call_costs_bounded_memory_and_disk() {
     let config = format!("{FREE}\n[tools]\nspool_size = \"4MiB\"");
-    let house = House::plan().config(&config).start().await;
+    let house = TestDaemon::builder().config(&config).start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     let before = peak(&house);
@@ -293,7 +293,7 @@ async fn a_flood_behind_a_call_costs_bounded_memory_and_disk() {
 }
 
 /// The most memory that the daemon has had at once, in KiB.
-fn peak(house: &House) -> u64 {
+fn peak(house: &TestDaemon) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", house.pid())).expect("it runs");
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
     line.trim().trim_end_matches(" kB").parse().expect("a number")
@@ -301,7 +301,8 @@ fn peak(house: &House) -> u64 {
 
 #[tokio::test]
 async fn a_session_with_a_command_behind_it_stays_in_memory_until_that_ends() {
-    let house = House::plan().config(&format!("{FREE}\n[limits]\nidle_unload = \"20ms\"")).start().await;
+    let house =
+        TestDaemon::builder().config(&format!("{FREE}\n[limits]\nidle_unload = \"20ms\"")).start().await;
     let alice = house.client("alice").await;
     let session = alice.create(&house).await;
     let mut seen = session.follow().await;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::client::Refusal;
-use crate::support::daemon::House;
+use crate::support::daemon::TestDaemon;
 use crate::support::model_server::{Gate, Step};
 use crate::support::raw::Raw;
 
@@ -24,7 +24,7 @@ fn call(method: &str, params: Value) -> String {
 
 #[tokio::test]
 async fn what_is_no_call_is_answered_with_what_is_wrong() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let mut raw = house.raw().await;
     for (line, id, code, kind) in [
         ("nonsense", Value::Null, -32700, "parse_error"),
@@ -62,7 +62,7 @@ async fn what_is_no_call_is_answered_with_what_is_wrong() {
 
 #[tokio::test]
 async fn a_wrong_parameter_is_named_by_its_path() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let session = house.client("alice").await.create(&house).await;
     let id = session.id.as_str();
     let mut raw = house.raw().await;
@@ -110,7 +110,7 @@ async fn a_wrong_parameter_is_named_by_its_path() {
 
 #[tokio::test]
 async fn what_is_known_but_not_built_is_refused_and_never_ignored() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let session = house.client("alice").await.create(&house).await;
     let (id, cwd) = (session.id.as_str(), house.workspace());
     let mut raw = house.raw().await;
@@ -134,7 +134,7 @@ async fn what_is_known_but_not_built_is_refused_and_never_ignored() {
 
 #[tokio::test]
 async fn an_unknown_id_is_not_found_and_a_malformed_one_is_invalid() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let alice = house.client("alice").await;
     let unknown = "ses_0190f2a4-0000-7000-8000-000000000000";
     for (method, more) in [
@@ -171,7 +171,7 @@ async fn an_unknown_id_is_not_found_and_a_malformed_one_is_invalid() {
 
 #[tokio::test]
 async fn ids_come_back_as_they_were_sent() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let mut raw = house.raw().await;
     for id in ["1", "-7", "1.50", "0.1e3", "12345678901234567890123", r#""a \"b\"""#, r#""""#, "null"] {
         raw.line(format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"session.list"}}"#)).await;
@@ -186,7 +186,7 @@ async fn ids_come_back_as_they_were_sent() {
 
 #[tokio::test]
 async fn a_batch_is_answered_with_one_list() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let mut raw = house.raw().await;
     let batch = json!([
         {"jsonrpc": "2.0", "id": "a", "method": "session.list"},
@@ -206,9 +206,9 @@ async fn a_batch_is_answered_with_one_list() {
 
 #[tokio::test]
 async fn an_observer_looks_on_and_changes_nothing() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let session = house.client("alice").await.create(&house).await;
-    let onlooker = house.stranger().await;
+    let onlooker = house.anonymous_client().await;
     onlooker.call("daemon.hello", json!({"name": "onlooker", "role": "observer"})).await;
     let his = onlooker.join(&session);
     let mut seen = his.follow().await;
@@ -235,8 +235,8 @@ async fn an_observer_looks_on_and_changes_nothing() {
 
 #[tokio::test]
 async fn another_protocol_version_is_refused_with_the_one_that_is_served() {
-    let house = House::start().await;
-    let stranger = house.stranger().await;
+    let house = TestDaemon::start().await;
+    let stranger = house.anonymous_client().await;
     let hello = stranger.call("daemon.hello", json!({})).await;
     let served = hello["protocol_version"].as_u64().expect("a version");
     assert_eq!(
@@ -249,7 +249,7 @@ async fn another_protocol_version_is_refused_with_the_one_that_is_served() {
 
 #[tokio::test]
 async fn unknown_parameters_are_refused_with_their_path() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let session = house.client("alice").await.create(&house).await;
     let alice = &session.client;
     let id = &session.id;
@@ -302,7 +302,7 @@ async fn unknown_parameters_are_refused_with_their_path() {
 
 #[tokio::test]
 async fn parameters_may_be_positional_empty_or_null() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let session = house.client("alice").await.create(&house).await;
     let alice = &session.client;
     for params in [json!([]), Value::Null, json!({})] {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{bash, permanent};
 use crate::support::client::{Client, Session};
-use crate::support::daemon::House;
+use crate::support::daemon::TestDaemon;
 use crate::support::model_server::Step;
 
 /// What a wire event may have.
@@ -65,7 +65,8 @@ fn book(megabytes: usize) -> Vec<String> {
 
 #[tokio::test]
 async fn no_event_is_longer_than_64_kib_and_what_was_cut_can_be_read() {
-    let mut house = House::plan().config("[permissions]\nallow = [\"Bash\", \"Write\"]").start().await;
+    let mut house =
+        TestDaemon::builder().config("[permissions]\nallow = [\"Bash\", \"Write\"]").start().await;
     let alice = house.client("alice").await;
     let session = alice.create(&house).await;
     let mut seen = session.follow().await;
@@ -156,7 +157,7 @@ async fn no_event_is_longer_than_64_kib_and_what_was_cut_can_be_read() {
 }
 
 /// What the model was told by the last results of its last request.
-fn last_results(house: &House) -> Vec<String> {
+fn last_results(house: &TestDaemon) -> Vec<String> {
     let requests = house.models.requests();
     let last = requests.last().expect("a request");
     last.tool_results().into_iter().map(|(_, text)| text).collect()
@@ -166,7 +167,7 @@ fn last_results(house: &House) -> Vec<String> {
 async fn a_long_result_is_shown_in_part_and_read_opens_the_whole() {
     let config =
         "[permissions]\nallow = [\"Bash\"]\n[tools]\nresult_size = \"8KiB\"\nresults_size = \"12KiB\"";
-    let mut house = House::plan().config(config).start().await;
+    let mut house = TestDaemon::builder().config(config).start().await;
     let alice = house.client("alice").await;
     let session = alice.create(&house).await;
     let mut seen = session.follow().await;
@@ -238,7 +239,7 @@ async fn a_long_result_is_shown_in_part_and_read_opens_the_whole() {
 #[tokio::test]
 async fn the_whole_output_of_a_command_is_kept_up_to_its_quota_and_goes_with_the_session() {
     let config = "[permissions]\nallow = [\"Bash\"]\n[tools]\nspool_size = \"3MB\"";
-    let house = House::plan().config(config).start().await;
+    let house = TestDaemon::builder().config(config).start().await;
     let alice = house.client("alice").await;
     let session = alice.create(&house).await;
     let mut seen = session.follow().await;
@@ -277,7 +278,7 @@ async fn the_whole_output_of_a_command_is_kept_up_to_its_quota_and_goes_with_the
 }
 
 /// Resident memory in KiB.
-fn resident_kib(house: &House) -> u64 {
+fn resident_kib(house: &TestDaemon) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", house.pid())).expect("it lives");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line");
     line.trim().trim_end_matches(" kB").parse().expect("a number")
@@ -285,7 +286,7 @@ fn resident_kib(house: &House) -> u64 {
 
 #[tokio::test]
 async fn all_results_of_a_message_stay_below_their_cap_and_what_was_not_shown_was_not_read() {
-    let house = House::plan().config("[permissions]\nallow = [\"Write\"]").start().await;
+    let house = TestDaemon::builder().config("[permissions]\nallow = [\"Write\"]").start().await;
     let text = format!("{}\n", "x".repeat(50)).repeat(1_800);
     let names: Vec<String> = (0..40).map(|n| format!("f{n:02}.txt")).collect();
     names.iter().for_each(|name| house.write(name, &text));

@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 
 use super::bash;
 use crate::support::client::Session;
-use crate::support::daemon::House;
+use crate::support::daemon::TestDaemon;
 use crate::support::log::Log;
 use crate::support::model_server::{Gate, Step};
 
 /// A session whose first turn stands in the middle of an answer, until the gate is opened.
-async fn a_running_turn(house: &House) -> (Session, Log, Gate, String) {
+async fn a_running_turn(house: &TestDaemon) -> (Session, Log, Gate, String) {
     let session = house.client("alice").await.create(house).await;
     let mut seen = session.follow().await;
     let gate = Gate::new();
@@ -25,7 +25,7 @@ fn last_words(request: &crate::support::model_server::Request) -> String {
 
 #[tokio::test]
 async fn by_default_an_input_waits_for_the_running_turn() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let (session, mut seen, gate, turn) = a_running_turn(&house).await;
     let reply = session.submit_with(json!({"input": "second"})).await;
     assert_eq!(reply["state"], "queued");
@@ -42,7 +42,7 @@ async fn by_default_an_input_waits_for_the_running_turn() {
 
 #[tokio::test]
 async fn steering_reaches_the_model_with_the_next_tool_results() {
-    let house = House::plan().config("[permissions]\nallow = [\"Bash\"]").start().await;
+    let house = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]").start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     let gate = Gate::new();
@@ -62,7 +62,7 @@ async fn steering_reaches_the_model_with_the_next_tool_results() {
 
 #[tokio::test]
 async fn steering_a_turn_that_is_about_to_end_makes_it_go_on() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let (session, mut seen, gate, turn) = a_running_turn(&house).await;
     session.submit_with(json!({"input": "and three?", "when_busy": "steer"})).await;
     house.models.push(Step::text("three"));
@@ -74,7 +74,7 @@ async fn steering_a_turn_that_is_about_to_end_makes_it_go_on() {
 
 #[tokio::test]
 async fn an_interrupting_input_aborts_the_turn_and_is_next() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let (session, mut seen, _gate, _) = a_running_turn(&house).await;
     let waiting = session.submit_with(json!({"input": "waits"})).await;
     house.models.push(Step::text("at once"));
@@ -92,7 +92,7 @@ async fn an_interrupting_input_aborts_the_turn_and_is_next() {
 
 #[tokio::test]
 async fn whoever_does_not_want_to_wait_is_refused() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let (session, mut seen, gate, turn) = a_running_turn(&house).await;
     let refusal = session.refused("submit", json!({"input": "now", "when_busy": "reject"})).await;
     assert_eq!((refusal.code, refusal.kind.as_str()), (-32012, "busy"));
@@ -106,7 +106,7 @@ async fn whoever_does_not_want_to_wait_is_refused() {
 
 #[tokio::test]
 async fn an_input_meant_for_another_turn_is_refused_and_leaves_no_trace() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let (session, mut seen, gate, turn) = a_running_turn(&house).await;
     let other = "turn_0190f2a4-0000-7000-8000-000000000000";
     let stale = json!({"input": "go on", "when_busy": "steer", "expected_turn_id": other});

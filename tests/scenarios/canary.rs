@@ -7,7 +7,7 @@ use nix::sys::signal::Signal;
 
 use super::agentctl::ctl;
 use super::bash;
-use crate::support::daemon::House;
+use crate::support::daemon::TestDaemon;
 use crate::support::model_server::Step;
 
 /// Not a word that anything else could hold.
@@ -23,7 +23,7 @@ async fn a_key_shows_up_nowhere_wherever_it_comes_from() {
     let credentials = tempfile::tempdir().expect("a folder");
     std::fs::write(credentials.path().join("canary"), CANARY).expect("written");
     for source in ["env", "file", "command", "credential"] {
-        let plan = House::plan().config("[permissions]\nallow = [\"Bash\"]");
+        let plan = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]");
         let plan = match source {
             "env" => plan.provider("api_key_env = \"CANARY_KEY\"").environment("CANARY_KEY", CANARY),
             "file" => plan.provider("api_key_file = \"@\""),
@@ -87,7 +87,7 @@ async fn a_daemon_that_dies_leaves_no_image_of_its_memory() {
         eprintln!("SKIPPED: nothing leaves an image of its memory here");
         return;
     }
-    let mut house = House::plan().under("ulimit -c unlimited").start().await;
+    let mut house = TestDaemon::builder().under("ulimit -c unlimited").start().await;
     house.signal(Signal::SIGABRT);
     let status = house.ended().await;
     assert_eq!(status.signal(), Some(Signal::SIGABRT as i32));

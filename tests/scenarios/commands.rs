@@ -4,20 +4,21 @@ use serde_json::{Value, json};
 
 use super::bash;
 use crate::support::client::Session;
-use crate::support::daemon::House;
+use crate::support::daemon::TestDaemon;
 use crate::support::log::Log;
 use crate::support::model_server::Step;
 
 /// A house where commands need no permission, and its session.
-async fn free_house() -> (House, Session, Log) {
-    let house = House::plan().config("[permissions]\nallow = [\"Bash\", \"Edit\", \"Write\"]").start().await;
+async fn free_house() -> (TestDaemon, Session, Log) {
+    let house =
+        TestDaemon::builder().config("[permissions]\nallow = [\"Bash\", \"Edit\", \"Write\"]").start().await;
     let session = house.client("alice").await.create(&house).await;
     let seen = session.follow().await;
     (house, session, seen)
 }
 
 /// Runs one command; the event that tells its end.
-async fn run(house: &House, session: &Session, seen: &mut Log, input: Value) -> Value {
+async fn run(house: &TestDaemon, session: &Session, seen: &mut Log, input: Value) -> Value {
     house.models.push(Step::calls([("Bash", input)]));
     house.models.push(Step::text("Done."));
     session.submit("go").await;
@@ -91,7 +92,7 @@ async fn what_a_command_leaves_running_ends_with_it() {
 #[tokio::test]
 async fn a_command_has_no_terminal_no_input_and_no_key() {
     let canary = "sk-canary-0123456789abcdef";
-    let house = House::plan()
+    let house = TestDaemon::builder()
         .provider("api_key_env = \"CANARY_KEY\"")
         .environment("CANARY_KEY", canary)
         .config("[permissions]\nallow = [\"Bash\"]")

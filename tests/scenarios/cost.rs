@@ -4,14 +4,14 @@
 use serde_json::{Value, json};
 
 use super::agentctl::ctl;
-use crate::support::daemon::{Api, House};
+use crate::support::daemon::{Api, TestDaemon};
 use crate::support::model_server::{Gate, Step};
 
 const PRICE: &str = "[model.\"scripted/model\"]\ncontext_window = 9000\nmax_output_tokens = 700\n\
                      price = { input = 2.0, output = 10.0 }";
 
 /// The ledger of one session, as `model.usage` has it.
-async fn ledger(house: &House, session: &str) -> Value {
+async fn ledger(house: &TestDaemon, session: &str) -> Value {
     let client = house.client("reader").await;
     let reply = client.call("model.usage", json!({"session_id": session})).await;
     let rows = reply["rows"].as_array().expect("rows");
@@ -38,7 +38,7 @@ fn agree(one: &Value, other: &Value) {
 
 #[tokio::test]
 async fn sessions_turns_and_the_ledger_agree_also_after_a_restart_and_another_price() {
-    let mut house = House::plan().config(PRICE).start().await;
+    let mut house = TestDaemon::builder().config(PRICE).start().await;
     let alice = house.client("alice").await;
     let (one, other) = (alice.create(&house).await, alice.create(&house).await);
     house.models.push(Step::calls([("LS", json!({"path": "."}))]).usage(100, 10));
@@ -87,7 +87,7 @@ async fn sessions_turns_and_the_ledger_agree_also_after_a_restart_and_another_pr
 
 #[tokio::test]
 async fn an_attempt_that_a_crash_cut_off_is_booked_exactly_once() {
-    let mut house = House::plan().config(PRICE).start().await;
+    let mut house = TestDaemon::builder().config(PRICE).start().await;
     let session = house.client("alice").await.create(&house).await;
     let gate = Gate::new();
     house.models.push(Step::text("lost words").hold_after(1, &gate));
@@ -112,7 +112,7 @@ async fn an_attempt_that_a_crash_cut_off_is_booked_exactly_once() {
 
 #[tokio::test]
 async fn what_a_provider_reported_before_it_broke_off_takes_the_place_of_the_estimate() {
-    let house = House::plan().speaking(Api::Anthropic).config("[retry]\nbase_ms = 1").start().await;
+    let house = TestDaemon::builder().api(Api::Anthropic).config("[retry]\nbase_ms = 1").start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     house.models.push(Step::text("half").usage(4321, 9).break_off("overloaded_error", "too busy"));
@@ -126,8 +126,8 @@ async fn what_a_provider_reported_before_it_broke_off_takes_the_place_of_the_est
 
 #[tokio::test]
 async fn estimate_of_a_broken_answer_stays_within_its_output_limit() {
-    let house = House::plan()
-        .speaking(Api::OpenAiChat)
+    let house = TestDaemon::builder()
+        .api(Api::OpenAiChat)
         .config("[session]\noutput_tokens = 20\n[retry]\nbase_ms = 1")
         .start()
         .await;
@@ -147,7 +147,7 @@ async fn estimate_of_a_broken_answer_stays_within_its_output_limit() {
 
 #[tokio::test]
 async fn an_unknown_price_is_unknown_wherever_it_is_shown_and_money_stays_when_a_session_goes() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let alice = house.client("alice").await;
     let session = alice.create(&house).await;
     house.models.push(Step::text("done").usage(1200, 20));

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{bash, permanent};
 use crate::support::client::Session;
-use crate::support::daemon::House;
+use crate::support::daemon::TestDaemon;
 use crate::support::log::Log;
 use crate::support::model_server::Step;
 
@@ -33,7 +33,7 @@ async fn work(session: &Session, seen: &mut Log, most: usize) -> Option<Value> {
 
 /// One story with a crash after `moment` events of the turn. Says whether the turn was over before.
 async fn crash_after(moment: usize) -> bool {
-    let mut house = House::start().await;
+    let mut house = TestDaemon::start().await;
     let calls = || Step::calls([bash("echo once >> log.txt"), ("LS", json!({"path": "."}))]).say("I log it.");
     house.models.otherwise(move |request| match request.body.to_string().contains("tool_result") {
         true => Step::text("It is logged."),

@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use crate::support::daemon::{ALL_APIS, House};
+use crate::support::daemon::{ALL_APIS, TestDaemon};
 use crate::support::model_server::Step;
 
 /// Bytes from one cut to the next; no divisor of anything.
@@ -22,7 +22,7 @@ async fn an_answer_in_one_piece_counts_only_as_a_whole() {
 /// The same in all APIs: cut after every so many bytes, of which `least` are before the end.
 async fn cut_everywhere(config: &str, least: usize) {
     for api in ALL_APIS {
-        let plan = House::plan().speaking(api).config("[retry]\nbase_ms = 1\nmax_ms = 2").config(config);
+        let plan = TestDaemon::builder().api(api).config("[retry]\nbase_ms = 1\nmax_ms = 2").config(config);
         let house = plan.start().await;
         let session = house.client("alice").await.create_with(&house, json!({"mode": "accept_edits"})).await;
         let mut seen = session.follow().await;

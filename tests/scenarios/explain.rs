@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 
-use crate::support::daemon::House;
+use crate::support::daemon::TestDaemon;
 
-async fn explain(house: &House, params: Value) -> Value {
+async fn explain(house: &TestDaemon, params: Value) -> Value {
     house.client("explainer").await.call("permission.explain", params).await
 }
 
 #[tokio::test]
 async fn the_shared_cases_hold_through_the_socket() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let client = house.client("explainer").await;
     let mut wrong = Vec::new();
     for line in include_str!("../cases/bash-permissions.jsonl").lines() {
@@ -39,7 +39,7 @@ async fn the_shared_cases_hold_through_the_socket() {
 
 #[tokio::test]
 async fn parts_say_which_rule_allows_and_what_asks() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let reply = explain(
         &house,
         json!({
@@ -91,7 +91,7 @@ async fn parts_say_which_rule_allows_and_what_asks() {
 
 #[tokio::test]
 async fn files_are_judged_by_the_object_they_lead_to() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     std::fs::write(house.workspace().join("a.txt"), "a").expect("a file");
     std::os::unix::fs::symlink("/etc/hostname", house.workspace().join("link")).expect("a link");
     for (tool, key, path, expected) in [
@@ -112,7 +112,7 @@ async fn files_are_judged_by_the_object_they_lead_to() {
 
 #[tokio::test]
 async fn a_wrong_rule_or_tool_is_named() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let client = house.client("explainer").await;
     for (params, path) in [
         (json!({"workspace": "/w", "allow": ["Bash("], "tool": "Bash", "input": {"command": "ls"}}), "allow"),

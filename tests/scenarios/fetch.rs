@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use crate::support::client::Session;
-use crate::support::daemon::House;
+use crate::support::daemon::TestDaemon;
 use crate::support::log::Log;
 use crate::support::model_server::Step;
 use crate::support::pages::Pages;
@@ -14,7 +14,7 @@ use crate::support::pages::Pages;
 const OPEN: &str = "[permissions]\nallow = [\"WebFetch\"]\n[tools]\nweb_private = [\"127.0.0.1\"]";
 
 /// Runs one call; the event that tells its end.
-async fn run(house: &House, session: &Session, seen: &mut Log, call: (&'static str, Value)) -> Value {
+async fn run(house: &TestDaemon, session: &Session, seen: &mut Log, call: (&'static str, Value)) -> Value {
     house.models.push(Step::calls([call]));
     house.models.push(Step::text("Done."));
     session.submit("go").await;
@@ -27,7 +27,7 @@ async fn run(house: &House, session: &Session, seen: &mut Log, call: (&'static s
 #[tokio::test]
 async fn a_page_is_asked_for_by_its_host_and_read_as_markdown() {
     let pages = Pages::serve(|_| Pages::page("text/html", "<h1>News</h1><p>All is <b>well</b>.</p>"));
-    let house = House::plan().config("[tools]\nweb_private = [\"127.0.0.1\"]").start().await;
+    let house = TestDaemon::builder().config("[tools]\nweb_private = [\"127.0.0.1\"]").start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     house.models.push(Step::calls([("WebFetch", json!({"url": pages.base, "prompt": "what is new?"}))]));
@@ -57,7 +57,7 @@ async fn a_page_is_asked_for_by_its_host_and_read_as_markdown() {
 #[tokio::test]
 async fn the_machine_itself_is_no_page_unless_the_configuration_says_so() {
     let pages = Pages::serve(|_| Pages::page("text/plain", "the inside"));
-    let house = House::plan().config("[permissions]\nallow = [\"WebFetch\"]").start().await;
+    let house = TestDaemon::builder().config("[permissions]\nallow = [\"WebFetch\"]").start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     let refused = run(&house, &session, &mut seen, ("WebFetch", json!({"url": pages.base}))).await;
@@ -68,7 +68,7 @@ async fn the_machine_itself_is_no_page_unless_the_configuration_says_so() {
 #[tokio::test]
 async fn nested_documents_are_read_or_refused_and_the_daemon_lives() {
     let pages = Pages::serve(|_| Pages::page("text/html", format!("{}deep", "<div>".repeat(1_000))));
-    let house = House::plan().config(OPEN).start().await;
+    let house = TestDaemon::builder().config(OPEN).start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     let daemon = house.pid();

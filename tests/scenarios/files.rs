@@ -5,14 +5,14 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::support::client::Session;
-use crate::support::daemon::House;
+use crate::support::daemon::TestDaemon;
 use crate::support::log::Log;
 use crate::support::model_server::Step;
 
 const FREE: &str =
     "[permissions]\nallow = [\"Bash\", \"Edit\", \"Delete\"]\n[tools]\nedit_requires_read = false";
 
-async fn run(house: &House, session: &Session, seen: &mut Log, calls: Vec<(&'static str, Value)>) {
+async fn run(house: &TestDaemon, session: &Session, seen: &mut Log, calls: Vec<(&'static str, Value)>) {
     for call in calls {
         house.models.push(Step::calls([call]));
     }
@@ -32,7 +32,7 @@ async fn diff(session: &Session) -> Vec<Value> {
 
 #[tokio::test]
 async fn all_the_changes_of_a_session_are_one_diff_a_file_also_after_a_restart() {
-    let mut house = House::plan().config(FREE).start().await;
+    let mut house = TestDaemon::builder().config(FREE).start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     assert_eq!(diff(&session).await, [] as [Value; 0]);

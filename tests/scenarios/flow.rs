@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 
 use super::bash;
 use crate::support::client::Session;
-use crate::support::daemon::House;
+use crate::support::daemon::TestDaemon;
 use crate::support::log::Log;
 use crate::support::model_server::{Gate, Step};
 
 /// A session whose model makes these calls in one message and then says that it is done.
-async fn calls<const N: usize>(house: &House, commands: [&str; N]) -> (Session, Log) {
+async fn calls<const N: usize>(house: &TestDaemon, commands: [&str; N]) -> (Session, Log) {
     let session = house.client("alice").await.create(house).await;
     let seen = session.follow().await;
     house.models.push(Step::calls(commands.map(bash)));
@@ -20,14 +20,14 @@ async fn calls<const N: usize>(house: &House, commands: [&str; N]) -> (Session, 
 }
 
 /// What the model was told of each call.
-fn told(house: &House) -> Vec<String> {
+fn told(house: &TestDaemon) -> Vec<String> {
     let last = house.models.requests().pop().expect("a request");
     last.tool_results().into_iter().map(|(_, text)| text).collect()
 }
 
 #[tokio::test]
 async fn a_denial_can_end_the_turn_and_is_said_as_what_it_is() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let (session, mut seen) = calls(&house, ["touch one", "touch two"]).await;
     let one = seen.wait_for("permission.requested").await;
     let two = seen.wait_for("permission.requested").await;
@@ -56,7 +56,7 @@ fn deep(levels: usize) -> Value {
 
 #[tokio::test]
 async fn a_person_changes_a_call_and_the_model_is_told() {
-    let house = House::plan().config("[permissions]\ndeny = [\"Bash(rm:*)\"]").start().await;
+    let house = TestDaemon::builder().config("[permissions]\ndeny = [\"Bash(rm:*)\"]").start().await;
     let (session, mut seen) = calls(&house, ["touch wrong"]).await;
     let asked = seen.wait_for("permission.requested").await;
     let edit = |input: Value| json!({"decision": "allow", "updated_input": input});
@@ -88,7 +88,7 @@ async fn a_person_changes_a_call_and_the_model_is_told() {
 
 #[tokio::test]
 async fn answers_come_in_lists_and_each_stands_for_itself() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let (session, mut seen) = calls(&house, ["touch one", "touch two", "touch three"]).await;
     let mut asked = Vec::new();
     for _ in 0..3 {
@@ -122,7 +122,7 @@ async fn answers_come_in_lists_and_each_stands_for_itself() {
 
 #[tokio::test]
 async fn an_answer_is_bound_to_what_was_seen_and_to_its_folder() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     std::fs::create_dir(house.workspace().join("sub")).expect("made");
     let (session, mut seen) = calls(&house, ["cd \"$PWD/sub\"", "touch here"]).await;
     let first = seen.wait_for("permission.requested").await;
@@ -144,7 +144,7 @@ async fn an_answer_is_bound_to_what_was_seen_and_to_its_folder() {
 
 #[tokio::test]
 async fn a_mode_is_changed_in_the_middle_of_a_turn() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let alice = house.client("alice").await;
     let session = alice.create(&house).await;
     let mut seen = session.follow().await;
@@ -183,7 +183,7 @@ async fn a_mode_is_changed_in_the_middle_of_a_turn() {
 
 #[tokio::test]
 async fn a_rule_that_denies_by_now_stands_above_the_answer_to_an_older_request() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     house.models.push(Step::calls([bash("touch made")]));
@@ -201,7 +201,7 @@ async fn a_rule_that_denies_by_now_stands_above_the_answer_to_an_older_request()
 
 #[tokio::test]
 async fn a_mode_can_be_that_of_one_turn() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     let write = || Step::calls([("Write", json!({"file_path": "new", "content": "x"}))]);
@@ -223,7 +223,7 @@ async fn a_mode_can_be_that_of_one_turn() {
 
 #[tokio::test]
 async fn who_stops_a_turn_is_named_as_who_withdrew_its_requests() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let (session, mut seen) = calls(&house, ["touch never"]).await;
     let asked = seen.wait_for("permission.requested").await;
     let bob = house.client("bob").await.join(&session);
@@ -236,7 +236,7 @@ async fn who_stops_a_turn_is_named_as_who_withdrew_its_requests() {
 
 #[tokio::test]
 async fn the_requests_of_all_sessions_are_followed_at_once() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     house.models.otherwise(|request| match request.tool_results().is_empty() {
         true => Step::calls([bash("touch it")]),
         false => Step::text("Done."),
@@ -264,7 +264,7 @@ async fn the_requests_of_all_sessions_are_followed_at_once() {
 
 #[tokio::test]
 async fn a_queued_input_answers_no_question() {
-    let mut house = House::start().await;
+    let mut house = TestDaemon::start().await;
     let session = house.client("alice").await.create_with(&house, json!({"on_restart": "pause"})).await;
     let gate = Gate::new();
     house.models.push(Step::text("never heard").hold_after(2, &gate));

@@ -5,12 +5,12 @@ use soketto::handshake::{Client as Handshake, ServerResponse};
 use tokio_util::compat::TokioAsyncReadCompatExt as _;
 
 use crate::support::client::Session;
-use crate::support::daemon::House;
+use crate::support::daemon::TestDaemon;
 use crate::support::model_server::{Gate, Step};
 use crate::support::wait::within;
 
 /// A session in the middle of "one two", and the gate that holds it.
-async fn a_running_turn(house: &House) -> (Session, Gate) {
+async fn a_running_turn(house: &TestDaemon) -> (Session, Gate) {
     let session = house.client("alice").await.create(house).await;
     let mut seen = session.follow().await;
     let gate = Gate::new();
@@ -42,7 +42,7 @@ fn is_last(message: &Value) -> bool {
 
 #[tokio::test]
 async fn a_websocket_follows_a_session() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let (session, gate) = a_running_turn(&house).await;
     let stream = house.raw().await.into_stream().compat();
     let mut handshake = Handshake::new(stream, "localhost", "/");
@@ -64,7 +64,7 @@ async fn a_websocket_follows_a_session() {
 
 #[tokio::test]
 async fn content_length_blocks_follow_a_session() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let (session, gate) = a_running_turn(&house).await;
     gate.open();
     let body = subscribe(&session);
@@ -83,7 +83,7 @@ async fn content_length_blocks_follow_a_session() {
 
 #[tokio::test]
 async fn http_answers_single_calls_and_questions_of_health_but_no_web_page() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let body = r#"{"jsonrpc":"2.0","id":1,"method":"daemon.status"}"#;
     let post = |headers: &str| {
         format!("POST / HTTP/1.1\r\nHost: x\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len())

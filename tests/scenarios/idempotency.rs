@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 
 use super::bash;
 use crate::support::client::Client;
-use crate::support::daemon::House;
+use crate::support::daemon::TestDaemon;
 use crate::support::model_server::{Gate, Step};
 
 #[tokio::test]
 async fn the_same_key_returns_the_same_turn_also_after_a_restart() {
-    let mut house = House::start().await;
+    let mut house = TestDaemon::start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     house.models.push(Step::text("Hello."));
@@ -39,7 +39,7 @@ async fn the_same_key_returns_the_same_turn_also_after_a_restart() {
 
 #[tokio::test]
 async fn two_submits_with_one_key_at_the_same_time_are_one_turn() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let alice = house.client("alice").await;
     let bob = house.client("bob").await;
     let session = alice.create(&house).await;
@@ -56,7 +56,7 @@ async fn two_submits_with_one_key_at_the_same_time_are_one_turn() {
 
 #[tokio::test]
 async fn a_session_with_an_id_of_one_s_own_is_made_once() {
-    let mut house = House::start().await;
+    let mut house = TestDaemon::start().await;
     let alice = house.client("alice").await;
     let own = json!({"cwd": house.workspace(), "session_id": "ses_0190f2a4-0000-7000-8000-000000000001"});
     let first = alice.call("session.create", own.clone()).await;
@@ -76,7 +76,7 @@ async fn a_session_with_an_id_of_one_s_own_is_made_once() {
 
 #[tokio::test]
 async fn a_session_made_with_a_key_is_made_once() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let alice = house.client("alice").await;
     let keyed = json!({"cwd": house.workspace(), "idempotency_key": "k1"});
     let first = alice.call("session.create", keyed.clone()).await;
@@ -89,7 +89,7 @@ async fn a_session_made_with_a_key_is_made_once() {
 
 #[tokio::test]
 async fn of_many_creates_at_the_same_time_one_makes_the_session_and_all_get_it() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let own_id = "ses_0190f2a4-0000-7000-8000-000000000002";
     for sameness in [json!({"idempotency_key": "k1"}), json!({"session_id": own_id})] {
         let mut params = sameness.clone();
@@ -110,7 +110,7 @@ async fn of_many_creates_at_the_same_time_one_makes_the_session_and_all_get_it()
 
 #[tokio::test]
 async fn an_answer_with_a_key_can_be_repeated() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     house.models.push(Step::calls([bash("touch x")]));
@@ -128,7 +128,7 @@ async fn an_answer_with_a_key_can_be_repeated() {
 
 #[tokio::test]
 async fn what_was_acknowledged_survives_kill_9_at_that_moment() {
-    let mut house = House::start().await;
+    let mut house = TestDaemon::start().await;
     house.models.otherwise(|_| Step::text("Hello."));
     for round in 0..3 {
         let alice = house.client("alice").await;
@@ -160,7 +160,7 @@ async fn repeats(client: &Client, method: &str, params: Value, other: Value) -> 
 
 #[tokio::test]
 async fn every_mutating_method_repeats_its_reply_for_one_key() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let alice = house.client("alice").await;
     let session = alice.create(&house).await;
     let cwd = json!(house.workspace());
@@ -203,7 +203,7 @@ async fn every_mutating_method_repeats_its_reply_for_one_key() {
 
 #[tokio::test]
 async fn repeated_abort_returns_first_reply_and_spares_later_turns() {
-    let mut house = House::start().await;
+    let mut house = TestDaemon::start().await;
     let session = house.client("alice").await.create(&house).await;
     let gate = Gate::new();
     let hold = gate.clone();

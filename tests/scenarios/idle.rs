@@ -4,20 +4,20 @@
 use serde_json::{Value, json};
 
 use crate::support::client::Session;
-use crate::support::daemon::{ALL_APIS, Api, House};
+use crate::support::daemon::{ALL_APIS, Api, TestDaemon};
 use crate::support::log::Log;
 use crate::support::model_server::{Gate, Step};
 
-async fn start(api: Api, retry: &str) -> (House, Session, Log) {
+async fn start(api: Api, retry: &str) -> (TestDaemon, Session, Log) {
     let config = format!("[retry]\nbase_ms = 1\nmax_ms = 5\n{retry}");
-    let house = House::plan().speaking(api).config(&config).start().await;
+    let house = TestDaemon::builder().api(api).config(&config).start().await;
     let session = house.client("alice").await.create(&house).await;
     let seen = session.follow().await;
     (house, session, seen)
 }
 
 /// The attempt is dropped as idle, with these words, and the next one succeeds.
-async fn is_dropped(house: &House, seen: &mut Log, words: &str) {
+async fn is_dropped(house: &TestDaemon, seen: &mut Log, words: &str) {
     let retry = seen.wait_for("retry").await;
     assert_eq!(retry["kind"], "idle", "{retry}");
     assert!(retry["reason"].as_str().is_some_and(|reason| reason.contains(words)), "{retry}");
@@ -100,7 +100,7 @@ async fn a_silent_stream_can_be_aborted_at_once() {
 
 #[tokio::test]
 async fn times_of_nothing_are_refused_with_their_place() {
-    let house = House::plan().config("[retry]\nidle_timeout = \"0s\"").build().await;
+    let house = TestDaemon::builder().config("[retry]\nidle_timeout = \"0s\"").build().await;
     let output = house.run_to_its_end().await;
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(78), "{said}");

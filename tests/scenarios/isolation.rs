@@ -5,13 +5,13 @@ use serde_json::json;
 
 use super::bash;
 use crate::support::client::Session;
-use crate::support::daemon::House;
+use crate::support::daemon::TestDaemon;
 use crate::support::log::Log;
 use crate::support::model_server::{Gate, Step};
 use crate::support::raw::Raw;
 
 /// A session whose answers are chosen by its first words.
-async fn told(house: &House, words: &str) -> (Session, Log) {
+async fn told(house: &TestDaemon, words: &str) -> (Session, Log) {
     let session = house.client(words).await.create(house).await;
     let seen = session.follow().await;
     session.submit(words).await;
@@ -20,7 +20,7 @@ async fn told(house: &House, words: &str) -> (Session, Log) {
 
 #[tokio::test]
 async fn what_hangs_floods_fails_or_never_reads_harms_its_own_session_alone() {
-    let house = House::plan()
+    let house = TestDaemon::builder()
         .config("[permissions]\nallow = [\"Bash\"]\n[retry]\nbase_ms = 1\nattempts = 2")
         .start()
         .await;

@@ -4,13 +4,13 @@ use nix::sys::signal::Signal;
 use serde_json::json;
 
 use super::bash;
-use crate::support::daemon::House;
+use crate::support::daemon::TestDaemon;
 use crate::support::model_server::{Gate, Step};
 use crate::support::wait::{until, within};
 
 /// Runs agentd with this configuration; it must refuse to start and say these words.
 async fn refuses(config: &str, words: &[&str]) {
-    let house = House::plan().build().await;
+    let house = TestDaemon::builder().build().await;
     std::fs::write(house.path("config.toml"), config).expect("written");
     let output = house.run_to_its_end().await;
     let told = String::from_utf8(output.stderr).expect("text");
@@ -50,7 +50,7 @@ async fn a_wrong_configuration_is_refused_with_file_line_and_key() {
 #[tokio::test]
 async fn keys_without_effect_are_named_at_the_start_and_by_the_look() {
     let config = "[session]\nsimple = true\n[session.budgets]\nusd = 1.0\n";
-    let house = House::plan().config(config).start().await;
+    let house = TestDaemon::builder().config(config).start().await;
     let line = house.log().lines().find(|line| line.contains("without effect")).expect("said").to_owned();
     assert!(line.contains("WARN") && line.contains("session.simple"), "{line}");
     assert!(!line.contains("budgets.usd"), "{line}");
@@ -63,7 +63,7 @@ async fn keys_without_effect_are_named_at_the_start_and_by_the_look() {
 
 #[tokio::test]
 async fn a_configuration_file_that_is_not_there_is_named() {
-    let house = House::plan().build().await;
+    let house = TestDaemon::builder().build().await;
     std::fs::remove_file(house.path("config.toml")).expect("removed");
     let output = house.run_to_its_end().await;
     let told = String::from_utf8(output.stderr).expect("text");
@@ -72,7 +72,7 @@ async fn a_configuration_file_that_is_not_there_is_named() {
 
 #[tokio::test]
 async fn a_second_daemon_on_the_same_data_gives_way_and_the_first_goes_on() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let alice = house.client("alice").await;
     let session = alice.create(&house).await;
     let output = house.run_to_its_end().await;
@@ -86,7 +86,7 @@ async fn a_second_daemon_on_the_same_data_gives_way_and_the_first_goes_on() {
 #[tokio::test]
 async fn the_socket_and_its_folder_are_for_their_owner_only() {
     use std::os::unix::fs::PermissionsExt as _;
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let mode = |path: &std::path::Path| path.metadata().expect("it is there").permissions().mode() & 0o777;
     assert_eq!(mode(&house.socket()), 0o600);
     assert_eq!(mode(&house.path("data/agentd/agentd.db")), 0o600);
@@ -96,7 +96,7 @@ async fn the_socket_and_its_folder_are_for_their_owner_only() {
 
 #[tokio::test]
 async fn sigterm_stops_it_cleanly_and_an_open_turn_goes_on_after_the_next_start() {
-    let mut house = House::start().await;
+    let mut house = TestDaemon::start().await;
     let alice = house.client("alice").await;
     let session = alice.create(&house).await;
     let mut seen = session.follow().await;
@@ -119,7 +119,7 @@ async fn sigterm_stops_it_cleanly_and_an_open_turn_goes_on_after_the_next_start(
 
 #[tokio::test]
 async fn a_stop_waits_a_while_for_a_running_command_and_keeps_its_result() {
-    let mut house = House::plan().config("[permissions]\nallow = [\"Bash\"]").start().await;
+    let mut house = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]").start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     let command = "echo begun; until [ -e go ]; do sleep 0.01; done; echo done >> log.txt";
@@ -143,7 +143,7 @@ async fn a_stop_waits_a_while_for_a_running_command_and_keeps_its_result() {
 
 #[tokio::test]
 async fn a_second_sigterm_does_not_wait_and_leaves_nothing_behind() {
-    let mut house = House::plan().config("[permissions]\nallow = [\"Bash\"]").start().await;
+    let mut house = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]").start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     house.models.push(Step::calls([bash("echo begun; sleep 1000 & sleep 1000")]));
@@ -168,9 +168,9 @@ async fn a_second_sigterm_does_not_wait_and_leaves_nothing_behind() {
 
 #[tokio::test]
 async fn without_a_configuration_the_environment_says_where_the_model_is() {
-    let plan = House::plan().build().await;
+    let plan = TestDaemon::builder().build().await;
     let models = plan.models.openai_url();
-    let mut house = House::plan()
+    let mut house = TestDaemon::builder()
         .environment("OPENAI_API_KEY", "none-needed")
         .environment("OPENAI_BASE_URL", &models)
         .build()
@@ -190,7 +190,7 @@ async fn without_a_configuration_the_environment_says_where_the_model_is() {
 #[tokio::test]
 async fn places_can_be_chosen_and_status_tells_them() {
     for by_flag in [true, false] {
-        let house = House::plan().build().await;
+        let house = TestDaemon::builder().build().await;
         let (socket, data) = (house.path("elsewhere/s.sock"), house.path("other-data"));
         let mut command = house.command();
         command.env("AGENTD_DATA_DIR", &data);
@@ -210,7 +210,7 @@ async fn places_can_be_chosen_and_status_tells_them() {
 
 /// The program as a service manager starts it: `stdin` becomes descriptor 3.
 pub(super) fn activated(
-    house: &House,
+    house: &TestDaemon,
     count: u32,
     stdin: impl Into<std::process::Stdio>,
 ) -> tokio::process::Command {
@@ -226,7 +226,7 @@ pub(super) fn activated(
 
 #[tokio::test]
 async fn a_socket_that_is_handed_over_is_served_and_stays() {
-    let house = House::plan().build().await;
+    let house = TestDaemon::builder().build().await;
     let socket = house.path("handed.sock");
     let listener = std::os::unix::net::UnixListener::bind(&socket).expect("bound");
     // Twice: what was handed over once can be handed over again.
@@ -247,7 +247,7 @@ async fn a_socket_that_is_handed_over_is_served_and_stays() {
 
 #[tokio::test]
 async fn something_else_that_is_handed_over_is_refused() {
-    let house = House::plan().build().await;
+    let house = TestDaemon::builder().build().await;
     let listener = || std::os::unix::net::UnixListener::bind(house.path("s.sock")).expect("bound");
     let file = std::fs::File::open(house.path("config.toml")).expect("there");
     for (mut command, word) in [
@@ -265,13 +265,13 @@ async fn something_else_that_is_handed_over_is_refused() {
 #[tokio::test]
 async fn a_client_may_ask_it_to_stop_and_another_to_hurry() {
     for mode in ["drain", "now"] {
-        let mut house = House::start().await;
+        let mut house = TestDaemon::start().await;
         let alice = house.client("alice").await;
         alice.call("daemon.shutdown", json!({"mode": mode})).await;
         assert!(house.ended().await.success());
         assert!(!house.socket().exists());
     }
-    let mut house = House::plan().config("[permissions]\nallow = [\"Bash\"]").start().await;
+    let mut house = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]").start().await;
     let (alice, bob) = (house.client("alice").await, house.client("bob").await);
     let refusal = alice.refused("daemon.shutdown", json!({"mode": "soon"})).await;
     assert_eq!(refusal.kind, "invalid_params");
@@ -291,7 +291,7 @@ async fn a_client_may_ask_it_to_stop_and_another_to_hurry() {
 
 #[tokio::test]
 async fn while_it_stops_nobody_new_gets_in_and_nothing_new_begins() {
-    let mut house = House::plan().config("[permissions]\nallow = [\"Bash\"]").start().await;
+    let mut house = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]").start().await;
     let alice = house.client("alice").await;
     let (session, idle) = (alice.create(&house).await, alice.create(&house).await);
     let mut seen = session.follow().await;
@@ -317,7 +317,7 @@ const END_WITHIN: std::time::Duration = std::time::Duration::from_secs(10);
 
 #[tokio::test]
 async fn sigterm_with_ten_running_turns_ends_in_time_and_all_can_go_on() {
-    let mut house = House::plan().config("[permissions]\nallow = [\"Bash\"]").start().await;
+    let mut house = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]").start().await;
     let write = ("Write", json!({"file_path": house.workspace().join("asked"), "content": "no"}));
     house.models.otherwise(move |request| {
         let said = request.body["messages"].to_string();
@@ -399,7 +399,7 @@ async fn sigterm_with_ten_running_turns_ends_in_time_and_all_can_go_on() {
 #[tokio::test]
 async fn sigterm_during_the_start_leaves_nothing_in_the_way() {
     use std::os::unix::process::ExitStatusExt as _;
-    let mut house = House::plan().build().await;
+    let mut house = TestDaemon::builder().build().await;
     let mut clean = 0;
     for round in 0..30u32 {
         let log = std::fs::File::options().create(true).append(true).open(house.path("log")).expect("a log");
@@ -427,7 +427,7 @@ async fn sigterm_during_the_start_leaves_nothing_in_the_way() {
 
 #[tokio::test]
 async fn a_hangup_during_the_start_does_not_end_it() {
-    let mut house = House::plan().build().await;
+    let mut house = TestDaemon::builder().build().await;
     let mut ignored = 0;
     for round in 0..10u32 {
         let log = std::fs::File::options().create(true).append(true).open(house.path("log")).expect("a log");
@@ -465,7 +465,7 @@ async fn a_hangup_during_the_start_does_not_end_it() {
 
 #[tokio::test]
 async fn sigterm_during_the_recovery_loses_nothing() {
-    let mut house = House::start().await;
+    let mut house = TestDaemon::start().await;
     house.models.otherwise(|_| Step::text("one two").hold_after(1, &Gate::new()));
     let alice = house.client("alice").await;
     let mut ids = Vec::new();
@@ -499,7 +499,7 @@ async fn what_sessions_would_be_refused_with_is_refused_at_the_start_and_by_the_
         ("[retry]\natempts = 2\n", ["config.toml:2: ", "attempts"]),
     ] {
         refuses(config, &words).await;
-        let house = House::plan().build().await;
+        let house = TestDaemon::builder().build().await;
         std::fs::write(house.path("config.toml"), config).expect("written");
         let said = ctl(&house, &["doctor"]).await;
         assert_eq!(said.code, 4, "{said:?}");
@@ -508,14 +508,14 @@ async fn what_sessions_would_be_refused_with_is_refused_at_the_start_and_by_the_
         }
         assert!(!house.path("data").exists(), "nothing is made by looking");
     }
-    let house = House::plan().build().await;
+    let house = TestDaemon::builder().build().await;
     let said = ctl(&house, &["doctor"]).await.fine();
     assert!(said.contains("the configuration is right"), "{said}");
 }
 
 #[tokio::test]
 async fn a_socket_left_over_by_kill_9_does_not_block_the_start() {
-    let mut house = House::start().await;
+    let mut house = TestDaemon::start().await;
     house.kill().await;
     assert!(house.socket().exists(), "nobody could remove it");
     house.launch().await;

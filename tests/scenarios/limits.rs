@@ -4,12 +4,12 @@ use serde_json::json;
 
 use super::bash;
 use crate::support::client::Refusal;
-use crate::support::daemon::House;
+use crate::support::daemon::TestDaemon;
 use crate::support::model_server::{Gate, Step};
 
 #[tokio::test]
 async fn too_long_a_line_is_refused_and_the_connection_stays_while_others_stream_on() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     let gate = Gate::new();
@@ -35,7 +35,7 @@ async fn too_long_a_line_is_refused_and_the_connection_stays_while_others_stream
 
 #[tokio::test]
 async fn the_longest_message_can_be_configured() {
-    let house = House::plan().config("[limits]\nmessage_bytes = 4096\nbatch = 2").start().await;
+    let house = TestDaemon::builder().config("[limits]\nmessage_bytes = 4096\nbatch = 2").start().await;
     let mut raw = house.raw().await;
     let hello =
         |name: &str| json!({"jsonrpc": "2.0", "id": 1, "method": "daemon.hello", "params": {"name": name}});
@@ -53,7 +53,7 @@ async fn the_longest_message_can_be_configured() {
 
 #[tokio::test]
 async fn bytes_that_are_no_text_are_refused_and_others_are_not_affected() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let alice = house.client("alice").await;
     let mut raw = house.raw().await;
     // No line end inside, so that it is one message.
@@ -68,7 +68,7 @@ async fn bytes_that_are_no_text_are_refused_and_others_are_not_affected() {
 
 #[tokio::test]
 async fn too_deep_and_too_many_are_refused() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let mut raw = house.raw().await;
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     let reply = raw
@@ -87,7 +87,7 @@ const CALLS: usize = 360;
 
 #[tokio::test]
 async fn a_page_is_no_longer_than_a_reply_may_be() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     let input = json!({"text": "x".repeat(50_000)});
@@ -116,7 +116,7 @@ async fn a_page_is_no_longer_than_a_reply_may_be() {
 
 #[tokio::test]
 async fn a_client_that_leaves_in_the_middle_changes_nothing_for_the_session() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     let gate = Gate::new();
@@ -135,7 +135,7 @@ async fn a_client_that_leaves_in_the_middle_changes_nothing_for_the_session() {
 
 #[tokio::test]
 async fn a_budget_of_model_calls_ends_the_turn_in_words() {
-    let house = House::plan().config("[permissions]\nallow = [\"Bash\"]").start().await;
+    let house = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]").start().await;
     house.models.otherwise(|_| Step::calls([bash("true")]));
     let session =
         house.client("alice").await.create_with(&house, json!({"budgets": {"model_calls": 3}})).await;
@@ -153,7 +153,7 @@ async fn a_budget_of_model_calls_ends_the_turn_in_words() {
 
 #[tokio::test]
 async fn an_answer_cut_by_the_model_s_own_limit_says_so() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     // As often as it is asked to go on.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::bash;
 use crate::support::client::{Client, Session};
-use crate::support::daemon::House;
+use crate::support::daemon::TestDaemon;
 use crate::support::model_server::{Gate, Step};
 
 async fn titles(client: &Client, params: Value) -> Vec<String> {
@@ -15,7 +15,7 @@ async fn titles(client: &Client, params: Value) -> Vec<String> {
 
 #[tokio::test]
 async fn sessions_are_listed_newest_first_and_page_by_page() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let alice = house.client("alice").await;
     assert!(titles(&alice, json!({})).await.is_empty());
     for n in 0..7 {
@@ -39,7 +39,7 @@ async fn sessions_are_listed_newest_first_and_page_by_page() {
 
 #[tokio::test]
 async fn a_list_can_be_narrowed_down_by_state_folder_and_words() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let alice = house.client("alice").await;
     house.write("inner/x", "");
     let inner = house.workspace().join("inner");
@@ -65,7 +65,7 @@ async fn a_list_can_be_narrowed_down_by_state_folder_and_words() {
 
 #[tokio::test]
 async fn a_session_without_a_title_takes_the_first_words() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     house.models.push(Step::text("Hello."));
@@ -78,7 +78,7 @@ async fn a_session_without_a_title_takes_the_first_words() {
 
 #[tokio::test]
 async fn the_conversation_is_a_list_of_items() {
-    let house = House::plan().config("[permissions]\nallow = [\"Bash\"]").start().await;
+    let house = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]").start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     house.models.push(Step::calls([bash("echo hi"), bash("exit 3")]).say("I try."));
@@ -99,7 +99,7 @@ async fn the_conversation_is_a_list_of_items() {
 
 #[tokio::test]
 async fn a_killed_session_stops_its_work_stays_readable_and_takes_no_more() {
-    let house = House::plan().config("[permissions]\nallow = [\"Bash\"]").start().await;
+    let house = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]").start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     house.models.push(Step::calls([bash("sleep 1000")]));
@@ -121,7 +121,7 @@ async fn a_killed_session_stops_its_work_stays_readable_and_takes_no_more() {
 
 #[tokio::test]
 async fn a_deleted_session_is_gone_with_its_history() {
-    let mut house = House::start().await;
+    let mut house = TestDaemon::start().await;
     let alice = house.client("alice").await;
     let kept = alice.create(&house).await;
     let session = alice.create(&house).await;
@@ -146,7 +146,7 @@ async fn a_deleted_session_is_gone_with_its_history() {
 
 #[tokio::test]
 async fn sessions_do_not_disturb_each_other() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let alice = house.client("alice").await;
     house.models.otherwise(|request| {
         let words = request.messages()[0]["content"][0]["text"].as_str().unwrap_or("?").to_owned();
@@ -170,7 +170,7 @@ async fn sessions_do_not_disturb_each_other() {
 
 #[tokio::test]
 async fn tools_are_listed_with_what_is_known_of_them() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let alice = house.client("alice").await;
     let page = alice.call("tool.list", json!({"limit": 4})).await;
     let rest = alice.call("tool.list", json!({"cursor": page["next_cursor"]})).await;

@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 
 use super::agentctl;
 use crate::support::client::{Client, Session};
-use crate::support::daemon::{Api, BOTH_APIS, House, Way};
+use crate::support::daemon::{Api, BOTH_APIS, CrashMode, TestDaemon};
 use crate::support::model_server::Step;
 use crate::support::pictures::{noise, pdf, picture};
 
 /// What a wire event may have.
 const WIRE: usize = 64 * 1024;
 
-fn put(house: &House, name: &str, bytes: &[u8]) {
+fn put(house: &TestDaemon, name: &str, bytes: &[u8]) {
     std::fs::write(house.workspace().join(name), bytes).expect("written");
 }
 
@@ -65,7 +65,7 @@ fn unmarked(body: &Value) -> String {
 }
 
 /// A model that reads this file, and what its next request says.
-async fn read(house: &House, file: &str) -> (Client, Session, Value, Value) {
+async fn read(house: &TestDaemon, file: &str) -> (Client, Session, Value, Value) {
     house.models.push(Step::calls([("Read", json!({"file_path": file}))]));
     house.models.push(Step::text("I see."));
     let alice = house.client("alice").await;
@@ -84,7 +84,7 @@ async fn a_picture_that_the_model_reads_is_shown_to_it() {
     for api in BOTH_APIS {
         // Servers that only speak like the vendor are shown pictures if the configuration says they see.
         let sees = "[model.\"scripted/model\"]\nvision = true\ndocuments = true\n";
-        let house = House::plan().speaking(api).config(sees).start().await;
+        let house = TestDaemon::builder().api(api).config(sees).start().await;
         let bytes = picture(ImageFormat::Jpeg, 64, 48, 3);
         // By its content, whatever it is called.
         put(&house, "photo.txt", &bytes);
@@ -118,7 +118,7 @@ async fn a_picture_that_the_model_reads_is_shown_to_it() {
 
 #[tokio::test]
 async fn a_picture_that_is_too_large_is_made_smaller_and_what_is_broken_is_told() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     put(&house, "wide.png", &picture(ImageFormat::Png, 2_400, 30, 1));
     put(&house, "noise.png", &noise(1_400, 1_000, 7));
     let whole = picture(ImageFormat::Png, 64, 48, 3);
@@ -156,7 +156,7 @@ async fn a_picture_that_is_too_large_is_made_smaller_and_what_is_broken_is_told(
 #[tokio::test]
 async fn a_pdf_is_shown_as_it_is_to_models_that_take_it_and_as_text_to_others() {
     for (config, takes) in [("", true), ("[model.\"scripted/model\"]\ndocuments = false\n", false)] {
-        let house = House::plan().config(config).start().await;
+        let house = TestDaemon::builder().config(config).start().await;
         let bytes = pdf(&["The first page", "The second page"]);
         put(&house, "paper.pdf", &bytes);
         let (_, _, done, body) = read(&house, "paper.pdf").await;
@@ -185,7 +185,7 @@ async fn a_pdf_is_shown_as_it_is_to_models_that_take_it_and_as_text_to_others() 
 
 #[tokio::test]
 async fn what_a_person_hands_over_is_kept_and_sent_again_with_the_same_bytes() {
-    let mut house = House::start().await;
+    let mut house = TestDaemon::start().await;
     let image = picture(ImageFormat::Png, 120, 80, 9);
     let (paper, list) = (pdf(&["Terms of use"]), "milk\n".repeat(20_000));
     put(&house, "shot.png", &image);
@@ -250,7 +250,7 @@ async fn what_a_person_hands_over_is_kept_and_sent_again_with_the_same_bytes() {
 
 #[tokio::test]
 async fn a_model_without_sight_gets_a_note() {
-    let house = House::plan().config("[model.\"scripted/model\"]\nvision = false\n").start().await;
+    let house = TestDaemon::builder().config("[model.\"scripted/model\"]\nvision = false\n").start().await;
     put(&house, "shot.png", &picture(ImageFormat::Png, 10, 10, 1));
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
@@ -268,7 +268,7 @@ async fn a_model_without_sight_gets_a_note() {
 
 #[tokio::test]
 async fn what_cannot_be_taken_is_refused_with_the_reason_and_leaves_no_trace() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let whole = picture(ImageFormat::Png, 64, 48, 3);
     put(&house, "ok.png", &whole);
     put(&house, "cut.png", &whole[..whole.len() / 2]);
@@ -317,14 +317,14 @@ async fn what_cannot_be_taken_is_refused_with_the_reason_and_leaves_no_trace() {
 #[tokio::test]
 async fn a_submit_with_a_picture_is_there_wholly_or_not_at_all() {
     for (point, is_there) in [("C1.decided", false), ("C2.committed", true)] {
-        let mut house = House::plan().build().await;
+        let mut house = TestDaemon::builder().build().await;
         let image = picture(ImageFormat::Png, 50, 50, 2);
         put(&house, "shot.png", &image);
         house.models.otherwise(|_| Step::text("I see."));
         house.launch().await;
         let session = house.client("alice").await.create(&house).await;
         house.stop().await;
-        house.crash_at(point, Way::Kill);
+        house.crash_at(point, CrashMode::Kill);
         house.launch().await;
         let dying = house.client("alice").await.join(&session);
         let params = json!({"input": [{"type": "image", "path": "shot.png"}], "idempotency_key": "k"});
@@ -356,7 +356,7 @@ async fn a_submit_with_a_picture_is_there_wholly_or_not_at_all() {
 
 #[tokio::test]
 async fn agentctl_hands_over_images_and_files() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let image = picture(ImageFormat::WebP, 40, 40, 8);
     put(&house, "shot.webp", &image);
     put(&house, "notes.md", b"# Notes\nfrom a file\n");

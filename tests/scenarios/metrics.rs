@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::bash;
-use crate::support::daemon::House;
+use crate::support::daemon::TestDaemon;
 use crate::support::model_server::Step;
 
 const PRICE: &str = "[model.\"scripted/model\"]\nprice = { input = 2.0, output = 10.0, cache_read = 0.2, \
@@ -18,7 +18,7 @@ const SAID: &str = "heliotrope";
 
 /// The page of `GET /metrics`: samples by their whole name. Holds the rules of the format
 /// (<https://prometheus.io/docs/instrumenting/exposition_formats/>) on the way.
-async fn page(house: &House) -> (BTreeMap<String, f64>, String) {
+async fn page(house: &TestDaemon) -> (BTreeMap<String, f64>, String) {
     let mut raw = house.raw().await;
     raw.send("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
     let answer = String::from_utf8(raw.rest().await).expect("text");
@@ -73,7 +73,7 @@ fn samples(body: &str) -> BTreeMap<String, f64> {
     found
 }
 
-async fn numbers(house: &House) -> Value {
+async fn numbers(house: &TestDaemon) -> Value {
     house.client("reader").await.call("daemon.metrics", json!({})).await
 }
 
@@ -86,7 +86,7 @@ fn grew(before: &Value, after: &Value, at: &str) -> u64 {
 
 #[tokio::test]
 async fn numbers_rise_by_what_happened_and_both_ways_to_read_them_agree() {
-    let house = House::plan()
+    let house = TestDaemon::builder()
         .provider("api_key_env = \"THE_KEY\"")
         .environment("THE_KEY", "sk-heliotrope")
         .config(PRICE)
@@ -211,7 +211,7 @@ async fn processes_of_tools_are_shown_no_numbers() {
                         s.connect(sys.argv[1])\ns.sendall(b'GET /metrics HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n')\n\
                         text = b''\nwhile True:\n    more = s.recv(65536)\n    if not more:\n        break\n    \
                         text += more\nprint(text.decode())\n";
-    let house = House::plan().config("[permissions]\nallow = [\"Bash(sh look.sh)\"]").start().await;
+    let house = TestDaemon::builder().config("[permissions]\nallow = [\"Bash(sh look.sh)\"]").start().await;
     house.write("look.py", LOOK);
     house.write("look.sh", &format!("python3 look.py {}", house.socket().display()));
     let session = house.client("alice").await.create(&house).await;
@@ -232,7 +232,7 @@ async fn telemetry_in_a_build_without_it_is_said_and_sends_nothing() {
     let address = receiver.local_addr().expect("an address");
     let config =
         format!("[telemetry]\nendpoint = \"http://{address}\"\nheaders = {{ authorization = \"hush\" }}\n");
-    let mut house = House::plan().config(&config).start().await;
+    let mut house = TestDaemon::plan().config(&config).start().await;
     let log = house.log();
     let told =
         log.lines().find(|line| line.contains("telemetry.endpoint")).unwrap_or_else(|| panic!("{log}"));
@@ -247,7 +247,7 @@ async fn telemetry_in_a_build_without_it_is_said_and_sends_nothing() {
     assert!(nobody.await.is_pending(), "somebody came");
 
     // What is wrong is wrong in every build.
-    let house = House::plan().config("[telemetry]\nendpiont = \"http://localhost:1\"").build().await;
+    let house = TestDaemon::plan().config("[telemetry]\nendpiont = \"http://localhost:1\"").build().await;
     let refused = house.run_to_its_end().await;
     let told = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(refused.status.code() == Some(78) && told.contains("endpoint"), "{told}");
@@ -261,7 +261,7 @@ async fn telemetry_tells_of_a_turn_and_not_what_was_said() {
         "{PRICE}{FAST}[telemetry]\nendpoint = \"{}\"\nservice_name = \"mine\"\nheaders_env = {{ x-tenant = \"TENANT\" }}\n",
         receiver.url()
     );
-    let mut house = House::plan()
+    let mut house = TestDaemon::builder()
         .provider("api_key_env = \"THE_KEY\"")
         .environment("THE_KEY", "sk-heliotrope")
         .environment("TENANT", "hush")

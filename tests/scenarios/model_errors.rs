@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::support::client::Session;
-use crate::support::daemon::{ALL_APIS, Api, BOTH_APIS, House};
+use crate::support::daemon::{ALL_APIS, Api, BOTH_APIS, TestDaemon};
 use crate::support::log::Log;
 use crate::support::model_server::Step;
 
@@ -12,14 +12,14 @@ use crate::support::model_server::Step;
 const CANARY: &str = "sk-canary-7f3a9b2c4d5e6f70";
 const FAST: &str = "[retry]\nbase_ms = 1\nmax_ms = 5";
 
-async fn start(house: &House) -> (Session, Log) {
+async fn start(house: &TestDaemon) -> (Session, Log) {
     let session = house.client("alice").await.create(house).await;
     let seen = session.follow().await;
     (session, seen)
 }
 
 /// The turn ends with an error of this kind whose words contain these; the next one is fine.
-async fn fails(house: &House, session: &Session, seen: &mut Log, kind: &str, words: &[&str]) -> Value {
+async fn fails(house: &TestDaemon, session: &Session, seen: &mut Log, kind: &str, words: &[&str]) -> Value {
     session.submit("hello").await;
     let result = seen.turn_ends("llm_error").await;
     let error = &result["errors"][0];
@@ -44,7 +44,7 @@ async fn a_server_that_is_not_running_is_named_with_what_to_check() {
     let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let nowhere = format!("http://{}", free.local_addr().expect("an address"));
     drop(free);
-    let house = House::plan().config(FAST).model_server_at(&nowhere).start().await;
+    let house = TestDaemon::builder().config(FAST).model_server_at(&nowhere).start().await;
     let (session, mut seen) = start(&house).await;
     for _ in 0..2 {
         session.submit("hello").await;
@@ -68,7 +68,7 @@ async fn garbage_instead_of_an_answer_is_an_error_and_not_a_crash() {
             ("text/event-stream", no_json),
             ("text/event-stream", ""),
         ] {
-            let house = House::plan().speaking(api).config("[retry]\nattempts = 1").start().await;
+            let house = TestDaemon::builder().api(api).config("[retry]\nattempts = 1").start().await;
             let (session, mut seen) = start(&house).await;
             house.models.push(Step::raw(200, content_type, body));
             session.submit("hello").await;
@@ -86,8 +86,8 @@ async fn garbage_instead_of_an_answer_is_an_error_and_not_a_crash() {
 #[tokio::test]
 async fn a_refused_key_is_told_and_never_shown() {
     for api in BOTH_APIS {
-        let house = House::plan()
-            .speaking(api)
+        let house = TestDaemon::builder()
+            .api(api)
             .provider("api_key_env = \"CANARY_KEY\"")
             .environment("CANARY_KEY", CANARY)
             .start()
@@ -119,7 +119,7 @@ async fn a_refused_key_is_told_and_never_shown() {
 
 #[tokio::test]
 async fn without_a_key_the_error_says_what_to_set() {
-    let house = House::plan().provider("api_key_env = \"NOT_SET_ANYWHERE\"").start().await;
+    let house = TestDaemon::builder().provider("api_key_env = \"NOT_SET_ANYWHERE\"").start().await;
     let (session, mut seen) = start(&house).await;
     session.submit("hello").await;
     let result = seen.turn_ends("llm_error").await;
@@ -131,7 +131,7 @@ async fn without_a_key_the_error_says_what_to_set() {
 
 #[tokio::test]
 async fn with_nothing_configured_at_all_the_error_says_what_to_set() {
-    let mut house = House::plan().build().await;
+    let mut house = TestDaemon::builder().build().await;
     std::fs::write(house.path("config.toml"), "").expect("written");
     house.launch().await;
     let (session, mut seen) = start(&house).await;
@@ -144,7 +144,7 @@ async fn with_nothing_configured_at_all_the_error_says_what_to_set() {
 #[tokio::test]
 async fn an_overloaded_server_is_asked_again_and_people_see_why_it_takes_so_long() {
     for api in BOTH_APIS {
-        let house = House::plan().speaking(api).config(FAST).start().await;
+        let house = TestDaemon::builder().api(api).config(FAST).start().await;
         let (session, mut seen) = start(&house).await;
         house.models.push(Step::error(529, "overloaded_error", "come back later"));
         house.models.push(Step::error(503, "api_error", "no room"));
@@ -165,7 +165,7 @@ async fn an_overloaded_server_is_asked_again_and_people_see_why_it_takes_so_long
 
 #[tokio::test]
 async fn after_the_last_attempt_the_turn_ends_with_the_reason() {
-    let house = House::plan().config("[retry]\nbase_ms = 1\nattempts = 3").start().await;
+    let house = TestDaemon::builder().config("[retry]\nbase_ms = 1\nattempts = 3").start().await;
     let (session, mut seen) = start(&house).await;
     for _ in 0..3 {
         house.models.push(Step::error(529, "overloaded_error", "come back later"));
@@ -177,7 +177,7 @@ async fn after_the_last_attempt_the_turn_ends_with_the_reason() {
 #[tokio::test]
 async fn what_the_provider_finds_wrong_is_not_tried_again_and_does_not_stay() {
     for api in BOTH_APIS {
-        let house = House::plan().speaking(api).config(FAST).start().await;
+        let house = TestDaemon::builder().api(api).config(FAST).start().await;
         let (session, mut seen) = start(&house).await;
         house.models.push(Step::error(400, "invalid_request_error", "no such thing"));
         fails(&house, &session, &mut seen, "bad_request", &["400", "no such thing"]).await;
@@ -188,7 +188,7 @@ async fn what_the_provider_finds_wrong_is_not_tried_again_and_does_not_stay() {
 #[tokio::test]
 async fn a_stream_that_breaks_is_begun_anew_and_nothing_is_said_twice() {
     for api in BOTH_APIS {
-        let house = House::plan().speaking(api).config(FAST).start().await;
+        let house = TestDaemon::builder().api(api).config(FAST).start().await;
         let (session, mut seen) = start(&house).await;
         house.models.push(Step::text("broken off").break_off("overloaded_error", "sorry"));
         house.models.push(Step::text("the whole answer"));
@@ -241,7 +241,7 @@ fn damaged(api: Api, damage: &str) -> Vec<u8> {
 #[tokio::test]
 async fn damaged_event_interrupts_the_message_and_is_retried() {
     for api in ALL_APIS {
-        let house = House::plan().speaking(api).config(FAST).start().await;
+        let house = TestDaemon::builder().api(api).config(FAST).start().await;
         let (session, mut seen) = start(&house).await;
         for damage in ["data: {oops\n\n", "data: {\"choices\":[{\"ind", "data: upstream timed out\n\n"] {
             house.models.push(Step::raw(200, "text/event-stream", damaged(api, damage)));
@@ -264,7 +264,7 @@ async fn damaged_event_interrupts_the_message_and_is_retried() {
 #[tokio::test]
 async fn exhausted_quota_inside_a_stream_ends_the_turn_at_once() {
     for api in ALL_APIS {
-        let house = House::plan().speaking(api).config(FAST).start().await;
+        let house = TestDaemon::builder().api(api).config(FAST).start().await;
         let (session, mut seen) = start(&house).await;
         house.models.push(Step::text("some words").break_off("insufficient_quota", "no credit"));
         fails(&house, &session, &mut seen, "forbidden", &["no credit", "quota"]).await;
@@ -276,7 +276,7 @@ async fn exhausted_quota_inside_a_stream_ends_the_turn_at_once() {
 #[tokio::test]
 async fn a_connection_that_is_cut_is_tried_again() {
     for api in BOTH_APIS {
-        let house = House::plan().speaking(api).config(FAST).start().await;
+        let house = TestDaemon::builder().api(api).config(FAST).start().await;
         let (session, mut seen) = start(&house).await;
         house.models.push(Step::text("one two three").cut_after(700));
         house.models.push(Step::text("four"));
@@ -290,7 +290,7 @@ async fn a_connection_that_is_cut_is_tried_again() {
 #[tokio::test]
 async fn a_call_that_makes_no_sense_goes_back_to_the_model() {
     for api in BOTH_APIS {
-        let house = House::plan().speaking(api).start().await;
+        let house = TestDaemon::builder().api(api).start().await;
         let (session, mut seen) = start(&house).await;
         house.models.push(Step::calls([
             ("Teleport", json!({"to": "moon"})),

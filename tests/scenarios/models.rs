@@ -6,7 +6,7 @@ use image::ImageFormat;
 use serde_json::{Value, json};
 
 use super::agentctl::ctl;
-use crate::support::daemon::{ALL_APIS, Api, House};
+use crate::support::daemon::{ALL_APIS, Api, TestDaemon};
 use crate::support::model_server::{Gate, Request, Step};
 use crate::support::pictures::{pdf, picture};
 
@@ -36,8 +36,11 @@ fn conversation(request: &Request) -> Vec<Value> {
 #[tokio::test]
 async fn the_list_of_models_says_what_each_is_set_up_for() {
     let pointers = "quick = \"scripted/small\"\nfallback = \"scripted/other\"\nvision = \"scripted/model\"\n";
-    let house =
-        House::plan().config(pointers).config("[model.\"scripted/other\"]\nsampling = false").start().await;
+    let house = TestDaemon::builder()
+        .config(pointers)
+        .config("[model.\"scripted/other\"]\nsampling = false")
+        .start()
+        .await;
     let listed = house.client("alice").await.call("model.list", json!({})).await;
     let find = |name: &str| {
         let models = listed["models"].as_array().expect("models").iter();
@@ -58,7 +61,7 @@ async fn the_list_of_models_says_what_each_is_set_up_for() {
 
 #[tokio::test]
 async fn the_prompt_names_the_model_that_the_session_turned_to_and_is_put_together_once_for_it() {
-    let mut house = House::start().await;
+    let mut house = TestDaemon::start().await;
     house.write("AGENTS.md", "Use tabs.");
     house.models.otherwise(|_| Step::text("Yes."));
     let session = house.client("alice").await.create(&house).await;
@@ -96,8 +99,8 @@ async fn the_prompt_names_the_model_that_the_session_turned_to_and_is_put_togeth
 #[tokio::test]
 async fn a_temperature_is_sent_as_each_api_takes_it_and_shown_with_the_session() {
     for api in ALL_APIS {
-        let mut house = House::plan()
-            .speaking(api)
+        let mut house = TestDaemon::builder()
+            .api(api)
             .config("[model.\"scripted/warm\"]\ntemperature = 0.7\n[model.\"scripted/stiff\"]\nsampling = false\n")
             .start()
             .await;
@@ -165,7 +168,7 @@ async fn a_temperature_is_sent_as_each_api_takes_it_and_shown_with_the_session()
 
 #[tokio::test]
 async fn no_temperature_that_nobody_takes_is_taken() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let client = house.client("alice").await;
     let session = client.create(&house).await;
     for (name, value, words) in [
@@ -194,7 +197,7 @@ async fn no_temperature_that_nobody_takes_is_taken() {
     gate.reached().await;
     let steer = json!({"input": "x", "when_busy": "steer", "top_p": 0.5});
     assert_eq!(session.refused("submit", steer).await.kind, "invalid_params");
-    let house = House::plan().config("[model.\"scripted/model\"]\ntemperature = 3").build().await;
+    let house = TestDaemon::builder().config("[model.\"scripted/model\"]\ntemperature = 3").build().await;
     let refused = house.run_to_its_end().await;
     let told = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(refused.status.code() == Some(78) && told.contains("from 0 to 2"), "{told}");
@@ -204,7 +207,7 @@ async fn no_temperature_that_nobody_takes_is_taken() {
 async fn a_picture_that_the_provider_refuses_does_not_end_the_session() {
     for api in ALL_APIS {
         let sees = "[model.\"scripted/model\"]\nvision = true\ndocuments = true\n";
-        let mut house = House::plan().speaking(api).config(sees).config(FAST).start().await;
+        let mut house = TestDaemon::builder().api(api).config(sees).config(FAST).start().await;
         let (bad, good) = (picture(ImageFormat::Png, 40, 30, 1), picture(ImageFormat::Png, 40, 30, 2));
         let data = |bytes: &[u8]| json!({"type": "image", "data": STANDARD.encode(bytes), "media_type": "image/png"});
         std::fs::write(house.workspace().join("terms.pdf"), pdf(&["Terms of use"])).expect("written");
@@ -265,7 +268,7 @@ async fn a_picture_that_the_provider_refuses_does_not_end_the_session() {
 
 #[tokio::test]
 async fn a_picture_that_one_model_refuses_goes_to_the_one_that_sees() {
-    let house = House::plan().config("vision = \"scripted/eyes\"\n").config(FAST).start().await;
+    let house = TestDaemon::builder().config("vision = \"scripted/eyes\"\n").config(FAST).start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     let picture = STANDARD.encode(picture(ImageFormat::Png, 40, 30, 1));
@@ -290,7 +293,7 @@ async fn earlier_reasoning_goes_back_to_models_that_want_it() {
         ("all", [0, 1, 2]),
     ] {
         let model = format!("[model.\"scripted/deep\"]\nthinking = true\nreasoning_back = \"{back}\"\n");
-        let house = House::plan().speaking(Api::OpenAiChat).config(&model).start().await;
+        let house = TestDaemon::builder().api(Api::OpenAiChat).config(&model).start().await;
         let session =
             house.client("alice").await.create_with(&house, json!({"model": "scripted/deep"})).await;
         let mut seen = session.follow().await;
@@ -324,8 +327,11 @@ async fn earlier_reasoning_goes_back_to_models_that_want_it() {
 #[tokio::test]
 async fn thinking_between_calls_is_asked_for_where_it_is_wanted() {
     let config = "[model.\"scripted/model\"]\nthinking = true\ninterleaved_thinking = true\nmax_output_tokens = 64000\n";
-    let house =
-        House::plan().provider("headers = { anthropic-beta = \"other-2025\" }").config(config).start().await;
+    let house = TestDaemon::builder()
+        .provider("headers = { anthropic-beta = \"other-2025\" }")
+        .config(config)
+        .start()
+        .await;
     house.models.otherwise(|_| Step::text("Yes.").thinking("Hm. "));
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
@@ -342,7 +348,7 @@ async fn thinking_between_calls_is_asked_for_where_it_is_wanted() {
 
 #[tokio::test]
 async fn a_conversation_that_the_provider_keeps_goes_on_after_a_restart_and_after_it_was_lost() {
-    let mut house = House::plan().speaking(Api::OpenAiResponses).provider("store = true").start().await;
+    let mut house = TestDaemon::builder().api(Api::OpenAiResponses).provider("store = true").start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     house.models.push(Step::calls([("LS", json!({"path": "."}))]).say("I look."));
@@ -382,7 +388,7 @@ async fn a_conversation_that_the_provider_keeps_goes_on_after_a_restart_and_afte
 
 #[tokio::test]
 async fn api_version_of_the_configuration_is_sent_and_no_temperature_with_it() {
-    let house = House::plan().provider("api_version = \"2026-10-21\"").start().await;
+    let house = TestDaemon::builder().provider("api_version = \"2026-10-21\"").start().await;
     let session = house.client("alice").await.create_with(&house, json!({"temperature": 0.3})).await;
     let mut seen = session.follow().await;
     house.models.push(Step::text("Hello."));

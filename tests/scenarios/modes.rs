@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 
 use super::bash;
 use crate::support::client::Session;
-use crate::support::daemon::House;
+use crate::support::daemon::TestDaemon;
 use crate::support::model_server::Step;
 
 /// One turn with these calls; the session as it was and every event of it. Whatever asks stays
 /// unanswered, and then the test is stuck: so nothing may ask.
-async fn run_unasked(house: &House, session: &Session, calls: Vec<(&str, Value)>) -> Vec<Value> {
+async fn run_unasked(house: &TestDaemon, session: &Session, calls: Vec<(&str, Value)>) -> Vec<Value> {
     let mut seen = session.follow().await;
     house.models.push(Step::calls(calls));
     house.models.push(Step::text("Done."));
@@ -33,13 +33,14 @@ fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
     expected.iter().map(|(tool, status)| ((*tool).into(), (*status).into())).collect()
 }
 
-fn write(house: &House, name: &str) -> (&'static str, Value) {
+fn write(house: &TestDaemon, name: &str) -> (&'static str, Value) {
     ("Write", json!({"file_path": house.workspace().join(name), "content": "x\n"}))
 }
 
 #[tokio::test]
 async fn dont_ask_denies_what_no_rule_allows() {
-    let house = House::plan().config("[permissions]\nallow = [\"Bash(touch allowed)\"]").start().await;
+    let house =
+        TestDaemon::builder().config("[permissions]\nallow = [\"Bash(touch allowed)\"]").start().await;
     let session = house.client("alice").await.create_with(&house, json!({"mode": "dont_ask"})).await;
     let calls = vec![bash("touch allowed"), bash("touch other"), write(&house, "a.txt")];
     let events = run_unasked(&house, &session, calls).await;
@@ -52,7 +53,7 @@ async fn dont_ask_denies_what_no_rule_allows() {
 
 #[tokio::test]
 async fn accept_edits_accepts_edits_in_the_workspace_and_nothing_else() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let session = house.client("alice").await.create_with(&house, json!({"mode": "autoEdit"})).await;
     assert_eq!(session.view().await["mode"], "accept_edits", "the other name means the same");
     let events = run_unasked(&house, &session, vec![write(&house, "a.txt")]).await;
@@ -69,7 +70,7 @@ async fn accept_edits_accepts_edits_in_the_workspace_and_nothing_else() {
 
 #[tokio::test]
 async fn bypass_must_be_allowed_by_the_configuration_and_twice_for_root() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let alice = house.client("alice").await;
     let bypass = json!({"cwd": house.workspace(), "mode": "yolo"});
     let refusal = alice.refused("session.create", bypass.clone()).await;
@@ -78,13 +79,13 @@ async fn bypass_must_be_allowed_by_the_configuration_and_twice_for_root() {
 
     if nix::unistd::geteuid().is_root() {
         let weak = "[permissions]\nallow_bypass = true\n[sandbox]\nlevel = \"rlimits\"";
-        let house = House::plan().config(weak).start().await;
-        let bypass = |house: &House| json!({"cwd": house.workspace(), "mode": "yolo"});
+        let house = TestDaemon::builder().config(weak).start().await;
+        let bypass = |house: &TestDaemon| json!({"cwd": house.workspace(), "mode": "yolo"});
         let refusal = house.client("alice").await.refused("session.create", bypass(&house)).await;
         assert!(refusal.message.contains("allow_bypass_as_root"), "{}", refusal.message);
 
         // A sandbox of level 2 makes up for it.
-        let house = House::plan().config("[permissions]\nallow_bypass = true").start().await;
+        let house = TestDaemon::builder().config("[permissions]\nallow_bypass = true").start().await;
         let alice = house.client("alice").await;
         let status = alice.call("daemon.status", json!({})).await;
         if status["sandbox"]["landlock"] == "works" {
@@ -99,7 +100,7 @@ async fn bypass_must_be_allowed_by_the_configuration_and_twice_for_root() {
 async fn a_deny_rule_and_protected_places_stand_above_bypass() {
     let config = "[permissions]\nallow_bypass = true\nallow_bypass_as_root = true\n\
                   allow = [\"Bash\"]\ndeny = [\"Bash(rm:*)\"]";
-    let house = House::plan().config(config).start().await;
+    let house = TestDaemon::builder().config(config).start().await;
     house.write("precious", "x");
     let session = house.client("alice").await.create_with(&house, json!({"mode": "bypass"})).await;
     let calls = vec![
@@ -122,7 +123,7 @@ async fn a_deny_rule_and_protected_places_stand_above_bypass() {
 
 #[tokio::test]
 async fn safe_mode_asks_before_everything_and_runs_one_after_the_other() {
-    let house = House::plan().config("[permissions]\nallow = [\"Read\", \"Bash\"]").start().await;
+    let house = TestDaemon::builder().config("[permissions]\nallow = [\"Read\", \"Bash\"]").start().await;
     house.write("a.txt", "alpha\n");
     let session = house.client("alice").await.create_with(&house, json!({"safe_mode": true})).await;
     let mut seen = session.follow().await;
@@ -153,7 +154,7 @@ async fn safe_mode_asks_before_everything_and_runs_one_after_the_other() {
 #[tokio::test]
 async fn a_rule_that_denies_means_what_its_links_lead_to() {
     let rules = "[permissions]\nallow = [\"Bash\"]\ndeny = [\"Read(l/**)\", \"Read(la)\", \"Edit(l/**)\"]";
-    let house = House::plan().config(rules).start().await;
+    let house = TestDaemon::builder().config(rules).start().await;
     house.write("src/a", "secret");
     house.write("other/b", "secret");
     house.write("free", "x");
@@ -175,7 +176,7 @@ async fn bypass_guard_asks_attended_denies_unattended_and_obeys_its_key() {
     // HOME is a folder of the test. What is deleted recursively is for the unit tests: nothing runs there.
     let command = "mkdir -p ~/.ssh && echo key > ~/.ssh/authorized_keys && touch passed";
     let writes_keys = || Step::calls([bash(command)]);
-    let house = House::plan().config(allowed).start().await;
+    let house = TestDaemon::builder().config(allowed).start().await;
     let alice = house.client("alice").await;
     let session = alice.create_with(&house, json!({"mode": "bypass"})).await;
     let mut seen = session.follow().await;
@@ -200,7 +201,7 @@ async fn bypass_guard_asks_attended_denies_unattended_and_obeys_its_key() {
 
     // The sandbox keeps home folders from being written: off, so that the key alone is seen to decide.
     let config = format!("{allowed}bypass_guard = false\n[sandbox]\nlevel = \"off\"");
-    let house = House::plan().config(&config).start().await;
+    let house = TestDaemon::builder().config(&config).start().await;
     let session = house.client("alice").await.create_with(&house, json!({"mode": "bypass"})).await;
     run_unasked(&house, &session, vec![bash(command)]).await;
     assert!(house.workspace().join("passed").exists());

@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio::process::{Child, Command};
 
 use super::agentctl::{command as agentctl, ctl, ended};
-use crate::support::daemon::House;
+use crate::support::daemon::TestDaemon;
 use crate::support::wait::within;
 
 /// Exit code where another daemon is in the way.
@@ -19,13 +19,13 @@ const TAKEN: i32 = 75;
 const WRONG: i32 = 78;
 const ROUNDS: usize = 100;
 
-fn spawn(mut command: Command, house: &House) -> Child {
+fn spawn(mut command: Command, house: &TestDaemon) -> Child {
     let log = std::fs::File::options().create(true).append(true).open(house.path("log")).expect("a log");
     command.stdout(Stdio::null()).stderr(log).spawn().expect("agentd starts")
 }
 
 /// How a start that is refused ends: its exit code and what it said.
-async fn refused(house: &House, mut command: Command) -> (Option<i32>, String) {
+async fn refused(house: &TestDaemon, mut command: Command) -> (Option<i32>, String) {
     let output = command.stderr(Stdio::piped()).output();
     let output = within("agentd to end", || house.log(), output).await.expect("agentd starts");
     (output.status.code(), String::from_utf8(output.stderr).expect("text"))
@@ -33,7 +33,7 @@ async fn refused(house: &House, mut command: Command) -> (Option<i32>, String) {
 
 #[tokio::test]
 async fn of_two_started_at_once_exactly_one_wins_a_hundred_times() {
-    let house = House::plan().build().await;
+    let house = TestDaemon::builder().build().await;
     let other = house.path("run/agentd/other.sock");
     for round in 0..ROUNDS {
         let mut second = house.command();
@@ -69,7 +69,7 @@ async fn of_two_started_at_once_exactly_one_wins_a_hundred_times() {
 
 #[tokio::test]
 async fn another_daemon_with_other_data_does_not_get_the_socket() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let alice = house.client("alice").await;
     let mut second = house.command();
     second.env("AGENTD_DATA_DIR", house.path("other-data"));
@@ -87,7 +87,7 @@ fn private(dir: &Path) {
 
 #[tokio::test]
 async fn what_stands_at_the_sockets_place_is_taken_only_if_it_is_a_dead_socket() {
-    let house = House::plan().build().await;
+    let house = TestDaemon::builder().build().await;
     let socket = house.socket();
     private(socket.parent().expect("a folder"));
 
@@ -126,7 +126,7 @@ async fn what_stands_at_the_sockets_place_is_taken_only_if_it_is_a_dead_socket()
 
 #[tokio::test]
 async fn many_clients_that_start_the_daemon_at_once_all_reach_the_same() {
-    let house = House::plan().build().await;
+    let house = TestDaemon::builder().build().await;
     for _ in 0..3 {
         let starting: Vec<_> = (0..6)
             .map(|_| agentctl(&house, &["daemon", "start"]).spawn().expect("agentctl starts"))
@@ -209,7 +209,7 @@ async fn a_folder_that_is_not_its_owners_alone_is_refused_and_left_as_it_is() {
         eprintln!("SKIPPED: the folder of another user needs root");
     }
     for kind in ["socket", "data"] {
-        let house = House::plan().build().await;
+        let house = TestDaemon::builder().build().await;
         private(&house.path("places"));
         for place in &places {
             let folder = house.path("places").join(place.name);
@@ -242,7 +242,7 @@ async fn a_folder_that_is_not_its_owners_alone_is_refused_and_left_as_it_is() {
 
 #[tokio::test]
 async fn what_is_made_is_private_whatever_the_umask() {
-    let house = House::plan().build().await;
+    let house = TestDaemon::builder().build().await;
     for umask in ["000", "077"] {
         for name in ["run/agentd", "data/agentd"] {
             let _ = std::fs::remove_dir_all(house.path(name));

@@ -13,7 +13,7 @@ use tokio::process::Command;
 
 use super::bash;
 use crate::support::client::Session;
-use crate::support::daemon::House;
+use crate::support::daemon::TestDaemon;
 use crate::support::model_server::Step;
 use crate::support::wait::{LOOK_AGAIN, until, within};
 
@@ -24,7 +24,7 @@ const BASH_ALLOWED: &str = "[permissions]\nallow = [\"Bash\"]";
 struct Marked(String);
 
 impl Marked {
-    fn new(house: &House) -> Self {
+    fn new(house: &TestDaemon) -> Self {
         // A number that `sleep` takes and nobody else has: the folder's name is random.
         let name = house
             .path("")
@@ -44,7 +44,7 @@ impl Marked {
         pids.filter(carries).map(Pid::from_raw).collect()
     }
 
-    async fn reach(&self, house: &House, wanted: usize) {
+    async fn reach(&self, house: &TestDaemon, wanted: usize) {
         let seen = || format!("alive: {:?}\n{}", self.alive(), house.log());
         until("the processes of the command", seen, || (self.alive().len() >= wanted).then_some(())).await;
     }
@@ -75,7 +75,7 @@ const ESCAPES: &[(&str, usize)] = &[
 ];
 
 /// Starts the command, and waits until it has spread.
-async fn spread(house: &House, session: &Session, command: &str, count: usize) -> Marked {
+async fn spread(house: &TestDaemon, session: &Session, command: &str, count: usize) -> Marked {
     let marked = Marked::new(house);
     house.models.push(Step::calls([bash(&command.replace("MARK", &marked.0))]));
     session.submit("go").await;
@@ -86,7 +86,7 @@ async fn spread(house: &House, session: &Session, command: &str, count: usize) -
 #[tokio::test]
 async fn an_abort_leaves_nothing_whatever_a_command_does_to_stay() {
     for (command, count) in ESCAPES {
-        let house = House::plan().config(BASH_ALLOWED).start().await;
+        let house = TestDaemon::builder().config(BASH_ALLOWED).start().await;
         let session = house.client("alice").await.create(&house).await;
         let mut seen = session.follow().await;
         let marked = spread(&house, &session, command, *count).await;
@@ -102,7 +102,7 @@ async fn an_abort_leaves_nothing_whatever_a_command_does_to_stay() {
 #[tokio::test]
 async fn a_dead_daemon_s_commands_are_gone_before_the_next_one_answers() {
     for (command, count) in ESCAPES {
-        let mut house = House::plan().config(BASH_ALLOWED).start().await;
+        let mut house = TestDaemon::builder().config(BASH_ALLOWED).start().await;
         let session = house.client("alice").await.create(&house).await;
         let marked = spread(&house, &session, command, *count).await;
         house.kill().await;
@@ -118,7 +118,7 @@ async fn a_dead_daemon_s_commands_are_gone_before_the_next_one_answers() {
 
 #[tokio::test]
 async fn a_scrubbed_process_without_parents_is_found_in_its_cgroup() {
-    let mut house = House::plan().config(BASH_ALLOWED).start().await;
+    let mut house = TestDaemon::builder().config(BASH_ALLOWED).start().await;
     if !has_cgroups(&house).await {
         return;
     }
@@ -144,7 +144,7 @@ async fn a_scrubbed_process_without_parents_is_found_in_its_cgroup() {
 }
 
 /// Says so if this machine has none.
-async fn has_cgroups(house: &House) -> bool {
+async fn has_cgroups(house: &TestDaemon) -> bool {
     let status = house.client("looker").await.call("daemon.status", json!({})).await;
     let confinement = status["confinement"].as_str().expect("a text");
     let has = confinement.starts_with("cgroup v2");
@@ -155,7 +155,7 @@ async fn has_cgroups(house: &House) -> bool {
 }
 
 /// What the commands of this house carry.
-fn instance(house: &House) -> String {
+fn instance(house: &TestDaemon) -> String {
     let pid = house.tool_processes().first().copied().expect("a command runs");
     let environ = std::fs::read(format!("/proc/{pid}/environ")).expect("it is there");
     let text = String::from_utf8(environ).expect("text");
@@ -181,8 +181,8 @@ fn cgroups(instance: &str) -> Vec<PathBuf> {
 
 #[tokio::test]
 async fn a_start_leaves_strangers_alone_also_those_with_a_number_that_was_ours() {
-    let mut house = House::plan().config(BASH_ALLOWED).start().await;
-    let other = House::plan().config(BASH_ALLOWED).start().await;
+    let mut house = TestDaemon::builder().config(BASH_ALLOWED).start().await;
+    let other = TestDaemon::builder().config(BASH_ALLOWED).start().await;
     let mine = house.client("alice").await.create(&house).await;
     let theirs = other.client("bob").await.create(&other).await;
     let marked = spread(&house, &mine, "sleep MARK; true", 2).await;
@@ -205,7 +205,7 @@ async fn a_start_leaves_strangers_alone_also_those_with_a_number_that_was_ours()
 
 #[tokio::test]
 async fn a_process_is_recorded_while_it_runs_and_no_longer() {
-    let house = House::plan().config(BASH_ALLOWED).start().await;
+    let house = TestDaemon::builder().config(BASH_ALLOWED).start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     house.models.push(Step::calls([bash("echo $$; sleep 1000"), bash("echo $$; exit 3")]));
@@ -234,7 +234,7 @@ async fn a_process_is_recorded_while_it_runs_and_no_longer() {
 
 #[tokio::test]
 async fn a_daemon_started_by_a_command_spares_itself_and_its_parents() {
-    let mut house = House::plan().config(BASH_ALLOWED).start().await;
+    let mut house = TestDaemon::builder().config(BASH_ALLOWED).start().await;
     let session = house.client("alice").await.create(&house).await;
     let marked = spread(&house, &session, "(setsid sleep MARK &); sleep MARK; true", 3).await;
     let instance = instance(&house);
@@ -267,7 +267,8 @@ async fn a_daemon_started_by_a_command_spares_itself_and_its_parents() {
 
 #[tokio::test]
 async fn no_zombie_stays_whoever_its_parents_were() {
-    let house = House::plan().config(&format!("{BASH_ALLOWED}\n[tools]\ncgroup = \"off\"")).start().await;
+    let house =
+        TestDaemon::builder().config(&format!("{BASH_ALLOWED}\n[tools]\ncgroup = \"off\"")).start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     let many = "for i in $(seq 50); do (sleep 0.0$((i % 5)) &) ; done; sleep 0.1; \
@@ -285,7 +286,7 @@ async fn no_zombie_stays_whoever_its_parents_were() {
 }
 
 /// Children of the daemon, dead ones too.
-fn children(house: &House) -> Vec<String> {
+fn children(house: &TestDaemon) -> Vec<String> {
     let me = house.pid().to_string();
     let entries = std::fs::read_dir("/proc").expect("a process list");
     let stats = entries.flatten().filter_map(|entry| std::fs::read_to_string(entry.path().join("stat")).ok());
@@ -294,13 +295,13 @@ fn children(house: &House) -> Vec<String> {
         .collect()
 }
 
-async fn database(house: &House) -> SqliteConnection {
+async fn database(house: &TestDaemon) -> SqliteConnection {
     let options = SqliteConnectOptions::new().filename(house.path("data/agentd/agentd.db"));
     SqliteConnection::connect_with(&options).await.expect("a database")
 }
 
 /// Waits until nothing is recorded: a start forgets what it ended once the sessions of it know.
-async fn is_forgotten(house: &House) {
+async fn is_forgotten(house: &TestDaemon) {
     let look = async {
         while !recorded(house).await.is_empty() {
             tokio::time::sleep(LOOK_AGAIN).await;
@@ -310,7 +311,7 @@ async fn is_forgotten(house: &House) {
 }
 
 /// The recorded processes: call, process id, start time, boot.
-async fn recorded(house: &House) -> Vec<(String, i64, i64, String)> {
+async fn recorded(house: &TestDaemon) -> Vec<(String, i64, i64, String)> {
     sqlx::query_as("select call_id, pid, started, boot_id from process")
         .fetch_all(&mut database(house).await)
         .await

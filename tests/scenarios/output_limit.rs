@@ -4,12 +4,12 @@
 use serde_json::{Value, json};
 
 use crate::support::client::Session;
-use crate::support::daemon::{ALL_APIS, Api, House};
+use crate::support::daemon::{ALL_APIS, Api, TestDaemon};
 use crate::support::log::Log;
 use crate::support::model_server::Step;
 
-async fn start(api: Api, config: &str) -> (House, Session, Log) {
-    let house = House::plan().speaking(api).config(config).start().await;
+async fn start(api: Api, config: &str) -> (TestDaemon, Session, Log) {
+    let house = TestDaemon::builder().api(api).config(config).start().await;
     let session = house.client("alice").await.create_with(&house, json!({"mode": "accept_edits"})).await;
     let seen = session.follow().await;
     (house, session, seen)

@@ -6,15 +6,15 @@ use serde_json::{Value, json};
 use super::agentctl::ctl;
 use super::bash;
 use crate::support::client::Session;
-use crate::support::daemon::House;
+use crate::support::daemon::TestDaemon;
 use crate::support::log::Log;
 use crate::support::model_server::Step;
 
 const FREE: &str = "[permissions]\nallow = [\"Bash\"]";
 
 /// A house whose sandbox works; `None`, with a word about it, where there is none.
-async fn house(config: &str) -> Option<House> {
-    let house = House::plan().config(config).start().await;
+async fn house(config: &str) -> Option<TestDaemon> {
+    let house = TestDaemon::builder().config(config).start().await;
     let told =
         house.client("eve").await.call("daemon.status", json!({})).await["sandbox"]["landlock"].clone();
     if told != "works" {
@@ -25,29 +25,29 @@ async fn house(config: &str) -> Option<House> {
 }
 
 /// Counts its runs inside the workspace, then writes outside of it.
-fn reaching(house: &House) -> String {
+fn reaching(house: &TestDaemon) -> String {
     format!("echo ran >> runs; echo x > {}", house.path("outside").display())
 }
 
-fn runs(house: &House) -> usize {
+fn runs(house: &TestDaemon) -> usize {
     house.read("runs").lines().count()
 }
 
 /// A session in which the model wants to run the command.
-async fn wants(house: &House, more: Value, command: &str) -> (Session, Log) {
+async fn wants(house: &TestDaemon, more: Value, command: &str) -> (Session, Log) {
     let session = house.client("alice").await.create_with(house, more).await;
     let seen = session.follow().await;
     submit(house, &session, command).await;
     (session, seen)
 }
 
-async fn submit(house: &House, session: &Session, command: &str) {
+async fn submit(house: &TestDaemon, session: &Session, command: &str) {
     house.models.push(Step::calls([bash(command)]));
     house.models.push(Step::text("Done."));
     session.submit("go").await;
 }
 
-fn told(house: &House) -> String {
+fn told(house: &TestDaemon) -> String {
     let last = house.models.requests().pop().expect("a request");
     last.tool_results().pop().expect("a result").1
 }
@@ -131,7 +131,7 @@ async fn who_says_no_is_heard_and_the_first_run_counts() {
 }
 
 /// All tool results of the last request.
-fn told_in(house: &House) -> String {
+fn told_in(house: &TestDaemon) -> String {
     let last = house.models.requests().pop().expect("a request");
     last.messages().iter().map(ToString::to_string).collect()
 }

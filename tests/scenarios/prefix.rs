@@ -6,7 +6,7 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use super::bash;
-use crate::support::daemon::{Api, House};
+use crate::support::daemon::{Api, TestDaemon};
 use crate::support::model_server::{Gate, Request, Step};
 
 /// Answers of the model in the turn.
@@ -57,7 +57,7 @@ async fn long_turn(api: Api, thinking: &str) -> Vec<Request> {
         "[session]\nthinking = \"{thinking}\"\n[model.\"scripted/model\"]\nthinking = true\n\
          [retry]\nbase_ms = 1\nmax_ms = 2\n[permissions]\ndeny = [\"Bash(rm:*)\"]"
     );
-    let mut house = House::plan().speaking(api).config(&config).start().await;
+    let mut house = TestDaemon::builder().api(api).config(&config).start().await;
     let lines: String = (0..CALLS).map(|n| format!("line {n} — \"ß\"\n")).collect();
     house.write("a.txt", &lines);
     house.write("AGENTS.md", "Be brief.\n");

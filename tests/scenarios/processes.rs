@@ -4,13 +4,13 @@
 use serde_json::Value;
 
 use super::bash;
-use crate::support::daemon::House;
+use crate::support::daemon::TestDaemon;
 use crate::support::model_server::Step;
 
 const BASH_ALLOWED: &str = "[permissions]\nallow = [\"Bash\"]";
 
 /// The result of one command.
-async fn run(house: &House, command: &str) -> Value {
+async fn run(house: &TestDaemon, command: &str) -> Value {
     let session = house.client("alice").await.create(house).await;
     let mut seen = session.follow().await;
     house.models.push(Step::calls([bash(command)]));
@@ -22,7 +22,8 @@ async fn run(house: &House, command: &str) -> Value {
 
 #[tokio::test]
 async fn a_command_gets_the_descriptors_and_the_limit_that_the_daemon_was_started_with() {
-    let house = House::plan().config(BASH_ALLOWED).under("ulimit -Sn 700; ulimit -Hn 900").start().await;
+    let house =
+        TestDaemon::builder().config(BASH_ALLOWED).under("ulimit -Sn 700; ulimit -Hn 900").start().await;
     let daemon = std::fs::read_to_string(format!("/proc/{}/limits", house.pid())).expect("it runs");
     let files = daemon.lines().find(|line| line.starts_with("Max open files")).expect("a limit");
     let limits: Vec<&str> = files.split_whitespace().skip(3).take(2).collect();
@@ -42,7 +43,7 @@ async fn a_command_gets_the_descriptors_and_the_limit_that_the_daemon_was_starte
 
 #[tokio::test]
 async fn a_command_runs_and_its_folder_is_followed_where_few_descriptors_are_allowed() {
-    let house = House::plan().config(BASH_ALLOWED).under("ulimit -n 64").start().await;
+    let house = TestDaemon::builder().config(BASH_ALLOWED).under("ulimit -n 64").start().await;
     house.write("inside/a.txt", "here");
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
@@ -60,7 +61,7 @@ async fn a_command_runs_and_its_folder_is_followed_where_few_descriptors_are_all
 #[tokio::test]
 async fn a_command_that_runs_into_a_limit_is_told_which() {
     let limits = "\n[tools]\ncgroup = \"off\"\nfile_size = \"1MiB\"\ncpu_time = \"1s\"\nmemory = \"256MiB\"";
-    let house = House::plan().config(&format!("{BASH_ALLOWED}{limits}")).start().await;
+    let house = TestDaemon::builder().config(&format!("{BASH_ALLOWED}{limits}")).start().await;
     for (command, limit, words) in [
         ("head -c 2M /dev/zero > long", Some("file_size"), "1 MiB at most"),
         // By the shell itself, too.
@@ -85,7 +86,7 @@ async fn a_command_that_runs_into_a_limit_is_told_which() {
 
 #[tokio::test]
 async fn a_flood_of_output_costs_the_daemon_little_memory_and_holds_nobody_up() {
-    let house = House::plan().config(BASH_ALLOWED).start().await;
+    let house = TestDaemon::builder().config(BASH_ALLOWED).start().await;
     let before = peak(&house);
     let flood = run(&house, "head -c 150M /dev/zero | tr '\\0' x; echo END");
     let other = async {
@@ -111,7 +112,7 @@ async fn a_flood_of_output_costs_the_daemon_little_memory_and_holds_nobody_up() 
 }
 
 /// The most memory that the daemon has had at once, in KiB.
-fn peak(house: &House) -> u64 {
+fn peak(house: &TestDaemon) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", house.pid())).expect("it runs");
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
     line.trim().trim_end_matches(" kB").parse().expect("a number")
@@ -119,7 +120,7 @@ fn peak(house: &House) -> u64 {
 
 #[tokio::test]
 async fn a_child_that_holds_the_output_open_does_not_hold_the_call() {
-    let house = House::plan().config(BASH_ALLOWED).start().await;
+    let house = TestDaemon::builder().config(BASH_ALLOWED).start().await;
     let done = run(&house, "sleep 1000 & (setsid sleep 1000 &); echo said").await;
     assert_eq!((&done["status"], &done["output"]), (&Value::from("completed"), &Value::from("said\n")));
     assert_eq!(done["detail"]["survivors"], serde_json::json!([]));
@@ -132,7 +133,8 @@ async fn who_closes_its_environment_and_loses_its_parents_ends_with_its_call() {
         eprintln!("SKIPPED: nothing is closed to root");
         return;
     }
-    let house = House::plan().config(&format!("{BASH_ALLOWED}\n[sandbox]\nlevel = \"off\"")).start().await;
+    let house =
+        TestDaemon::builder().config(&format!("{BASH_ALLOWED}\n[sandbox]\nlevel = \"off\"")).start().await;
     // A program that cannot be read is not shown by the kernel, prctl(2).
     let closed = "cp \"$(command -v sleep)\" s; chmod 111 s; (setsid ./s 1000 >/dev/null 2>&1 &); sleep 0.2; echo said";
     let done = run(&house, closed).await;

@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use super::agentctl::ctl;
 use super::bash;
 use crate::support::client::Client;
-use crate::support::daemon::House;
+use crate::support::daemon::TestDaemon;
 use crate::support::model_server::{Gate, ModelServer, Step};
 use crate::support::wait::until;
 
 /// Puts `new` in the place of `old` in the configuration file.
-fn rewrite(house: &House, old: &str, new: &str) {
+fn rewrite(house: &TestDaemon, old: &str, new: &str) {
     let file = house.path("config.toml");
     let text = std::fs::read_to_string(&file).expect("there");
     assert!(text.contains(old), "{old:?} is not in {text}");
@@ -25,7 +25,7 @@ async fn reload(client: &Client) -> Value {
 
 #[tokio::test]
 async fn rules_count_for_the_next_call_of_a_session_that_is_there_already() {
-    let house = House::plan().config("[permissions]\nallow = []").start().await;
+    let house = TestDaemon::builder().config("[permissions]\nallow = []").start().await;
     let alice = house.client("alice").await;
     let session = alice.create(&house).await;
     let mut seen = session.follow().await;
@@ -57,7 +57,7 @@ async fn rules_count_for_the_next_call_of_a_session_that_is_there_already() {
 
 #[tokio::test]
 async fn a_running_answer_keeps_its_provider_and_the_next_has_the_new_one() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let second = ModelServer::start().await;
     let alice = house.client("alice").await;
     let session = alice.create(&house).await;
@@ -82,7 +82,7 @@ async fn a_running_answer_keeps_its_provider_and_the_next_has_the_new_one() {
 
 #[tokio::test]
 async fn retries_of_a_loaded_session_follow_the_new_settings() {
-    let house = House::plan().config("[retry]\nattempts = 3\nbase_ms = 1").start().await;
+    let house = TestDaemon::builder().config("[retry]\nattempts = 3\nbase_ms = 1").start().await;
     let alice = house.client("alice").await;
     let session = alice.create(&house).await;
     let mut seen = session.follow().await;
@@ -102,7 +102,7 @@ async fn retries_of_a_loaded_session_follow_the_new_settings() {
 
 #[tokio::test]
 async fn a_wrong_configuration_is_told_with_its_place_and_the_old_one_stays() {
-    let house = House::plan().config("[retry]\nattempts = 3\n[tools]\nparallel = 4").start().await;
+    let house = TestDaemon::builder().config("[retry]\nattempts = 3\n[tools]\nparallel = 4").start().await;
     let alice = house.client("alice").await;
     let file = house.path("config.toml").display().to_string();
     let good = std::fs::read_to_string(&file).expect("there");
@@ -151,7 +151,7 @@ async fn a_wrong_configuration_is_told_with_its_place_and_the_old_one_stays() {
 
 #[tokio::test]
 async fn what_only_a_start_reads_is_named_and_waits_for_one() {
-    let mut house = House::start().await;
+    let mut house = TestDaemon::start().await;
     let alice = house.client("alice").await;
     let session = alice.create(&house).await;
     let mut seen = session.follow().await;
@@ -181,7 +181,7 @@ async fn what_only_a_start_reads_is_named_and_waits_for_one() {
 
 #[tokio::test]
 async fn only_sessions_that_are_watched_or_at_work_are_told() {
-    let house = House::plan().config("[tools]\nparallel = 4").start().await;
+    let house = TestDaemon::builder().config("[tools]\nparallel = 4").start().await;
     let alice = house.client("alice").await;
     let (quiet, busy) = (alice.create(&house).await, alice.create(&house).await);
     let gate = Gate::new();
@@ -201,7 +201,7 @@ async fn only_sessions_that_are_watched_or_at_work_are_told() {
 
 #[tokio::test]
 async fn limits_count_for_new_connections() {
-    let house = House::plan().config("[limits]\nbatch = 8").start().await;
+    let house = TestDaemon::builder().config("[limits]\nbatch = 8").start().await;
     let alice = house.client("alice").await;
     let batch = r#"[{"jsonrpc":"2.0","id":1,"method":"daemon.status"},{"jsonrpc":"2.0","id":2,"method":"daemon.status"}]"#;
     let mut old = house.raw().await;
@@ -215,8 +215,8 @@ async fn limits_count_for_new_connections() {
 
 #[tokio::test]
 async fn an_observer_may_not_reload() {
-    let house = House::start().await;
-    let eve = house.stranger().await;
+    let house = TestDaemon::start().await;
+    let eve = house.anonymous_client().await;
     eve.call("daemon.hello", json!({"name": "eve", "role": "observer"})).await;
     assert_eq!(eve.refused("daemon.reload", json!({})).await.kind, "not_authorised");
 }

@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use crate::support::daemon::{ALL_APIS, House};
+use crate::support::daemon::{ALL_APIS, TestDaemon};
 use crate::support::model_server::Step;
 
 const CACHE: &str = "[session]\nresponse_cache = true\n\
                      [model.\"scripted/model\"]\nprice = { input = 1000.0, output = 1000.0 }";
 
 /// The completed answers of a session's only turn.
-async fn answers(house: &House, prompt: &str) -> Vec<Value> {
+async fn answers(house: &TestDaemon, prompt: &str) -> Vec<Value> {
     let session = house.client("alice").await.create(house).await;
     let mut seen = session.follow().await;
     session.submit(prompt).await;
@@ -21,7 +21,7 @@ async fn answers(house: &House, prompt: &str) -> Vec<Value> {
 #[tokio::test]
 async fn the_same_request_is_answered_from_memory_for_nothing() {
     for api in ALL_APIS {
-        let house = House::plan().speaking(api).config(CACHE).start().await;
+        let house = TestDaemon::builder().api(api).config(CACHE).start().await;
         house.write("a.txt", "so\n");
         let read = json!({"file_path": house.workspace().join("a.txt")});
         house.models.push(Step::calls([("Read", read)]).say("Let me see."));
@@ -53,13 +53,13 @@ async fn the_same_request_is_answered_from_memory_for_nothing() {
 
 #[tokio::test]
 async fn without_the_switch_every_request_is_asked_and_half_answers_are_never_kept() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     house.models.push(Step::text("one"));
     house.models.push(Step::text("two"));
     assert_eq!(answers(&house, "is it?").await[0]["item"]["text"], "one");
     assert_eq!(answers(&house, "is it?").await[0]["item"]["text"], "two");
 
-    let house = House::plan().config(CACHE).config("[retry]\nbase_ms = 1\nmax_ms = 1").start().await;
+    let house = TestDaemon::builder().config(CACHE).config("[retry]\nbase_ms = 1\nmax_ms = 1").start().await;
     house.models.push(Step::text("half an answer").break_off("overloaded_error", "busy"));
     house.models.push(Step::text("the whole answer"));
     let first = answers(&house, "is it?").await;

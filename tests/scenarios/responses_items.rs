@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use crate::support::daemon::{Api, House};
+use crate::support::daemon::{Api, TestDaemon};
 use crate::support::model_server::Step;
 
 /// An answer with a text and a call of Bash that appends a line, numbered from `first` in steps of `gap`. The
@@ -35,7 +35,7 @@ fn answer(first: u64, gap: u64) -> Step {
 async fn call_runs_once_however_its_item_is_numbered() {
     for (first, gap) in [(0, 1), (1, 1), (0, 2)] {
         let config = "[retry]\nattempts = 1\n[permissions]\nallow = [\"Bash\"]";
-        let house = House::plan().speaking(Api::OpenAiResponses).config(config).start().await;
+        let house = TestDaemon::builder().api(Api::OpenAiResponses).config(config).start().await;
         let client = house.client("alice").await;
         let session = client.create(&house).await;
         let mut seen = session.follow().await;

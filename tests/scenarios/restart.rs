@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use crate::support::daemon::House;
+use crate::support::daemon::TestDaemon;
 use crate::support::model_server::{Gate, Step};
 
 /// Bytes of an answer of the model server up to the middle of its text.
@@ -13,7 +13,7 @@ const PRICE: &str = "[model.\"scripted/model\"]\nprice = { input = 1.0, output =
 
 #[tokio::test]
 async fn a_second_resume_waits_and_an_abort_ends_the_wait_at_once() {
-    let mut house = House::plan().config("[retry]\nresume_base_ms = 600000").start().await;
+    let mut house = TestDaemon::builder().config("[retry]\nresume_base_ms = 600000").start().await;
     let mut session = house.client("alice").await.create(&house).await;
     let gate = Gate::new();
     let hold = gate.clone();
@@ -42,7 +42,7 @@ async fn a_second_resume_waits_and_an_abort_ends_the_wait_at_once() {
 
 #[tokio::test]
 async fn a_call_that_the_daemon_did_not_survive_is_paid_for_and_counted() {
-    let mut house = House::plan().config(PRICE).start().await;
+    let mut house = TestDaemon::builder().config(PRICE).start().await;
     let budgets = json!({"budgets": {"model_calls": 2}});
     let session = house.client("alice").await.create_with(&house, budgets).await;
     let gate = Gate::new();
@@ -75,7 +75,7 @@ async fn a_call_that_the_daemon_did_not_survive_is_paid_for_and_counted() {
 
 #[tokio::test]
 async fn crash_loops_do_not_escape_a_budget() {
-    let mut house = House::start().await;
+    let mut house = TestDaemon::start().await;
     let session =
         house.client("alice").await.create_with(&house, json!({"budgets": {"model_calls": 1}})).await;
     let gate = Gate::new();
@@ -90,7 +90,7 @@ async fn crash_loops_do_not_escape_a_budget() {
 
 #[tokio::test]
 async fn a_stream_that_breaks_is_booked_marked_and_asked_again() {
-    let house = House::plan().config("[retry]\nbase_ms = 1").start().await;
+    let house = TestDaemon::builder().config("[retry]\nbase_ms = 1").start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     house.models.push(Step::text("half an answer and more").cut_after(CUT));
@@ -107,7 +107,7 @@ async fn a_stream_that_breaks_is_booked_marked_and_asked_again() {
 
 #[tokio::test]
 async fn paused_by_the_configuration_a_turn_waits_for_a_person() {
-    let mut house = House::plan().build().await;
+    let mut house = TestDaemon::builder().build().await;
     let config = std::fs::read_to_string(house.path("config.toml")).expect("read");
     let config = config.replace("[daemon]\n", "[daemon]\non_restart = \"pause\"\n");
     std::fs::write(house.path("config.toml"), config).expect("written");
@@ -152,7 +152,7 @@ async fn paused_by_the_configuration_a_turn_waits_for_a_person() {
 
 #[tokio::test]
 async fn a_session_pauses_by_itself_and_abort_ends_it() {
-    let mut house = House::start().await;
+    let mut house = TestDaemon::start().await;
     let session = house.client("alice").await.create_with(&house, json!({"on_restart": "pause"})).await;
     let gate = Gate::new();
     house.models.push(Step::text("never ending").hold_after(1, &gate));
@@ -172,7 +172,7 @@ async fn a_session_pauses_by_itself_and_abort_ends_it() {
 
 #[tokio::test]
 async fn stops_in_good_order_are_not_held_against_a_turn() {
-    let mut house = House::start().await;
+    let mut house = TestDaemon::start().await;
     let mut session = house.client("alice").await.create(&house).await;
     let gate = Gate::new();
     let hold = gate.clone();
@@ -199,7 +199,7 @@ async fn stops_in_good_order_are_not_held_against_a_turn() {
 
 #[tokio::test]
 async fn read_only_command_runs_again_after_a_crash_and_nobody_is_asked() {
-    let mut house = House::start().await;
+    let mut house = TestDaemon::start().await;
     let pipe = house.workspace().join("pipe");
     nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::from_bits_truncate(0o600)).expect("a pipe");
     let session = house.client("alice").await.create(&house).await;

@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use super::bash;
-use crate::support::daemon::{BOTH_APIS, House};
+use crate::support::daemon::{BOTH_APIS, TestDaemon};
 use crate::support::model_server::{Gate, Step};
 
 const BASH_ALLOWED: &str = "[permissions]\nallow = [\"Bash\"]";
@@ -12,7 +12,7 @@ const BASH_ALLOWED: &str = "[permissions]\nallow = [\"Bash\"]";
 #[tokio::test]
 async fn a_pending_question_survives_and_its_answer_runs_the_tool_once() {
     for api in BOTH_APIS {
-        let mut house = House::plan().speaking(api).start().await;
+        let mut house = TestDaemon::builder().api(api).start().await;
         let session = house.client("alice").await.create(&house).await;
         let mut seen = session.follow().await;
         house.models.push(Step::calls([bash("echo once >> log.txt")]));
@@ -49,7 +49,7 @@ async fn a_pending_question_survives_and_its_answer_runs_the_tool_once() {
 #[tokio::test]
 async fn an_answer_cut_off_in_mid_stream_is_marked_and_asked_for_again() {
     for api in BOTH_APIS {
-        let mut house = House::plan().speaking(api).start().await;
+        let mut house = TestDaemon::builder().api(api).start().await;
         let session = house.client("alice").await.create(&house).await;
         let mut seen = session.follow().await;
         let gate = Gate::new();
@@ -79,7 +79,7 @@ async fn an_answer_cut_off_in_mid_stream_is_marked_and_asked_for_again() {
 
 #[tokio::test]
 async fn a_queued_input_is_not_forgotten() {
-    let mut house = House::start().await;
+    let mut house = TestDaemon::start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     let gate = Gate::new();
@@ -101,7 +101,7 @@ async fn a_queued_input_is_not_forgotten() {
 
 #[tokio::test]
 async fn a_turn_that_the_daemon_does_not_survive_is_given_up_in_words() {
-    let mut house = House::plan().config("[retry]\nresume_base_ms = 1").start().await;
+    let mut house = TestDaemon::builder().config("[retry]\nresume_base_ms = 1").start().await;
     let mut session = house.client("alice").await.create(&house).await;
     let gate = Gate::new();
     let hold = gate.clone();
@@ -136,7 +136,7 @@ async fn a_turn_that_the_daemon_does_not_survive_is_given_up_in_words() {
 
 #[tokio::test]
 async fn many_sessions_in_every_state_are_picked_up_together() {
-    let mut house = House::start().await;
+    let mut house = TestDaemon::start().await;
     let alice = house.client("alice").await;
     let gate = Gate::new();
     let hold = gate.clone();
@@ -176,7 +176,7 @@ async fn many_sessions_in_every_state_are_picked_up_together() {
 
 #[tokio::test]
 async fn what_was_aborted_before_the_crash_stays_aborted() {
-    let mut house = House::plan().config(BASH_ALLOWED).start().await;
+    let mut house = TestDaemon::builder().config(BASH_ALLOWED).start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     // It does not listen to a polite signal: the abort takes its time, and the crash comes between.
@@ -200,7 +200,7 @@ async fn what_was_aborted_before_the_crash_stays_aborted() {
 
 #[tokio::test]
 async fn sessions_and_conversations_are_there_after_a_restart() {
-    let mut house = House::start().await;
+    let mut house = TestDaemon::start().await;
     let alice = house.client("alice").await;
     house.models.otherwise(|_| Step::text("Hello."));
     let mut before = Vec::new();

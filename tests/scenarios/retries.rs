@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::support::client::Session;
-use crate::support::daemon::{ALL_APIS, House};
+use crate::support::daemon::{ALL_APIS, TestDaemon};
 use crate::support::log::Log;
 use crate::support::model_server::{Gate, Step};
 
@@ -13,13 +13,13 @@ const FAST: &str = "[retry]\nbase_ms = 1\nmax_ms = 5\n";
 /// Longer than any test.
 const AN_HOUR: &str = "3600";
 
-async fn start(house: &House, more: Value) -> (Session, Log) {
+async fn start(house: &TestDaemon, more: Value) -> (Session, Log) {
     let session = house.client("alice").await.create_with(house, more).await;
     let seen = session.follow().await;
     (session, seen)
 }
 
-fn model_of(house: &House, request: usize) -> String {
+fn model_of(house: &TestDaemon, request: usize) -> String {
     house.models.requests()[request].body["model"].as_str().expect("a model").to_owned()
 }
 
@@ -30,7 +30,7 @@ fn busy() -> Step {
 #[tokio::test]
 async fn a_rate_limit_is_waited_for_as_long_as_the_provider_asks() {
     for api in ALL_APIS {
-        let house = House::plan().speaking(api).config(FAST).start().await;
+        let house = TestDaemon::builder().api(api).config(FAST).start().await;
         let (session, mut seen) = start(&house, json!({})).await;
         house.models.push(busy().header("retry-after", "0.2"));
         house.models.push(Step::text("Now."));
@@ -44,7 +44,7 @@ async fn a_rate_limit_is_waited_for_as_long_as_the_provider_asks() {
 
 #[tokio::test]
 async fn a_wait_that_nobody_would_sit_through_ends_the_turn_and_says_until_when() {
-    let house = House::plan().config(FAST).start().await;
+    let house = TestDaemon::builder().config(FAST).start().await;
     let (session, mut seen) = start(&house, json!({})).await;
     house.models.push(busy().header("retry-after", "86400"));
     session.submit("hello").await;
@@ -60,7 +60,7 @@ async fn a_wait_that_nobody_would_sit_through_ends_the_turn_and_says_until_when(
 
 #[tokio::test]
 async fn a_rate_limit_can_lead_to_the_backup_until_the_turn_ends() {
-    let house = House::plan()
+    let house = TestDaemon::builder()
         .config("backup = \"scripted/other\"\n[retry]\nbase_ms = 1\non_rate_limit = \"backup\"")
         .start()
         .await;
@@ -89,7 +89,7 @@ async fn a_rate_limit_can_lead_to_the_backup_until_the_turn_ends() {
 async fn after_three_overloads_the_fallback_takes_over_and_what_was_said_is_dropped() {
     for api in ALL_APIS {
         let config = format!("fallback = \"scripted/other\"\n{FAST}");
-        let house = House::plan().speaking(api).config(&config).start().await;
+        let house = TestDaemon::builder().api(api).config(&config).start().await;
         let (session, mut seen) = start(&house, json!({})).await;
         for n in 0..3 {
             house.models.push(Step::text(&format!("torso{n}")).break_off("overloaded_error", "too much"));
@@ -124,7 +124,7 @@ async fn after_three_overloads_the_fallback_takes_over_and_what_was_said_is_drop
 #[tokio::test]
 async fn a_missing_model_falls_back_or_fails_clearly() {
     let missing = || Step::error(404, "not_found_error", "model: model");
-    let house = House::plan().config(&format!("fallback = \"scripted/other\"\n{FAST}")).start().await;
+    let house = TestDaemon::builder().config(&format!("fallback = \"scripted/other\"\n{FAST}")).start().await;
     let (session, mut seen) = start(&house, json!({})).await;
     house.models.push(missing());
     house.models.push(Step::text("Here."));
@@ -143,7 +143,7 @@ async fn a_missing_model_falls_back_or_fails_clearly() {
 
 #[tokio::test]
 async fn a_limit_on_money_is_not_left_by_way_of_a_model_without_a_price() {
-    let house = House::plan()
+    let house = TestDaemon::builder()
         .config(&format!(
             "fallback = \"scripted/other\"\n{FAST}\n[model.\"scripted/model\"]\nprice = {{ input = 1.0, output = 1.0 }}"
         ))
@@ -160,7 +160,7 @@ async fn a_limit_on_money_is_not_left_by_way_of_a_model_without_a_price() {
 
 #[tokio::test]
 async fn a_broken_connection_is_named_with_its_causes() {
-    let house = House::plan().config("[retry]\nbase_ms = 1\nattempts = 2").start().await;
+    let house = TestDaemon::builder().config("[retry]\nbase_ms = 1\nattempts = 2").start().await;
     let (session, mut seen) = start(&house, json!({})).await;
     for _ in 0..2 {
         house.models.push(Step::text("one two three").cut_after(400));
@@ -175,7 +175,7 @@ async fn a_broken_connection_is_named_with_its_causes() {
 
 #[tokio::test]
 async fn after_a_broken_connection_a_new_one_is_made_although_another_is_kept() {
-    let house = House::plan().config(FAST).start().await;
+    let house = TestDaemon::builder().config(FAST).start().await;
     let gates = [Gate::new(), Gate::new()];
     let mut logs = Vec::new();
     for gate in &gates {
@@ -214,8 +214,10 @@ async fn what_does_not_fit_is_asked_for_shorter_then_of_a_larger_model() {
         )
     };
     let models = "[model.\"scripted/model\"]\nmax_output_tokens = 64000\n";
-    let house =
-        House::plan().config(&format!("large_context = \"scripted/large\"\n{FAST}{models}")).start().await;
+    let house = TestDaemon::builder()
+        .config(&format!("large_context = \"scripted/large\"\n{FAST}{models}"))
+        .start()
+        .await;
     let (session, mut seen) = start(&house, json!({})).await;
     house.models.push(too_long());
     house.models.push(Step::text("Short."));
@@ -242,8 +244,10 @@ async fn what_does_not_fit_is_asked_for_shorter_then_of_a_larger_model() {
 #[tokio::test]
 async fn what_was_added_since_the_last_answer_counts_before_it_is_sent() {
     let models = "[model.\"scripted/model\"]\ncontext_window = 9000\nmax_output_tokens = 1000\n";
-    let house =
-        House::plan().config(&format!("large_context = \"scripted/large\"\n{FAST}{models}")).start().await;
+    let house = TestDaemon::builder()
+        .config(&format!("large_context = \"scripted/large\"\n{FAST}{models}"))
+        .start()
+        .await;
     // 97,000 characters of it are about 24,000 tokens.
     house.write("long.txt", &format!("{}\n", "abc ".repeat(24)).repeat(1_000));
     let (session, mut seen) = start(&house, json!({})).await;
@@ -259,7 +263,7 @@ async fn what_was_added_since_the_last_answer_counts_before_it_is_sent() {
 
 #[tokio::test]
 async fn what_does_not_fit_anywhere_is_an_error_that_says_so() {
-    let house = House::plan().config(FAST).start().await;
+    let house = TestDaemon::builder().config(FAST).start().await;
     let (session, mut seen) = start(&house, json!({})).await;
     let words = "prompt is too long: 210000 tokens > 200000 maximum";
     house.models.push(Step::error(400, "invalid_request_error", words));
@@ -274,7 +278,7 @@ async fn what_does_not_fit_anywhere_is_an_error_that_says_so() {
 
 #[tokio::test]
 async fn an_unattended_session_waits_without_end_and_says_so() {
-    let house = House::plan()
+    let house = TestDaemon::builder()
         .config("[retry]\nbase_ms = 1\nunattended_max_ms = 2\nattempts = 2\nheartbeat = \"40ms\"")
         .start()
         .await;
@@ -303,7 +307,7 @@ async fn an_unattended_session_waits_without_end_and_says_so() {
 #[tokio::test]
 async fn an_abort_and_a_kill_end_a_long_wait_at_once() {
     for verb in ["abort", "kill"] {
-        let house = House::plan().config(FAST).start().await;
+        let house = TestDaemon::builder().config(FAST).start().await;
         let (session, mut seen) = start(&house, json!({"background": true})).await;
         house.models.push(busy().header("retry-after", AN_HOUR));
         session.submit("hello").await;
@@ -316,7 +320,7 @@ async fn an_abort_and_a_kill_end_a_long_wait_at_once() {
 
 #[tokio::test]
 async fn the_limit_on_time_ends_a_wait() {
-    let house = House::plan().config(FAST).start().await;
+    let house = TestDaemon::builder().config(FAST).start().await;
     let budgets = json!({"background": true, "budgets": {"wall_time_ms": 400}});
     let (session, mut seen) = start(&house, budgets).await;
     house.models.push(busy().header("retry-after", AN_HOUR));
@@ -329,7 +333,7 @@ async fn the_limit_on_time_ends_a_wait() {
 
 #[tokio::test]
 async fn a_restart_goes_on_with_the_wait() {
-    let mut house = House::plan().config(FAST).start().await;
+    let mut house = TestDaemon::builder().config(FAST).start().await;
     let (session, mut seen) = start(&house, json!({"background": true})).await;
     house.models.push(busy().header("retry-after", AN_HOUR));
     session.submit("hello").await;
@@ -350,7 +354,7 @@ async fn a_restart_goes_on_with_the_wait() {
 
 #[tokio::test]
 async fn a_turn_can_have_a_model_of_its_own() {
-    let house = House::plan().config("reasoning = \"scripted/deep\"").start().await;
+    let house = TestDaemon::builder().config("reasoning = \"scripted/deep\"").start().await;
     let (session, mut seen) = start(&house, json!({})).await;
     for _ in 0..3 {
         house.models.push(Step::text("Yes."));
@@ -373,7 +377,7 @@ async fn a_turn_can_have_a_model_of_its_own() {
 async fn pictures_go_to_a_model_that_can_see() {
     const DOT: &str =
         "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
-    let house = House::plan()
+    let house = TestDaemon::builder()
         .config("vision = \"scripted/eyes\"\n[model.\"scripted/model\"]\nvision = false")
         .start()
         .await;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::agentctl::ctl;
 use super::bash;
-use crate::support::daemon::House;
+use crate::support::daemon::TestDaemon;
 use crate::support::model_server::Step;
 
 /// What a command tries. It gets the socket, the program `agentctl`, and the request that it is to
@@ -29,7 +29,7 @@ const WAYS: [(&str, &str); 11] = [
     ("claims", "session.approve"),
 ];
 
-async fn audit(house: &House, kind: &str) -> Vec<Value> {
+async fn audit(house: &TestDaemon, kind: &str) -> Vec<Value> {
     let reply = house.client("auditor").await.call("permission.audit", json!({"limit": 500})).await;
     let rows = reply["entries"].as_array().expect("a list").iter();
     rows.filter(|row| row["kind"] == kind).cloned().collect()
@@ -37,7 +37,8 @@ async fn audit(house: &House, kind: &str) -> Vec<Value> {
 
 #[tokio::test]
 async fn no_way_that_a_command_has_lets_it_answer_a_request() {
-    let house = House::plan().config("[permissions]\nallow = [\"Bash(python3 attack.py)\"]").start().await;
+    let house =
+        TestDaemon::builder().config("[permissions]\nallow = [\"Bash(python3 attack.py)\"]").start().await;
     house.write("attack.py", ATTACK);
     house.write("scrubbed.py", SCRUBBED);
     let session = house.client("alice").await.create(&house).await;
@@ -98,7 +99,7 @@ for line in open("calls"):
     f.flush()
     print(f.readline(), end="")
 "#;
-    let house = House::plan().config("[permissions]\nallow = [\"Bash(sh ask.sh)\"]").start().await;
+    let house = TestDaemon::builder().config("[permissions]\nallow = [\"Bash(sh ask.sh)\"]").start().await;
     house.write("ask.py", ASK);
     house.write("ask.sh", &format!("python3 ask.py {}", house.socket().display()));
     let session = house.client("alice").await.create(&house).await;
@@ -130,7 +131,7 @@ for line in open("calls"):
 
 #[tokio::test]
 async fn what_observers_try_is_refused_and_written_down() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let looker = house.client("looker").await;
     looker.call("daemon.hello", json!({"name": "looker", "role": "observer"})).await;
     let refusal = looker.refused("session.create", json!({"cwd": house.workspace()})).await;
@@ -142,7 +143,7 @@ async fn what_observers_try_is_refused_and_written_down() {
 
 #[tokio::test]
 async fn a_person_s_agentctl_is_a_person_s() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     house.models.push(Step::calls([bash("touch one")]));
@@ -173,7 +174,8 @@ s.sendall(b'{"jsonrpc":"2.0","id":1,"method":"session.list","params":{}}\n')
 print(s.makefile().readline(), end="")
 "#;
     let config = "[permissions]\nallow = [\"Bash\"]\n[sandbox]\nlevel = \"off\"";
-    let (house, other) = (House::plan().config(config).start().await, House::plan().start().await);
+    let (house, other) =
+        (TestDaemon::builder().config(config).start().await, TestDaemon::builder().start().await);
     let script = house.workspace().join("ask.py");
     house.write("ask.py", ASK);
     let ask = format!("python3 {} {}", script.display(), other.socket().display());

@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use super::agentctl::ctl;
 use super::bash;
 use crate::support::client::Session;
-use crate::support::daemon::House;
+use crate::support::daemon::TestDaemon;
 use crate::support::log::Log;
 use crate::support::model_server::Step;
 
 /// A house whose model makes this call whenever it is told something, and then is done.
-async fn house_that_calls(config: &str, command: &'static str) -> House {
-    let house = House::plan().config(config).start().await;
+async fn house_that_calls(config: &str, command: &'static str) -> TestDaemon {
+    let house = TestDaemon::builder().config(config).start().await;
     house.models.otherwise(move |request| {
         let last = request.messages().last().map(ToString::to_string).unwrap_or_default();
         if last.contains("tool_result") { Step::text("Done.") } else { Step::calls([bash(command)]) }
@@ -33,12 +33,12 @@ async fn asks(session: &Session, seen: &mut Log) -> Option<Value> {
     (next["type"] == "permission.requested").then_some(next)
 }
 
-fn policy_files(house: &House) -> Vec<std::path::PathBuf> {
+fn policy_files(house: &TestDaemon) -> Vec<std::path::PathBuf> {
     let Ok(entries) = std::fs::read_dir(data(house).join("policy")) else { return Vec::new() };
     entries.map(|entry| entry.expect("an entry").path()).collect()
 }
 
-fn data(house: &House) -> std::path::PathBuf {
+fn data(house: &TestDaemon) -> std::path::PathBuf {
     house.path("data/agentd")
 }
 
@@ -228,7 +228,7 @@ async fn rules_and_modes_at_the_command_line() {
 #[tokio::test]
 async fn the_audit_names_the_rule_and_folders_that_were_added() {
     let config = "[permissions]\ndeny = [\"Bash(rm:*)\"]\nallow = [\"Bash(touch:*)\"]";
-    let house = House::plan().config(config).start().await;
+    let house = TestDaemon::builder().config(config).start().await;
     let more = house.path("more");
     std::fs::create_dir(&more).expect("made");
     let more = more.canonicalize().expect("resolved");
@@ -260,7 +260,7 @@ async fn the_audit_names_the_rule_and_folders_that_were_added() {
 #[tokio::test]
 async fn a_rule_that_denies_a_file_denies_it_by_its_other_names() {
     let config = "[permissions]\ndeny = [\"Read(notes.txt)\"]\nask = [\"Read(plan.txt)\"]\n";
-    let house = House::plan().config(config).start().await;
+    let house = TestDaemon::builder().config(config).start().await;
     for (name, other) in [("notes.txt", "n.md"), ("plan.txt", "p.md"), ("free.txt", "f.md")] {
         std::fs::write(house.workspace().join(name), "kept").expect("written");
         std::fs::hard_link(house.workspace().join(name), house.workspace().join(other)).expect("linked");

@@ -4,13 +4,13 @@
 use serde_json::{Value, json};
 
 use super::bash;
-use crate::support::daemon::House;
+use crate::support::daemon::TestDaemon;
 use crate::support::model_server::Step;
 
 const BASH_ALLOWED: &str = "[permissions]\nallow = [\"Bash\"]";
 
 /// The result of one command, and what stood in the journal before it ran.
-async fn run(house: &House, background: bool, command: &str) -> (Value, Option<Value>) {
+async fn run(house: &TestDaemon, background: bool, command: &str) -> (Value, Option<Value>) {
     let session = house.client("alice").await.create_with(house, json!({"background": background})).await;
     let mut seen = session.follow().await;
     house.models.push(Step::calls([bash(command)]));
@@ -21,7 +21,7 @@ async fn run(house: &House, background: bool, command: &str) -> (Value, Option<V
     (seen.seen_of("tool.completed").remove(0), started)
 }
 
-async fn works(house: &House, level: &str) -> bool {
+async fn works(house: &TestDaemon, level: &str) -> bool {
     let status = house.client("eve").await.call("daemon.status", json!({})).await;
     let told = &status["sandbox"][level];
     if told != "works" {
@@ -56,7 +56,7 @@ async fn what_is_guarded_is_guarded_for_an_ordinary_user_as_well() {
     let config = format!(
         "{BASH_ALLOWED}\n[sandbox]\nlevel = \"landlock\"\noffer_outside = false\n[limits]\nallow_root = true"
     );
-    let mut house = House::plan().config(&config).under(&nobody).build().await;
+    let mut house = TestDaemon::builder().config(&config).under(&nobody).build().await;
     house.write(".git/config", "[core]\n");
     house.write(".git/HEAD", "ref: refs/heads/main\n");
     house.write(".git/hooks/sample", "");
@@ -92,10 +92,10 @@ async fn what_is_guarded_is_guarded_for_an_ordinary_user_as_well() {
 async fn what_stood_in_for_what_is_not_there_is_gone_when_the_turn_ends() {
     let config = format!("{BASH_ALLOWED}\n[sandbox]\nlevel = \"bubblewrap\"");
     // Asked of a daemon without the level: with it none starts where bubblewrap is missing.
-    if !works(&House::start().await, "bubblewrap").await {
+    if !works(&TestDaemon::start().await, "bubblewrap").await {
         return;
     }
-    let house = House::plan().config(&config).start().await;
+    let house = TestDaemon::builder().config(&config).start().await;
     let (done, _) = run(&house, false, "ls -d .agentd .git").await;
     assert_eq!(done["output"], ".agentd\n.git\n", "they stand in while it runs");
     assert!(!house.workspace().join(".agentd").exists() && !house.workspace().join(".git").exists());
@@ -104,7 +104,7 @@ async fn what_stood_in_for_what_is_not_there_is_gone_when_the_turn_ends() {
 #[tokio::test]
 async fn each_session_gets_what_it_needs_and_every_call_tells_it() {
     let config = format!("{BASH_ALLOWED}\n[sandbox]\noffer_outside = false");
-    let house = House::plan().config(&config).start().await;
+    let house = TestDaemon::builder().config(&config).start().await;
     if !works(&house, "landlock").await || !works(&house, "bubblewrap").await {
         return;
     }
@@ -137,11 +137,11 @@ async fn each_session_gets_what_it_needs_and_every_call_tells_it() {
 #[tokio::test]
 async fn the_socket_is_out_of_reach_where_there_are_namespaces() {
     let config = format!("{BASH_ALLOWED}\n[sandbox]\nlevel = \"bubblewrap\"\nnetwork = \"on\"");
-    let house = House::plan().config(BASH_ALLOWED).start().await;
+    let house = TestDaemon::builder().config(BASH_ALLOWED).start().await;
     if !works(&house, "bubblewrap").await {
         return;
     }
-    let house = House::plan().config(&config).start().await;
+    let house = TestDaemon::builder().config(&config).start().await;
     let socket = house.socket().display().to_string();
     let (done, _) =
         run(&house, false, &format!("test -S {socket} && echo there; ls -d /proc/[0-9]* | wc -l")).await;
@@ -154,7 +154,7 @@ async fn the_socket_is_out_of_reach_where_there_are_namespaces() {
 #[tokio::test]
 async fn an_asked_level_that_cannot_be_had_is_refused_before_anything_starts() {
     // A PATH without bubblewrap.
-    let house = House::plan()
+    let house = TestDaemon::builder()
         .config("[sandbox]\nlevel = \"bubblewrap\"")
         .environment("PATH", "/nonexistent")
         .build()
@@ -166,7 +166,7 @@ async fn an_asked_level_that_cannot_be_had_is_refused_before_anything_starts() {
 
     // Nobody looks on, and there is nothing to hold a command.
     let config = format!("{BASH_ALLOWED}\n[sandbox]\nlevel = \"rlimits\"\nnetwork = \"off\"");
-    let house = House::plan().config(&config).build().await;
+    let house = TestDaemon::builder().config(&config).build().await;
     let said = String::from_utf8_lossy(&house.run_to_its_end().await.stderr).into_owned();
     assert!(said.contains("cannot be held"), "{said}");
 }
@@ -174,7 +174,7 @@ async fn an_asked_level_that_cannot_be_had_is_refused_before_anything_starts() {
 #[tokio::test]
 async fn folders_of_the_configuration_can_be_written_too() {
     let config = format!("{BASH_ALLOWED}\n[sandbox]\nwritable = [\"more\"]");
-    let house = House::plan().config(&config).start().await;
+    let house = TestDaemon::builder().config(&config).start().await;
     if !works(&house, "landlock").await || !works(&house, "bubblewrap").await {
         return;
     }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::bash;
 use crate::support::client::{Client, Refusal, Session};
-use crate::support::daemon::{Blueprint, House};
+use crate::support::daemon::{TestDaemon, TestDaemonBuilder};
 use crate::support::model_server::{Gate, Step};
 use crate::support::wait::{until, within};
 
@@ -62,7 +62,7 @@ impl Drop for Disk {
 }
 
 impl Trouble {
-    fn begin(&self, house: &House) -> Result<(), String> {
+    fn begin(&self, house: &TestDaemon) -> Result<(), String> {
         let pid = house.pid().to_string();
         match self {
             Trouble::Full(disk) => {
@@ -74,7 +74,7 @@ impl Trouble {
         }
     }
 
-    fn end(&self, house: &House) {
+    fn end(&self, house: &TestDaemon) {
         let pid = house.pid().to_string();
         match self {
             Trouble::Full(disk) => disk.free(),
@@ -83,18 +83,18 @@ impl Trouble {
         }
     }
 
-    fn files(&self, house: &House, change: &str) -> Result<(), String> {
+    fn files(&self, house: &TestDaemon, change: &str) -> Result<(), String> {
         let file = |name: &str| house.path("data/agentd").join(name).display().to_string();
         run("chattr", &[change, &file("agentd.db"), &file("agentd.db-wal")])
     }
 }
 
 /// Where nothing asks, so that only the storage stands in the way.
-fn unasking() -> Blueprint {
-    House::plan().config("[permissions]\nallow_bypass = true\nallow_bypass_as_root = true")
+fn unasking() -> TestDaemonBuilder {
+    TestDaemon::builder().config("[permissions]\nallow_bypass = true\nallow_bypass_as_root = true")
 }
 
-async fn unasked(client: &Client, house: &House) -> Session {
+async fn unasked(client: &Client, house: &TestDaemon) -> Session {
     client.create_with(house, json!({"mode": "bypass"})).await
 }
 
@@ -109,7 +109,7 @@ fn is_refused_for_storage(refusal: &Refusal) {
 }
 
 /// A turn is in the middle of a message when the trouble begins. A call of a tool follows.
-async fn a_running_turn_outlasts(house: &mut House, trouble: &Trouble) -> Result<(), String> {
+async fn a_running_turn_outlasts(house: &mut TestDaemon, trouble: &Trouble) -> Result<(), String> {
     let alice = house.client("alice").await;
     let (busy, idle) = (unasked(&alice, house).await, alice.create(house).await);
     let mut seen = busy.follow().await;
@@ -168,7 +168,7 @@ async fn a_running_turn_outlasts(house: &mut House, trouble: &Trouble) -> Result
 }
 
 /// The story, or a visible word that it cannot be told here.
-async fn tell(trouble: impl FnOnce(&House) -> Result<Trouble, String>) {
+async fn tell(trouble: impl FnOnce(&TestDaemon) -> Result<Trouble, String>) {
     let mut house = unasking().build().await;
     match trouble(&house) {
         Err(why) => eprintln!("SKIPPED: {why}"),
@@ -199,7 +199,7 @@ async fn a_running_turn_outlasts_files_that_nobody_may_change() {
 /// What was found out of a call before its answer could be written is found out again.
 #[tokio::test]
 async fn a_rule_that_comes_while_an_answer_cannot_be_written_counts() {
-    let house = House::plan().config("[permissions]\nallow = [\"Bash\"]").start().await;
+    let house = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]").start().await;
     let alice = house.client("alice").await;
     let session = alice.create(&house).await;
     let mut seen = session.follow().await;
@@ -315,7 +315,7 @@ async fn a_commit_in_doubt_is_settled_before_anything_else_is_decided() {
 }
 
 /// Runs agentctl beside a house to its end: exit code, standard output and error output.
-async fn agentctl(house: &House, arguments: &[&str]) -> (i32, String, String) {
+async fn agentctl(house: &TestDaemon, arguments: &[&str]) -> (i32, String, String) {
     let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_agentctl"));
     command
         .env_clear()
@@ -337,7 +337,7 @@ async fn agentctl(house: &House, arguments: &[&str]) -> (i32, String, String) {
 }
 
 /// A session with a turn that wrote and asked, all of it at its end.
-async fn a_finished_job(house: &House) -> Session {
+async fn a_finished_job(house: &TestDaemon) -> Session {
     let session = house.client("alice").await.create(house).await;
     let mut seen = session.follow().await;
     house
@@ -360,7 +360,7 @@ fn overwrite(file: &Path, at: u64, bytes: &[u8]) {
 
 #[tokio::test]
 async fn a_backup_made_while_a_turn_runs_is_whole_and_starts_a_daemon() {
-    let mut house = House::start().await;
+    let mut house = TestDaemon::start().await;
     let session = a_finished_job(&house).await;
     let gate = Gate::new();
     house.models.push(Step::text("One two three.").hold_after(1, &gate));
@@ -403,7 +403,7 @@ async fn a_backup_made_while_a_turn_runs_is_whole_and_starts_a_daemon() {
 
 #[tokio::test]
 async fn a_damaged_database_is_set_aside_and_all_that_can_be_read_goes_on() {
-    let mut house = House::start().await;
+    let mut house = TestDaemon::start().await;
     let session = a_finished_job(&house).await;
     let (events, items, view) = (session.events().await, session.items().await, session.view().await);
     let turn = session.submit_with(json!({"input": "log it", "idempotency_key": "k"})).await;
@@ -451,7 +451,7 @@ async fn a_damaged_database_is_set_aside_and_all_that_can_be_read_goes_on() {
 
 #[tokio::test]
 async fn damage_that_a_read_meets_is_said_and_mended_by_the_next_start() {
-    let mut house = House::start().await;
+    let mut house = TestDaemon::start().await;
     let good = a_finished_job(&house).await;
     let long = house.client("alice").await.create(&house).await;
     let mut seen = long.follow().await;
@@ -517,7 +517,7 @@ async fn damage_that_a_read_meets_is_said_and_mended_by_the_next_start() {
 
 #[tokio::test]
 async fn of_a_command_whose_start_is_lost_nobody_says_that_it_did_not_run() {
-    let mut house = House::plan().config("[permissions]\nallow = [\"Bash\"]").start().await;
+    let mut house = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]").start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     house.models.push(Step::calls([bash("echo ran >> count; sleep 1000")]));
@@ -559,7 +559,7 @@ async fn of_a_command_whose_start_is_lost_nobody_says_that_it_did_not_run() {
 
 #[tokio::test]
 async fn a_newer_database_is_refused_in_words_and_left_as_it_is() {
-    let mut house = House::start().await;
+    let mut house = TestDaemon::start().await;
     assert!(house.stop().await.success());
     let database = house.path("data/agentd/agentd.db");
     let newer = "insert into _sqlx_migrations (version, description, success, checksum, execution_time) \
@@ -578,7 +578,7 @@ async fn a_newer_database_is_refused_in_words_and_left_as_it_is() {
 
 #[tokio::test]
 async fn a_backup_of_the_day_is_there_soon_after_a_start() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let alice = house.client("alice").await;
     alice.create(&house).await;
     let folder = house.path("data/agentd/backups");

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{bash, is_foldable, permanent};
 use crate::support::client::{Client, Session};
-use crate::support::daemon::House;
+use crate::support::daemon::TestDaemon;
 use crate::support::model_server::{Gate, Step};
 use crate::support::raw::Raw;
 use crate::support::wait::until;
@@ -83,7 +83,7 @@ async fn every_number_is_a_place_to_begin(client: &Client, session: &Session, al
 
 #[tokio::test]
 async fn every_number_that_was_shown_is_a_place_to_begin_in_every_moment() {
-    let mut house = House::plan().config("[permissions]\nallow = [\"Bash\"]").start().await;
+    let mut house = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]").start().await;
     let (bob, session) = (house.client("bob").await, house.client("alice").await.create(&house).await);
     let mut seen = session.follow().await;
     let (think, say, call, last) = (Gate::new(), Gate::new(), Gate::new(), Gate::new());
@@ -137,7 +137,7 @@ async fn every_number_that_was_shown_is_a_place_to_begin_in_every_moment() {
 }
 
 /// Resident memory in KiB.
-fn resident_kib(house: &House) -> u64 {
+fn resident_kib(house: &TestDaemon) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", house.pid())).expect("it lives");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line");
     line.trim().trim_end_matches(" kB").parse().expect("a number")
@@ -151,7 +151,7 @@ fn pages(count: usize) -> Vec<String> {
 async fn who_never_reads_costs_little_and_nobody_else_anything() {
     // Sessions of books that were written leave memory for those of the next, and what is freed goes
     // back to the system at once: else the C library's hoard is more than what is measured.
-    let house = House::plan()
+    let house = TestDaemon::builder()
         .config("[limits]\nloaded_sessions = 2")
         .environment("MALLOC_MMAP_THRESHOLD_", "32768")
         .environment("MALLOC_TRIM_THRESHOLD_", "32768")
@@ -211,7 +211,7 @@ async fn until_clients(session: &Session, wanted: usize) {
 /// The daemon may have few descriptors: a crowd is turned away, and those inside are served.
 #[tokio::test]
 async fn with_few_descriptors_a_crowd_is_turned_away_and_work_goes_on() {
-    let house = House::plan().descriptors(64).start().await;
+    let house = TestDaemon::builder().descriptors(64).start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     for round in 0..3 {
@@ -258,7 +258,7 @@ async fn with_few_descriptors_a_crowd_is_turned_away_and_work_goes_on() {
 }
 
 /// Processor time of the daemon so far, in ticks of a hundredth of a second.
-fn cpu_ticks(house: &House) -> u64 {
+fn cpu_ticks(house: &TestDaemon) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", house.pid())).expect("it lives");
     let fields: Vec<&str> = stat.rsplit(')').next().expect("fields").split_whitespace().collect();
     let field = |at: usize| fields[at].parse::<u64>().expect("a number");
@@ -267,7 +267,7 @@ fn cpu_ticks(house: &House) -> u64 {
 
 #[tokio::test]
 async fn five_thousand_connections_come_and_the_excess_is_told_so() {
-    let house = House::plan().config("[limits]\nconnections = 40").start().await;
+    let house = TestDaemon::builder().config("[limits]\nconnections = 40").start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     let mut told = 0;
@@ -302,7 +302,7 @@ async fn five_thousand_connections_come_and_the_excess_is_told_so() {
 
 #[tokio::test]
 async fn one_connection_may_hold_hundreds_of_subscriptions() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let alice = house.client("alice").await;
     let session = alice.create(&house).await;
     let params = json!({"session_id": session.id});

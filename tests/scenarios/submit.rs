@@ -3,13 +3,13 @@
 use serde_json::json;
 
 use super::{is_foldable, permanent};
-use crate::support::daemon::{Api, House};
+use crate::support::daemon::{Api, TestDaemon};
 use crate::support::model_server::Step;
 
 /// Two clients watch; the model wants to write a file and run a command; both questions come at
 /// once and to both; the first answer counts; the work is done, and the journal tells it all again.
 async fn the_main_job(api: Api) {
-    let house = House::plan().speaking(api).start().await;
+    let house = TestDaemon::builder().api(api).start().await;
     let alice = house.client("alice").await;
     let bob = house.client("bob").await;
     let session = alice.create(&house).await;

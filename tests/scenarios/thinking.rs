@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::bash;
-use crate::support::daemon::{Api, House};
+use crate::support::daemon::{Api, TestDaemon};
 use crate::support::log::Log;
 use crate::support::model_server::{Gate, Step};
 
@@ -13,7 +13,7 @@ const THINKER: &str = "[model.\"scripted/model\"]\nthinking = true\nmax_output_t
 
 #[tokio::test]
 async fn a_turn_thinks_as_it_was_told_and_the_session_as_it_was_made() {
-    let house = House::plan().config(THINKER).config("[session]\nthinking = \"low\"").start().await;
+    let house = TestDaemon::builder().config(THINKER).config("[session]\nthinking = \"low\"").start().await;
     house.models.otherwise(|_| Step::text("Yes.").thinking("Hm. "));
     let client = house.client("alice").await;
 
@@ -48,7 +48,7 @@ async fn a_turn_thinks_as_it_was_told_and_the_session_as_it_was_made() {
 
 #[tokio::test]
 async fn a_change_waits_for_the_next_turn_and_outlives_a_restart() {
-    let mut house = House::plan().config(THINKER).start().await;
+    let mut house = TestDaemon::builder().config(THINKER).start().await;
     let gate = Gate::new();
     house.models.push(Step::calls([bash("touch made.txt")]).thinking("First. ").hold(&gate));
     house.models.push(Step::text("Done.").thinking("Second. "));
@@ -85,8 +85,8 @@ async fn a_change_waits_for_the_next_turn_and_outlives_a_restart() {
 #[tokio::test]
 async fn efforts_are_told_to_openai_and_what_a_model_cannot_do_is_told_to_people() {
     for api in [Api::OpenAiChat, Api::OpenAiResponses] {
-        let house = House::plan()
-            .speaking(api)
+        let house = TestDaemon::builder()
+            .api(api)
             .config(THINKER)
             .config("[session]\nthinking = \"auto\"")
             .start()
@@ -116,7 +116,7 @@ async fn efforts_are_told_to_openai_and_what_a_model_cannot_do_is_told_to_people
         house.models.assert_no_breach();
     }
 
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     house.models.otherwise(|_| Step::text("Yes."));
     let session = house.client("alice").await.create_with(&house, json!({"thinking": "high"})).await;
     let mut seen = session.follow().await;
@@ -135,7 +135,7 @@ async fn efforts_are_told_to_openai_and_what_a_model_cannot_do_is_told_to_people
 
 #[tokio::test]
 async fn what_is_no_measure_is_refused() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let client = house.client("alice").await;
     let session = client.create(&house).await;
     for thinking in [json!("deep"), json!(0), json!(-1), json!(true), json!(1.5), json!({"budget": 1})] {
@@ -153,7 +153,7 @@ async fn what_is_no_measure_is_refused() {
 
 #[tokio::test]
 async fn each_subscriber_is_shown_as_much_thinking_as_it_wants_and_no_number_changes() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let client = house.client("alice").await;
     let session = client.create(&house).await;
     let gate = Gate::new();

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::agentctl::ctl;
 use crate::support::client::Session;
-use crate::support::daemon::{ALL_APIS, House};
+use crate::support::daemon::{ALL_APIS, TestDaemon};
 use crate::support::log::Log;
 use crate::support::model_server::{Gate, Request, Step};
 
@@ -18,7 +18,7 @@ fn is_quick(request: &Request) -> bool {
 }
 
 /// The main model answers "Done.", the quick one as told.
-fn small_says(house: &House, step: impl Fn() -> Step + Send + 'static) {
+fn small_says(house: &TestDaemon, step: impl Fn() -> Step + Send + 'static) {
     house.models.otherwise(
         move |request| {
             if is_quick(request) { step() } else { Step::text("Done.").usage(200, 20) }
@@ -26,11 +26,11 @@ fn small_says(house: &House, step: impl Fn() -> Step + Send + 'static) {
     );
 }
 
-fn quick_requests(house: &House) -> Vec<Request> {
+fn quick_requests(house: &TestDaemon) -> Vec<Request> {
     house.models.requests().into_iter().filter(is_quick).collect()
 }
 
-async fn start(house: &House, more: Value) -> (Session, Log) {
+async fn start(house: &TestDaemon, more: Value) -> (Session, Log) {
     let session = house.client("alice").await.create_with(house, more).await;
     let seen = session.follow().await;
     (session, seen)
@@ -48,7 +48,7 @@ async fn title(session: &Session) -> String {
 #[tokio::test]
 async fn after_the_first_turn_a_session_gets_a_title_and_pays_for_it() {
     for api in ALL_APIS {
-        let mut house = House::plan().speaking(api).config(QUICK).start().await;
+        let mut house = TestDaemon::builder().api(api).config(QUICK).start().await;
         small_says(&house, || Step::text("\"Mend the\u{1b}[31m test.\"\nor so").usage(100, 10));
         let (session, mut seen) = start(&house, json!({})).await;
         session.submit("please mend the test that fails since yesterday").await;
@@ -97,7 +97,7 @@ async fn a_helper_gives_up_at_once_where_a_turn_would_wait() {
         (500, "api_error"),
     ];
     for (status, kind) in faults {
-        let house = House::plan().config(QUICK).start().await;
+        let house = TestDaemon::builder().config(QUICK).start().await;
         // The main model is as busy, once.
         house.models.push(Step::error(529, "overloaded_error", "busy"));
         small_says(&house, move || Step::error(status, kind, "not now"));
@@ -128,7 +128,7 @@ async fn a_helper_gives_up_at_once_where_a_turn_would_wait() {
 
 #[tokio::test]
 async fn an_answer_that_breaks_off_is_booked_and_one_that_is_no_title_is_not_used() {
-    let house = House::plan().config(QUICK).start().await;
+    let house = TestDaemon::builder().config(QUICK).start().await;
     house.models.otherwise(|request| match (is_quick(request), request.body.to_string().contains("other")) {
         (false, _) => Step::text("Done."),
         (true, false) => Step::text("half a title").break_off("overloaded_error", "busy"),
@@ -163,7 +163,7 @@ async fn an_answer_that_breaks_off_is_booked_and_one_that_is_no_title_is_not_use
 
 #[tokio::test]
 async fn a_title_that_somebody_gave_stays_whoever_comes_first() {
-    let house = House::plan().config(QUICK).start().await;
+    let house = TestDaemon::builder().config(QUICK).start().await;
     // Given at the beginning: nobody is asked.
     small_says(&house, || Step::text("The model's"));
     let (named, mut seen) = start(&house, json!({"title": "Mine"})).await;
@@ -205,7 +205,7 @@ async fn without_the_pointer_or_without_money_nobody_is_asked() {
         .map(|limit| format!("{QUICK}[session.budgets]\n{limit}\n"));
     let [few, short, poor] = &scarce;
     for config in ["[retry]\nbase_ms = 1\n", spent.as_str(), unpriced, few, short, poor] {
-        let house = House::plan().config(config).start().await;
+        let house = TestDaemon::builder().config(config).start().await;
         small_says(&house, || Step::text("A title"));
         let (session, mut seen) = start(&house, json!({})).await;
         session.submit("say done").await;
@@ -220,7 +220,7 @@ async fn without_the_pointer_or_without_money_nobody_is_asked() {
 #[tokio::test]
 async fn a_call_for_a_title_that_is_under_way_counts() {
     let config = format!("{QUICK}[session.budgets]\nsession_model_calls = 3\n");
-    let house = House::plan().config(&config).start().await;
+    let house = TestDaemon::builder().config(&config).start().await;
     let gate = Gate::new();
     let held = gate.clone();
     small_says(&house, move || Step::text("A title").hold(&held));
@@ -237,7 +237,7 @@ async fn a_call_for_a_title_that_is_under_way_counts() {
 
 #[tokio::test]
 async fn nothing_waits_for_a_title() {
-    let mut house = House::plan().config(QUICK).start().await;
+    let mut house = TestDaemon::builder().config(QUICK).start().await;
     let gate = Gate::new();
     let held = gate.clone();
     let slow = Gate::new();

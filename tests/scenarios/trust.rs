@@ -4,12 +4,12 @@ use serde_json::json;
 
 use super::agentctl::ctl;
 use super::bash;
-use crate::support::daemon::{BOTH_APIS, House};
+use crate::support::daemon::{BOTH_APIS, TestDaemon};
 use crate::support::model_server::Step;
 
 #[tokio::test]
 async fn what_would_run_is_left_out_and_people_are_told() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     house.write(".mcp.json", r#"{"mcpServers": {"x": {"command": "touch", "args": ["pwned"]}}}"#);
     house.write(".git/HEAD", "ref: refs/heads/main\n");
     house.write(".git/config", "[core]\n\tfsmonitor = touch pwned\n");
@@ -36,7 +36,7 @@ async fn what_would_run_is_left_out_and_people_are_told() {
 
 #[tokio::test]
 async fn a_plain_folder_asks_for_no_trust() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     house.models.push(Step::text("Hello."));
@@ -48,7 +48,7 @@ async fn a_plain_folder_asks_for_no_trust() {
 #[tokio::test]
 async fn project_instructions_are_told_to_the_model_and_stay_the_same_for_the_session() {
     for api in BOTH_APIS {
-        let mut house = House::plan().speaking(api).start().await;
+        let mut house = TestDaemon::builder().api(api).start().await;
         house.write("AGENTS.md", "Always indent with tabs. See @docs/style.md\n");
         house.write("docs/style.md", "Never use emojis.\n");
         let session = house.client("alice").await.create(&house).await;
@@ -84,7 +84,7 @@ const RULES: &str = "[permissions]\nallow = [\"Bash(touch allowed)\"]\ndeny = [\
 
 #[tokio::test]
 async fn a_project_s_own_rules_allow_only_while_it_is_trusted_as_it_is() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     house.write(".agentd/config.toml", RULES);
     let alice = house.client("alice").await;
     let cwd = json!({"cwd": house.workspace()});
@@ -151,7 +151,7 @@ async fn a_project_s_own_rules_allow_only_while_it_is_trusted_as_it_is() {
 
 #[tokio::test]
 async fn a_damaged_project_file_still_forbids_and_allows_nothing() {
-    let plan = House::plan().config("[permissions]\nallow = [\"Bash(touch mine)\"]");
+    let plan = TestDaemon::builder().config("[permissions]\nallow = [\"Bash(touch mine)\"]");
     let house = plan.start().await;
     let alice = house.client("alice").await;
     let session = alice.create(&house).await;
@@ -195,7 +195,7 @@ async fn a_damaged_project_file_still_forbids_and_allows_nothing() {
 
 #[tokio::test]
 async fn trust_outlasts_a_crash_and_is_taken_back() {
-    let mut house = House::start().await;
+    let mut house = TestDaemon::start().await;
     house.write(".agentd/config.toml", RULES);
     let shown = ctl(&house, &["trust"]).await;
     assert_eq!(shown.code, 64, "nobody can be asked: {shown:?}");
@@ -214,7 +214,7 @@ async fn trust_outlasts_a_crash_and_is_taken_back() {
 
 #[tokio::test]
 async fn the_model_is_told_of_a_repository_once_it_is_trusted_and_nothing_of_it_is_run() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let work = house.workspace();
     let git = |args: &[&str]| {
         let git = std::process::Command::new("git").arg("-C").arg(&work).args(args).output();

@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 
 use super::bash;
 use crate::support::client::Session;
-use crate::support::daemon::House;
+use crate::support::daemon::TestDaemon;
 use crate::support::log::Log;
 use crate::support::model_server::Step;
 use crate::support::wait::until;
 
 /// A house with this `[permissions.unattended]` and a background session that wants to run a command.
-async fn wants(config: &str, command: &str) -> (House, Session, Log) {
-    let house = House::plan().config(&format!("[permissions.unattended]\n{config}")).start().await;
+async fn wants(config: &str, command: &str) -> (TestDaemon, Session, Log) {
+    let house = TestDaemon::builder().config(&format!("[permissions.unattended]\n{config}")).start().await;
     let session = house.client("alice").await.create_with(&house, json!({"background": true})).await;
     let seen = session.follow().await;
     house.models.push(Step::calls([bash(command)]));
@@ -23,7 +23,7 @@ async fn wants(config: &str, command: &str) -> (House, Session, Log) {
     (house, session, seen)
 }
 
-fn told(house: &House) -> String {
+fn told(house: &TestDaemon) -> String {
     let last = house.models.requests().pop().expect("a request");
     last.tool_results().pop().expect("a result").1
 }
@@ -48,7 +48,7 @@ async fn nobody_answers_in_time_and_the_model_is_told_so() {
 
 #[tokio::test]
 async fn an_attended_session_waits_without_end() {
-    let house = House::plan().config("[permissions.unattended]\ndeadline = \"1ms\"").start().await;
+    let house = TestDaemon::builder().config("[permissions.unattended]\ndeadline = \"1ms\"").start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     house.models.push(Step::calls([bash("touch it")]));
@@ -95,7 +95,7 @@ async fn a_turn_can_fail_for_want_of_an_answer() {
 #[tokio::test]
 async fn reading_can_pass_for_want_of_an_answer_but_no_secret() {
     let config = "[permissions.unattended]\ndeadline = \"50ms\"\non_timeout = \"allow_read_only\"\n[permissions]\nsafe_commands = false";
-    let house = House::plan().config(config).start().await;
+    let house = TestDaemon::builder().config(config).start().await;
     let outside = house.path("outside.txt");
     std::fs::write(&outside, "far away").expect("written");
     house.write(".env", "KEY=1");
@@ -139,7 +139,7 @@ async fn a_deadline_is_a_time_and_a_restart_does_not_move_it() {
 
 #[tokio::test]
 async fn unattended_sessions_always_have_limits() {
-    let house = House::plan().config("[permissions.unattended]\nmodel_calls = 2").start().await;
+    let house = TestDaemon::builder().config("[permissions.unattended]\nmodel_calls = 2").start().await;
     let alice = house.client("alice").await;
     house.models.otherwise(|_| Step::calls([("LS", json!({"path": "."}))]));
     for budgets in [Value::Null, json!({"output_tokens": 1000}), json!({"model_calls": 3})] {
@@ -157,7 +157,7 @@ async fn unattended_sessions_always_have_limits() {
 
 #[tokio::test]
 async fn a_session_has_limits_of_its_own() {
-    let house = House::start().await;
+    let house = TestDaemon::start().await;
     let alice = house.client("alice").await;
     let session = alice.create_with(&house, json!({"budgets": {"session_model_calls": 2}})).await;
     let mut seen = session.follow().await;
@@ -271,7 +271,8 @@ async fn an_address_that_fails_holds_nothing_up_and_its_secret_stays_out_of_the_
     assert_eq!(posted.try_iter().count(), 1, "what is refused is not tried again");
     assert!(!house.log().contains("geheim"), "{}", house.log());
 
-    let house = House::plan().config("[permissions.unattended]\nnotify_url = \"geheim\"").build().await;
+    let house =
+        TestDaemon::builder().config("[permissions.unattended]\nnotify_url = \"geheim\"").build().await;
     let output = house.run_to_its_end().await;
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(78), "{said}");

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::bash;
 use crate::support::client::{Client, Session};
-use crate::support::daemon::House;
+use crate::support::daemon::TestDaemon;
 use crate::support::model_server::Step;
 use crate::support::wait::{LOOK_AGAIN, within};
 
@@ -36,7 +36,7 @@ fn count(events: &[Value], kind: &str) -> usize {
 
 #[tokio::test]
 async fn a_session_that_nobody_uses_leaves_memory_and_comes_back_the_same() {
-    let house = House::plan().config("[limits]\nidle_unload = \"20ms\"").start().await;
+    let house = TestDaemon::builder().config("[limits]\nidle_unload = \"20ms\"").start().await;
     let alice = house.client("alice").await;
     let bob = house.client("bob").await;
     let session = alice.create(&house).await;
@@ -79,7 +79,7 @@ async fn a_session_that_nobody_uses_leaves_memory_and_comes_back_the_same() {
 async fn whoever_comes_at_the_moment_of_leaving_notices_nothing() {
     // Each load reads the whole journal, which grows with each.
     const ROUNDS: usize = 80;
-    let house = House::plan().config("[limits]\nidle_unload = \"1ms\"").start().await;
+    let house = TestDaemon::builder().config("[limits]\nidle_unload = \"1ms\"").start().await;
     house.models.otherwise(|_| Step::text("ok"));
     let session = house.client("alice").await.create(&house).await;
     let at_bobs = house.client("bob").await.join(&session);
@@ -110,7 +110,7 @@ async fn whoever_comes_at_the_moment_of_leaving_notices_nothing() {
 
 #[tokio::test]
 async fn a_turn_that_waits_for_a_person_stays_and_its_tool_runs_once() {
-    let house = House::plan().config("[limits]\nidle_unload = \"1ms\"").start().await;
+    let house = TestDaemon::builder().config("[limits]\nidle_unload = \"1ms\"").start().await;
     house.models.push(Step::calls([bash("echo once >> log.txt")]));
     house.models.push(Step::text("Done."));
     let alice = house.client("alice").await;
@@ -130,7 +130,7 @@ async fn a_turn_that_waits_for_a_person_stays_and_its_tool_runs_once() {
 
 #[tokio::test]
 async fn with_too_many_in_memory_those_that_are_not_used_leave() {
-    let house = House::plan().config("[limits]\nloaded_sessions = 3").start().await;
+    let house = TestDaemon::builder().config("[limits]\nloaded_sessions = 3").start().await;
     let alice = house.client("alice").await;
     let mut used = Vec::new();
     for _ in 0..5 {
@@ -164,7 +164,7 @@ async fn with_too_many_in_memory_those_that_are_not_used_leave() {
 
 #[tokio::test]
 async fn sessions_that_ended_go_after_their_time() {
-    let house = House::plan().config("[limits]\nkeep_ended = \"1ms\"").start().await;
+    let house = TestDaemon::builder().config("[limits]\nkeep_ended = \"1ms\"").start().await;
     let client = house.client("alice").await;
     let (kept, ended) = (client.create(&house).await, client.create(&house).await);
     ended.call("kill", json!({})).await;
@@ -185,7 +185,7 @@ async fn sessions_that_ended_go_after_their_time() {
 async fn a_journal_that_holds_more_than_it_may_takes_nothing_new_in() {
     // Looked at as often as for sessions that ended.
     let limits = "[limits]\nkeep_ended = \"100ms\"\njournal_size = \"4MiB\"";
-    let house = House::plan().config(limits).start().await;
+    let house = TestDaemon::builder().config(limits).start().await;
     let client = house.client("alice").await;
     let (large, small) = (client.create(&house).await, client.create(&house).await);
     let mut seen = large.follow().await;

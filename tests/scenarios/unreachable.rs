@@ -10,7 +10,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::Value;
 
-use crate::support::daemon::{ALL_APIS, Blueprint, House};
+use crate::support::daemon::{ALL_APIS, TestDaemon, TestDaemonBuilder};
 use crate::support::printed;
 
 /// Signed by an authority that only these tests know (`support/tls`, valid from 2020 to 2120; the key is
@@ -61,7 +61,7 @@ fn refusing_proxy() -> SocketAddr {
 }
 
 /// The error that a turn ends with, and how often it was tried again.
-async fn error_of(plan: Blueprint) -> (String, String, usize) {
+async fn error_of(plan: TestDaemonBuilder) -> (String, String, usize) {
     let house = plan.config("[retry]\nbase_ms = 1\nmax_ms = 1").start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
@@ -73,13 +73,13 @@ async fn error_of(plan: Blueprint) -> (String, String, usize) {
 }
 
 /// How a house is to be, made anew for each API.
-type Plan = Box<dyn Fn() -> Blueprint>;
+type Plan = Box<dyn Fn() -> TestDaemonBuilder>;
 
 #[tokio::test]
 async fn a_provider_that_cannot_be_reached_is_told_with_what_to_check() {
     let (tls, refusing) = (tls_server(), refusing_proxy());
     let nobody = TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("an address");
-    let at = |url: &str| House::plan().model_server_at(url);
+    let at = |url: &str| TestDaemon::builder().model_server_at(url);
     let name = "https://no-such-host.invalid";
     let rows: Vec<(&str, Plan)> = vec![
         ("nobody listens there", Box::new(move || at(&format!("http://{nobody}")))),
@@ -107,7 +107,7 @@ async fn a_provider_that_cannot_be_reached_is_told_with_what_to_check() {
         for api in ALL_APIS {
             // Without a key nothing would be sent; this one is nobody's.
             let plan =
-                plan().speaking(api).environment("SOME_KEY", "k-1234").provider("api_key_env = \"SOME_KEY\"");
+                plan().api(api).environment("SOME_KEY", "k-1234").provider("api_key_env = \"SOME_KEY\"");
             let (kind, message, retries) = error_of(plan).await;
             assert!(!message.contains("hush"), "{api:?}, {what}: {message}");
             // Ports differ each time.
@@ -142,7 +142,7 @@ async fn a_provider_that_offers_http_2_is_spoken_to_in_it() {
             let _ = tell.send((chosen, first));
         }
     });
-    let plan = House::plan().model_server_at(&format!("https://{address}"));
+    let plan = TestDaemon::builder().model_server_at(&format!("https://{address}"));
     // It hangs up after that: no answer is wanted here.
     let (kind, ..) = error_of(plan.environment("SSL_CERT_FILE", AUTHORITY)).await;
     assert!(kind == "interrupted" || kind == "unreachable", "{kind}");

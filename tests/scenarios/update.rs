@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::bash;
-use crate::support::daemon::House;
+use crate::support::daemon::TestDaemon;
 use crate::support::model_server::{Gate, Request, Step};
 
 fn tools_of(request: &Request) -> Vec<&str> {
@@ -11,13 +11,13 @@ fn tools_of(request: &Request) -> Vec<&str> {
     tools.iter().map(|tool| tool["name"].as_str().expect("a name")).collect()
 }
 
-fn system(house: &House, at: usize) -> String {
+fn system(house: &TestDaemon, at: usize) -> String {
     house.models.requests()[at].body["system"].to_string()
 }
 
 #[tokio::test]
 async fn another_model_answers_the_next_turn() {
-    let mut house = House::start().await;
+    let mut house = TestDaemon::start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     house.models.push(Step::text("One."));
@@ -46,7 +46,7 @@ async fn another_model_answers_the_next_turn() {
 
 #[tokio::test]
 async fn a_session_offers_the_tools_that_were_chosen_and_no_other_runs() {
-    let house = House::plan().config("[permissions]\nallow = [\"Bash\"]").start().await;
+    let house = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]").start().await;
     let tools = json!({"allow": ["Read", "Grep", "Bash"], "deny": ["Bash"]});
     let session = house.client("alice").await.create_with(&house, json!({"tools": tools})).await;
     let mut seen = session.follow().await;
@@ -72,7 +72,7 @@ async fn a_session_offers_the_tools_that_were_chosen_and_no_other_runs() {
 
 #[tokio::test]
 async fn a_turn_may_offer_tools_of_its_own() {
-    let mut house = House::plan().config("[permissions]\nallow = [\"Bash\"]").start().await;
+    let mut house = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]").start().await;
     let session = house.client("alice").await.create_with(&house, json!({"tools": {"deny": ["Edit"]}})).await;
     let mut seen = session.follow().await;
     let gate = Gate::new();
@@ -107,7 +107,7 @@ async fn a_turn_may_offer_tools_of_its_own() {
 #[tokio::test]
 async fn a_command_is_judged_where_it_starts() {
     let config = "[permissions]\nallow = [\"Bash(tee:*)\", \"Bash(echo:*)\"]";
-    let house = House::plan().config(config).start().await;
+    let house = TestDaemon::builder().config(config).start().await;
     let more = house.path("more");
     std::fs::create_dir(&more).expect("made");
     house.write(".git/config", "[core]\n");
@@ -152,7 +152,7 @@ async fn a_command_is_judged_where_it_starts() {
 
 #[tokio::test]
 async fn additional_folders_count_as_workspace_and_say_how_to_work_in_them() {
-    let mut house = House::plan().config("[permissions]\nallow = [\"Bash\"]").start().await;
+    let mut house = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]").start().await;
     let more = house.path("more");
     std::fs::create_dir(&more).expect("made");
     std::fs::write(more.join("AGENTS.md"), "Use spaces here.").expect("written");

@@ -15,7 +15,7 @@ use super::agentctl::{command as agentctl, ctl, ended};
 use super::lifecycle::activated;
 use super::{is_foldable, permanent};
 use crate::support::client::Session;
-use crate::support::daemon::House;
+use crate::support::daemon::TestDaemon;
 use crate::support::model_server::{Gate, Request, Step};
 use crate::support::wait::{LOOK_AGAIN, until, within};
 
@@ -36,7 +36,7 @@ impl Drop for Reader {
 }
 
 impl Reader {
-    fn start(house: &House, session: &str) -> Self {
+    fn start(house: &TestDaemon, session: &str) -> Self {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let (socket, session, all) = (house.socket(), session.to_owned(), Arc::clone(&seen));
         let task = tokio::spawn(async move {
@@ -122,7 +122,7 @@ fn answer(prompt: &str) -> String {
 }
 
 /// The first time that a task is put, the model stops in the middle for ever; the second time it answers.
-fn interrupted_once(house: &House) {
+fn interrupted_once(house: &TestDaemon) {
     let known = Mutex::new(HashSet::new());
     house.models.otherwise(move |request| {
         let prompt = prompt_of(request);
@@ -139,7 +139,7 @@ struct Watching {
 }
 
 impl Watching {
-    fn start(house: &House, args: &[&str]) -> Self {
+    fn start(house: &TestDaemon, args: &[&str]) -> Self {
         let mut child = agentctl(house, args).stdin(Stdio::piped()).spawn().expect("agentctl starts");
         let out = Arc::new(Mutex::new(String::new()));
         let (mut lines, all) = (child.stdout.take().expect("piped"), Arc::clone(&out));
@@ -172,7 +172,7 @@ impl Watching {
 
 #[tokio::test]
 async fn twenty_restarts_in_the_middle_of_streams_lose_and_double_nothing() {
-    let mut house = House::start().await;
+    let mut house = TestDaemon::start().await;
     interrupted_once(&house);
     let mut sessions = Vec::new();
     let alice = house.client("alice").await;
@@ -258,7 +258,7 @@ fn streamed(seen: &[Value]) -> String {
 
 #[tokio::test]
 async fn with_a_socket_that_is_handed_over_no_attempt_to_connect_is_lost() {
-    let house = House::plan().build().await;
+    let house = TestDaemon::builder().build().await;
     let socket = house.path("handed.sock");
     let listener = std::os::unix::net::UnixListener::bind(&socket).expect("bound");
     let mut pids = HashSet::new();
@@ -283,7 +283,7 @@ async fn with_a_socket_that_is_handed_over_no_attempt_to_connect_is_lost() {
 
 #[tokio::test]
 async fn a_daemon_that_was_stopped_stays_stopped_and_one_that_died_is_started_again() {
-    let mut house = House::start().await;
+    let mut house = TestDaemon::start().await;
     interrupted_once(&house);
     let run = Watching::start(&house, &["run", "task of the living"]);
     run.says("middle:").await;
@@ -313,7 +313,7 @@ async fn a_daemon_that_was_stopped_stays_stopped_and_one_that_died_is_started_ag
 
 #[tokio::test]
 async fn daemon_commands_do_what_people_expect_of_a_service() {
-    let house = House::plan().build().await;
+    let house = TestDaemon::builder().build().await;
     let status = ctl(&house, &["daemon", "status"]).await;
     assert!(status.code == 69 && status.err.contains("agentctl daemon start"), "{status:?}");
     assert!(ctl(&house, &["daemon", "stop"]).await.err.contains("no daemon was running"));

@@ -285,12 +285,12 @@ pub struct Session {
 
 impl Client {
     /// A session in the house's workspace.
-    pub async fn create(&self, house: &super::daemon::House) -> Session {
+    pub async fn create(&self, house: &super::daemon::TestDaemon) -> Session {
         self.create_with(house, json!({})).await
     }
 
     /// The same with more parameters.
-    pub async fn create_with(&self, house: &super::daemon::House, more: Value) -> Session {
+    pub async fn create_with(&self, house: &super::daemon::TestDaemon, more: Value) -> Session {
         let mut params = json!({"cwd": house.workspace()});
         merge(&mut params, more);
         let reply = self.call("session.create", params).await;

@@ -36,7 +36,7 @@ pub const ALL_APIS: [Api; 3] = [Api::Anthropic, Api::OpenAiChat, Api::OpenAiResp
 pub const BOTH_APIS: [Api; 2] = [Api::Anthropic, Api::OpenAiChat];
 
 /// How a house is to be.
-pub struct Blueprint {
+pub struct TestDaemonBuilder {
     api: Api,
     config: String,
     provider: String,
@@ -46,14 +46,14 @@ pub struct Blueprint {
     prelude: Option<String>,
 }
 
-impl Blueprint {
+impl TestDaemonBuilder {
     /// The daemon may have this many descriptors and no more.
     pub fn descriptors(mut self, most: u32) -> Self {
         self.descriptors = Some(most);
         self
     }
 
-    pub fn speaking(mut self, api: Api) -> Self {
+    pub fn api(mut self, api: Api) -> Self {
         self.api = api;
         self
     }
@@ -90,7 +90,7 @@ impl Blueprint {
     }
 
     /// Everything but the daemon.
-    pub async fn build(self) -> House {
+    pub async fn build(self) -> TestDaemon {
         let folder = tempfile::Builder::new().prefix("agentd-").tempdir().expect("a folder");
         let models = ModelServer::start().await;
         let (kind, base_url) = match self.api {
@@ -109,7 +109,7 @@ impl Blueprint {
         );
         std::fs::write(folder.path().join("config.toml"), config).expect("written");
         let (descriptors, prelude) = (self.descriptors, self.prelude);
-        House {
+        TestDaemon {
             folder,
             models,
             environment: self.environment,
@@ -120,7 +120,7 @@ impl Blueprint {
         }
     }
 
-    pub async fn start(self) -> House {
+    pub async fn start(self) -> TestDaemon {
         let mut house = self.build().await;
         house.launch().await;
         house
@@ -128,29 +128,29 @@ impl Blueprint {
 }
 
 /// A folder with its daemon and its model server.
-pub struct House {
+pub struct TestDaemon {
     folder: TempDir,
     pub models: ModelServer,
     environment: Vec<(String, String)>,
     descriptors: Option<u32>,
     prelude: Option<String>,
     /// Where the next daemon crashes: a point, and how it goes.
-    crash: Option<(String, Way)>,
+    crash: Option<(String, CrashMode)>,
     daemon: Option<Child>,
 }
 
 /// How a daemon goes at a crash point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum CrashMode {
     /// It aborts itself there.
     Abort,
     /// It stands still there and is killed from outside (SIGKILL).
     Kill,
 }
 
-impl House {
-    pub fn plan() -> Blueprint {
-        Blueprint {
+impl TestDaemon {
+    pub fn builder() -> TestDaemonBuilder {
+        TestDaemonBuilder {
             api: Api::Anthropic,
             config: String::new(),
             provider: String::new(),
@@ -163,7 +163,7 @@ impl House {
 
     /// A daemon with the defaults.
     pub async fn start() -> Self {
-        Self::plan().start().await
+        Self::builder().start().await
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -230,7 +230,7 @@ impl House {
     }
 
     /// Daemons started from now on crash at this point: `C5`, or `C5:3` for the third time.
-    pub fn crash_at(&mut self, point: &str, way: Way) {
+    pub fn crash_at(&mut self, point: &str, way: CrashMode) {
         self.crash = Some((point.into(), way));
     }
 
@@ -242,7 +242,7 @@ impl House {
     fn spawn(&self) -> Child {
         assert!(self.daemon.is_none(), "the daemon runs already");
         let child = self.spawn_process();
-        if let (Some((_, Way::Kill)), Some(pid)) = (&self.crash, child.id()) {
+        if let (Some((_, CrashMode::Kill)), Some(pid)) = (&self.crash, child.id()) {
             tokio::spawn(kill_when_stopped(pid));
         }
         child
@@ -289,7 +289,7 @@ impl House {
             self.daemon = Some(child);
             return false;
         };
-        let expected = if way == Way::Kill { Signal::SIGKILL } else { Signal::SIGABRT };
+        let expected = if way == CrashMode::Kill { Signal::SIGKILL } else { Signal::SIGABRT };
         assert_eq!(status.signal(), Some(expected as i32), "{point}: it ended another way\n{}", self.log());
         true
     }
@@ -355,13 +355,13 @@ impl House {
 
     /// A connection that says who it is.
     pub async fn client(&self, name: &str) -> Client {
-        let client = self.stranger().await;
+        let client = self.anonymous_client().await;
         client.call("daemon.hello", json!({"name": name})).await;
         client
     }
 
     /// A connection that says nothing of itself.
-    pub async fn stranger(&self) -> Client {
+    pub async fn anonymous_client(&self) -> Client {
         let stream = UnixStream::connect(self.socket()).await;
         let stream = stream.unwrap_or_else(|error| panic!("the socket: {error}\n{}", self.log()));
         Client::over(stream, self.path("log"))
@@ -425,11 +425,11 @@ impl House {
     }
 }
 
-fn crash_at(point: &str, way: Way) -> String {
+fn crash_at(point: &str, way: CrashMode) -> String {
     match (way, point.contains(':')) {
-        (Way::Abort, _) => point.into(),
-        (Way::Kill, true) => format!("{point}:stop"),
-        (Way::Kill, false) => format!("{point}:1:stop"),
+        (CrashMode::Abort, _) => point.into(),
+        (CrashMode::Kill, true) => format!("{point}:stop"),
+        (CrashMode::Kill, false) => format!("{point}:1:stop"),
     }
 }
 
@@ -462,7 +462,7 @@ fn collect(path: &Path, bytes: &mut Vec<u8>) {
     }
 }
 
-impl Drop for House {
+impl Drop for TestDaemon {
     fn drop(&mut self) {
         // First the daemon, so that it starts nothing more; then what it started.
         if let Some(mut child) = self.daemon.take() {

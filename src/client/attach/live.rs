@@ -22,7 +22,7 @@ use crate::client::follow::{Follow, Step};
 use crate::client::keys::Keys;
 use crate::client::measure::short_id;
 use crate::client::out::{Out, colours_wanted};
-use crate::client::reach::Reach;
+use crate::client::reach::Connector;
 use crate::client::request_timing::wait_until;
 use crate::client::{names, places, rules, run};
 use crate::types::session::{SessionState, SessionView};
@@ -31,7 +31,7 @@ use crate::types::session::{SessionState, SessionView};
 const BATCH: usize = 500;
 
 pub(in crate::client) async fn attach(
-    reach: &Reach,
+    reach: &Connector,
     name: &str,
     thinking: Thinking,
     out: &mut Out,

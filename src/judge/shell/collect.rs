@@ -5,9 +5,9 @@ use std::collections::HashSet;
 
 use super::lex::{again, lex_within};
 use super::pattern::name;
-use super::script::{Beyond, Script, Simple};
+use super::script::{Script, Simple, UnsupportedSyntax};
 use super::word::{Marks, Word};
-use super::wrappers::inside;
+use super::wrappers::inner_commands;
 
 /// How much text for shells is read, over all.
 const TEXTS: usize = 64 * 1024;
@@ -93,7 +93,7 @@ pub(super) fn collect(text: &str) -> Collected {
     // Texts still to look through, with their depth.
     let mut todo = vec![(0usize, 0usize)];
     while let Some((script, depth)) = todo.pop() {
-        all.hidden |= all.scripts[script].has(Beyond::Unsure);
+        all.hidden |= all.scripts[script].has(UnsupportedSyntax::Unsure);
         for command in 0..all.scripts[script].commands.len() {
             let mut at = vec![(0usize, false, 0usize)];
             let mut seen = HashSet::new();
@@ -121,7 +121,7 @@ pub(super) fn collect(text: &str) -> Collected {
                     break;
                 }
                 work -= ahead;
-                let found = inside(&words[from..]);
+                let found = inner_commands(&words[from..]);
                 let (fills, cost) = fills(&words[from..], &found.at, work);
                 work -= cost;
                 all.hidden |= fills.is_none();

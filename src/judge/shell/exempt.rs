@@ -242,7 +242,7 @@ pub(super) fn is_of_another(call: &Call<'_>, text: &str) -> bool {
 }
 
 /// Whether a word that names a kind of thing is followed by one that only looks: `docker volume ls`.
-pub(super) fn only_looks(words: &[Word], at: usize) -> bool {
+pub(super) fn is_read_only(words: &[Word], at: usize) -> bool {
     const KINDS: &[&str] = &[
         "volume",
         "context",

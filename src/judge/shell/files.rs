@@ -5,9 +5,9 @@ use super::hatch::{Rows, may_become_an_option, stem};
 use super::pattern::name;
 use super::places::{self, Care, Folders};
 use super::private;
-use super::table::Kind;
+use super::table::FileEffect;
 use super::word::{Marks, Word};
-use super::written::{Written, made};
+use super::written::{WriteTargets, created_paths};
 
 /// The words that no grant spells, as files: what must not be read or written unasked.
 pub(super) fn refuse(
@@ -18,8 +18,8 @@ pub(super) fn refuse(
     special: bool,
     folders: &Folders,
 ) -> Result<(), String> {
-    let written = Written::by(rows, words);
-    for (word, source) in made(rows, words, &folders.meter) {
+    let written = WriteTargets::by(rows, words);
+    for (word, source) in created_paths(rows, words, &folders.meter) {
         let wild = word.marks.has(Marks::GLOB) || word.marks.has(Marks::BRACE);
         let is_there = |cwd: &String| {
             let path = places::resolve(&word.text, false, cwd, folders);
@@ -59,12 +59,18 @@ pub(super) fn refuse_to_leave(
         if text.starts_with('-') || !text.contains(['/', '~', '.']) {
             continue;
         }
-        one(Kind::Writes, word, true, cwds, folders)?;
+        one(FileEffect::Writes, word, true, cwds, folders)?;
     }
     Ok(())
 }
 
-fn one(kind: Kind, word: &Word, written: bool, cwds: &[String], folders: &Folders) -> Result<(), String> {
+fn one(
+    kind: FileEffect,
+    word: &Word,
+    written: bool,
+    cwds: &[String],
+    folders: &Folders,
+) -> Result<(), String> {
     if word.marks.has(Marks::BRACE) {
         return each_choice(kind, word, written, cwds, folders);
     }
@@ -82,12 +88,13 @@ fn one(kind: Kind, word: &Word, written: bool, cwds: &[String], folders: &Folder
             }
         }
     }
-    if matches!(kind, Kind::Writes | Kind::Copies) && written {
+    if matches!(kind, FileEffect::Writes | FileEffect::Copies) && written {
         let value = word.text.split_once('=').map_or(word.text.as_str(), |(_, value)| value);
         // `cp -at/x a`
         let joined = word.text.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
         let target = joined.and_then(|rest| rest.split_once('t')).map_or("", |(_, target)| target);
-        let target = if kind == Kind::Copies || target.starts_with(['/', '~', '.']) { target } else { "" };
+        let target =
+            if kind == FileEffect::Copies || target.starts_with(['/', '~', '.']) { target } else { "" };
         let whole = word.text.as_str();
         let others = [value, target].into_iter().filter(|text| !text.is_empty() && *text != whole);
         for text in std::iter::once(whole).chain(others).filter(|text| !text.starts_with('-')) {
@@ -112,7 +119,7 @@ fn one(kind: Kind, word: &Word, written: bool, cwds: &[String], folders: &Folder
 
 /// What the braces of a word choose, each as a word of its own.
 fn each_choice(
-    kind: Kind,
+    kind: FileEffect,
     word: &Word,
     written: bool,
     cwds: &[String],

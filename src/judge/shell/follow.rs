@@ -67,25 +67,25 @@ pub(super) fn behind_command(words: &[Word]) -> &[Word] {
 }
 
 /// So many folders a line may possibly be in.
-pub(super) const MOST_FOLDERS: usize = 12;
+pub(super) const MAX_FOLDERS: usize = 12;
 
 /// Folders in which a command may run.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub(super) struct Where {
+pub(super) struct PossibleFolders {
     folders: Vec<String>,
     /// One of them lies in a place where any name may be a protected one.
     pub(super) special: bool,
 }
 
-impl Where {
+impl PossibleFolders {
     pub(super) fn at(all: Vec<String>, folders: &Folders) -> Self {
-        let special = all.len() >= MOST_FOLDERS
+        let special = all.len() >= MAX_FOLDERS
             || all.iter().any(|folder| places::care(folder, false, folders) > Care::Ordinary);
         Self { folders: all, special }
     }
 }
 
-impl std::ops::Deref for Where {
+impl std::ops::Deref for PossibleFolders {
     type Target = [String];
 
     fn deref(&self) -> &[String] {
@@ -106,8 +106,8 @@ struct Stand {
 /// Sets of folders, each once: a line of a thousand `cd` soon repeats itself.
 struct Sets<'f> {
     folders: &'f Folders,
-    all: Vec<Arc<Where>>,
-    known: HashMap<Arc<Where>, usize>,
+    all: Vec<Arc<PossibleFolders>>,
+    known: HashMap<Arc<PossibleFolders>, usize>,
     steps: HashMap<(usize, String, bool), usize>,
     unions: HashMap<(usize, usize), usize>,
 }
@@ -118,12 +118,12 @@ impl Sets<'_> {
         self.folders.meter.spend(40 + set.iter().map(String::len).sum::<usize>());
         set.sort();
         set.dedup();
-        if set.len() > MOST_FOLDERS {
+        if set.len() > MAX_FOLDERS {
             // What is left out may be what matters: the line is not allowed.
             self.folders.meter.exhaust();
-            set.truncate(MOST_FOLDERS);
+            set.truncate(MAX_FOLDERS);
         }
-        let set = Arc::new(Where::at(set, self.folders));
+        let set = Arc::new(PossibleFolders::at(set, self.folders));
         *self.known.entry(Arc::clone(&set)).or_insert_with(|| {
             self.all.push(set);
             self.all.len() - 1
@@ -159,7 +159,11 @@ impl Sets<'_> {
 /// The folders in which each command may run, if the text begins in `start`. A `cd` has happened for what follows it
 /// by `&&` and nothing else, if nothing before it can lead past it; for all other commands it may have failed, not have
 /// been reached, or have happened in a shell of its own.
-pub(super) fn follow(script: &Script, start: &Arc<Where>, folders: &Folders) -> Vec<Arc<Where>> {
+pub(super) fn track_cwd(
+    script: &Script,
+    start: &Arc<PossibleFolders>,
+    folders: &Folders,
+) -> Vec<Arc<PossibleFolders>> {
     let has_cd = script.commands.iter().any(|command| changes_folder(&command.words));
     if !has_cd {
         return vec![Arc::clone(start); script.commands.len()];

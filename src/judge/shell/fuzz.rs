@@ -6,7 +6,7 @@ use std::path::Path;
 use super::lex::lex;
 use super::pattern::CommandPattern;
 use super::places::Folders;
-use super::weigh::{Grant, Reading};
+use super::weigh::{Grant, ParsedLine};
 
 /// The bytes are a command line.
 ///
@@ -35,13 +35,13 @@ pub fn command(data: &[u8]) {
 
     let workspace = Path::new("/w/proj");
     let folders = Folders::new(workspace, &[], workspace, Path::new("/home/u"));
-    let reading = Reading::new(&text, &folders);
+    let reading = ParsedLine::new(&text, &folders);
     reading.forbidden();
     let Ok(pattern) = CommandPattern::parse("ls:*") else { return };
     reading.finds(&pattern);
     let grants = [Grant { pattern: &pattern, rule: () }];
     let parts = reading.parts(&grants, true);
-    if reading.beyond().is_none() && !parts.is_empty() && parts.iter().all(|part| part.allowed) {
+    if reading.unsupported().is_none() && !parts.is_empty() && parts.iter().all(|part| part.allowed) {
         // What is allowed holds nothing that the shell replaces by something unknown.
         assert!(
             !text.contains('`')

@@ -6,11 +6,11 @@
 //! and `--outp=f`, since most programs take any unambiguous beginning.
 
 use super::exempt::{
-    abbreviates, goes_nowhere, is_behind_names, is_no_place, is_of_another, is_short_for, is_suspicious,
-    only_looks,
+    abbreviates, goes_nowhere, is_behind_names, is_no_place, is_of_another, is_read_only, is_short_for,
+    is_suspicious,
 };
-use super::meter::Meter;
-use super::table::{Kind, Row, row};
+use super::meter::WorkBudget;
+use super::table::{FileEffect, Row, row};
 use super::word::{Marks, Word};
 
 impl Row {
@@ -64,7 +64,7 @@ pub(super) struct Call<'a> {
     /// Whether a text names something outside the workspace.
     pub(super) outside: &'a dyn Fn(&str) -> bool,
     /// What is left of the judgement's measure.
-    pub(super) meter: &'a Meter,
+    pub(super) meter: &'a WorkBudget,
 }
 
 impl<'a> Call<'a> {
@@ -145,13 +145,13 @@ impl Rows {
         self.program.is_some() || self.verb.is_some()
     }
 
-    pub(super) fn kind(self) -> Kind {
-        self.verb.or(self.program).map_or(Kind::Tool, |row| row.kind)
+    pub(super) fn kind(self) -> FileEffect {
+        self.verb.or(self.program).map_or(FileEffect::Tool, |row| row.kind)
     }
 
     /// Whether some argument of the program asks, or might.
     pub(super) fn has_hatches(self) -> bool {
-        let harmless = |row: &Row| row.kind != Kind::Tool && row.asks.is_empty() && row.also.is_none();
+        let harmless = |row: &Row| row.kind != FileEffect::Tool && row.asks.is_empty() && row.also.is_none();
         match (self.program, self.verb) {
             (Some(program), None) => !harmless(program),
             _ => true,
@@ -175,7 +175,7 @@ impl Rows {
                 return Some(reason);
             }
             if row.also.is_some() && !call.meter.spend(6 * call.words.len()) {
-                return Some(TOO_MUCH.to_owned());
+                return Some(TOO_COMPLEX.to_owned());
             }
             row.also.and_then(|also| also(call))
         };
@@ -186,12 +186,12 @@ impl Rows {
         if let Some(reason) = self.strays(call) {
             return Some(reason);
         }
-        if self.kind() == Kind::Tool { self.suspicion(call) } else { None }
+        if self.kind() == FileEffect::Tool { self.suspicion(call) } else { None }
     }
 
     /// Whether the words of a grant hold an option that makes a program which else reads write files, or
     /// makes it work on others.
-    pub(super) fn writes_as_granted(self, spelled: &[Word], meter: &Meter) -> bool {
+    pub(super) fn writes_as_granted(self, spelled: &[Word], meter: &WorkBudget) -> bool {
         let Some(row) = self.program.or(self.verb).filter(|row| row.local) else { return false };
         let none = |_: &str| false;
         let is_option = spelled.iter().skip(1).any(|word| word.text.starts_with('-'));
@@ -217,7 +217,7 @@ impl Rows {
                 continue;
             }
             if !call.meter.spend(12 + text.len() / 4) {
-                return Some(TOO_MUCH.to_owned());
+                return Some(TOO_COMPLEX.to_owned());
             }
             let (name, value) = if text.starts_with('-') {
                 let Some(parts) = text.split_once(['=', ':']) else { continue };
@@ -268,7 +268,7 @@ impl Rows {
             }
             let Some(whole) = text.strip_prefix('-') else { continue };
             if !call.meter.spend(8 + fine.len() / 2 + text.len() / 2) {
-                return Some(TOO_MUCH.to_owned());
+                return Some(TOO_COMPLEX.to_owned());
             }
             let whole = whole.strip_prefix('-').unwrap_or(whole);
             let name = whole.split('=').next().unwrap_or_default();
@@ -302,7 +302,7 @@ impl Rows {
 }
 
 /// Why a command asks whose arguments are too many to be looked at.
-pub(super) const TOO_MUCH: &str = "there is too much in this line to be judged";
+pub(super) const TOO_COMPLEX: &str = "there is too much in this line to be judged";
 
 fn said(text: &str) -> Option<String> {
     Some(format!("{text} makes the program do more than its grant says"))
@@ -364,7 +364,7 @@ fn scan(row: &Row, call: &Call<'_>) -> Option<String> {
         }
         let items = if text.starts_with('-') { row.options.len() } else { row.operands.len() };
         if !call.meter.spend(4 + items + text.len() / 8) {
-            return Some(TOO_MUCH.to_owned());
+            return Some(TOO_COMPLEX.to_owned());
         }
         if *everything && is_free(here) && !fine.contains(&text) {
             return said(text);
@@ -372,7 +372,7 @@ fn scan(row: &Row, call: &Call<'_>) -> Option<String> {
         let is_option = text.starts_with('-') && text != "-";
         if ended || behind || !is_option {
             let hit = || {
-                let looks = || only_looks(words, here) || is_behind_names(words, here);
+                let looks = || is_read_only(words, here) || is_behind_names(words, here);
                 row.operands.contains(&text) && !scripts && !looks()
                     || commands
                         .is_some_and(|known| here == verb_at && is_short_for(text, known, &row.operands))

@@ -6,12 +6,12 @@ use std::cell::Cell;
 
 /// Steps that are left. One is some ten nanoseconds.
 #[derive(Debug)]
-pub(super) struct Meter {
+pub(super) struct WorkBudget {
     left: Cell<usize>,
     spent: Cell<bool>,
 }
 
-impl Meter {
+impl WorkBudget {
     pub(super) fn new(steps: usize) -> Self {
         Self { left: Cell::new(steps), spent: Cell::new(false) }
     }

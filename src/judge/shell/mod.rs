@@ -34,4 +34,4 @@ pub(crate) mod fuzz;
 
 pub(super) use pattern::{CommandPattern, Found};
 pub(super) use places::Folders;
-pub(super) use weigh::{Grant, Outcome, Reading};
+pub(super) use weigh::{Grant, Outcome, ParsedLine};

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher as _, BuildHasherDefault, Hasher};
 
 use super::collect::{Collected, View};
 use super::lex::lex;
-use super::meter::Meter;
+use super::meter::WorkBudget;
 use super::word::{Marks, Word};
 
 /// The pattern of a Bash rule.
@@ -223,7 +223,7 @@ pub(super) struct Programs {
     hasher: BuildHasherDefault<Quick>,
     /// The name is only known when it runs.
     unknown: Vec<View>,
-    looks: Meter,
+    looks: WorkBudget,
 }
 
 impl Programs {
@@ -232,7 +232,7 @@ impl Programs {
             at: HashMap::default(),
             hasher: BuildHasherDefault::default(),
             unknown: Vec::new(),
-            looks: Meter::new(LOOKS),
+            looks: WorkBudget::new(LOOKS),
         };
         for view in &all.views {
             let words = all.words(*view);

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::meter::Meter;
+use super::meter::WorkBudget;
 use super::word::{Marks, Word};
 use crate::judge::Repository;
 use crate::types::secret_names;
@@ -32,7 +32,7 @@ pub(in crate::judge) struct Folders {
     /// A rule keeps some file from being read: the table of commands that only look passes none that may show any.
     pub(super) keeps: bool,
     /// What one judgement may cost; looking at paths draws from it.
-    pub(super) meter: Meter,
+    pub(super) meter: WorkBudget,
 }
 
 impl Folders {
@@ -53,7 +53,7 @@ impl Folders {
             folded_home,
             repository: Repository::Top,
             keeps: false,
-            meter: Meter::new(STEPS),
+            meter: WorkBudget::new(STEPS),
         }
     }
 

@@ -91,7 +91,7 @@ pub(super) fn may_find_private(path: &str, folders: &Folders) -> bool {
 }
 
 /// Whether a pattern below a home folder may find what the tables name, or what the daemon keeps there.
-fn is_kept(parts: &[&str], meter: &super::meter::Meter) -> bool {
+fn is_kept(parts: &[&str], meter: &super::meter::WorkBudget) -> bool {
     if !meter.spend(CREDENTIALS.len() + SETTINGS.len()) {
         return true;
     }

@@ -9,10 +9,10 @@ mod looks;
 
 use super::hatch::{Call, may_become_an_option, rows};
 use super::places::{self, Folders};
-use super::spelled::{Parts, Takes};
+use super::spelled::{OptionValue, Parts};
 use super::word::{Marks, Word};
 use crate::judge::Repository;
-use looks::{Looks, Operands, Shows};
+use looks::{Operands, ReadOnlyProgram, Shows};
 
 /// What is to be looked at of a command whose options are all known.
 struct Look {
@@ -106,7 +106,7 @@ fn tests(words: &[Word]) -> Option<Look> {
 }
 
 /// A program of the table.
-fn by_table(words: &[Word], row: &Looks) -> Option<Look> {
+fn by_table(words: &[Word], row: &ReadOnlyProgram) -> Option<Look> {
     let asks_for_help =
         |word: &Word| word.is_literal() && matches!(word.text.as_str(), "--help" | "--version");
     if words.len() == 2 && asks_for_help(&words[1]) {
@@ -157,7 +157,7 @@ fn by_table(words: &[Word], row: &Looks) -> Option<Look> {
 /// The words with values that may name files. What stands behind an operand is a file where options end there.
 fn values_that_may_be_paths(parts: &Parts<'_>) -> Vec<usize> {
     let first = parts.operands.first().copied().unwrap_or(usize::MAX);
-    let is_path = |takes| !matches!(takes, Takes::Nothing | Takes::Number | Takes::Pattern);
+    let is_path = |takes| !matches!(takes, OptionValue::Nothing | OptionValue::Number | OptionValue::Pattern);
     let of_options = parts.options.iter().filter(|option| is_path(option.takes) || option.at > first);
     of_options.filter_map(|option| option.value_at).collect()
 }

@@ -67,7 +67,7 @@ pub(in crate::judge) struct Simple {
 
 /// What is beyond the plain grammar. Each asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(in crate::judge) enum Beyond {
+pub(in crate::judge) enum UnsupportedSyntax {
     Substitution,
     Parameter,
     Arithmetic,
@@ -84,24 +84,24 @@ pub(in crate::judge) enum Beyond {
     Unsure,
 }
 
-impl Beyond {
+impl UnsupportedSyntax {
     /// Why it asks, a sentence for people.
     pub(in crate::judge) fn reason(self) -> &'static str {
         match self {
-            Beyond::Substitution => "a command substitution runs another command",
-            Beyond::Parameter => "the value of a parameter is not known",
-            Beyond::Arithmetic => "arithmetic can run commands",
-            Beyond::ProcessSubstitution => "a process substitution runs another command",
-            Beyond::DollarQuote => "text in $'…' or $\"…\" is not what it looks like",
-            Beyond::ControlFlow => "control flow (if, for, while, case, select)",
-            Beyond::Function => "a function is defined",
-            Beyond::Conditional => "[[ … ]] and (( … )) can run commands",
-            Beyond::Coproc => "coproc runs a command beside the others",
-            Beyond::Background => "& leaves a command running",
-            Beyond::Array => "an array is assigned",
-            Beyond::HereBody => "the here-document is expanded by the shell",
-            Beyond::Syntax => "this is not a complete command line",
-            Beyond::Unsure => "the text is too involved to be read with certainty",
+            UnsupportedSyntax::Substitution => "a command substitution runs another command",
+            UnsupportedSyntax::Parameter => "the value of a parameter is not known",
+            UnsupportedSyntax::Arithmetic => "arithmetic can run commands",
+            UnsupportedSyntax::ProcessSubstitution => "a process substitution runs another command",
+            UnsupportedSyntax::DollarQuote => "text in $'…' or $\"…\" is not what it looks like",
+            UnsupportedSyntax::ControlFlow => "control flow (if, for, while, case, select)",
+            UnsupportedSyntax::Function => "a function is defined",
+            UnsupportedSyntax::Conditional => "[[ … ]] and (( … )) can run commands",
+            UnsupportedSyntax::Coproc => "coproc runs a command beside the others",
+            UnsupportedSyntax::Background => "& leaves a command running",
+            UnsupportedSyntax::Array => "an array is assigned",
+            UnsupportedSyntax::HereBody => "the here-document is expanded by the shell",
+            UnsupportedSyntax::Syntax => "this is not a complete command line",
+            UnsupportedSyntax::Unsure => "the text is too involved to be read with certainty",
         }
     }
 }
@@ -114,7 +114,7 @@ pub(in crate::judge) struct Script {
     /// The subshell around each subshell; the first is the line itself.
     pub(in crate::judge) scopes: Vec<usize>,
     /// What is beyond the plain grammar, each once, with where it was first seen.
-    pub(in crate::judge) beyond: Vec<(Beyond, usize)>,
+    pub(in crate::judge) beyond: Vec<(UnsupportedSyntax, usize)>,
     /// How many runs have ended ([`Simple::run`]).
     pub(super) runs: usize,
     /// How deep it is nested.
@@ -125,7 +125,7 @@ pub(in crate::judge) struct Script {
 }
 
 impl Script {
-    pub(super) fn note(&mut self, what: Beyond, at: usize) {
+    pub(super) fn note(&mut self, what: UnsupportedSyntax, at: usize) {
         if !self.beyond.iter().any(|(seen, _)| *seen == what) {
             self.beyond.push((what, at));
         }
@@ -143,7 +143,7 @@ impl Script {
         String::from_utf8(bytes).ok()
     }
 
-    pub(in crate::judge) fn has(&self, what: Beyond) -> bool {
+    pub(in crate::judge) fn has(&self, what: UnsupportedSyntax) -> bool {
         self.beyond.iter().any(|(seen, _)| *seen == what)
     }
 }

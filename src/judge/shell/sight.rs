@@ -4,7 +4,7 @@ use super::pattern::name;
 use super::word::{Marks, Word};
 
 /// Whether a command answers the daemon's questions, or changes what it allows (R12).
-pub(super) fn approves(words: &[Word]) -> bool {
+pub(super) fn approves_itself(words: &[Word]) -> bool {
     const VERBS: &[&str] = &[
         "approve",
         "deny",
@@ -81,7 +81,7 @@ pub(super) fn approves(words: &[Word]) -> bool {
 }
 
 /// Characters that a person would not see as they are (R14).
-pub(super) fn odd_character(text: &str) -> Option<&'static str> {
+pub(super) fn invisible_character(text: &str) -> Option<&'static str> {
     if text.is_ascii() {
         let control = text.bytes().any(|c| c < b' ' && c != b'\t' && c != b'\n' || c == 0x7f);
         return control.then_some("the line holds control characters");

@@ -8,7 +8,7 @@ use super::word::Word;
 
 /// What an option takes for its value, by the sign behind it in a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Takes {
+pub(super) enum OptionValue {
     Nothing,
     /// `#`: a number, perhaps with a sign and a unit.
     Number,
@@ -24,7 +24,7 @@ pub(super) enum Takes {
     Next,
 }
 
-impl Takes {
+impl OptionValue {
     fn by(sign: &str) -> Option<Self> {
         match sign {
             "" => Some(Self::Nothing),
@@ -41,7 +41,7 @@ impl Takes {
 
 /// Options that are known of a program; what it does with them is its manual's word.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Spelled {
+pub(super) struct OptionSpec {
     /// Letters, alone or in a cluster, each with its sign. A `#` in front of all: `-5` is a number.
     pub(super) letters: &'static str,
     /// Options of more than a letter, with their dashes and signs, separated by blanks. They are not abbreviated.
@@ -50,12 +50,12 @@ pub(super) struct Spelled {
 
 /// An option of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Given<'w> {
+pub(super) struct GivenOption<'w> {
     /// Which word it stands in.
     pub(super) at: usize,
     /// `n` or `--lines`; of `-5` nothing.
     pub(super) name: &'w str,
-    pub(super) takes: Takes,
+    pub(super) takes: OptionValue,
     /// Its value, and the word in which that stands, if it has one.
     pub(super) value: Option<&'w str>,
     pub(super) value_at: Option<usize>,
@@ -64,7 +64,7 @@ pub(super) struct Given<'w> {
 /// What the words of a call are, the name aside.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Parts<'w> {
-    pub(super) options: Vec<Given<'w>>,
+    pub(super) options: Vec<GivenOption<'w>>,
     /// Where the words stand that are neither options nor values of such.
     pub(super) operands: Vec<usize>,
 }
@@ -75,7 +75,7 @@ impl Parts<'_> {
     }
 }
 
-impl Spelled {
+impl OptionSpec {
     /// What the words behind the first are, if every option among them is known. Words that are not literal count as
     /// operands if they cannot begin with `-`; that they may be several words or none is for the caller.
     pub(super) fn parts<'w>(&self, words: &'w [Word]) -> Option<Parts<'w>> {
@@ -100,10 +100,12 @@ impl Spelled {
     /// Adds the options of one word; tells which word is the last that belongs to them.
     fn option<'w>(&self, words: &'w [Word], at: usize, parts: &mut Parts<'w>) -> Option<usize> {
         let text = words[at].text.as_str();
-        let mut give = |name: &'w str, takes: Takes, joined: Option<&'w str>| {
+        let mut give = |name: &'w str, takes: OptionValue, joined: Option<&'w str>| {
             let value_at = match (takes, joined) {
-                (Takes::Nothing | Takes::Maybe, None) => None,
-                (Takes::Nothing | Takes::Next, Some(_)) | (Takes::Joined, None) => return None,
+                (OptionValue::Nothing | OptionValue::Maybe, None) => None,
+                (OptionValue::Nothing | OptionValue::Next, Some(_)) | (OptionValue::Joined, None) => {
+                    return None;
+                }
                 (_, Some(_)) => Some(at),
                 (_, None) => Some(at + 1),
             };
@@ -111,12 +113,12 @@ impl Spelled {
             if let Some(value_at) = value_at {
                 let word = words.get(value_at)?;
                 let text = joined.unwrap_or(&word.text);
-                if !word.is_literal() || takes == Takes::Number && !is_number(text) {
+                if !word.is_literal() || takes == OptionValue::Number && !is_number(text) {
                     return None;
                 }
                 value = Some(text);
             }
-            parts.options.push(Given { at, name, takes, value, value_at });
+            parts.options.push(GivenOption { at, name, takes, value, value_at });
             Some(value_at.unwrap_or(at))
         };
         if text.starts_with("--") {
@@ -132,7 +134,7 @@ impl Spelled {
             let behind = &letters[place + letter.len_utf8()..];
             let takes = self.letter(letter)?;
             let name = &letters[place..place + letter.len_utf8()];
-            if takes != Takes::Nothing {
+            if takes != OptionValue::Nothing {
                 return give(name, takes, Some(behind).filter(|value| !value.is_empty()));
             }
             give(name, takes, None)?;
@@ -142,15 +144,15 @@ impl Spelled {
 
     /// What a long option takes that is in the table in full: of `--color` in it `--colo` leaves a letter, which is no
     /// sign.
-    fn long(&self, name: &str) -> Option<Takes> {
+    fn long(&self, name: &str) -> Option<OptionValue> {
         let items = self.long.iter().flat_map(|list| list.split_whitespace());
-        items.filter_map(|item| item.strip_prefix(name)).find_map(Takes::by)
+        items.filter_map(|item| item.strip_prefix(name)).find_map(OptionValue::by)
     }
 
-    fn letter(&self, letter: char) -> Option<Takes> {
+    fn letter(&self, letter: char) -> Option<OptionValue> {
         let place = self.letters.find(letter).filter(|_| letter.is_ascii_alphanumeric())?;
-        let sign = self.letters.get(place + 1..place + 2).and_then(Takes::by);
-        Some(sign.unwrap_or(Takes::Nothing))
+        let sign = self.letters.get(place + 1..place + 2).and_then(OptionValue::by);
+        Some(sign.unwrap_or(OptionValue::Nothing))
     }
 }
 
@@ -167,8 +169,8 @@ mod tests {
     use super::*;
     use crate::judge::shell::collect::collect;
 
-    const SOME: Spelled =
-        Spelled { letters: "#abn#t:e~C?L.1", long: ["--all --color? --lines# --to:", "--only= --expr~"] };
+    const SOME: OptionSpec =
+        OptionSpec { letters: "#abn#t:e~C?L.1", long: ["--all --color? --lines# --to:", "--only= --expr~"] };
 
     type Named = (String, Option<usize>);
 

@@ -8,7 +8,7 @@ use super::programs::PROGRAMS;
 
 /// What a program does with the files it is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FileEffect {
     /// Reads them; its arguments do nothing else but what the table says.
     Reads,
     /// Writes, changes or removes them.
@@ -20,7 +20,7 @@ pub(super) enum Kind {
 }
 
 /// A check beyond options: gets the words and the number of granted ones.
-pub(super) type Also = fn(&Call<'_>) -> Option<String>;
+pub(super) type ExtraCheck = fn(&Call<'_>) -> Option<String>;
 
 /// One row of the table.
 #[derive(Clone, Copy, Debug)]
@@ -40,8 +40,8 @@ pub(super) struct Program {
     pub(super) fine: &'static str,
     /// First words with which everything that is no option passes: `apt show NAME`.
     pub(super) looks: &'static str,
-    pub(super) kind: Kind,
-    pub(super) also: Option<Also>,
+    pub(super) kind: FileEffect,
+    pub(super) also: Option<ExtraCheck>,
 }
 
 /// Rows of one kind.
@@ -58,7 +58,7 @@ pub(super) struct Table {
 
 impl Program {
     pub(super) const fn new(names: &'static str, ask: &'static str) -> Self {
-        Self { names, ask, value: "", fine: "", looks: "", kind: Kind::Tool, also: None }
+        Self { names, ask, value: "", fine: "", looks: "", kind: FileEffect::Tool, also: None }
     }
 
     pub(super) const fn value(mut self, value: &'static str) -> Self {
@@ -76,12 +76,12 @@ impl Program {
         self
     }
 
-    pub(super) const fn kind(mut self, kind: Kind) -> Self {
+    pub(super) const fn kind(mut self, kind: FileEffect) -> Self {
         self.kind = kind;
         self
     }
 
-    pub(super) const fn also(mut self, also: Also) -> Self {
+    pub(super) const fn extra_check(mut self, also: ExtraCheck) -> Self {
         self.also = Some(also);
         self
     }
@@ -115,8 +115,8 @@ pub(super) struct Row {
     pub(super) code: bool,
     /// `!`: alone it obeys its input.
     pub(super) obeys: bool,
-    pub(super) kind: Kind,
-    pub(super) also: Option<Also>,
+    pub(super) kind: FileEffect,
+    pub(super) also: Option<ExtraCheck>,
     /// As of its [`Table`].
     pub(super) projects: bool,
     pub(super) loose: bool,
@@ -185,7 +185,8 @@ impl Row {
             kind: program.kind,
             also: program.also,
             // Linters load the settings of the folder that they look at.
-            projects: table.projects && (program.kind != Kind::Reads || program.names.starts_with("eslint|")),
+            projects: table.projects
+                && (program.kind != FileEffect::Reads || program.names.starts_with("eslint|")),
             loose: table.loose,
             local: table.local && !program.names.starts_with("gh"),
             asks,

@@ -5,21 +5,21 @@ use super::word::Word;
 
 /// See-through programs (R8), for grants: where the inner command begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Through {
+pub(super) enum Wraps {
     /// It is none of them.
     No,
     /// The inner command begins there.
     At(usize),
     /// It is `xargs`; the inner command begins there, and gets more words.
-    Fed(usize),
+    AppendsArgs(usize),
     /// It is one, but what it is told is not understood.
-    Odd,
+    Unparsed,
 }
 
 /// Looks through `time`, `timeout`, `nice`, `nohup`, `stdbuf`, `command` and `xargs`, with the
 /// options that do nothing but what these programs are for.
-pub(super) fn through(words: &[Word]) -> Through {
-    let Some(first) = words.first().filter(|first| first.is_literal()) else { return Through::No };
+pub(super) fn wraps(words: &[Word]) -> Wraps {
+    let Some(first) = words.first().filter(|first| first.is_literal()) else { return Wraps::No };
     // Options with a value, options without, words before the command.
     let (values, flags, skips): (&[&str], &[&str], usize) = match first.text.as_str() {
         "time" => (&[], &["-p", "--portability", "-v", "--verbose"], 0),
@@ -37,7 +37,7 @@ pub(super) fn through(words: &[Word]) -> Through {
             &["-0", "--null", "-r", "--no-run-if-empty", "-t", "--verbose", "-x", "--exit"],
             0,
         ),
-        _ => return Through::No,
+        _ => return Wraps::No,
     };
     let name = first.text.as_str();
     let mut at = 1;
@@ -48,14 +48,14 @@ pub(super) fn through(words: &[Word]) -> Through {
             break;
         }
         if !word.is_literal() {
-            return Through::Odd;
+            return Wraps::Unparsed;
         }
         at += 1;
         if text == "--" {
             break;
         }
         if name == "command" && matches!(text, "-v" | "-V" | "-pv" | "-pV") {
-            return Through::No;
+            return Wraps::No;
         }
         let (option, joined) = match text.split_once('=') {
             Some((option, value)) if option.starts_with("--") => (option, Some(value)),
@@ -69,7 +69,7 @@ pub(super) fn through(words: &[Word]) -> Through {
                 Some(value) => value,
                 None => {
                     let Some(next) = words.get(at).filter(|next| next.is_literal()) else {
-                        return Through::Odd;
+                        return Wraps::Unparsed;
                     };
                     at += 1;
                     &next.text
@@ -100,15 +100,15 @@ pub(super) fn through(words: &[Word]) -> Through {
         let flags_before = cluster.chars().take_while(|c| is_flag(*c)).count();
         let rest = &cluster[flags_before..];
         let Some(letter) = rest.chars().next().filter(|c| c.is_ascii_alphabetic() && flags_before > 0) else {
-            return Through::Odd;
+            return Wraps::Unparsed;
         };
         if !values.iter().any(|value| value.len() == 2 && value.ends_with(letter)) {
-            return Through::Odd;
+            return Wraps::Unparsed;
         }
         let value = if rest.len() > 1 {
             rest[1..].to_owned()
         } else {
-            let Some(next) = words.get(at).filter(|next| next.is_literal()) else { return Through::Odd };
+            let Some(next) = words.get(at).filter(|next| next.is_literal()) else { return Wraps::Unparsed };
             at += 1;
             next.text.clone()
         };
@@ -127,16 +127,16 @@ pub(super) fn through(words: &[Word]) -> Through {
                     .all(|c| c.is_ascii_digit() || c == b'.')
         });
         if !is_duration {
-            return Through::Odd;
+            return Wraps::Unparsed;
         }
         at += 1;
     }
     if at >= words.len() {
-        return Through::Odd;
+        return Wraps::Unparsed;
     }
     if name == "xargs" {
         let fills = replaces.is_some_and(|mark| mark.is_empty() || words[at].text.contains(&mark));
-        return if fills { Through::Odd } else { Through::Fed(at) };
+        return if fills { Wraps::Unparsed } else { Wraps::AppendsArgs(at) };
     }
-    Through::At(at)
+    Wraps::At(at)
 }

@@ -12,30 +12,30 @@ use std::sync::Arc;
 use super::collect::{Collected, collect};
 use super::condense::condense;
 use super::files;
-use super::follow::{MOST_FOLDERS, Where, changes_folder, folder, follow};
-use super::hatch::{Call, TOO_MUCH, may_become_an_option, rows};
+use super::follow::{MAX_FOLDERS, PossibleFolders, changes_folder, folder, track_cwd};
+use super::hatch::{Call, TOO_COMPLEX, may_become_an_option, rows};
 use super::pattern::{CommandPattern, Found, Programs, name};
 use super::places::{self, Folders, may_matter};
 use super::safe;
-use super::script::{Beyond, Redir, RedirKind, Simple};
+use super::script::{Redir, RedirKind, Simple, UnsupportedSyntax};
 use super::second;
 use super::shape::{CHANGES_SHELL, assignment, shape};
-use super::sight::odd_character;
+use super::sight::invisible_character;
 use super::special;
-use super::table::Kind;
-use super::through::{Through, through};
+use super::table::FileEffect;
+use super::through::{Wraps, wraps};
 use super::word::{Marks, Word};
-use super::wrappers::inside;
+use super::wrappers::inner_commands;
 
 /// A longer line is never allowed (R14).
-const LONGEST: usize = 64 * 1024;
+const MAX_LINE_BYTES: usize = 64 * 1024;
 /// Deeper nesting is never allowed (R14).
-const DEEPEST: usize = 50;
+const MAX_NESTING: usize = 50;
 /// More words than this are not judged one by one.
-const MOST_WORDS: usize = 4_000;
+const MAX_WORDS: usize = 4_000;
 
 /// How many parts are told. What asks is among them.
-const MOST_PARTS: usize = 64;
+const MAX_PARTS: usize = 64;
 
 /// An allow rule over commands: its pattern, and a mark for the caller.
 #[derive(Clone, Copy)]
@@ -91,14 +91,14 @@ impl<'g, R> Grants<'g, R> {
 }
 
 /// A command line that was read, with the folders it is about.
-pub(in crate::judge) struct Reading<'a> {
+pub(in crate::judge) struct ParsedLine<'a> {
     text: &'a str,
     /// What was read: the text, or the pieces of one that is far too long.
     read: Cow<'a, str>,
     folders: &'a Folders,
     all: Collected,
     /// The folders in which each command of each text may run.
-    cwds: Vec<Vec<Arc<Where>>>,
+    cwds: Vec<Vec<Arc<PossibleFolders>>>,
     /// Of each command of each text: behind its last word that can have to do with a protected place.
     matters: Vec<Vec<usize>>,
     /// Why it is denied whatever is granted; looked up once.
@@ -111,12 +111,12 @@ pub(in crate::judge) struct Reading<'a> {
     programs: OnceCell<Programs>,
 }
 
-impl<'a> Reading<'a> {
+impl<'a> ParsedLine<'a> {
     pub(in crate::judge) fn new(text: &'a str, folders: &'a Folders) -> Self {
         let read = condense(text);
         let all = collect(&read);
-        let start = Arc::new(Where::at(vec![folders.start.clone()], folders));
-        let cwds = all.scripts().iter().map(|script| follow(script, &start, folders)).collect();
+        let start = Arc::new(PossibleFolders::at(vec![folders.start.clone()], folders));
+        let cwds = all.scripts().iter().map(|script| track_cwd(script, &start, folders)).collect();
         let last = |command: &Simple| command.words.iter().rposition(|word| may_matter(&word.text));
         let behind = |command: &Simple| last(command).map_or(0, |at| at + 1);
         let matters =
@@ -128,8 +128,8 @@ impl<'a> Reading<'a> {
 
     /// Whether the line was dearer than a judgement may be. Some of what was found of it may be less than what
     /// is there: nothing allows it.
-    pub(in crate::judge) fn is_too_much(&self) -> Option<&'static str> {
-        (self.folders.meter.is_spent() || self.is_in_pieces()).then_some(TOO_MUCH)
+    pub(in crate::judge) fn exceeds_work_budget(&self) -> Option<&'static str> {
+        (self.folders.meter.is_spent() || self.is_in_pieces()).then_some(TOO_COMPLEX)
     }
 
     /// Whether only pieces of the line were read.
@@ -139,16 +139,16 @@ impl<'a> Reading<'a> {
 
     /// Whether the line has so many words that no rule for a command may allow it.
     pub(in crate::judge) fn is_excessive(&self) -> bool {
-        self.text.len() > LONGEST || self.has_too_many_words()
+        self.text.len() > MAX_LINE_BYTES || self.has_too_many_words()
     }
 
     /// A command without words counts as one: it may have redirections.
     fn has_too_many_words(&self) -> bool {
         let commands = &self.all.main().commands;
-        commands.iter().map(|command| command.words.len().max(1)).sum::<usize>() > MOST_WORDS
+        commands.iter().map(|command| command.words.len().max(1)).sum::<usize>() > MAX_WORDS
     }
 
-    fn second(&self) -> Option<&[usize]> {
+    fn tree_sitter_commands(&self) -> Option<&[usize]> {
         self.second.get_or_init(|| second::commands(self.text)).as_deref()
     }
 
@@ -167,40 +167,40 @@ impl<'a> Reading<'a> {
     /// Whether the line was understood so far that commands not found are not there.
     pub(in crate::judge) fn is_understood(&self) -> bool {
         !self.is_excessive()
-            && self.all.main().depth <= DEEPEST
+            && self.all.main().depth <= MAX_NESTING
             && !self.all.hidden
-            && self.all.scripts().iter().all(|script| !script.has(Beyond::Syntax))
-            && [Self::second, Self::eased]
+            && self.all.scripts().iter().all(|script| !script.has(UnsupportedSyntax::Syntax))
+            && [Self::tree_sitter_commands, Self::eased]
                 .iter()
                 .any(|look| look(self).is_some_and(|found| second::adds_nothing(found, &self.all)))
     }
 
     /// Why nothing but a rule for the whole text may allow the line, if so.
-    pub(in crate::judge) fn beyond(&self) -> Option<&'static str> {
-        if self.text.len() > LONGEST {
+    pub(in crate::judge) fn unsupported(&self) -> Option<&'static str> {
+        if self.text.len() > MAX_LINE_BYTES {
             return Some("the line is longer than 64 KiB");
         }
-        if self.all.main().depth > DEEPEST {
+        if self.all.main().depth > MAX_NESTING {
             return Some("the line is nested deeper than 50");
         }
-        if let Some(reason) = odd_character(self.text) {
+        if let Some(reason) = invisible_character(self.text) {
             return Some(reason);
         }
         self.all.main().beyond.first().map(|(what, _)| what.reason())
     }
 
     /// Whether the text holds characters that must not pass unseen, or is over the limits (R14).
-    pub(in crate::judge) fn is_unseemly(&self) -> Option<&'static str> {
-        if self.text.len() > LONGEST || self.all.main().depth > DEEPEST {
+    pub(in crate::judge) fn is_unreadable(&self) -> Option<&'static str> {
+        if self.text.len() > MAX_LINE_BYTES || self.all.main().depth > MAX_NESTING {
             return Some("the line is too long or too deeply nested to be judged");
         }
-        odd_character(self.text)
+        invisible_character(self.text)
     }
 
     /// Whether the second parser sees what the lexer sees.
     pub(in crate::judge) fn is_confirmed(&self) -> bool {
         let script = self.all.main();
-        self.second().is_some_and(|found| second::agrees(found, script, false))
+        self.tree_sitter_commands().is_some_and(|found| second::agrees(found, script, false))
             || self.eased().is_some_and(|found| second::agrees(found, script, true))
     }
 
@@ -223,7 +223,7 @@ impl<'a> Reading<'a> {
         ordered.sort_by_key(|at| (script.commands[*at].derived, script.commands[*at].start));
         if self.has_too_many_words() {
             let asks = || Err("the line has too many words to be judged".to_owned());
-            return ordered.into_iter().take(MOST_PARTS).map(|at| self.outcome(at, asks())).collect();
+            return ordered.into_iter().take(MAX_PARTS).map(|at| self.outcome(at, asks())).collect();
         }
         let grants = Grants::of(grants);
         let mut moved = self.folders.begin_below();
@@ -233,9 +233,9 @@ impl<'a> Reading<'a> {
             judged.push((at, self.part(command, &self.cwds[0][at], moved, &grants, safe)));
             moved |= changes_folder(&command.words);
         }
-        if judged.len() > MOST_PARTS {
+        if judged.len() > MAX_PARTS {
             judged.sort_by_key(|(_, judged)| judged.is_ok());
-            judged.truncate(MOST_PARTS);
+            judged.truncate(MAX_PARTS);
         }
         judged.into_iter().map(|(at, judged)| self.outcome(at, judged)).collect()
     }
@@ -263,7 +263,7 @@ impl<'a> Reading<'a> {
             let words = &command.words;
             let is_secret = |word: &Word| self.folders.may_name_secret(&word.text, cwds);
             files::removal(words, cwds, self.folders).is_err()
-                || is_prefix && rows(words).kind() == Kind::Reads && words[1..].iter().any(is_secret)
+                || is_prefix && rows(words).kind() == FileEffect::Reads && words[1..].iter().any(is_secret)
         })
     }
 
@@ -271,7 +271,7 @@ impl<'a> Reading<'a> {
     fn part<R: Copy>(
         &self,
         command: &Simple,
-        cwds: &Where,
+        cwds: &PossibleFolders,
         moved: bool,
         grants: &Grants<'_, R>,
         safe: bool,
@@ -299,11 +299,11 @@ impl<'a> Reading<'a> {
             };
         };
         shape(words)?;
-        if let Some(reason) = self.free(words, cwds)? {
+        if let Some(reason) = self.builtin_allowed(words, cwds)? {
             return Ok((None, reason));
         }
         // More than are kept.
-        if cwds.len() >= MOST_FOLDERS {
+        if cwds.len() >= MAX_FOLDERS {
             return Err("it may run in any of too many folders".into());
         }
         if CHANGES_SHELL.contains(&first.text.as_str()) {
@@ -313,14 +313,14 @@ impl<'a> Reading<'a> {
         let from = words.len() - inner.len();
         if from > 0 {
             shape(inner)?;
-            if !fed && let Some(reason) = self.free(inner, cwds)? {
+            if !fed && let Some(reason) = self.builtin_allowed(inner, cwds)? {
                 return Ok((None, reason));
             }
             if CHANGES_SHELL.contains(&inner[0].text.as_str()) {
                 return Err(format!("{} changes the shell or runs what it is given", inner[0].text));
             }
         }
-        let found = inside(inner);
+        let found = inner_commands(inner);
         let plain = name(&inner[0].text);
         let by_hatch = matches!(plain, "find" | "fd" | "fdfind" | "git");
         let script_of_shell =
@@ -337,7 +337,7 @@ impl<'a> Reading<'a> {
         let mut refused = None;
         for grant in grants.for_command(words, from) {
             if !self.folders.meter.spend(2) {
-                return Err(TOO_MUCH.into());
+                return Err(TOO_COMPLEX.into());
             }
             let Some((spelled, exact)) = grant.pattern.spells(words, from) else { continue };
             if moved && inner[0].text.contains('/') && !inner[0].text.starts_with('/') {
@@ -370,7 +370,7 @@ impl<'a> Reading<'a> {
     }
 
     /// Commands that are free for everybody (R1).
-    fn free(&self, words: &[Word], cwds: &[String]) -> Result<Option<String>, String> {
+    fn builtin_allowed(&self, words: &[Word], cwds: &[String]) -> Result<Option<String>, String> {
         match words[0].text.as_str() {
             "pwd" | "true" | "false" | ":" => Ok(Some("does nothing but say so".into())),
             "cd" => {
@@ -378,7 +378,7 @@ impl<'a> Reading<'a> {
                 let inside = cwds
                     .iter()
                     .all(|cwd| self.folders.hold(&places::resolve(target, false, cwd, self.folders)));
-                if inside && cwds.len() < MOST_FOLDERS {
+                if inside && cwds.len() < MAX_FOLDERS {
                     Ok(Some("stays in the workspace".into()))
                 } else {
                     Err("cd to a folder outside the workspace".into())
@@ -415,7 +415,13 @@ impl<'a> Reading<'a> {
     }
 
     /// Arguments that a prefix does not cover (R9, R10, R17), and files that ask for themselves.
-    fn arguments(&self, words: &[Word], spelled: usize, fed: bool, cwds: &Where) -> Result<(), String> {
+    fn arguments(
+        &self,
+        words: &[Word],
+        spelled: usize,
+        fed: bool,
+        cwds: &PossibleFolders,
+    ) -> Result<(), String> {
         files::removal(words, cwds, self.folders)?;
         let rows = rows(words);
         let meter = &self.folders.meter;
@@ -445,7 +451,7 @@ impl<'a> Reading<'a> {
         {
             return Err(format!("{} may become an option of {}", word.text, words[0].text));
         }
-        if fed && (rows.has_hatches() || rows.kind() != Kind::Reads) {
+        if fed && (rows.has_hatches() || rows.kind() != FileEffect::Reads) {
             return Err(format!("{} gets arguments that are not in the text", words[0].text));
         }
         files::refuse(rows, words, spelled, cwds, cwds.special, self.folders)
@@ -478,14 +484,14 @@ fn unwrap(words: &[Word]) -> Result<(&[Word], bool), String> {
     let mut rest = words;
     let mut fed = false;
     loop {
-        match through(rest) {
-            Through::No => return Ok((rest, fed)),
-            Through::At(from) => rest = &rest[from..],
-            Through::Fed(from) => {
+        match wraps(rest) {
+            Wraps::No => return Ok((rest, fed)),
+            Wraps::At(from) => rest = &rest[from..],
+            Wraps::AppendsArgs(from) => {
                 fed = true;
                 rest = &rest[from..];
             }
-            Through::Odd => return Err(format!("what {} is told is not understood", rest[0].text)),
+            Wraps::Unparsed => return Err(format!("what {} is told is not understood", rest[0].text)),
         }
     }
 }

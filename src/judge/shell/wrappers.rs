@@ -3,12 +3,12 @@
 use super::exempt::is_behind_names;
 use super::hatch::{is_understood, names_a_script, own_verb};
 use super::runners::{Runner, runner};
-use super::through::{Through, through};
+use super::through::{Wraps, wraps};
 use super::word::Word;
 
 /// What a command runs beyond itself.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Inside {
+pub(super) struct InnerCommands {
     /// Where commands begin among its words.
     pub(super) at: Vec<usize>,
     /// Texts that a shell will read.
@@ -24,17 +24,17 @@ pub(super) struct Inside {
 }
 
 /// What stands inside a command. `words` begins with the program.
-pub(super) fn inside(words: &[Word]) -> Inside {
-    let Some(first) = words.first() else { return Inside::default() };
+pub(super) fn inner_commands(words: &[Word]) -> InnerCommands {
+    let Some(first) = words.first() else { return InnerCommands::default() };
     let name = first.text.rsplit('/').next().unwrap_or(&first.text);
     let runner = runner(name);
-    let mut found = known(words, name, runner);
+    let mut found = inner_command(words, name, runner);
     if !first.is_literal() {
         return found;
     }
     if found.runs {
         let by_mark = matches!(name, "find" | "fd" | "fdfind" | "git" | "eval" | "trap" | "source" | ".");
-        if !by_mark && !runner.shell && matches!(through(words), Through::No | Through::Odd) {
+        if !by_mark && !runner.shell && matches!(wraps(words), Wraps::No | Wraps::Unparsed) {
             starts(words, runner, &mut found);
         }
     } else if !runner.builtin && name != "command" && !is_understood(words) {
@@ -48,7 +48,7 @@ const MOST_AHEAD: usize = 32;
 
 /// Where the command of a runner may begin: behind its options, the values that these may take, and
 /// the words that belong to the runner.
-fn starts(words: &[Word], runner: Runner, found: &mut Inside) {
+fn starts(words: &[Word], runner: Runner, found: &mut InnerCommands) {
     let (values, mut skips) = runner.known.unwrap_or_default();
     let mut after_option = false;
     let mut is_value = false;
@@ -96,7 +96,7 @@ fn starts(words: &[Word], runner: Runner, found: &mut Inside) {
 
 /// What a program that nobody knows may run: any of its words, and the text behind an option that says
 /// so.
-fn unknown(words: &[Word], found: &mut Inside) {
+fn unknown(words: &[Word], found: &mut InnerCommands) {
     for (at, word) in words.iter().enumerate().skip(1) {
         let text = word.text.as_str();
         let Some(option) = text.strip_prefix('-').filter(|rest| !rest.is_empty()) else {
@@ -122,8 +122,8 @@ fn unknown(words: &[Word], found: &mut Inside) {
 }
 
 /// What stands inside a command, by what the tables say of it.
-fn known(words: &[Word], name: &str, runner: Runner) -> Inside {
-    let mut found = Inside::default();
+fn inner_command(words: &[Word], name: &str, runner: Runner) -> InnerCommands {
+    let mut found = InnerCommands::default();
     if name == "command"
         && words.iter().skip(1).take_while(|w| w.text.starts_with('-')).any(|w| w.text.contains(['v', 'V']))
     {
@@ -226,7 +226,7 @@ fn known(words: &[Word], name: &str, runner: Runner) -> Inside {
     found
 }
 
-fn after_options(words: &[Word], values: &str, skips: usize, found: &mut Inside) {
+fn after_options(words: &[Word], values: &str, skips: usize, found: &mut InnerCommands) {
     let values: Vec<&str> = values.split_whitespace().collect();
     let mut at = 1;
     let mut doubt = false;
@@ -263,7 +263,7 @@ fn after_options(words: &[Word], values: &str, skips: usize, found: &mut Inside)
 }
 
 /// `env -S 'cmd args'`, also joined, abbreviated and in a cluster.
-fn split_string(words: &[Word], found: &mut Inside) {
+fn split_string(words: &[Word], found: &mut InnerCommands) {
     let mut after_option = false;
     let mut is_split = false;
     for (at, word) in words.iter().enumerate().skip(1) {
@@ -300,7 +300,7 @@ fn split_string(words: &[Word], found: &mut Inside) {
 }
 
 /// `sh -c TEXT`, with any options around.
-fn shell_text(words: &[Word], found: &mut Inside) {
+fn shell_text(words: &[Word], found: &mut InnerCommands) {
     let mut wants_text = false;
     let mut at = 1;
     while let Some(word) = words.get(at) {
@@ -334,7 +334,7 @@ fn shell_text(words: &[Word], found: &mut Inside) {
 }
 
 /// Words as one text for a shell.
-fn join(words: &[Word], found: &mut Inside) {
+fn join(words: &[Word], found: &mut InnerCommands) {
     if words.iter().any(|word| !word.is_literal()) {
         found.hidden = true;
     }
@@ -345,7 +345,7 @@ fn join(words: &[Word], found: &mut Inside) {
 }
 
 /// The text behind an option.
-fn text_of(words: &[Word], options: &[&str], found: &mut Inside) {
+fn text_of(words: &[Word], options: &[&str], found: &mut InnerCommands) {
     for (at, word) in words.iter().enumerate() {
         let text = word.text.as_str();
         if options.contains(&text)
@@ -363,7 +363,7 @@ fn text_of(words: &[Word], options: &[&str], found: &mut Inside) {
 }
 
 /// Commands behind marks, as in `find . -exec cmd`.
-fn by_marks(words: &[Word], marks: &[&str], found: &mut Inside) {
+fn by_marks(words: &[Word], marks: &[&str], found: &mut InnerCommands) {
     for (at, word) in words.iter().enumerate().skip(1) {
         if marks.contains(&word.text.as_str()) && at + 1 < words.len() {
             found.runs = true;
@@ -376,7 +376,7 @@ fn by_marks(words: &[Word], marks: &[&str], found: &mut Inside) {
 const GIT_RUNS: usize = 4;
 
 /// Commands that git runs.
-fn git(words: &[Word], found: &mut Inside) {
+fn git(words: &[Word], found: &mut InnerCommands) {
     for (at, word) in words.iter().enumerate().skip(1) {
         let text = word.text.as_str();
         if matches!(text, "run" | "foreach") && at > 1 {

@@ -2,16 +2,16 @@
 
 use super::braces;
 use super::hatch::{Rows, stem};
-use super::meter::Meter;
-use super::spelled::Spelled;
-use super::table::Kind;
+use super::meter::WorkBudget;
+use super::spelled::OptionSpec;
+use super::table::FileEffect;
 use super::word::{Marks, Word};
 
 /// A program that copies, with the options that change nothing about what is written. With those that make links, both
 /// ends are one file.
 struct Copies {
     names: &'static str,
-    options: Spelled,
+    options: OptionSpec,
     /// Options whose value is the folder that is written.
     targets: &'static [&'static str],
     /// Options with which it makes folders of all its operands.
@@ -24,7 +24,7 @@ const INTO: &[&str] = &["t", "--target-directory"];
 const COPIES: &[Copies] = &[
     Copies {
         names: "cp|gcp",
-        options: Spelled {
+        options: OptionSpec {
             letters: "abdfHiLnPpRrS~t:TuvxZ",
             long: [
                 "--archive --attributes-only --backup? --copy-contents --force --interactive --dereference --no-clobber --no-dereference --preserve? --no-preserve= --parents --recursive --reflink? --remove-destination --sparse= --strip-trailing-slashes --suffix~ --no-target-directory --update? --verbose --one-file-system",
@@ -36,7 +36,7 @@ const COPIES: &[Copies] = &[
     },
     Copies {
         names: "install|ginstall",
-        options: Spelled {
+        options: OptionSpec {
             letters: "bcCdDg~m~o~psS~t:TvZ",
             long: [
                 "--backup? --compare --directory --group~ --mode~ --owner~ --preserve-timestamps --strip --suffix~ --no-target-directory --verbose",
@@ -48,7 +48,7 @@ const COPIES: &[Copies] = &[
     },
     Copies {
         names: "mv|gmv",
-        options: Spelled {
+        options: OptionSpec {
             letters: "bfinS~t:TuvZ",
             long: [
                 "--backup? --debug --exchange --force --interactive --no-clobber --no-copy --strip-trailing-slashes --suffix~ --no-target-directory --update? --verbose",
@@ -60,7 +60,7 @@ const COPIES: &[Copies] = &[
     },
     Copies {
         names: "ln|gln",
-        options: Spelled {
+        options: OptionSpec {
             letters: "bdfFiLnPrsS~t:Tv",
             long: [
                 "--backup? --directory --force --interactive --logical --no-dereference --physical --relative --symbolic --suffix~ --no-target-directory --verbose",
@@ -72,7 +72,7 @@ const COPIES: &[Copies] = &[
     },
     Copies {
         names: "rsync",
-        options: Spelled {
+        options: OptionSpec {
             letters: "046AaB#bCcDdEFgHhIiJKkLlmNnOoPpqRrSstUuvWXxyz",
             long: [
                 "--archive --verbose --recursive --compress --dry-run --partial --progress --human-readable --times --perms --owner --group --devices --specials --links --copy-links --hard-links --acls --xattrs --checksum --update --whole-file --no-whole-file --one-file-system --sparse --quiet --itemize-changes --stats --inplace --existing --ignore-existing --size-only --ignore-times --relative --no-relative --mkpath --prune-empty-dirs --numeric-ids --append --append-verify --force --omit-dir-times --fuzzy --safe-links --copy-unsafe-links --munge-links --cvs-exclude --dirs --keep-dirlinks --list-only --executability --no-perms --no-owner --no-group --no-times",
@@ -85,18 +85,18 @@ const COPIES: &[Copies] = &[
 ];
 
 /// Which of its words a command writes.
-pub(super) enum Written {
+pub(super) enum WriteTargets {
     None,
     All,
     These(Vec<usize>),
 }
 
-impl Written {
+impl WriteTargets {
     pub(super) fn by(rows: Rows, words: &[Word]) -> Self {
         match rows.kind() {
-            Kind::Reads => Self::None,
-            Kind::Writes | Kind::Tool => Self::All,
-            Kind::Copies => {
+            FileEffect::Reads => Self::None,
+            FileEffect::Writes | FileEffect::Tool => Self::All,
+            FileEffect::Copies => {
                 let name = words.first().map_or("", |first| stem(&first.text));
                 match COPIES.iter().find(|row| row.names.split('|').any(|own| own == name)) {
                     Some(row) => row.written(words).map_or(Self::All, Self::These),
@@ -118,10 +118,10 @@ impl Written {
 /// What a command that copies, moves or links makes where it does so: each of what it is given there, by its own name,
 /// with the word that it comes from.
 /// Beyond the measure the rest is left out, and the line is not allowed.
-pub(super) fn made<'w>(rows: Rows, words: &'w [Word], meter: &Meter) -> Vec<(Word, &'w Word)> {
+pub(super) fn created_paths<'w>(rows: Rows, words: &'w [Word], meter: &WorkBudget) -> Vec<(Word, &'w Word)> {
     let name = words.first().map_or("", |first| stem(&first.text));
     let row = COPIES.iter().find(|row| row.names.split('|').any(|own| own == name));
-    if row.is_none() && rows.kind() != Kind::Copies {
+    if row.is_none() && rows.kind() != FileEffect::Copies {
         return Vec::new();
     }
     let is_whole = words.iter().any(|word| {
@@ -174,7 +174,7 @@ type Text<'w> = (String, &'w Word);
 fn ends<'w>(
     row: Option<&Copies>,
     words: &'w [Word],
-    meter: &Meter,
+    meter: &WorkBudget,
 ) -> (Vec<Text<'w>>, Vec<String>, Option<&'w str>) {
     let texts = |word: &'w Word| {
         let all = match word.marks.has(Marks::BRACE) && meter.spend(64 + 16 * word.text.len()) {

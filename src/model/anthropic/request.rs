@@ -27,7 +27,7 @@ use super::super::called::{MAX_CALL_ID_CHARS, called, wire_call_id};
 use super::super::media::{Media, Shown};
 use super::super::sampling::sent;
 use super::super::settings::ModelSettings;
-use super::super::written::{Manner, Plainly, Written};
+use super::super::written::{CacheKey, Plainly, RequestCache};
 use super::thinking::{Asked, OutputConfig, is_thought, plan};
 
 /// A request but for its messages, which follow.
@@ -142,7 +142,7 @@ struct Source<'a> {
 pub(in super::super) fn body(
     request: &ModelRequest,
     settings: &ModelSettings,
-    written: &Written,
+    written: &RequestCache,
 ) -> Result<Vec<u8>, serde_json::Error> {
     let mut system = Vec::new();
     if !request.system.trim().is_empty() {
@@ -188,7 +188,7 @@ pub(in super::super) fn body(
         out.push(b',');
         Ok::<(), serde_json::Error>(())
     };
-    written.write(Manner { api: Api::Anthropic, keeps }, &request.messages, is_marked, write, &mut body)?;
+    written.write(CacheKey { api: Api::Anthropic, keeps }, &request.messages, is_marked, write, &mut body)?;
     if !request.messages.is_empty() {
         body.pop();
     }

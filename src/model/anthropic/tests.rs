@@ -15,7 +15,7 @@ use crate::types::usage::Usage;
 use super::super::api::Api;
 use super::super::settings::ModelSettings;
 use super::super::testing::{assert_any_split_reads_alike, assert_deltas_tell_the_reply, read, read_whole};
-use super::super::written::Written;
+use super::super::written::RequestCache;
 
 fn sse(events: &[Value]) -> String {
     events.iter().fold(String::new(), |mut stream, event| {
@@ -301,7 +301,7 @@ fn request(messages: Vec<Message>) -> ModelRequest {
 }
 
 fn body(request: &ModelRequest, settings: &ModelSettings) -> Value {
-    serde_json::from_slice(&super::body(request, settings, &Written::default()).unwrap()).unwrap()
+    serde_json::from_slice(&super::body(request, settings, &RequestCache::default()).unwrap()).unwrap()
 }
 
 #[test]
@@ -443,15 +443,19 @@ fn grown(step: usize) -> Vec<Message> {
 
 #[test]
 fn what_is_remembered_of_requests_changes_no_byte_of_them() {
-    let written = Written::default();
+    let written = RequestCache::default();
     let settings = ModelSettings::default();
     let mut asked = request(vec![Message::user("one")]);
     for step in 0..12 {
         for thinking in [None, Some(Thinking::Off)] {
             asked.thinking = thinking;
-            let bytes = |written: &Written| super::body(&asked, &settings, written).unwrap();
+            let bytes = |written: &RequestCache| super::body(&asked, &settings, written).unwrap();
             let text = String::from_utf8(bytes(&written)).unwrap();
-            assert_eq!(text, String::from_utf8(bytes(&Written::default())).unwrap(), "{step}, {thinking:?}");
+            assert_eq!(
+                text,
+                String::from_utf8(bytes(&RequestCache::default())).unwrap(),
+                "{step}, {thinking:?}"
+            );
             assert!(serde_json::from_str::<Value>(&text).is_ok(), "{text}");
         }
         asked.messages.extend(grown(step).into_iter().map(Arc::new));

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
-use house::{Act, House, act};
+use house::{Act, FeedFixture, act};
 
 async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(60), future).await.expect("in time")
@@ -20,7 +20,7 @@ async fn soon<T>(future: impl Future<Output = T>) -> T {
 fn play(acts: &[Act]) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let mut house = House::new().await;
+        let mut house = FeedFixture::new().await;
         for act in acts {
             house.act(*act).await;
         }
@@ -45,7 +45,7 @@ proptest! {
     fn every_number_is_a_place_to_begin(before in vec(act(), 1..25), after in vec(act(), 1..25)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let result = runtime.block_on(async {
-            let mut house = House::new().await;
+            let mut house = FeedFixture::new().await;
             for act in before {
                 house.act(act).await;
             }
@@ -81,7 +81,7 @@ fn every_number_is_a_place_to_begin_in_every_moment() {
             let story = [&message[..moment], &[Act::Join(0)], &message[moment..], end, &[Tool(3, false)]];
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             let result = runtime.block_on(async {
-                let mut house = House::new().await;
+                let mut house = FeedFixture::new().await;
                 for (at, act) in story.concat().into_iter().enumerate() {
                     if at == moment {
                         house.join_everywhere().await;
@@ -103,7 +103,7 @@ fn every_number_is_a_place_to_begin_in_every_moment() {
 /// One text for everybody who follows from memory.
 #[tokio::test]
 async fn an_event_is_serialised_once_for_all() {
-    let mut house = House::new().await;
+    let mut house = FeedFixture::new().await;
     house.act(Act::Other).await;
     house.join_everywhere().await;
     // From the store, once: from then on they live from memory.
@@ -134,7 +134,7 @@ async fn an_event_is_serialised_once_for_all() {
 
 /// The seqs and types that the only follower was given.
 async fn given(acts: &[Act]) -> Vec<(Seq, String, String)> {
-    let mut house = House::new().await;
+    let mut house = FeedFixture::new().await;
     for act in acts {
         house.act(*act).await;
     }
@@ -168,7 +168,7 @@ async fn a_cursor_inside_a_finished_block_gets_the_item_alone() {
 
 #[tokio::test]
 async fn a_message_that_is_folded_while_somebody_joins_is_given_as_the_item_alone() {
-    let mut house = House::new().await;
+    let mut house = FeedFixture::new().await;
     for act in [Act::Begin, Act::Block(Content::Text), Act::Deltas(5)] {
         house.act(act).await;
     }
@@ -202,7 +202,7 @@ async fn whoever_is_overtaken_by_a_fold_gets_the_rest_as_one_delta() {
 async fn rows_that_the_feed_still_holds_do_not_come_again() {
     // 1 started, 2 block, 3 delta, 4 something else, 5 delta; 6 and 7, the end, are committed and
     // not yet published: the store has folded what the feed still shows.
-    let mut house = House::new().await;
+    let mut house = FeedFixture::new().await;
     for act in [Act::Begin, Act::Block(Content::Text), Act::Deltas(1), Act::Other, Act::Deltas(1)] {
         house.act(act).await;
     }
@@ -263,7 +263,7 @@ async fn a_replay_of_a_finished_message_holds_each_block_once() {
 
 #[tokio::test]
 async fn a_cursor_ahead_of_the_journal_is_an_error_and_its_end_is_told() {
-    let mut house = House::new().await;
+    let mut house = FeedFixture::new().await;
     house.act(Act::Other).await;
     let start = |after| Follower::start(house.store.clone(), house.key, Arc::clone(&house.feed), after);
     assert!(matches!(start(2).await.map(|_| ()), Err(SessionError::CursorAhead { last_seq: 1 })));
@@ -281,7 +281,7 @@ async fn a_cursor_ahead_of_the_journal_is_an_error_and_its_end_is_told() {
 #[tokio::test]
 async fn what_was_cut_out_of_an_event_is_still_given_to_who_missed_it() {
     for content in [Content::Text, Content::Thinking] {
-        let mut house = House::new().await;
+        let mut house = FeedFixture::new().await;
         for act in [Act::Begin, Act::Block(Content::Text), Act::Deltas(2), Act::Block(content)] {
             house.act(act).await;
         }
@@ -321,7 +321,7 @@ async fn what_was_cut_out_of_an_event_is_still_given_to_who_missed_it() {
 /// A message of very many blocks loses its list of blocks, not their texts.
 #[tokio::test]
 async fn many_small_blocks_are_given_to_who_missed_them_and_fetched_once() {
-    let mut house = House::new().await;
+    let mut house = FeedFixture::new().await;
     house.act(Act::Begin).await;
     for n in 0..700 {
         house.act(Act::Block(Content::Text)).await;

@@ -46,14 +46,14 @@ impl EffectRunner {
         let unwanted = CancellationToken::new();
         let wanted = unwanted.clone().drop_guard();
         let looked = tokio::task::spawn_blocking(move || {
-            let desk = runtime.block_on(setup.tools.desk());
+            let desk = runtime.block_on(setup.tools.call_preparer());
             let law = EffectiveRules::load_blocking(&house, &around, &runtime);
             let scene = law.session_context(&setup.settings, blobs, &around);
             let look = |call: &Arc<ToolCall>| {
                 let prepared = desk.prepare(call, &scene)?;
                 let judged = law::judge_call(&law, &setup.settings, &around, &call.tool, prepared);
                 if judged.1.verdict != VerdictKind::Allow {
-                    setup.tools.not_now(call.call_id);
+                    setup.tools.discard_prepared(call.call_id);
                 }
                 Ok(judged)
             };
@@ -67,7 +67,7 @@ impl EffectRunner {
             };
             let judged: Vec<_> = calls.iter().take_while(|_| !unwanted.is_cancelled()).map(look).collect();
             if unwanted.is_cancelled() {
-                setup.tools.none_now();
+                setup.tools.discard_all();
             }
             judged
         });

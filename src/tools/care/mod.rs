@@ -29,7 +29,7 @@ const MOST_LINKS: usize = 256;
 
 /// Folders that the tables need to know.
 #[derive(Clone, Debug)]
-pub(super) struct Places {
+pub(super) struct SensitivePaths {
     pub(super) home: PathBuf,
     /// The daemon's own folders.
     pub(super) protected: Vec<PathBuf>,
@@ -41,7 +41,7 @@ pub(super) struct Places {
     aliases: Vec<(Vec<String>, Vec<String>)>,
 }
 
-impl Places {
+impl SensitivePaths {
     pub(super) fn new(home: &Path, protected: &[PathBuf]) -> Self {
         Self {
             home: home.to_path_buf(),
@@ -105,14 +105,14 @@ impl Places {
 
 /// Classifies a resolved path for one access: what matters for reading (secrets) and what
 /// matters for writing are different questions.
-pub(super) fn care(path: &Path, access: Access, places: &Places) -> PathSensitivity {
+pub(super) fn sensitivity(path: &Path, access: Access, places: &SensitivePaths) -> PathSensitivity {
     let parts = folded(path);
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     let others = places.other_names(&parts).map(|parts| of_name(&parts, access, places));
     others.fold(of_name(&parts, access, places), |care, other| if care < other { other } else { care })
 }
 
-fn of_name(parts: &[&str], access: Access, places: &Places) -> PathSensitivity {
+fn of_name(parts: &[&str], access: Access, places: &SensitivePaths) -> PathSensitivity {
     let below_home = places.below_home(parts);
     let daemon = is_daemon_place(parts, below_home, places);
     match access {
@@ -133,13 +133,13 @@ fn of_name(parts: &[&str], access: Access, places: &Places) -> PathSensitivity {
 /// Whether files likely hold secrets, asked for one file after the other. What is found of a folder
 /// is remembered for the next file in it.
 pub(super) struct SecretNames<'p> {
-    places: &'p Places,
+    places: &'p SensitivePaths,
     folder: PathBuf,
     parts: Vec<String>,
 }
 
 impl<'p> SecretNames<'p> {
-    pub(super) fn new(places: &'p Places) -> Self {
+    pub(super) fn new(places: &'p SensitivePaths) -> Self {
         Self { places, folder: PathBuf::new(), parts: Vec::new() }
     }
 
@@ -225,7 +225,7 @@ fn begins(parts: &[&str], folder: &[String]) -> bool {
 
 /// The daemon's configuration, data and runtime folders: the configured ones and the defaults; and
 /// its socket and database by their names, wherever they are.
-fn is_daemon_place(parts: &[&str], below_home: Option<&[&str]>, places: &Places) -> bool {
+fn is_daemon_place(parts: &[&str], below_home: Option<&[&str]>, places: &SensitivePaths) -> bool {
     places.folded_protected.iter().any(|folder| begins(parts, folder))
         || matches!(parts, ["etc", "agentd", ..] | ["run", "user", _, "agentd", ..])
         || matches!(below_home, Some([".config", "agentd", ..] | [".local", "share" | "state", "agentd", ..]))
@@ -247,9 +247,9 @@ mod tests {
     use PathSensitivity::{AutoExecuted, Ordinary, Protected, Secret};
 
     fn check(path: &str, read: PathSensitivity, edit: PathSensitivity) {
-        let places = Places::new(Path::new("/home/u"), &["/run/x/agentd".into()]);
-        assert_eq!(care(Path::new(path), Access::Read, &places), read, "reading {path}");
-        assert_eq!(care(Path::new(path), Access::Edit, &places), edit, "editing {path}");
+        let places = SensitivePaths::new(Path::new("/home/u"), &["/run/x/agentd".into()]);
+        assert_eq!(sensitivity(Path::new(path), Access::Read, &places), read, "reading {path}");
+        assert_eq!(sensitivity(Path::new(path), Access::Edit, &places), edit, "editing {path}");
     }
 
     #[test]
@@ -268,9 +268,9 @@ mod tests {
             _ => None,
         };
         assert!(moved(&variable).contains(&root.join("moved/gh")));
-        let places = Places::new(&root.join("home"), &[]).with_links();
+        let places = SensitivePaths::new(&root.join("home"), &[]).with_links();
         for (path, expected) in [("home/dots/netrc", Secret), ("home/dots/other", Ordinary)] {
-            assert_eq!(care(&root.join(path), Access::Read, &places), expected, "{path}");
+            assert_eq!(sensitivity(&root.join(path), Access::Read, &places), expected, "{path}");
         }
         // What is obeyed is so by every name.
         for (to, link) in [("dots/bashrc", ".bashrc"), ("dots/config", ".config"), (".", "self")] {
@@ -278,7 +278,7 @@ mod tests {
         }
         std::fs::create_dir_all(root.join("home/dots/config/agentd")).unwrap();
         std::fs::write(root.join("home/dots/bashrc"), "").unwrap();
-        let places = Places::new(&root.join("home"), &[]).with_links();
+        let places = SensitivePaths::new(&root.join("home"), &[]).with_links();
         for (path, expected) in [
             ("dots/bashrc", AutoExecuted),
             ("dots/config/systemd/user/x.service", AutoExecuted),
@@ -286,7 +286,7 @@ mod tests {
             ("dots/config/other", Ordinary),
             ("dots/other", Ordinary),
         ] {
-            assert_eq!(care(&root.join("home").join(path), Access::Edit, &places), expected, "{path}");
+            assert_eq!(sensitivity(&root.join("home").join(path), Access::Edit, &places), expected, "{path}");
         }
     }
 

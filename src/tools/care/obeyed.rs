@@ -3,7 +3,7 @@
 //! is the work itself.
 
 /// Folders of which every file is run or obeyed by some program.
-const OBEYED_FOLDERS: &[&str] = &[
+const AUTO_EXECUTED_FOLDERS: &[&str] = &[
     ".git",
     ".hg",
     ".svn",
@@ -36,7 +36,7 @@ const OBEYED_FOLDERS: &[&str] = &[
 ];
 
 /// Files that are run or obeyed without anybody naming them.
-const OBEYED_FILES: &[&str] = &[
+const AUTO_EXECUTED_FILES: &[&str] = &[
     // Shells and sessions.
     ".bashrc",
     ".bash_profile",
@@ -169,8 +169,8 @@ const OBEYED_FILES: &[&str] = &[
 
 pub(super) fn is_auto_executed(parts: &[&str], below_home: Option<&[&str]>) -> bool {
     let Some((name, folders)) = parts.split_last() else { return false };
-    folders.iter().chain([name]).any(|folder| OBEYED_FOLDERS.contains(folder))
-        || OBEYED_FILES.contains(name)
+    folders.iter().chain([name]).any(|folder| AUTO_EXECUTED_FOLDERS.contains(folder))
+        || AUTO_EXECUTED_FILES.contains(name)
         || name.ends_with(".pth")
         || folders
             .windows(2)

@@ -10,7 +10,7 @@ use super::shape::{Notebook, read};
 use crate::tools::care::Access;
 use crate::tools::context::Context;
 use crate::tools::guard::{self, Needs};
-use crate::tools::held::Held;
+use crate::tools::held::PinnedPath;
 use crate::tools::read::helpful;
 use crate::tools::refusal::{ToolError, cancelled};
 use crate::tools::{input, toolbox};
@@ -101,7 +101,7 @@ pub(in crate::tools) fn run(
 }
 
 /// The checks in the order of Edit, and the change with the number of the cell.
-fn plan(context: &Context, input: &Input, path: &Held) -> Result<(guard::Change, usize), ToolError> {
+fn plan(context: &Context, input: &Input, path: &PinnedPath) -> Result<(guard::Change, usize), ToolError> {
     let shown = context.show(&path.path);
     if !super::is_notebook(&path.path) {
         return Err(ToolError::new("not_a_notebook", format!("{shown} is no .ipynb file; use Edit"))

@@ -19,7 +19,7 @@ use crate::tools::context::Context;
 use crate::tools::diff::{self, Diff};
 use crate::tools::disk;
 use crate::tools::guard::{self, Change, Needs};
-use crate::tools::held::{Content, Held};
+use crate::tools::held::{Content, PinnedPath};
 use crate::tools::near::nearest;
 use crate::tools::read::helpful;
 use crate::tools::refusal::{ToolError, cancelled};
@@ -116,7 +116,7 @@ pub(in crate::tools) fn run(
 
 /// A path that the patch touches, in the order in which they are judged.
 struct Target {
-    path: Held,
+    path: PinnedPath,
     removes: bool,
 }
 
@@ -153,7 +153,7 @@ fn targets(context: &Context, sections: &[Section<'_>]) -> Result<Vec<Target>, T
     Ok(targets)
 }
 
-fn twice(context: &Context, path: &Held) -> ToolError {
+fn twice(context: &Context, path: &PinnedPath) -> ToolError {
     ToolError::new(
         "duplicate_file",
         format!("{} comes up twice in the patch; say everything about a file in one section. Nothing was changed.", context.show(&path.path)),
@@ -172,11 +172,11 @@ fn subject(targets: &[Target]) -> Subject {
 /// One file as it will be.
 enum Step {
     Write(Box<Change>),
-    Remove { path: Held, before: Content, diff: Diff },
+    Remove { path: PinnedPath, before: Content, diff: Diff },
 }
 
 impl Step {
-    fn path(&self) -> &Held {
+    fn path(&self) -> &PinnedPath {
         match self {
             Step::Write(change) => &change.path,
             Step::Remove { path, .. } => path,
@@ -277,7 +277,7 @@ fn plan(context: &Context, sections: Vec<Section<'_>>, targets: &[Target]) -> Re
     Ok(steps)
 }
 
-fn require_free(context: &Context, path: &Held) -> Result<Option<Content>, ToolError> {
+fn require_free(context: &Context, path: &PinnedPath) -> Result<Option<Content>, ToolError> {
     match path.load()? {
         None => Ok(None),
         Some(empty) if empty.bytes.is_empty() => Ok(Some(empty)),
@@ -292,7 +292,7 @@ fn require_free(context: &Context, path: &Held) -> Result<Option<Content>, ToolE
     }
 }
 
-fn add(context: &Context, path: Held, lines: &[&str]) -> Result<Step, ToolError> {
+fn add(context: &Context, path: PinnedPath, lines: &[&str]) -> Result<Step, ToolError> {
     let before = require_free(context, &path)?;
     let content: String = lines.iter().flat_map(|line| [line, "\n"]).collect();
     let after = content.clone().into_bytes();
@@ -302,7 +302,7 @@ fn add(context: &Context, path: Held, lines: &[&str]) -> Result<Step, ToolError>
 }
 
 /// What is removed needs not have been read (it may be binary), but what was read must be unchanged.
-fn remove(context: &Context, path: Held) -> Result<Step, ToolError> {
+fn remove(context: &Context, path: PinnedPath) -> Result<Step, ToolError> {
     let Some(before) = path.load()? else { return Err(missing(context, &path)) };
     if context.record(&path.path).is_some() {
         guard::require_known(context, &path.path, &before, Needs::AnyPart)?;
@@ -323,13 +323,13 @@ fn remove(context: &Context, path: Held) -> Result<Step, ToolError> {
     Ok(Step::Remove { path, before, diff })
 }
 
-fn missing(context: &Context, path: &Held) -> ToolError {
+fn missing(context: &Context, path: &PinnedPath) -> ToolError {
     let refusal = ToolError::io(&path.path, &std::io::ErrorKind::NotFound.into());
     helpful(context, &path.path, refusal)
 }
 
 /// The checks of Edit, in its order, for every hunk.
-fn update(context: &Context, path: Held, hunks: &[Hunk<'_>]) -> Result<Change, ToolError> {
+fn update(context: &Context, path: PinnedPath, hunks: &[Hunk<'_>]) -> Result<Change, ToolError> {
     let Some(before) = path.load()? else { return Err(missing(context, &path)) };
     // Without permission to read, not even "it is not in there" may be told.
     if !guard::may_show_content(context, &path) {
@@ -354,7 +354,7 @@ pub(super) struct Lost {
 }
 
 impl Lost {
-    fn refusal(self, context: &Context, path: &Held, text: &str) -> ToolError {
+    fn refusal(self, context: &Context, path: &PinnedPath, text: &str) -> ToolError {
         let shown = context.show(&path.path);
         let what = if self.is_anchor { "the line after @@ is" } else { "the kept and removed lines are" };
         let mut message = format!("the hunk at line {} of the patch: {what} not in {shown}", self.number);

@@ -8,11 +8,11 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::bash::{self, Started, Wires};
+use super::bash::{self, CallChannels, Started};
 use super::capture::{Capture, Piece};
 use super::limits::Limits;
 use super::output::kept;
-use super::over::End;
+use super::over::CommandEnd;
 use crate::tools::context::Context;
 use crate::tools::refusal::{ToolError, cancelled};
 use crate::types::background::{BackgroundEnd, BackgroundState, KilledBy, Over};
@@ -70,7 +70,7 @@ pub(in crate::tools) async fn start(
     call_id: CallId,
     input: &bash::Input,
     prepared: &PreparedCall,
-    wires: Wires,
+    wires: CallChannels,
 ) -> Result<Running, ToolOutcome> {
     let settings = &context.settings;
     let limit = input.timeout_ms().map_or(settings.background_time, Duration::from_millis);
@@ -110,15 +110,15 @@ impl Running {
         let (signal, exit_code) = ran.code();
         let mut notes = Vec::new();
         let state = match ran.end {
-            End::Exited => BackgroundState::Exited,
-            End::Stopped => BackgroundState::Killed,
-            End::TimedOut => BackgroundState::TimedOut,
+            CommandEnd::Exited => BackgroundState::Exited,
+            CommandEnd::Stopped => BackgroundState::Killed,
+            CommandEnd::TimedOut => BackgroundState::TimedOut,
         };
-        if ran.end == End::Exited && exit_code != Some(0) {
+        if ran.end == CommandEnd::Exited && exit_code != Some(0) {
             let Piece { before, rest, .. } = kept(&live.capture).since(0);
             notes.extend(ran.trouble(&limits, &(before + &rest)).2);
         }
-        if ran.end == End::TimedOut {
+        if ran.end == CommandEnd::TimedOut {
             notes.push(format!("The command was stopped after {} ms (its time limit).", limit.as_millis()));
         }
         let has_place = spooled.is_some();

@@ -5,7 +5,7 @@ use std::os::fd::AsRawFd as _;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use super::sandbox::{Available, Confined, Draft, Layout, Level};
+use super::sandbox::{Available, Confined, Draft, FsPolicy, Level};
 use crate::tools::context::Context;
 
 /// Starts a shell that does nothing, held as a call of this context would be, and waits for its end. What
@@ -19,7 +19,7 @@ pub(in crate::tools) async fn spawn(context: &Context, here: &Available) -> io::
     let confined = match choice.level {
         Level::Off | Level::Rlimits => Confined::free(),
         Level::Landlock | Level::Bubblewrap => {
-            let layout = Layout::of(context, choice.network)?;
+            let layout = FsPolicy::of(context, choice.network)?;
             let draft = Draft::of(choice, layout, &context.settings.sandbox.temp, here)?;
             Confined::by(draft, here, cwd)?
         }

@@ -12,13 +12,13 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::birth::{Birth, register};
+use super::birth::{ProcessStarted, register};
 use super::cell::Powers;
 use super::environment::scrub;
 use super::output::Output;
-use super::over::{End, Folder, Ran, Report, is_plain_folder};
+use super::over::{CommandEnd, FinishedCommand, Folder, Report, is_plain_folder};
 use super::process::{self, Launch, Shell};
-use super::sandbox::{Available, Choice, Confined, Draft, Ground, Layout, Level, Lingering};
+use super::sandbox::{Available, Choice, Confined, Draft, FsPolicy, Level, PlaceholderCache, SandboxView};
 use super::spool::Spool;
 use super::tree::Tree;
 use crate::crash;
@@ -133,11 +133,11 @@ fn one_line(text: &str) -> String {
 }
 
 /// What connects a running command with its session.
-pub(in crate::tools) struct Wires {
+pub(in crate::tools) struct CallChannels {
     /// Output as it comes.
     pub(in crate::tools) progress: mpsc::Sender<Progress>,
     /// Its process, once it is started.
-    pub(in crate::tools) births: mpsc::Sender<Birth>,
+    pub(in crate::tools) births: mpsc::Sender<ProcessStarted>,
     /// Ends it.
     pub(in crate::tools) stop: CancellationToken,
 }
@@ -149,7 +149,7 @@ pub(in crate::tools) async fn run(
     call_id: CallId,
     input: &Input,
     prepared: &PreparedCall,
-    wires: Wires,
+    wires: CallChannels,
 ) -> Result<ToolOutcome, ToolError> {
     let settings = &context.settings;
     let limit = input.timeout_ms.unwrap_or(settings.bash_timeout_ms).min(settings.bash_timeout_max_ms);
@@ -172,13 +172,13 @@ pub(super) struct Started {
     begun: Instant,
     choice: Choice,
     how: Confinement,
-    ground: Ground,
+    ground: SandboxView,
     powers: Powers,
     cwd: PathBuf,
     /// Its own temporary folder and the like stay as long as it runs.
     confined: Confined,
     /// Where what stands in for it may stay for a moment more, and whose it is then.
-    lingering: (Arc<Lingering>, SessionId),
+    lingering: (Arc<PlaceholderCache>, SessionId),
 }
 
 /// Starts a command; `None` if it was stopped before.
@@ -187,9 +187,9 @@ pub(super) async fn start(
     call_id: CallId,
     input: &Input,
     prepared: &PreparedCall,
-    wires: Wires,
+    wires: CallChannels,
 ) -> Result<Option<Started>, ToolError> {
-    let Wires { progress, births, stop } = wires;
+    let CallChannels { progress, births, stop } = wires;
     if stop.is_cancelled() {
         return Ok(None);
     }
@@ -230,7 +230,11 @@ pub(super) async fn start(
 impl Started {
     /// Follows it to its end: until it exits, has run for `limit`, or is stopped. Then every process of it
     /// is gone or named as a survivor.
-    pub(super) async fn see_through(self, limit: Duration, stop: &CancellationToken) -> (Ran, Output) {
+    pub(super) async fn see_through(
+        self,
+        limit: Duration,
+        stop: &CancellationToken,
+    ) -> (FinishedCommand, Output) {
         let Self {
             mut shell,
             tree,
@@ -248,7 +252,7 @@ impl Started {
         let (end, mut status) = follow(&mut shell, &mut output, deadline, stop).await;
 
         // The pipes are read on while the tree ends, so that nobody hangs in a write.
-        let grace = if end == End::Exited { LEFTOVER_GRACE } else { STOP_GRACE };
+        let grace = if end == CommandEnd::Exited { LEFTOVER_GRACE } else { STOP_GRACE };
         let mut ending = std::pin::pin!(tree.end(grace));
         let ended = loop {
             tokio::select! {
@@ -264,7 +268,7 @@ impl Started {
         let folder = shell.last_folder();
         let spent = begun.elapsed();
         confined.leave(&lingering.0, lingering.1);
-        (Ran { end, status, ended, choice, how, ground, powers, cwd, folder, spent }, output)
+        (FinishedCommand { end, status, ended, choice, how, ground, powers, cwd, folder, spent }, output)
     }
 }
 
@@ -280,7 +284,7 @@ struct Place {
     choice: Choice,
     confined: Confined,
     /// What it may write.
-    ground: Ground,
+    ground: SandboxView,
 }
 
 /// Makes what holds the command: what was judged, or something stronger.
@@ -313,14 +317,14 @@ async fn confine(context: &Context, call_id: CallId, prepared: &PreparedCall) ->
     let (cwd, draft) = match (choice.level, drafted) {
         (Level::Off | Level::Rlimits, _) => {
             let cwd = starting_folder(context);
-            return Ok(Place { cwd, choice, confined: Confined::free(), ground: Ground::default() });
+            return Ok(Place { cwd, choice, confined: Confined::free(), ground: SandboxView::default() });
         }
         // What is left to look at is the folder and little else, and the start waits for that on this thread anyway.
         (Level::Landlock | Level::Bubblewrap, Some(draft)) => (starting_folder(context), draft),
         (Level::Landlock | Level::Bubblewrap, None) => {
             let context = context.clone();
             let draft = move || {
-                let layout = Layout::of(&context, choice.network).map_err(not_made)?;
+                let layout = FsPolicy::of(&context, choice.network).map_err(not_made)?;
                 let temp = context.settings.sandbox.temp.as_path();
                 let draft = Draft::of(choice, layout, temp, here).map_err(not_made)?;
                 Ok((starting_folder(&context), draft))
@@ -328,7 +332,7 @@ async fn confine(context: &Context, call_id: CallId, prepared: &PreparedCall) ->
             toolbox::blocking(draft).await?
         }
     };
-    let ground = draft.layout().ground(&cwd);
+    let ground = draft.layout().sandbox_view(&cwd);
     let confined = Confined::by(draft, here, &cwd).map_err(not_made)?;
     Ok(Place { cwd, choice, confined, ground })
 }
@@ -364,26 +368,26 @@ async fn follow(
     output: &mut Output,
     deadline: Instant,
     stop: &CancellationToken,
-) -> (End, Option<ExitStatus>) {
+) -> (CommandEnd, Option<ExitStatus>) {
     let mut exited: Option<(ExitStatus, Instant)> = None;
     loop {
         let until = exited.map_or(deadline, |(_, until)| until.min(deadline));
         tokio::select! {
             result = shell.child.wait(), if exited.is_none() => match result {
                 Ok(status) => exited = Some((status, Instant::now() + LAST_WORDS)),
-                Err(_) => return (End::Exited, None),
+                Err(_) => return (CommandEnd::Exited, None),
             },
             () = output.pump(), if output.is_open() => {}
-            () = stop.cancelled() => return (End::Stopped, exited.map(|(status, _)| status)),
+            () = stop.cancelled() => return (CommandEnd::Stopped, exited.map(|(status, _)| status)),
             () = sleep_until(until) => {
-                let end = if exited.is_some() { End::Exited } else { End::TimedOut };
+                let end = if exited.is_some() { CommandEnd::Exited } else { CommandEnd::TimedOut };
                 return (end, exited.map(|(status, _)| status));
             }
         }
         if let Some((status, _)) = exited
             && !output.is_open()
         {
-            return (End::Exited, Some(status));
+            return (CommandEnd::Exited, Some(status));
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::types::tool::ProcessRecord;
 /// A process that was started. Nothing of its output is read before somebody answers `stored`; on
 /// an error, or without an answer, it is killed and its call fails.
 #[derive(Debug)]
-pub struct Birth {
+pub struct ProcessStarted {
     /// Who it is.
     pub record: Box<ProcessRecord>,
     /// To be answered when the record is committed; the error says why it is not.
@@ -16,10 +16,13 @@ pub struct Birth {
 }
 
 /// Has a record stored.
-pub(super) async fn register(births: &mpsc::Sender<Birth>, record: ProcessRecord) -> Result<(), ToolError> {
+pub(super) async fn register(
+    births: &mpsc::Sender<ProcessStarted>,
+    record: ProcessRecord,
+) -> Result<(), ToolError> {
     let (stored, answer) = oneshot::channel();
     let lost = || Err("the session is gone".to_owned());
-    let result = match births.send(Birth { record: Box::new(record), stored }).await {
+    let result = match births.send(ProcessStarted { record: Box::new(record), stored }).await {
         Ok(()) => answer.await.unwrap_or_else(|_| lost()),
         Err(_) => lost(),
     };

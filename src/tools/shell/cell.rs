@@ -45,7 +45,7 @@ pub(super) struct Powers {
 
 /// The cgroups of one daemon.
 #[derive(Debug)]
-pub(in crate::tools) struct Cells {
+pub(in crate::tools) struct Cgroups {
     base: Result<PathBuf, String>,
     powers: Powers,
     prefix: String,
@@ -53,7 +53,7 @@ pub(in crate::tools) struct Cells {
     rest: Mutex<Vec<PathBuf>>,
 }
 
-impl Cells {
+impl Cgroups {
     /// Finds out what can be done here, by doing it. Reads and writes a few files.
     pub(in crate::tools) fn find(setting: &CgroupSetting, instance: &str) -> Self {
         let prefix = format!("agentd-{instance}.");
@@ -91,7 +91,7 @@ impl Cells {
 
     /// A cgroup for a call. `None` where there are none, and where it cannot be made now: the call
     /// goes on without.
-    pub(super) fn open(self: &Arc<Self>, call_id: CallId, limits: &Limits) -> Option<Cell> {
+    pub(super) fn open(self: &Arc<Self>, call_id: CallId, limits: &Limits) -> Option<CallCgroup> {
         let base = self.base.as_ref().ok()?;
         self.remove_rest();
         let dir = base.join(format!("{}{call_id}", self.prefix));
@@ -103,7 +103,7 @@ impl Cells {
                 return None;
             }
         };
-        let cell = Cell { cells: Arc::clone(self), dir, folder };
+        let cell = CallCgroup { cells: Arc::clone(self), dir, folder };
         if let Some(bytes) = limits.memory.filter(|_| self.powers.memory) {
             cell.set("memory.max", bytes);
             // The whole call goes, not one process of it, and it does not hide in the swap.
@@ -149,13 +149,13 @@ impl Cells {
 
 /// The cgroup of one call. Dropped, it is removed as soon as it is empty.
 #[derive(Debug)]
-pub(super) struct Cell {
-    cells: Arc<Cells>,
+pub(super) struct CallCgroup {
+    cells: Arc<Cgroups>,
     dir: PathBuf,
     folder: File,
 }
 
-impl Cell {
+impl CallCgroup {
     /// The folder that it is: a process can be started inside.
     pub(super) fn folder(&self) -> BorrowedFd<'_> {
         self.folder.as_fd()
@@ -206,7 +206,7 @@ impl Cell {
     }
 }
 
-impl Drop for Cell {
+impl Drop for CallCgroup {
     fn drop(&mut self) {
         if !remove(&self.dir) {
             let mut rest = self.cells.rest.lock().unwrap_or_else(PoisonError::into_inner);
@@ -215,7 +215,7 @@ impl Drop for Cell {
     }
 }
 
-impl Drop for Cells {
+impl Drop for Cgroups {
     fn drop(&mut self) {
         self.remove_rest();
     }
@@ -319,7 +319,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_command_begins_its_life_inside_and_is_counted_there() {
-        let cells = Arc::new(Cells::find(&CgroupSetting::Auto, &format!("t{}", std::process::id())));
+        let cells = Arc::new(Cgroups::find(&CgroupSetting::Auto, &format!("t{}", std::process::id())));
         let Some(cell) = cells.open(Mint::new(0, Seed(7)).call(), &Limits::default()) else {
             eprintln!("SKIPPED: {}", cells.describe());
             return;
@@ -362,7 +362,7 @@ mod tests {
 
     #[test]
     fn only_cgroups_of_this_instance_are_ours() {
-        let cells = Cells::find(&CgroupSetting::Off, "ab");
+        let cells = Cgroups::find(&CgroupSetting::Off, "ab");
         for (path, expected) in [
             ("/x/agentd-ab.call_1", true),
             ("/agentd-ab.call_1/sub", true),

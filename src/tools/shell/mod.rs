@@ -24,21 +24,21 @@ pub(super) use background::start;
 pub use background::{Live, Running};
 #[cfg(feature = "fuzzing")]
 pub(super) use bare::spawn as spawn_bare;
-pub(super) use bash::{DESCRIPTION, Input, Wires, prepare, run};
-pub use birth::Birth;
-pub(super) use cell::Cells;
+pub(super) use bash::{CallChannels, DESCRIPTION, Input, prepare, run};
+pub use birth::ProcessStarted;
 pub use cell::CgroupSetting;
+pub(super) use cell::Cgroups;
 pub(super) use commands::{
     KILL, KillInput, OUTPUT, OutputInput, prepare_kill, prepare_output, run_kill, run_output,
 };
 pub use limits::Limits;
 pub use sandbox::{Available, LevelSetting, NetworkSetting, SandboxSettings};
-pub(super) use sandbox::{Found, Lingering, clear_stand_ins, forget_temp, sweep_temp, temp_folders};
+pub(super) use sandbox::{Found, PlaceholderCache, clear_stand_ins, forget_temp, sweep_temp, temp_folders};
 pub use spool::Spools;
 pub use sweep::Swept;
 pub(super) use sweep::sweep;
 
 /// What a command gets, with what holds it in words.
-pub(super) fn told(choice: sandbox::Choice) -> (Confinement, &'static str) {
+pub(super) fn confinement_label(choice: sandbox::Choice) -> (Confinement, &'static str) {
     (choice.told(), choice.words())
 }

@@ -12,7 +12,7 @@ use super::capture::{Capture, Utf8};
 use super::process::Shell;
 use super::spool::{Spool, Spooled};
 use crate::tools::context::Settings;
-use crate::tools::crowd::Presence;
+use crate::tools::crowd::ActiveModelCall;
 use crate::types::tool::Progress;
 
 /// Output that is read as fast as it comes. A flood beyond it is read in bursts with a rest after each while
@@ -92,7 +92,7 @@ impl Output {
         if self.burst >= BURST_BYTES {
             self.burst = 0;
             let is_flood = self.bytes.iter().sum::<u64>() > UNHURRIED_BYTES;
-            self.rests_until = (is_flood && Presence::is_any()).then(|| Instant::now() + REST);
+            self.rests_until = (is_flood && ActiveModelCall::is_any()).then(|| Instant::now() + REST);
         }
         let text = if n > 0 { self.texts[which].push(piece) } else { self.texts[which].finish() };
         match (n, which) {

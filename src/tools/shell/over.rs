@@ -10,7 +10,7 @@ use serde_json::json;
 use super::cell::Powers;
 use super::limits::{Breach, Limits};
 use super::output::OutputExcerpt;
-use super::sandbox::{self, Choice, Ground};
+use super::sandbox::{self, Choice, SandboxView};
 use super::tree::Ended;
 use crate::tools::context::Context;
 use crate::tools::disk;
@@ -20,21 +20,21 @@ use crate::types::tool::{Barrier, Blocked, Confinement, ToolOutcome, ToolStatus}
 
 /// Why a command is over.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum CommandEnd {
     Exited,
     TimedOut,
     Stopped,
 }
 
 /// A command that is over.
-pub(super) struct Ran {
-    pub(super) end: End,
+pub(super) struct FinishedCommand {
+    pub(super) end: CommandEnd,
     pub(super) status: Option<ExitStatus>,
     pub(super) ended: Ended,
     pub(super) choice: Choice,
     /// As it is told.
     pub(super) how: Confinement,
-    pub(super) ground: Ground,
+    pub(super) ground: SandboxView,
     pub(super) powers: Powers,
     /// Where it started, and where it ended.
     pub(super) cwd: PathBuf,
@@ -56,11 +56,11 @@ pub(super) struct Report<'a> {
     pub(super) context: &'a Context,
     /// In milliseconds.
     pub(super) limit: u64,
-    pub(super) ran: Ran,
+    pub(super) ran: FinishedCommand,
     pub(super) folder: Folder,
 }
 
-impl Ran {
+impl FinishedCommand {
     /// The signal that ended the shell, and its exit code as shells tell it.
     pub(super) fn code(&self) -> (Option<i32>, Option<i32>) {
         use std::os::unix::process::ExitStatusExt as _;
@@ -108,16 +108,16 @@ impl Report<'_> {
         let mut notes = Vec::new();
         let (mut limit_reached, mut blocked): (_, Option<Blocked>) = (None, None);
         let (status, code) = match (self.ran.end, exit_code) {
-            (End::Stopped, _) => {
+            (CommandEnd::Stopped, _) => {
                 notes.push("The command was cancelled.".to_owned());
                 (ToolStatus::Cancelled, Some("cancelled"))
             }
-            (End::TimedOut, _) => {
+            (CommandEnd::TimedOut, _) => {
                 notes.push(format!("The command was stopped after {} ms (its timeout).", self.limit));
                 (ToolStatus::Failed, Some("timed_out"))
             }
-            (End::Exited, Some(0)) => (ToolStatus::Completed, None),
-            (End::Exited, exit_code) => {
+            (CommandEnd::Exited, Some(0)) => (ToolStatus::Completed, None),
+            (CommandEnd::Exited, exit_code) => {
                 let trouble;
                 (limit_reached, blocked, trouble) = self.ran.trouble(&self.context.settings.limits, &text);
                 notes.extend(trouble);
@@ -150,7 +150,7 @@ impl Report<'_> {
         let detail = json!({
             "exit_code": exit_code,
             "signal": signal,
-            "timed_out": self.ran.end == End::TimedOut,
+            "timed_out": self.ran.end == CommandEnd::TimedOut,
             "truncated": truncated,
             "stdout_bytes": bytes[0],
             "stderr_bytes": bytes[1],
@@ -184,7 +184,7 @@ pub(super) enum Folder {
 }
 
 impl Folder {
-    pub(super) async fn of(context: &Context, ran: &Ran) -> Self {
+    pub(super) async fn of(context: &Context, ran: &FinishedCommand) -> Self {
         let started_elsewhere = ran.cwd != context.scene.cwd;
         match &ran.folder {
             Some(folder) if *folder == ran.cwd && !started_elsewhere => Self::Same,

@@ -10,7 +10,7 @@ use std::process::Stdio;
 
 use nix::fcntl::OFlag;
 
-use super::cell::Cell;
+use super::cell::CallCgroup;
 use super::limits::Rlimit;
 use super::sandbox::{Confined, raise};
 use crate::proc;
@@ -21,7 +21,7 @@ pub(super) struct Launch<'a> {
     pub(super) cwd: &'a Path,
     pub(super) environment: Vec<(OsString, OsString)>,
     pub(super) limits: Vec<Rlimit>,
-    pub(super) cell: Option<&'a Cell>,
+    pub(super) cell: Option<&'a CallCgroup>,
     pub(super) confined: &'a Confined,
 }
 

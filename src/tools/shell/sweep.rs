@@ -8,7 +8,7 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use tokio::time::{Instant, sleep};
 
-use super::cell::Cells;
+use super::cell::Cgroups;
 use super::tree::add_descendants;
 use crate::proc::{self, Process};
 use crate::types::tool::ProcessRecord;
@@ -35,7 +35,7 @@ pub struct Swept {
 struct Wanted {
     /// `AGENTD_INSTANCE=…`
     mark: Vec<u8>,
-    cells: Arc<Cells>,
+    cells: Arc<Cgroups>,
     /// Of this boot.
     records: Vec<ProcessRecord>,
     /// Members seen so far, with their start time.
@@ -47,7 +47,7 @@ struct Wanted {
 /// again until nothing is left. Never touches this process or those that it descends from.
 pub(in crate::tools) async fn sweep(
     instance: &str,
-    cells: Arc<Cells>,
+    cells: Arc<Cgroups>,
     mut records: Vec<ProcessRecord>,
 ) -> Swept {
     let boot_id = proc::boot_id();

@@ -17,7 +17,7 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use tokio::time::{Instant, sleep};
 
-use super::cell::Cell;
+use super::cell::CallCgroup;
 use crate::proc::{self, Process};
 
 /// From the first signal until survivors are reported.
@@ -44,7 +44,7 @@ pub(super) struct Tree {
     began: u64,
     /// `AGENTD_CALL=…` as it stands in an environment.
     mark: Vec<u8>,
-    cell: Option<Cell>,
+    cell: Option<CallCgroup>,
     /// Members seen so far, with their start time, which tells a process from a later one with
     /// the same id.
     known: HashMap<i32, u64>,
@@ -69,7 +69,7 @@ pub(super) struct Ended {
 
 impl Tree {
     /// `leader` leads its own session.
-    pub(super) fn new(leader: i32, began: u64, mark: String, cell: Option<Cell>) -> Self {
+    pub(super) fn new(leader: i32, began: u64, mark: String, cell: Option<CallCgroup>) -> Self {
         running().push((leader, began));
         Self {
             leader,
@@ -88,7 +88,7 @@ impl Tree {
     /// Living members, now.
     fn look(&mut self) -> Vec<i32> {
         let me = i32::try_from(std::process::id()).unwrap_or(0);
-        let inside: HashSet<i32> = self.cell.iter().flat_map(Cell::members).collect();
+        let inside: HashSet<i32> = self.cell.iter().flat_map(CallCgroup::members).collect();
         let processes: Vec<Process> = proc::all().into_iter().filter(|process| process.pid != me).collect();
         // Once the leader and its group are gone, its number may be given to another.
         let leads = !is_taken(&processes, self.leader, self.began);
@@ -186,8 +186,8 @@ impl Tree {
         let cell = self.cell.as_ref();
         Ended {
             survivors,
-            oom_kills: cell.map_or(0, Cell::oom_kills),
-            refused_forks: cell.map_or(0, Cell::refused_forks),
+            oom_kills: cell.map_or(0, CallCgroup::oom_kills),
+            refused_forks: cell.map_or(0, CallCgroup::refused_forks),
         }
     }
 

@@ -302,7 +302,7 @@ async fn a_process_that_cannot_be_recorded_is_killed_and_its_call_fails() {
         let call = room.call("Bash", bash(&lives_on("pid")));
         let prepared = room.tools.prepare(&call, &room.scene).await.unwrap();
         let (progress, _ignored) = mpsc::channel(1);
-        let (births, mut born) = mpsc::channel::<Birth>(1);
+        let (births, mut born) = mpsc::channel::<ProcessStarted>(1);
         let run = room.tools.run(&call, &prepared, &room.scene, progress, births, CancellationToken::new());
         let path = room.path("pid");
         let session = async {

@@ -419,7 +419,7 @@ async fn what_was_hidden_stays_so_and_what_a_link_hid_does_not() {
         failed(&room.run("Bash", seen("tools")).await, "exit_code");
         completed(&room.run("Bash", bash("rm kube")).await);
         completed(&room.run("Bash", seen("tools")).await);
-        room.tools = room.tools.clone().after(&room.tools);
+        room.tools = room.tools.clone().inherit_from(&room.tools);
         failed(&room.run("Bash", seen("vault")).await, "exit_code");
     }
 }

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{Birth, SessionContext, Settings, Toolbox};
+use super::{ProcessStarted, SessionContext, Settings, Toolbox};
 use crate::types::ids::{Mint, Seed};
 use crate::types::message::ToolCall;
 use crate::types::tool::{PreparedCall, Subject, ToolOutcome, ToolStatus};
@@ -109,7 +109,7 @@ impl Room {
 
     /// What a turn's end does.
     fn rest(&self) {
-        self.tools.rest(self.scene.session_id);
+        self.tools.on_session_idle(self.scene.session_id);
     }
 
     async fn run_prepared(&self, call: &ToolCall, prepared: &PreparedCall) -> ToolOutcome {
@@ -131,8 +131,8 @@ impl Room {
 }
 
 /// Takes in what is started, as a session does.
-fn registrar() -> mpsc::Sender<Birth> {
-    let (births, mut born) = mpsc::channel::<Birth>(1);
+fn registrar() -> mpsc::Sender<ProcessStarted> {
+    let (births, mut born) = mpsc::channel::<ProcessStarted>(1);
     tokio::spawn(async move {
         while let Some(birth) = born.recv().await {
             let _ = birth.stored.send(Ok(()));

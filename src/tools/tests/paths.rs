@@ -9,17 +9,17 @@ use std::path::{Path, PathBuf};
 use nix::sys::stat::Mode;
 
 use crate::tools::disk::Stamp;
-use crate::tools::{Access, Held, Jail};
+use crate::tools::{Access, Jail, PinnedPath};
 use crate::types::ids::{CallId, Mint, Seed};
 use crate::types::tool::PathSensitivity;
 
-struct House {
+struct ToolFixture {
     _root: tempfile::TempDir,
     root: PathBuf,
 }
 
 /// `ws/src/main.rs`, `ws/real/x.txt`, `home/.bashrc`, `out/secret.txt`, and links in `ws`.
-fn house() -> House {
+fn house() -> ToolFixture {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
     for file in
@@ -43,10 +43,10 @@ fn house() -> House {
     for (link, bytes) in [("no-text", vec![0xff; 3]), ("no-text-too-long", vec![0xff; 300])] {
         symlink(OsString::from_vec(bytes), ws.join(link)).unwrap();
     }
-    House { _root: dir, root }
+    ToolFixture { _root: dir, root }
 }
 
-fn check(house: &House, text: &str, expected: Result<(&str, bool, PathSensitivity), &str>) {
+fn check(house: &ToolFixture, text: &str, expected: Result<(&str, bool, PathSensitivity), &str>) {
     let (ws, home) = (house.root.join("ws"), house.root.join("home"));
     let text = text.replace("{R}", house.root.to_str().unwrap());
     let got = Jail::open(std::slice::from_ref(&ws), &home, &[]).decide(&text, &ws, Access::Edit);
@@ -120,14 +120,14 @@ fn a_workspace_that_was_replaced_by_a_link_is_not_the_workspace() {
     check(&house, "secret.txt", Ok(("out/secret.txt", false, PathSensitivity::Secret)));
 }
 
-impl House {
+impl ToolFixture {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         for folder in ["ws", "home", "out"] {
             fs::create_dir(root.join(folder)).unwrap();
         }
-        House { _root: dir, root }
+        ToolFixture { _root: dir, root }
     }
 
     fn ws(&self) -> PathBuf {
@@ -149,7 +149,7 @@ impl House {
         Jail::open(&[self.ws()], &self.root.join("home"), &[])
     }
 
-    fn edit(&self, path: &str) -> Held {
+    fn edit(&self, path: &str) -> PinnedPath {
         self.jail().decide(path, &self.ws(), Access::Edit).unwrap()
     }
 
@@ -177,7 +177,7 @@ fn names(folder: &Path) -> Vec<String> {
 
 #[test]
 fn what_a_killed_call_left_is_removed_and_nothing_else() {
-    let house = House::new();
+    let house = ToolFixture::new();
     let (mine, theirs) = (format!(".agentd-tmp-{}", call()), ".agentd-tmp-somebody");
     house.put(&format!("ws/{mine}"), "half");
     house.put(&format!("ws/{theirs}"), "theirs");
@@ -188,7 +188,7 @@ fn what_a_killed_call_left_is_removed_and_nothing_else() {
 
 #[test]
 fn a_file_is_replaced_whole_keeps_its_mode_and_leaves_no_temporary_file() {
-    let house = House::new();
+    let house = ToolFixture::new();
     let path = house.put("ws/a.sh", "old");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o751)).unwrap();
     let held = house.edit("a.sh");
@@ -202,7 +202,7 @@ fn a_file_is_replaced_whole_keeps_its_mode_and_leaves_no_temporary_file() {
 
 #[test]
 fn a_link_that_was_named_stays_and_leads_to_the_new_content() {
-    let house = House::new();
+    let house = ToolFixture::new();
     house.put("ws/real/a", "old");
     symlink("real/a", house.ws().join("a")).unwrap();
     let held = house.edit("a");
@@ -214,7 +214,7 @@ fn a_link_that_was_named_stays_and_leads_to_the_new_content() {
 
 #[test]
 fn a_new_file_gets_its_folders_and_one_that_appeared_is_not_touched() {
-    let house = House::new();
+    let house = ToolFixture::new();
     let (first, second) = (house.edit("x/y/z.txt"), house.edit("x/y/z.txt"));
     first.replace(call(), None, b"1").unwrap();
     assert_eq!(house.read("ws/x/y/z.txt"), "1");
@@ -225,7 +225,7 @@ fn a_new_file_gets_its_folders_and_one_that_appeared_is_not_touched() {
 
 #[test]
 fn content_that_changed_in_between_is_not_overwritten_nor_removed() {
-    let house = House::new();
+    let house = ToolFixture::new();
     house.put("ws/a", "one");
     let held = house.edit("a");
     let before = held.load().unwrap().unwrap();
@@ -244,7 +244,7 @@ fn a_file_that_may_not_be_written_is_not_replaced_either() {
         eprintln!("SKIPPED: root may write every file");
         return;
     }
-    let house = House::new();
+    let house = ToolFixture::new();
     let path = house.put("ws/a", "one");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
     let held = house.edit("a");
@@ -254,7 +254,7 @@ fn a_file_that_may_not_be_written_is_not_replaced_either() {
 }
 
 /// A change on the disk, by its name.
-type Change = (&'static str, fn(&House));
+type Change = (&'static str, fn(&ToolFixture));
 
 /// What another process may do to `ws/d/f` between judging and opening.
 const CHANGES: &[Change] = &[
@@ -304,8 +304,8 @@ const CHANGES: &[Change] = &[
     ("the file goes", |house| fs::remove_file(house.root.join("ws/d/f")).unwrap()),
 ];
 
-fn raced() -> House {
-    let house = House::new();
+fn raced() -> ToolFixture {
+    let house = ToolFixture::new();
     house.put("ws/d/f", "mine");
     house.put("out/d/f", "theirs");
     house
@@ -391,7 +391,7 @@ fn a_workspace_is_the_folder_that_the_session_began_in() {
 
 #[test]
 fn folders_that_are_missing_are_made_where_they_were_judged_to_lie() {
-    let house = House::new();
+    let house = ToolFixture::new();
     let held = house.edit("new/deep/file");
     symlink(house.root.join("out"), house.ws().join("new")).unwrap();
     assert_eq!(code(held.replace(call(), None, b"x")), "target_changed");
@@ -404,7 +404,7 @@ fn folders_that_are_missing_are_made_where_they_were_judged_to_lie() {
 
 #[test]
 fn only_regular_files_are_opened() {
-    let house = House::new();
+    let house = ToolFixture::new();
     nix::unistd::mkfifo(&house.ws().join("pipe"), Mode::S_IRWXU).unwrap();
     let _socket = std::os::unix::net::UnixListener::bind(house.ws().join("sock")).unwrap();
     symlink("pipe", house.ws().join("link")).unwrap();
@@ -422,7 +422,7 @@ fn only_regular_files_are_opened() {
 
 #[test]
 fn of_a_file_with_several_names_the_most_delicate_one_counts() {
-    let house = House::new();
+    let house = ToolFixture::new();
     for (file, access, expected) in [
         ("home/.ssh/id_rsa", Access::Read, PathSensitivity::Secret),
         ("home/.bashrc", Access::Edit, PathSensitivity::AutoExecuted),
@@ -457,7 +457,7 @@ fn of_a_file_with_several_names_the_most_delicate_one_counts() {
 
 #[test]
 fn the_other_names_of_a_hard_linked_file_keep_their_content() {
-    let house = House::new();
+    let house = ToolFixture::new();
     let outside = house.put("out/theirs", "theirs");
     fs::hard_link(&outside, house.ws().join("mine")).unwrap();
     let held = house.edit("mine");
@@ -468,7 +468,7 @@ fn the_other_names_of_a_hard_linked_file_keep_their_content() {
 
 #[test]
 fn a_repository_is_known_whatever_it_is_called() {
-    let house = House::new();
+    let house = ToolFixture::new();
     house.put("ws/.git", "gitdir: ../out/store\n");
     house.put("out/store/config", "");
     for path in

@@ -33,7 +33,7 @@ fn bodies(bytes: &str) -> Vec<Value> {
 
 #[tokio::test]
 async fn content_length_blocks() {
-    let house = House::with(Limits { max_message_bytes: 200, ..Limits::default() });
+    let house = ServerFixture::with(Limits { max_message_bytes: 200, ..Limits::default() });
     let text = [
         block(&call(1, "echo", json!(["ü"]))),
         block("nonsense"),
@@ -52,7 +52,7 @@ async fn content_length_blocks() {
 
 #[tokio::test]
 async fn content_length_carries_subscriptions() {
-    let house = House::new();
+    let house = ServerFixture::new();
     let replies = bodies(&house.exchange(block(&call(1, "count", json!([3]))).as_bytes()).await);
     assert_eq!(replies.len(), 4);
     for (n, event) in replies[1..].iter().enumerate() {
@@ -62,7 +62,7 @@ async fn content_length_carries_subscriptions() {
 
 type Socket = Compat<UnixStream>;
 
-async fn upgrade(house: &House) -> (Sender<Socket>, Receiver<Socket>) {
+async fn upgrade(house: &ServerFixture) -> (Sender<Socket>, Receiver<Socket>) {
     let mut handshake = Handshake::new(house.raw().await.compat(), "localhost", "/any/path");
     match soon("the handshake", handshake.handshake()).await.unwrap() {
         ServerResponse::Accepted { .. } => {}
@@ -79,7 +79,7 @@ async fn next(receiver: &mut Receiver<Socket>) -> Value {
 
 #[tokio::test]
 async fn websocket_calls_subscriptions_pings_and_goodbye() {
-    let house = House::with(Limits { max_message_bytes: 70_000, ..Limits::default() });
+    let house = ServerFixture::with(Limits { max_message_bytes: 70_000, ..Limits::default() });
     let (mut sender, mut receiver) = upgrade(&house).await;
     sender.send_text(call(1, "echo", json!(["text"]))).await.unwrap();
     sender.send_binary(call(2, "echo", json!(["binary"]))).await.unwrap();
@@ -121,7 +121,7 @@ async fn websocket_calls_subscriptions_pings_and_goodbye() {
     assert_eq!(goodbye, [0x88, 0x02, 0x03, 0xe8]);
 }
 
-async fn raw_upgrade(house: &House) -> UnixStream {
+async fn raw_upgrade(house: &ServerFixture) -> UnixStream {
     let mut socket = house.raw().await;
     let request = "GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
                    Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
@@ -136,7 +136,7 @@ async fn raw_upgrade(house: &House) -> UnixStream {
 
 #[tokio::test]
 async fn websocket_frames_that_break_the_protocol() {
-    let house = House::new();
+    let house = ServerFixture::new();
     for bytes in [&[0x81, 0x01, b'x'][..], &[0xff, 0xff], &[0x80, 0x80, 0, 0, 0, 0]] {
         let mut socket = raw_upgrade(&house).await;
         socket.write_all(bytes).await.unwrap();
@@ -148,7 +148,7 @@ async fn websocket_frames_that_break_the_protocol() {
 
 #[tokio::test]
 async fn plain_http() {
-    let house = House::with(Limits { max_message_bytes: 1000, ..Limits::default() });
+    let house = ServerFixture::with(Limits { max_message_bytes: 1000, ..Limits::default() });
     let post =
         |body: &str| format!("POST /rpc HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n{body}", body.len());
     let check = async |request: &str, status: &str, contains: &str| {
@@ -192,7 +192,7 @@ async fn plain_http() {
 
 #[tokio::test]
 async fn a_head_that_comes_byte_by_byte() {
-    let house = House::new();
+    let house = ServerFixture::new();
     let mut socket = house.raw().await;
     for byte in b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n" {
         socket.write_all(&[*byte]).await.unwrap();
@@ -204,7 +204,7 @@ async fn a_head_that_comes_byte_by_byte() {
 
 #[tokio::test]
 async fn every_framing_one_byte_at_a_time() {
-    let house = House::new();
+    let house = ServerFixture::new();
     let body = call(1, "echo", json!(["slowly"]));
     let mut line = house.raw().await;
     let mut blocks = house.raw().await;

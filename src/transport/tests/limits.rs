@@ -15,7 +15,7 @@ fn kind(reply: &Value) -> &str {
 
 #[tokio::test]
 async fn a_line_over_the_limit_is_answered_and_skipped() {
-    let house = House::with(Limits { max_message_bytes: 10_000, ..Limits::default() });
+    let house = ServerFixture::with(Limits { max_message_bytes: 10_000, ..Limits::default() });
     let mut client = house.connect().await;
     for size in [10_001, 300_000, 3_000_000] {
         client.send("x".repeat(size)).await;
@@ -32,7 +32,7 @@ async fn a_line_over_the_limit_is_answered_and_skipped() {
 #[tokio::test]
 async fn batches_and_nesting_have_bounds() {
     let limits = Limits { max_batch: 3, max_depth: 10, ..Limits::default() };
-    let house = House::with(limits);
+    let house = ServerFixture::with(limits);
     let mut client = house.connect().await;
     let one = r#"{"jsonrpc":"2.0","id":1,"method":"echo"}"#;
     client.send(format!("[{one},{one},{one},{one}]\n")).await;
@@ -50,7 +50,7 @@ async fn batches_and_nesting_have_bounds() {
 
 #[tokio::test]
 async fn a_reply_over_the_limit_is_an_error() {
-    let house = House::with(Limits { max_response_bytes: 1000, ..Limits::default() });
+    let house = ServerFixture::with(Limits { max_response_bytes: 1000, ..Limits::default() });
     let mut client = house.connect().await;
     let reply = client.call("big", json!([2000])).await;
     assert_eq!((kind(&reply), &reply["id"]), ("internal", &json!(1)));
@@ -64,7 +64,7 @@ async fn a_reply_over_the_limit_is_an_error() {
 
 #[tokio::test]
 async fn calls_over_the_limit_wait_and_all_are_answered() {
-    let house = House::with(Limits { max_in_flight: 4, ..Limits::default() });
+    let house = ServerFixture::with(Limits { max_in_flight: 4, ..Limits::default() });
     let (mut client, mut other) = (house.connect().await, house.connect().await);
     for id in 0..20 {
         client.begin(id, "wait", json!([])).await;
@@ -83,7 +83,7 @@ async fn calls_over_the_limit_wait_and_all_are_answered() {
 
 #[tokio::test]
 async fn the_end_of_a_long_batch_is_sent_back() {
-    let house = House::with(Limits { max_in_flight: 2, ..Limits::default() });
+    let house = ServerFixture::with(Limits { max_in_flight: 2, ..Limits::default() });
     let calls: Vec<_> =
         (0..4).map(|id| json!({"jsonrpc": "2.0", "id": id, "method": "later", "params": [id]})).collect();
     let replies = house.lines(Value::from(calls).to_string()).await;
@@ -96,7 +96,7 @@ async fn the_end_of_a_long_batch_is_sent_back() {
 
 #[tokio::test]
 async fn heavy_calls_wait_for_each_other() {
-    let house = House::with(Limits { max_in_flight_bytes: 64 << 10, ..Limits::default() });
+    let house = ServerFixture::with(Limits { max_in_flight_bytes: 64 << 10, ..Limits::default() });
     let mut client = house.connect().await;
     let heavy = json!(["x".repeat(50_000)]);
     client.begin(1, "wait", heavy.clone()).await;
@@ -113,7 +113,7 @@ async fn heavy_calls_wait_for_each_other() {
 
 #[tokio::test]
 async fn one_connection_too_many_is_told_so() {
-    let house = House::with(Limits { max_connections: 2, ..Limits::default() });
+    let house = ServerFixture::with(Limits { max_connections: 2, ..Limits::default() });
     let (mut one, mut two) = (house.connect().await, house.connect().await);
     one.call("echo", json!([])).await;
     two.call("echo", json!([])).await;
@@ -135,7 +135,7 @@ async fn one_connection_too_many_is_told_so() {
 
 #[tokio::test]
 async fn the_silent_and_the_slow_are_sent_away() {
-    let house = House::with(Limits {
+    let house = ServerFixture::with(Limits {
         first_byte_timeout: Duration::from_millis(300),
         half_frame_timeout: Duration::from_millis(300),
         ..Limits::default()
@@ -167,7 +167,7 @@ async fn the_silent_and_the_slow_are_sent_away() {
 
 #[tokio::test]
 async fn a_client_that_never_reads_its_replies_stops_only_itself() {
-    let house = House::with(Limits { outbox_bytes: 64 << 10, ..Limits::default() });
+    let house = ServerFixture::with(Limits { outbox_bytes: 64 << 10, ..Limits::default() });
     let (read, write) = house.raw().await.into_split();
     let greedy = tokio::spawn(async move {
         let call = r#"{"jsonrpc":"2.0","id":1,"method":"big","params":[10000]}"#.to_owned() + "\n";
@@ -192,7 +192,7 @@ async fn a_client_that_never_reads_its_replies_stops_only_itself() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_connections_come_and_go() {
-    let house = House::with(Limits { max_connections: 50, ..Limits::default() });
+    let house = ServerFixture::with(Limits { max_connections: 50, ..Limits::default() });
     let mut sockets = vec![];
     for _ in 0..400 {
         sockets.push(house.raw().await);
@@ -217,7 +217,7 @@ async fn out_of_descriptors_it_waits_and_recovers() {
         assert!(output.status.success() && said.contains("1 passed"), "{said}");
         return;
     }
-    let house = House::new();
+    let house = ServerFixture::new();
     let mut first = house.connect().await;
     first.call("echo", json!([])).await;
     let mut crowd = vec![];

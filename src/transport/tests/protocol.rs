@@ -15,7 +15,7 @@ fn kind(reply: &Value) -> &str {
 
 #[tokio::test]
 async fn ids_are_echoed_byte_for_byte() {
-    let house = House::new();
+    let house = ServerFixture::new();
     let ids = [
         "1",
         "0",
@@ -43,7 +43,7 @@ async fn ids_are_echoed_byte_for_byte() {
 
 #[tokio::test]
 async fn results_pass_through_untouched() {
-    let house = House::new();
+    let house = ServerFixture::new();
     let params = json!({"text": "ü\n\"", "deep": [[{"a": null}]], "n": -1.5});
     for method in ["echo", "later"] {
         let reply = house.connect().await.call(method, params.clone()).await;
@@ -55,7 +55,7 @@ async fn results_pass_through_untouched() {
 
 #[tokio::test]
 async fn every_error_says_its_kind() {
-    let house = House::new();
+    let house = ServerFixture::new();
     let cases = [
         ("nonsense", -32700, "parse_error", Value::Null),
         (r#"{"jsonrpc":"2.0","id":7,"method":"echo""#, -32700, "parse_error", Value::Null),
@@ -89,7 +89,7 @@ async fn every_error_says_its_kind() {
 
 #[tokio::test]
 async fn notifications_run_and_are_never_answered() {
-    let house = House::new();
+    let house = ServerFixture::new();
     house.record.gate.0.add_permits(2);
     let text = [
         r#"{"jsonrpc":"2.0","method":"wait"}"#,
@@ -104,7 +104,7 @@ async fn notifications_run_and_are_never_answered() {
 
 #[tokio::test]
 async fn batches_are_answered_together() {
-    let house = House::new();
+    let house = ServerFixture::new();
     let batch = r#"[{"jsonrpc":"2.0","id":1,"method":"later","params":["a"]},
         {"jsonrpc":"2.0","method":"echo"}, 5,
         {"jsonrpc":"2.0","id":"two","method":"echo","params":["b"]},
@@ -123,7 +123,7 @@ async fn batches_are_answered_together() {
 
 #[tokio::test]
 async fn a_slow_call_holds_up_no_other() {
-    let house = House::new();
+    let house = ServerFixture::new();
     let mut client = house.connect().await;
     client.begin(1, "wait", json!(["slow"])).await;
     client.begin(2, "later", json!(["quick"])).await;
@@ -136,7 +136,7 @@ async fn a_slow_call_holds_up_no_other() {
 
 #[tokio::test]
 async fn peers_are_known_and_apart() {
-    let house = House::new();
+    let house = ServerFixture::new();
     let (mut one, mut two) = (house.connect().await, house.connect().await);
     let first = one.call("who", json!([])).await["result"].clone();
     let second = two.call("who", json!([])).await["result"].clone();
@@ -151,7 +151,7 @@ async fn peers_are_known_and_apart() {
 
 #[tokio::test]
 async fn bytes_one_by_one_blobs_and_odd_line_ends() {
-    let house = House::new();
+    let house = ServerFixture::new();
     let mut client = house.connect().await;
     for byte in b"\r\n  \n{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"echo\"}\r\n" {
         client.send([*byte]).await;
@@ -176,7 +176,7 @@ async fn bytes_one_by_one_blobs_and_odd_line_ends() {
 
 #[tokio::test]
 async fn random_blobs_end_no_daemon() {
-    let house = House::new();
+    let house = ServerFixture::new();
     let mut state = 0x2545_f491_4f6c_dd1du64;
     for round in 0..50 {
         let blob: Vec<u8> = (0..200 * round)

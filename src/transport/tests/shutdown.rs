@@ -10,7 +10,7 @@ use super::support::*;
 
 #[tokio::test]
 async fn what_began_is_answered_then_everybody_is_let_go() {
-    let house = House::new();
+    let house = ServerFixture::new();
     let (mut waiting, mut idle) = (house.connect().await, house.connect().await);
     let mut subscribed = house.connect().await;
     idle.call("echo", json!([])).await;
@@ -35,7 +35,7 @@ async fn what_began_is_answered_then_everybody_is_let_go() {
 
 #[tokio::test]
 async fn the_deadline_cuts_off_what_does_not_end() {
-    let house = House::new();
+    let house = ServerFixture::new();
     let mut client = house.connect().await;
     client.begin(1, "wait", json!([])).await;
     until("the call", || house.record.begun.load(Ordering::SeqCst) == 1).await;
@@ -53,7 +53,7 @@ async fn the_deadline_cuts_off_what_does_not_end() {
 
 #[tokio::test]
 async fn no_longer_accepting_is_not_yet_stopping() {
-    let house = House::new();
+    let house = ServerFixture::new();
     let mut client = house.connect().await;
     client.call("echo", json!([])).await;
     house.serving.stop_accepting();
@@ -69,7 +69,7 @@ async fn no_longer_accepting_is_not_yet_stopping() {
 
 #[tokio::test]
 async fn dropping_it_ends_everything() {
-    let house = House::new();
+    let house = ServerFixture::new();
     let mut client = house.connect().await;
     client.begin(1, "flood", json!([10])).await;
     until("the flood", || house.record.sent.load(Ordering::SeqCst) > 0).await;

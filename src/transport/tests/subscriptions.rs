@@ -10,7 +10,7 @@ use super::support::*;
 
 #[tokio::test]
 async fn the_reply_comes_first_then_every_event_in_order() {
-    let house = House::new();
+    let house = ServerFixture::new();
     for _ in 0..20 {
         let mut client = house.connect().await;
         let id = client.call("count", json!([500])).await["result"].clone();
@@ -25,7 +25,7 @@ async fn the_reply_comes_first_then_every_event_in_order() {
 
 #[tokio::test]
 async fn in_a_batch_the_whole_reply_comes_first() {
-    let house = House::new();
+    let house = ServerFixture::new();
     let calls: Vec<_> =
         (0..3).map(|id| json!({"jsonrpc": "2.0", "id": id, "method": "count", "params": [2]})).collect();
     let lines = house.lines(Value::from(calls).to_string()).await;
@@ -35,7 +35,7 @@ async fn in_a_batch_the_whole_reply_comes_first() {
 
 #[tokio::test]
 async fn a_failed_call_or_a_notification_starts_nothing() {
-    let house = House::with(Limits { max_subscriptions: 1, ..Limits::default() });
+    let house = ServerFixture::with(Limits { max_subscriptions: 1, ..Limits::default() });
     let mut client = house.connect().await;
     // Also gives its place back.
     for _ in 0..3 {
@@ -48,7 +48,7 @@ async fn a_failed_call_or_a_notification_starts_nothing() {
 
 #[tokio::test]
 async fn there_is_a_limit_and_unsubscribing_frees_a_place() {
-    let house = House::with(Limits { max_subscriptions: 2, ..Limits::default() });
+    let house = ServerFixture::with(Limits { max_subscriptions: 2, ..Limits::default() });
     let mut client = house.connect().await;
     // Floods whose first notification never fits are as quiet as can be: none is read here.
     let first = client.call("count", json!([0])).await["result"].clone();
@@ -87,7 +87,7 @@ async fn reply(client: &mut Client, id: u32) -> Value {
 
 #[tokio::test]
 async fn a_pump_that_panics_harms_nobody() {
-    let house = House::with(Limits { max_subscriptions: 1, ..Limits::default() });
+    let house = ServerFixture::with(Limits { max_subscriptions: 1, ..Limits::default() });
     let mut client = house.connect().await;
     for _ in 0..3 {
         assert!(client.call("panicking_pump", json!([])).await["result"].is_string());
@@ -103,7 +103,7 @@ async fn a_pump_that_panics_harms_nobody() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stuck_reader_holds_up_only_itself() {
-    let house = House::with(Limits { outbox_bytes: 64 << 10, ..Limits::default() });
+    let house = ServerFixture::with(Limits { outbox_bytes: 64 << 10, ..Limits::default() });
     let mut stuck = house.connect().await;
     stuck.begin(1, "flood", json!([1000])).await;
     let sent = || house.record.sent.load(Ordering::SeqCst);
@@ -139,7 +139,7 @@ async fn a_stuck_reader_holds_up_only_itself() {
 
 #[tokio::test]
 async fn whoever_only_stops_sending_still_gets_everything() {
-    let house = House::new();
+    let house = ServerFixture::new();
     // Replies, also late ones; then the daemon hangs up, since nothing more can come.
     house.record.gate.0.add_permits(1);
     let lines = house.lines("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"wait\"}").await;
@@ -161,7 +161,7 @@ async fn whoever_only_stops_sending_still_gets_everything() {
 
 #[tokio::test]
 async fn a_peer_that_goes_while_all_is_quiet_is_noticed() {
-    let house = House::with(Limits { max_in_flight: 1, ..Limits::default() });
+    let house = ServerFixture::with(Limits { max_in_flight: 1, ..Limits::default() });
     // It stopped sending and waits.
     let mut client = house.connect().await;
     client.begin(1, "until_closed", json!([])).await;
@@ -179,7 +179,7 @@ async fn a_peer_that_goes_while_all_is_quiet_is_noticed() {
     until("the call to end", || house.record.ended.load(Ordering::SeqCst) == 2).await;
     until("it to be gone", || house.serving.connections() == 0).await;
     // We do not read, because a batch waits for room.
-    let house = House::with(Limits { max_in_flight: 3, ..Limits::default() });
+    let house = ServerFixture::with(Limits { max_in_flight: 3, ..Limits::default() });
     let mut client = house.connect().await;
     client.begin(0, "until_closed", json!([])).await;
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"until_closed"}"#;
@@ -193,7 +193,7 @@ async fn a_peer_that_goes_while_all_is_quiet_is_noticed() {
 
 #[tokio::test]
 async fn a_call_that_began_is_brought_to_its_end_without_its_peer() {
-    let house = House::new();
+    let house = ServerFixture::new();
     let mut client = house.connect().await;
     client.begin(1, "wait", json!([])).await;
     until("it to begin", || house.record.begun.load(Ordering::SeqCst) == 1).await;

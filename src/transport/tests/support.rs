@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::super::ndjson::{Line, LineReader};
-use super::super::{Connection, Limits, Outlet, Serving, bind, serve};
+use super::super::{Connection, Limits, Serving, SubscriptionSink, bind, serve};
 
 /// The deadline of every wait.
 pub const SOON: Duration = Duration::from_secs(20);
@@ -62,7 +62,7 @@ impl Default for Gate {
     }
 }
 
-pub struct House {
+pub struct ServerFixture {
     pub record: Arc<Record>,
     pub path: PathBuf,
     pub stop: CancellationToken,
@@ -70,7 +70,7 @@ pub struct House {
     _folder: tempfile::TempDir,
 }
 
-impl House {
+impl ServerFixture {
     pub fn new() -> Self {
         Self::with(Limits::default())
     }
@@ -247,7 +247,7 @@ fn subscriptions(module: &mut RpcModule<Record>) {
     module
         .register_async_method("count", |params, record, extensions| async move {
             let count: usize = params.one()?;
-            let pump = move |outlet: Outlet| async move {
+            let pump = move |outlet: SubscriptionSink| async move {
                 let _alive = Alive::new(&record);
                 for n in 0..count {
                     let Ok(room) = outlet.room(64).await else { return };
@@ -263,7 +263,7 @@ fn subscriptions(module: &mut RpcModule<Record>) {
     module
         .register_async_method("flood", |params, record, extensions| async move {
             let filler: Arc<str> = format!(r#"{{"filler":"{}"}}"#, "x".repeat(params.one()?)).into();
-            let pump = move |outlet: Outlet| async move {
+            let pump = move |outlet: SubscriptionSink| async move {
                 let _alive = Alive::new(&record);
                 while outlet.send(vec![Arc::clone(&filler); 8]).await.is_ok() {
                     record.sent.fetch_add(8, Ordering::SeqCst);

@@ -1,7 +1,7 @@
 //! From words to commands: reserved words, heads of compound commands, redirections, what ends a
 //! command.
 
-use super::super::script::{After, Beyond, Redir, RedirKind, Simple};
+use super::super::script::{After, Redir, RedirKind, Simple, UnsupportedSyntax};
 use super::super::word::{Marks, Word};
 use super::{Block, Head, Here, Kind, Lexer, Operator};
 
@@ -13,7 +13,7 @@ impl Lexer<'_> {
         let mut word = draft.finish(end);
         // What `$!` says is a number or nothing, and the word is what is left: more than nothing only if there is more.
         if word.marks.has(Marks::NUMBER) && word.text.contains("$!") && word.text != "$!" {
-            self.note(Beyond::Parameter);
+            self.note(UnsupportedSyntax::Parameter);
             word.marks.add(Marks::EXPANDS);
         }
         let list = self.list();
@@ -39,7 +39,7 @@ impl Lexer<'_> {
         }
         let list = self.list();
         if list.compound && !list.needs && !list.started {
-            self.note(Beyond::Syntax);
+            self.note(UnsupportedSyntax::Syntax);
         }
         let list = self.list();
         list.compound = false;
@@ -63,7 +63,7 @@ impl Lexer<'_> {
             let odd = [Marks::EXPANDS, Marks::NUMBER, Marks::DOLLAR_QUOTE];
             if odd.iter().any(|mark| target.marks.has(*mark)) || target.text.contains('\n') {
                 // bash takes such an end mark in its own way.
-                self.note(Beyond::Unsure);
+                self.note(UnsupportedSyntax::Unsure);
             }
             let here =
                 Here { end: target.text.clone(), strips_tabs: flag, quoted: target.marks.has(Marks::QUOTED) };
@@ -161,7 +161,7 @@ impl Lexer<'_> {
             "}" => self.close_block(Block::Brace),
             "!" => {
                 if self.list().piped {
-                    self.note(Beyond::Syntax);
+                    self.note(UnsupportedSyntax::Syntax);
                 }
                 self.set_aside(word.start, word.end);
                 let list = self.list();
@@ -193,15 +193,15 @@ impl Lexer<'_> {
                 self.list().head = Head::CaseWord;
             }
             "function" => {
-                self.note(Beyond::Function);
+                self.note(UnsupportedSyntax::Function);
                 self.list().head = Head::FunctionName;
             }
             "coproc" => {
-                self.note(Beyond::Coproc);
+                self.note(UnsupportedSyntax::Coproc);
                 self.list().head = Head::Coproc;
             }
             "[[" => {
-                self.note(Beyond::Conditional);
+                self.note(UnsupportedSyntax::Conditional);
                 self.list().needs = false;
                 self.open_list(Kind::Conditional);
             }
@@ -211,7 +211,7 @@ impl Lexer<'_> {
     }
 
     pub(super) fn flow(&mut self, block: Option<Block>) {
-        self.note(Beyond::ControlFlow);
+        self.note(UnsupportedSyntax::ControlFlow);
         if let Some(block) = block {
             self.open_block(block);
         }
@@ -222,7 +222,7 @@ impl Lexer<'_> {
 
     pub(super) fn open_block(&mut self, block: Block) {
         if self.list().compound && !self.list().needs {
-            self.note(Beyond::Syntax);
+            self.note(UnsupportedSyntax::Syntax);
         }
         let list = self.list();
         list.blocks.push(block);
@@ -233,7 +233,7 @@ impl Lexer<'_> {
 
     pub(super) fn close_block(&mut self, block: Block) {
         if block != Block::Brace {
-            self.note(Beyond::ControlFlow);
+            self.note(UnsupportedSyntax::ControlFlow);
         }
         // `{ }` and `&& }` are no grammar; `case x in esac` is.
         let list = self.list();
@@ -251,7 +251,7 @@ impl Lexer<'_> {
         list.compound = true;
         list.commands += 1;
         if wrong {
-            self.note(Beyond::Syntax);
+            self.note(UnsupportedSyntax::Syntax);
         }
     }
 
@@ -263,7 +263,7 @@ impl Lexer<'_> {
 
     pub(super) fn end_command(&mut self, operator: Option<Operator>) {
         if self.list().redir.take().is_some() {
-            self.note(Beyond::Syntax);
+            self.note(UnsupportedSyntax::Syntax);
         }
         let derived = self.derived;
         let substituted = derived || self.heres.len() > 1;
@@ -322,7 +322,7 @@ impl Lexer<'_> {
             list.needs = true;
         }
         if wrong {
-            self.note(Beyond::Syntax);
+            self.note(UnsupportedSyntax::Syntax);
         }
     }
 }

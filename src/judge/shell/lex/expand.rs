@@ -1,6 +1,6 @@
 //! Quotes and expansions.
 
-use super::super::script::Beyond;
+use super::super::script::UnsupportedSyntax;
 use super::super::word::Marks;
 use super::{Frame, Head, Job, Kind, Lexer, is_name_byte};
 
@@ -10,7 +10,7 @@ impl Lexer<'_> {
         let end = self.text[inner..].iter().position(|byte| *byte == b'\'');
         let text = self.text[inner..end.map_or(self.text.len(), |end| inner + end)].to_vec();
         if end.is_none() {
-            self.note(Beyond::Syntax);
+            self.note(UnsupportedSyntax::Syntax);
         }
         self.put(&text, false);
         self.mark(Marks::QUOTED);
@@ -61,7 +61,7 @@ impl Lexer<'_> {
             b'\'' => {
                 if self.list().quotes > 0 || self.is_body {
                     // Whether this quotes depends on the operator before it.
-                    self.note(Beyond::Unsure);
+                    self.note(UnsupportedSyntax::Unsure);
                     self.at += 1;
                 } else {
                     self.skip_single_quote();
@@ -85,7 +85,7 @@ impl Lexer<'_> {
             b'$' => self.dollar(true),
             b'`' => self.backquote(true),
             b'<' | b'>' if self.text.get(self.at + 1) == Some(&b'(') => {
-                self.note(Beyond::ProcessSubstitution);
+                self.note(UnsupportedSyntax::ProcessSubstitution);
                 self.at += 2;
                 self.open_list(Kind::Substitution);
             }
@@ -136,7 +136,7 @@ impl Lexer<'_> {
                     let length = self.at - opened;
                     self.plain_brackets.insert(opened);
                     if *self.again < length {
-                        self.note(Beyond::Unsure);
+                        self.note(UnsupportedSyntax::Unsure);
                         *self.again = 0;
                     } else {
                         *self.again -= length;
@@ -164,20 +164,20 @@ impl Lexer<'_> {
                 let double = matches!(self.peek_from(behind), Some((b'(', _)));
                 if double && !self.plain_brackets.contains(&first) && *self.again > 0 {
                     let inner = self.peek_from(behind).map_or(behind, |(_, at)| at);
-                    self.note(Beyond::Arithmetic);
+                    self.note(UnsupportedSyntax::Arithmetic);
                     self.open(Frame::Arithmetic { opened: first, square: false, depth: 0, command: false });
                     self.at = inner;
                 } else {
                     if double {
-                        self.note(Beyond::Unsure);
+                        self.note(UnsupportedSyntax::Unsure);
                     }
-                    self.note(Beyond::Substitution);
+                    self.note(UnsupportedSyntax::Substitution);
                     self.at = behind;
                     self.open_list(Kind::Substitution);
                 }
             }
             Some((b'{', behind)) => {
-                self.note(Beyond::Parameter);
+                self.note(UnsupportedSyntax::Parameter);
                 let name = &self.text[behind..];
                 let length = name.iter().position(|c| !is_name_byte(*c)).unwrap_or(name.len());
                 // `${HOME}/x` stands as `$HOME/x`.
@@ -192,24 +192,24 @@ impl Lexer<'_> {
                 self.at = behind + length;
             }
             Some((b'[', behind)) => {
-                self.note(Beyond::Arithmetic);
+                self.note(UnsupportedSyntax::Arithmetic);
                 self.mark(Marks::EXPANDS);
                 self.open(Frame::Arithmetic { opened: dollar, square: true, depth: 0, command: false });
                 self.at = behind;
             }
             Some((b'\'', behind)) if !quoted => {
-                self.note(Beyond::DollarQuote);
+                self.note(UnsupportedSyntax::DollarQuote);
                 self.mark(Marks::DOLLAR_QUOTE);
                 let (text, length, closed) = ansi(&self.text[behind..]);
                 if !closed {
-                    self.note(Beyond::Syntax);
+                    self.note(UnsupportedSyntax::Syntax);
                 }
                 self.put(&text, false);
                 self.mark(Marks::QUOTED);
                 self.at = behind + length;
             }
             Some((b'"', _)) if !quoted => {
-                self.note(Beyond::DollarQuote);
+                self.note(UnsupportedSyntax::DollarQuote);
                 self.mark(Marks::DOLLAR_QUOTE);
                 self.at = dollar + 1;
             }
@@ -219,7 +219,7 @@ impl Lexer<'_> {
                 self.at = behind;
             }
             Some((c, behind)) if is_name_byte(c) || matches!(c, b'*' | b'@' | b'-') => {
-                self.note(Beyond::Parameter);
+                self.note(UnsupportedSyntax::Parameter);
                 let mut raw = vec![b'$', c];
                 let mut at = behind;
                 if c.is_ascii_alphabetic() || c == b'_' {
@@ -241,14 +241,14 @@ impl Lexer<'_> {
     }
 
     pub(super) fn backquote(&mut self, quoted: bool) {
-        self.note(Beyond::Substitution);
+        self.note(UnsupportedSyntax::Substitution);
         self.mark(Marks::EXPANDS);
         let mut inner = Vec::new();
         let mut at = self.at + 1;
         loop {
             match self.text.get(at) {
                 None => {
-                    self.note(Beyond::Syntax);
+                    self.note(UnsupportedSyntax::Syntax);
                     break;
                 }
                 Some(b'`') => {
@@ -282,7 +282,7 @@ impl Lexer<'_> {
     /// Puts a text within the text aside.
     pub(super) fn later(&mut self, text: Vec<u8>, is_body: bool) {
         if text.len() > *self.again {
-            self.note(Beyond::Unsure);
+            self.note(UnsupportedSyntax::Unsure);
             return;
         }
         *self.again -= text.len();

@@ -12,7 +12,7 @@ mod commands;
 mod expand;
 mod signs;
 
-use super::script::{Beyond, RedirKind, Script, Simple};
+use super::script::{RedirKind, Script, Simple, UnsupportedSyntax};
 use super::word::{Draft, Marks};
 
 /// How many bytes of texts within texts may be read again, of a text of this length.
@@ -227,7 +227,7 @@ impl Lexer<'_> {
             self.end_word();
         }
         if self.frames.len() > 1 {
-            self.note(Beyond::Syntax);
+            self.note(UnsupportedSyntax::Syntax);
         }
         while let Some(frame) = self.frames.pop() {
             if !matches!(frame, Frame::List) {
@@ -237,18 +237,18 @@ impl Lexer<'_> {
             self.end_command(None);
             let list = self.list();
             if list.needs || !list.blocks.is_empty() || list.head != Head::None {
-                self.note(Beyond::Syntax);
+                self.note(UnsupportedSyntax::Syntax);
             }
             if self.lists.len() > 1 {
                 self.lists.pop();
             }
         }
         if self.heres.iter().any(|row| !row.is_empty()) {
-            self.note(Beyond::Syntax);
+            self.note(UnsupportedSyntax::Syntax);
         }
     }
 
-    fn note(&mut self, what: Beyond) {
+    fn note(&mut self, what: UnsupportedSyntax) {
         self.script.note(what, if self.derived { 0 } else { self.at });
     }
 
@@ -331,7 +331,7 @@ impl Lexer<'_> {
         self.blocks -= list.blocks.len();
         self.frames.pop();
         if list.needs || !list.blocks.is_empty() || list.head != Head::None {
-            self.note(Beyond::Syntax);
+            self.note(UnsupportedSyntax::Syntax);
         }
         match list.kind {
             Kind::Substitution => {
@@ -339,7 +339,7 @@ impl Lexer<'_> {
                 if let Some(row) = self.heres.pop()
                     && !row.is_empty()
                 {
-                    self.note(Beyond::Unsure);
+                    self.note(UnsupportedSyntax::Unsure);
                     if let Some(outer) = self.heres.last_mut() {
                         outer.extend(row);
                     }
@@ -347,7 +347,7 @@ impl Lexer<'_> {
             }
             Kind::Subshell => {
                 if list.commands == 0 {
-                    self.note(Beyond::Syntax);
+                    self.note(UnsupportedSyntax::Syntax);
                 }
                 let end = self.at;
                 let list = self.list();
@@ -376,7 +376,7 @@ impl Lexer<'_> {
                     self.at += 1 + length;
                 }
                 None => {
-                    self.note(Beyond::Syntax);
+                    self.note(UnsupportedSyntax::Syntax);
                     self.put(b"\\", false);
                     self.at += 1;
                 }

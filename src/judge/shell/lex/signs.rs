@@ -1,7 +1,7 @@
 //! What single signs mean: line feeds, redirections, operators between commands, brackets.
 
 use super::{Frame, Head, Kind, Lexer, Operator};
-use crate::judge::shell::script::{Beyond, RedirKind};
+use crate::judge::shell::script::{RedirKind, UnsupportedSyntax};
 use crate::judge::shell::word::{Draft, Marks};
 
 impl Lexer<'_> {
@@ -10,7 +10,7 @@ impl Lexer<'_> {
         let kind = self.list().kind;
         if matches!(kind, Kind::Array | Kind::Conditional) {
             if self.heres.last().is_some_and(|row| !row.is_empty()) {
-                self.note(Beyond::Unsure);
+                self.note(UnsupportedSyntax::Unsure);
             }
             self.at += 1;
             return;
@@ -26,12 +26,12 @@ impl Lexer<'_> {
         let sign = self.text[self.at];
         let Some((next, behind)) = self.peek_from(self.at + 1) else {
             self.end_word();
-            self.note(Beyond::Syntax);
+            self.note(UnsupportedSyntax::Syntax);
             self.at += 1;
             return;
         };
         if next == b'(' {
-            self.note(Beyond::ProcessSubstitution);
+            self.note(UnsupportedSyntax::ProcessSubstitution);
             self.mark(Marks::EXPANDS);
             self.at = behind;
             self.open_list(Kind::Substitution);
@@ -82,7 +82,7 @@ impl Lexer<'_> {
 
     fn begin_redirection(&mut self, kind: RedirKind, named: bool, flag: bool, start: usize) {
         if self.list().redir.is_some() || self.list().head != Head::None && self.list().head != Head::Time {
-            self.note(Beyond::Syntax);
+            self.note(UnsupportedSyntax::Syntax);
         }
         let list = self.list();
         list.redir = Some((kind, named, flag));
@@ -100,7 +100,7 @@ impl Lexer<'_> {
         let next = self.peek_from(self.at + 1);
         if matches!(self.list().kind, Kind::Array | Kind::Conditional) {
             if self.list().kind == Kind::Array {
-                self.note(Beyond::Syntax);
+                self.note(UnsupportedSyntax::Syntax);
             }
             self.at += 1;
             return;
@@ -134,7 +134,7 @@ impl Lexer<'_> {
             return;
         }
         if operator == Operator::Background {
-            self.note(Beyond::Background);
+            self.note(UnsupportedSyntax::Background);
         }
         self.end_command(Some(operator));
         self.list().piped = first == b'|' && operator == Operator::Joins && !matches!(next, Some((b'|', _)));
@@ -151,7 +151,7 @@ impl Lexer<'_> {
         }
         if kind == Kind::Array {
             self.end_word();
-            self.note(Beyond::Syntax);
+            self.note(UnsupportedSyntax::Syntax);
             self.at += 1;
             return;
         }
@@ -161,7 +161,7 @@ impl Lexer<'_> {
             return;
         }
         if self.list().expansions == 0 && self.list().draft.as_ref().is_some_and(Draft::awaits_array) {
-            self.note(Beyond::Array);
+            self.note(UnsupportedSyntax::Array);
             self.mark(Marks::EXPANDS);
             self.at += 1;
             self.open_list(Kind::Array);
@@ -170,7 +170,7 @@ impl Lexer<'_> {
         self.end_word();
         if self.list().head == Head::LoopName {
             // `for ((…))`
-            self.note(Beyond::Arithmetic);
+            self.note(UnsupportedSyntax::Arithmetic);
             self.list().head = Head::None;
             if let Some((b'(', inner)) = self.peek_from(first + 1) {
                 self.open(Frame::Arithmetic { opened: first, square: false, depth: 0, command: true });
@@ -188,20 +188,20 @@ impl Lexer<'_> {
                 && self.list().command.words.len() == 1
                 && self.list().command.redirs.is_empty()
             {
-                self.note(Beyond::Function);
+                self.note(UnsupportedSyntax::Function);
                 self.at = behind;
                 self.reset_command();
                 self.list().needs = true;
                 return;
             }
-            self.note(Beyond::Syntax);
+            self.note(UnsupportedSyntax::Syntax);
             self.end_command(Some(Operator::Semicolon));
         } else if self.list().compound && !self.list().needs {
-            self.note(Beyond::Syntax);
+            self.note(UnsupportedSyntax::Syntax);
         }
         let double = matches!(self.peek_from(first + 1), Some((b'(', _)));
         if double && !self.plain_brackets.contains(&first) && *self.again > 0 {
-            self.note(Beyond::Conditional);
+            self.note(UnsupportedSyntax::Conditional);
             let inner = self.peek_from(first + 1).map_or(first + 1, |(_, at)| at);
             self.list().needs = false;
             self.open(Frame::Arithmetic { opened: first, square: false, depth: 0, command: true });
@@ -209,7 +209,7 @@ impl Lexer<'_> {
             return;
         }
         if double {
-            self.note(Beyond::Unsure);
+            self.note(UnsupportedSyntax::Unsure);
         }
         self.list().needs = false;
         self.list().compound = false;
@@ -228,7 +228,7 @@ impl Lexer<'_> {
         }
         match self.list().kind {
             Kind::Whole => {
-                self.note(Beyond::Syntax);
+                self.note(UnsupportedSyntax::Syntax);
                 self.end_command(Some(Operator::Semicolon));
                 self.at += 1;
             }
@@ -248,7 +248,7 @@ impl Lexer<'_> {
             let body = self.at;
             let end = loop {
                 if self.at >= self.text.len() {
-                    self.note(Beyond::Syntax);
+                    self.note(UnsupportedSyntax::Syntax);
                     break self.at;
                 }
                 let start = self.at;
@@ -269,7 +269,7 @@ impl Lexer<'_> {
             self.set_aside(body, self.at - usize::from(ends_line));
             let text = &self.text[body..end];
             if !here.quoted && text.iter().any(|byte| matches!(byte, b'$' | b'`' | b'\\')) {
-                self.script.note(Beyond::HereBody, if self.derived { 0 } else { body });
+                self.script.note(UnsupportedSyntax::HereBody, if self.derived { 0 } else { body });
                 let text = text.to_vec();
                 self.later(text, true);
             }

@@ -4,7 +4,7 @@ use super::looks::{self, Shows, Told};
 use super::{Look, names_a_file, values_that_may_be_paths};
 use crate::judge::Repository;
 use crate::judge::shell::places::Folders;
-use crate::judge::shell::spelled::{Given, Parts};
+use crate::judge::shell::spelled::{GivenOption, Parts};
 use crate::judge::shell::word::{Marks, Word};
 
 /// Where the verb stands, or would.
@@ -28,7 +28,7 @@ pub(super) fn look(words: &[Word], cwds: &[String], folders: &Folders) -> Option
     let verb = in_two.or_else(|| looks::git(name))?;
     let parts = verb.options.parts(call)?;
     // Of many options git itself does not take the next word for the value.
-    let is_odd = |option: &Given<'_>| {
+    let is_odd = |option: &GivenOption<'_>| {
         option.value_at.is_some_and(|at| at != option.at && call[at].text.starts_with('-'))
     };
     let formats = parts.options.iter().filter(|option| matches!(option.name, "--format" | "--pretty"));

@@ -4,7 +4,7 @@
 //! git 2. One that is missing asks; one is left out where it writes, runs something, reads names from a file, never
 //! ends, or takes a value in one version and none in another.
 
-use crate::judge::shell::spelled::Spelled;
+use crate::judge::shell::spelled::OptionSpec;
 
 /// What a program shows of the files it is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,11 +36,11 @@ pub(super) enum Operands {
 
 /// A program that only looks.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Looks {
+pub(super) struct ReadOnlyProgram {
     names: &'static str,
     pub(super) shows: Shows,
     pub(super) operands: Operands,
-    pub(super) options: Spelled,
+    pub(super) options: OptionSpec,
 }
 
 const fn looks(
@@ -49,14 +49,14 @@ const fn looks(
     operands: Operands,
     letters: &'static str,
     long: &'static str,
-) -> Looks {
-    Looks { names, shows, operands, options: Spelled { letters, long: [long, NONE] } }
+) -> ReadOnlyProgram {
+    ReadOnlyProgram { names, shows, operands, options: OptionSpec { letters, long: [long, NONE] } }
 }
 
 use Operands::{Files, Format, Numbers, One, Paths, PatternThenPaths, Texts};
 use Shows::{Content, Names};
 
-const PROGRAMS: &[Looks] = &[
+const PROGRAMS: &[ReadOnlyProgram] = &[
     looks(
         "ls",
         Names,
@@ -236,7 +236,7 @@ const PROGRAMS: &[Looks] = &[
 ];
 
 /// What a program is known for.
-pub(super) fn program(name: &str) -> Option<&'static Looks> {
+pub(super) fn program(name: &str) -> Option<&'static ReadOnlyProgram> {
     PROGRAMS.iter().find(|row| row.names.split('|').any(|own| own == name))
 }
 
@@ -255,7 +255,7 @@ const NONE: &str = "";
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Verb {
     name: &'static str,
-    pub(super) options: Spelled,
+    pub(super) options: OptionSpec,
     pub(super) operands: Told,
 }
 
@@ -269,7 +269,7 @@ pub(super) enum Told {
 }
 
 const fn verb(name: &'static str, letters: &'static str, long: [&'static str; 2]) -> Verb {
-    Verb { name, options: Spelled { letters, long }, operands: Told::Shown }
+    Verb { name, options: OptionSpec { letters, long }, operands: Told::Shown }
 }
 
 const fn lists(
@@ -278,7 +278,7 @@ const fn lists(
     long: &'static str,
     beside: &'static [&'static str],
 ) -> Verb {
-    Verb { name, options: Spelled { letters, long: [long, NONE] }, operands: Told::Listed(beside) }
+    Verb { name, options: OptionSpec { letters, long: [long, NONE] }, operands: Told::Listed(beside) }
 }
 
 /// With one of these `branch` and `tag` list, whatever stands behind them (git-branch(1), git-tag(1)).

@@ -2,18 +2,18 @@
 //! workspace, and writes to the user's SSH and GnuPG keys. It reads the text of the line, as the other checks do:
 //! values of variables and arguments that come through a pipe are not known.
 
-use super::Reading;
+use super::ParsedLine;
 use crate::judge::KEY_FOLDERS;
 use crate::judge::shell::collect::View;
 use crate::judge::shell::files;
-use crate::judge::shell::follow::Where;
+use crate::judge::shell::follow::PossibleFolders;
 use crate::judge::shell::hatch::{Call, rows, stem};
 use crate::judge::shell::pattern::name;
 use crate::judge::shell::places::{self, is_in, resolve};
 use crate::judge::shell::script::RedirKind;
-use crate::judge::shell::table::Kind;
+use crate::judge::shell::table::FileEffect;
 use crate::judge::shell::word::{Marks, Word};
-use crate::judge::shell::written::Written;
+use crate::judge::shell::written::WriteTargets;
 
 /// Tests of `find` that leave most files alone. Without one of them `find / -delete` removes everything.
 const FIND_FILTERS: &[&str] = &[
@@ -38,7 +38,7 @@ const FIND_FILTERS: &[&str] = &[
     "-perm",
 ];
 
-impl Reading<'_> {
+impl ParsedLine<'_> {
     /// Why the guard of `bypass` stops this line, if it does.
     pub(in crate::judge) fn caught_by_bypass_guard(&self) -> Option<String> {
         let redirected = || {
@@ -72,18 +72,18 @@ impl Reading<'_> {
         let option_writes = match stem(&words[0].text) {
             "ssh-keygen" => true,
             "curl" | "wget" => rows.asks(&call).is_some(),
-            _ => rows.kind() == Kind::Reads && rows.asks(&call).is_some(),
+            _ => rows.kind() == FileEffect::Reads && rows.asks(&call).is_some(),
         };
         let written = match rows.kind() {
-            Kind::Writes | Kind::Copies => Written::by(rows, words),
-            Kind::Reads | Kind::Tool => Written::None,
+            FileEffect::Writes | FileEffect::Copies => WriteTargets::by(rows, words),
+            FileEffect::Reads | FileEffect::Tool => WriteTargets::None,
         };
         let mut files = words.iter().enumerate().skip(1).filter(|(at, _)| option_writes || written.is(*at));
         files.find(|(_, word)| self.is_key(word, cwds)).map(|(_, word)| written_key(&word.text))
     }
 
     /// The word that names what must not be deleted with everything in it.
-    fn deletes_too_much<'w>(&self, words: &'w [Word], cwds: &Where) -> Option<&'w str> {
+    fn deletes_too_much<'w>(&self, words: &'w [Word], cwds: &PossibleFolders) -> Option<&'w str> {
         let operands: Vec<&Word> = match name(&words[0].text) {
             "rm" | "grm" if files::is_recursive(words) => {
                 words[1..].iter().filter(|word| !word.text.starts_with('-')).collect()
@@ -112,7 +112,7 @@ impl Reading<'_> {
     }
 
     /// Whether a word, or a path within it, is one of the folders of keys or lies in one.
-    fn is_key(&self, word: &Word, cwds: &Where) -> bool {
+    fn is_key(&self, word: &Word, cwds: &PossibleFolders) -> bool {
         let home = self.folders.home.trim_end_matches('/');
         let of_keys = |path: &str| {
             let below = path.strip_prefix(home).and_then(|rest| rest.strip_prefix('/'));
@@ -123,7 +123,7 @@ impl Reading<'_> {
 
     /// Whether a word, one of its choices of braces, or a path within it comes to a path of which `is` holds. A
     /// pattern that matches every name stands for the folder that it is applied in.
-    fn comes_to(&self, word: &Word, cwds: &Where, is: impl Fn(&str) -> bool) -> bool {
+    fn comes_to(&self, word: &Word, cwds: &PossibleFolders, is: impl Fn(&str) -> bool) -> bool {
         let mut texts: Vec<(String, bool)> =
             places::candidates(word, false).into_iter().map(|(text, home)| (text.to_owned(), home)).collect();
         texts.extend(self.choices(word).into_iter().map(|text| {

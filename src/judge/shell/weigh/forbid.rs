@@ -1,17 +1,17 @@
 //! What a command line may not do whatever is granted (R12): write protected places, and answer the daemon's own questions.
 
-use super::{LONGEST, Reading};
+use super::{MAX_LINE_BYTES, ParsedLine};
 use crate::judge::shell::braces;
 use crate::judge::shell::collect::View;
-use crate::judge::shell::follow::Where;
+use crate::judge::shell::follow::PossibleFolders;
 use crate::judge::shell::hatch::{Call, rows};
 use crate::judge::shell::pattern::name;
 use crate::judge::shell::places::{self, Care, may_matter};
 use crate::judge::shell::script::{RedirKind, Simple};
-use crate::judge::shell::sight::approves;
+use crate::judge::shell::sight::approves_itself;
 use crate::judge::shell::word::{Marks, Word};
-use crate::judge::shell::wrappers::inside;
-use crate::judge::shell::written::{Written, made};
+use crate::judge::shell::wrappers::inner_commands;
+use crate::judge::shell::written::{WriteTargets, created_paths};
 
 /// So often a line may name the daemon's own programs for each to be looked at.
 const MOST_OURS: usize = 64;
@@ -33,7 +33,7 @@ const WRITING_RUNNERS: &[&str] = &[
     "heaptrack",
 ];
 
-impl Reading<'_> {
+impl ParsedLine<'_> {
     /// Why the line is denied whatever is granted (R12).
     pub(in crate::judge) fn forbidden(&self) -> Option<&str> {
         self.forbidden.get_or_init(|| self.find_forbidden(false)).as_deref()
@@ -78,14 +78,14 @@ impl Reading<'_> {
             done = word.end;
         }
         text += self.read.get(done..)?;
-        (text.len() <= 2 * LONGEST).then_some(text)
+        (text.len() <= 2 * MAX_LINE_BYTES).then_some(text)
     }
 
     fn find_forbidden(&self, by_choice: bool) -> Option<String> {
         if by_choice
             && let Some(text) = self.with_choices()
             && self.folders.meter.spend(4 * text.len())
-            && let Some(reason) = Reading::new(&text, self.folders).forbidden()
+            && let Some(reason) = ParsedLine::new(&text, self.folders).forbidden()
         {
             return Some(reason.to_owned());
         }
@@ -109,17 +109,17 @@ impl Reading<'_> {
         }
         let guessed = self.all.maybe.iter().map(|view| self.all.words(*view));
         let ours = |words: &&[Word]| matches!(name(&words[0].text), "agentctl" | "agentd");
-        if guessed.filter(ours).take(MOST_OURS).any(approves) {
+        if guessed.filter(ours).take(MOST_OURS).any(approves_itself) {
             return Some("a command may not answer the daemon's own questions".to_owned());
         }
         self.all.views.iter().find_map(|view| {
             let words = self.all.words(*view);
-            approves(words).then(|| "a command may not answer the daemon's own questions".to_owned()).or_else(
-                || {
+            approves_itself(words)
+                .then(|| "a command may not answer the daemon's own questions".to_owned())
+                .or_else(|| {
                     self.writes_protected(*view, words, by_choice)
                         .map(|text| format!("{text} is protected: nothing allows writing there"))
-                },
-            )
+                })
         })
     }
 
@@ -175,7 +175,7 @@ impl Reading<'_> {
         let none = |_: &str| false;
         let meter = &self.folders.meter;
         let hatch = rows.asks(&Call { words, granted: 0, outside: &none, meter }).is_some();
-        let written = Written::by(rows, words);
+        let written = WriteTargets::by(rows, words);
         // Elsewhere it is a copy of what is kept here.
         let is_kept = |word: &Word| {
             let home = word.marks.has(Marks::HOME);
@@ -185,7 +185,7 @@ impl Reading<'_> {
             };
             cwds.iter().any(is_here) && self.care(word, cwds) == Care::Protected
         };
-        let mut made = made(rows, words, &self.folders.meter).into_iter();
+        let mut made = created_paths(rows, words, &self.folders.meter).into_iter();
         if let Some((_, source)) =
             made.find(|(word, source)| (by_choice || !source.marks.has(Marks::BRACE)) && is_kept(word))
         {
@@ -213,14 +213,19 @@ impl Reading<'_> {
     }
 
     /// The same of a command that runs another: of that other it is asked by itself.
-    fn runner_writes_protected<'w>(&self, plain: &str, words: &'w [Word], cwds: &Where) -> Option<&'w str> {
+    fn runner_writes_protected<'w>(
+        &self,
+        plain: &str,
+        words: &'w [Word],
+        cwds: &PossibleFolders,
+    ) -> Option<&'w str> {
         if !WRITING_RUNNERS.contains(&plain) {
             return None;
         }
         // These are given whole lines, each in a word.
         let inner = match plain {
             "script" | "hyperfine" => words.len(),
-            _ => inside(words).at.into_iter().min().unwrap_or(words.len()),
+            _ => inner_commands(words).at.into_iter().min().unwrap_or(words.len()),
         };
         let is_option = |at: usize| words[at].text.starts_with('-');
         // Behind an option may stand its value; `script FILE`, `flock FILE COMMAND`.

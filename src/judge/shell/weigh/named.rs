@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::Reading;
+use super::ParsedLine;
 use crate::judge::shell::braces;
 use crate::judge::shell::pattern::name;
 use crate::judge::shell::places;
@@ -12,7 +12,7 @@ use crate::judge::shell::word::{Marks, Word};
 /// So many `:` of a word are looked behind.
 const MOST_SIGNS: usize = 16;
 
-impl Reading<'_> {
+impl ParsedLine<'_> {
     /// The first of what `kept` says of the files that the line names: it is told a path, and whether it is written there
     /// (behind a redirection; what becomes of an argument is not known, and it counts as read). By the names as they are
     /// written. `rules` says how many `kept` looks through: each costs.

@@ -6,9 +6,9 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::super::*;
-use super::house::{House, Reader, Told};
+use super::house::{FeedFixture, Reader, Told};
 
-impl House {
+impl FeedFixture {
     /// Everybody reads to the end; then the promises are looked at.
     pub async fn finish(mut self) -> Result<(), String> {
         self.hold = false;

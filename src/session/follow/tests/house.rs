@@ -101,7 +101,7 @@ pub(super) struct Reader {
     pub until: Option<Seq>,
     pub given: Vec<Value>,
 }
-pub(super) struct House {
+pub(super) struct FeedFixture {
     _folder: tempfile::TempDir,
     _owner: StoreOwner,
     pub store: Store,
@@ -118,7 +118,7 @@ pub(super) struct House {
     tool: Option<Seq>,
 }
 
-impl House {
+impl FeedFixture {
     pub async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (store, owner) = Store::open(&folder.path().join("journal.db")).await.unwrap();

@@ -3,13 +3,13 @@
 
 use std::path::{Path, PathBuf};
 
-use super::layout::Layout;
+use super::layout::FsPolicy;
 use super::level::{Choice, Level};
 use crate::types::tool::{Barrier, Blocked};
 
 /// What a command may write, and where it stood: whatever fails within is not the sandbox's doing.
 #[derive(Clone, Debug, Default)]
-pub(in crate::tools::shell) struct Ground {
+pub(in crate::tools::shell) struct SandboxView {
     pub(in crate::tools::shell) cwd: PathBuf,
     pub(in crate::tools::shell) writable: Vec<PathBuf>,
     pub(in crate::tools::shell) guarded: Vec<PathBuf>,
@@ -105,7 +105,11 @@ const LINES: usize = 200;
 const LONGEST: usize = 400;
 
 /// What seems to have kept a failed command from what it wanted.
-pub(in crate::tools::shell) fn suspect(output: &str, choice: Choice, ground: &Ground) -> Option<Blocked> {
+pub(in crate::tools::shell) fn suspect(
+    output: &str,
+    choice: Choice,
+    ground: &SandboxView,
+) -> Option<Blocked> {
     if choice.level < Level::Landlock {
         return None;
     }
@@ -142,7 +146,7 @@ pub(in crate::tools::shell) fn suspect(output: &str, choice: Choice, ground: &Gr
     found
 }
 
-impl Ground {
+impl SandboxView {
     /// Whether a failure at this path has another cause than the sandbox: there it may write.
     fn explains(&self, named: &Path) -> bool {
         let real = match named.is_absolute() {
@@ -160,7 +164,7 @@ impl Ground {
         named.is_absolute()
             && (lies_in(named)
                 || lies_in(&real(named))
-                || made && Layout::lies_in_missing_cache(&self.home, named))
+                || made && FsPolicy::lies_in_missing_cache(&self.home, named))
     }
 }
 
@@ -221,7 +225,7 @@ mod tests {
     use super::*;
 
     fn check(level: Level, network: bool, output: &str, expected: Option<(Barrier, Option<&str>)>) {
-        let ground = Ground {
+        let ground = SandboxView {
             cwd: "/".into(),
             writable: vec!["/etc".into(), "/w".into()],
             guarded: vec!["/w/.git/hooks".into()],

@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::guards::Cover;
-use super::layout::Layout;
+use super::layout::FsPolicy;
 use super::temp::{Nothing, Spot};
 
 /// Where temporary files are inside, mostly.
@@ -82,18 +82,18 @@ pub(super) fn arguments(mounts: Vec<(PathBuf, Mount)>, network: bool, is_root: b
 
 /// Whether the folder for temporary files is mounted as `/tmp`. Not where somebody works or lives below it: to mount that
 /// there, bubblewrap would make folders in what commands may change meanwhile, through links that they put there.
-fn has_own_tmp(layout: &Layout) -> bool {
+fn has_own_tmp(layout: &FsPolicy) -> bool {
     !layout.writable.iter().chain([&layout.home]).any(|path| path.starts_with(TMP))
 }
 
 /// Where temporary files are inside.
-pub(super) fn temp_of(layout: &Layout) -> &Path {
+pub(super) fn temp_of(layout: &FsPolicy) -> &Path {
     if has_own_tmp(layout) { Path::new(TMP) } else { &layout.temp }
 }
 
 /// What is mounted, folders before what is in them, so that the nearest counts. `absent` are those of the layout's that
 /// exist by now.
-pub(super) fn mounts(layout: &Layout, absent: &[PathBuf], nothing: &Nothing) -> Vec<(PathBuf, Mount)> {
+pub(super) fn mounts(layout: &FsPolicy, absent: &[PathBuf], nothing: &Nothing) -> Vec<(PathBuf, Mount)> {
     let tmp = Path::new(TMP);
     let mut list: Vec<(PathBuf, Mount)> = Vec::new();
     let is_private = has_own_tmp(layout);
@@ -145,7 +145,7 @@ pub(super) fn mounts(layout: &Layout, absent: &[PathBuf], nothing: &Nothing) -> 
 
 /// Takes out what lies within folders that may be written: others may change those while the command is started.
 /// What may be written within something that may not is left, since it is out of their reach.
-pub(super) fn within(layout: &Layout, mounts: &mut Vec<(PathBuf, Mount)>) -> Vec<(PathBuf, Cover)> {
+pub(super) fn within(layout: &FsPolicy, mounts: &mut Vec<(PathBuf, Mount)>) -> Vec<(PathBuf, Cover)> {
     let all = mounts.clone();
     let is_within =
         |path: &Path| layout.writable.iter().any(|folder| path.starts_with(folder) && path != folder);
@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn the_nearest_folder_decides_and_covering_beats_all() {
         let paths = |list: &[&str]| list.iter().map(PathBuf::from).collect::<Vec<_>>();
-        let layout = Layout {
+        let layout = FsPolicy {
             writable: paths(&["/home/u/ws", "/home/u/.config/agentd/inner"]),
             guarded: paths(&["/home/u/ws/.git/hooks"]),
             pinned: paths(&["/home/u/ws/.git"]),
@@ -249,7 +249,7 @@ mod tests {
             ]),
             temp: "/tmp/t/s".into(),
             home: "/home/u".into(),
-            ..Layout::default()
+            ..FsPolicy::default()
         };
         let nothing = Nothing { folder: "/e".into(), file: "/n".into() };
         let list = mounts(&layout, &layout.absent, &nothing);
@@ -293,12 +293,12 @@ mod tests {
             ("/tmp/home", "/tmp/home", false),
             ("/tmp", "/w", false),
         ] {
-            let layout = Layout {
+            let layout = FsPolicy {
                 writable: vec![workspace.into()],
                 hidden: vec!["/tmp/other/socket".into()],
                 temp: "/tmp/t/s".into(),
                 home: home.into(),
-                ..Layout::default()
+                ..FsPolicy::default()
             };
             let list = mounts(&layout, &[], &nothing);
             let has = |path: &str, mount: Mount| list.contains(&(path.into(), mount));

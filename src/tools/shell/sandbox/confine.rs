@@ -19,11 +19,11 @@ use super::draft::{Draft, Made};
 use super::filter::{self, Allowed};
 use super::guards::Guards;
 use super::level::{Choice, Level};
-use super::linger::Lingering;
-use super::place::Placed;
+use super::linger::PlaceholderCache;
+use super::place::Placeholders;
 use super::probe::Available;
 use crate::proc;
-use crate::tools::shell::cell::Cell;
+use crate::tools::shell::cell::CallCgroup;
 use crate::tools::shell::limits::Rlimit;
 use crate::types::ids::SessionId;
 
@@ -44,7 +44,7 @@ pub(in crate::tools::shell) struct Confined {
     wrapper: Vec<OsString>,
     variables: Vec<(&'static str, PathBuf)>,
     held: Arc<Held>,
-    placed: Placed,
+    placed: Placeholders,
 }
 
 /// What is enforced after the fork.
@@ -62,7 +62,12 @@ impl Confined {
     /// What holds nothing.
     pub(in crate::tools::shell) fn free() -> Self {
         let held = Held { new_privileges: true, ..Held::default() };
-        Self { wrapper: Vec::new(), variables: Vec::new(), held: Arc::new(held), placed: Placed::default() }
+        Self {
+            wrapper: Vec::new(),
+            variables: Vec::new(),
+            held: Arc::new(held),
+            placed: Placeholders::default(),
+        }
     }
 
     /// Makes what holds a command that starts in `cwd`, by a draft. Looks at what stands in for what is not there.
@@ -89,7 +94,7 @@ impl Confined {
     }
 
     /// Once the command has ended: what stands in for it may stay for the session's next.
-    pub(in crate::tools::shell) fn leave(self, lingering: &Lingering, session: SessionId) {
+    pub(in crate::tools::shell) fn leave(self, lingering: &PlaceholderCache, session: SessionId) {
         lingering.keep(session, self.placed);
     }
 
@@ -118,13 +123,13 @@ impl Confined {
         &self,
         mut command: Command,
         limits: Vec<Rlimit>,
-        cell: Option<&Cell>,
+        cell: Option<&CallCgroup>,
         channel: RawFd,
     ) -> io::Result<proc::Child> {
         let mut enforce = self.enforcing(limits.clone(), None, Some(channel));
         #[expect(unsafe_code, reason = "what is enforced is enforced in the child")]
         // SAFETY: `enforcing` says what it does there.
-        let child = unsafe { proc::spawn_inside(&command, cell.map(Cell::folder), &mut enforce)? };
+        let child = unsafe { proc::spawn_inside(&command, cell.map(CallCgroup::folder), &mut enforce)? };
         if let Some(child) = child {
             return Ok(proc::Child::Inside(child));
         }

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use super::bubble;
 use super::guards::{Cover, Guards};
 use super::kept;
-use super::layout::Layout;
+use super::layout::FsPolicy;
 use super::level::{Choice, Level};
-use super::place::{Placed, notes_beside, there};
+use super::place::{Placeholders, notes_beside, there};
 use super::probe::Available;
 use super::rules::{self, Means};
 use super::sockets::without_sockets;
@@ -23,7 +23,7 @@ use crate::tools::disk;
 #[derive(Debug)]
 pub(in crate::tools::shell) struct Draft {
     pub(super) choice: Choice,
-    pub(super) layout: Layout,
+    pub(super) layout: FsPolicy,
     /// Where stand-ins for what is hidden come from.
     root: PathBuf,
     pub(super) made: Made,
@@ -48,7 +48,7 @@ impl Draft {
     /// What is needed could not be looked at or made.
     pub(in crate::tools::shell) fn of(
         choice: Choice,
-        layout: Layout,
+        layout: FsPolicy,
         root: &Path,
         here: &Available,
     ) -> io::Result<Self> {
@@ -68,11 +68,11 @@ impl Draft {
     /// Of nothing.
     #[cfg(test)]
     pub(super) fn empty(choice: Choice) -> Self {
-        Self { choice, layout: Layout::default(), root: PathBuf::new(), made: Made::default() }
+        Self { choice, layout: FsPolicy::default(), root: PathBuf::new(), made: Made::default() }
     }
 
     /// What it was made for.
-    pub(in crate::tools::shell) fn layout(&self) -> &Layout {
+    pub(in crate::tools::shell) fn layout(&self) -> &FsPolicy {
         &self.layout
     }
 
@@ -116,8 +116,8 @@ impl Draft {
     ///
     /// # Errors
     /// It could not be made.
-    pub(super) fn stand(&mut self, here: &Available) -> io::Result<Placed> {
-        let placed = Placed::new(&self.made.absent, notes_beside(&self.layout.temp).as_deref())?;
+    pub(super) fn stand(&mut self, here: &Available) -> io::Result<Placeholders> {
+        let placed = Placeholders::new(&self.made.absent, notes_beside(&self.layout.temp).as_deref())?;
         let absent = there(&self.made.absent);
         if absent != self.made.absent {
             self.made = self.make(absent, here)?;
@@ -127,7 +127,7 @@ impl Draft {
 }
 
 /// What is mounted over itself at level 2.
-fn covers<'l>(layout: &'l Layout, absent: &'l [PathBuf]) -> impl Iterator<Item = (PathBuf, Cover)> + 'l {
+fn covers<'l>(layout: &'l FsPolicy, absent: &'l [PathBuf]) -> impl Iterator<Item = (PathBuf, Cover)> + 'l {
     // A folder within another could be moved away, and another put in its place.
     let holds =
         |folder: &&PathBuf| layout.writable.iter().any(|other| folder.starts_with(other) && other != *folder);
@@ -138,7 +138,7 @@ fn covers<'l>(layout: &'l Layout, absent: &'l [PathBuf]) -> impl Iterator<Item =
 
 /// What is covered at level 2 since it lies where a command may write.
 fn hidden_within<'l>(
-    layout: &'l Layout,
+    layout: &'l FsPolicy,
     nothing: &'l Nothing,
 ) -> impl Iterator<Item = (PathBuf, Cover)> + 'l {
     layout.hidden.iter().filter(|path| layout.is_covered(path)).map(|path| {

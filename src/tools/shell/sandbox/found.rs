@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::draft::Draft;
-use super::layout::Layout;
+use super::layout::FsPolicy;
 use super::level::Choice;
-use super::memory::Memory;
+use super::memory::FirstSeen;
 use super::probe::Available;
 use super::temp;
 use crate::tools::context::Context;
@@ -27,7 +27,7 @@ const MOST: usize = 16;
 pub(in crate::tools) struct Found {
     layouts: Mutex<Vec<Kept>>,
     /// Where hidden things lay.
-    pub(super) memory: Arc<Memory>,
+    pub(super) memory: Arc<FirstSeen>,
 }
 
 #[derive(Debug)]
@@ -70,7 +70,7 @@ impl Found {
             return;
         }
         let draft =
-            Layout::of(context, choice.network).and_then(|layout| Draft::of(choice, layout, temp, here));
+            FsPolicy::of(context, choice.network).and_then(|layout| Draft::of(choice, layout, temp, here));
         if let Ok(draft) = draft {
             self.keep(Of::new(context, call, choice), at, draft);
         }

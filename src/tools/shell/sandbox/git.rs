@@ -112,7 +112,7 @@ pub(super) fn work_tree(git: &Path) -> Option<WorkTree> {
 mod tests {
     use std::fs;
 
-    use super::super::layout::Layout;
+    use super::super::layout::FsPolicy;
     use super::*;
 
     #[test]
@@ -128,7 +128,7 @@ mod tests {
         fs::write(root.join("w/.git"), format!("gitdir: {}\n", own.display())).unwrap();
         let found = work_tree(&root.join("w/.git")).unwrap();
         assert_eq!((found.common, found.own), (root.join("main/.git"), own.clone()));
-        let mut layout = Layout::default();
+        let mut layout = FsPolicy::default();
         layout.guard(&root.join("w"));
         assert!(layout.guarded.contains(&own.join("commondir")), "{layout:?}");
 
@@ -136,7 +136,7 @@ mod tests {
         fs::create_dir(root.join("thief")).unwrap();
         std::os::unix::fs::symlink(root.join("w/.git"), root.join("thief/.git")).unwrap();
         assert!(work_tree(&root.join("thief/.git")).is_none());
-        let mut layout = Layout { writable: vec![root.join("thief")], ..Layout::default() };
+        let mut layout = FsPolicy { writable: vec![root.join("thief")], ..FsPolicy::default() };
         layout.guard(&root.join("thief"));
         assert_eq!(layout.writable, [root.join("thief")]);
         // As git writes it with `worktree.useRelativePaths`.
@@ -188,7 +188,7 @@ mod tests {
         }
         let bare = ws.join(".bare");
         let out = bare.join("worktrees/out");
-        let mut layout = Layout { writable: vec![ws.clone()], ..Layout::default() };
+        let mut layout = FsPolicy { writable: vec![ws.clone()], ..FsPolicy::default() };
         layout.guard(&ws);
         let guarded = [bare.join("config"), out.join("commondir"), out.join("gitdir"), ws.join(".git")];
         assert_eq!(layout.guarded, guarded);
@@ -207,11 +207,11 @@ mod tests {
             fs::create_dir(&own).unwrap();
             fs::write(own.join("gitdir"), format!("{}\n", root.join("out/.git").display())).unwrap();
         }
-        let mut layout = Layout { writable: vec![ws.clone()], ..Layout::default() };
+        let mut layout = FsPolicy { writable: vec![ws.clone()], ..FsPolicy::default() };
         layout.guard(&ws);
         assert!(layout.guarded.contains(&bare.join("worktrees")), "{layout:?}");
 
-        let mut layout = Layout { writable: vec![bare.clone()], ..Layout::default() };
+        let mut layout = FsPolicy { writable: vec![bare.clone()], ..FsPolicy::default() };
         layout.guard(&bare);
         assert!(layout.guarded.contains(&bare.join("config")), "{layout:?}");
         assert!(layout.absent.contains(&bare.join("hooks")), "{layout:?}");
@@ -220,13 +220,13 @@ mod tests {
     #[test]
     fn what_lies_above_a_cover_is_not_moved_away() {
         let path = |text: &str| PathBuf::from(text);
-        let mut layout = Layout {
+        let mut layout = FsPolicy {
             writable: vec![path("/h"), path("/h/a/b/c"), path("/other/x")],
             guarded: vec![path("/h/g/.git/config"), path("/h/g/.git/hooks")],
             hidden: vec![path("/h/.config/gh"), path("/h/g/.git/hooks/in/key"), path("/etc/shadow")],
             absent: vec![path("/h/.local/share/agentd")],
             pinned: vec![path("/h/g/.git")],
-            ..Layout::default()
+            ..FsPolicy::default()
         };
         layout.pin_what_is_above();
         let added = ["/h/.config", "/h/.local", "/h/.local/share", "/h/a", "/h/a/b", "/h/g"].map(path);

@@ -380,7 +380,7 @@ fn done(result: libc::c_long) -> io::Result<()> {
 mod tests {
     use super::super::confine::Confined;
     use super::super::draft::Draft;
-    use super::super::layout::Layout;
+    use super::super::layout::FsPolicy;
     use super::super::level::{Choice, Level};
     use super::super::probe::Available;
     use super::*;
@@ -399,7 +399,7 @@ mod tests {
             for folder in ["ws/pinned", "ws/guarded", "ws/hidden", "outside", "temp"] {
                 fs::create_dir_all(path(folder)).unwrap();
             }
-            let layout = Layout {
+            let layout = FsPolicy {
                 writable: vec![path("ws")],
                 pinned: vec![path("ws/pinned")],
                 guarded: vec![path("ws/guarded")],
@@ -407,7 +407,7 @@ mod tests {
                 hidden: if level == Level::Bubblewrap { vec![path("ws/hidden")] } else { Vec::new() },
                 temp: path("temp"),
                 home: root.clone(),
-                ..Layout::default()
+                ..FsPolicy::default()
             };
             for name in ["ws/none", "ws/pinned", "ws/guarded", "ws/hidden"] {
                 if level == Level::Landlock && name == "ws/hidden" {

@@ -21,7 +21,7 @@ use std::time::{Duration, SystemTime};
 
 use nix::sys::time::TimeSpec;
 
-use super::layout::Layout;
+use super::layout::FsPolicy;
 use super::rules::{self, Means};
 
 /// So many at most, those used last: each session has a folder of its own for temporary files.
@@ -37,7 +37,7 @@ const SETTLED_FINE: Duration = Duration::from_millis(100);
 static KEPT: Mutex<Vec<Arc<Kept>>> = Mutex::new(Vec::new());
 
 struct Kept {
-    layout: Layout,
+    layout: FsPolicy,
     means: Means,
     looks: Vec<Look>,
     rules: Arc<OwnedFd>,
@@ -46,7 +46,7 @@ struct Kept {
 }
 
 impl Kept {
-    fn holds(&self, layout: &Layout, means: Means) -> bool {
+    fn holds(&self, layout: &FsPolicy, means: Means) -> bool {
         self.means == means && self.layout == *layout
     }
 }
@@ -99,7 +99,7 @@ fn times(meta: &Metadata) -> [(i64, i64); 2] {
 }
 
 /// Rules that hold a layout: those of an earlier call if they say the same.
-pub(super) fn rules(layout: &Layout, means: Means) -> io::Result<Arc<OwnedFd>> {
+pub(super) fn rules(layout: &FsPolicy, means: Means) -> io::Result<Arc<OwnedFd>> {
     rules_at(layout, means, now(&layout.temp)?)
 }
 
@@ -111,13 +111,13 @@ fn now(own: &Path) -> io::Result<SystemTime> {
 }
 
 /// Rules of an earlier call that say the same, if there are any. Looks at a few dozen folders.
-pub(super) fn known(layout: &Layout, means: Means) -> Option<Arc<OwnedFd>> {
+pub(super) fn known(layout: &FsPolicy, means: Means) -> Option<Arc<OwnedFd>> {
     let known = list().iter().find(|kept| kept.holds(layout, means)).cloned()?;
     let is_fresh = known.uses.fetch_add(1, Ordering::Relaxed) < MOST_USES;
     (is_fresh && known.looks.iter().all(|look| look.again() == *look)).then(|| Arc::clone(&known.rules))
 }
 
-fn rules_at(layout: &Layout, means: Means, now: SystemTime) -> io::Result<Arc<OwnedFd>> {
+fn rules_at(layout: &FsPolicy, means: Means, now: SystemTime) -> io::Result<Arc<OwnedFd>> {
     if let Some(known) = known(layout, means) {
         return Ok(known);
     }
@@ -178,16 +178,17 @@ mod tests {
         for folder in ["home/.ssh", "home/ws", "temp"] {
             fs::create_dir_all(root.join(folder)).unwrap();
         }
-        let layout = Layout {
+        let layout = FsPolicy {
             writable: vec![root.join("home/ws")],
             hidden: vec![root.join("home/.ssh")],
             temp: root.join("temp"),
             home: root.join("home"),
-            ..Layout::default()
+            ..FsPolicy::default()
         };
         let now = fs::metadata(root.join("temp")).unwrap().modified().unwrap();
         let later = now + Duration::from_secs(60);
-        let made = |layout: &Layout, network, at| match rules_at(layout, Means { network, apart: true }, at) {
+        let made = |layout: &FsPolicy, network, at| match rules_at(layout, Means { network, apart: true }, at)
+        {
             Ok(rules) => Some(rules),
             Err(error) => {
                 eprintln!("SKIPPED: no Landlock here: {error}");
@@ -201,7 +202,7 @@ mod tests {
         fs::write(root.join("home/ws/file"), "of no matter").unwrap();
         assert!(is_first(made(&layout, false, later)));
         assert!(!is_first(made(&layout, true, later)), "with the network");
-        let bare = Layout { hidden: Vec::new(), ..layout.clone() };
+        let bare = FsPolicy { hidden: Vec::new(), ..layout.clone() };
         assert!(!is_first(made(&bare, false, later)), "nothing hidden");
         assert!(is_first(made(&layout, false, later)));
         // Another name beside what is hidden; another folder in the workspace's place.

@@ -11,18 +11,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use barrier::{barrier, closed_around, link_on_the_way, without_own_links};
-pub(super) use secrets::Sight;
-use secrets::{CACHES, Home, Reach};
+pub(super) use secrets::Located;
+use secrets::{CACHES, HomeDir, WritableRoots};
 
-use super::blocked::Ground;
-use super::place::{is_stand_in, notes_beside};
+use super::blocked::SandboxView;
+use super::place::{is_placeholder, notes_beside};
 use super::temp;
 use crate::tools::context::Context;
 use crate::tools::disk::{is_missing, real};
 
 /// Where a command may do what.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::tools::shell) struct Layout {
+pub(in crate::tools::shell) struct FsPolicy {
     /// Existing files and folders that it may change.
     pub(super) writable: Vec<PathBuf>,
     /// Within these it may change only what `writable` names below them; they exist.
@@ -45,7 +45,7 @@ pub(in crate::tools::shell) struct Layout {
     pub(super) unreadable: Option<PathBuf>,
 }
 
-impl Layout {
+impl FsPolicy {
     /// Looks at what there is, and makes the folder for temporary files. Waits for the disk.
     ///
     /// # Errors
@@ -76,16 +76,16 @@ impl Layout {
         layout.writable.extend(additional.clone().cloned());
         layout.writable.extend(settings.writable.iter().filter_map(|path| without_own_links(path)));
         let asked = layout.writable.clone();
-        let at_home = Home::at(home).ok();
+        let at_home = HomeDir::at(home).ok();
         let caches =
             at_home.as_ref().filter(|_| network).map_or_else(Vec::new, |at_home| at_home.below(CACHES));
         layout.writable.extend(caches.iter().cloned());
         let root = layout.temp.parent().unwrap_or(Path::new("/")).to_owned();
-        let reach = Reach { asked: &asked, caches: &caches, temp: &root, of_all: false };
+        let reach = WritableRoots { asked: &asked, caches: &caches, temp: &root, of_all: false };
         layout.hidden = hidden::hidden(context, at_home.as_ref(), &reach);
         layout.guard(&scene.workspace);
         additional.for_each(|folder| layout.guard(folder));
-        settings.hidden.iter().for_each(|path| layout.keep_away(path));
+        settings.hidden.iter().for_each(|path| layout.hide(path));
         // What stands there is removed after a crash: nobody else says what.
         if let Some(notes) = notes_beside(&layout.temp).filter(|notes| layout.may_change(notes)) {
             temp::own(&notes)?;
@@ -130,10 +130,10 @@ impl Layout {
     }
 
     /// What a failure of a command can be held against.
-    pub(in crate::tools::shell) fn ground(&self, cwd: &Path) -> Ground {
+    pub(in crate::tools::shell) fn sandbox_view(&self, cwd: &Path) -> SandboxView {
         let writable = self.writable.iter().chain([&self.temp]).cloned().collect();
         let guarded = self.guarded.iter().chain(&self.absent).chain(&self.hidden).cloned().collect();
-        Ground {
+        SandboxView {
             cwd: cwd.to_owned(),
             writable,
             guarded,
@@ -173,14 +173,14 @@ impl Layout {
     }
 
     /// Whether a command may write there, and it is not all that it may write.
-    fn is_part(&self, real: &Path) -> bool {
+    fn is_writable_root(&self, real: &Path) -> bool {
         self.may_change(real) && !self.writable.iter().any(|folder| folder.starts_with(real))
     }
 
     /// What would be hidden and is not there is not made either: policies of the daemon, where somebody works in his
     /// home folder (S25). The first that is missing on the way stands for all below it.
-    fn keep_away(&mut self, path: &Path) {
-        let missing = |path: &Path| fs::symlink_metadata(path).is_err() || is_stand_in(path);
+    fn hide(&mut self, path: &Path) {
+        let missing = |path: &Path| fs::symlink_metadata(path).is_err() || is_placeholder(path);
         let Some(first) = path.ancestors().take_while(|path| missing(path)).last() else { return };
         // Nothing is made through links.
         let Some((folder, name)) = first.parent().zip(first.file_name()) else { return };
@@ -194,26 +194,30 @@ impl Layout {
     /// Where a link leads, if that is part of what a command may write.
     fn linked_within(&self, path: &Path) -> Option<PathBuf> {
         let real = fs::symlink_metadata(path).ok()?.is_symlink().then(|| path.canonicalize().ok())??;
-        self.is_part(&real).then_some(real)
+        self.is_writable_root(&real).then_some(real)
     }
 
     fn guard_one(&mut self, path: PathBuf) {
         // Asked before and after the look: a stand-in comes and goes with the commands beside this one.
-        if is_stand_in(&path) {
+        if is_placeholder(&path) {
             self.absent.push(path);
             return;
         }
         match fs::symlink_metadata(&path) {
             // Nothing can be put over a link. What it leads to can be guarded, but for what holds all the rest.
             Ok(meta) if meta.is_symlink() => {
-                let real = self.linked_within(&path).or_else(|| barrier(&path).filter(|at| self.is_part(at)));
+                let real = self
+                    .linked_within(&path)
+                    .or_else(|| barrier(&path).filter(|at| self.is_writable_root(at)));
                 self.guarded.extend(real);
             }
-            Ok(_) if !is_stand_in(&path) => self.guarded.push(path),
+            Ok(_) if !is_placeholder(&path) => self.guarded.push(path),
             Ok(_) => self.absent.push(path),
             Err(error) => match if is_missing(&error) { closed_around(&path) } else { barrier(&path) } {
                 // A command may open it again.
-                Some(shut) if self.is_part(&shut) || !self.may_change(&shut) => self.guarded.push(shut),
+                Some(shut) if self.is_writable_root(&shut) || !self.may_change(&shut) => {
+                    self.guarded.push(shut)
+                }
                 // It was opened or closed meanwhile, or would have to be guarded with all that may be written.
                 shut if !is_missing(&error) && (shut.is_some() || is_open(&path)) => {
                     self.unreadable = Some(path);
@@ -244,16 +248,16 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let home = dir.path().canonicalize().unwrap();
         fs::create_dir(home.join("data")).unwrap();
-        let mut layout = Layout { writable: vec![home.clone()], ..Layout::default() };
+        let mut layout = FsPolicy { writable: vec![home.clone()], ..FsPolicy::default() };
         for name in ["data", "data/policy", ".config/agentd", ".config/agentd/config.toml"] {
-            layout.keep_away(&home.join(name));
+            layout.hide(&home.join(name));
         }
-        layout.keep_away(Path::new("/nowhere/else"));
+        layout.hide(Path::new("/nowhere/else"));
         assert_eq!(layout.absent, [home.join("data/policy"), home.join(".config")]);
         // While it stands in for something, nothing is there.
-        let placed = super::super::place::Placed::new(&layout.absent, None).unwrap();
-        let mut beside = Layout { writable: vec![home.clone()], ..Layout::default() };
-        beside.keep_away(&home.join(".config/agentd"));
+        let placed = super::super::place::Placeholders::new(&layout.absent, None).unwrap();
+        let mut beside = FsPolicy { writable: vec![home.clone()], ..FsPolicy::default() };
+        beside.hide(&home.join(".config/agentd"));
         drop(placed);
         assert_eq!(beside.absent, [home.join(".config")]);
     }
@@ -270,7 +274,7 @@ mod tests {
         assert_eq!(barrier(&root.join("shut").join(&long)), Some(root.join("shut")));
         assert_eq!(barrier(&root.join("shut/in")), None);
         assert_eq!(barrier(&root.join("none/in")), None);
-        let mut layout = Layout { writable: vec![root.clone()], ..Layout::default() };
+        let mut layout = FsPolicy { writable: vec![root.clone()], ..FsPolicy::default() };
         layout.guard_one(root.join("shut").join(&long));
         assert_eq!((layout.guarded.as_slice(), layout.absent.len()), (&[root.join("shut")][..], 0));
         if nix::unistd::geteuid().is_root() {
@@ -279,12 +283,12 @@ mod tests {
         }
         fs::set_permissions(root.join("shut"), fs::Permissions::from_mode(0o000)).unwrap();
         assert_eq!(barrier(&root.join("link/in")), Some(root.join("shut")));
-        let mut layout = Layout { writable: vec![root.clone()], ..Layout::default() };
+        let mut layout = FsPolicy { writable: vec![root.clone()], ..FsPolicy::default() };
         layout.guard_one(root.join("shut/in"));
         assert_eq!(layout.guarded, [root.join("shut")]);
         assert!(is_shut(&root.join("shut")) && !is_shut(&root));
         fs::set_permissions(root.join("shut"), fs::Permissions::from_mode(0o500)).unwrap();
-        let mut layout = Layout { writable: vec![root.clone()], ..Layout::default() };
+        let mut layout = FsPolicy { writable: vec![root.clone()], ..FsPolicy::default() };
         layout.guard_one(root.join("shut/new"));
         assert_eq!(layout.guarded, [root.join("shut")]);
         fs::set_permissions(root.join("shut"), fs::Permissions::from_mode(0o700)).unwrap();

@@ -8,34 +8,34 @@ use std::time::Duration;
 
 use tokio_util::task::AbortOnDropHandle;
 
-use super::place::Placed;
+use super::place::Placeholders;
 use crate::types::ids::SessionId;
 
 /// How long they stay where nothing says that they may go.
-const MOMENT: Duration = Duration::from_secs(1);
+const PLACEHOLDER_TTL: Duration = Duration::from_secs(1);
 
 /// What sessions have left standing. Dropped, it removes all of it.
 #[derive(Debug)]
-pub(in crate::tools) struct Lingering {
-    left: Arc<Mutex<HashMap<SessionId, Stay>>>,
+pub(in crate::tools) struct PlaceholderCache {
+    left: Arc<Mutex<HashMap<SessionId, CachedPlaceholders>>>,
     moment: Duration,
 }
 
-impl Default for Lingering {
+impl Default for PlaceholderCache {
     fn default() -> Self {
-        Self { left: Arc::default(), moment: MOMENT }
+        Self { left: Arc::default(), moment: PLACEHOLDER_TTL }
     }
 }
 
 #[derive(Debug)]
-struct Stay {
-    placed: Placed,
+struct CachedPlaceholders {
+    placed: Placeholders,
     _timer: AbortOnDropHandle<()>,
 }
 
-impl Lingering {
+impl PlaceholderCache {
     /// Leaves them for the session's next command, in the place of what it left before. To be called in a runtime.
-    pub(super) fn keep(&self, session: SessionId, placed: Placed) {
+    pub(super) fn keep(&self, session: SessionId, placed: Placeholders) {
         if placed.is_empty() {
             return;
         }
@@ -46,7 +46,7 @@ impl Lingering {
                 end(&all, session);
             }
         });
-        let stay = Stay { placed, _timer: AbortOnDropHandle::new(timer) };
+        let stay = CachedPlaceholders { placed, _timer: AbortOnDropHandle::new(timer) };
         let before = lock(&self.left).insert(session, stay);
         drop(before);
     }
@@ -57,13 +57,15 @@ impl Lingering {
     }
 }
 
-fn end(all: &Mutex<HashMap<SessionId, Stay>>, session: SessionId) {
+fn end(all: &Mutex<HashMap<SessionId, CachedPlaceholders>>, session: SessionId) {
     // The disk is not waited for with the lock in hand.
     let stay = lock(all).remove(&session);
     drop(stay.map(|stay| stay.placed));
 }
 
-fn lock(all: &Mutex<HashMap<SessionId, Stay>>) -> MutexGuard<'_, HashMap<SessionId, Stay>> {
+fn lock(
+    all: &Mutex<HashMap<SessionId, CachedPlaceholders>>,
+) -> MutexGuard<'_, HashMap<SessionId, CachedPlaceholders>> {
     all.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -76,11 +78,11 @@ mod tests {
     async fn what_is_left_stays_for_the_next_and_goes_when_it_may() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("commondir");
-        let place = || Placed::new(std::slice::from_ref(&path), None).unwrap();
+        let place = || Placeholders::new(std::slice::from_ref(&path), None).unwrap();
         let inode = || std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&path).unwrap());
         let mut mint = Mint::new(0, Seed(1));
         let (one, other) = (mint.session(), mint.session());
-        let lingering = Lingering { moment: Duration::from_secs(3600), ..Lingering::default() };
+        let lingering = PlaceholderCache { moment: Duration::from_secs(3600), ..PlaceholderCache::default() };
         lingering.keep(one, place());
         let first = inode();
         // The next takes it over.
@@ -108,8 +110,8 @@ mod tests {
     async fn what_nobody_ends_goes_by_itself() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("commondir");
-        let lingering = Lingering { moment: Duration::from_millis(1), ..Lingering::default() };
-        let placed = Placed::new(std::slice::from_ref(&path), None).unwrap();
+        let lingering = PlaceholderCache { moment: Duration::from_millis(1), ..PlaceholderCache::default() };
+        let placed = Placeholders::new(std::slice::from_ref(&path), None).unwrap();
         lingering.keep(Mint::new(0, Seed(1)).session(), placed);
         let gone = async {
             while path.exists() {

@@ -6,17 +6,17 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use super::layout::Sight;
+use super::layout::Located;
 use crate::tools::disk::is_plain;
 
 /// As long as a daemon lives, also when its configuration is read again.
 #[derive(Debug, Default)]
-pub(super) struct Memory {
-    known: Mutex<Known>,
+pub(super) struct FirstSeen {
+    known: Mutex<SeenPath>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct SeenPath {
     /// What the configuration names, and where that led.
     given: HashMap<PathBuf, Option<PathBuf>>,
     /// Where credentials lay.
@@ -25,28 +25,28 @@ struct Known {
     shut: Vec<PathBuf>,
 }
 
-impl Known {
-    fn learn(&mut self, seen: Vec<Sight>) {
+impl SeenPath {
+    fn learn(&mut self, seen: Vec<Located>) {
         let is_new = self.credentials.is_none();
         let mut shut = Vec::new();
         let known = self.credentials.get_or_insert_default();
         for sight in seen {
             match sight {
                 // What came later elsewhere is not remembered.
-                Sight::There(path) if is_new || self.shut.iter().any(|folder| path.starts_with(folder)) => {
+                Located::Found(path) if is_new || self.shut.iter().any(|folder| path.starts_with(folder)) => {
                     if !known.contains(&path) {
                         known.push(path);
                     }
                 }
-                Sight::Shut(folder) if is_new || self.shut.contains(&folder) => shut.push(folder),
-                Sight::There(_) | Sight::Shut(_) | Sight::Nothing => {}
+                Located::Unsearchable(folder) if is_new || self.shut.contains(&folder) => shut.push(folder),
+                Located::Found(_) | Located::Unsearchable(_) | Located::Missing => {}
             }
         }
         self.shut = shut;
     }
 }
 
-impl Memory {
+impl FirstSeen {
     /// Where something that the configuration names led at first, if it is there and is not what it leads to now.
     pub(super) fn given(&self, name: &Path, now: Option<&Path>) -> Option<PathBuf> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -63,8 +63,8 @@ impl Memory {
 
     /// Where credentials lay at first, are there, and are not among those found now. `look` says where they lie for who
     /// works nowhere; it is asked once, and of what lay in a folder that could not be looked into, until it could.
-    pub(super) fn credentials(&self, now: &[PathBuf], look: impl FnOnce() -> Vec<Sight>) -> Vec<PathBuf> {
-        let is_whole = |known: &Known| known.credentials.is_some() && known.shut.is_empty();
+    pub(super) fn credentials(&self, now: &[PathBuf], look: impl FnOnce() -> Vec<Located>) -> Vec<PathBuf> {
+        let is_whole = |known: &SeenPath| known.credentials.is_some() && known.shut.is_empty();
         if !is_whole(&self.known.lock().unwrap_or_else(PoisonError::into_inner)) {
             // Nobody waits for the disk with the lock in hand.
             let seen = look();
@@ -93,16 +93,16 @@ mod tests {
         for path in [&first, &later, &linked] {
             fs::create_dir(path).unwrap();
         }
-        let memory = Memory::default();
-        let all = || [&first, &linked].map(|path| Sight::There(path.clone())).into();
+        let memory = FirstSeen::default();
+        let all = || [&first, &linked].map(|path| Located::Found(path.clone())).into();
         let none = || panic!("it is known");
         assert!(memory.credentials(&[first.clone(), linked.clone()], all).is_empty());
         assert_eq!(memory.credentials(std::slice::from_ref(&later), none), [first.clone(), linked.clone()]);
         // What could not be looked into is looked into again, and nothing else.
-        let shut = Memory::default();
-        let some = || vec![Sight::Shut(root.join("later")), Sight::There(first.clone())];
+        let shut = FirstSeen::default();
+        let some = || vec![Located::Unsearchable(root.join("later")), Located::Found(first.clone())];
         assert_eq!(shut.credentials(&[], some), std::slice::from_ref(&first));
-        let open = || [&later, &linked].map(|path| Sight::There(path.clone())).into();
+        let open = || [&later, &linked].map(|path| Located::Found(path.clone())).into();
         assert_eq!(shut.credentials(&[], open), [first.clone(), later.clone()]);
         assert_eq!(shut.credentials(&[], none), [first.clone(), later.clone()]);
         // What is reached through a link by now cannot be covered.

@@ -32,14 +32,14 @@ mod rules;
 mod sockets;
 mod temp;
 
-pub(super) use blocked::{Ground, suspect, words as blocked_words};
+pub(super) use blocked::{SandboxView, suspect, words as blocked_words};
 pub(super) use confine::{Confined, raise};
 pub(super) use draft::Draft;
 pub(in crate::tools) use found::Found;
-pub(super) use layout::Layout;
+pub(super) use layout::FsPolicy;
 pub(super) use level::{Choice, Level};
 pub use level::{LevelSetting, NetworkSetting, SandboxSettings};
-pub(in crate::tools) use linger::Lingering;
+pub(in crate::tools) use linger::PlaceholderCache;
 pub(in crate::tools) use place::clear_left as clear_stand_ins;
 pub use probe::Available;
 pub(in crate::tools) use temp::{folders as temp_folders, forget as forget_temp, sweep as sweep_temp};

@@ -44,7 +44,7 @@ fn text_of(path: &Path) -> Option<&'static str> {
 
 /// Whether what is there stands in for something, so that nothing is. What somebody has put something into is what it
 /// looks like.
-pub(super) fn is_stand_in(path: &Path) -> bool {
+pub(super) fn is_placeholder(path: &Path) -> bool {
     needed().contains_key(path) && is_as_made(path)
 }
 
@@ -136,7 +136,7 @@ impl<'p> Place<'p> {
 
 /// Stand-ins; the last to be dropped removes them.
 #[derive(Debug, Default)]
-pub(super) struct Placed(Vec<PathBuf>);
+pub(super) struct Placeholders(Vec<PathBuf>);
 
 /// Where stand-ins are noted, below the folder for temporary files.
 pub(super) const NOTES: &str = "stand-ins";
@@ -188,7 +188,7 @@ pub(in crate::tools) fn clear_left(root: &Path) -> usize {
     removed
 }
 
-impl Placed {
+impl Placeholders {
     /// Whether there is nothing to remove.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -256,7 +256,7 @@ fn is_closed(error: &io::Error, path: &Path) -> bool {
     }
 }
 
-impl Drop for Placed {
+impl Drop for Placeholders {
     fn drop(&mut self) {
         let mut needed = needed();
         for path in &self.0 {
@@ -284,13 +284,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let paths = [dir.path().join(".git"), dir.path().join("there")];
         fs::create_dir(&paths[1]).unwrap();
-        let first = Placed::new(&paths, None).unwrap();
-        let second = Placed::new(&paths, None).unwrap();
+        let first = Placeholders::new(&paths, None).unwrap();
+        let second = Placeholders::new(&paths, None).unwrap();
         drop(first);
         assert!(paths[0].is_dir());
         drop(second);
         assert!(!paths[0].exists() && paths[1].exists());
-        Placed::new(&[dir.path().join("no/such")], None).unwrap_err();
+        Placeholders::new(&[dir.path().join("no/such")], None).unwrap_err();
         // Where nobody can make anything, nothing has to stand in.
         let failed = |code, path: &str| is_closed(&io::Error::from_raw_os_error(code), Path::new(path));
         assert!(failed(libc::EROFS, "/x") && !failed(libc::ENOSPC, "/x"));
@@ -305,12 +305,12 @@ mod tests {
         let path = dir.path().join("d/commondir");
         fs::create_dir(dir.path().join("d")).unwrap();
         let paths = vec![path];
-        let first = Placed::new(&paths, None).unwrap();
+        let first = Placeholders::new(&paths, None).unwrap();
         fs::rename(dir.path().join("d"), dir.path().join("gone")).unwrap();
         std::os::unix::fs::symlink("gone", dir.path().join("d")).unwrap();
         fs::remove_file(dir.path().join("gone/commondir")).unwrap();
         let (say, heard) = std::sync::mpsc::channel();
-        std::thread::spawn(move || say.send(Placed::new(&paths, None).map(drop)));
+        std::thread::spawn(move || say.send(Placeholders::new(&paths, None).map(drop)));
         let told =
             heard.recv_timeout(std::time::Duration::from_secs(20)).expect("it does not wait for itself");
         told.unwrap_err();
@@ -323,15 +323,15 @@ mod tests {
         let path = |name| dir.path().join(name);
         let paths = [path("commondir"), path("config.worktree"), path("config")];
         fs::write(&paths[2], "[core]\n").unwrap();
-        let placed = Placed::new(&paths, None).unwrap();
+        let placed = Placeholders::new(&paths, None).unwrap();
         assert_eq!(fs::read(&paths[0]).unwrap(), b"./\n");
-        assert_eq!(paths.each_ref().map(|path| is_stand_in(path)), [true, true, false]);
+        assert_eq!(paths.each_ref().map(|path| is_placeholder(path)), [true, true, false]);
         fs::write(&paths[1], "[core]\n").unwrap();
-        assert!(!is_stand_in(&paths[1]));
+        assert!(!is_placeholder(&paths[1]));
         drop(placed);
         let left: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
         assert_eq!(left.len(), 2, "{left:?}");
-        assert!(!paths[0].exists() && !is_stand_in(&paths[0]));
+        assert!(!paths[0].exists() && !is_placeholder(&paths[0]));
     }
 
     #[test]
@@ -342,7 +342,7 @@ mod tests {
         let paths = ["commondir", "hooks", "there"].map(|name| dir.path().join(name));
         fs::create_dir(&paths[2]).unwrap();
         let notes = notes_beside(&root.join("session"));
-        let first = Placed::new(&paths, notes.as_deref()).unwrap();
+        let first = Placeholders::new(&paths, notes.as_deref()).unwrap();
         assert_eq!(fs::metadata(&paths[0]).unwrap().permissions().mode() & 0o777, 0o644);
         std::mem::forget(first);
         // A name that says something else is not believed.
@@ -355,7 +355,7 @@ mod tests {
         paths.iter().for_each(|path| _ = needed().remove(path));
 
         // Of those that went as they should nothing is left to remove, also if somebody makes the same.
-        drop(Placed::new(&paths, notes.as_deref()).unwrap());
+        drop(Placeholders::new(&paths, notes.as_deref()).unwrap());
         fs::create_dir(&paths[1]).unwrap();
         assert_eq!(clear_left(&root), 0);
         assert!(paths[1].exists());

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use super::confine::Confined;
 use super::draft::Draft;
-use super::layout::Layout;
+use super::layout::FsPolicy;
 use super::level::{Choice, Level};
 use crate::proc;
 
@@ -139,13 +139,13 @@ async fn try_level(level: Level, guards: bool, here: &Available) -> Result<(), S
     let path = dir.path().canonicalize().map_err(|error| error.to_string())?;
     let [home, work, temp, root] = ["home", "work", "temp", "root"].map(|name| path.join(name));
     let hidden = home.join("hidden");
-    let layout = Layout {
+    let layout = FsPolicy {
         home,
         guarded: vec![work.join("guarded")],
         writable: vec![work.clone()],
         temp,
         hidden: vec![hidden.clone()],
-        ..Layout::default()
+        ..FsPolicy::default()
     };
     let choice = Choice { level, network: false, guards };
     let confined = Draft::of(choice, layout, &root, here)

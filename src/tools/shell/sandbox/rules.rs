@@ -22,7 +22,7 @@ use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
 use nix::sys::stat::Mode;
 
 use super::kept::Look;
-use super::layout::Layout;
+use super::layout::FsPolicy;
 use super::level::Choice;
 
 /// The newest we know; what a kernel lacks of it is left out.
@@ -50,7 +50,7 @@ impl Means {
 
 /// Rules that hold a layout, and what they rest on; without that, if something could not be looked at. Reads
 /// the folders above what is hidden.
-pub(super) fn of(layout: &Layout, means: Means) -> io::Result<(OwnedFd, Option<Vec<Look>>)> {
+pub(super) fn of(layout: &FsPolicy, means: Means) -> io::Result<(OwnedFd, Option<Vec<Look>>)> {
     let mut ruleset = Ruleset::default().set_compatibility(CompatLevel::BestEffort);
     ruleset = ruleset.handle_access(AccessFs::from_all(NEWEST)).map_err(io::Error::other)?;
     if !means.network {

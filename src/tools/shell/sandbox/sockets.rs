@@ -6,13 +6,13 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::path::PathBuf;
 
 use super::guards::Cover;
-use super::layout::Layout;
+use super::layout::FsPolicy;
 use super::temp::Nothing;
 
 /// Covers of what is hidden, as far as there may be sockets: Landlock keeps nobody from those by their path, and behind
 /// some there is a service that does what it is told (`docker`, `tmux`, `gpg-agent`). Not of what lies where commands may
 /// write, nor around what they may, nor of the daemon's own, which knows whom it talks to.
-pub(super) fn without_sockets(layout: &Layout, nothing: &Nothing) -> io::Result<Vec<(PathBuf, Cover)>> {
+pub(super) fn without_sockets(layout: &FsPolicy, nothing: &Nothing) -> io::Result<Vec<(PathBuf, Cover)>> {
     let kept = [&layout.writable, &layout.pinned, &layout.guarded].into_iter().flatten();
     let kept: Vec<&PathBuf> = kept.chain([&layout.temp, &layout.home]).chain(&layout.socket).collect();
     let is_beyond = |path: &&PathBuf| !layout.writable.iter().any(|folder| path.starts_with(folder));

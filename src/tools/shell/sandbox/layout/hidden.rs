@@ -4,18 +4,22 @@ use std::path::{Path, PathBuf};
 
 use super::barrier::barrier;
 use super::is_within;
-use super::secrets::{self, CACHES, Home, OF_THE_MACHINE, Reach, Sight, of_everybody};
+use super::secrets::{self, CACHES, HomeDir, Located, OF_THE_MACHINE, WritableRoots, of_everybody};
 use crate::tools::context::Context;
 
 /// Existing files and folders that it does not see, each once. Waits for the disk.
-pub(super) fn hidden(context: &Context, at_home: Option<&Home<'_>>, reach: &Reach<'_>) -> Vec<PathBuf> {
+pub(super) fn hidden(
+    context: &Context,
+    at_home: Option<&HomeDir<'_>>,
+    reach: &WritableRoots<'_>,
+) -> Vec<PathBuf> {
     let home = &context.places.home;
-    let real_home = at_home.map_or(home.as_path(), Home::real);
+    let real_home = at_home.map_or(home.as_path(), HomeDir::real);
     let (memory, asked) = (&context.layouts.memory, reach.asked);
     let mut given = Vec::new();
     for path in &context.settings.sandbox.hidden {
         let now = reach.sight(path.clone(), real_home);
-        given.extend(memory.given(path, now.there()).map(Sight::There));
+        given.extend(memory.given(path, now.there()).map(Located::Found));
         given.push(now);
     }
     let elsewhere: Vec<PathBuf> = secrets::moved()
@@ -23,20 +27,20 @@ pub(super) fn hidden(context: &Context, at_home: Option<&Home<'_>>, reach: &Reac
         .chain(of_everybody().filter(|path| !is_within(path, asked)))
         .chain(OF_THE_MACHINE.iter().map(PathBuf::from))
         .collect();
-    let sights = |reach: &Reach<'_>| {
+    let sights = |reach: &WritableRoots<'_>| {
         let mut all = match at_home {
             Some(at_home) => at_home.credentials(reach),
-            None => barrier(home).map(Sight::Shut).into_iter().collect(),
+            None => barrier(home).map(Located::Unsearchable).into_iter().collect(),
         };
         all.extend(elsewhere.iter().map(|path| reach.sight(path.clone(), real_home)));
         all
     };
     let credentials = sights(reach);
-    let there: Vec<PathBuf> = credentials.iter().filter_map(Sight::there).map(Path::to_owned).collect();
+    let there: Vec<PathBuf> = credentials.iter().filter_map(Located::there).map(Path::to_owned).collect();
     let before = memory.credentials(&there, || {
         // What lies in a folder that this session works in is hidden for others.
         let all_caches = at_home.map_or_else(Vec::new, |at_home| at_home.below(CACHES));
-        sights(&Reach { asked: &[], caches: &all_caches, of_all: true, ..*reach })
+        sights(&WritableRoots { asked: &[], caches: &all_caches, of_all: true, ..*reach })
     });
     // It is not, where somebody works (but for his whole home), and what a session needs.
     let is_asked = |path: &Path| {
@@ -46,10 +50,10 @@ pub(super) fn hidden(context: &Context, at_home: Option<&Home<'_>>, reach: &Reac
     };
     let is_needed = |path: &PathBuf| path.starts_with(reach.temp) || reach.temp.starts_with(path);
     let before = before.into_iter().filter(|path| !is_asked(path) && !is_needed(path));
-    let secrets = credentials.into_iter().filter_map(Sight::hidden).chain(before);
+    let secrets = credentials.into_iter().filter_map(Located::hidden).chain(before);
     // Whoever lists a secret as writable means it.
     let secrets = secrets.filter(|path| !asked.contains(path));
-    let mut hidden: Vec<PathBuf> = given.into_iter().filter_map(Sight::hidden).chain(secrets).collect();
+    let mut hidden: Vec<PathBuf> = given.into_iter().filter_map(Located::hidden).chain(secrets).collect();
     hidden.sort();
     hidden.dedup();
     hidden

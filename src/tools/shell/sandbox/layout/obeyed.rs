@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::Layout;
+use super::FsPolicy;
 use super::barrier::{is_shut, is_there, kind};
 use crate::tools::disk::is_missing;
 use crate::tools::repository;
 use crate::tools::shell::sandbox::git;
-use crate::tools::shell::sandbox::place::is_stand_in;
+use crate::tools::shell::sandbox::place::is_placeholder;
 
 /// Folders of submodules, and work trees, that are looked at.
 const MOST_FOLDERS: usize = 300;
@@ -18,13 +18,13 @@ const MOST_LOOKS: usize = 1_000;
 const MOST_ENTRIES: usize = 4_000;
 /// Bytes of the path of a submodule's folder; the kernel takes 4,095, and it is mounted elsewhere as well.
 const LONGEST: usize = 2_000;
-impl Layout {
+impl FsPolicy {
     /// Protects what in a workspace is obeyed outside of the sandbox (P4).
     pub(in crate::tools::shell::sandbox) fn guard(&mut self, workspace: &Path) {
         self.guard_one(workspace.join(".agentd"));
         let git = workspace.join(".git");
         let is_folder = || fs::symlink_metadata(&git).is_ok_and(|meta| meta.is_dir());
-        if !is_stand_in(&git) && is_folder() && !is_stand_in(&git) {
+        if !is_placeholder(&git) && is_folder() && !is_placeholder(&git) {
             self.guard_git(&git);
             self.pinned.push(git);
         } else if let Some(real) = self.linked_within(&git).filter(|real| real.is_dir()) {
@@ -41,7 +41,7 @@ impl Layout {
                 self.guard_one(real.own.join("config.worktree"));
                 // And by which sessions elsewhere know that the work tree is there.
                 self.guard_one(real.own.join("gitdir"));
-            } else if let Some(real) = git::named_in(&git).filter(|real| self.is_part(real)) {
+            } else if let Some(real) = git::named_in(&git).filter(|real| self.is_writable_root(real)) {
                 self.guard_git(&real);
                 self.pinned.push(real);
             }
@@ -51,7 +51,7 @@ impl Layout {
             self.guard_one(git);
         }
         let git = workspace.join(".git");
-        if git::is_bare(workspace, is_there(&git) && !is_stand_in(&git)) {
+        if git::is_bare(workspace, is_there(&git) && !is_placeholder(&git)) {
             self.guard_git(workspace);
         }
     }
@@ -70,7 +70,7 @@ impl Layout {
         self.guard_one(git.join("config"));
         self.guard_one(git.join("hooks"));
         let shared = git.join("commondir");
-        if is_there(&shared) && !is_stand_in(&shared) || !git::says_where(git) {
+        if is_there(&shared) && !is_placeholder(&shared) || !git::says_where(git) {
             self.guard_one(shared);
         }
     }
@@ -229,7 +229,7 @@ mod tests {
     fn what_is_obeyed_is_guarded_also_where_it_is_not() {
         let dir = tempfile::tempdir().unwrap();
         let ws = dir.path().canonicalize().unwrap();
-        let mut layout = Layout::default();
+        let mut layout = FsPolicy::default();
         layout.guard(&ws);
         assert_eq!(
             (layout.absent.clone(), layout.guarded.len()),
@@ -240,7 +240,7 @@ mod tests {
         fs::write(ws.join(".git/config"), "").unwrap();
         fs::write(ws.join(".git/modules/sub/HEAD"), "").unwrap();
         fs::create_dir(ws.join(".agentd")).unwrap();
-        let mut layout = Layout::default();
+        let mut layout = FsPolicy::default();
         layout.guard(&ws);
         assert_eq!(layout.guarded, [ws.join(".agentd"), ws.join(".git/config")]);
         let sub = ws.join(".git/modules/sub");
@@ -253,7 +253,7 @@ mod tests {
         fs::rename(sub.join("HEAD"), sub.join("config")).unwrap();
         // Where it says where its work tree lies, git would not look at that with a stand-in beside it.
         fs::write(ws.join(".git/config"), "[core]\n\tWorktree = ../..\n").unwrap();
-        let mut layout = Layout::default();
+        let mut layout = FsPolicy::default();
         layout.guard(&ws);
         assert!(layout.guarded.contains(&sub.join("config")), "{layout:?}");
         assert!(!layout.absent.contains(&ws.join(".git/commondir")), "{layout:?}");
@@ -272,7 +272,7 @@ mod tests {
         symlink("../my-hooks", ws.join("repo/hooks")).unwrap();
         symlink("../..", ws.join("repo/config")).unwrap();
         symlink(root.join("out"), ws.join(".agentd")).unwrap();
-        let mut layout = Layout { writable: vec![ws.clone()], ..Layout::default() };
+        let mut layout = FsPolicy { writable: vec![ws.clone()], ..FsPolicy::default() };
         layout.guard(&ws);
         assert_eq!(layout.guarded, [ws.join("my-hooks")]);
         assert_eq!(layout.pinned, [ws.join("repo/modules"), ws.join("repo")]);
@@ -284,12 +284,12 @@ mod tests {
         let modules = dir.path().canonicalize().unwrap().join("modules");
         let make = |n: usize| fs::create_dir_all(modules.join(format!("group/{n}"))).unwrap();
         (0..MOST_FOLDERS - 2).for_each(make);
-        let mut layout = Layout::default();
+        let mut layout = FsPolicy::default();
         layout.guard_modules(&modules);
         assert_eq!((layout.pinned.len(), layout.guarded.len()), (MOST_FOLDERS, 0));
         make(MOST_FOLDERS);
-        let mut layout = Layout::default();
+        let mut layout = FsPolicy::default();
         layout.guard_modules(&modules);
-        assert_eq!(layout, Layout { guarded: vec![modules], looked: layout.looked, ..Layout::default() });
+        assert_eq!(layout, FsPolicy { guarded: vec![modules], looked: layout.looked, ..FsPolicy::default() });
     }
 }

@@ -69,7 +69,7 @@ const SYSTEM: &[&str] = &[
 ];
 
 /// What commands may write.
-pub(super) struct Reach<'r> {
+pub(super) struct WritableRoots<'r> {
     /// What somebody asked for: the workspace and its like.
     pub(super) asked: &'r [PathBuf],
     /// What package managers need.
@@ -82,40 +82,42 @@ pub(super) struct Reach<'r> {
 
 /// What there is to be hidden at a place.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::tools::shell::sandbox) enum Sight {
+pub(in crate::tools::shell::sandbox) enum Located {
     /// It lies here, without a link on the way.
-    There(PathBuf),
+    Found(PathBuf),
     /// This folder on the way cannot be searched now, and a command may open it again.
-    Shut(PathBuf),
-    Nothing,
+    Unsearchable(PathBuf),
+    Missing,
 }
 
-impl Sight {
+impl Located {
     /// Where it lies.
     pub(in crate::tools::shell::sandbox) fn there(&self) -> Option<&Path> {
-        if let Self::There(path) = self { Some(path) } else { None }
+        if let Self::Found(path) = self { Some(path) } else { None }
     }
 
     /// What is to be hidden.
     pub(in crate::tools::shell::sandbox) fn hidden(self) -> Option<PathBuf> {
         match self {
-            Self::There(path) | Self::Shut(path) => Some(path),
-            Self::Nothing => None,
+            Self::Found(path) | Self::Unsearchable(path) => Some(path),
+            Self::Missing => None,
         }
     }
 }
 
-impl Reach<'_> {
+impl WritableRoots<'_> {
     /// What there is at a path. What a link leads to is hidden in the place that it leads to, but for what holds the home
     /// folder: all would be gone with it.
-    pub(super) fn sight(&self, path: PathBuf, home: &Path) -> Sight {
+    pub(super) fn sight(&self, path: PathBuf, home: &Path) -> Located {
         if is_plain(&path) {
-            return Sight::There(path);
+            return Located::Found(path);
         }
         match path.canonicalize() {
-            Ok(real) if !home.starts_with(&real) && !self.leaves(&path, &real) => Sight::There(real),
-            Err(error) if !is_missing(&error) => barrier(&path).map_or(Sight::Nothing, Sight::Shut),
-            Ok(_) | Err(_) => Sight::Nothing,
+            Ok(real) if !home.starts_with(&real) && !self.leaves(&path, &real) => Located::Found(real),
+            Err(error) if !is_missing(&error) => {
+                barrier(&path).map_or(Located::Missing, Located::Unsearchable)
+            }
+            Ok(_) | Err(_) => Located::Missing,
         }
     }
 
@@ -145,7 +147,7 @@ pub(super) fn moved() -> Vec<PathBuf> {
 }
 
 /// A home folder that many looks are made in.
-pub(super) struct Home<'h> {
+pub(super) struct HomeDir<'h> {
     /// As it is set.
     path: &'h Path,
     /// What that leads to.
@@ -160,7 +162,7 @@ enum Folder {
     There(Option<PathBuf>),
 }
 
-impl<'h> Home<'h> {
+impl<'h> HomeDir<'h> {
     /// Opens it to look into it.
     ///
     /// # Errors
@@ -197,7 +199,7 @@ impl<'h> Home<'h> {
     /// Where the credentials in it really lie: what is a link, or reached through one, is hidden in the place that it
     /// leads to. But for what lies in a folder that was asked for: who works on the files that his home links to works on
     /// these.
-    pub(super) fn credentials(&self, reach: &Reach<'_>) -> Vec<Sight> {
+    pub(super) fn credentials(&self, reach: &WritableRoots<'_>) -> Vec<Located> {
         let mut folders: Vec<Folder> = Vec::with_capacity(TABLE.folders.len());
         for (folder, above) in &TABLE.folders {
             let found = above.map_or_else(
@@ -219,15 +221,15 @@ impl<'h> Home<'h> {
             };
             let path = self.path.join(name);
             match real {
-                Ok(real) if self.is_hidden(name, &path, &real, reach) => found.push(Sight::There(real)),
+                Ok(real) if self.is_hidden(name, &path, &real, reach) => found.push(Located::Found(real)),
                 Ok(_) => {}
-                Err(_) => found.extend(barrier(&path).map(Sight::Shut)),
+                Err(_) => found.extend(barrier(&path).map(Located::Unsearchable)),
             }
         }
         found
     }
 
-    fn is_hidden(&self, name: &Path, path: &Path, real: &Path, reach: &Reach<'_>) -> bool {
+    fn is_hidden(&self, name: &Path, path: &Path, real: &Path, reach: &WritableRoots<'_>) -> bool {
         // Who works in all of his home has not asked for what links in it lead to.
         let is_asked =
             || reach.asked.iter().any(|folder| real.starts_with(folder) && !self.real.starts_with(folder));
@@ -286,9 +288,9 @@ mod tests {
     use std::fs;
 
     fn found_by(home: &Path, asked: &[PathBuf]) -> Vec<PathBuf> {
-        let reach = Reach { asked, caches: &[], temp: Path::new("/none"), of_all: false };
-        let found = Home::at(home).unwrap().credentials(&reach);
-        found.into_iter().filter_map(Sight::hidden).collect()
+        let reach = WritableRoots { asked, caches: &[], temp: Path::new("/none"), of_all: false };
+        let found = HomeDir::at(home).unwrap().credentials(&reach);
+        found.into_iter().filter_map(Located::hidden).collect()
     }
 
     #[test]
@@ -299,7 +301,7 @@ mod tests {
         fs::write(home.join("file"), "").unwrap();
         std::os::unix::fs::symlink(home.join("a"), home.join("link")).unwrap();
         let names = ["a/b", "file", "file/x", "link", "link/b", "none", "none/b"];
-        let found = |home: &Path| Home::at(home).unwrap().below(&names);
+        let found = |home: &Path| HomeDir::at(home).unwrap().below(&names);
         assert_eq!(found(&home), [home.join("a/b"), home.join("file")]);
         assert!(found(&home.join("link")).is_empty(), "a home behind a link");
     }
@@ -342,22 +344,22 @@ mod tests {
         // What is set by name is hidden where it leads, unless somebody could have chosen that.
         let dots = [home.join("dots")];
         let temp = home.join("temp");
-        let reach = |asked| Reach { asked, caches: &[], temp: &temp, of_all: false };
+        let reach = |asked| WritableRoots { asked, caches: &[], temp: &temp, of_all: false };
         let sight = |path: &Path, asked| reach(asked).sight(path.to_owned(), &home);
-        assert_eq!(sight(&home.join("dots/ssh"), &[]), Sight::There(home.join("dots/ssh")));
-        assert_eq!(sight(&home.join(".ssh"), &[]), Sight::There(home.join("dots/ssh")));
+        assert_eq!(sight(&home.join("dots/ssh"), &[]), Located::Found(home.join("dots/ssh")));
+        assert_eq!(sight(&home.join(".ssh"), &[]), Located::Found(home.join("dots/ssh")));
         symlink("/usr/lib", home.join("dots/planted")).unwrap();
         let planted = home.join("dots/planted");
-        assert_eq!(sight(&planted, &[]), Sight::There(Path::new("/usr/lib").canonicalize().unwrap()));
-        assert_eq!(sight(&planted, &dots), Sight::Nothing);
+        assert_eq!(sight(&planted, &[]), Located::Found(Path::new("/usr/lib").canonicalize().unwrap()));
+        assert_eq!(sight(&planted, &dots), Located::Missing);
         fs::create_dir_all(temp.join("session")).unwrap();
         for to in ["temp/session", "temp"] {
             let link = home.join(format!("to-{}", to.len()));
             symlink(home.join(to), &link).unwrap();
-            assert_eq!(sight(&link, &[]), Sight::Nothing, "{to}");
+            assert_eq!(sight(&link, &[]), Located::Missing, "{to}");
         }
-        assert_eq!(sight(&home.join(".oci"), &[]), Sight::Nothing, "it leads nowhere");
-        assert_eq!(sight(&home.join(".kube"), &[]), Sight::Nothing, "it leads to all");
+        assert_eq!(sight(&home.join(".oci"), &[]), Located::Missing, "it leads nowhere");
+        assert_eq!(sight(&home.join(".kube"), &[]), Located::Missing, "it leads to all");
     }
 
     #[test]
