@@ -1,5 +1,5 @@
-//! agentd: a headless coding-agent daemon. The floors of the house, from the ground up; a floor
-//! knows only those below it (`tests/floors.rs` guards it). ARCHITECTURE.md is the map.
+//! agentd: a headless coding-agent daemon. The modules are listed in layer order; a layer
+//! imports lower layers only (`tests/layers.rs` checks it). ARCHITECTURE.md is the map.
 
 pub mod crash;
 pub mod proc;

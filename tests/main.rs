@@ -2,7 +2,7 @@
 
 mod contract;
 mod crash;
-mod floors;
+mod layers;
 mod model_adapters;
 mod scenarios;
 mod support;

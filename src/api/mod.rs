@@ -1,4 +1,4 @@
-//! Floor 1: the wire contract, shared by the daemon and its clients. No async, no engine, no store.
+//! Layer 1: the wire contract, shared by the daemon and its clients. No async, no engine, no store.
 
 pub mod docs;
 pub mod endpoint;

@@ -7,14 +7,15 @@ use clap::{CommandFactory as _, Parser as _};
 
 use super::args::{AuditCommand, Cli, Command, PermissionsCommand};
 use super::failure::{Failure, code};
-use super::out::Out;
-use super::places::Places;
-use super::reach::Connector;
-use super::{
-    abort, answer, approve, attach, audit, backup, cost, daemon, demo, diff, doctor, explain, list, logs,
-    models, rpc, rules, submit, trust,
-};
 use crate::api::params::ClientRole;
+use crate::client::commands::{
+    abort, answer, approve, audit, backup, cost, daemon, demo, diff, doctor, explain, logs, models, ps, rpc,
+    rules, submit, trust,
+};
+use crate::client::connection::connector::Connector;
+use crate::client::connection::paths::Places;
+use crate::client::ui::attach;
+use crate::client::ui::out::Out;
 
 /// Runs `agentctl` with the process's arguments (the first is the program's name) and returns the
 /// exit code. `--help` and `--version` touch nothing but stdout.
@@ -74,8 +75,8 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
     }
     let reach = Connector { places, may_start: !cli.no_start, role: ClientRole::Controller };
     match cli.command {
-        Command::Run(args) => super::run::run(&reach, args, out).await,
-        Command::Ps(args) => list::ps(&reach, &args, out).await,
+        Command::Run(args) => crate::client::commands::run::run(&reach, args, out).await,
+        Command::Ps(args) => ps::ps(&reach, &args, out).await,
         Command::Attach { session, thinking } => attach::attach(&reach, &session, thinking, out).await,
         Command::Logs(args) => logs::logs(&reach, &args, out).await,
         Command::Cost(args) => cost::cost_of(&reach, &args, out).await,

@@ -2,8 +2,8 @@
 
 use std::{fmt, io};
 
-use super::connect::CallError;
-use super::escape;
+use crate::client::connection::client::CallError;
+use crate::client::ui::escape;
 
 /// Exit codes. Scripts rely on them.
 pub mod code {

@@ -12,8 +12,8 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::places::Places;
-use super::reach::Connector;
+use crate::client::connection::connector::Connector;
+use crate::client::connection::paths::Places;
 
 pub(super) const SESSION: &str = "ses_0190f2a4-0000-7000-8000-000000000001";
 pub(super) const TURN: &str = "turn_0190f2a4-0000-7000-8000-000000000002";

@@ -3,9 +3,10 @@
 
 use unicode_width::UnicodeWidthStr;
 
-use super::paint::{Line, width};
-use super::render::{Piece, Transcript};
-use super::{escape, prompt, wire};
+use crate::client::connection::wire;
+use crate::client::ui::render::{Piece, Transcript};
+use crate::client::ui::style::{Line, width};
+use crate::client::ui::{escape, prompt};
 use crate::types::event::Event;
 
 /// Escape cleaning (S28): whatever the text, a terminal can show it. Nothing moves its cursor,

@@ -1,18 +1,17 @@
-//! Floor 5: the composition root. [`run`] is the start-up story, read from top to bottom.
+//! Layer 5: the composition root. [`run`] is the start-up story, read from top to bottom.
 
-mod activation;
 mod config;
 mod error;
-mod herald;
-mod hook;
-mod notify;
+mod notifier;
 mod orphans;
-mod places;
+mod paths;
 mod reload;
 mod retention;
+mod runtime;
 mod shutdown;
+mod systemd;
 mod telemetry;
-mod threads;
+mod webhook;
 mod wiring;
 
 use std::path::PathBuf;
@@ -42,8 +41,8 @@ pub use crate::api::exit;
 pub use crate::tools::{DOCUMENT_ARGUMENT, convert_document};
 pub use config::{Config, ConfigError};
 pub use error::DaemonError;
+pub use runtime::runtime;
 pub use shutdown::ignore_hangup;
-pub use threads::runtime;
 
 /// What the command line said.
 #[derive(Clone, Debug, Default)]
@@ -72,7 +71,7 @@ const RELOADS: usize = 8;
 pub async fn check_database(options: Options) -> Result<Vec<String>, DaemonError> {
     let env = |name: &str| std::env::var(name).ok();
     let config = Config::load(&env, options.config)?;
-    let path = places::find(&env, options.socket, &config)?.data_dir.join("agentd.db");
+    let path = paths::find(&env, options.socket, &config)?.data_dir.join("agentd.db");
     if !path.exists() {
         return Ok(Vec::new());
     }
@@ -108,7 +107,7 @@ pub struct Checked {
 pub async fn check_config(options: Options) -> Result<Checked, DaemonError> {
     let env = |name: &str| std::env::var(name).ok();
     let config = Config::load(&env, options.config)?;
-    let places = places::find(&env, options.socket, &config)?;
+    let places = paths::find(&env, options.socket, &config)?;
     wiring::setup(&config, &places, &HostFacts::default().with_sandboxes(&config).await)?;
     #[cfg(feature = "otel")]
     wiring::telemetry(&config, &env)?;
@@ -154,21 +153,21 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         );
     }
     stage("configuration read");
-    let inherited = activation::inherited(&env)?;
-    let mut places = places::find(&env, options.socket, &config)?;
-    if let Some(path) = inherited.as_ref().and_then(activation::path) {
+    let inherited = systemd::inherited(&env)?;
+    let mut places = paths::find(&env, options.socket, &config)?;
+    if let Some(path) = inherited.as_ref().and_then(systemd::path) {
         places.socket = path;
     }
     // A socket that was handed over may have no path, or none that a client can use.
-    let is_found_by_path = inherited.as_ref().is_none_or(|listener| activation::path(listener).is_some());
+    let is_found_by_path = inherited.as_ref().is_none_or(|listener| systemd::path(listener).is_some());
     let listens_at = is_found_by_path.then(|| places.socket.clone());
     // Nothing is made for a configuration that cannot be.
     let found = HostFacts::default().with_sandboxes(&config).await;
     wiring::setup(&config, &places, &found)?;
     #[cfg(feature = "otel")]
     wiring::telemetry(&config, &env)?;
-    let ways = herald::NotifyChannels::of(&config)?;
-    places::make_private(&places.data_dir)?;
+    let ways = notifier::NotifyChannels::of(&config)?;
+    paths::make_private(&places.data_dir)?;
     let lock = StateLock::try_lock(&places.data_dir.join("agentd.lock"))?;
     let instance = orphans::instance(&places.data_dir)?;
     let found = HostFacts { instance, open_files: orphans::raise_open_files(), ..found };
@@ -238,7 +237,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     if let Some(path) = &listens_at {
         lock.note_socket(path);
     }
-    notify::ready();
+    crate::daemon::systemd::notify::ready();
     stage("socket answers");
     tracing::info!(socket = %places.socket.display(), pid = std::process::id(), "ready");
     let bytes = proc::let_go_of_code();
@@ -264,7 +263,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let tidying = tokio::spawn(orphans::sweep_temp(registry.clone()));
     let removing = tokio::spawn(retention::run(registry.clone()));
     let (herald, heralded) = watch::channel(ways);
-    let calling = tokio::spawn(herald::run(registry.clone(), heralded));
+    let calling = tokio::spawn(notifier::run(registry.clone(), heralded));
 
     let mut reloader = Reloader {
         flag: options.config,
@@ -295,7 +294,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     crash::point("C23.told");
     let park_by = Instant::now() + PARK_WITHIN;
     serving.stop_accepting();
-    notify::stopping();
+    crate::daemon::systemd::notify::stopping();
     warm.abort();
     copying.abort();
     tidying.abort();

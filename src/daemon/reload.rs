@@ -7,10 +7,10 @@ use tokio::sync::watch;
 
 use super::config::{Changes, Config, ConfigError};
 use super::error::DaemonError;
-use super::places::Places;
 use super::wiring::HostFacts;
-use super::{herald, telemetry, wiring};
 use crate::api::params::{LastReload, ReloadReply};
+use crate::daemon::paths::Places;
+use crate::daemon::{notifier, telemetry, wiring};
 use crate::rpc::{ConfigState, Refused};
 use crate::session::Registry;
 use crate::transport::Serving;
@@ -28,7 +28,7 @@ pub(super) struct Reloader {
     pub in_force: Config,
     pub state: watch::Sender<ConfigState>,
     /// What is started when something waits.
-    pub herald: watch::Sender<herald::NotifyChannels>,
+    pub herald: watch::Sender<notifier::NotifyChannels>,
 }
 
 impl Reloader {
@@ -65,10 +65,10 @@ impl Reloader {
         Ok(reply)
     }
 
-    async fn take(&self) -> Result<(Config, herald::NotifyChannels, ReloadReply), DaemonError> {
+    async fn take(&self) -> Result<(Config, notifier::NotifyChannels, ReloadReply), DaemonError> {
         let env = |name: &str| std::env::var(name).ok();
         let config = Config::load(&env, self.flag.clone())?;
-        let ways = herald::NotifyChannels::of(&config)?;
+        let ways = notifier::NotifyChannels::of(&config)?;
         let found = self.found.clone().with_sandboxes(&config).await;
         let setup = wiring::setup(&config, &self.places, &found)?;
         let Changes { at_once: changed, after_restart: needs_restart } =

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::config::{Config, Network, OnRateLimit, ProviderKind, SandboxLevel};
 use super::error::DaemonError;
-use super::places::Places;
+use crate::daemon::paths::Places;
 use crate::engine;
 use crate::judge::Rules;
 use crate::model::{self, Key, Kind, ModelError, ModelFacts, Models};

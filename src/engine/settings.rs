@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::known::{FallbackModels, ModelCatalog, TitleModel};
-use super::limit::DEFAULT_OUTPUT_TOKENS;
-use super::retry::Retry;
+use crate::engine::decide::output_limit::DEFAULT_OUTPUT_TOKENS;
+use crate::engine::decide::retry::Retry;
+use crate::engine::model_catalog::{FallbackModels, ModelCatalog, TitleModel};
 use crate::types::permission::OnTimeout;
 use crate::types::session::OnRestart;
 use crate::types::tool::{OfferOutside, ToolDefinition};

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::engine::{normalized, repair};
+use crate::engine::normalized;
+use crate::engine::repair;
 use crate::types::blob::{Blob, BlobRef, Picture};
 use crate::types::ids::{Mint, Seed};
 use crate::types::message::{Block, Message, Role, ToolCall};

@@ -1,4 +1,4 @@
-//! Floor 1: may this call run? Rules as people write them, and the judgement over them. Pure: no
+//! Layer 1: may this call run? Rules as people write them, and the judgement over them. Pure: no
 //! I/O, no clock; whoever asks has resolved paths before (`tools::jail`).
 //!
 //! Deny beats ask beats allow, whatever the scope. What no rule names is left to the mode.
@@ -14,8 +14,6 @@ mod suggest;
 mod against_bash;
 #[cfg(test)]
 mod cases;
-#[cfg(test)]
-mod laws;
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub use shell::fuzz::command;
@@ -23,3 +21,6 @@ pub use shell::fuzz::command;
 use decide::KEY_FOLDERS;
 pub use decide::{BypassGuard, Policy, Repository, explain, is_unreadable, judge};
 pub use rule::{BadRule, Rule, Rules};
+
+#[cfg(test)]
+mod properties;

@@ -1,13 +1,13 @@
 //! The APIs we speak over HTTP, and the one reader for what any of them answers.
 
+use super::settings::{Kind, ModelSettings};
+use crate::model::request::request_cache::RequestCache;
+use crate::model::stream::assembly::CallIds;
+use crate::model::stream::fault;
+use crate::model::stream::sse::Parser;
+use crate::model::{anthropic, openai_chat, openai_responses};
 use crate::types::model::{Delta, ModelFault, ModelReply, ModelRequest};
 use crate::types::usage::Usage;
-
-use super::assembly::CallIds;
-use super::settings::{Kind, ModelSettings};
-use super::sse::Parser;
-use super::written::RequestCache;
-use super::{anthropic, fault, openai_chat, openai_responses};
 
 /// An API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

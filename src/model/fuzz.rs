@@ -1,8 +1,8 @@
 //! What any bytes from a provider must do: the laws that the fuzz targets and their corpus hold us to.
 
 use super::api::Api;
-use super::sse::{Event, Parser, TooLong};
 use super::testing::{assert_deltas_tell_the_reply, read_pieces};
+use crate::model::stream::sse::{Event, Parser, TooLong};
 
 /// Events as name and data, and whether the parser gave up after them.
 type Told = (Vec<(Vec<u8>, Vec<u8>)>, bool);

@@ -1,4 +1,4 @@
-//! Floor 2: talking to model providers.
+//! Layer 2: talking to model providers.
 //!
 //! One request and one stream of deltas for all of them ([`Models::call`]); what a provider's wire
 //! looks like stays inside its folder. The way of an answer:
@@ -13,41 +13,26 @@
 
 mod anthropic;
 mod api;
-mod assembly;
-mod cache;
-mod called;
-mod cassette;
-#[cfg(test)]
-mod corners;
-mod count;
-mod effort;
-mod fault;
+mod catalog;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzz;
-mod http;
 mod keys;
-mod known;
-mod list;
-mod media;
 mod models;
 mod openai_chat;
 mod openai_responses;
-mod overflow;
-mod patience;
-mod record;
 mod replay;
-mod request_hash;
-mod sampling;
+mod request;
+mod response_cache;
 mod settings;
-mod signature;
-mod sse;
+mod stream;
 #[cfg(any(test, feature = "fuzzing"))]
 mod testing;
-mod text;
-mod written;
 
+pub use catalog::builtin::ModelFacts;
 pub use keys::Key;
-pub use known::ModelFacts;
 pub use models::Models;
 pub use settings::{Kind, ModelError, ModelSettings, Provider, ReasoningBack, Settings};
+
+#[cfg(test)]
+mod edge_cases;

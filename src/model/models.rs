@@ -10,24 +10,23 @@ use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use tokio::sync::mpsc;
 
+use super::anthropic;
+use super::api::{Api, Reader, RequestTarget};
+use super::keys::{Key, Secret};
+use super::replay::Player;
+use super::settings::{Kind, ModelError, ModelSettings, Provider, Settings};
+use crate::model::catalog::builtin::{ModelFacts, look_up};
+use crate::model::replay::record::{Recorder, Tape};
+use crate::model::request::request_cache::RequestCache;
+use crate::model::request::sampling::left_out;
+use crate::model::response_cache::{Cache, Key as CacheKey, deltas};
+use crate::model::stream::assembly::CallIds;
+use crate::model::stream::fault::{OUT_OF_QUOTA, Secrets, is_secret_header};
+use crate::model::stream::http::{Clients, Exchange, hand_on};
+use crate::model::stream::timeouts::Patience;
 use crate::types::model::{Delta, FaultKind, ModelFault, ModelRef, ModelReply, ModelRequest, StopReason};
 use crate::types::thinking::Thinking;
 use crate::types::usage::{ModelSnapshot, Price};
-
-use super::anthropic;
-use super::api::{Api, Reader, RequestTarget};
-use super::assembly::CallIds;
-use super::cache::{Cache, Key as CacheKey, deltas};
-use super::fault::{OUT_OF_QUOTA, Secrets, is_secret_header};
-use super::http::{Clients, Exchange, hand_on};
-use super::keys::{Key, Secret};
-use super::known::{ModelFacts, look_up};
-use super::patience::Patience;
-use super::record::{Recorder, Tape};
-use super::replay::Player;
-use super::sampling::left_out;
-use super::settings::{Kind, ModelError, ModelSettings, Provider, Settings};
-use super::written::RequestCache;
 
 /// The header with the version of the Anthropic API.
 const VERSION_HEADER: HeaderName = HeaderName::from_static("anthropic-version");

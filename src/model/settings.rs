@@ -8,12 +8,11 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use super::keys::Key;
+use crate::model::catalog::builtin::ModelFacts;
+use crate::model::stream::fault::is_secret_header;
 use crate::types::sampling::Sampling;
 use crate::types::usage::Price;
-
-use super::fault::is_secret_header;
-use super::keys::Key;
-use super::known::ModelFacts;
 
 /// Everything [`Models`](super::Models) needs.
 #[derive(Clone, Debug)]

@@ -3,12 +3,11 @@
 #[cfg(test)]
 use proptest::prelude::*;
 
+use super::api::{Api, Reader};
+use crate::model::stream::assembly::CallIds;
 #[cfg(test)]
 use crate::types::model::FaultKind;
 use crate::types::model::{Delta, ModelFault, ModelReply, ReplyBlock};
-
-use super::api::{Api, Reader};
-use super::assembly::CallIds;
 
 /// Reads a stream that arrives in these pieces.
 pub(super) fn read_pieces(api: Api, pieces: &[&[u8]]) -> (Vec<Delta>, Result<ModelReply, ModelFault>) {

@@ -1,4 +1,4 @@
-//! Floor 2: OpenTelemetry (Q36, L11), behind the feature `otel`. Turns, model calls and tool calls as
+//! Layer 2: OpenTelemetry (Q36, L11), behind the feature `otel`. Turns, model calls and tool calls as
 //! spans, tokens and durations as metrics, in the words of the GenAI semantic conventions
 //! (<https://opentelemetry.io/docs/specs/semconv/gen-ai/>), sent as OTLP with JSON over HTTP
 //! (<https://opentelemetry.io/docs/specs/otlp/#otlphttp>).

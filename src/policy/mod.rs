@@ -1,4 +1,4 @@
-//! Floor 2: rules that outlive a session, one file for each workspace and one for all of them, among
+//! Layer 2: rules that outlive a session, one file for each workspace and one for all of them, among
 //! the user's data (P5). Never in a workspace: what lies there, a tool may have written.
 //!
 //! A file is read again whenever it has changed on disk, so that every verdict counts with what is

@@ -5,8 +5,8 @@ use std::process::ExitStatus;
 
 use tokio::process::{self, ChildStderr, ChildStdout};
 
-use super::inside::CgroupChild;
 use super::stat;
+use crate::proc::spawn_in_cgroup::CgroupChild;
 
 /// A child that is killed when it is dropped.
 #[derive(Debug)]

@@ -15,7 +15,7 @@ use nix::sys::wait::{Id, WaitPidFlag, waitid, waitpid};
 use nix::unistd::Pid;
 use tokio::process::{Child, Command};
 
-use super::{inside, stat};
+use crate::proc::{spawn_in_cgroup, stat};
 
 /// Process id and start time of the children that were started here and not seen gone since.
 static OWNED: Mutex<Vec<(i32, u64)>> = Mutex::new(Vec::new());
@@ -82,7 +82,7 @@ pub(super) fn reap_later(pid: i32) {
 /// Takes the exit status of those that were left and have died since.
 pub(super) fn reap_pending() {
     let mut left = LEFT.lock().unwrap_or_else(PoisonError::into_inner);
-    left.retain(|pid| matches!(inside::taken(*pid, nix::libc::WNOHANG), Ok(None)));
+    left.retain(|pid| matches!(spawn_in_cgroup::taken(*pid, nix::libc::WNOHANG), Ok(None)));
 }
 
 /// The start time could not be read; the id alone must do.

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::convert;
-use super::office::RpcContext;
 use super::params::Caller;
 use crate::api::params::{AnswerError, ApproveParams, ApproveReply, ApproveResult, Approved};
 use crate::api::{Code, Fault};
+use crate::rpc::context::RpcContext;
 use crate::session::{IdempotencyKey, PermissionAnswer};
 use crate::types::depth;
 use crate::types::event::Origin;

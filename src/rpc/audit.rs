@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::convert;
-use super::office::RpcContext;
 use super::params::Caller;
 use crate::api::Fault;
 use crate::api::params::{AuditParams, AuditReply, VerifyAuditParams, VerifyAuditReply};
+use crate::rpc::context::RpcContext;
 use crate::session::AuditQuery;
 
 pub(super) async fn audit(office: Arc<RpcContext>, _: Caller, p: AuditParams) -> Result<AuditReply, Fault> {

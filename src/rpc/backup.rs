@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::convert::{self, storage};
-use super::office::RpcContext;
 use super::params::Caller;
 use crate::api::params::{BackupParams, BackupReply, CheckReply, NoParams};
 use crate::api::{Code, Fault};
+use crate::rpc::context::RpcContext;
 
 pub(super) async fn backup(
     office: Arc<RpcContext>,

@@ -6,10 +6,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::convert;
-use super::office::RpcContext;
 use super::params::Caller;
 use crate::api::params::{BlobEncoding, BlobParams, BlobReply};
 use crate::api::{Code, Fault};
+use crate::rpc::context::RpcContext;
 use crate::session::SessionError;
 
 pub(super) async fn blob(office: Arc<RpcContext>, _: Caller, p: BlobParams) -> Result<BlobReply, Fault> {

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::convert;
-use super::office::RpcContext;
 use super::params::Caller;
 use crate::api::Fault;
 use crate::api::params::{CreateParams, SessionReply};
+use crate::rpc::context::RpcContext;
 use crate::session::NewSessionRequest;
 use crate::types::sampling::Sampling;
 

@@ -6,13 +6,13 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::convert;
-use super::office::RpcContext;
 use super::params::Caller;
 use crate::api::params::{
     ClientRole, Done, HelloParams, HelloReply, NoParams, ReloadParams, ReloadReply, SandboxChoice,
     SandboxReply, ShutdownMode, ShutdownParams, StatusReply,
 };
 use crate::api::{Code, Fault, PROTOCOL_VERSION, docs};
+use crate::rpc::context::RpcContext;
 use crate::session::backups;
 use crate::types::tool::Confinement;
 

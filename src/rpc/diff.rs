@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::convert;
-use super::office::RpcContext;
 use super::params::Caller;
 use crate::api::Fault;
 use crate::api::params::{DiffParams, DiffReply};
+use crate::rpc::context::RpcContext;
 use crate::session::{SessionError, changes_of};
 
 pub(super) async fn diff(office: Arc<RpcContext>, _: Caller, p: DiffParams) -> Result<DiffReply, Fault> {

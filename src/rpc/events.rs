@@ -6,11 +6,11 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::convert;
-use super::office::RpcContext;
 use super::params::Caller;
-use super::veil::redact;
 use crate::api::Fault;
 use crate::api::params::EventsParams;
+use crate::rpc::context::RpcContext;
+use crate::rpc::redact_thinking::redact;
 use crate::session::{Page, SessionError};
 use crate::types::ids::Seq;
 

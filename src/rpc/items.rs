@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::convert;
-use super::office::RpcContext;
 use super::params::Caller;
 use crate::api::Fault;
 use crate::api::params::{ItemsParams, ItemsReply};
+use crate::rpc::context::RpcContext;
 use crate::session::{Page, SessionError, StoredItem};
 use crate::types::blob::Cut;
 use crate::types::event::{Envelope, Event};

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::convert;
-use super::office::RpcContext;
 use super::params::Caller;
 use crate::api::Fault;
 use crate::api::params::{ListParams, ListReply, SessionParams, SessionReply};
+use crate::rpc::context::RpcContext;
 use crate::session::SessionQuery;
 
 pub(super) async fn list(office: Arc<RpcContext>, _: Caller, p: ListParams) -> Result<ListReply, Fault> {

@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use super::office::RpcContext;
 use super::params::Caller;
 use crate::api::Fault;
 use crate::api::params::NoParams;
+use crate::rpc::context::RpcContext;
 use crate::session::Registry;
 use crate::types::metrics::Metrics;
 use crate::types::time::Timestamp;

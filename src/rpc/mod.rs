@@ -1,4 +1,4 @@
-//! Floor 4: the methods. Thin: understand the parameters, let the session do it, answer.
+//! Layer 4: the methods. Thin: understand the parameters, let the session do it, answer.
 
 mod abort;
 mod answer;
@@ -6,32 +6,32 @@ mod approve;
 mod audit;
 mod backup;
 mod blob;
+mod context;
 mod convert;
 mod create;
 mod daemon;
 mod diff;
 mod events;
-mod given;
+mod input_files;
 mod items;
 mod list;
 mod metrics;
 mod model;
-mod office;
 mod params;
 mod parse_params;
 mod permission;
+mod redact_thinking;
 mod refusals;
 mod submit;
 mod subscribe;
 mod tool;
 mod update;
-mod veil;
 mod workspace;
 
 use jsonrpsee::{Methods, RpcModule};
 
+pub use context::{ConfigState, Info, Refused, ReloadRequest, RpcContext};
 pub use metrics::{now as metrics, text as metrics_text};
-pub use office::{ConfigState, Info, Refused, ReloadRequest, RpcContext};
 pub use refusals::Refusals;
 
 /// Every method of the contract, ready to be served.

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::convert;
-use super::office::RpcContext;
 use super::params::Caller;
 use crate::api::params::{ModelListParams, ModelListReply, ModelUsageParams, ModelUsageReply};
 use crate::api::{Code, Fault};
+use crate::rpc::context::RpcContext;
 use crate::session::LedgerQuery;
 use crate::types::ids::SessionId;
 

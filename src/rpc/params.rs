@@ -8,10 +8,10 @@ use jsonrpsee::{Extensions, RpcModule};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::office::RpcContext;
 use super::parse_params::parse;
 use crate::api::params::ClientRole;
 use crate::api::{Code, Fault, methods};
+use crate::rpc::context::RpcContext;
 use crate::transport::Connection;
 use crate::types::event::Origin;
 

@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 use super::convert;
-use super::office::RpcContext;
 use super::params::Caller;
 use crate::api::params::{
     ExplainParams, ExplainReply, NoParams, PendingRequest, PermissionListParams, PermissionListReply,
     RuleParams, RuleReply, RuleView, RulesParams, RulesReply,
 };
 use crate::api::{Code, Fault, PERMISSION_EVENT};
+use crate::rpc::context::RpcContext;
 use crate::session::{self, KnownRule, Pending, PendingFollower, RuleChange};
 use crate::transport::{Overloaded, SubscriptionSink};
 use crate::types::permission::RuleScope;

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::office::RpcContext;
 use super::params::Caller;
-use super::{convert, given};
 use crate::api::Fault;
 use crate::api::params::{SubmitParams, SubmitReply, SubmitState, WhenBusy};
+use crate::rpc::context::RpcContext;
+use crate::rpc::{convert, input_files};
 use crate::session::{Busy, Submission, SubmitOutcome, SubmittedAs};
 use crate::types::sampling::Sampling;
 
@@ -29,13 +29,13 @@ pub(super) async fn submit(
     if let Some(mode) = p.mode {
         office.registry.check_mode(mode).map_err(convert::fault)?;
     }
-    if let (Some(keyed), false) = (&keyed, given::is_plain(&p.input))
+    if let (Some(keyed), false) = (&keyed, input_files::is_plain(&p.input))
         && let Some(known) = office.registry.submitted(p.session_id, keyed).await.map_err(convert::fault)?
     {
         // Files may have changed since: what was taken in then stands.
         return Ok(reply(&known));
     }
-    let given = given::ingest(&office, p.session_id, p.input).await?;
+    let given = input_files::ingest(&office, p.session_id, p.input).await?;
     let submission = Submission {
         input: given.blocks,
         blobs: given.blobs,

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use super::convert;
-use super::office::RpcContext;
 use super::params::Caller;
-use super::veil::redact;
 use crate::api::params::{Include, SubscribeParams, UnsubscribeParams};
 use crate::api::{Code, Fault, SESSION_EVENT};
 use crate::crash;
+use crate::rpc::context::RpcContext;
+use crate::rpc::redact_thinking::redact;
 use crate::session::{AttachReply, Follower};
 use crate::transport::{Overloaded, SubscriptionSink};
 

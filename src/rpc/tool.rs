@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::convert;
-use super::office::RpcContext;
 use super::params::Caller;
 use crate::api::Fault;
 use crate::api::params::{ToolListParams, ToolListReply, ToolView};
+use crate::rpc::context::RpcContext;
 
 pub(super) async fn list(
     office: Arc<RpcContext>,

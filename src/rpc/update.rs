@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::convert;
-use super::office::RpcContext;
 use super::params::Caller;
 use crate::api::Fault;
 use crate::api::params::{SessionReply, UpdateParams};
+use crate::rpc::context::RpcContext;
 use crate::session::Changes;
 use crate::types::sampling::Sampling;
 

@@ -8,12 +8,12 @@ use dashmap::DashMap;
 use tokio::sync::{SetOnce, mpsc, oneshot};
 use tokio::time::timeout;
 
-use super::door::{Lease, LeaseCount};
 use super::error::SessionError;
-use super::feed::Feed;
-use super::follow::Follower;
 use super::registry::SessionSlot;
 use crate::engine::{Busy, EditedCall, SessionRules};
+use crate::session::lease::{Lease, LeaseCount};
+use crate::session::stream::feed::Feed;
+use crate::session::stream::follow::Follower;
 use crate::store::{SessionKey, Store};
 use crate::tools::SessionContext;
 use crate::types::background::BackgroundCommand;

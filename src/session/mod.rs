@@ -1,49 +1,32 @@
-//! Floor 3: one task owns one session. It decides, writes, remembers, tells and acts, in that order;
+//! Layer 3: one task owns one session. It decides, writes, remembers, tells and acts, in that order;
 //! everybody else holds a [`SessionHandle`], whose methods are messages.
 
 mod actor;
-mod audit;
-mod blobs;
 mod changes;
-mod commands;
-mod door;
+mod effective_rules;
 mod error;
-mod explain;
-mod feed;
-mod follow;
-mod grants;
 mod handle;
-mod house;
-mod jobs;
-mod journal;
-mod law;
-mod loading;
-mod making;
-mod media;
+mod lease;
 mod metrics;
-mod moments;
-mod pace;
 mod registry;
-mod request;
-mod rules;
-mod trust;
-mod vigil;
+mod shared;
+mod stream;
 
+pub use actor::journal::summarise;
 pub use changes::cumulative_diff as changes_of;
 pub use error::SessionError;
-pub use explain::{Question, explain};
-pub use follow::Follower;
 pub use handle::{
     AbortOutcome, AnswerOutcome, AttachReply, Changes, IdempotencyKey, PermissionAnswer, QuestionAnswer,
     SessionHandle, Submission, SubmitOutcome, SubmittedAs,
 };
-pub use house::{Components, ConfiguredRule, Observer, PendingChange, Settings, Shared};
-pub use journal::summarise;
+pub use registry::create_request::NewSessionRequest;
+pub use registry::explain::{Question, explain};
+pub use registry::pending::PendingFollower;
+pub use registry::rules::{KnownRule, RuleChange};
+pub use registry::trust::TrustStatus;
 pub use registry::{Pending, Registry};
-pub use request::NewSessionRequest;
-pub use rules::{KnownRule, RuleChange};
-pub use trust::TrustStatus;
-pub use vigil::PendingFollower;
+pub use shared::{Components, ConfiguredRule, Observer, PendingChange, Settings, Shared};
+pub use stream::follow::Follower;
 
 // Words of the floors below that are part of this floor's language.
 pub use crate::engine::{Busy, Refusal};

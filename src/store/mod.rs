@@ -1,33 +1,17 @@
-//! Floor 2: SQLite. The only folder that knows there is SQL.
+//! Layer 2: SQLite. The only folder that knows there is SQL.
 //!
 //! One thread owns the one connection that writes, and commits what waits as a group; reads go
 //! through a small read-only pool. The journal (`event`) is the truth; the other tables are
 //! summaries, written in the same transaction.
 
-mod audit;
-mod backup;
-mod blobs;
-mod changes;
+mod database_file;
 mod error;
-mod folding;
-mod grants;
-mod health;
-mod ledger;
-mod lies;
+mod fault_injection;
 mod open;
-mod processes;
 mod read;
-mod readers;
-mod rescue;
-mod rolling;
+mod recovery;
 mod rows;
-mod saved;
-mod script;
-mod sessions;
-mod site;
-mod statements;
-mod summaries;
-mod trust;
+mod tables;
 mod writer;
 
 #[cfg(test)]
@@ -45,18 +29,18 @@ mod tests;
 #[cfg(test)]
 mod trip_tests;
 
-pub use audit::{AuditCheck, AuditQuery};
-pub use backup::problems;
-pub use blobs::StoredBlob;
 pub use error::StoreError;
-pub use ledger::LedgerQuery;
 pub use open::{Store, StoreOwner};
-pub use read::{JournalRow, Page, Settled, StoredItem};
-pub use rescue::{Summarise, notices};
-pub use rolling::backups;
+pub use read::events::{JournalRow, Page, Settled, StoredItem};
+pub use read::sessions::{IdempotentReply, SessionQuery, SettledRequest, StoredRequest};
+pub use recovery::backup::problems;
+pub use recovery::daily_backups::backups;
+pub use recovery::recover_damaged::{Summarise, notices};
 pub use rows::{
     Append, Idempotency, ItemRow, NewSession, PendingGrant, ProcessRow, RequestRow, Row, SessionKey, Summary,
     Sync,
 };
-pub use sessions::{IdempotentReply, SessionQuery, SettledRequest, StoredRequest};
-pub use trust::TrustChange;
+pub use tables::audit::{AuditCheck, AuditQuery};
+pub use tables::blobs::StoredBlob;
+pub use tables::ledger::LedgerQuery;
+pub use tables::trust::TrustChange;

@@ -6,16 +6,16 @@ use sqlx::Connection;
 use sqlx::migrate::Migrator;
 use tokio::sync::{mpsc, oneshot};
 
-use super::backup::sync_folder;
-use super::blobs::cut_oversized;
 use super::error::StoreError;
-use super::health::Health;
-use super::lies::Faults;
-use super::readers::Readers;
-use super::rescue::sibling_path;
 use super::rows::{Append, Idempotency, NewSession, SessionKey};
-use super::site::{DatabaseFile, make_private};
 use super::writer::{Deletion, KeptReply, Writer, WriterCommand};
+use crate::store::database_file::{DatabaseFile, make_private};
+use crate::store::fault_injection::Faults;
+use crate::store::read::pool::Readers;
+use crate::store::recovery::backup::sync_folder;
+use crate::store::recovery::health::Health;
+use crate::store::recovery::recover_damaged::sibling_path;
+use crate::store::tables::blobs::cut_oversized;
 use crate::types::time::Timestamp;
 
 /// Commands that may wait for the writer; senders wait beyond that.

@@ -552,7 +552,7 @@ async fn versions(path: &Path) -> Vec<i64> {
 /// A store whose disk denies its `commits`th commit, which came through.
 async fn over_lies(commits: u32, blind: bool) -> Place {
     let folder = tempfile::tempdir().expect("a folder");
-    let lies = super::lies::Faults { commits, blind, unsynced: None };
+    let lies = crate::store::fault_injection::Faults { commits, blind, unsynced: None };
     let path = folder.path().join("journal.db");
     let (store, owner) = Store::open_over(&path, lies).await.expect("a new database");
     Place { folder, store, owner }

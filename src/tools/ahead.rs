@@ -7,8 +7,8 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::edit::Input;
-use super::guard::Change;
+use crate::tools::files::edit::Input;
+use crate::tools::files::edit_guard::Change;
 use crate::types::ids::CallId;
 
 /// The newest look.

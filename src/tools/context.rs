@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::ahead::Ahead;
-use super::care::{Access, SensitivePaths};
-use super::held::PinnedPath;
-use super::jails::Jails;
-use super::refusal::ToolError;
 use super::shell::{
     CgroupSetting, Cgroups, Found, LevelSetting, Limits, Live, PlaceholderCache, SandboxSettings, Spools,
 };
 use super::web::Ranges;
+use crate::tools::error::ToolError;
+use crate::tools::fs::jails::Jails;
+use crate::tools::fs::pinned::PinnedPath;
+use crate::tools::sensitivity::{Access, SensitivePaths};
 use crate::types::background::BackgroundCommand;
 use crate::types::ids::{BlobId, SessionId};
 use crate::types::names;

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 
-use super::disk;
+use crate::tools::fs::disk;
 
 /// From so many bytes on a thread is worth its start.
 pub(super) const LARGE: usize = 1 << 20;

@@ -6,11 +6,12 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use super::care::{Access, SensitivePaths, sensitivity};
-use super::jail::Jail;
-use super::near::nearest;
-use super::read;
-use super::text::{self, Endings, Shown};
+use crate::tools::files::did_you_mean::nearest;
+use crate::tools::files::read;
+use crate::tools::fs::jail::Jail;
+use crate::tools::fs::text;
+use crate::tools::fs::text::{Endings, Shown};
+use crate::tools::sensitivity::{Access, SensitivePaths, sensitivity};
 use crate::types::names;
 use crate::types::tool::PathSensitivity;
 
@@ -124,12 +125,12 @@ pub fn encoding(data: &[u8]) {
     }
 }
 
-/// See [`super::patch`]: a patch, 0x1F, the text of the file that it updates.
+/// See [`crate::tools::files::patch`]: a patch, 0x1F, the text of the file that it updates.
 ///
 /// # Panics
 /// If a law is broken.
 pub fn patch(data: &[u8]) {
-    super::patch::fuzz::patch(data);
+    crate::tools::files::patch::fuzz::patch(data);
 }
 
 /// See [`super::convert`]: the bytes are a picture.
@@ -140,12 +141,12 @@ pub fn picture(data: &[u8]) {
     super::convert::fuzz::picture(data);
 }
 
-/// See [`super::notebook`]: what to do, which cell, and the notebook.
+/// See [`crate::tools::files::notebook`]: what to do, which cell, and the notebook.
 ///
 /// # Panics
 /// If a law is broken.
 pub fn notebook(data: &[u8]) {
-    super::notebook::fuzz::notebook(data);
+    crate::tools::files::notebook::fuzz::notebook(data);
 }
 
 /// What stands before the first byte 0x1F is where a link in the workspace leads, the rest a path. A
@@ -193,7 +194,11 @@ pub fn path(data: &[u8]) {
         // What is opened is what stands there.
         if let Ok((_, meta)) = held.open() {
             let now = fs::symlink_metadata(path).expect("it was just opened");
-            assert_eq!(super::disk::Identity::of(&meta), super::disk::Identity::of(&now), "{path:?}");
+            assert_eq!(
+                crate::tools::fs::disk::Identity::of(&meta),
+                crate::tools::fs::disk::Identity::of(&now),
+                "{path:?}"
+            );
         }
         let folded: PathBuf = path.iter().map(|part| fold(Path::new(part))).collect();
         let (plain, folded) = (sensitivity(path, access, &places), sensitivity(&folded, access, &places));

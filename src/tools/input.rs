@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, Error as _, Unexpected};
 use serde_json::{Value, json};
 
-use super::refusal::ToolError;
+use crate::tools::error::ToolError;
 use crate::types::message::ToolCall;
 
 /// Reads the arguments of a call. The error says which field is wrong and why.

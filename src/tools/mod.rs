@@ -1,4 +1,4 @@
-//! Floor 2: doing things in the workspace. The tools, what each would touch (for the permission
+//! Layer 2: doing things in the workspace. The tools, what each would touch (for the permission
 //! rules, which judge elsewhere), and running them so that nothing is left behind.
 //!
 //! - `toolbox`: the front door and the life of a call; `context`: what a call is given.
@@ -13,62 +13,36 @@
 //! - `media`: PDFs and pictures in Read; `given`: what a person hands over; `shell`: Bash; `web`: WebFetch; `convert`: documents and pictures of others, in a
 //!   process of their own.
 
+mod active_model_calls;
 mod ahead;
-mod aliases;
-mod care;
-mod configured;
 mod context;
 mod convert;
-mod crowd;
-mod diff;
 mod digest;
-mod disk;
-mod edit;
-mod exact;
+mod error;
+mod files;
+mod fs;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzz;
-mod given;
-mod glob;
-mod grep;
-mod guard;
-mod hardlink;
-mod held;
 mod input;
-mod inspect;
-mod jail;
-mod jails;
-mod ls;
-mod media;
-mod multi_edit;
-mod near;
-mod notebook;
-mod patch;
-mod read;
-mod refusal;
-mod repository;
-mod resolve;
 mod room;
-mod search;
+mod sensitivity;
 mod shell;
-mod text;
 mod toolbox;
-mod walk;
 mod web;
-mod write;
 
 #[cfg(test)]
 mod tests;
 
-pub use care::Access;
+pub use active_model_calls::ActiveModelCall;
 pub use context::{BackgroundTaskView, Blobs, SessionContext, Settings, Unreadable};
 pub use convert::{DOCUMENT_ARGUMENT, convert_document};
-pub use crowd::ActiveModelCall;
-pub use diff::lines as changed_lines;
-pub use given::{IngestedFile, InputFile, Source};
-pub use held::PinnedPath;
-pub use jail::Jail;
-pub use refusal::ToolError;
+pub use error::ToolError;
+pub use files::input_files::{IngestedFile, InputFile, Source};
+pub use fs::diff::lines as changed_lines;
+pub use fs::jail::Jail;
+pub use fs::pinned::PinnedPath;
+pub use sensitivity::Access;
 pub use shell::{
     Available, CgroupSetting, LevelSetting, Limits, Live, NetworkSetting, ProcessStarted, Running,
     SandboxSettings, Spools, Swept,

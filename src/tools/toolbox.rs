@@ -11,18 +11,19 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::ahead::Ahead;
-use super::care::SensitivePaths;
 use super::context::{Context, SessionContext, Settings};
-use super::given::{self, IngestedFile, InputFile};
-use super::guard::Change;
-use super::jails::Jails;
-use super::refusal::{ToolError, cancelled};
 use super::shell::{
     Available, CallChannels, Cgroups, Found, PlaceholderCache, ProcessStarted, Running, Swept,
 };
-use super::{
-    edit, glob, grep, input, inspect, ls, multi_edit, notebook, patch, read, resolve, shell, web, write,
-};
+use crate::tools::error::{ToolError, cancelled};
+use crate::tools::files::edit_guard::Change;
+use crate::tools::files::input_files;
+use crate::tools::files::input_files::{IngestedFile, InputFile};
+use crate::tools::files::{edit, glob, grep, inspect, ls, multi_edit, notebook, patch, read, write};
+use crate::tools::fs::jails::Jails;
+use crate::tools::fs::resolve;
+use crate::tools::sensitivity::SensitivePaths;
+use crate::tools::{input, shell, web};
 use crate::types::ids::{CallId, SessionId};
 use crate::types::message::ToolCall;
 use crate::types::tool::{
@@ -335,7 +336,7 @@ impl Toolbox {
     /// # Errors
     /// It is not there, too large, broken, or of a kind that no model takes.
     pub async fn take_in(&self, gift: InputFile) -> Result<IngestedFile, ToolError> {
-        given::ingest(&self.settings, gift).await
+        input_files::ingest(&self.settings, gift).await
     }
 
     async fn run_inner(
@@ -494,7 +495,7 @@ pub(super) fn same_target(prepared: &PreparedCall, now: &Subject) -> Result<(), 
 pub(super) fn same_change(prepared: &PreparedCall, change: &Change) -> Result<(), ToolError> {
     same_target(prepared, &Subject::Edit { path: change.path.resolved.clone() })?;
     if prepared.diff.as_ref().is_some_and(|diff| *diff != change.diff.text) {
-        return Err(super::disk::changed_content(&change.path.path));
+        return Err(crate::tools::fs::disk::changed_content(&change.path.path));
     }
     Ok(())
 }

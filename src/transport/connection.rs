@@ -13,10 +13,10 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-use super::descent::PeerOrigin;
 use super::outbox::Outbox;
-use super::outlet::SubscriptionSink;
-use super::turns::{CallOrder, Ticket};
+use crate::transport::call_order::{CallOrder, Ticket};
+use crate::transport::peer_origin::PeerOrigin;
+use crate::transport::subscription_sink::SubscriptionSink;
 
 /// The connection that a call came in on. A method handler finds it in jsonrpsee's `Extensions`; it
 /// may keep it as long as it likes.

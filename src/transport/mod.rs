@@ -11,22 +11,22 @@
 //! This floor has heard of frames, limits, peers and back-pressure. It has never heard of a session.
 //! A method handler finds its [`Connection`] in jsonrpsee's `Extensions`.
 
+mod call_order;
 mod connection;
-mod descent;
+mod connection_task;
 mod dispatch;
 mod envelope;
 mod error;
-mod exchange;
-mod folder;
 pub mod framing;
 mod limits;
 mod lock;
 mod outbox;
-mod outlet;
+mod peer_origin;
+mod private_dir;
 mod reply;
 mod serve;
 mod socket;
-mod turns;
+mod subscription_sink;
 mod writer;
 
 #[cfg(any(test, feature = "fuzzing"))]
@@ -36,12 +36,12 @@ pub mod fuzz;
 mod tests;
 
 pub use connection::{Connection, Overloaded};
-pub use descent::set_process_name;
 pub use error::TransportError;
-pub use folder::{check_folder, is_in_shared_place, private_folder};
 pub use framing::ndjson;
 pub use limits::Limits;
 pub use lock::{LockNote, StateLock};
-pub use outlet::{Closed, SendPermit, SubscriptionSink, Text};
+pub use peer_origin::set_process_name;
+pub use private_dir::{check_folder, is_in_shared_place, private_folder};
 pub use serve::{Serving, serve};
 pub use socket::{Bound, bind};
+pub use subscription_sink::{Closed, SendPermit, SubscriptionSink, Text};

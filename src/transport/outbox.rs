@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 
-use super::outlet::Text;
+use crate::transport::subscription_sink::Text;
 
 /// One thing to write.
 #[derive(Debug)]

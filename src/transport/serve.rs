@@ -15,10 +15,10 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::envelope::NO_ID;
-use super::exchange::serve_connection;
 use super::limits::Limits;
 use super::reply::{Fault, Kind};
 use super::socket::{Bound, Page, SocketFile};
+use crate::transport::connection_task::serve_connection;
 
 /// Waits after the system had no descriptor or memory for a further connection.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);

@@ -21,7 +21,7 @@ use nix::unistd::Pid;
 use tokio::net::UnixListener;
 
 use super::error::TransportError;
-use super::folder::{open_folder, private_folder};
+use crate::transport::private_dir::{open_folder, private_folder};
 
 /// Longest path of a Unix socket: 108 bytes with the closing zero.
 const LONGEST_PATH: usize = 107;

@@ -3,10 +3,10 @@
 
 use std::path::PathBuf;
 
-use super::ground::scan;
 use super::instructions::{self, Instruction};
 use super::{git, root};
 use crate::types::session::Untrusted;
+use crate::workspace::trust_inventory::scan;
 
 /// What the prompt is made of.
 #[derive(Clone, Debug)]

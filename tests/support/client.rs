@@ -1,6 +1,6 @@
 //! A client of the tests' own: newline-delimited JSON over the socket, nothing shared with the
 //! product. What it promises beyond talking: every event that any scenario sees is checked against
-//! the laws that hold for all of them (see [`Laws`]).
+//! the properties that hold for all of them (see [`StreamProperties`]).
 #![allow(dead_code, reason = "a tool box: not every test needs every tool")]
 
 use std::collections::HashMap;
@@ -15,8 +15,8 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::laws::Laws;
 use super::log::Log;
+use super::properties::StreamProperties;
 use super::wait::within;
 
 /// An error object, as it came.
@@ -47,7 +47,7 @@ impl Refusal {
 pub(super) struct Inbox {
     replies: HashMap<u64, Value>,
     pub(super) events: HashMap<String, Vec<Value>>,
-    laws: HashMap<String, Laws>,
+    properties: HashMap<String, StreamProperties>,
     /// The first breach of a law.
     pub(super) breach: Option<String>,
     pub(super) is_closed: bool,
@@ -258,8 +258,8 @@ impl Inbox {
         match (message["method"].as_str(), subscription) {
             (Some("session.event"), Some(subscription)) => {
                 let event = message["params"]["result"].take();
-                let laws = self.laws.entry(subscription.clone()).or_default();
-                if let Err(breach) = laws.check(&event, line.len()) {
+                let properties = self.properties.entry(subscription.clone()).or_default();
+                if let Err(breach) = properties.check(&event, line.len()) {
                     self.breach.get_or_insert(format!("{breach}: {}", shorten(&event)));
                 }
                 self.events.entry(subscription).or_default().push(event);

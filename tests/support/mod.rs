@@ -2,7 +2,6 @@
 
 pub mod client;
 pub mod daemon;
-mod laws;
 pub mod log;
 mod model_media;
 mod model_responses;
@@ -13,5 +12,6 @@ mod model_wire;
 pub mod pages;
 pub mod pictures;
 pub mod printed;
+mod properties;
 pub mod raw;
 pub mod wait;

@@ -4,9 +4,9 @@
 use std::path::Path;
 
 use super::lex::lex;
-use super::pattern::CommandPattern;
-use super::places::Folders;
-use super::weigh::{Grant, ParsedLine};
+use crate::judge::shell::evaluate::pattern::CommandPattern;
+use crate::judge::shell::evaluate::{Grant, ParsedLine};
+use crate::judge::shell::paths::resolve::Folders;
 
 /// The bytes are a command line.
 ///

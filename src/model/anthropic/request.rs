@@ -17,18 +17,17 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::super::api::Api;
+use super::super::settings::ModelSettings;
+use super::thinking::{Asked, OutputConfig, is_thought, plan};
+use crate::model::catalog::called::{MAX_CALL_ID_CHARS, called, wire_call_id};
+use crate::model::request::media::{Media, Shown};
+use crate::model::request::request_cache::{CacheKey, Plainly, RequestCache};
+use crate::model::request::sampling::sent;
 use crate::types::blob::{Attachment, AttachmentKind};
 use crate::types::message::{Block, Message, Role, ToolCall};
 use crate::types::model::ModelRequest;
 use crate::types::sampling::Sampling;
-
-use super::super::api::Api;
-use super::super::called::{MAX_CALL_ID_CHARS, called, wire_call_id};
-use super::super::media::{Media, Shown};
-use super::super::sampling::sent;
-use super::super::settings::ModelSettings;
-use super::super::written::{CacheKey, Plainly, RequestCache};
-use super::thinking::{Asked, OutputConfig, is_thought, plan};
 
 /// A request but for its messages, which follow.
 #[derive(Serialize)]

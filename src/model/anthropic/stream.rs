@@ -6,14 +6,13 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::super::api::{Decode, EventError};
+use crate::model::request::count::{count, group};
+use crate::model::stream::assembly::{Assembly, CallIds};
+use crate::model::stream::fault::{WireError, began_again, garbage, unreadable};
+use crate::model::stream::text::{Text, read_json};
 use crate::types::model::{Delta, ModelFault, ModelReply, StopReason};
 use crate::types::usage::Usage;
-
-use super::super::api::{Decode, EventError};
-use super::super::assembly::{Assembly, CallIds};
-use super::super::count::{count, group};
-use super::super::fault::{WireError, began_again, garbage, unreadable};
-use super::super::text::{Text, read_json};
 
 #[derive(Deserialize)]
 struct Event<'a> {

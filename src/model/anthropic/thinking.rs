@@ -7,13 +7,12 @@
 
 use serde::Serialize;
 
+use super::super::settings::ModelSettings;
+use crate::model::catalog::effort::word;
+use crate::model::catalog::signature::is_sealed;
 use crate::types::message::{Block, Message, Role};
 use crate::types::model::ModelRequest;
 use crate::types::thinking::Thinking;
-
-use super::super::effort::word;
-use super::super::settings::ModelSettings;
-use super::super::signature::is_sealed;
 
 /// The provider demands a limit; this one every model of it can do.
 const DEFAULT_MAX_TOKENS: u32 = 8192;

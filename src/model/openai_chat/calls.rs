@@ -5,9 +5,8 @@
 //! fragments of several calls. Outside, blocks come one after another, so the fragments of a later
 //! call wait until the earlier one is known to be complete.
 
+use crate::model::stream::assembly::Assembly;
 use crate::types::model::Delta;
-
-use super::super::assembly::Assembly;
 
 /// A part of a call as it came.
 pub(super) struct Fragment<'a> {

@@ -8,10 +8,9 @@
 //! `call_id`, or by its content where a server leaves these out or changes them. Only an item that matches
 //! nothing is taken from there; otherwise a tool would run twice.
 
+use crate::model::catalog::signature::{Sealed, seal};
+use crate::model::stream::assembly::Assembly;
 use crate::types::model::Delta;
-
-use super::super::assembly::Assembly;
-use super::super::signature::{Sealed, seal};
 
 /// What an item is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

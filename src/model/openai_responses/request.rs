@@ -5,20 +5,20 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::super::api::Api;
+use super::super::settings::ModelSettings;
+use crate::model::catalog::called::{MAX_CALL_ID_CHARS, called, wire_call_id};
+use crate::model::catalog::effort::effort;
+use crate::model::catalog::signature;
+use crate::model::catalog::signature::Sealed;
+use crate::model::request::media::{Media, Shown, file_name};
+use crate::model::request::sampling::sent;
 use crate::types::CallId;
 use crate::types::blob::AttachmentKind;
 use crate::types::message::{Block, Message, Role, ToolCall};
 use crate::types::model::ModelRequest;
 use crate::types::sampling::Sampling;
 use crate::types::thinking::Thinking;
-
-use super::super::api::Api;
-use super::super::called::{MAX_CALL_ID_CHARS, called, wire_call_id};
-use super::super::effort::effort;
-use super::super::media::{Media, Shown, file_name};
-use super::super::sampling::sent;
-use super::super::settings::ModelSettings;
-use super::super::signature::{self, Sealed};
 
 /// The least `max_output_tokens` that is taken (OpenAI's API reference, "Create a model response", 2026-03).
 const LEAST_OUTPUT: u32 = 16;

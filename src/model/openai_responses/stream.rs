@@ -3,16 +3,15 @@
 
 use serde::Deserialize;
 
+use super::super::api::{Decode, EventError};
+use super::items::{ItemKind, ItemName, Items, Step, Whole};
+use crate::model::catalog::signature::Sealed;
+use crate::model::request::count::{count, group};
+use crate::model::stream::assembly::{Assembly, CallIds};
+use crate::model::stream::fault::{WireError, began_again, garbage, unreadable};
+use crate::model::stream::text::{Text, read_json};
 use crate::types::model::{Delta, ModelFault, ModelReply, StopReason};
 use crate::types::usage::Usage;
-
-use super::super::api::{Decode, EventError};
-use super::super::assembly::{Assembly, CallIds};
-use super::super::count::{count, group};
-use super::super::fault::{WireError, began_again, garbage, unreadable};
-use super::super::signature::Sealed;
-use super::super::text::{Text, read_json};
-use super::items::{ItemKind, ItemName, Items, Step, Whole};
 
 #[derive(Deserialize)]
 struct Event<'a> {

@@ -3,12 +3,11 @@ use std::fmt::Write as _;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use super::super::api::Api;
+use super::super::testing::{assert_any_split_reads_alike, assert_deltas_tell_the_reply, read, read_whole};
+use crate::model::catalog::signature::{Sealed, seal};
 use crate::types::model::{FaultKind, ReplyBlock, StopReason};
 use crate::types::usage::Usage;
-
-use super::super::api::Api;
-use super::super::signature::{Sealed, seal};
-use super::super::testing::{assert_any_split_reads_alike, assert_deltas_tell_the_reply, read, read_whole};
 
 const API: Api = Api::OpenAiResponses;
 

@@ -7,7 +7,6 @@
 //! It is worked out from the journal alone: so it is the same after a restart, and whatever became of
 //! the files since.
 
-mod net;
-mod script;
-
-pub use net::cumulative_diff;
+mod cumulative_diff;
+mod edit_script;
+pub use cumulative_diff::cumulative_diff;

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::capture::{Piece, cut_middle};
 use crate::tools::context::{BackgroundTaskView, Context};
-use crate::tools::refusal::{ToolError, cancelled};
+use crate::tools::error::{ToolError, cancelled};
 use crate::types::background::{BackgroundEnd, BackgroundRead, BackgroundState, BashId, KilledBy};
 use crate::types::blob::BlobRef;
 use crate::types::tool::{PreparedCall, Subject, ToolOutcome};

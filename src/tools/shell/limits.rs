@@ -6,7 +6,7 @@ use std::time::Duration;
 use nix::libc::rlim_t;
 use nix::sys::resource::{Resource, getrlimit};
 
-use super::cell::Powers;
+use crate::tools::shell::cgroup::Powers;
 
 /// CPU seconds between the signal that may be handled and the one that may not.
 const CPU_GRACE: u64 = 5;

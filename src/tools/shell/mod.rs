@@ -2,36 +2,36 @@
 //! tree, also of what a dead daemon left.
 
 mod background;
-#[cfg(feature = "fuzzing")]
-mod bare;
 mod bash;
-mod birth;
+#[cfg(feature = "fuzzing")]
+mod bench_baseline;
 mod capture;
-mod cell;
+mod cgroup;
 mod commands;
 mod environment;
 mod limits;
+mod outcome;
 mod output;
-mod over;
 mod process;
+mod process_record;
+mod process_tree;
 mod sandbox;
 mod spool;
 mod sweep;
-mod tree;
 
 use crate::types::tool::Confinement;
 pub(super) use background::start;
 pub use background::{Live, Running};
-#[cfg(feature = "fuzzing")]
-pub(super) use bare::spawn as spawn_bare;
 pub(super) use bash::{CallChannels, DESCRIPTION, Input, prepare, run};
-pub use birth::ProcessStarted;
-pub use cell::CgroupSetting;
-pub(super) use cell::Cgroups;
+#[cfg(feature = "fuzzing")]
+pub(super) use bench_baseline::spawn as spawn_bare;
+pub use cgroup::CgroupSetting;
+pub(super) use cgroup::Cgroups;
 pub(super) use commands::{
     KILL, KillInput, OUTPUT, OutputInput, prepare_kill, prepare_output, run_kill, run_output,
 };
 pub use limits::Limits;
+pub use process_record::ProcessStarted;
 pub use sandbox::{Available, LevelSetting, NetworkSetting, SandboxSettings};
 pub(super) use sandbox::{Found, PlaceholderCache, clear_stand_ins, forget_temp, sweep_temp, temp_folders};
 pub use spool::Spools;

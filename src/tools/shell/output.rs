@@ -11,8 +11,8 @@ use tokio::time::{Instant, sleep_until};
 use super::capture::{Capture, Utf8};
 use super::process::Shell;
 use super::spool::{Spool, Spooled};
+use crate::tools::active_model_calls::ActiveModelCall;
 use crate::tools::context::Settings;
-use crate::tools::crowd::ActiveModelCall;
 use crate::types::tool::Progress;
 
 /// Output that is read as fast as it comes. A flood beyond it is read in bursts with a rest after each while

@@ -10,10 +10,10 @@ use std::process::Stdio;
 
 use nix::fcntl::OFlag;
 
-use super::cell::CallCgroup;
 use super::limits::Rlimit;
 use super::sandbox::{Confined, raise};
 use crate::proc;
+use crate::tools::shell::cgroup::CallCgroup;
 
 /// What a shell is started with.
 pub(super) struct Launch<'a> {

@@ -8,9 +8,9 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use tokio::time::{Instant, sleep};
 
-use super::cell::Cgroups;
-use super::tree::add_descendants;
 use crate::proc::{self, Process};
+use crate::tools::shell::cgroup::Cgroups;
+use crate::tools::shell::process_tree::add_descendants;
 use crate::types::tool::ProcessRecord;
 
 /// From the first kill until survivors are reported.

@@ -11,8 +11,9 @@ use tokio_util::sync::CancellationToken;
 use super::hop::{Answer, Client, LARGEST_BODY, host, judge, parse};
 use crate::tools::context::Context;
 use crate::tools::convert::{Document, convert};
-use crate::tools::refusal::{ToolError, cancelled};
-use crate::tools::{text, toolbox};
+use crate::tools::error::{ToolError, cancelled};
+use crate::tools::fs::text;
+use crate::tools::toolbox;
 use crate::types::blob::{Blob, BlobRef};
 use crate::types::tool::{PreparedCall, Subject, ToolOutcome};
 

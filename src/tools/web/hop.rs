@@ -14,7 +14,7 @@ use serde_json::json;
 use tokio::sync::OnceCell;
 
 use super::address::{Ranges, is_public};
-use crate::tools::refusal::ToolError;
+use crate::tools::error::ToolError;
 
 const CONNECT: Duration = Duration::from_secs(10);
 /// Bytes of an answer.

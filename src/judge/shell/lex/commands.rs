@@ -1,9 +1,9 @@
 //! From words to commands: reserved words, heads of compound commands, redirections, what ends a
 //! command.
 
-use super::super::script::{After, Redir, RedirKind, Simple, UnsupportedSyntax};
-use super::super::word::{Marks, Word};
 use super::{Block, Head, Here, Kind, Lexer, Operator};
+use crate::judge::shell::lex::syntax::{After, Redir, RedirKind, Simple, UnsupportedSyntax};
+use crate::judge::shell::lex::word::{Marks, Word};
 
 impl Lexer<'_> {
     pub(super) fn end_word(&mut self) {

@@ -1,8 +1,8 @@
 //! Quotes and expansions.
 
-use super::super::script::UnsupportedSyntax;
-use super::super::word::Marks;
 use super::{Frame, Head, Job, Kind, Lexer, is_name_byte};
+use crate::judge::shell::lex::syntax::UnsupportedSyntax;
+use crate::judge::shell::lex::word::Marks;
 
 impl Lexer<'_> {
     pub(super) fn single_quote(&mut self) {

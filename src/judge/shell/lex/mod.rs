@@ -10,10 +10,12 @@
 
 mod commands;
 mod expand;
-mod signs;
+mod operators;
+pub(super) mod syntax;
+pub(super) mod word;
 
-use super::script::{RedirKind, Script, Simple, UnsupportedSyntax};
-use super::word::{Draft, Marks};
+use syntax::{RedirKind, Script, Simple, UnsupportedSyntax};
+use word::{Draft, Marks};
 
 /// How many bytes of texts within texts may be read again, of a text of this length.
 pub(super) fn again(length: usize) -> usize {

@@ -7,17 +7,18 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::bubble;
-use super::guards::{Cover, Guards};
 use super::kept;
 use super::layout::FsPolicy;
 use super::level::{Choice, Level};
-use super::place::{Placeholders, notes_beside, there};
 use super::probe::Available;
-use super::rules::{self, Means};
 use super::sockets::without_sockets;
 use super::temp::{self, Nothing};
-use crate::tools::disk;
+use crate::tools::fs::disk;
+use crate::tools::shell::sandbox::bwrap;
+use crate::tools::shell::sandbox::landlock;
+use crate::tools::shell::sandbox::landlock::Means;
+use crate::tools::shell::sandbox::placeholders::{Placeholders, notes_beside, there};
+use crate::tools::shell::sandbox::readonly_mounts::{Cover, Guards};
 
 /// Of one layout at level 2 or 3.
 #[derive(Debug)]
@@ -80,20 +81,20 @@ impl Draft {
         let Self { choice, layout, root, .. } = self;
         if choice.level == Level::Bubblewrap {
             let nothing = temp::nothing(root)?;
-            let mut mounts = bubble::mounts(layout, &absent, &nothing);
-            let mut inner = bubble::within(layout, &mut mounts);
-            bubble::with_spots(&mut inner, &mounts, |spots| temp::spots(root, spots))?;
+            let mut mounts = bwrap::mounts(layout, &absent, &nothing);
+            let mut inner = bwrap::within(layout, &mut mounts);
+            bwrap::with_spots(&mut inner, &mounts, |spots| temp::spots(root, spots))?;
             let mut stages = 0;
             let mut next = |is_file| {
                 stages += 1;
                 temp::stage(root, stages, is_file)
             };
-            let hidden = bubble::hidden(&mut mounts, &disk::real(root)?);
-            let staged = bubble::staged(&mut mounts, inner, &mut next)?;
+            let hidden = bwrap::hidden(&mut mounts, &disk::real(root)?);
+            let staged = bwrap::staged(&mut mounts, inner, &mut next)?;
             let guards = Guards::of(staged.into_iter().chain(hidden).collect(), &nothing)?;
             let mut wrapper = vec![here.bwrap.clone().into()];
-            wrapper.extend(bubble::arguments(mounts, choice.network, nix::unistd::geteuid().is_root()));
-            return Ok(Made { absent, guards, rules: rules::of_scope(here.abi)?.map(Arc::new), wrapper });
+            wrapper.extend(bwrap::arguments(mounts, choice.network, nix::unistd::geteuid().is_root()));
+            return Ok(Made { absent, guards, rules: landlock::of_scope(here.abi)?.map(Arc::new), wrapper });
         }
         let rules = kept::rules(layout, Means::of(*choice))?;
         let mut guards = Guards::default();

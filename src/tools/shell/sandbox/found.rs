@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use super::draft::Draft;
 use super::layout::FsPolicy;
 use super::level::Choice;
-use super::memory::FirstSeen;
 use super::probe::Available;
 use super::temp;
 use crate::tools::context::Context;
+use crate::tools::shell::sandbox::first_seen::FirstSeen;
 use crate::types::ids::CallId;
 
 /// How old a layout may be that a command is held by.

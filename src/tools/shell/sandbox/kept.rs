@@ -22,7 +22,8 @@ use std::time::{Duration, SystemTime};
 use nix::sys::time::TimeSpec;
 
 use super::layout::FsPolicy;
-use super::rules::{self, Means};
+use crate::tools::shell::sandbox::landlock;
+use crate::tools::shell::sandbox::landlock::Means;
 
 /// So many at most, those used last: each session has a folder of its own for temporary files.
 const MOST: usize = 16;
@@ -121,7 +122,7 @@ fn rules_at(layout: &FsPolicy, means: Means, now: SystemTime) -> io::Result<Arc<
     if let Some(known) = known(layout, means) {
         return Ok(known);
     }
-    let (made, looks) = rules::of(layout, means)?;
+    let (made, looks) = landlock::of(layout, means)?;
     let made = Arc::new(made);
     let mut list = list();
     list.retain(|kept| !kept.holds(layout, means));

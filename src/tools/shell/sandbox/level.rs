@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::probe::Available;
-use crate::tools::refusal::ToolError;
+use crate::tools::error::ToolError;
 use crate::types::tool::{Confinement, OfferOutside};
 
 /// How strongly commands are held; the order is that of strength.

@@ -14,32 +14,32 @@
 //! - `blocked`: whether a failure looks like the sandbox's doing.
 
 mod blocked;
-mod bubble;
-mod confine;
+mod bwrap;
 mod draft;
-mod filter;
+mod first_seen;
 mod found;
 mod git;
-mod guards;
 mod kept;
+mod landlock;
 mod layout;
 mod level;
-mod linger;
-mod memory;
-mod place;
+mod placeholder_cache;
+mod placeholders;
 mod probe;
-mod rules;
+mod readonly_mounts;
+mod seccomp;
 mod sockets;
+mod spawn;
 mod temp;
 
 pub(super) use blocked::{SandboxView, suspect, words as blocked_words};
-pub(super) use confine::{Confined, raise};
 pub(super) use draft::Draft;
 pub(in crate::tools) use found::Found;
 pub(super) use layout::FsPolicy;
 pub(super) use level::{Choice, Level};
 pub use level::{LevelSetting, NetworkSetting, SandboxSettings};
-pub(in crate::tools) use linger::PlaceholderCache;
-pub(in crate::tools) use place::clear_left as clear_stand_ins;
+pub(in crate::tools) use placeholder_cache::PlaceholderCache;
+pub(in crate::tools) use placeholders::clear_left as clear_stand_ins;
 pub use probe::Available;
+pub(super) use spawn::{Confined, raise};
 pub(in crate::tools) use temp::{folders as temp_folders, forget as forget_temp, sweep as sweep_temp};

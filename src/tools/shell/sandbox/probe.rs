@@ -11,11 +11,11 @@ use tokio::process::Command;
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
 
-use super::confine::Confined;
 use super::draft::Draft;
 use super::layout::FsPolicy;
 use super::level::{Choice, Level};
 use crate::proc;
+use crate::tools::shell::sandbox::spawn::Confined;
 
 /// A start that takes longer is one that nobody wants to wait for.
 const TRIED_WITHIN: Duration = Duration::from_secs(5);

@@ -5,9 +5,9 @@ use std::io;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::PathBuf;
 
-use super::guards::Cover;
 use super::layout::FsPolicy;
 use super::temp::Nothing;
+use crate::tools::shell::sandbox::readonly_mounts::Cover;
 
 /// Covers of what is hidden, as far as there may be sockets: Landlock keeps nobody from those by their path, and behind
 /// some there is a service that does what it is told (`docker`, `tmux`, `gpg-agent`). Not of what lies where commands may

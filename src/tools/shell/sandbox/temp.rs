@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
-use super::place::NOTES;
-use crate::tools::disk;
+use crate::tools::fs::disk;
+use crate::tools::shell::sandbox::placeholders::NOTES;
 use crate::types::ids::SessionId;
 
 /// Stand-ins for what is hidden.

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::barrier::barrier;
 use super::is_within;
 use super::secrets::{self, CACHES, HomeDir, Located, OF_THE_MACHINE, WritableRoots, of_everybody};
 use crate::tools::context::Context;
+use crate::tools::shell::sandbox::layout::unreadable::barrier;
 
 /// Existing files and folders that it does not see, each once. Waits for the disk.
 pub(super) fn hidden(

@@ -8,9 +8,9 @@ use std::sync::LazyLock;
 use nix::fcntl::{AtFlags, OFlag};
 use nix::sys::stat::{Mode, SFlag, fstatat};
 
-use super::barrier::{barrier, link_on_the_way};
-use crate::tools::care;
-use crate::tools::disk::{is_missing, is_plain, real};
+use crate::tools::fs::disk::{is_missing, is_plain, real};
+use crate::tools::sensitivity;
+use crate::tools::shell::sandbox::layout::unreadable::{barrier, link_on_the_way};
 use crate::types::credentials::CREDENTIALS;
 
 /// Secrets of the machine, and sockets of services that would do outside what is forbidden inside.
@@ -143,7 +143,7 @@ impl WritableRoots<'_> {
 
 /// Where credentials lie that variables put elsewhere.
 pub(super) fn moved() -> Vec<PathBuf> {
-    care::moved(&|name: &str| std::env::var_os(name).map(PathBuf::from))
+    sensitivity::moved(&|name: &str| std::env::var_os(name).map(PathBuf::from))
 }
 
 /// A home folder that many looks are made in.

@@ -1,0 +1,152 @@
+//! `agentctl abort`, `kill` and `rm`: stopping a turn, ending a session, removing it.
+
+use crate::api::params::{AbortParams, AbortReply, Done, EndParams, ListParams};
+use crate::client::connection::client::Client;
+use crate::client::connection::connector::Connector;
+use crate::client::failure::Failure;
+use crate::client::resolve_id;
+use crate::client::ui::escape;
+use crate::client::ui::out::Out;
+use crate::types::ids::CallId;
+use crate::types::session::{SessionState, SessionView};
+
+pub(in crate::client) async fn abort(
+    reach: &Connector,
+    name: &str,
+    call: Option<&str>,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let call_id = call
+        .map(|text| text.parse::<CallId>().map_err(|e| Failure::usage(format!("--call: {e}"))))
+        .transpose()?;
+    let client = reach.connect_or_start().await?;
+    let session_id = resolve_id::session(&client, name).await?.session_id;
+    let params = AbortParams { session_id, turn_id: None, call_id, idempotency_key: None };
+    let reply: AbortReply = client.call("session.abort", &params).await?;
+    if reply.stopped.is_empty() {
+        out.note("nothing was running")?;
+    }
+    for stopped in &reply.stopped {
+        out.say(&escape::line(stopped))?;
+    }
+    if reply.survivors.is_empty() {
+        return Ok(());
+    }
+    let pids: Vec<String> = reply.survivors.iter().map(ToString::to_string).collect();
+    Err(Failure::internal(format!("these processes could not be stopped: {}", pids.join(" "))))
+}
+
+pub(in crate::client) async fn kill(
+    reach: &Connector,
+    names: &[String],
+    all: bool,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let client = reach.connect_or_start().await?;
+    let sessions = if all {
+        let mut every = resolve_id::all_sessions(&client, &ListParams::default()).await?;
+        every.retain(|s| !matches!(s.state, SessionState::Ended | SessionState::Archived));
+        every
+    } else {
+        find(&client, names).await?
+    };
+    for session in sessions {
+        end(&client, "session.kill", &session).await?;
+        out.say(&session.session_id.to_string())?;
+    }
+    Ok(())
+}
+
+pub(in crate::client) async fn remove(
+    reach: &Connector,
+    names: &[String],
+    force: bool,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let client = reach.connect_or_start().await?;
+    let sessions = find(&client, names).await?;
+    let busy = |s: &&SessionView| matches!(s.state, SessionState::Running | SessionState::RequiresAction);
+    if let Some(busy) = sessions.iter().find(busy).filter(|_| !force) {
+        return Err(Failure::internal(format!(
+            "{} is working ({}); abort or kill it first, or use -f. Nothing was removed",
+            busy.session_id,
+            busy.state.name()
+        )));
+    }
+    for session in sessions {
+        end(&client, "session.delete", &session).await?;
+        out.say(&session.session_id.to_string())?;
+    }
+    Ok(())
+}
+
+/// All of them, before anything is done to the first.
+async fn find(client: &Client, names: &[String]) -> Result<Vec<SessionView>, Failure> {
+    let mut found: Vec<SessionView> = Vec::new();
+    for name in names {
+        let session = resolve_id::session(client, name).await?;
+        if !found.iter().any(|s| s.session_id == session.session_id) {
+            found.push(session);
+        }
+    }
+    Ok(found)
+}
+
+async fn end(client: &Client, method: &str, session: &SessionView) -> Result<(), Failure> {
+    let params = EndParams { session_id: session.session_id, idempotency_key: None };
+    let Done {} = client.call(method, &params).await?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::client::commands::abort::*;
+    use crate::client::fake::{Fake, SESSION};
+    use crate::client::resolve_id::sample;
+    use crate::client::ui::out::testing::papers;
+    use serde_json::json;
+
+    fn house(state: &'static str) -> Fake {
+        Fake::start(move |_, method, _| {
+            let mut session = sample(SESSION, "one");
+            session["state"] = json!(state);
+            match method {
+                "session.list" => Ok(json!({"sessions": [session]})),
+                "session.abort" => Ok(json!({"stopped": ["turn_x"], "survivors": [7]})),
+                _ => Ok(json!({})),
+            }
+        })
+    }
+
+    #[tokio::test]
+    async fn a_working_session_is_removed_only_by_force() {
+        let fake = house("running");
+        let (mut out, text, _) = papers();
+        let names = ["one".to_string(), "0190f2a4".to_string()];
+        let failure = remove(&fake.reach(), &names, false, &mut out).await.expect_err("refused");
+        assert!(failure.message.contains("working (running)"), "{failure}");
+        assert!(fake.seen().iter().all(|(method, _)| method == "session.list"));
+        remove(&fake.reach(), &names, true, &mut out).await.expect("removed");
+        assert_eq!(text.text(), format!("{SESSION}\n"));
+    }
+
+    #[tokio::test]
+    async fn killing_all_leaves_ended_ones_alone() {
+        for (state, expected) in [("idle", 1), ("ended", 0)] {
+            let fake = house(state);
+            let (mut out, _, _) = papers();
+            kill(&fake.reach(), &[], true, &mut out).await.expect("killed");
+            assert_eq!(fake.seen().iter().filter(|(m, _)| m == "session.kill").count(), expected, "{state}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_could_not_be_stopped_is_an_error() {
+        let fake = house("running");
+        let (mut out, text, _) = papers();
+        let failure = abort(&fake.reach(), "one", None, &mut out).await.expect_err("survivors");
+        assert_eq!((text.text().as_str(), failure.code), ("turn_x\n", 4));
+        assert!(failure.message.ends_with(": 7"));
+        assert_eq!(abort(&fake.reach(), "one", Some("call_x"), &mut out).await.expect_err("bad id").code, 64);
+    }
+}

@@ -1,0 +1,275 @@
+//! `agentctl approve`, `deny` and `approvals`: answering from outside the session.
+
+use crate::api::params::{ApproveParams, ApproveReply, Approved, PendingRequest};
+use crate::client::args::ApproveArgs;
+use crate::client::commands::answer;
+use crate::client::connection::client::CallError;
+use crate::client::connection::connector::Connector;
+use crate::client::connection::expand_truncated;
+use crate::client::failure::Failure;
+use crate::client::resolve_id;
+use crate::client::ui::format::{age, now, short_id};
+use crate::client::ui::out::Out;
+use crate::client::ui::style::{Line, Tone, pad};
+use crate::client::ui::{escape, prompt, render, summary};
+use crate::types::permission::{Decision, Scope};
+use crate::types::session::PermissionRequest;
+use crate::types::time::Timestamp;
+
+pub(in crate::client) async fn approve(
+    reach: &Connector,
+    args: &ApproveArgs,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let scope = match (args.scope, args.project, args.session || args.grant.is_some()) {
+        (Some(scope), ..) => scope,
+        (None, true, _) => Scope::Project,
+        (None, false, true) => Scope::Session,
+        (None, false, false) => Scope::Once,
+    };
+    let updated_input = match &args.input {
+        Some(text) => Some(
+            serde_json::from_str(text)
+                .map_err(|error| Failure::usage(format!("--input is not JSON: {error}")))?,
+        ),
+        None => None,
+    };
+    let answer = ApproveParams {
+        decision: Some(Decision::Allow),
+        scope,
+        grant: args.grant.clone(),
+        updated_input,
+        ..ApproveParams::default()
+    };
+    send(reach, &args.requests, &answer, out).await
+}
+
+pub(in crate::client) async fn deny(
+    reach: &Connector,
+    requests: &[String],
+    feedback: Option<String>,
+    stop: bool,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let decision = Some(Decision::Deny);
+    send(reach, requests, &ApproveParams { decision, feedback, stop, ..ApproveParams::default() }, out).await
+}
+
+/// Gives the same answer to all of them, each taken or refused by itself.
+async fn send(
+    reach: &Connector,
+    requests: &[String],
+    answer: &ApproveParams,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let client = reach.connect_or_start().await?;
+    let mut answers = Vec::with_capacity(requests.len());
+    for name in requests {
+        let request_id = Some(resolve_id::request(&client, name).await?);
+        answers.push(ApproveParams { request_id, ..answer.clone() });
+    }
+    let word = match answer.decision {
+        Some(Decision::Deny) => "denied",
+        _ => "allowed",
+    };
+    if let ([name], [answer]) = (requests, answers.as_slice()) {
+        let reply = match client.call::<Approved>("session.approve", answer).await {
+            Err(CallError::Fault(fault)) if fault.kind() == "not_found" => {
+                return Err(resolve_id::no_request(name));
+            }
+            reply => reply?,
+        };
+        return Ok(out.say(&told(word, answer, &reply))?);
+    }
+    let params = ApproveParams { answers: Some(answers.clone()), ..ApproveParams::default() };
+    let ApproveReply::Several { results } = client.call("session.approve", &params).await? else {
+        return Err(Failure::internal("the daemon answered something else than it was asked"));
+    };
+    let mut refused = 0;
+    for (answer, result) in answers.iter().zip(&results) {
+        match (&result.approved, &result.error) {
+            (Some(approved), _) => out.say(&told(word, answer, approved))?,
+            (None, error) => {
+                refused += 1;
+                let why = error.as_ref().map_or("not taken", |error| error.message.as_str());
+                let id = result.request_id.map(|id| id.to_string()).unwrap_or_default();
+                out.note(&format!("{id}: {}", escape::line(why)))?;
+            }
+        }
+    }
+    match refused {
+        0 => Ok(()),
+        _ => Err(Failure::internal(format!("{refused} of {} answers were not taken", results.len()))),
+    }
+}
+
+fn told(word: &str, answer: &ApproveParams, approved: &Approved) -> String {
+    let id = answer.request_id.map(|id| id.to_string()).unwrap_or_default();
+    let place = match answer.scope {
+        Scope::Project => "in this folder",
+        _ => "for the session",
+    };
+    let granted = approved.grant.as_ref().map(|grant| format!(", granted {place}: {}", escape::line(grant)));
+    format!("{word} {id}{}", granted.unwrap_or_default())
+}
+
+pub(in crate::client) async fn list(
+    reach: &Connector,
+    wanted: &[String],
+    json: bool,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let client = reach.connect_or_start().await?;
+    let mut requests = resolve_id::all_requests(&client).await?;
+    if !wanted.is_empty() {
+        let mut ids = Vec::with_capacity(wanted.len());
+        for name in wanted {
+            let id = resolve_id::request(&client, name).await?;
+            if !requests.iter().any(|pending| pending.request.request_id == id) {
+                return Err(resolve_id::no_request(name));
+            }
+            ids.push(id);
+        }
+        requests.retain(|pending| ids.contains(&pending.request.request_id));
+        for pending in &mut requests {
+            *pending = expand_truncated::request(&client, pending.clone()).await?;
+        }
+    }
+    if json {
+        return Ok(out.json(&requests)?);
+    }
+    if !wanted.is_empty() {
+        return show(&requests, out);
+    }
+    let questions = answer::all_open(&client).await?;
+    if requests.is_empty() && questions.is_empty() {
+        return Ok(out.note("nothing waits for an answer")?);
+    }
+    for (session, question) in &questions {
+        let what = match (&question.tool, &question.input) {
+            (Some(tool), Some(input)) => summary::call_summary(tool, input),
+            _ => "the turn is paused".into(),
+        };
+        let line = Line::new(Tone::Bold, question.request_id.to_string())
+            .and(Tone::Dim, format!("  {}  ", short_id(session.session_id)))
+            .and(Tone::Warn, format!("{}  ", question.kind.name()))
+            .and(Tone::Plain, what);
+        out.line(&line)?;
+    }
+    if !questions.is_empty() {
+        out.note("agentctl answer REQUEST continue|abort")?;
+    }
+    if requests.is_empty() {
+        return Ok(());
+    }
+    let now = now();
+    for pending in &requests {
+        let request = &pending.request;
+        let line = Line::new(Tone::Bold, request.request_id.to_string())
+            .and(
+                Tone::Dim,
+                format!("  {}  {}  ", short_id(pending.session_id), pad(&age(now.since(pending.at_ms)), 4)),
+            )
+            .and(Tone::Plain, render::asked_summary(request))
+            .and(Tone::Warn, deadline(request, now));
+        out.line(&line)?;
+    }
+    let hint = "agentctl approvals REQUEST shows all of it · agentctl approve REQUEST… [--session | --project] · agentctl deny REQUEST… [--feedback TEXT] [--stop]";
+    Ok(out.note(hint)?)
+}
+
+/// Requests as a prompt puts them, to the byte.
+fn show(requests: &[PendingRequest], out: &mut Out) -> Result<(), Failure> {
+    for pending in requests {
+        let request = &pending.request;
+        let line = Line::new(Tone::Bold, request.request_id.to_string())
+            .and(Tone::Dim, format!("  {}", short_id(pending.session_id)))
+            .and(Tone::Warn, deadline(request, now()));
+        out.line(&line)?;
+        for row in prompt::question(request) {
+            out.line(&row)?;
+        }
+        for cut in &pending.cut {
+            let line = format!(
+                "    not all of {} is shown: the whole has {} bytes",
+                escape::line(&cut.at),
+                cut.bytes
+            );
+            out.line(&Line::new(Tone::Bad, line))?;
+        }
+        for grant in &request.suggestions {
+            let line = Line::new(Tone::Dim, "    could be granted: ").and(Tone::Tool, escape::line(grant));
+            out.line(&line)?;
+        }
+    }
+    Ok(())
+}
+
+/// How long an answer is still waited for, and what becomes of the request then.
+fn deadline(request: &PermissionRequest, now: Timestamp) -> String {
+    let Some(at) = request.deadline_ms else { return String::new() };
+    let then = request.on_timeout.unwrap_or_default().name();
+    match at.since(now) {
+        0 => format!("  (too late for {then})"),
+        left => format!("  (within {}, else {then})", age(left)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::client::commands::approve::*;
+    use crate::client::fake::{ASK, Fake, SESSION, asks};
+    use crate::client::ui::out::testing::papers;
+    use serde_json::json;
+
+    #[tokio::test]
+    async fn a_request_is_answered_by_the_start_of_its_id() {
+        let fake = Fake::start(|_, method, _| match method {
+            "permission.list" => {
+                let mut request = asks();
+                request["session_id"] = json!(SESSION);
+                request["at_ms"] = json!(1);
+                Ok(json!({"requests": [request]}))
+            }
+            "session.list" => Ok(json!({"sessions": []})),
+            _ => Ok(json!({"session_id": SESSION, "seq": 4, "grant": "Bash(make)"})),
+        });
+        let (mut out, text, _) = papers();
+        let requests = vec!["perm_0190".to_string()];
+        let args = ApproveArgs { requests, session: true, ..ApproveArgs::default() };
+        approve(&fake.reach(), &args, &mut out).await.expect("answered");
+        let (_, params) = fake.seen().pop().expect("calls");
+        assert_eq!(
+            (&params["request_id"], &params["decision"], &params["scope"]),
+            (&json!(ASK), &json!("allow"), &json!("session"))
+        );
+        assert_eq!(text.text(), format!("allowed {ASK}, granted for the session: Bash(make)\n"));
+        let (mut out, text, _) = papers();
+        list(&fake.reach(), &[], false, &mut out).await.expect("listed");
+        assert!(text.text().starts_with(ASK) && text.text().ends_with("Bash make\n"), "{}", text.text());
+    }
+
+    #[tokio::test]
+    async fn a_request_that_was_cut_is_shown_whole() {
+        let blob = "blob_0190f2a4-0000-8000-8000-000000000009";
+        let fake = Fake::start(move |_, method, _| match method {
+            "permission.list" => {
+                let mut request = asks();
+                request["session_id"] = json!(SESSION);
+                request["at_ms"] = json!(1);
+                request["input"]["command"] = json!("ma");
+                request["cut"] = json!([{"at": "/input/command", "blob_id": blob, "bytes": 16, "media_type": "text/plain"}]);
+                Ok(json!({"requests": [request]}))
+            }
+            "session.blob" => {
+                Ok(json!({"blob_id": blob, "media_type": "text/plain", "bytes": 16, "offset": 0,
+                                        "content": "make; rm -rf src", "encoding": "text"}))
+            }
+            _ => Ok(json!({"sessions": []})),
+        });
+        let (mut out, text, _) = papers();
+        list(&fake.reach(), &[ASK.to_owned()], false, &mut out).await.expect("shown");
+        assert!(text.text().contains("$ make; rm -rf src\n"), "{}", text.text());
+        assert!(!text.text().contains("not all of"), "{}", text.text());
+    }
+}

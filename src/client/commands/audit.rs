@@ -1,0 +1,198 @@
+//! `agentctl audit`: who decided what, and whether the log of it is whole.
+
+use crate::api::params::{AuditParams, AuditReply, VerifyAuditParams, VerifyAuditReply};
+use crate::client::args::Since;
+use crate::client::connection::client::Client;
+use crate::client::connection::connector::Connector;
+use crate::client::failure::{Failure, code};
+use crate::client::resolve_id;
+use crate::client::ui::escape;
+use crate::client::ui::format::{now, short_id};
+use crate::client::ui::out::{Out, harmless_json};
+use crate::client::ui::style::{Line, Tone, pad};
+use crate::types::audit::{AuditEntry, AuditHead, AuditKind, NO_SANDBOX};
+use crate::types::ids::SessionId;
+use crate::types::time::Timestamp;
+
+/// Rows asked for at once.
+const PAGE: u32 = 500;
+
+/// Prints the log, oldest first.
+pub(in crate::client) async fn audit(
+    reach: &Connector,
+    session: Option<&str>,
+    since: Option<Since>,
+    json: bool,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let client = reach.observing().connect_or_start().await?;
+    let session_id = match session {
+        Some(name) => Some(session_of(&client, name).await?),
+        None => None,
+    };
+    let (cursor, since_ms) = match since {
+        None => (None, None),
+        Some(Since::Seq(id)) => (Some(id.to_string()), None),
+        Some(Since::Ago(ms)) => {
+            (None, Some(Timestamp(now().0.saturating_sub(i64::try_from(ms).unwrap_or(i64::MAX)))))
+        }
+    };
+    let mut params = AuditParams { session_id, since_ms, cursor, limit: Some(PAGE) };
+    let mut is_empty = true;
+    loop {
+        let page: AuditReply = client.call("permission.audit", &params).await?;
+        for entry in &page.entries {
+            is_empty = false;
+            if json {
+                let text = serde_json::to_string(entry).map_err(|e| Failure::internal(e.to_string()))?;
+                out.say(&harmless_json(&text))?;
+            } else {
+                out.line(&line(entry))?;
+            }
+        }
+        params.cursor = page.next_cursor;
+        if params.cursor.is_none() {
+            break;
+        }
+    }
+    if is_empty && !json {
+        out.note("nothing was decided yet")?;
+    }
+    Ok(())
+}
+
+/// Has the daemon read the whole log. `known` is a row kept elsewhere, `NUMBER:HASH`.
+pub(in crate::client) async fn verify(
+    reach: &Connector,
+    known: Option<AuditHead>,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let client = reach.observing().connect_or_start().await?;
+    let found: VerifyAuditReply =
+        client.call("permission.verify_audit", &VerifyAuditParams { known }).await?;
+    for fault in &found.faults {
+        out.say(&escape::line(fault))?;
+    }
+    if !found.faults.is_empty() {
+        let why = format!("the audit log is not as it was written ({} rows read)", found.rows);
+        return Err(Failure::new(code::INTERNAL, why));
+    }
+    match found.head {
+        Some(head) => {
+            out.say(&format!(
+                "the audit log is whole: {} rows, the newest is {}:{}",
+                found.rows, head.id, head.hash
+            ))?;
+        }
+        None => out.say("the audit log is empty")?,
+    }
+    Ok(())
+}
+
+/// A session that may be gone: then only its whole id names it.
+async fn session_of(client: &Client, name: &str) -> Result<SessionId, Failure> {
+    match name.parse() {
+        Ok(id) => Ok(id),
+        Err(_) => Ok(resolve_id::session(client, name).await?.session_id),
+    }
+}
+
+fn line(entry: &AuditEntry) -> Line {
+    let note = &entry.note;
+    let tone = match note.verdict.as_str() {
+        "deny" | "refused" | "untrusted" => Tone::Bad,
+        "allow" | "trusted" => Tone::Good,
+        _ => Tone::Warn,
+    };
+    let mut line = Line::new(Tone::Dim, format!("{:>4} {}  ", entry.id, time(note.at_ms)))
+        .and(tone, pad(&escape::line(&note.verdict), 8))
+        .and(Tone::Plain, format!(" {} ", pad(note.kind.name(), 10)));
+    if let Some(session) = note.session_id {
+        line = line.and(Tone::Dim, format!("{}  ", short_id(session)));
+    }
+    if let Some(tool) = &note.tool {
+        line = line.and(Tone::Bold, format!("{}  ", escape::line(tool)));
+    }
+    if let Some(rule) = &note.rule {
+        line = line.and(Tone::Plain, format!("{}  ", escape::line(rule)));
+    }
+    if note.kind != AuditKind::Rule || note.verdict == "deny" {
+        line = line.and(Tone::Dim, escape::line(&note.reason));
+    }
+    if let Some(client) = &note.client {
+        let pid = note.pid.map(|pid| format!(" {pid}")).unwrap_or_default();
+        let exe = note.exe.as_deref().map(|exe| format!(" {exe}")).unwrap_or_default();
+        line = line.and(Tone::Dim, format!("  by {}", escape::line(&format!("{client}{pid}{exe}"))));
+    }
+    if note.sandbox != NO_SANDBOX {
+        let place = if note.sandbox.starts_with("outside") { "" } else { "in " };
+        line = line.and(Tone::Dim, format!("  {place}{}", escape::line(&note.sandbox)));
+    }
+    line
+}
+
+/// Day and second, in UTC.
+fn time(at: Timestamp) -> String {
+    let seconds = at.0.div_euclid(1_000).rem_euclid(86_400);
+    format!("{} {:02}:{:02}:{:02}Z", at.date(), seconds / 3_600, seconds / 60 % 60, seconds % 60)
+}
+
+/// `NUMBER:HASH`, as `audit verify` prints it.
+pub(in crate::client) fn head(text: &str) -> Result<AuditHead, String> {
+    let wrong = || "NUMBER:HASH, as `agentctl audit verify` prints it".to_owned();
+    let (id, hash) = text.split_once(':').ok_or_else(wrong)?;
+    let is_hash = hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
+    match id.parse() {
+        Ok(id) if is_hash => Ok(AuditHead { id, hash: hash.to_ascii_lowercase() }),
+        _ => Err(wrong()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::client::commands::audit::*;
+    use crate::client::fake::Fake;
+    use crate::client::ui::out::testing::papers;
+    use serde_json::json;
+
+    #[tokio::test]
+    async fn rows_are_shown_page_by_page_and_nothing_in_them_reaches_the_terminal_raw() {
+        let fake = Fake::start(|_, method, params| {
+            assert_eq!(method, "permission.audit");
+            let id = if params["cursor"].is_null() { 1 } else { 2 };
+            let entry = json!({
+                "id": id, "at_ms": 0, "kind": "refused", "tool": "session.approve", "verdict": "refused",
+                "reason": "a tool", "client": "\u{1b}[2Jx", "uid": 0, "pid": 7, "sandbox": "unknown",
+                "prev": "", "hash": "h"
+            });
+            Ok(if id == 1 {
+                json!({"entries": [entry], "next_cursor": "1"})
+            } else {
+                json!({"entries": [entry]})
+            })
+        });
+        let (mut out, text, _) = papers();
+        audit(&fake.reach(), None, None, false, &mut out).await.expect("shown");
+        let shown = text.text();
+        assert_eq!(shown.lines().count(), 2, "{shown}");
+        assert!(shown.contains("1970-01-01 00:00:00Z") && shown.contains("session.approve"), "{shown}");
+        assert!(!shown.contains('\u{1b}'), "{shown:?}");
+    }
+
+    #[tokio::test]
+    async fn a_log_with_faults_is_a_failure_that_names_them() {
+        let fake = Fake::start(|_, _, _| Ok(json!({"rows": 3, "faults": ["row 2: it was changed"]})));
+        let (mut out, text, _) = papers();
+        let failure = verify(&fake.reach(), None, &mut out).await.expect_err("faults");
+        assert_eq!((failure.code, text.text().as_str()), (code::INTERNAL, "row 2: it was changed\n"));
+    }
+
+    #[test]
+    fn a_row_kept_elsewhere_is_a_number_and_a_hash() {
+        let hash = "a".repeat(64);
+        assert_eq!(head(&format!("3:{hash}")), Ok(AuditHead { id: 3, hash: hash.clone() }));
+        for wrong in ["", "3", &hash, "x:y", &format!("3:{}", &hash[1..])] {
+            assert!(head(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! `agentctl backup FILE`: a copy of everything the daemon keeps, made while it works.
+
+use std::path::Path;
+
+use crate::api::params::{BackupParams, BackupReply};
+use crate::client::connection::connector::Connector;
+use crate::client::failure::Failure;
+use crate::client::ui::escape;
+use crate::client::ui::out::Out;
+
+pub(in crate::client) async fn backup(reach: &Connector, file: &Path, out: &mut Out) -> Result<(), Failure> {
+    // The daemon runs elsewhere: nothing relative is sent.
+    let path = std::path::absolute(file)?;
+    let Some(path) = path.to_str().map(String::from) else {
+        return Err(Failure::usage("the path is not valid UTF-8"));
+    };
+    let client = reach.connect_or_start().await?;
+    let made: BackupReply =
+        client.call("daemon.backup", &BackupParams { path, idempotency_key: None }).await?;
+    Ok(out.say(&format!("{} written, {} bytes", escape::line(&made.path), made.bytes))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::client::commands::backup::*;
+    use crate::client::fake::Fake;
+    use crate::client::ui::out::testing::papers;
+    use serde_json::json;
+
+    #[tokio::test]
+    async fn a_path_is_made_absolute_and_the_size_is_told() {
+        let fake = Fake::start(|_, method, params| {
+            assert_eq!(method, "daemon.backup");
+            let path = params["path"].as_str().expect("a path");
+            assert!(path.starts_with('/') && path.ends_with("/a.db"), "{path}");
+            Ok(json!({"path": "/x/a.db", "bytes": 4096}))
+        });
+        let (mut out, text, _) = papers();
+        backup(&fake.reach(), Path::new("a.db"), &mut out).await.expect("made");
+        assert_eq!(text.text(), "/x/a.db written, 4096 bytes\n");
+    }
+}

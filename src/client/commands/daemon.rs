@@ -1,0 +1,264 @@
+//! `agentctl daemon`: start, stop, restart, reload, status, logs.
+
+use std::io;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use crate::api::params::{
+    Done, NoParams, ReloadParams, ReloadReply, SandboxChoice, ShutdownMode, ShutdownParams, StatusReply,
+};
+use crate::client::args::DaemonCommand;
+use crate::client::connection::client::{CallError, Client};
+use crate::client::connection::connector::{Connector, is_absent, last_lines, read_from};
+use crate::client::connection::lock_holder::Holder;
+use crate::client::failure::Failure;
+use crate::client::ui::escape;
+use crate::client::ui::format::{age, now};
+use crate::client::ui::out::Out;
+
+/// How long a daemon may take to park its sessions.
+const STOP: Duration = Duration::from_secs(30);
+
+/// How long a daemon that is ending may hold its lock after its socket is gone.
+const ENDING: Duration = Duration::from_secs(1);
+
+pub(in crate::client) async fn daemon(
+    reach: &Connector,
+    what: &DaemonCommand,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    match what {
+        DaemonCommand::Start => {
+            let client = reach.connect_or_start().await?;
+            say_started(&client, out).await
+        }
+        DaemonCommand::Stop { now } => stop(reach, *now, out).await,
+        DaemonCommand::Status { json } => {
+            let client = reach.connect().await?;
+            let status = status(&client).await?;
+            if *json {
+                return Ok(out.json(&status)?);
+            }
+            for (name, value) in describe(&status) {
+                out.say(&format!("{name:<14} {}", escape::line(&value)))?;
+            }
+            Ok(())
+        }
+        DaemonCommand::Reload => reload(reach, out).await,
+        DaemonCommand::Restart { now } => {
+            stop(reach, *now, out).await?;
+            let started = reach.connect_or_start().await?;
+            say_started(&started, out).await
+        }
+        DaemonCommand::Logs => logs(reach, out),
+    }
+}
+
+async fn say_started(client: &Client, out: &mut Out) -> Result<(), Failure> {
+    let status = status(client).await?;
+    let socket = escape::line(&status.socket).into_owned();
+    let version = escape::line(&status.version).into_owned();
+    Ok(out.say(&format!("agentd {version} runs, process {}, at {socket}", status.pid))?)
+}
+
+async fn reload(reach: &Connector, out: &mut Out) -> Result<(), Failure> {
+    let client = reach.connect().await?;
+    let told: ReloadReply = client.call("daemon.reload", &ReloadParams::default()).await?;
+    let keys = |keys: &[String]| escape::line(&keys.join(", ")).into_owned();
+    match told.changed.as_slice() {
+        [] => out.say("read again; nothing that counts at once has changed")?,
+        changed => out.say(&format!("read again; changed: {}", keys(changed)))?,
+    }
+    if !told.needs_restart.is_empty() {
+        let waiting = keys(&told.needs_restart);
+        out.say(&format!("only after `agentctl daemon restart`: {waiting}"))?;
+    }
+    Ok(())
+}
+
+async fn status(client: &Client) -> Result<StatusReply, Failure> {
+    Ok(client.call("daemon.status", &NoParams {}).await?)
+}
+
+fn describe(status: &StatusReply) -> Vec<(&'static str, String)> {
+    let none = |text: String| if text.is_empty() { "none".to_string() } else { text };
+    let mut told = vec![
+        ("version", format!("{} (protocol {})", status.version, status.protocol_version)),
+        ("process", format!("{}, up {}", status.pid, age(now().since(status.started_at_ms)))),
+        ("socket", status.socket.clone()),
+        ("data", status.data_dir.clone()),
+        ("storage", status.storage.clone()),
+        ("backups", none(status.backups.join(", "))),
+        ("commands", none(status.confinement.clone())),
+        ("sandbox", held(&status.sandbox.attended)),
+        ("unattended", held(&status.sandbox.unattended)),
+        ("config", none(status.config_files.join(", "))),
+        ("providers", none(status.providers.join(", "))),
+        ("main model", none(status.main_model.clone().unwrap_or_default())),
+        ("sessions", format!("{}, {} active", status.sessions, status.active_sessions)),
+        ("journal", format!("{:.1} MB", status.journal_bytes as f64 / 1e6)),
+    ];
+    if let Some(last) = &status.last_reload {
+        let ago = age(now().since(last.at_ms));
+        told.push(match &last.error {
+            Some(error) => ("reload", format!("failed {ago} ago: {error}")),
+            None => ("reload", format!("{ago} ago")),
+        });
+        if !last.needs_restart.is_empty() {
+            told.push(("after restart", last.needs_restart.join(", ")));
+        }
+    }
+    told
+}
+
+/// How commands are held, in one line.
+pub(in crate::client) fn held(choice: &SandboxChoice) -> String {
+    let network = if choice.network { "network" } else { "no network" };
+    match choice.level {
+        Some(level) => format!("level {level} ({}), {network}", choice.text),
+        None => format!("no command is run: {}", choice.text),
+    }
+}
+
+/// Asks it to stop and waits until it is gone. None running is no error.
+pub(in crate::client) async fn stop(reach: &Connector, now: bool, out: &mut Out) -> Result<(), Failure> {
+    let mode = if now { ShutdownMode::Now } else { ShutdownMode::Drain };
+    let client = match reach.dial().await {
+        Ok(client) => client,
+        Err(CallError::Io(e)) if is_absent(&e) => {
+            return match Holder::of(&reach.places.data_dir) {
+                // Another one than the one that was named: it may be in the middle of its work.
+                Some(_) if reach.listens_elsewhere() => Err(Failure::unreachable(reach.absent(&e))),
+                Some(holder) => stop_unreachable(reach, holder, now, out).await,
+                None => Ok(out.note("no daemon was running")?),
+            };
+        }
+        Err(other) => return Err(other.into()),
+    };
+    match client.call::<Done>("daemon.shutdown", &ShutdownParams { mode }).await {
+        // It may be gone before the reply is out.
+        Ok(Done {}) | Err(CallError::Closed) => {}
+        Err(CallError::Fault(fault)) if fault.kind() == "shutting_down" => {}
+        Err(other) => return Err(other.into()),
+    }
+    let deadline = Instant::now() + STOP;
+    let mut wait = Duration::from_millis(5);
+    loop {
+        let gone = match tokio::net::UnixStream::connect(client.socket()).await {
+            Ok(_) => false,
+            Err(error) => is_absent(&error),
+        };
+        // Our own connection ends last: until then it still writes.
+        if gone && client.is_closed() {
+            return Ok(out.say("stopped; sessions are kept")?);
+        }
+        if Instant::now() > deadline {
+            return Err(Failure::internal(
+                "the daemon is still working after 30 s; `agentctl daemon stop --now` does not wait for tools",
+            ));
+        }
+        sleep(wait).await;
+        wait = (wait * 2).min(Duration::from_millis(200));
+    }
+}
+
+/// Stops one that runs without a socket, by a signal, and waits until it is gone.
+async fn stop_unreachable(
+    reach: &Connector,
+    holder: Holder,
+    now: bool,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let runs = || Holder::of(&reach.places.data_dir).is_some_and(|found| found.pid == holder.pid);
+    // One that is ending anyway holds its lock a moment longer than its socket.
+    let ending = Instant::now() + ENDING;
+    while runs() && Instant::now() < ending {
+        sleep(Duration::from_millis(50)).await;
+    }
+    if !runs() {
+        return Ok(out.note("no daemon was running")?);
+    }
+    if !holder.terminate() {
+        let (what, mend) = holder.explain(&reach.places.socket);
+        return Err(Failure::internal(format!("{what}: {mend}")));
+    }
+    if now {
+        // The second one hurries it. Two at once would be one.
+        sleep(Duration::from_millis(200)).await;
+        if runs() {
+            holder.terminate();
+        }
+    }
+    let deadline = Instant::now() + STOP;
+    while runs() {
+        if Instant::now() > deadline {
+            let pid = holder.pid;
+            return Err(Failure::internal(format!(
+                "the daemon, process {pid}, is still working after 30 s; it was told to stop, and a second \
+                 `kill -TERM {pid}` does not wait for tools"
+            )));
+        }
+        sleep(Duration::from_millis(50)).await;
+    }
+    Ok(out.say("stopped; sessions are kept")?)
+}
+
+fn logs(reach: &Connector, out: &mut Out) -> Result<(), Failure> {
+    let path = reach.places.log();
+    let shown = path.display().to_string();
+    match read_from(&path, 0) {
+        Ok(text) => {
+            out.note(&format!("the end of {}", escape::line(&shown)))?;
+            let end = last_lines(&text, 200);
+            Ok(out.say(&escape::text(&end))?)
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Failure::internal(format!(
+            "there is no {}: only a daemon that agentctl started writes there; others log to their stderr",
+            escape::line(&shown)
+        ))),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::client::commands::daemon::*;
+    use crate::client::fake::Fake;
+    use crate::client::ui::out::testing::papers;
+    use serde_json::json;
+
+    #[tokio::test]
+    async fn status_is_told_for_people_and_for_programs() {
+        let reply = json!({"version": "1.2.3", "protocol_version": 1, "pid": 42, "started_at_ms": 0,
+            "socket": "/s", "data_dir": "/d", "config_files": [], "providers": ["demo"], "main_model": null,
+            "sessions": 3, "active_sessions": 1, "loaded_sessions": 2, "journal_bytes": 4096, "storage": "ok", "storage_notices": [], "confinement": "rlimits", "leftovers": [],
+            "sandbox": {"attended": {"level": 2, "network": true, "text": "landlock"},
+                "unattended": {"network": false, "text": "none"}, "bubblewrap": "works", "landlock": "works"},
+            "backups": ["/d/backups/agentd-20260102.db"]});
+        let told = reply.clone();
+        let fake = Fake::start(move |_, _, _| Ok(told.clone()));
+        let (mut out, text, _) = papers();
+        let status = |json| DaemonCommand::Status { json };
+        daemon(&fake.reach(), &status(false), &mut out).await.expect("a status");
+        assert!(text.text().contains("main model     none\n") && text.text().contains("3, 1 active\n"));
+        assert!(text.text().contains("journal        0.0 MB\n"), "{}", text.text());
+        let (mut out, text, _) = papers();
+        daemon(&fake.reach(), &status(true), &mut out).await.expect("a status");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text.text()).expect("json"), reply);
+    }
+
+    #[tokio::test]
+    async fn without_a_daemon_status_fails_and_stop_does_not() {
+        let fake = Fake::start(|_, _, _| Ok(json!({})));
+        let reach = fake.reach();
+        drop(fake);
+        let (mut out, _, side) = papers();
+        assert_eq!(
+            daemon(&reach, &DaemonCommand::Status { json: false }, &mut out).await.expect_err("none").code,
+            69
+        );
+        daemon(&reach, &DaemonCommand::Stop { now: false }, &mut out).await.expect("nothing to stop");
+        assert_eq!(side.text(), "no daemon was running\n");
+    }
+}

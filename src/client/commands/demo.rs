@@ -1,0 +1,249 @@
+//! `agentctl demo`: the main job for real, without a key and without a network. A daemon of its
+//! own, a session, tool calls, permission requests, an edit and a test run, in a scratch folder;
+//! only the model is a recording.
+
+use std::fs;
+use std::io::{self, IsTerminal as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::api::params::{ClientRole, CreateParams};
+use crate::client::args::{Output, PsArgs, Thinking};
+use crate::client::commands::run;
+use crate::client::commands::run::task;
+use crate::client::commands::{daemon, ps};
+use crate::client::connection::connector::{Connector, private_dir};
+use crate::client::connection::paths::Places;
+use crate::client::failure::{Failure, code};
+use crate::client::ui::approval_prompt::Asking;
+use crate::client::ui::out::Out;
+use crate::client::ui::style::{Line, Tone};
+use crate::client::ui::summary::diff;
+
+const CASSETTE: &str = include_str!("demo/cassette.jsonl");
+const GREET: &str = include_str!("demo/greet.sh");
+const TEST: &str = include_str!("demo/test.sh");
+const PROMPT: &str = "test.sh fails. Find out why and mend it.";
+
+/// A Unix socket's path may not be longer than this on any system we know.
+const SOCKET_PATH: usize = 100;
+
+pub(in crate::client) async fn demo(yes: bool, keep: bool) -> Result<(), Failure> {
+    let mut out = Out::all_on_stdout();
+    let out = &mut out;
+    // From here on an interrupt must not leave the daemon behind; the turn's watch hears it too.
+    let _interrupts = signal(SignalKind::interrupt())?;
+    let scratch = Scratch::make()?;
+    let people = io::stdin().is_terminal() && io::stdout().is_terminal();
+    let asking = if people && !yes { Asking::Person } else { Asking::Allow };
+    let reach = Connector { places: scratch.places(), may_start: true, role: ClientRole::Controller };
+    let outcome = play(&reach, &scratch, asking, out).await;
+    if keep {
+        epilogue_kept(&scratch, out)?;
+        scratch.keep();
+        return outcome;
+    }
+    let stopped = daemon::stop(&reach, true, out).await;
+    epilogue(&scratch, out)?;
+    outcome.and(stopped)
+}
+
+async fn play(reach: &Connector, scratch: &Scratch, asking: Asking, out: &mut Out) -> Result<(), Failure> {
+    heading(out, "A daemon of its own")?;
+    let client = reach.connect_or_start().await?;
+    out.say(&format!("agentd {} answers at {}", client.hello().version, reach.places.socket.display()))?;
+    out.say("Real: the daemon, its journal, the tools, the permissions. Recorded: what the model says.")?;
+
+    heading(out, "A project with a failing test")?;
+    out.say(&format!("{} holds greet.sh and test.sh", scratch.work().display()))?;
+
+    heading(out, &format!("agentctl run \"{PROMPT}\""))?;
+    match asking {
+        Asking::Person => out.say("Nothing is changed or run before you allow it: y, n, …")?,
+        _ => {
+            out.say("Nobody is at the keyboard: the demonstration allows each request once, and says so.")?
+        }
+    }
+    let cwd =
+        scratch.work().to_str().map(String::from).ok_or_else(|| Failure::usage("TMPDIR is not UTF-8"))?;
+    let params = CreateParams {
+        cwd,
+        title: Some("mend greet.sh".into()),
+        idempotency_key: Some(run::key()),
+        ..CreateParams::default()
+    };
+    let ended =
+        task(reach, client, &params, PROMPT.into(), asking, (Output::Text, Thinking::Hide), out).await?;
+
+    heading(out, "What is left")?;
+    let now = fs::read_to_string(scratch.work().join("greet.sh"))?;
+    let changed = now != GREET;
+    if changed {
+        out.say("greet.sh was changed on disk:")?;
+        for line in diff(&changes(GREET, &now)) {
+            out.line(&line)?;
+        }
+    } else {
+        out.say("greet.sh is as it was: the edit was not allowed.")?;
+    }
+    out.say("The session is kept by the daemon (agentctl ps):")?;
+    ps::ps(reach, &PsArgs { all: true, ..PsArgs::default() }, out).await?;
+    match ended.code {
+        code::SUCCESS if changed || asking == Asking::Person => Ok(()),
+        code::SUCCESS => Err(Failure::internal("the turn ended well, but greet.sh did not change")),
+        other => Err(Failure::silent(other)),
+    }
+}
+
+/// Lines that differ, for files whose lines correspond one to one.
+fn changes(before: &str, after: &str) -> String {
+    let pairs = before.lines().zip(after.lines()).filter(|(old, new)| old != new);
+    pairs.map(|(old, new)| format!("-{old}\n+{new}\n")).collect()
+}
+
+fn heading(out: &mut Out, text: &str) -> io::Result<()> {
+    out.say("")?;
+    out.line(&Line::new(Tone::Bold, format!("== {text}")))
+}
+
+fn epilogue(scratch: &Scratch, out: &mut Out) -> io::Result<()> {
+    out.say(&format!("{} is removed; --keep would leave it for a look around.", scratch.root.display()))?;
+    go_on(out)
+}
+
+fn epilogue_kept(scratch: &Scratch, out: &mut Out) -> io::Result<()> {
+    let config = scratch.config();
+    let config = config.display();
+    out.say("")?;
+    out.say(&format!("Kept: {}. Look around with", scratch.root.display()))?;
+    for command in ["ps -a", "attach 'mend greet.sh'", "logs 'mend greet.sh'", "daemon stop"] {
+        out.say(&format!("  agentctl --config {config} {command}"))?;
+    }
+    go_on(out)
+}
+
+fn go_on(out: &mut Out) -> io::Result<()> {
+    out.say("")?;
+    out.say("With a model of your own: set ANTHROPIC_API_KEY, OPENAI_API_KEY or OLLAMA_HOST, then")?;
+    out.say("  agentctl run --model PROVIDER/MODEL \"what you want done\"")
+}
+
+/// The folder of the demonstration; removed with the value.
+struct Scratch {
+    root: PathBuf,
+    guard: Option<tempfile::TempDir>,
+}
+
+impl Scratch {
+    fn make() -> Result<Self, Failure> {
+        let mut parent = std::env::temp_dir();
+        if parent.as_os_str().len() + "/agentd-demo-123456/agentd/agentd.sock".len() > SOCKET_PATH {
+            parent = PathBuf::from("/tmp");
+        }
+        Self::make_in(&parent)
+    }
+
+    fn make_in(parent: &Path) -> Result<Self, Failure> {
+        let private = fs::Permissions::from_mode(0o700);
+        let guard =
+            tempfile::Builder::new().prefix("agentd-demo-").permissions(private).tempdir_in(parent)?;
+        let root = fs::canonicalize(guard.path())?;
+        let scratch = Self { root, guard: Some(guard) };
+        private_dir(&scratch.work())?;
+        private_dir(&scratch.house())?;
+        fs::write(scratch.work().join("greet.sh"), GREET)?;
+        fs::write(scratch.work().join("test.sh"), TEST)?;
+        fs::write(scratch.house().join("cassette.jsonl"), CASSETTE)?;
+        fs::write(scratch.config(), scratch.settings())?;
+        Ok(scratch)
+    }
+
+    fn work(&self) -> PathBuf {
+        self.root.join("project")
+    }
+
+    /// The daemon's own files, beside the project: no tool may write there.
+    fn house(&self) -> PathBuf {
+        self.root.join("agentd")
+    }
+
+    fn config(&self) -> PathBuf {
+        self.house().join("config.toml")
+    }
+
+    fn settings(&self) -> String {
+        let path = |name: &str| toml::Value::from(self.house().join(name).display().to_string()).to_string();
+        format!(
+            "[daemon]\nsocket = {}\ndata_dir = {}\n\n[providers.demo]\nkind = \"replay\"\ncassette = {}\n\n\
+             [models]\nmain = \"demo/replay\"\n",
+            path("agentd.sock"),
+            path("data"),
+            path("cassette.jsonl"),
+        )
+    }
+
+    fn places(&self) -> Places {
+        Places {
+            socket: self.house().join("agentd.sock"),
+            is_socket_named: true,
+            data_dir: self.house().join("data"),
+            config_flag: Some(self.config()),
+            config_files: vec![(self.config(), true)],
+        }
+    }
+
+    fn keep(mut self) {
+        if let Some(guard) = self.guard.take() {
+            let _ = guard.keep();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::client::commands::demo::*;
+    use serde_json::Value;
+    use std::process::Command;
+
+    fn test_passes(work: &Path) -> bool {
+        Command::new("sh").arg("test.sh").current_dir(work).output().expect("sh runs").status.success()
+    }
+
+    #[test]
+    fn the_recorded_edit_makes_the_failing_test_pass() {
+        let parent = tempfile::tempdir().expect("a folder");
+        let scratch = Scratch::make_in(parent.path()).expect("a scratch folder");
+        assert!(!test_passes(&scratch.work()), "the bug is there");
+        let records: Vec<Value> = CASSETTE.lines().map(|l| serde_json::from_str(l).expect("json")).collect();
+        assert_eq!(records[0], serde_json::json!({"cassette": 1, "match": "order"}));
+        let calls: Vec<&Value> =
+            records[1..].iter().filter_map(|r| r["calls"].as_array()).flatten().collect();
+        let tools: Vec<&str> = calls.iter().filter_map(|c| c["tool"].as_str()).collect();
+        assert_eq!(tools, ["Read", "Read", "Grep", "Edit", "Bash"]);
+        let edit = &calls[3]["input"];
+        let (old, new) =
+            (edit["old_string"].as_str().expect("old"), edit["new_string"].as_str().expect("new"));
+        assert_eq!(GREET.matches(old).count(), 1, "the edit is unambiguous");
+        let mended = GREET.replace(old, new);
+        fs::write(scratch.work().join("greet.sh"), &mended).expect("written");
+        assert!(test_passes(&scratch.work()), "the edit mends it");
+        assert_eq!(changes(GREET, &mended), "-    echo \"Hello, $nmae!\"\n+    echo \"Hello, $name!\"\n");
+    }
+
+    #[test]
+    fn the_folder_is_private_and_names_only_itself() {
+        let parent = tempfile::tempdir().expect("a folder");
+        let scratch = Scratch::make_in(parent.path()).expect("a scratch folder");
+        let mode = fs::metadata(&scratch.root).expect("there").permissions().mode() & 0o777;
+        assert_eq!(mode, 0o700);
+        let settings: toml::Table = scratch.settings().parse().expect("toml");
+        let socket = settings["daemon"]["socket"].as_str().expect("a socket");
+        assert_eq!(Path::new(socket), scratch.places().socket);
+        assert!(settings["providers"]["demo"]["cassette"].as_str().is_some_and(|c| Path::new(c).is_file()));
+        let root = scratch.root.clone();
+        drop(scratch);
+        assert!(!root.exists());
+    }
+}

@@ -1,0 +1,74 @@
+//! `agentctl diff`: what a session changed in files.
+
+use crate::api::params::{DiffParams, DiffReply};
+use crate::client::connection::client::Client;
+use crate::client::connection::connector::Connector;
+use crate::client::failure::Failure;
+use crate::client::resolve_id;
+use crate::client::ui::escape;
+use crate::client::ui::out::Out;
+use crate::client::ui::style::{Line, Tone};
+use crate::client::ui::summary;
+use crate::types::ids::SessionId;
+use crate::types::session::{ChangeKind, FileDiff};
+
+pub(in crate::client) async fn diff(
+    reach: &Connector,
+    name: &str,
+    json: bool,
+    stat: bool,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let client = reach.connect_or_start().await?;
+    let session_id = resolve_id::session(&client, name).await?.session_id;
+    let files = all(&client, session_id).await?;
+    if json {
+        return Ok(out.json(&files)?);
+    }
+    if files.is_empty() {
+        return Ok(out.note(
+            "its file tools changed no files, or they are as they were; what commands changed is not known",
+        )?);
+    }
+    for file in &files {
+        out.line(&head(file))?;
+        if stat {
+            continue;
+        }
+        for line in summary::diff(&file.diff) {
+            out.line(&line)?;
+        }
+        if !file.exact {
+            let why = "    not the whole change: somebody else changed the file too, or a diff was too long to keep";
+            out.line(&Line::new(Tone::Dim, why))?;
+        }
+    }
+    out.note("what commands (Bash) changed is not in it")?;
+    Ok(())
+}
+
+fn head(file: &FileDiff) -> Line {
+    let what = match file.change {
+        ChangeKind::Created => "created ",
+        ChangeKind::Modified => "modified",
+        ChangeKind::Removed => "removed ",
+    };
+    let path = escape::line(&file.path.to_string_lossy()).into_owned();
+    Line::new(Tone::Dim, format!("{what} "))
+        .and(Tone::Bold, path)
+        .and(Tone::Good, format!(" +{}", file.added))
+        .and(Tone::Bad, format!(" −{}", file.removed))
+}
+
+async fn all(client: &Client, session_id: SessionId) -> Result<Vec<FileDiff>, Failure> {
+    let (mut files, mut cursor) = (Vec::new(), None);
+    loop {
+        let params = DiffParams { session_id, cursor, limit: None };
+        let reply: DiffReply = client.call("session.diff", &params).await?;
+        files.extend(reply.files);
+        cursor = reply.next_cursor;
+        if cursor.is_none() {
+            return Ok(files);
+        }
+    }
+}

@@ -1,0 +1,383 @@
+//! `agentctl doctor`: what could keep it from working, and how to mend it. Starts nothing.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::Path;
+use std::time::Duration;
+
+use crate::api::params::{CheckReply, NoParams, SandboxReply, StatusReply};
+use crate::client::commands::daemon::held;
+use crate::client::connection::client::Client;
+use crate::client::connection::connector::{Connector, daemon_command, is_absent};
+use crate::client::connection::lock_holder::Holder;
+use crate::client::failure::{Failure, code};
+use crate::client::ui::escape;
+use crate::client::ui::out::Out;
+use crate::client::ui::style::{Line, Tone};
+use crate::transport;
+
+/// How long the daemon may take to judge a configuration.
+const JUDGED_WITHIN: Duration = Duration::from_secs(10);
+
+/// What helps a damaged database.
+const RESTART_MENDS: &str = "restart the daemon: it sets the damaged file aside and saves what can be saved";
+
+/// How serious a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Grade {
+    Ok,
+    Warn,
+    Fail,
+}
+
+/// One line of the report; `mend` says what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Finding {
+    grade: Grade,
+    what: String,
+    mend: Option<String>,
+}
+
+fn ok(what: impl Into<String>) -> Finding {
+    Finding { grade: Grade::Ok, what: what.into(), mend: None }
+}
+
+fn warn(what: impl Into<String>, mend: impl Into<String>) -> Finding {
+    Finding { grade: Grade::Warn, what: what.into(), mend: Some(mend.into()) }
+}
+
+fn fail(what: impl Into<String>, mend: impl Into<String>) -> Finding {
+    Finding { grade: Grade::Fail, what: what.into(), mend: Some(mend.into()) }
+}
+
+pub(in crate::client) async fn doctor(reach: &Connector, out: &mut Out) -> Result<(), Failure> {
+    let mut findings = Vec::new();
+    for (file, required) in &reach.places.config_files {
+        findings.push(config(file, *required));
+    }
+    findings.push(judged(reach).await);
+    if let Some(folder) = reach.places.socket.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        findings.push(private("socket", folder, "[daemon] socket or AGENTD_SOCKET"));
+    }
+    findings.push(private("data", &reach.places.data_dir, "[daemon] data_dir or AGENTD_DATA_DIR"));
+    findings.extend(daemon(reach).await);
+    let path = std::env::var("PATH").unwrap_or_default();
+    findings.push(program_in(&path, "bash", "the Bash tool runs commands with it"));
+    report(&findings, out)
+}
+
+fn report(findings: &[Finding], out: &mut Out) -> Result<(), Failure> {
+    for finding in findings {
+        let (tone, word) = match finding.grade {
+            Grade::Ok => (Tone::Good, "ok  "),
+            Grade::Warn => (Tone::Warn, "warn"),
+            Grade::Fail => (Tone::Bad, "fail"),
+        };
+        out.line(&Line::new(tone, word).and(Tone::Plain, format!("  {}", escape::line(&finding.what))))?;
+        if let Some(mend) = &finding.mend {
+            out.line(&Line::new(Tone::Dim, format!("      → {}", escape::line(mend))))?;
+        }
+    }
+    let failed = findings.iter().any(|f| f.grade == Grade::Fail);
+    if failed { Err(Failure::silent(code::INTERNAL)) } else { Ok(()) }
+}
+
+fn config(file: &Path, required: bool) -> Finding {
+    let name = file.display();
+    match fs::read_to_string(file) {
+        Ok(text) => match text.parse::<toml::Table>() {
+            Ok(_) => ok(format!("config {name} is readable")),
+            Err(error) => {
+                let line = error
+                    .span()
+                    .map_or(1, |span| 1 + text[..span.start.min(text.len())].matches('\n').count());
+                fail(format!("config {name}, line {line}: {}", error.message()), "correct that line")
+            }
+        },
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !required => {
+            ok(format!("config {name} does not exist; defaults hold"))
+        }
+        Err(error) => {
+            fail(format!("config {name}: {error}"), "make it readable for you, or name another with --config")
+        }
+    }
+}
+
+/// What the daemon itself would say of the configuration: only it knows every key.
+async fn judged(reach: &Connector) -> Finding {
+    let mut command = tokio::process::Command::from(daemon_command(&reach.places));
+    let output = command.arg("--check-config").kill_on_drop(true).output();
+    let name = "the configuration";
+    match tokio::time::timeout(JUDGED_WITHIN, output).await {
+        Ok(Ok(output)) if output.status.success() => ok(String::from_utf8_lossy(&output.stdout).trim()),
+        Ok(Ok(output)) => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            let said = said.trim();
+            fail(
+                said.strip_prefix("agentd: ").unwrap_or(said),
+                "correct that; the daemon does not start with it",
+            )
+        }
+        Ok(Err(error)) => warn(
+            format!("{name} was not judged: agentd: {error}"),
+            "install agentd beside agentctl or in PATH",
+        ),
+        Err(_) => {
+            warn(format!("{name} was not judged: agentd did not answer in time"), "agentd --check-config")
+        }
+    }
+}
+
+/// Whether a folder of the daemon is its owner's alone, by the daemon's own rules.
+fn private(what: &str, folder: &Path, choose: &str) -> Finding {
+    let name = folder.display();
+    let meta = match fs::symlink_metadata(folder) {
+        Ok(meta) => meta,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return ok(format!("{what} folder {name} does not exist yet; the daemon makes it"));
+        }
+        Err(error) => {
+            return fail(format!("{what} folder {name}: {error}"), format!("choose another with {choose}"));
+        }
+    };
+    let Err(error) = transport::check_folder(folder) else {
+        return ok(format!("{what} folder {name} is yours alone"));
+    };
+    let is_mode = meta.is_dir() && meta.uid() == nix::unistd::geteuid().as_raw() && meta.mode() & 0o1002 == 0;
+    let mend = match is_mode && meta.mode() & 0o777 != 0o700 {
+        true => format!("chmod 700 {name}"),
+        false => format!("choose another with {choose}"),
+    };
+    fail(format!("{what}: {error}"), mend)
+}
+
+async fn daemon(reach: &Connector) -> Vec<Finding> {
+    let client = match reach.connect().await {
+        Ok(client) => client,
+        Err(failure) => {
+            let dialled = tokio::net::UnixStream::connect(&reach.places.socket).await;
+            let no_socket = dialled.is_err_and(|error| is_absent(&error));
+            let holder = Holder::of(&reach.places.data_dir).filter(|_| no_socket);
+            let absent = match holder {
+                Some(holder) => {
+                    let (what, mend) = holder.explain(&reach.places.socket);
+                    fail(what, mend)
+                }
+                None => warn(failure.message, "agentctl daemon start (run and attach do it by themselves)"),
+            };
+            return vec![absent, sound(check_files(reach).await)];
+        }
+    };
+    match client.call::<StatusReply>("daemon.status", &NoParams {}).await {
+        Ok(status) => {
+            let mut findings = state(&client, &status);
+            let checked = client.call::<CheckReply>("daemon.check", &NoParams {}).await;
+            findings.push(sound(checked.map(|reply| reply.problems).map_err(|error| error.to_string())));
+            findings
+        }
+        Err(error) => {
+            vec![fail(format!("the daemon answers with an error: {error}"), "agentctl daemon logs")]
+        }
+    }
+}
+
+/// Without a daemon the other program reads the files; this one knows nothing of databases.
+async fn check_files(reach: &Connector) -> Result<Vec<String>, String> {
+    let mut program = tokio::process::Command::from(daemon_command(&reach.places));
+    program.arg("--check-database").kill_on_drop(true);
+    let output = program.output().await.map_err(|error| format!("could not start agentd: {error}"))?;
+    let lines =
+        |text: &[u8]| -> Vec<String> { String::from_utf8_lossy(text).lines().map(String::from).collect() };
+    match (output.status.success(), lines(&output.stdout)) {
+        (true, _) => Ok(Vec::new()),
+        (false, problems) if !problems.is_empty() => Ok(problems),
+        (false, _) => Err(lines(&output.stderr).join("; ")),
+    }
+}
+
+/// What a look through the whole database came to.
+fn sound(checked: Result<Vec<String>, String>) -> Finding {
+    match checked {
+        Ok(problems) => match problems.first() {
+            None => ok("the database is sound"),
+            Some(first) => {
+                fail(format!("the database is damaged: {first} ({} findings)", problems.len()), RESTART_MENDS)
+            }
+        },
+        Err(why) => warn(format!("the database could not be checked: {why}"), "agentctl daemon logs"),
+    }
+}
+
+fn state(client: &Client, status: &StatusReply) -> Vec<Finding> {
+    let mut findings = vec![ok(format!("agentd {} answers, process {}", status.version, status.pid))];
+    if client.hello().version != env!("CARGO_PKG_VERSION") {
+        findings.push(warn(
+            format!("agentctl is {}, agentd is {}", env!("CARGO_PKG_VERSION"), status.version),
+            "agentctl daemon stop; the next command starts the new one",
+        ));
+    }
+    findings.push(match status.storage.as_str() {
+        "ok" => ok(format!("storage in {} works", status.data_dir)),
+        other if other.contains("damaged") => {
+            fail(format!("storage in {}: {other}", status.data_dir), RESTART_MENDS)
+        }
+        other => fail(
+            format!("storage in {}: {other}", status.data_dir),
+            "free space, or make the disk writable; it goes on by itself then (agentctl daemon logs)",
+        ),
+    });
+    for notice in &status.storage_notices {
+        findings.push(warn(notice.clone(), "look at it, then move these files away"));
+    }
+    findings.push(ok(format!("limits of commands: {}", status.confinement)));
+    findings.extend(sandbox(&status.sandbox));
+    if !status.leftovers.is_empty() {
+        findings.push(fail(
+            format!("processes of an earlier daemon could not be ended: {:?}", status.leftovers),
+            "end them by hand; one that waits for a device ends when that answers",
+        ));
+    }
+    findings.push(if status.providers.is_empty() {
+        warn("no model provider is configured", "set ANTHROPIC_API_KEY, OPENAI_API_KEY or OLLAMA_HOST before the daemon starts, or [providers] in the config")
+    } else {
+        ok(format!("model providers: {}", status.providers.join(", ")))
+    });
+    if let Some(last) = &status.last_reload {
+        if let Some(error) = &last.error {
+            findings.push(fail(
+                format!("the configuration was not taken when it was read again: {error}"),
+                "correct it, then agentctl daemon reload",
+            ));
+        }
+        if !last.needs_restart.is_empty() {
+            let keys = last.needs_restart.join(", ");
+            findings
+                .push(warn(format!("changed, and waiting for a restart: {keys}"), "agentctl daemon restart"));
+        }
+    }
+    findings.push(match &status.main_model {
+        Some(model) => ok(format!("main model: {model}")),
+        None => warn("no main model is set", "[models] main = \"PROVIDER/MODEL\" in the config, or --model"),
+    });
+    findings
+}
+
+/// How commands are held, and what would hold them better.
+fn sandbox(told: &SandboxReply) -> Vec<Finding> {
+    let better = || {
+        let mut why =
+            vec![format!("bubblewrap: {}", told.bubblewrap), format!("Landlock: {}", told.landlock)];
+        why.retain(|line| !line.ends_with(": works"));
+        match why.is_empty() {
+            true => "set [sandbox] level = \"auto\"".to_owned(),
+            false => format!("install bubblewrap, or look at what is missing ({})", why.join("; ")),
+        }
+    };
+    let sessions = [("attended", &told.attended), ("unattended", &told.unattended)];
+    let each = sessions.into_iter().map(|(which, choice)| {
+        let what = format!("sandbox of commands in {which} sessions: {}", held(choice));
+        match choice.level {
+            Some(2) if told.landlock != "works" => {
+                let mend = "set [sandbox] level = \"bubblewrap\", or let users make user namespaces";
+                warn(format!("{what}; Landlock {}", told.landlock), mend)
+            }
+            Some(2..) => ok(what),
+            _ => warn(what, better()),
+        }
+    });
+    each.collect()
+}
+
+fn program_in(path: &str, program: &str, why: &str) -> Finding {
+    let found = std::env::split_paths(path).map(|dir| dir.join(program)).find(|file| {
+        fs::metadata(file).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    });
+    match found {
+        Some(file) => ok(format!("{program}: {}", file.display())),
+        None => warn(format!("{program} is not in PATH: {why}"), format!("install {program}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::client::commands::doctor::*;
+    use crate::client::fake::Fake;
+    use crate::client::ui::out::testing::papers;
+    use serde_json::json;
+
+    #[test]
+    fn a_broken_config_names_its_line() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let file = dir.path().join("config.toml");
+        let check = |text: Option<&str>, required, grade| {
+            match text {
+                Some(text) => fs::write(&file, text).expect("written"),
+                None => drop(fs::remove_file(&file)),
+            }
+            let finding = config(&file, required);
+            assert_eq!(finding.grade, grade, "{finding:?}");
+            finding.what
+        };
+        check(Some("[daemon]\n"), true, Grade::Ok);
+        assert!(check(Some("[daemon]\nlog = \n"), true, Grade::Fail).contains("line 2"));
+        check(None, true, Grade::Fail);
+        check(None, false, Grade::Ok);
+    }
+
+    #[test]
+    fn an_open_socket_folder_fails_with_its_remedy() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let folder = dir.path().join("run");
+        let look = || private("socket", &folder, "AGENTD_SOCKET");
+        assert_eq!(look().grade, Grade::Ok, "the daemon makes it");
+        fs::create_dir(&folder).expect("made");
+        for (mode, grade, mend) in [
+            (0o700, Grade::Ok, None),
+            (0o755, Grade::Fail, Some("chmod 700")),
+            (0o1777, Grade::Fail, Some("choose another with AGENTD_SOCKET")),
+        ] {
+            fs::set_permissions(&folder, fs::Permissions::from_mode(mode)).expect("changed");
+            let finding = look();
+            assert_eq!(finding.grade, grade, "{finding:?}");
+            assert_eq!(finding.mend.is_some(), mend.is_some());
+            assert!(
+                finding.mend.iter().all(|said| said.starts_with(mend.unwrap_or_default())),
+                "{finding:?}"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn a_sick_storage_fails_and_missing_models_warn() {
+        let fake = Fake::start(|_, method, _| {
+            if method == "daemon.check" {
+                return Ok(json!({"problems": ["row 7 missing from index x"]}));
+            }
+            Ok(
+                json!({"version": "9.9.9", "protocol_version": 1, "pid": 42, "started_at_ms": 0, "socket": "/s",
+                "data_dir": "/d", "config_files": [], "providers": [], "main_model": null, "sessions": 0,
+                "active_sessions": 0, "loaded_sessions": 0, "storage": "read-only", "confinement": "rlimits",
+                "sandbox": {"attended": {"level": 2, "network": true, "text": "landlock"},
+                    "unattended": {"network": false, "text": "there is none"},
+                    "bubblewrap": "not found", "landlock": "works"}}),
+            )
+        });
+        let grades: Vec<Grade> = daemon(&fake.reach()).await.iter().map(|f| f.grade).collect();
+        let [grey, yellow, red] = [Grade::Ok, Grade::Warn, Grade::Fail];
+        assert_eq!(grades, [grey, yellow, red, grey, grey, yellow, yellow, yellow, red]);
+    }
+
+    #[test]
+    fn only_a_failure_changes_the_exit_code() {
+        let (mut out, text, _) = papers();
+        assert!(report(&[ok("a"), warn("b\u{1b}", "c")], &mut out).is_ok());
+        assert_eq!(report(&[fail("d", "e")], &mut out).expect_err("failed").code, 4);
+        assert_eq!(text.text(), "ok    a\nwarn  b⟦ESC⟧\n      → c\nfail  d\n      → e\n");
+    }
+
+    #[test]
+    fn programs_are_sought_in_path() {
+        assert_eq!(program_in("/nonexistent:/bin:/usr/bin", "sh", "x").grade, Grade::Ok);
+        assert_eq!(program_in("/nonexistent", "sh", "x").grade, Grade::Warn);
+    }
+}

@@ -1,0 +1,143 @@
+//! `agentctl models`: which models there are to choose from, and what is known of them.
+
+use crate::api::params::{ModelListParams, ModelListReply};
+use crate::client::connection::connector::Connector;
+use crate::client::failure::Failure;
+use crate::client::ui::escape;
+use crate::client::ui::out::Out;
+use crate::client::ui::style::{Line, Tone, pad, width};
+use crate::types::model::ModelView;
+
+/// Models asked for at once.
+const PAGE: u32 = 500;
+/// What is not known.
+const UNKNOWN: &str = "unknown";
+
+pub(in crate::client) async fn models(reach: &Connector, json: bool, out: &mut Out) -> Result<(), Failure> {
+    let client = reach.observing().connect_or_start().await?;
+    let mut params = ModelListParams { limit: Some(PAGE), ..ModelListParams::default() };
+    let mut models: Vec<ModelView> = Vec::new();
+    loop {
+        let page: ModelListReply = client.call("model.list", &params).await?;
+        models.extend(page.models);
+        params.cursor = page.next_cursor;
+        if params.cursor.is_none() {
+            break;
+        }
+    }
+    if json {
+        return Ok(out.json(&models)?);
+    }
+    if models.is_empty() {
+        return Ok(
+            out.note("no model is known: set [providers.NAME] and [models] main in the configuration")?
+        );
+    }
+    for line in table(&models) {
+        out.line(&line)?;
+    }
+    let sources: std::collections::BTreeSet<&str> = models
+        .iter()
+        .filter_map(|view| view.price_source.as_deref())
+        .filter(|from| from.contains("://"))
+        .collect();
+    for source in sources {
+        out.note(&format!("prices: {}", escape::line(source)))?;
+    }
+    Ok(())
+}
+
+const HEAD: [&str; 6] =
+    ["MODEL", "FOR", "WINDOW", "OUTPUT", "CAN", "USD PER MILLION: IN, OUT, CACHE READ, WRITE"];
+
+fn table(models: &[ModelView]) -> Vec<Line> {
+    let mut rows = vec![(Tone::Bold, HEAD.map(String::from))];
+    rows.extend(models.iter().map(|view| (if view.known { Tone::Plain } else { Tone::Dim }, row(view))));
+    let wide: Vec<usize> =
+        (0..HEAD.len()).map(|n| rows.iter().map(|(_, row)| width(&row[n])).max().unwrap_or(0)).collect();
+    let line = |(tone, row): &(Tone, [String; 6])| {
+        let cells: Vec<String> = row.iter().zip(&wide).map(|(cell, wide)| pad(cell, *wide)).collect();
+        Line::new(*tone, cells.join("  ").trim_end())
+    };
+    rows.iter().map(line).collect()
+}
+
+fn row(view: &ModelView) -> [String; 6] {
+    let count = |count: Option<u32>| count.map_or_else(|| UNKNOWN.into(), |count| count.to_string());
+    let can = [
+        (view.tools, "tools"),
+        (view.streaming, "stream"),
+        (view.thinking, "thinking"),
+        (view.vision == Some(true), "vision"),
+    ];
+    let can: Vec<&str> = can.iter().filter(|(can, _)| *can).map(|(_, word)| *word).collect();
+    let can = if view.known { can.join(" ") } else { format!("{} (assumed)", can.join(" ")) };
+    let price = view.price.map_or_else(
+        || UNKNOWN.into(),
+        |price| {
+            let as_of = view.price_as_of.as_deref().or(view.price_source.as_deref()).unwrap_or(UNKNOWN);
+            format!(
+                "{} {} {} {} ({})",
+                price.input,
+                price.output,
+                price.cache_read,
+                price.cache_write,
+                escape::line(as_of)
+            )
+        },
+    );
+    [
+        escape::line(&view.model).into_owned(),
+        view.pointers.join(" "),
+        count(view.context_window),
+        count(view.max_output_tokens),
+        can,
+        price,
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::client::commands::models::*;
+    use crate::client::fake::Fake;
+    use crate::client::ui::out::testing::papers;
+    use serde_json::json;
+
+    #[tokio::test]
+    async fn what_is_unknown_is_called_so() {
+        let fake = Fake::start(|_, _, _| {
+            let can = json!({"tools": true, "streaming": true, "system_role": true, "thinking": false});
+            let mut known = can.clone();
+            let mut stranger = can;
+            for (view, more) in [
+                (
+                    &mut known,
+                    json!({"model": "p/m", "known": true, "pointers": ["main"], "context_window": 200_000,
+                    "max_output_tokens": 64_000, "vision": true, "price_as_of": "2026-03", "price_source": "https://p",
+                    "price": {"input": 3.0, "output": 15.0, "cache_read": 0.3, "cache_write": 3.75}}),
+                ),
+                (
+                    &mut stranger,
+                    json!({"model": "p/x", "known": false, "context_window": null,
+                    "max_output_tokens": null, "vision": null, "price": null}),
+                ),
+            ] {
+                let (view, more) = (view.as_object_mut().expect("an object"), more.as_object().cloned());
+                view.extend(more.expect("an object"));
+            }
+            Ok(json!({"models": [known, stranger]}))
+        });
+        let (mut out, text, notes) = papers();
+        models(&fake.reach(), false, &mut out).await.expect("listed");
+        let text = text.text();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(
+            lines[1..],
+            [
+                "p/m    main  200000   64000    tools stream vision     3 15 0.3 3.75 (2026-03)",
+                "p/x          unknown  unknown  tools stream (assumed)  unknown",
+            ]
+        );
+        assert!(notes.text().contains("https://p"), "{}", notes.text());
+    }
+}

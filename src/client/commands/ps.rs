@@ -1,0 +1,223 @@
+//! `agentctl ps`: sessions as a table, or as JSON.
+
+use std::collections::HashMap;
+use std::io::{IsTerminal as _, stdout};
+use std::time::Duration;
+
+use crate::api::params::ListParams;
+use crate::client::args::PsArgs;
+use crate::client::connection::connector::Connector;
+use crate::client::connection::paths;
+use crate::client::failure::Failure;
+use crate::client::resolve_id;
+use crate::client::ui::escape;
+use crate::client::ui::format::{age, all_tokens, cost, now, tokens};
+use crate::client::ui::out::{Out, terminal_columns};
+use crate::client::ui::style::{Line, Tone, cut, cut_start, pad, width};
+use crate::types::session::{Requires, SessionState, SessionView};
+use crate::types::time::Timestamp;
+
+pub(in crate::client) async fn ps(reach: &Connector, args: &PsArgs, out: &mut Out) -> Result<(), Failure> {
+    let mut client = reach.connect_or_start().await?;
+    let mut tick = tokio::time::interval(Duration::from_secs(1));
+    let home = std::env::var("HOME").ok();
+    loop {
+        if client.is_closed() {
+            client = reach.connect_again().await?;
+        }
+        // Ids are made short among all there are, so that what is shown can be typed.
+        let all = resolve_id::all_sessions(&client, &ListParams::default()).await?;
+        let ids = short_ids(&all);
+        let shown: Vec<&SessionView> = all.iter().filter(|s| args.all || is_alive(s)).collect();
+        if args.watch && stdout().is_terminal() {
+            out.stream("\x1b[H\x1b[2J\x1b[3J")?;
+        }
+        if args.json {
+            out.json(&shown)?;
+        } else {
+            let columns = stdout().is_terminal().then(terminal_columns);
+            for line in table(&shown, &ids, now(), home.as_deref(), columns) {
+                out.line(&line)?;
+            }
+            let hidden = all.len() - shown.len();
+            if shown.is_empty() && hidden > 0 {
+                out.note(&format!("{hidden} ended; -a shows them"))?;
+            }
+        }
+        if !args.watch {
+            return Ok(());
+        }
+        tick.tick().await;
+    }
+}
+
+fn is_alive(session: &SessionView) -> bool {
+    !matches!(session.state, SessionState::Ended | SessionState::Archived)
+}
+
+/// For each id the shortest start that no other one shares, at least eight characters.
+pub(in crate::client) fn short_ids(sessions: &[SessionView]) -> HashMap<String, String> {
+    let mut ids: Vec<String> = sessions.iter().map(|s| s.session_id.to_string()).collect();
+    ids.sort_unstable();
+    let shared = |a: &str, b: &str| a.bytes().zip(b.bytes()).take_while(|(x, y)| x == y).count();
+    let mut short = HashMap::new();
+    for (n, id) in ids.iter().enumerate() {
+        let before = n.checked_sub(1).map_or(0, |p| shared(id, &ids[p]));
+        let after = ids.get(n + 1).map_or(0, |next| shared(id, next));
+        let mut end = (before.max(after) + 1).max("ses_".len() + 8).min(id.len());
+        if id[..end].ends_with('-') {
+            end += 1;
+        }
+        short.insert(id.clone(), id["ses_".len()..end].to_string());
+    }
+    short
+}
+
+/// With the number of commands that run in the background.
+fn state(session: &SessionView) -> (Tone, String) {
+    let (tone, text) = turn_state(session);
+    match session.background_commands.len() {
+        0 => (tone, text),
+        count => (if tone == Tone::Dim { Tone::Good } else { tone }, format!("{text} +{count} bg")),
+    }
+}
+
+fn turn_state(session: &SessionView) -> (Tone, String) {
+    match (session.state, session.requires) {
+        (SessionState::Running, _) => (Tone::Good, "running".into()),
+        (SessionState::RequiresAction, requires) => {
+            let what = match requires {
+                Some(Requires::Permission) => "permission",
+                Some(Requires::Question) => "question",
+                Some(Requires::UnknownOutcome) => "unknown outcome",
+                None => "you",
+            };
+            (Tone::Warn, format!("waits: {what}"))
+        }
+        (SessionState::Paused, _) => (Tone::Warn, "paused: answer".into()),
+        (SessionState::Failed, _) => (Tone::Bad, "failed".into()),
+        (other, _) => (Tone::Dim, other.name().into()),
+    }
+}
+
+const HEAD: [&str; 10] =
+    ["ID", "TITLE", "STATE", "AGE", "MODEL", "COST", "TOKENS", "CLIENTS", "FOLDER", "LAST LINE"];
+
+/// Widest title, model and folder, on a wide and on a narrow terminal; the last line takes what
+/// is left.
+const WIDE: (usize, usize, usize) = (28, 28, 40);
+const NARROW: (usize, usize, usize) = (20, 18, 16);
+
+/// Columns that a terminal needs to be wide.
+const ENOUGH: usize = 150;
+
+/// Widest last line where nothing bounds it.
+const LAST_LINE: usize = 200;
+
+fn table(
+    sessions: &[&SessionView],
+    ids: &HashMap<String, String>,
+    now: Timestamp,
+    home: Option<&str>,
+    columns: Option<usize>,
+) -> Vec<Line> {
+    let mut rows: Vec<[(Tone, String); 10]> = vec![HEAD.map(|name| (Tone::Bold, name.to_string()))];
+    let (title, model, folder) = if columns.is_none_or(|c| c >= ENOUGH) { WIDE } else { NARROW };
+    for session in sessions {
+        let id = session.session_id.to_string();
+        let text = |raw: &str, most: usize| cut(&escape::line(raw), most);
+        rows.push([
+            (Tone::Plain, ids.get(&id).cloned().unwrap_or(id)),
+            (Tone::Bold, text(&session.title, title)),
+            state(session),
+            (Tone::Dim, age(now.since(session.created_at_ms))),
+            (Tone::Plain, text(&session.model, model)),
+            (Tone::Plain, cost(session.cost_usd_micros, session.cost_at_least_usd_micros)),
+            (Tone::Plain, tokens(all_tokens(&session.usage))),
+            (Tone::Plain, session.clients.to_string()),
+            (Tone::Plain, cut_start(&escape::line(&paths::short(&session.cwd, home)), folder)),
+            (Tone::Dim, text(session.last_line.trim_end(), LAST_LINE)),
+        ]);
+    }
+    let wide: Vec<usize> =
+        (0..HEAD.len()).map(|n| rows.iter().map(|row| width(&row[n].1)).max().unwrap_or(0)).collect();
+    rows.iter()
+        .map(|row| {
+            let mut line = Line::default();
+            let mut used = 0;
+            for (n, (tone, text)) in row.iter().enumerate() {
+                if n + 1 == HEAD.len() {
+                    let room = columns.map_or(LAST_LINE, |c| c.saturating_sub(used));
+                    line = line.and(*tone, cut(text, room));
+                } else {
+                    line = line.and(*tone, pad(text, wide[n])).and(Tone::Plain, "  ");
+                    used += wide[n] + 2;
+                }
+            }
+            line
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::client::commands::ps::*;
+    use crate::client::fake::Fake;
+    use crate::client::resolve_id::sample;
+    use crate::client::ui::out::testing::papers;
+    use serde_json::{Value, json};
+
+    fn two() -> [Value; 2] {
+        let mut busy = sample("ses_0190f2a4-0000-7000-8000-000000000001", "fix\u{1b}[2J it");
+        busy["state"] = json!("requires_action");
+        busy["requires"] = json!("permission");
+        busy["cwd"] = json!("/home/me/src");
+        busy["cost_usd_micros"] = json!(1_500_000);
+        busy["background_commands"] = json!([{
+            "bash_id": "bash_1", "call_id": "call_0190f2a4-0000-7000-8000-000000000003",
+            "command": "serve", "state": "running", "started_at_ms": 1,
+        }]);
+        let mut ended = sample("ses_0190f2a4-0001-7000-8000-000000000002", "old");
+        ended["state"] = json!("ended");
+        [busy, ended]
+    }
+
+    #[test]
+    fn the_table_names_what_a_session_waits_for() {
+        let sessions: Vec<SessionView> =
+            two().into_iter().map(|s| serde_json::from_value(s).expect("a session")).collect();
+        let all: Vec<&SessionView> = sessions.iter().collect();
+        let lines = table(&all, &short_ids(&sessions), Timestamp(60_001), Some("/home/me"), None);
+        let plain: Vec<String> = lines.iter().map(Line::plain).collect();
+        assert_eq!(
+            plain,
+            [
+                "ID             TITLE           STATE                    AGE  MODEL        COST   TOKENS  CLIENTS  FOLDER  LAST LINE",
+                "0190f2a4-0000  fix⟦ESC⟧[2J it  waits: permission +1 bg  1m   demo/replay  $1.50  3       0        ~/src   hello",
+                "0190f2a4-0001  old             ended                    1m   demo/replay  ?      3       0        /w      hello",
+            ]
+        );
+        let narrow = table(&all, &short_ids(&sessions), Timestamp(60_001), None, Some(112));
+        assert!(narrow.iter().all(|line| width(&line.plain()) <= 113), "{narrow:?}");
+    }
+
+    #[tokio::test]
+    async fn json_has_every_page_and_full_ids_and_hides_ended_ones_without_all() {
+        for (all, expected) in [(true, 2), (false, 1)] {
+            let fake = Fake::start(|_, _, params| {
+                let [first, second] = two();
+                Ok(match params["cursor"].as_str() {
+                    None => json!({"sessions": [first], "next_cursor": "more"}),
+                    Some(_) => json!({"sessions": [second]}),
+                })
+            });
+            let (mut out, text, _) = papers();
+            let args = PsArgs { all, json: true, watch: false };
+            ps(&fake.reach(), &args, &mut out).await.expect("listed");
+            let listed: Value = serde_json::from_str(&text.text()).expect("json");
+            assert_eq!(listed.as_array().expect("an array").len(), expected);
+            let expected: SessionView = serde_json::from_value(two()[0].clone()).expect("a session");
+            assert_eq!(listed[0], json!(expected));
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! `agentctl rpc METHOD [PARAMS]`: any call by hand.
+
+use serde_json::{Value, json};
+
+use crate::client::connection::client::CallError;
+use crate::client::connection::connector::Connector;
+use crate::client::connection::stdin;
+use crate::client::failure::{Failure, code};
+use crate::client::ui::out::{Out, harmless_json};
+
+pub(in crate::client) async fn rpc(
+    reach: &Connector,
+    method: &str,
+    params: Option<String>,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let text = match params.as_deref() {
+        Some("-") => stdin::read_all()?,
+        Some(text) => text.to_string(),
+        None => "{}".into(),
+    };
+    let params: Value = serde_json::from_str(&text)
+        .map_err(|e| Failure::usage(format!("the parameters are not JSON: {e}")))?;
+    let client = reach.connect_or_start().await?;
+    match client.call::<Value>(method, &params).await {
+        Ok(result) => Ok(out.json(&result)?),
+        Err(CallError::Fault(fault)) => {
+            let error = json!({"code": fault.code, "message": fault.message, "data": fault.data});
+            let text = serde_json::to_string_pretty(&error).map_err(std::io::Error::other)?;
+            for line in harmless_json(&text).lines() {
+                out.aside(&crate::client::ui::style::Line::new(crate::client::ui::style::Tone::Plain, line))?;
+            }
+            Err(Failure::silent(code::INTERNAL))
+        }
+        Err(other) => Err(other.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::client::commands::rpc::*;
+    use crate::client::fake::Fake;
+    use crate::client::ui::out::testing::papers;
+
+    #[tokio::test]
+    async fn results_go_to_stdout_and_errors_to_stderr() {
+        let fake = Fake::start(|_, method, params| match method {
+            "echo" => Ok(params.clone()),
+            _ => Err(json!({"code": -32601, "message": "no", "data": {"kind": "method_not_found"}})),
+        });
+        let (mut out, text, side) = papers();
+        rpc(&fake.reach(), "echo", Some(r#"{"a":"\u202e"}"#.into()), &mut out).await.expect("a result");
+        assert_eq!(text.text(), "{\n  \"a\": \"\\u202e\"\n}\n");
+        assert_eq!(rpc(&fake.reach(), "none", None, &mut out).await.expect_err("a fault").code, 4);
+        let error: Value = serde_json::from_str(&side.text()).expect("json");
+        assert_eq!(error, json!({"code": -32601, "message": "no", "data": {"kind": "method_not_found"}}));
+        assert_eq!(rpc(&fake.reach(), "echo", Some("{".into()), &mut out).await.expect_err("usage").code, 64);
+    }
+}

@@ -1,0 +1,164 @@
+//! `agentctl rules`, `mode` and `rename`: what sessions may do, seen and changed from outside.
+
+use crate::api::params::{
+    RuleParams, RuleReply, RuleView, RulesParams, RulesReply, SessionReply, UpdateParams,
+};
+use crate::client::args::{RuleArgs, RulesCommand};
+use crate::client::connection::client::Client;
+use crate::client::connection::connector::Connector;
+use crate::client::failure::Failure;
+use crate::client::resolve_id;
+use crate::client::ui::attach::newest_here;
+use crate::client::ui::escape;
+use crate::client::ui::out::Out;
+use crate::client::ui::style::{Line, Tone, pad};
+use crate::types::ids::SessionId;
+use crate::types::permission::{Mode, RuleKind, RuleScope};
+
+pub(in crate::client) async fn rules(
+    reach: &Connector,
+    what: Option<&RulesCommand>,
+    json: bool,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let client = reach.connect_or_start().await?;
+    match what {
+        None => list(&client, None, json, out).await,
+        Some(RulesCommand::List { session, json }) => list(&client, session.as_deref(), *json, out).await,
+        Some(RulesCommand::Add(args)) => {
+            let (params, place) = params(&client, args).await?;
+            let reply: RuleReply = client.call("permission.add_rule", &params).await?;
+            let word = if reply.changed { "added" } else { "was there already" };
+            Ok(out.say(&format!("{} {} {place}: {word}", params.kind.name(), escape::line(&params.rule)))?)
+        }
+        Some(RulesCommand::Rm(args)) => {
+            let (params, place) = params(&client, args).await?;
+            let _: RuleReply = client.call("permission.remove_rule", &params).await?;
+            Ok(out.say(&format!(
+                "{} {} {place}: taken back",
+                params.kind.name(),
+                escape::line(&params.rule)
+            ))?)
+        }
+    }
+}
+
+async fn params(client: &Client, args: &RuleArgs) -> Result<(RuleParams, &'static str), Failure> {
+    let kind = match (args.ask, args.deny) {
+        (_, true) => RuleKind::Deny,
+        (true, _) => RuleKind::Ask,
+        _ => RuleKind::Allow,
+    };
+    let (scope, session_id, workspace, place) = match (&args.session, args.user) {
+        (Some(name), _) => (RuleScope::Session, Some(session(client, name).await?), None, "for the session"),
+        (None, true) => (RuleScope::User, None, None, "in every folder"),
+        (None, false) => (RuleScope::Project, None, Some(here()?), "in this folder"),
+    };
+    let rule = args.rule.clone();
+    Ok((RuleParams { rule, kind, scope, session_id, workspace, idempotency_key: None }, place))
+}
+
+async fn session(client: &Client, name: &str) -> Result<SessionId, Failure> {
+    if name == "." {
+        return Ok(newest_here(client).await?.session_id);
+    }
+    Ok(resolve_id::session(client, name).await?.session_id)
+}
+
+fn here() -> Result<String, Failure> {
+    let here = crate::client::connection::paths::current_folder()?;
+    here.to_str().map(String::from).ok_or_else(|| Failure::usage("the folder's name is not UTF-8"))
+}
+
+async fn list(client: &Client, name: Option<&str>, json: bool, out: &mut Out) -> Result<(), Failure> {
+    let (session_id, workspace) = match name {
+        Some(name) => (Some(session(client, name).await?), None),
+        None => (None, Some(here()?)),
+    };
+    let mut params = RulesParams { session_id, workspace, ..RulesParams::default() };
+    let mut rules: Vec<RuleView> = Vec::new();
+    let problems = loop {
+        let page: RulesReply = client.call("permission.rules", &params).await?;
+        rules.extend(page.rules);
+        params.cursor = page.next_cursor;
+        if params.cursor.is_none() {
+            break page.problems;
+        }
+    };
+    if json {
+        out.json(&rules)?;
+    } else {
+        for rule in &rules {
+            out.line(&shown(rule))?;
+        }
+        if rules.is_empty() {
+            out.note("there are no rules; what a session may do is left to its mode")?;
+        }
+    }
+    for problem in &problems {
+        out.note(&format!("{}; until then everything asks", escape::line(problem)))?;
+    }
+    Ok(())
+}
+
+fn shown(rule: &RuleView) -> Line {
+    let tone = match rule.kind {
+        RuleKind::Allow => Tone::Good,
+        RuleKind::Ask => Tone::Warn,
+        RuleKind::Deny => Tone::Bad,
+    };
+    let by = rule.by.as_ref().map(|by| format!(" by {}", escape::line(&by.client)));
+    let file = rule.file.as_ref().map(|file| format!("  {}", escape::line(file)));
+    Line::new(tone, pad(rule.kind.name(), 6)).and(Tone::Plain, escape::line(&rule.rule).into_owned()).and(
+        Tone::Dim,
+        format!("  {}{}{}", rule.scope.name(), by.unwrap_or_default(), file.unwrap_or_default()),
+    )
+}
+
+pub(in crate::client) async fn mode(
+    reach: &Connector,
+    name: &str,
+    mode: Mode,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let client = reach.connect_or_start().await?;
+    let session_id = session(&client, name).await?;
+    update(&client, session_id, Some(mode), None).await?;
+    Ok(out.say(&format!("{}: {}", crate::client::ui::format::short_id(session_id), mode.name()))?)
+}
+
+pub(in crate::client) async fn rename(
+    reach: &Connector,
+    name: &str,
+    title: &str,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let client = reach.connect_or_start().await?;
+    let session_id = session(&client, name).await?;
+    let view = update(&client, session_id, None, Some(title.into())).await?;
+    let title = escape::line(&view.session.title).into_owned();
+    Ok(out.say(&format!("{}: {title}", crate::client::ui::format::short_id(session_id)))?)
+}
+
+/// Changes a session.
+pub(in crate::client) async fn update(
+    client: &Client,
+    session_id: SessionId,
+    mode: Option<Mode>,
+    title: Option<String>,
+) -> Result<SessionReply, crate::client::connection::client::CallError> {
+    let params = UpdateParams {
+        session_id,
+        title,
+        mode,
+        budgets: None,
+        thinking: None,
+        temperature: None,
+        top_p: None,
+        model: None,
+        tools: None,
+        additional_dirs: None,
+        idempotency_key: None,
+    };
+    client.call("session.update", &params).await
+}

@@ -1,0 +1,236 @@
+//! `agentctl run`: a new session, one task, the answer as it comes.
+
+use std::io::{self, IsTerminal as _};
+use std::path::Path;
+
+use crate::api::params::{
+    CreateParams, Done, EndParams, NoParams, SessionReply, StatusReply, SubmitInput, SubmitParams,
+    SubmitReply, WhenBusy,
+};
+use crate::client::args::{Output, RunArgs, Thinking};
+use crate::client::commands::trust;
+use crate::client::connection::client::{CallError, Client};
+use crate::client::connection::connector::Connector;
+use crate::client::connection::follow::Follow;
+use crate::client::connection::{paths, stdin};
+use crate::client::failure::{Failure, code};
+use crate::client::ui::approval_prompt::Asking;
+use crate::client::ui::out::Out;
+use crate::client::ui::style::{Line, Tone};
+use crate::client::ui::watch::{Ended, Watch};
+use crate::types::ids::SessionId;
+use crate::types::session::SessionView;
+use crate::types::usage::Budgets;
+
+/// What is shown where nobody can be asked.
+const NO_TERMINAL: &str = "no terminal to ask; run with -a … or attach";
+
+pub(in crate::client) async fn run(reach: &Connector, args: RunArgs, out: &mut Out) -> Result<(), Failure> {
+    refuse_unbuilt(&args)?;
+    let params = create_params(&args)?;
+    let is_piped = matches!(args.prompt.as_deref(), None | Some("-"));
+    let prompt = prompt(args.prompt.clone())?;
+    let piped = if is_piped { None } else { stdin::read_piped(out)? };
+    let input = args.given.input(prompt, piped)?;
+    let client = reach.connect_or_start().await?;
+    let status: StatusReply = client.call("daemon.status", &NoParams {}).await?;
+    if status.main_model.is_none() && args.model.is_none() {
+        return Err(Failure::internal(no_model()));
+    }
+    if args.trust {
+        trust::at_once(&client, params.cwd.clone(), out).await?;
+    }
+    if args.background {
+        let session = create(&client, &params).await?.session_id;
+        submit_first(&client, session, input).await?;
+        return Ok(out.say(&session.to_string())?);
+    }
+    let interactive = io::stdin().is_terminal() && io::stdout().is_terminal() && args.output == Output::Text;
+    let asking = if interactive { Asking::Person } else { Asking::Deny(NO_TERMINAL) };
+    let is_whole = args.output == Output::StreamJson;
+    let thinking = args.thinking.unwrap_or(if is_whole { Thinking::Show } else { Thinking::Hide });
+    let shown = (args.output, thinking);
+    let ended = task(reach, client, &params, input, asking, shown, out).await?;
+    finish(&ended, args.output, out)
+}
+
+/// Makes a session, gives it the task and watches the turn.
+pub(in crate::client) async fn task(
+    reach: &Connector,
+    client: Client,
+    params: &CreateParams,
+    input: SubmitInput,
+    asking: Asking,
+    (output, thinking): (Output, Thinking),
+    out: &mut Out,
+) -> Result<Ended, Failure> {
+    let session = create(&client, params).await?;
+    let id = session.session_id;
+    let follow = Follow::start_with(reach, &client, id, 0, thinking.include()).await?;
+    let turn = submit_first(&client, id, input).await?.turn_id;
+    if output == Output::Text {
+        out.note(&format!("session {}", crate::client::ui::format::short_id(id)))?;
+    }
+    Watch::new(client, follow, (session, turn), asking, output).until_ended(out).await
+}
+
+fn finish(ended: &Ended, output: Output, out: &mut Out) -> Result<(), Failure> {
+    if output == Output::Json {
+        out.json(&ended.result)?;
+    }
+    if ended.code == code::DENIED && output == Output::Text {
+        out.aside(&Line::new(
+            Tone::Warn,
+            "something was denied, and the turn ended with it; allow it by a rule or a mode (-a), or attach and answer",
+        ))?;
+    }
+    if ended.code == code::SUCCESS { Ok(()) } else { Err(Failure::silent(ended.code)) }
+}
+
+fn refuse_unbuilt(args: &RunArgs) -> Result<(), Failure> {
+    if args.worktree {
+        return Err(Failure::usage(
+            "--worktree is not built yet; make one with `git worktree add` and use -w",
+        ));
+    }
+    Ok(())
+}
+
+fn prompt(given: Option<String>) -> Result<String, Failure> {
+    let text = match given.as_deref() {
+        Some("-") | None => {
+            if io::stdin().is_terminal() && given.is_none() {
+                return Err(Failure::usage("say what to do: agentctl run \"PROMPT\", or pipe it in"));
+            }
+            stdin::read_all()?
+        }
+        Some(text) => text.to_string(),
+    };
+    if text.trim().is_empty() {
+        return Err(Failure::usage("the prompt is empty"));
+    }
+    Ok(text)
+}
+
+fn create_params(args: &RunArgs) -> Result<CreateParams, Failure> {
+    let folder = match &args.work_dir {
+        Some(dir) => folder(dir)?,
+        None => text(&paths::current_folder()?)?,
+    };
+    let additional_dirs =
+        args.add_dir.iter().map(|dir| crate::client::commands::run::folder(dir)).collect::<Result<_, _>>()?;
+    let budgets = Budgets { usd_micros: args.max_usd, model_calls: args.max_turns, ..Budgets::default() };
+    Ok(CreateParams {
+        cwd: folder,
+        additional_dirs,
+        title: args.title.clone(),
+        model: args.model.clone(),
+        mode: args.approval_mode,
+        background: args.background,
+        thinking: args.think,
+        budgets: (budgets != Budgets::default()).then_some(budgets),
+        idempotency_key: Some(key()),
+        ..CreateParams::default()
+    })
+}
+
+/// A folder as the daemon is to know it.
+fn folder(given: &Path) -> Result<String, Failure> {
+    match std::fs::canonicalize(given).ok().filter(|path| path.is_dir()) {
+        Some(folder) => text(&folder),
+        None => {
+            let shown = given.display().to_string();
+            Err(Failure::usage(format!("{} is not a folder", crate::client::ui::escape::line(&shown))))
+        }
+    }
+}
+
+fn text(path: &Path) -> Result<String, Failure> {
+    path.to_str().map(String::from).ok_or_else(|| Failure::usage("the folder's name is not UTF-8"))
+}
+
+/// A key that makes a repeated call harmless.
+pub(in crate::client) fn key() -> String {
+    uuid::Uuid::now_v7().to_string()
+}
+
+async fn create(client: &Client, params: &CreateParams) -> Result<SessionView, Failure> {
+    let reply: SessionReply = client.call("session.create", params).await?;
+    Ok(reply.session)
+}
+
+/// Gives a new session its task. One that is refused has no history and is of no use to anybody, so it is removed.
+/// After a lost connection it stays: the task may have arrived.
+async fn submit_first(
+    client: &Client,
+    session_id: SessionId,
+    input: SubmitInput,
+) -> Result<SubmitReply, Failure> {
+    match client.call("session.submit", &submit_params(session_id, input, None, None)).await {
+        Err(CallError::Fault(fault)) => {
+            let params = EndParams { session_id, idempotency_key: None };
+            // Why the task was refused matters more than a session that could not be removed.
+            let _ = client.call::<Done>("session.delete", &params).await;
+            Err(CallError::Fault(fault).into())
+        }
+        reply => Ok(reply?),
+    }
+}
+
+/// Gives a session something to do; without a word on `when_busy` it queues while a turn runs, or
+/// answers an open question by going on.
+pub(in crate::client) async fn submit(
+    client: &Client,
+    session_id: SessionId,
+    input: impl Into<SubmitInput>,
+    when_busy: Option<WhenBusy>,
+) -> Result<SubmitReply, Failure> {
+    submit_to(client, session_id, input, when_busy, None).await
+}
+
+/// The same, with a model for this turn alone.
+pub(in crate::client) async fn submit_to(
+    client: &Client,
+    session_id: SessionId,
+    input: impl Into<SubmitInput>,
+    when_busy: Option<WhenBusy>,
+    model: Option<String>,
+) -> Result<SubmitReply, Failure> {
+    Ok(client.call("session.submit", &submit_params(session_id, input.into(), when_busy, model)).await?)
+}
+
+fn submit_params(
+    session_id: SessionId,
+    input: SubmitInput,
+    when_busy: Option<WhenBusy>,
+    model: Option<String>,
+) -> SubmitParams {
+    SubmitParams {
+        session_id,
+        input,
+        when_busy,
+        expected_turn_id: None,
+        idempotency_key: Some(key()),
+        budgets: None,
+        mode: None,
+        model,
+        thinking: None,
+        tools: None,
+        temperature: None,
+        top_p: None,
+    }
+}
+
+fn no_model() -> String {
+    "no model is configured. One of these helps:\n\
+     \x20 export ANTHROPIC_API_KEY=…            for Anthropic\n\
+     \x20 export OPENAI_API_KEY=…               for OpenAI; OPENAI_BASE_URL for servers like it\n\
+     \x20 export OLLAMA_HOST=127.0.0.1:11434    for Ollama\n\
+     and name the model as `[models] main = \"PROVIDER/MODEL\"` in ~/.config/agentd/config.toml or with --model.\n\
+     A daemon that runs already does not see new variables: `agentctl daemon stop` first.\n\
+     To see it work without any of this: agentctl demo"
+        .into()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,168 @@
+//! A task from the submit to its exit code, against a scripted daemon.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::client::commands::run::*;
+use crate::client::fake::{CALL, Fake, ITEM, Journal, SESSION, TURN, asks, completed, resolved, says};
+use crate::client::resolve_id::sample;
+use crate::client::ui::out::testing::{Paper, papers};
+
+const SOON: Duration = Duration::from_secs(30);
+
+/// Answers create and submit; submit starts the script, an answer continues it.
+fn answers(
+    first: Vec<Value>,
+    then: Vec<Value>,
+) -> impl Fn(&Journal, &str, &Value) -> Result<Value, Value> + Send + Sync {
+    move |journal, method, params| match method {
+        "session.create" => Ok(json!({"session": sample(SESSION, "t")})),
+        "session.submit" => {
+            journal.push(first.clone());
+            Ok(json!({"turn_id": TURN, "state": "running", "seq": 1}))
+        }
+        "session.approve" => {
+            journal.push([resolved(params["decision"].as_str().expect("a decision"))]);
+            journal.push(then.clone());
+            Ok(json!({"session_id": SESSION, "seq": 2}))
+        }
+        other => Err(json!({"code": -32601, "message": other, "data": {"kind": "method_not_found"}})),
+    }
+}
+
+async fn run_task(fake: &Fake, asking: Asking, output: Output) -> (Result<Ended, Failure>, Paper, Paper) {
+    let (mut out, text, side) = papers();
+    let client = fake.reach().connect().await.expect("connected");
+    let params = CreateParams { cwd: "/w".into(), ..CreateParams::default() };
+    let reach = fake.reach();
+    let run = task(&reach, client, &params, "do it".into(), asking, (output, Thinking::Show), &mut out);
+    (timeout(SOON, run).await.expect("in time"), text, side)
+}
+
+#[tokio::test]
+async fn the_answer_goes_to_stdout_and_the_rest_beside_it() {
+    let whole = json!({"type": "message.completed", "item": {"item_id": ITEM, "turn_id": TURN,
+        "kind": "assistant_message", "status": "completed", "first_seq": 1, "last_seq": 2, "text": "Hi there"}});
+    let tool =
+        json!({"type": "tool.requested", "call_id": CALL, "tool": "Read", "input": {"file_path": "a"}});
+    let fake =
+        Fake::start(answers(vec![says("Hi "), says("there"), whole, tool, completed("success")], vec![]));
+    let (ended, text, side) = run_task(&fake, Asking::Deny("no"), Output::Text).await;
+    assert_eq!(ended.expect("ended").code, 0);
+    assert_eq!(text.text(), "Hi there\n");
+    assert!(side.text().contains("● Read a\n") && side.text().contains("─ done"), "{}", side.text());
+}
+
+#[tokio::test]
+async fn every_end_has_its_exit_code() {
+    for (subtype, expected) in [("llm_error", 2), ("aborted", 3), ("error_max_turns", 5), ("brand_new", 4)] {
+        let fake = Fake::start(answers(vec![completed(subtype)], vec![]));
+        let (ended, _, _) = run_task(&fake, Asking::Deny("no"), Output::Json).await;
+        assert_eq!(ended.expect("ended").code, expected, "{subtype}");
+    }
+}
+
+#[tokio::test]
+async fn without_a_terminal_requests_are_denied_and_the_exit_code_says_so() {
+    let fake = Fake::start(answers(vec![asks()], vec![completed("success")]));
+    let (ended, _, side) = run_task(&fake, Asking::Deny("nobody is here"), Output::Text).await;
+    assert_eq!(ended.expect("ended").code, 1);
+    assert!(side.text().contains("$ make") && side.text().contains("▌ nobody is here"));
+    let (method, params) = fake.seen().pop().expect("calls");
+    assert_eq!(
+        (method.as_str(), &params["decision"], &params["nobody"]),
+        ("session.approve", &json!("deny"), &json!(true))
+    );
+}
+
+#[tokio::test]
+async fn the_demonstration_allows_once_and_says_so() {
+    let fake = Fake::start(answers(vec![asks()], vec![completed("success")]));
+    let (ended, _, side) = run_task(&fake, Asking::Allow, Output::Text).await;
+    assert_eq!(ended.expect("ended").code, 0);
+    assert!(side.text().contains("answered by the demonstration"));
+    let params = fake.seen().pop().expect("calls").1;
+    assert_eq!(
+        (&params["decision"], &params["scope"], params.get("grant")),
+        (&json!("allow"), &json!("once"), None)
+    );
+}
+
+#[tokio::test]
+async fn stream_json_passes_every_event_on_as_it_came() {
+    let odd = json!({"type": "moon.rose", "x": [1, {"y": null}]});
+    let fake = Fake::start(answers(vec![odd, completed("success")], vec![]));
+    let (ended, text, _) = run_task(&fake, Asking::Deny("no"), Output::StreamJson).await;
+    let result = ended.expect("ended").result;
+    assert_eq!(
+        (&result["session_id"], &result["turn_id"], &result["text"]),
+        (&json!(SESSION), &json!(TURN), &json!("the answer"))
+    );
+    let expected: String = fake.journal.rows().iter().map(|row| format!("{row}\n")).collect();
+    assert_eq!(text.text(), expected);
+}
+
+#[tokio::test]
+async fn a_restart_of_the_daemon_is_bridged_without_a_gap() {
+    let mut fake = Fake::start(answers(vec![says("one ")], vec![]));
+    let reach = fake.reach();
+    let client = reach.connect().await.expect("connected");
+    let (mut out, text, side) = papers();
+    let journal = fake.journal.clone();
+    let seen = side.clone();
+    let params = CreateParams { cwd: "/w".into(), ..CreateParams::default() };
+    let run = task(
+        &reach,
+        client,
+        &params,
+        "do it".into(),
+        Asking::Deny("no"),
+        (Output::Text, Thinking::Hide),
+        &mut out,
+    );
+    let restart = async {
+        while !fake.seen().iter().any(|(method, _)| method == "session.submit") {
+            tokio::task::yield_now().await;
+        }
+        fake.restart(answers(vec![], vec![])).await;
+        while !seen.text().contains("is back") {
+            tokio::task::yield_now().await;
+        }
+        journal.push([says("two"), completed("success")]);
+    };
+    let (ended, ()) = timeout(SOON, async { tokio::join!(run, restart) }).await.expect("in time");
+    assert_eq!(ended.expect("ended").code, 0);
+    assert_eq!(text.text().replace('\n', ""), "one two");
+}
+
+#[test]
+fn what_cannot_be_done_is_said_before_anything_is_started() {
+    let check = |args: RunArgs, words: &str| {
+        let failure =
+            refuse_unbuilt(&args).and_then(|()| create_params(&args).map(|_| ())).expect_err("refused");
+        assert_eq!(failure.code, 64);
+        assert!(failure.message.contains(words), "{failure}");
+    };
+    check(RunArgs { worktree: true, ..RunArgs::default() }, "--worktree");
+    check(RunArgs { work_dir: Some("/nonexistent/x".into()), ..RunArgs::default() }, "not a folder");
+    assert_eq!(prompt(Some("  ".into())).expect_err("empty").code, 64);
+}
+
+#[test]
+fn limits_become_budgets() {
+    let args = RunArgs {
+        max_usd: Some(250_000),
+        max_turns: Some(3),
+        work_dir: Some("/".into()),
+        ..RunArgs::default()
+    };
+    let params = create_params(&args).expect("params");
+    assert_eq!(
+        params.budgets,
+        Some(Budgets { usd_micros: Some(250_000), model_calls: Some(3), ..Budgets::default() })
+    );
+    assert_eq!(params.cwd, "/");
+    assert_eq!(create_params(&RunArgs::default()).expect("params").budgets, None);
+}

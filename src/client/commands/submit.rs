@@ -1,0 +1,36 @@
+//! `agentctl submit`: give a session something to do and return.
+
+use crate::api::params::SubmitState;
+use crate::client::commands::run;
+use crate::client::connection::connector::Connector;
+use crate::client::connection::input_files::GivenArgs;
+use crate::client::connection::stdin;
+use crate::client::failure::Failure;
+use crate::client::resolve_id;
+use crate::client::ui::out::Out;
+
+pub(in crate::client) async fn submit(
+    reach: &Connector,
+    name: &str,
+    text: String,
+    model: Option<String>,
+    given: &GivenArgs,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let is_piped = text == "-";
+    let text = if is_piped { stdin::read_all()? } else { text };
+    if text.trim().is_empty() {
+        return Err(Failure::usage("the text is empty"));
+    }
+    let piped = if is_piped { None } else { stdin::read_piped(out)? };
+    let input = given.input(text, piped)?;
+    let client = reach.connect_or_start().await?;
+    let session = resolve_id::session(&client, name).await?.session_id;
+    let reply = run::submit_to(&client, session, input, None, model).await?;
+    out.say(&reply.turn_id.to_string())?;
+    match reply.state {
+        SubmitState::Running => Ok(()),
+        SubmitState::Queued => Ok(out.note("queued: it starts when the running turn has ended")?),
+        SubmitState::Steered => Ok(out.note("given to the running turn")?),
+    }
+}

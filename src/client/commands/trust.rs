@@ -1,0 +1,143 @@
+//! `agentctl trust` and `untrust`: what a folder would have active, and the word that it may.
+
+use std::io::{BufRead as _, IsTerminal as _, stdin};
+use std::path::Path;
+
+use crate::api::params::{TrustParams, UntrustParams, WorkspaceParams, WorkspaceReply};
+use crate::client::connection::client::Client;
+use crate::client::connection::connector::Connector;
+use crate::client::failure::{Failure, code};
+use crate::client::ui::escape;
+use crate::client::ui::out::Out;
+use crate::client::ui::style::{Line, Tone};
+
+/// Shows what trust would make active, and gives it if a person says so. `dir` is the folder that one
+/// stands in where none is named.
+pub(in crate::client) async fn trust(
+    reach: &Connector,
+    dir: Option<&Path>,
+    yes: bool,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let cwd = folder(dir)?;
+    let client = reach.connect_or_start().await?;
+    let found: WorkspaceReply = client.call("workspace.status", &WorkspaceParams { cwd }).await?;
+    let name = escape::line(&found.cwd).into_owned();
+    if found.trusted {
+        return Ok(out.say(&format!("{name} is trusted already"))?);
+    }
+    show(&found, out)?;
+    if !yes && !asked(&name)? {
+        return Err(Failure::new(code::DENIED, "nothing was changed"));
+    }
+    give(&client, found).await?;
+    Ok(out.say(&format!("{name} is trusted, as long as that stays as it is"))?)
+}
+
+/// Takes the trust back.
+pub(in crate::client) async fn untrust(
+    reach: &Connector,
+    dir: Option<&Path>,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let cwd = folder(dir)?;
+    let client = reach.connect_or_start().await?;
+    let _: WorkspaceReply =
+        client.call("workspace.untrust", &UntrustParams { cwd: cwd.clone(), idempotency_key: None }).await?;
+    Ok(out.say(&format!("{} is not trusted any more", escape::line(&cwd)))?)
+}
+
+/// For `run --trust`: trusts the folder as it is, and says what that makes active.
+pub(in crate::client) async fn at_once(client: &Client, cwd: String, out: &mut Out) -> Result<(), Failure> {
+    let found: WorkspaceReply = client.call("workspace.status", &WorkspaceParams { cwd }).await?;
+    if found.trusted {
+        return Ok(());
+    }
+    for part in &found.parts {
+        out.note(&format!("trusted: {}", escape::line(part)))?;
+    }
+    give(client, found).await
+}
+
+async fn give(client: &Client, found: WorkspaceReply) -> Result<(), Failure> {
+    let params = TrustParams { cwd: found.cwd, digest: Some(found.digest), idempotency_key: None };
+    let _: WorkspaceReply = client.call("workspace.trust", &params).await?;
+    Ok(())
+}
+
+fn show(found: &WorkspaceReply, out: &mut Out) -> Result<(), Failure> {
+    let name = escape::line(&found.cwd);
+    if found.parts.is_empty() {
+        return Ok(
+            out.say(&format!("{name} holds nothing that needs trust; what is added later asks again"))?
+        );
+    }
+    out.say(&format!("With trust in {name} these become active:"))?;
+    for part in &found.parts {
+        out.line(&Line::new(Tone::Bold, format!("  {}", escape::line(part))))?;
+    }
+    Ok(())
+}
+
+/// A person's yes.
+fn asked(name: &str) -> Result<bool, Failure> {
+    if !stdin().is_terminal() {
+        return Err(Failure::usage("nobody can be asked here: look at it first, then say --yes"));
+    }
+    // On stderr, where people look while the output goes elsewhere.
+    let mut err = std::io::stderr();
+    std::io::Write::write_all(&mut err, format!("Trust {name}? [y/N] ").as_bytes())?;
+    let mut line = String::new();
+    stdin().lock().read_line(&mut line)?;
+    Ok(matches!(line.trim(), "y" | "Y" | "yes"))
+}
+
+fn folder(dir: Option<&Path>) -> Result<String, Failure> {
+    let path = match dir {
+        Some(dir) => std::path::absolute(dir)?,
+        None => crate::client::connection::paths::current_folder()?,
+    };
+    path.to_str().map(String::from).ok_or_else(|| Failure::usage("the path is not valid UTF-8"))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::client::commands::trust::*;
+    use crate::client::fake::Fake;
+    use crate::client::ui::out::testing::papers;
+    use serde_json::json;
+
+    #[tokio::test]
+    async fn what_becomes_active_is_shown_before_it_is_trusted_by_its_digest() {
+        let fake = Fake::start(|_, method, params| match method {
+            "workspace.status" => {
+                let parts = json!([".agentd/config.toml: allow Bash(\u{1b}[2Jmake)"]);
+                Ok(json!({"cwd": "/w", "trusted": false, "digest": "d1", "parts": parts}))
+            }
+            _ => {
+                assert_eq!((method, &params["digest"]), ("workspace.trust", &json!("d1")));
+                Ok(json!({"cwd": "/w", "trusted": true, "digest": "d1", "parts": []}))
+            }
+        });
+        let (mut out, text, _) = papers();
+        trust(&fake.reach(), Some(Path::new("/w")), true, &mut out).await.expect("trusted");
+        let shown = text.text();
+        assert!(shown.contains("make)") && shown.contains("is trusted, as long as"), "{shown}");
+        assert!(!shown.contains('\u{1b}'), "{shown:?}");
+    }
+
+    #[tokio::test]
+    async fn without_a_person_and_without_yes_nothing_is_trusted() {
+        let fake = Fake::start(|_, method, _| {
+            assert_eq!(method, "workspace.status");
+            Ok(json!({"cwd": "/w", "trusted": false, "digest": "d1", "parts": [".mcp.json"]}))
+        });
+        if stdin().is_terminal() {
+            eprintln!("SKIPPED: there is a terminal");
+            return;
+        }
+        let (mut out, _, _) = papers();
+        let failure = trust(&fake.reach(), None, false, &mut out).await.expect_err("refused");
+        assert!(failure.message.contains("--yes"), "{failure}");
+    }
+}

@@ -1,0 +1,262 @@
+//! A typed client over the socket: what `agentctl`, editors written in Rust and tests use.
+//!
+//! Calls share one connection and may be made from many tasks at once. Each subscription has a
+//! connection of its own and reads it only when somebody asks for the next event: a slow reader
+//! then holds back the daemon's sending to itself (the daemon keeps a cursor, nothing piles up on
+//! either side), and never a reply to a call.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use std::{fmt, io};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use tokio::io::AsyncWriteExt;
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::api::PROTOCOL_VERSION;
+use crate::api::fault::WireFault;
+use crate::api::params::{ClientRole, HelloParams, HelloReply, Include};
+use crate::client::connection::events::Events;
+use crate::client::connection::wire::{Lines, Message, parse};
+use crate::types::ids::{Seq, SessionId};
+
+/// How long the daemon may take to accept, to say hello and to open a subscription.
+pub(in crate::client) const GREETING: Duration = Duration::from_secs(10);
+
+/// Why a call has no result.
+#[derive(Debug)]
+pub enum CallError {
+    /// The daemon answered with an error.
+    Fault(WireFault),
+    /// The connection ended first. The call may or may not have had its effect.
+    Closed,
+    /// No connection, or a reply that is not what the method promises (`InvalidData`).
+    Io(io::Error),
+}
+
+impl fmt::Display for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CallError::Fault(fault) => write!(f, "{} ({})", fault.message, fault.kind()),
+            CallError::Closed => f.write_str("the daemon closed the connection"),
+            CallError::Io(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for CallError {}
+
+impl From<io::Error> for CallError {
+    fn from(error: io::Error) -> Self {
+        CallError::Io(error)
+    }
+}
+
+type Outcome = Result<Box<RawValue>, WireFault>;
+type Calls = HashMap<u64, oneshot::Sender<Outcome>>;
+
+/// Calls that wait for their reply; `None` once the connection has ended.
+#[derive(Clone)]
+struct Pending(Arc<Mutex<Option<Calls>>>);
+
+impl Pending {
+    fn lock(&self) -> MutexGuard<'_, Option<Calls>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Takes a call back whose caller has stopped waiting.
+struct Waiting<'a> {
+    pending: &'a Pending,
+    id: u64,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if let Some(calls) = self.pending.lock().as_mut() {
+            calls.remove(&self.id);
+        }
+    }
+}
+
+struct Inner {
+    path: PathBuf,
+    greeting: HelloParams,
+    hello: HelloReply,
+    line: Line,
+    /// Reader and writer; they end with the last handle.
+    _tasks: JoinSet<()>,
+}
+
+struct Line {
+    pending: Pending,
+    out: mpsc::Sender<String>,
+    next_id: AtomicU64,
+}
+
+/// A connection for calls. Clones share it; the last one to go closes it.
+#[derive(Clone)]
+pub struct Client(Arc<Inner>);
+
+impl Client {
+    /// Connects to the daemon behind the socket `path` and says hello as `name`.
+    ///
+    /// # Errors
+    /// Nobody listens there, or the daemon refuses the protocol version.
+    pub async fn connect(path: impl AsRef<Path>, name: &str) -> Result<Self, CallError> {
+        Self::connect_as(path, name, ClientRole::Controller).await
+    }
+
+    /// The same in another role.
+    ///
+    /// # Errors
+    /// As [`Client::connect`]; also if the role may not be asked for.
+    pub async fn connect_as(path: impl AsRef<Path>, name: &str, role: ClientRole) -> Result<Self, CallError> {
+        let path = path.as_ref().to_path_buf();
+        let (read, write) = dial(&path).await?;
+        let pending = Pending(Arc::new(Mutex::new(Some(HashMap::new()))));
+        let (out, requests) = mpsc::channel(64);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(write_all(write, requests));
+        tasks.spawn(read_replies(read, pending.clone()));
+        let line = Line { pending, out, next_id: AtomicU64::new(1) };
+        let greeting = greeting(name, role);
+        let hello = timeout(GREETING, line.call("daemon.hello", &greeting)).await.map_err(|_| silent())??;
+        Ok(Self(Arc::new(Inner { path, greeting, hello, line, _tasks: tasks })))
+    }
+
+    /// What the daemon said of itself.
+    #[must_use]
+    pub fn hello(&self) -> &HelloReply {
+        &self.0.hello
+    }
+
+    /// The socket that the connection leads to.
+    pub(in crate::client) fn socket(&self) -> &Path {
+        &self.0.path
+    }
+
+    /// Whether the connection has ended; every further call is then [`CallError::Closed`].
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.0.line.pending.lock().is_none()
+    }
+
+    /// Calls a method and waits for its reply, without a deadline. Dropping the future gives up
+    /// the reply, not the effect.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub async fn call<Reply: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: &impl Serialize,
+    ) -> Result<Reply, CallError> {
+        self.0.line.call(method, params).await
+    }
+
+    /// Follows a session from the event after `after_seq` (0: from its beginning), on a connection
+    /// of its own.
+    ///
+    /// # Errors
+    /// See [`CallError`]; the daemon refuses unknown sessions and cursors ahead of the journal.
+    pub async fn subscribe(&self, session: SessionId, after_seq: Seq) -> Result<Events, CallError> {
+        self.subscribe_to(session, after_seq, Include::default()).await
+    }
+
+    /// The same for a part of what there is.
+    ///
+    /// # Errors
+    /// See [`Client::subscribe`].
+    pub async fn subscribe_to(
+        &self,
+        session: SessionId,
+        after_seq: Seq,
+        include: Include,
+    ) -> Result<Events, CallError> {
+        Events::open(&self.0.path, &self.0.greeting, session, after_seq, include).await
+    }
+}
+
+impl Line {
+    async fn call<Reply: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: &impl Serialize,
+    ) -> Result<Reply, CallError> {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let request = request(id, method, params)?;
+        let (tell, told) = oneshot::channel();
+        match self.pending.lock().as_mut() {
+            Some(calls) => calls.insert(id, tell),
+            None => return Err(CallError::Closed),
+        };
+        let _waiting = Waiting { pending: &self.pending, id };
+        self.out.send(request).await.map_err(|_| CallError::Closed)?;
+        let outcome = told.await.map_err(|_| CallError::Closed)?;
+        let raw = outcome.map_err(CallError::Fault)?;
+        serde_json::from_str(raw.get()).map_err(|e| garbage(&format!("the reply of {method}: {e}")))
+    }
+}
+
+pub(in crate::client) async fn dial(path: &Path) -> Result<(OwnedReadHalf, OwnedWriteHalf), CallError> {
+    let stream = timeout(GREETING, UnixStream::connect(path)).await.map_err(|_| silent())??;
+    Ok(stream.into_split())
+}
+
+fn greeting(name: &str, role: ClientRole) -> HelloParams {
+    HelloParams { protocol_version: Some(PROTOCOL_VERSION), name: Some(name.into()), role: Some(role) }
+}
+
+pub(in crate::client) fn request(
+    id: u64,
+    method: &str,
+    params: &impl Serialize,
+) -> Result<String, CallError> {
+    let request = serde_json::json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+    let mut text = serde_json::to_string(&request).map_err(|e| garbage(&e.to_string()))?;
+    text.push('\n');
+    Ok(text)
+}
+
+fn garbage(what: &str) -> CallError {
+    CallError::Io(io::Error::new(io::ErrorKind::InvalidData, what))
+}
+
+pub(in crate::client) fn silent() -> CallError {
+    CallError::Io(io::Error::new(io::ErrorKind::TimedOut, "the daemon does not answer"))
+}
+
+async fn write_all(mut socket: OwnedWriteHalf, mut requests: mpsc::Receiver<String>) {
+    while let Some(request) = requests.recv().await {
+        if socket.write_all(request.as_bytes()).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn read_replies(socket: OwnedReadHalf, pending: Pending) {
+    let mut lines = Lines::new(socket);
+    while let Ok(Some(line)) = lines.next().await {
+        let Some(Message::Reply { id: Some(id), outcome }) = parse(&line) else { continue };
+        let caller = pending.lock().as_mut().and_then(|calls| calls.remove(&id));
+        if let Some(caller) = caller {
+            // The caller may have given up meanwhile.
+            let _ = caller.send(outcome);
+        }
+    }
+    // Dropping the senders tells every waiting caller.
+    pending.lock().take();
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,296 @@
+//! Getting to a daemon: the one that runs, or one that is started for the purpose.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use tokio::process::Child;
+use tokio::time::{Instant, sleep};
+
+use crate::api::exit;
+use crate::api::params::ClientRole;
+use crate::client::connection::client::{CallError, Client};
+use crate::client::connection::lock_holder;
+use crate::client::connection::lock_holder::Holder;
+use crate::client::connection::paths::Places;
+use crate::client::failure::{Failure, code};
+use crate::client::ui::escape;
+
+/// The name others see.
+const NAME: &str = "agentctl";
+
+/// How long a daemon may take to answer after its start.
+const START: Duration = Duration::from_secs(10);
+
+/// How long after a start that found the place taken another one is tried.
+const AGAIN: Duration = Duration::from_millis(500);
+
+/// The way to the daemon.
+#[derive(Clone, Debug)]
+pub struct Connector {
+    /// Where it is.
+    pub places: Places,
+    /// Whether one may be started.
+    pub may_start: bool,
+    /// What to be there.
+    pub role: ClientRole,
+}
+
+impl Connector {
+    /// The same way, but to look on only.
+    #[must_use]
+    pub fn observing(&self) -> Self {
+        Self { role: ClientRole::Observer, ..self.clone() }
+    }
+
+    /// Connects to the daemon that runs for this data folder, wherever it listens, unless a socket was named.
+    pub(in crate::client) async fn dial(&self) -> Result<Client, CallError> {
+        match Client::connect_as(&self.places.socket, NAME, self.role).await {
+            Err(CallError::Io(error)) if is_absent(&error) => match self.other_socket() {
+                Some(path) if !self.places.is_socket_named => {
+                    Client::connect_as(&path, NAME, self.role).await.map_err(|_| CallError::Io(error))
+                }
+                _ => Err(CallError::Io(error)),
+            },
+            outcome => outcome,
+        }
+    }
+
+    /// Whether the named socket is not the one of the daemon of this data folder.
+    pub(in crate::client) fn listens_elsewhere(&self) -> bool {
+        self.places.is_socket_named && self.other_socket().is_some()
+    }
+
+    /// Where the daemon of this data folder listens, if that is not where this client looks for it: it was
+    /// started with another environment or another `--socket`.
+    fn other_socket(&self) -> Option<PathBuf> {
+        let path = Holder::of(&self.places.data_dir)?.socket?;
+        (path != self.places.socket && path.exists()).then_some(path)
+    }
+
+    /// Connects to the daemon that runs; starts none.
+    ///
+    /// # Errors
+    /// [`code::UNREACHABLE`](crate::client::failure::code::UNREACHABLE) if none answers.
+    pub async fn connect(&self) -> Result<Client, Failure> {
+        match self.dial().await {
+            Err(CallError::Io(error)) => Err(Failure::unreachable(self.absent(&error))),
+            other => Ok(other?),
+        }
+    }
+
+    /// Connects; starts a daemon first if none runs and that is allowed.
+    ///
+    /// # Errors
+    /// None answers and none could be started: the text holds what it said last.
+    pub async fn connect_or_start(&self) -> Result<Client, Failure> {
+        let error = match self.dial().await {
+            Err(CallError::Io(error)) => error,
+            other => return Ok(other?),
+        };
+        let nobody = is_absent(&error);
+        if nobody && self.is_within_a_tool() {
+            return Err(Failure::new(
+                code::DENIED,
+                "a command of a session may not answer, submit or start a daemon, and does not see its own from here; \
+                 for a daemon of its own name another --socket",
+            ));
+        }
+        // A data folder has one daemon: where one listens elsewhere, another one could not start.
+        if !self.may_start || !nobody || self.listens_elsewhere() {
+            return Err(Failure::unreachable(self.absent(&error)));
+        }
+        self.start().await
+    }
+
+    /// Connects again after the daemon went away: one that died is started, one that somebody stopped
+    /// stays stopped.
+    ///
+    /// # Errors
+    /// As of [`Reach::connect_or_start`].
+    pub async fn connect_again(&self) -> Result<Client, Failure> {
+        if lock_holder::was_stopped(&self.places.data_dir) {
+            self.connect().await
+        } else {
+            self.connect_or_start().await
+        }
+    }
+
+    /// Whether a daemon has started this as a tool, which is not to start another one in its place.
+    fn is_within_a_tool(&self) -> bool {
+        let told = std::env::var_os("AGENTD_SOCKET").is_some_and(|socket| self.places.socket == socket);
+        told && std::env::var_os("AGENTD_CALL").is_some()
+    }
+
+    pub(in crate::client) fn absent(&self, error: &io::Error) -> String {
+        let socket = self.places.socket.display().to_string();
+        let socket = escape::line(&socket);
+        match error.kind() {
+            _ if is_absent(error) => {
+                if let Some(holder) = Holder::of(&self.places.data_dir) {
+                    let (what, mend) = holder.explain(&self.places.socket);
+                    return format!("no daemon answers at {socket}; {what}: {mend}");
+                }
+                format!("no daemon answers at {socket}; start it with `agentctl daemon start`")
+            }
+            io::ErrorKind::PermissionDenied => format!(
+                "may not use {socket}: the socket belongs to another user, or its folder is closed to you"
+            ),
+            _ => format!("could not reach the daemon at {socket}: {error}"),
+        }
+    }
+
+    async fn start(&self) -> Result<Client, Failure> {
+        let (mut child, mut log) = spawn(&self.places)?;
+        let mut spawned = Instant::now();
+        let deadline = spawned + START;
+        let mut wait = Duration::from_millis(10);
+        loop {
+            sleep(wait).await;
+            wait = (wait * 2).min(Duration::from_millis(100));
+            // Asked before the dial: one that has ended will not answer later.
+            let ended = child.try_wait();
+            match self.dial().await {
+                Ok(client) => return Ok(client),
+                Err(CallError::Io(_)) | Err(CallError::Closed) => {}
+                Err(refused) => return Err(refused.into()),
+            }
+            let now = Instant::now();
+            let what = match ended {
+                // Somebody else was faster and is getting ready, or is just ending and holds the lock a
+                // moment longer than its socket: then it is our turn again.
+                Ok(Some(status)) if status.code() == Some(i32::from(exit::TAKEN)) && now < deadline => {
+                    if self.listens_elsewhere() {
+                        return Err(Failure::unreachable(self.absent(&io::ErrorKind::NotFound.into())));
+                    }
+                    if now.duration_since(spawned) > AGAIN {
+                        (child, log) = spawn(&self.places)?;
+                        spawned = now;
+                    }
+                    continue;
+                }
+                Ok(None) if now < deadline => continue,
+                Ok(None) => "did not answer within 10 s",
+                Ok(Some(_)) | Err(_) => "ended at once",
+            };
+            return Err(Failure::unreachable(format!("agentd {what}.{}", log.tail(20))));
+        }
+    }
+}
+
+/// Whether the error says that no daemon listens there.
+pub(in crate::client) fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
+}
+
+/// The `agentd` beside this program, else the one in PATH.
+fn agentd() -> PathBuf {
+    let beside = std::env::current_exe().ok().and_then(|exe| Some(exe.parent()?.join("agentd")));
+    beside.filter(|path| path.is_file()).unwrap_or_else(|| PathBuf::from("agentd"))
+}
+
+/// Makes a folder for us alone; one that exists is left as it is.
+pub(in crate::client) fn private_dir(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// The daemon for these places, not yet started.
+pub(in crate::client) fn daemon_command(places: &Places) -> Command {
+    let mut command = Command::new(agentd());
+    command.stdin(Stdio::null()).current_dir("/");
+    if let Some(config) = &places.config_flag {
+        command.arg("--config").arg(config);
+    }
+    // It shall be where we look for it, whatever else it finds configured.
+    command.env("AGENTD_SOCKET", &places.socket).env("AGENTD_DATA_DIR", &places.data_dir);
+    command
+}
+
+/// Starts it. It goes on without us; should it end before us, the runtime takes its exit status, and nothing of it
+/// is left behind.
+fn spawn(places: &Places) -> Result<(Child, Log), Failure> {
+    let failed = |what: &str, e: io::Error| Failure::internal(format!("could not {what}: {e}"));
+    private_dir(&places.data_dir).map_err(|e| failed("make the data folder", e))?;
+    let path = places.log();
+    let log = OpenOptions::new().create(true).append(true).mode(0o600).open(&path);
+    let log = log.map_err(|e| failed("open the daemon's log", e))?;
+    let from = log.metadata().map(|m| m.len()).unwrap_or(0);
+    let again = log.try_clone().map_err(|e| failed("open the daemon's log", e))?;
+    let mut command = daemon_command(places);
+    command.stdout(log).stderr(again);
+    // Not in our group: a Ctrl-C here is not meant for it.
+    command.process_group(0);
+    let mut command = tokio::process::Command::from(command);
+    let child = command.spawn().map_err(|e| {
+        Failure::unreachable(format!(
+            "could not start {}: {e}; install agentd beside agentctl or in PATH",
+            escape::line(&command.as_std().get_program().to_string_lossy())
+        ))
+    })?;
+    Ok((child, Log { path, from }))
+}
+
+/// What a daemon wrote since we started it.
+struct Log {
+    path: PathBuf,
+    from: u64,
+}
+
+impl Log {
+    fn tail(&mut self, lines: usize) -> String {
+        let text = read_from(&self.path, self.from).unwrap_or_default();
+        let said = last_lines(&text, lines);
+        let path = self.path.display().to_string();
+        let path = escape::line(&path);
+        if said.is_empty() {
+            return format!(" It wrote nothing to {path}");
+        }
+        format!(" Its last words (all of them: {path}):\n{}", escape::text(&said))
+    }
+}
+
+/// The text of a file from a position on, at most the last 64 KiB.
+pub(in crate::client) fn read_from(path: &Path, from: u64) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let end = file.metadata()?.len();
+    file.seek(SeekFrom::Start(from.max(end.saturating_sub(64 << 10))))?;
+    let mut bytes = Vec::new();
+    file.take(64 << 10).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The last lines of a text.
+pub(in crate::client) fn last_lines(text: &str, lines: usize) -> String {
+    let all: Vec<&str> = text.lines().collect();
+    all[all.len().saturating_sub(lines)..].join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::client::connection::connector::*;
+
+    #[tokio::test]
+    async fn without_a_daemon_the_failure_says_how_to_start_one() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let socket = dir.path().join("none.sock");
+        let env = |_: &str| Some("/nonexistent".to_string());
+        let places = Places::find(&env, Some(socket), None).expect("places");
+        let reach = Connector { places, may_start: false, role: ClientRole::Controller };
+        let failure = reach.connect_or_start().await.err().expect("a failure");
+        assert_eq!(failure.code, 69);
+        assert!(failure.message.contains("agentctl daemon start"), "{failure}");
+    }
+
+    #[test]
+    fn a_log_is_read_from_where_it_stood() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("log");
+        std::fs::write(&path, "old\nnew 1\nnew 2\n").expect("written");
+        assert_eq!(last_lines(&read_from(&path, 4).expect("text"), 1), "new 2");
+        assert_eq!(last_lines(&read_from(&path, 4).expect("text"), 9), "new 1\nnew 2");
+    }
+}

@@ -1,0 +1,79 @@
+//! One subscription on a connection of its own.
+
+use std::collections::VecDeque;
+use std::path::Path;
+
+use tokio::io::AsyncWriteExt;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::time::timeout;
+
+use crate::api::params::{HelloParams, Include, SubscribeParams};
+use crate::client::connection::client::{CallError, GREETING, dial, request, silent};
+use crate::client::connection::wire::{Lines, Message, Received, parse};
+use crate::types::ids::{Seq, SessionId};
+
+/// The events of one session, in order. Dropping it ends the subscription.
+pub struct Events {
+    lines: Lines<OwnedReadHalf>,
+    /// Held open: closing our side would end the subscription.
+    _write: OwnedWriteHalf,
+    early: VecDeque<Received>,
+    last_seq: Seq,
+}
+
+impl Events {
+    pub(in crate::client) async fn open(
+        path: &Path,
+        greeting: &HelloParams,
+        session: SessionId,
+        after_seq: Seq,
+        include: Include,
+    ) -> Result<Self, CallError> {
+        let (read, mut write) = dial(path).await?;
+        let params = SubscribeParams { session_id: session, after_seq, include };
+        let opening = request(1, "daemon.hello", greeting)? + &request(2, "session.subscribe", &params)?;
+        write.write_all(opening.as_bytes()).await?;
+        let mut events =
+            Self { lines: Lines::new(read), _write: write, early: VecDeque::new(), last_seq: after_seq };
+        timeout(GREETING, events.until_subscribed()).await.map_err(|_| silent())??;
+        Ok(events)
+    }
+
+    /// Replies may overtake each other and events may overtake them: keep what comes early.
+    async fn until_subscribed(&mut self) -> Result<(), CallError> {
+        loop {
+            let line = self.lines.next().await?.ok_or(CallError::Closed)?;
+            match parse(&line) {
+                Some(Message::Reply { outcome: Err(fault), .. }) => return Err(CallError::Fault(fault)),
+                Some(Message::Reply { id: Some(2), .. }) => return Ok(()),
+                Some(Message::Event(event)) => self.early.push_back(*event),
+                _ => {}
+            }
+        }
+    }
+
+    /// The next event. Waits without a deadline. Cancel-safe.
+    ///
+    /// # Errors
+    /// [`CallError::Closed`] when the daemon goes away: subscribe again with [`Events::last_seq`].
+    pub async fn next(&mut self) -> Result<Received, CallError> {
+        loop {
+            let event = match self.early.pop_front() {
+                Some(event) => event,
+                None => {
+                    let line = self.lines.next().await?.ok_or(CallError::Closed)?;
+                    let Some(Message::Event(event)) = parse(&line) else { continue };
+                    *event
+                }
+            };
+            self.last_seq = self.last_seq.max(event.seq);
+            return Ok(event);
+        }
+    }
+
+    /// The cursor to continue from.
+    #[must_use]
+    pub fn last_seq(&self) -> Seq {
+        self.last_seq
+    }
+}

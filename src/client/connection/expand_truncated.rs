@@ -1,0 +1,144 @@
+//! Whole events: what the daemon cut out of one is read and put back into its place.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::api::params::{BlobEncoding, BlobParams, BlobReply, PendingRequest};
+use crate::client::connection::client::{CallError, Client};
+use crate::client::connection::wire::Received;
+use crate::types::blob::Cut;
+use crate::types::ids::{BlobId, SessionId};
+use crate::types::wire::fill;
+
+/// Bytes of one part.
+const PART: u32 = 1 << 20;
+
+/// Whether something was cut out of an event.
+pub(in crate::client) fn is_cut(received: &Received) -> bool {
+    received.event.as_ref().is_some_and(|event| !event.cut.is_empty())
+}
+
+/// The event with everything that was cut out of it. What the daemon does not have any more stays cut.
+///
+/// # Errors
+/// The daemon went away.
+pub(in crate::client) async fn whole(client: &Client, received: Received) -> Result<Received, CallError> {
+    let Some(event) = received.event.as_ref().filter(|event| !event.cut.is_empty()) else {
+        return Ok(received);
+    };
+    let Ok(mut value) = serde_json::from_str::<Value>(received.raw.get()) else { return Ok(received) };
+    put_back(client, event.session_id, &mut value, &event.cut).await?;
+    let whole = RawValue::from_string(value.to_string()).and_then(|raw| Received::parse(&raw));
+    Ok(whole.unwrap_or(received))
+}
+
+/// The same of a request that waits.
+///
+/// # Errors
+/// The daemon went away.
+pub(in crate::client) async fn request(
+    client: &Client,
+    pending: PendingRequest,
+) -> Result<PendingRequest, CallError> {
+    let Ok(mut value) = serde_json::to_value(&pending) else { return Ok(pending) };
+    put_back(client, pending.session_id, &mut value, &pending.cut).await?;
+    Ok(serde_json::from_value(value).unwrap_or(pending))
+}
+
+/// Puts back what was cut out of a value, and leaves in its list what stays cut.
+async fn put_back(
+    client: &Client,
+    session_id: SessionId,
+    value: &mut Value,
+    cuts: &[Cut],
+) -> Result<(), CallError> {
+    let mut known: Vec<(BlobId, Vec<u8>)> = Vec::new();
+    let mut left: Vec<Cut> = Vec::new();
+    for cut in cuts {
+        if known.iter().all(|(id, _)| *id != cut.blob_id) {
+            match blob(client, session_id, cut.blob_id).await {
+                Ok(bytes) => known.push((cut.blob_id, bytes)),
+                Err(CallError::Fault(_)) => {
+                    left.push(cut.clone());
+                    continue;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let bytes = |cut: &Cut| known.iter().find(|(id, _)| *id == cut.blob_id).map(|(_, b)| b.clone());
+        if fill(value, std::slice::from_ref(cut), bytes).is_none() {
+            left.push(cut.clone());
+        }
+    }
+    if let Some(fields) = value.as_object_mut() {
+        fields.remove("cut");
+        if let (false, Ok(left)) = (left.is_empty(), serde_json::to_value(&left)) {
+            fields.insert("cut".into(), left);
+        }
+    }
+    Ok(())
+}
+
+/// A whole blob.
+async fn blob(client: &Client, session_id: SessionId, blob_id: BlobId) -> Result<Vec<u8>, CallError> {
+    let mut bytes = Vec::new();
+    let mut params = BlobParams { session_id, blob_id, offset: 0, limit: Some(PART) };
+    loop {
+        let reply: BlobReply = client.call("session.blob", &params).await?;
+        match reply.encoding {
+            BlobEncoding::Text => bytes.extend_from_slice(reply.content.as_bytes()),
+            BlobEncoding::Base64 => bytes.extend(STANDARD.decode(&reply.content).unwrap_or_default()),
+        }
+        match reply.next_offset {
+            Some(next) if next > params.offset => params.offset = next,
+            _ => return Ok(bytes),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::client::connection::expand_truncated::*;
+    use crate::client::fake::{Fake, SESSION};
+
+    const BLOB: &str = "blob_0190f2a4-0000-8000-8000-000000000009";
+
+    fn event(cut: Value) -> Received {
+        let event = json!({"seq": 7, "session_id": SESSION, "at_ms": 1, "type": "notice", "kind": "k",
+                           "text": "the beg", "cut": cut});
+        Received::parse(&RawValue::from_string(event.to_string()).expect("json")).expect("an event")
+    }
+
+    #[tokio::test]
+    async fn what_was_cut_is_put_back_part_by_part_and_what_is_gone_stays_cut() {
+        let text = "the beginning, and more é".repeat(3);
+        let served = text.clone();
+        let fake = Fake::start(move |_, _, params| {
+            if params["blob_id"] != BLOB {
+                return Err(json!({"code": -32004, "message": "no", "data": {"kind": "not_found"}}));
+            }
+            let offset = usize::try_from(params["offset"].as_u64().expect("a number")).expect("small");
+            let end = served.ceil_char_boundary((offset + 10).min(served.len()));
+            let mut reply = json!({"blob_id": BLOB, "media_type": "text/plain", "bytes": served.len(),
+                                   "offset": offset, "content": served[offset..end], "encoding": "text"});
+            if end < served.len() {
+                reply["next_offset"] = json!(end);
+            }
+            Ok(reply)
+        });
+        let client = fake.reach().connect_again().await.expect("connected");
+        let cut =
+            |blob: &str| json!([{"at": "/text", "blob_id": blob, "bytes": 9, "media_type": "text/plain"}]);
+        let got = whole(&client, event(cut(BLOB))).await.expect("whole");
+        let value: Value = serde_json::from_str(got.raw.get()).expect("json");
+        assert_eq!((value["text"].as_str(), &value["cut"]), (Some(&*text), &Value::Null));
+        assert!(!is_cut(&got));
+        let gone =
+            whole(&client, event(cut("blob_0190f2a4-0000-8000-8000-00000000000a"))).await.expect("as it was");
+        assert!(is_cut(&gone));
+    }
+}

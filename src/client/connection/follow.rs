@@ -1,0 +1,196 @@
+//! Following a session through restarts of the daemon: subscribes again after the last event. Events come
+//! whole, also those that the daemon cut for the wire.
+
+use std::io::ErrorKind;
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
+
+use crate::api::params::Include;
+use crate::client::connection::client::{CallError, Client};
+use crate::client::connection::connector::Connector;
+use crate::client::connection::events::Events;
+use crate::client::connection::expand_truncated;
+use crate::client::connection::wire::Received;
+use crate::client::failure::{Failure, code};
+use crate::types::ids::{Seq, SessionId};
+
+/// How long a lost daemon is sought.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// What happened next.
+pub enum Step {
+    /// An event.
+    Event(Box<Received>),
+    /// The daemon went away; it is being sought.
+    Lost,
+    /// It is back: calls go through this client from now on.
+    Back(Client),
+}
+
+/// The events of one session, across connections.
+pub struct Follow {
+    reach: Connector,
+    session: SessionId,
+    last_seq: Seq,
+    client: Client,
+    include: Include,
+    /// Whether events are wanted as they stand on the wire.
+    as_sent: bool,
+    events: Option<Events>,
+    /// An event that is being made whole.
+    pending: Option<Owned<Result<Received, CallError>>>,
+    attempt: Option<Owned<Result<(Client, Events), Failure>>>,
+}
+
+/// A task that ends with who asked for it.
+struct Owned<T>(JoinHandle<T>);
+
+impl<T> Drop for Owned<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Follow {
+    /// Follows from the event after `after_seq`.
+    ///
+    /// # Errors
+    /// The daemon refuses the subscription.
+    pub async fn start(
+        reach: &Connector,
+        client: &Client,
+        session: SessionId,
+        after_seq: Seq,
+    ) -> Result<Self, CallError> {
+        Self::start_with(reach, client, session, after_seq, Include::default()).await
+    }
+
+    /// The same for a part of what there is.
+    ///
+    /// # Errors
+    /// See [`Follow::start`].
+    pub async fn start_with(
+        reach: &Connector,
+        client: &Client,
+        session: SessionId,
+        after_seq: Seq,
+        include: Include,
+    ) -> Result<Self, CallError> {
+        let events = match client.subscribe_to(session, after_seq, include).await {
+            Ok(events) => Some(events),
+            // A daemon that dies now is sought like one that dies later.
+            Err(CallError::Closed) => None,
+            Err(CallError::Io(error)) if error.kind() != ErrorKind::InvalidData => None,
+            Err(error) => return Err(error),
+        };
+        Ok(Self {
+            reach: reach.clone(),
+            session,
+            last_seq: after_seq,
+            client: client.clone(),
+            include,
+            as_sent: false,
+            events,
+            pending: None,
+            attempt: None,
+        })
+    }
+
+    /// Events are given as they stand on the wire: what was cut out of one stays so.
+    #[must_use]
+    pub fn as_sent(mut self) -> Self {
+        self.as_sent = true;
+        self
+    }
+
+    /// The next step. Cancel-safe.
+    ///
+    /// # Errors
+    /// The daemon stayed away, or it does not have the session any more.
+    pub async fn next(&mut self) -> Result<Step, Failure> {
+        if let Some(events) = &mut self.events {
+            if self.pending.is_none() {
+                match events.next().await {
+                    Ok(event) if expand_truncated::is_cut(&event) && !self.as_sent => {
+                        let client = self.client.clone();
+                        let task = tokio::spawn(async move { expand_truncated::whole(&client, event).await });
+                        self.pending = Some(Owned(task));
+                    }
+                    Ok(event) => {
+                        self.last_seq = events.last_seq();
+                        return Ok(Step::Event(Box::new(event)));
+                    }
+                    Err(_) => {
+                        self.events = None;
+                        return Ok(Step::Lost);
+                    }
+                }
+            }
+            if let Some(pending) = &mut self.pending {
+                let made = (&mut pending.0).await;
+                self.pending = None;
+                return Ok(match made {
+                    Ok(Ok(event)) => {
+                        self.last_seq = self.last_seq.max(event.seq);
+                        Step::Event(Box::new(event))
+                    }
+                    // It comes again once the daemon is back.
+                    _ => {
+                        self.events = None;
+                        Step::Lost
+                    }
+                });
+            }
+        }
+        let (reach, session, after) = (self.reach.clone(), self.session, self.last_seq);
+        let include = self.include;
+        let attempt =
+            self.attempt.get_or_insert_with(|| Owned(tokio::spawn(seek(reach, session, after, include))));
+        let outcome = (&mut attempt.0).await;
+        self.attempt = None;
+        let (client, events) = outcome.map_err(|e| Failure::internal(e.to_string()))??;
+        self.events = Some(events);
+        self.client = client.clone();
+        Ok(Step::Back(client))
+    }
+
+    /// The newest event that was seen.
+    #[must_use]
+    pub fn last_seq(&self) -> Seq {
+        self.last_seq
+    }
+}
+
+async fn seek(
+    reach: Connector,
+    session: SessionId,
+    after: Seq,
+    include: Include,
+) -> Result<(Client, Events), Failure> {
+    let deadline = Instant::now() + PATIENCE;
+    let mut wait = Duration::from_millis(50);
+    loop {
+        sleep(wait).await;
+        wait = (wait * 2).min(Duration::from_secs(1));
+        let failure = match once(&reach, session, after, include).await {
+            Ok(found) => return Ok(found),
+            Err(failure) => failure,
+        };
+        if failure.code != code::UNREACHABLE || Instant::now() > deadline {
+            return Err(failure);
+        }
+    }
+}
+
+async fn once(
+    reach: &Connector,
+    session: SessionId,
+    after: Seq,
+    include: Include,
+) -> Result<(Client, Events), Failure> {
+    let client = reach.connect_again().await?;
+    let events = client.subscribe_to(session, after, include).await?;
+    Ok((client, events))
+}

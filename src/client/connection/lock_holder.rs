@@ -1,0 +1,159 @@
+//! The daemon that holds the lock of a data folder: its process, and where it listens.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::OFlag;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::client::ui::escape;
+use crate::transport::LockNote;
+
+/// Whether the last daemon of this folder ended, or is ending, because somebody wanted it: then its lock file
+/// is empty or says so. After a crash it holds a process id, at most with the path of its socket.
+pub(in crate::client) fn was_stopped(data_dir: &Path) -> bool {
+    let Ok(file) = open(data_dir) else { return false };
+    let is_empty = file.metadata().is_ok_and(|meta| meta.len() == 0);
+    is_empty || LockNote::read(&file).is_ok_and(|note| note.is_stopping)
+}
+
+/// Who holds the lock of a data folder, by what it wrote into it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::client) struct Holder {
+    /// Its process.
+    pub(in crate::client) pid: i32,
+    /// Where it listens. `None` while it starts, and if it is of an older version.
+    pub(in crate::client) socket: Option<PathBuf>,
+    /// Whether it is being stopped.
+    is_stopping: bool,
+    /// Whether that process is an `agentd`, and not a number that has passed to somebody else.
+    is_agentd: bool,
+}
+
+impl Holder {
+    /// The living holder of the lock in this folder, if there is one that can be named. Never waits.
+    pub(in crate::client) fn of(data_dir: &Path) -> Option<Self> {
+        let file = open(data_dir).ok()?;
+        let note = LockNote::read(&file).ok()?;
+        let pid: i32 = note.pid?.try_into().ok().filter(|pid| *pid > 1)?;
+        // Asked before the lock is touched: a daemon that just starts shall not find it taken by us.
+        let comm = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+        let (socket, is_stopping) = (note.socket, note.is_stopping);
+        is_held(&file).then_some(Self { pid, socket, is_stopping, is_agentd: comm.trim() == "agentd" })
+    }
+
+    /// Asks the process to stop, as `kill -TERM` does. False if it may not be asked, or is no
+    /// `agentd`.
+    pub(in crate::client) fn terminate(&self) -> bool {
+        self.is_agentd && kill(Pid::from_raw(self.pid), Signal::SIGTERM).is_ok()
+    }
+
+    /// Whether nothing can reach the daemon any more: its socket was removed while it ran.
+    fn lost_its_socket(&self) -> bool {
+        let Some(socket) = &self.socket else { return false };
+        let found = std::fs::symlink_metadata(socket);
+        !self.is_stopping && found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    }
+
+    /// Why no daemon answers at `asked` although this one runs, and what to do about it.
+    pub(in crate::client) fn explain(&self, asked: &Path) -> (String, String) {
+        let pid = self.pid;
+        let shown = |path: &Path| escape::line(&path.display().to_string()).into_owned();
+        match &self.socket {
+            _ if self.is_stopping => {
+                (format!("agentd (process {pid}) is stopping"), "try again in a moment".into())
+            }
+            Some(socket) if self.lost_its_socket() => (
+                format!("agentd runs as process {pid} but its socket {} is gone", shown(socket)),
+                format!("kill -TERM {pid}, then start it"),
+            ),
+            Some(socket) if socket != asked => (
+                format!("agentd (process {pid}) listens at {}", shown(socket)),
+                format!("use --socket {}", shown(socket)),
+            ),
+            Some(_) => (
+                format!("agentd (process {pid}) takes no connections there"),
+                "look into `agentctl daemon logs`".into(),
+            ),
+            None => (
+                format!("agentd (process {pid}) is starting, or listens at another path"),
+                "try again in a moment, or name its path with --socket".into(),
+            ),
+        }
+    }
+}
+
+fn open(data_dir: &Path) -> io::Result<File> {
+    let flags = (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits();
+    OpenOptions::new().read(true).custom_flags(flags).open(data_dir.join("agentd.lock"))
+}
+
+fn is_held(file: &File) -> bool {
+    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::client::connection::lock_holder::*;
+    use crate::transport::StateLock;
+
+    #[test]
+    fn only_a_held_lock_of_a_living_process_has_a_holder() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("agentd.lock");
+        assert_eq!(Holder::of(dir.path()), None, "no lock");
+        std::fs::write(&path, format!("{}\n", std::process::id())).expect("written");
+        assert_eq!(Holder::of(dir.path()), None, "nobody holds it");
+        let lock = StateLock::try_lock(&path).expect("free");
+        let holder = Holder::of(dir.path()).expect("held");
+        assert_eq!(holder.pid.cast_unsigned(), std::process::id());
+        assert!(!holder.terminate(), "a test is no agentd");
+        drop(lock);
+        assert_eq!(Holder::of(dir.path()), None, "given back");
+    }
+
+    #[test]
+    fn who_is_being_stopped_is_told_from_who_died() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("agentd.lock");
+        assert!(!was_stopped(dir.path()), "nobody was ever there");
+        let lock = StateLock::try_lock(&path).expect("free");
+        assert!(!was_stopped(dir.path()), "running, or dead since");
+        lock.leaving();
+        assert!(was_stopped(dir.path()), "on its way out");
+        assert!(Holder::of(dir.path()).is_some(), "and still the one that holds it");
+        drop(lock);
+        assert!(was_stopped(dir.path()), "gone");
+    }
+
+    #[test]
+    fn missing_socket_is_reported_only_if_its_path_does_not_exist() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let lock = StateLock::try_lock(&dir.path().join("agentd.lock")).expect("free");
+        let explain = || {
+            let (what, mend) = Holder::of(dir.path()).expect("held").explain(Path::new("/asked"));
+            format!("{what}; {mend}")
+        };
+        let told = explain();
+        assert!(
+            told.contains("listens at another path") && !told.contains("kill"),
+            "an older daemon: {told}"
+        );
+        let socket = dir.path().join("s.sock");
+        std::fs::write(&socket, "").expect("written");
+        lock.note_socket(&socket);
+        let told = explain();
+        let expected = format!("use --socket {}", socket.display());
+        assert!(told.ends_with(&expected) && !told.contains("kill"), "{told}");
+        std::fs::remove_file(&socket).expect("removed");
+        let pid = std::process::id();
+        let told = explain();
+        assert!(told.ends_with(&format!("is gone; kill -TERM {pid}, then start it")), "{told}");
+        lock.leaving();
+        let told = explain();
+        assert!(told.contains("is stopping") && !told.contains("kill"), "{told}");
+    }
+}

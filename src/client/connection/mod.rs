@@ -1,0 +1,13 @@
+//! The connection to the daemon: connecting and starting it, calls, subscriptions, reconnecting, and the files that
+//! a user attaches to an input.
+
+pub(super) mod client;
+pub(super) mod connector;
+pub(super) mod events;
+pub(super) mod expand_truncated;
+pub(super) mod follow;
+pub(super) mod input_files;
+pub(super) mod lock_holder;
+pub(super) mod paths;
+pub(super) mod stdin;
+pub(super) mod wire;

@@ -1,0 +1,144 @@
+//! Which socket, which data folder, which configuration: flags, environment and the `[daemon]`
+//! table, by the rules of `api::endpoint`.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use crate::api::endpoint::{self, Env};
+use crate::client::failure::Failure;
+
+/// Where daemon and files are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Places {
+    /// The socket.
+    pub socket: PathBuf,
+    /// Whether that is a choice of the command line or of `AGENTD_SOCKET`: then no other one will do.
+    pub is_socket_named: bool,
+    /// The data folder.
+    pub data_dir: PathBuf,
+    /// `--config` or `AGENTD_CONFIG`; a daemon that we start is told.
+    pub config_flag: Option<PathBuf>,
+    /// Configuration files, and whether each must exist.
+    pub config_files: Vec<(PathBuf, bool)>,
+}
+
+impl Places {
+    /// Finds them. Configuration files that cannot be read are passed over: the daemon and
+    /// `agentctl doctor` complain about them.
+    ///
+    /// # Errors
+    /// `HOME` is needed and not set.
+    pub fn find(env: Env<'_>, socket: Option<PathBuf>, config: Option<PathBuf>) -> Result<Self, Failure> {
+        let no_home = |e: endpoint::NoHome| Failure::usage(e.to_string());
+        let named = || env("AGENTD_CONFIG").filter(|file| !file.is_empty()).map(PathBuf::from);
+        let config = config.or_else(named).map(absolute);
+        // Without HOME the explicit places may still be enough.
+        let config_files = endpoint::config_files(env, config.clone()).unwrap_or_default();
+        let mut data_dir = None;
+        let mut configured_socket = None;
+        for (file, _) in &config_files {
+            let (dir, path) = daemon_table(file, env);
+            data_dir = dir.or(data_dir);
+            configured_socket = path.or(configured_socket);
+        }
+        let is_socket_named = socket.is_some() || env("AGENTD_SOCKET").is_some_and(|path| !path.is_empty());
+        let found = endpoint::socket(env, socket, configured_socket, data_dir.clone()).map_err(no_home)?;
+        let data_dir = endpoint::data_dir(env, data_dir).map_err(no_home)?;
+        // The daemon that we may start runs elsewhere: nothing relative is left.
+        let (found, data_dir) = (absolute(found), absolute(data_dir));
+        Ok(Self { socket: found, is_socket_named, data_dir, config_flag: config, config_files })
+    }
+
+    /// Refuses a configuration file that was named and is not there: a daemon that runs already has read other ones.
+    ///
+    /// # Errors
+    /// The file does not exist or is a folder.
+    pub fn check_named_config(&self) -> Result<(), Failure> {
+        let Some(file) = &self.config_flag else { return Ok(()) };
+        let why = match std::fs::metadata(file) {
+            Ok(meta) if meta.is_dir() => "it is a folder".to_owned(),
+            Ok(_) => return Ok(()),
+            Err(error) => error.to_string(),
+        };
+        let file = file.display().to_string();
+        let file = crate::client::ui::escape::line(&file);
+        Err(Failure::usage(format!(
+            "could not read the configuration {file}: {why}; check --config or AGENTD_CONFIG"
+        )))
+    }
+
+    /// The log of a daemon that `agentctl` started.
+    #[must_use]
+    pub fn log(&self) -> PathBuf {
+        self.data_dir.join("agentd.log")
+    }
+}
+
+fn absolute(path: PathBuf) -> PathBuf {
+    std::path::absolute(&path).unwrap_or(path)
+}
+
+fn daemon_table(file: &Path, env: Env<'_>) -> (Option<PathBuf>, Option<PathBuf>) {
+    let table = std::fs::read_to_string(file).ok().and_then(|text| text.parse::<toml::Table>().ok());
+    let daemon = table.as_ref().and_then(|t| t.get("daemon")).and_then(toml::Value::as_table);
+    let path = |key: &str| {
+        let text = daemon?.get(key)?.as_str()?;
+        Some(match text.strip_prefix("~/") {
+            Some(rest) => endpoint::home(env).ok()?.join(rest),
+            // As the daemon does it: beside the file.
+            None => absolute(file.to_path_buf()).parent()?.join(text),
+        })
+    };
+    (path("data_dir"), path("socket"))
+}
+
+/// The folder that the program was started in, without links.
+///
+/// # Errors
+/// It was removed, or cannot be read.
+pub(in crate::client) fn current_folder() -> Result<PathBuf, Failure> {
+    std::env::current_dir().and_then(std::fs::canonicalize).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => {
+            Failure::usage("the current folder no longer exists: change to another one with `cd`")
+        }
+        _ => Failure::usage(format!("could not read the current folder: {error}")),
+    })
+}
+
+/// A path as people write it: the home folder is `~`.
+#[must_use]
+pub fn short(path: &str, home: Option<&str>) -> String {
+    match home.and_then(|home| path.strip_prefix(home)) {
+        Some("") => "~".into(),
+        Some(rest) if rest.starts_with('/') => format!("~{rest}"),
+        _ => path.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::client::connection::paths::*;
+
+    #[test]
+    fn the_configured_socket_is_found_and_the_flag_beats_it() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let file = dir.path().join("c.toml");
+        std::fs::write(&file, "[daemon]\nsocket = \"/cfg/sock\"\ndata_dir = \"~/d\"\n").expect("written");
+        let env = |name: &str| (name == "HOME").then(|| "/h".to_string());
+        let places = Places::find(&env, None, Some(file.clone())).expect("places");
+        assert_eq!(
+            (places.socket.as_path(), places.data_dir.as_path()),
+            (Path::new("/cfg/sock"), Path::new("/h/d"))
+        );
+        let places = Places::find(&env, Some("/flag".into()), Some(file)).expect("places");
+        assert_eq!(places.socket, Path::new("/flag"));
+    }
+
+    #[test]
+    fn home_is_written_short() {
+        let check = |path, expected: &str| assert_eq!(short(path, Some("/home/a")), expected);
+        check("/home/a", "~");
+        check("/home/a/src", "~/src");
+        check("/home/ab", "/home/ab");
+    }
+}

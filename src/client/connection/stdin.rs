@@ -1,0 +1,201 @@
+//! Standard input as text: the whole task, or what was piped along with a task.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::time::Duration;
+
+use crate::client::failure::Failure;
+use crate::client::ui::out::Out;
+
+/// Longer than the context window of every model, and well below what one message to the daemon may hold.
+const MAX_BYTES: usize = 4 << 20;
+
+/// After this long without a byte the user is told what is waited for, or that a pipe without a writer is left out.
+const SILENCE: Duration = Duration::from_secs(2);
+
+/// All of standard input.
+///
+/// # Errors
+/// It is too long, or not text.
+pub(in crate::client) fn read_all() -> Result<String, Failure> {
+    let mut bytes = Vec::new();
+    io::stdin().lock().take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+    text(bytes)
+}
+
+/// What was piped or redirected into the program; `None` if that is nothing. Terminals and devices such as
+/// `/dev/null` are not read. A script may have inherited a pipe that is never written to and never closed: a silent
+/// one is left out unless a program of the same pipeline still writes to it.
+///
+/// # Errors
+/// It is too long, or not text.
+pub(in crate::client) fn read_piped(out: &mut Out) -> Result<Option<String>, Failure> {
+    let input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let meta = input.metadata()?;
+    let kind = meta.file_type();
+    if !(kind.is_file() || kind.is_fifo() || kind.is_socket()) {
+        return Ok(None);
+    }
+    read_until_end(input, SILENCE, || kind.is_file() || has_writer((meta.dev(), meta.ino())), out)
+}
+
+/// Whether a program that did not start this one holds the other end of the pipe, as in `make 2>&1 | agentctl …`. Pipes
+/// of other users' programs, and of those that hide what they opened, cannot be seen.
+fn has_writer(pipe: (u64, u64)) -> bool {
+    let ancestors = ancestors();
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.filter(|pid| !ancestors.contains(pid)).any(|pid: i32| {
+        let open = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        open.into_iter().any(|fd| {
+            let is_pipe = std::fs::metadata(fd.path()).is_ok_and(|file| (file.dev(), file.ino()) == pipe);
+            // The mode of the link says how the file was opened, proc_pid_fd(5).
+            is_pipe && fd.metadata().is_ok_and(|link| link.mode() & 0o200 != 0)
+        })
+    })
+}
+
+/// This process, its parent, and so on.
+fn ancestors() -> Vec<i32> {
+    let mut found = vec![std::process::id().cast_signed()];
+    while let Some(parent) = found.last().and_then(|pid| parent(*pid)).filter(|pid| !found.contains(pid)) {
+        found.push(parent);
+    }
+    found
+}
+
+fn parent(pid: i32) -> Option<i32> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // Behind the name, which may hold anything: state and parent.
+    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+}
+
+fn read_until_end(
+    mut input: impl Read + Send + 'static,
+    silence: Duration,
+    has_writer: impl Fn() -> bool,
+    out: &mut Out,
+) -> Result<Option<String>, Failure> {
+    let (sender, chunks) = sync_channel(1);
+    // A read cannot be given up. The thread ends with the program at the latest.
+    std::thread::spawn(move || {
+        let mut chunk = vec![0; 64 << 10];
+        loop {
+            let read = input.read(&mut chunk).map(|count| chunk[..count].to_vec());
+            let is_last = read.as_ref().map_or(true, Vec::is_empty);
+            if sender.send(read).is_err() || is_last {
+                return;
+            }
+        }
+    });
+    let mut bytes = Vec::new();
+    let mut is_told = false;
+    loop {
+        match chunks.recv_timeout(silence) {
+            Ok(chunk) => match chunk? {
+                chunk if chunk.is_empty() => break,
+                chunk => bytes.extend(chunk),
+            },
+            Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) if bytes.is_empty() && !has_writer() => {
+                let text = "standard input is open, but no program of this pipeline writes to it: it is left out \
+                            (`< /dev/null` saves the wait)";
+                out.note(text)?;
+                return Ok(None);
+            }
+            Err(RecvTimeoutError::Timeout) if !is_told => {
+                out.note("reading standard input until it ends; `< /dev/null` leaves it out")?;
+                is_told = true;
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        if bytes.len() > MAX_BYTES {
+            break;
+        }
+    }
+    text(bytes).map(|text| Some(text).filter(|text| !text.trim().is_empty()))
+}
+
+fn text(bytes: Vec<u8>) -> Result<String, Failure> {
+    if bytes.len() > MAX_BYTES {
+        let most = MAX_BYTES >> 20;
+        return Err(Failure::usage(format!(
+            "standard input is longer than {most} MiB; put it into a file and name the file in the prompt"
+        )));
+    }
+    String::from_utf8(bytes).map_err(|_| Failure::usage("standard input is not UTF-8 text"))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::client::connection::stdin::*;
+    use crate::client::ui::out::testing::papers;
+    use std::io::Write as _;
+
+    const PATIENT: Duration = Duration::from_secs(60);
+
+    fn read(text: impl Read + Send + 'static) -> Result<Option<String>, Failure> {
+        let (mut out, _, side) = papers();
+        let read = read_until_end(text, PATIENT, || true, &mut out);
+        assert_eq!(side.text(), "");
+        read
+    }
+
+    #[test]
+    fn piped_text_is_read_to_its_end_and_nothing_is_none() {
+        assert_eq!(read(&b"+a\n-b\n"[..]).expect("text"), Some("+a\n-b\n".into()));
+        assert_eq!(read(&b""[..]).expect("nothing"), None);
+        assert_eq!(read(&b" \n"[..]).expect("nothing"), None);
+        let failure = read(&b"\xff"[..]).expect_err("not text");
+        assert!(failure.code == 64 && failure.message.contains("UTF-8"), "{failure}");
+    }
+
+    #[test]
+    fn piped_text_beyond_the_limit_is_refused_with_the_limit() {
+        let most = || io::repeat(b'x').take(MAX_BYTES as u64);
+        assert_eq!(read(most()).expect("text").map(|text| text.len()), Some(MAX_BYTES));
+        let failure = read(most().chain(&b"y"[..])).expect_err("too long");
+        assert!(failure.code == 64 && failure.message.contains("longer than 4 MiB"), "{failure}");
+    }
+
+    #[test]
+    fn silent_pipe_without_a_writer_is_left_out_and_a_slow_one_is_waited_for() {
+        let (mut out, _, side) = papers();
+        let (input, writer) = io::pipe().expect("a pipe");
+        assert_eq!(read_until_end(input, Duration::ZERO, || false, &mut out).expect("nothing"), None);
+        assert!(side.text().contains("left out"), "{}", side.text());
+
+        let (mut out, _, side) = papers();
+        let (input, late) = io::pipe().expect("a pipe");
+        let late = std::cell::RefCell::new(Some(late));
+        // It writes once the reader has been told to wait, and ends.
+        let writes = || {
+            if side.text().contains("until it ends")
+                && let Some(mut late) = late.borrow_mut().take()
+            {
+                late.write_all(b"late").expect("written");
+            }
+            true
+        };
+        let read = read_until_end(input, Duration::from_millis(1), writes, &mut out);
+        assert_eq!(read.expect("text"), Some("late".into()));
+        drop(writer);
+    }
+
+    #[test]
+    fn writer_of_a_pipe_is_seen_unless_it_is_an_ancestor() {
+        let (input, writer) = io::pipe().expect("a pipe");
+        let meta = File::from(std::os::fd::OwnedFd::from(input)).metadata().expect("a pipe");
+        let pipe = (meta.dev(), meta.ino());
+        assert!(!has_writer(pipe), "this process holds it");
+        let mut child =
+            std::process::Command::new("sleep").arg("1000").stdout(writer).spawn().expect("started");
+        let is_seen = has_writer(pipe);
+        child.kill().expect("killed");
+        child.wait().expect("ended");
+        assert!(is_seen);
+    }
+}

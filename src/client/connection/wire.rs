@@ -1,0 +1,189 @@
+//! Newline-delimited JSON as a client reads it: lines with a limit, replies, events.
+
+use std::io;
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
+
+use crate::api::SESSION_EVENT;
+use crate::api::fault::WireFault;
+use crate::types::event::Envelope;
+use crate::types::ids::Seq;
+
+/// A daemon that sends a longer line is not understood. Events are 64 KiB at most; replies with
+/// pages of sessions or items are longer.
+const MAX_LINE: usize = 64 << 20;
+
+/// Lines of a stream.
+pub(in crate::client) struct Lines<R> {
+    reader: BufReader<R>,
+    partial: Vec<u8>,
+}
+
+impl<R: AsyncRead + Unpin> Lines<R> {
+    pub(in crate::client) fn new(reader: R) -> Self {
+        Self { reader: BufReader::with_capacity(64 << 10, reader), partial: Vec::new() }
+    }
+
+    /// The next line without its end, `None` at the end of the stream. Cancel-safe: what was read
+    /// of an unfinished line is kept. A last line without an end is not a message and is dropped.
+    pub(in crate::client) async fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
+        loop {
+            let chunk = self.reader.fill_buf().await?;
+            if chunk.is_empty() {
+                return Ok(None);
+            }
+            let end = chunk.iter().position(|byte| *byte == b'\n');
+            self.partial.extend_from_slice(&chunk[..end.unwrap_or(chunk.len())]);
+            let used = end.map_or(chunk.len(), |at| at + 1);
+            self.reader.consume(used);
+            if self.partial.len() > MAX_LINE {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "a line from the daemon is too long"));
+            }
+            if end.is_some() {
+                return Ok(Some(std::mem::take(&mut self.partial)));
+            }
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Incoming<'a> {
+    #[serde(default)]
+    id: Option<Value>,
+    #[serde(default)]
+    method: Option<String>,
+    #[serde(default, borrow)]
+    params: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    result: Option<&'a RawValue>,
+    #[serde(default)]
+    error: Option<WireFault>,
+}
+
+#[derive(Deserialize)]
+struct Carried<'a> {
+    #[serde(borrow)]
+    result: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct Head {
+    seq: Seq,
+    #[serde(rename = "type")]
+    kind: String,
+}
+
+/// One message from the daemon.
+pub(in crate::client) enum Message {
+    /// An answer to the call with this id; `None` if the daemon could not tell which.
+    Reply { id: Option<u64>, outcome: Result<Box<RawValue>, WireFault> },
+    /// An event of a subscription.
+    Event(Box<Received>),
+    /// Something this version does not know.
+    Other,
+}
+
+/// An event as it came: readable as far as this version knows its kind.
+#[derive(Debug, Clone)]
+pub struct Received {
+    /// Its number.
+    pub seq: Seq,
+    /// Its `type`.
+    pub kind: String,
+    /// The JSON text exactly as the daemon sent it.
+    pub raw: Box<RawValue>,
+    /// What it says; `None` for kinds or shapes that are newer than this client.
+    pub event: Option<Envelope>,
+}
+
+impl Received {
+    /// Reads one event.
+    ///
+    /// # Errors
+    /// The text is not an object with `seq` and `type`.
+    pub fn parse(raw: &RawValue) -> Result<Self, serde_json::Error> {
+        let head: Head = serde_json::from_str(raw.get())?;
+        let event = serde_json::from_str(raw.get()).ok();
+        Ok(Self { seq: head.seq, kind: head.kind, raw: raw.to_owned(), event })
+    }
+}
+
+/// Reads one line. `None` if it is not a JSON-RPC message at all.
+pub(in crate::client) fn parse(line: &[u8]) -> Option<Message> {
+    let incoming: Incoming<'_> = serde_json::from_slice(line).ok()?;
+    if let Some(method) = incoming.method {
+        if method != SESSION_EVENT {
+            return Some(Message::Other);
+        }
+        let carried: Carried<'_> = serde_json::from_str(incoming.params?.get()).ok()?;
+        return Received::parse(carried.result).ok().map(|event| Message::Event(Box::new(event)));
+    }
+    let id = incoming.id.as_ref().and_then(Value::as_u64);
+    let outcome = match (incoming.error, incoming.result) {
+        (Some(fault), _) => Err(fault),
+        (None, Some(result)) => Ok(result.to_owned()),
+        (None, None) => Ok(RawValue::NULL.to_owned()),
+    };
+    Some(Message::Reply { id, outcome })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::client::connection::wire::*;
+
+    #[tokio::test]
+    async fn lines_come_whole_however_they_are_cut() {
+        let (mut ours, theirs) = tokio::io::duplex(3);
+        let writer = tokio::spawn(async move {
+            tokio::io::AsyncWriteExt::write_all(&mut ours, b"{\"a\":1}\n\nrest\nunfinished").await
+        });
+        let mut lines = Lines::new(theirs);
+        let mut seen = Vec::new();
+        while let Some(line) = lines.next().await.expect("readable") {
+            seen.push(String::from_utf8(line).expect("text"));
+        }
+        writer.await.expect("ran").expect("written");
+        assert_eq!(seen, ["{\"a\":1}", "", "rest"]);
+    }
+
+    #[test]
+    fn replies_events_and_strangers_are_told_apart() {
+        let check = |text: &str, expected: &str| {
+            let shown = match parse(text.as_bytes()) {
+                Some(Message::Reply { id, outcome: Ok(raw) }) => format!("reply {id:?} {raw}"),
+                Some(Message::Reply { id, outcome: Err(fault) }) => format!("fault {id:?} {}", fault.kind()),
+                Some(Message::Event(event)) => {
+                    format!("event {} {} {}", event.seq, event.kind, event.event.is_some())
+                }
+                Some(Message::Other) => "other".into(),
+                None => "nothing".into(),
+            };
+            assert_eq!(shown, expected);
+        };
+        check(r#"{"jsonrpc":"2.0","id":4,"result":{"a":[1]}}"#, r#"reply Some(4) {"a":[1]}"#);
+        check(r#"{"jsonrpc":"2.0","id":4,"result":null}"#, "reply Some(4) null");
+        check(
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"x","data":{"kind":"parse_error"}}}"#,
+            "fault None parse_error",
+        );
+        let event = |body: &str| {
+            format!(
+                r#"{{"jsonrpc":"2.0","method":"session.event","params":{{"subscription":"s","result":{body}}}}}"#
+            )
+        };
+        let session = "ses_0190f2a4-0000-7000-8000-000000000000";
+        check(
+            &event(&format!(r#"{{"seq":3,"session_id":"{session}","at_ms":1,"type":"turn.aborting"}}"#)),
+            "event 3 turn.aborting true",
+        );
+        check(
+            &event(&format!(r#"{{"seq":9,"session_id":"{session}","at_ms":1,"type":"moon.rose","x":1}}"#)),
+            "event 9 moon.rose false",
+        );
+        check(r#"{"jsonrpc":"2.0","method":"daemon.event","params":{}}"#, "other");
+        check("garbage", "nothing");
+    }
+}

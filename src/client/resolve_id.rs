@@ -1,0 +1,188 @@
+//! Which session or request somebody means: a full id, a unique start of one, or a title.
+
+use crate::api::params::{
+    ListParams, ListReply, PendingRequest, PermissionListParams, PermissionListReply, SessionParams,
+    SessionReply,
+};
+use crate::client::connection::client::{CallError, Client};
+use crate::client::failure::Failure;
+use crate::client::ui::escape;
+use crate::client::ui::format::short_id;
+use crate::client::ui::style::cut;
+use crate::types::ids::{PermissionId, SessionId};
+use crate::types::session::SessionView;
+
+/// Characters from which on a name that looks like an id is one.
+const SHORT_ID: usize = 8;
+
+/// All the sessions, newest first.
+///
+/// # Errors
+/// A call failed.
+pub async fn all_sessions(client: &Client, filter: &ListParams) -> Result<Vec<SessionView>, Failure> {
+    let mut params = ListParams { limit: Some(500), ..filter.clone() };
+    let mut sessions = Vec::new();
+    loop {
+        let page: ListReply = client.call("session.list", &params).await?;
+        sessions.extend(page.sessions);
+        match page.next_cursor {
+            Some(cursor) => params.cursor = Some(cursor),
+            None => return Ok(sessions),
+        }
+    }
+}
+
+/// The session that `name` means.
+///
+/// # Errors
+/// None or several fit.
+pub async fn session(client: &Client, name: &str) -> Result<SessionView, Failure> {
+    if let Ok(session_id) = name.parse::<SessionId>() {
+        return match client.call::<SessionReply>("session.get", &SessionParams { session_id }).await {
+            Err(CallError::Fault(fault)) if fault.kind() == "not_found" => Err(no_session(name)),
+            reply => Ok(reply?.session),
+        };
+    }
+    let sessions = all_sessions(client, &ListParams::default()).await?;
+    pick_session(sessions, name)
+}
+
+fn pick_session(sessions: Vec<SessionView>, name: &str) -> Result<SessionView, Failure> {
+    let start = name.strip_prefix("ses_").unwrap_or(name).to_ascii_lowercase();
+    let titled: Vec<&SessionView> = sessions.iter().filter(|s| s.title == name).collect();
+    let begun: Vec<&SessionView> = sessions
+        .iter()
+        .filter(|s| !start.is_empty() && s.session_id.to_string()[4..].starts_with(&start))
+        .collect();
+    // What `agentctl ps` prints as an id is one, whatever models call their sessions.
+    let is_id = start.len() >= SHORT_ID && start.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
+    let fitting = if titled.is_empty() || is_id && !begun.is_empty() { begun } else { titled };
+    match fitting.as_slice() {
+        [] => Err(no_session(name)),
+        [one] => Ok((*one).clone()),
+        several => {
+            let mut message = format!("{} could be any of these; say more of the id:", escape::line(name));
+            for one in several.iter().take(20) {
+                let title = cut(&escape::line(&one.title), 60);
+                message.push_str(&format!("\n  {}  {title}", short_id(one.session_id)));
+            }
+            Err(Failure::usage(message))
+        }
+    }
+}
+
+/// All the requests that wait, oldest first.
+///
+/// # Errors
+/// A call failed.
+pub async fn all_requests(client: &Client) -> Result<Vec<PendingRequest>, Failure> {
+    let mut params = PermissionListParams { limit: Some(500), ..PermissionListParams::default() };
+    let mut requests = Vec::new();
+    loop {
+        let page: PermissionListReply = client.call("permission.list", &params).await?;
+        requests.extend(page.requests);
+        match page.next_cursor {
+            Some(cursor) => params.cursor = Some(cursor),
+            None => return Ok(requests),
+        }
+    }
+}
+
+/// The request that `name` means.
+///
+/// # Errors
+/// None or several fit.
+pub async fn request(client: &Client, name: &str) -> Result<PermissionId, Failure> {
+    // A full id goes to the daemon as it is: it knows who settled a request that waits no more.
+    if let Ok(id) = name.parse::<PermissionId>() {
+        return Ok(id);
+    }
+    let ids = all_requests(client).await?.into_iter().map(|r| r.request.request_id).collect();
+    pick_request(ids, name)
+}
+
+fn pick_request(ids: Vec<PermissionId>, name: &str) -> Result<PermissionId, Failure> {
+    let start = name.strip_prefix("perm_").unwrap_or(name).to_ascii_lowercase();
+    let fits = |id: &PermissionId| !start.is_empty() && id.to_string()["perm_".len()..].starts_with(&start);
+    let fitting: Vec<PermissionId> = ids.into_iter().filter(fits).collect();
+    match fitting.as_slice() {
+        [] => Err(no_request(name)),
+        [one] => Ok(*one),
+        several => {
+            let list: Vec<String> = several.iter().map(|id| format!("\n  {id}")).collect();
+            Err(Failure::usage(format!("{} could be any of these:{}", escape::line(name), list.concat())))
+        }
+    }
+}
+
+fn no_session(name: &str) -> Failure {
+    Failure::internal(format!("no session is called {}; `agentctl ps -a` lists them", escape::line(name)))
+}
+
+/// Nothing that `name` means waits.
+pub(super) fn no_request(name: &str) -> Failure {
+    Failure::internal(format!(
+        "no request {} waits for an answer; `agentctl approvals` lists them",
+        escape::line(name)
+    ))
+}
+
+/// A session as tests see it.
+#[cfg(test)]
+pub(super) fn sample(id: &str, title: &str) -> serde_json::Value {
+    serde_json::json!({
+        "session_id": id, "title": title, "state": "idle", "cwd": "/w", "model": "demo/replay",
+        "mode": "default", "background": false, "created_at_ms": 1, "updated_at_ms": 2, "last_seq": 3,
+        "usage": {"input_tokens": 1, "output_tokens": 2}, "cost_usd_micros": null, "clients": 0,
+        "last_line": "hello"})
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::client::resolve_id::*;
+
+    #[test]
+    fn names_find_one_session_or_say_why_not() {
+        let sessions: Vec<SessionView> = [
+            ("ses_0190f2a4-0000-7000-8000-000000000001", "fix it"),
+            ("ses_0190f2a4-1111-7000-8000-000000000002", "0190f2a4-0000"),
+            ("ses_0190ffff-0000-7000-8000-000000000003", "fix it"),
+        ]
+        .into_iter()
+        .map(|(id, title)| serde_json::from_value(sample(id, title)).expect("a session"))
+        .collect();
+        let check = |name: &str, expected: Result<usize, u8>| {
+            let found = pick_session(sessions.clone(), name).map(|s| s.session_id).map_err(|f| f.code);
+            assert_eq!(found, expected.map(|n| sessions[n].session_id), "{name}");
+        };
+        check("ses_0190f2a4-1", Ok(1));
+        check("0190FFFF", Ok(2));
+        check("0190f2a4-0000", Ok(0)); // an id before a title
+        check("0190f2a4", Err(64));
+        check("fix it", Err(64));
+        check("nothing", Err(4));
+        check("", Err(4));
+        let failure = pick_session(sessions.clone(), "fix it").expect_err("ambiguous");
+        assert!(failure.message.contains("0190f2a4-0000") && failure.message.contains("0190ffff-0000"));
+    }
+
+    #[test]
+    fn requests_are_found_by_their_start() {
+        let ids: Vec<PermissionId> =
+            ["0190f2a4-0000-7000-8000-000000000001", "0190f2a5-0000-7000-8000-000000000001"]
+                .iter()
+                .map(|id| format!("perm_{id}").parse().expect("an id"))
+                .collect();
+        let check = |name, expected: Result<usize, u8>| {
+            assert_eq!(
+                pick_request(ids.clone(), name).map_err(|f| f.code),
+                expected.map(|n| ids[n]),
+                "{name}"
+            );
+        };
+        check("perm_0190f2a5", Ok(1));
+        check("0190f2a4", Ok(0));
+        check("0190", Err(64));
+        check("zz", Err(4));
+    }
+}

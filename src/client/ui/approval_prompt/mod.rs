@@ -1,0 +1,415 @@
+//! Permission requests inside `run`: who answers them, and the dialogue with a person in place.
+
+use std::collections::VecDeque;
+use std::io;
+use std::time::Instant;
+
+use ratatui::crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+
+use crate::api::params::{AnswerParams, ApproveParams};
+use crate::client::commands::answer;
+use crate::client::ui::editor::Editor;
+use crate::client::ui::keys::Keys;
+use crate::client::ui::out::{Out, terminal_columns};
+use crate::client::ui::prompt;
+use crate::client::ui::prompt::Answer;
+use crate::client::ui::request_timing::{Pending, Phase, RequestTiming};
+use crate::client::ui::style::{Line, Tone};
+use crate::types::ids::{PermissionId, QuestionId};
+use crate::types::permission::{Decision, RequestKind, Scope};
+use crate::types::question::Question;
+use crate::types::session::PermissionRequest;
+
+/// Who answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::client) enum Asking {
+    /// A person at the terminal.
+    Person,
+    /// Nobody: what `on_timeout` says holds at once, for the reason that is shown.
+    Deny(&'static str),
+    /// The demonstration: everything is allowed once, and shown.
+    Allow,
+}
+
+/// What a key came to.
+#[derive(Debug)]
+pub(in crate::client) enum Outcome {
+    /// Send this answer.
+    Send(ApproveParams),
+    /// Send this answer to a question.
+    Choose(AnswerParams),
+    /// Abort the turn.
+    Abort,
+    /// Let the person change the arguments.
+    Edit,
+    /// Deny with words, which are typed next.
+    Feedback,
+    /// Nothing yet.
+    Wait,
+}
+
+/// The dialogue.
+#[derive(Default)]
+pub(in crate::client) struct ApprovalPrompt {
+    queue: VecDeque<PermissionRequest>,
+    /// They come before requests: nothing is asked for while one is open, but what was before.
+    questions: VecDeque<Question>,
+    keys: Option<Keys>,
+    words: Option<Editor>,
+    /// The words are changed arguments.
+    edits: bool,
+    timing: RequestTiming,
+    /// The outcome that Enter confirms.
+    confirming: Option<Outcome>,
+}
+
+impl ApprovalPrompt {
+    /// Puts a request to the person, or behind the one that is open.
+    pub(in crate::client) fn push(
+        &mut self,
+        request: PermissionRequest,
+        now: Instant,
+        out: &mut Out,
+    ) -> io::Result<()> {
+        self.queue.push_back(request);
+        if self.queue.len() == 1 && self.questions.is_empty() { self.open(now, out) } else { Ok(()) }
+    }
+
+    /// Puts a question to the person; what it is was shown.
+    pub(in crate::client) fn push_question(
+        &mut self,
+        question: Question,
+        now: Instant,
+        out: &mut Out,
+    ) -> io::Result<()> {
+        self.questions.push_back(question);
+        if self.questions.len() == 1 { self.open(now, out) } else { Ok(()) }
+    }
+
+    /// A question was settled, by whomever.
+    pub(in crate::client) fn question_settled(
+        &mut self,
+        id: QuestionId,
+        now: Instant,
+        out: &mut Out,
+    ) -> io::Result<()> {
+        let was_open = self.questions.front().is_some_and(|q| q.request_id == id);
+        self.questions.retain(|q| q.request_id != id);
+        if was_open { self.next(now, out) } else { Ok(()) }
+    }
+
+    /// A request was settled, by whomever.
+    pub(in crate::client) fn settled(
+        &mut self,
+        id: PermissionId,
+        now: Instant,
+        out: &mut Out,
+    ) -> io::Result<()> {
+        let was_open = self.questions.is_empty() && self.queue.front().is_some_and(|r| r.request_id == id);
+        self.queue.retain(|r| r.request_id != id);
+        if was_open { self.next(now, out) } else { Ok(()) }
+    }
+
+    fn next(&mut self, now: Instant, out: &mut Out) -> io::Result<()> {
+        self.confirming = None;
+        if self.words.take().is_some() {
+            out.aside(&Line::default())?;
+        }
+        self.close(out);
+        if self.front().is_none() { Ok(()) } else { self.open(now, out) }
+    }
+
+    fn front(&self) -> Option<Pending> {
+        let question = self.questions.front().map(|q| Pending::Question(q.request_id));
+        question.or_else(|| self.queue.front().map(|r| Pending::Permission(r.request_id)))
+    }
+
+    /// Takes the terminal; [`Asker::update`] shows what it is taken for.
+    fn open(&mut self, now: Instant, out: &mut Out) -> io::Result<()> {
+        if !self.questions.is_empty() {
+            (self.words, self.confirming) = (None, None);
+        }
+        // There is one reader at most: the old one ends before the new one begins.
+        self.keys = None;
+        let keys = Keys::take()?;
+        if keys.had_input() {
+            self.timing.key_pressed(now);
+        }
+        self.keys = Some(keys);
+        out.set_raw(true);
+        Ok(())
+    }
+
+    /// Shows what is due at this time: the request once the user does not type, its keys once they count.
+    pub(in crate::client) fn update(&mut self, now: Instant, out: &mut Out) -> io::Result<()> {
+        match self.timing.update(self.front(), now) {
+            Some(Phase::Shown) => self.show_front(out),
+            Some(Phase::Answerable) => self.show_keys(out),
+            Some(Phase::Hidden) | None => Ok(()),
+        }
+    }
+
+    /// When to update next.
+    pub(in crate::client) fn next_change(&self) -> Option<Instant> {
+        self.timing.next_change()
+    }
+
+    /// A question was shown when it came.
+    fn show_front(&self, out: &mut Out) -> io::Result<()> {
+        match self.queue.front() {
+            Some(request) if self.questions.is_empty() => show(request, out),
+            _ => Ok(()),
+        }
+    }
+
+    fn show_keys(&self, out: &mut Out) -> io::Result<()> {
+        match self.queue.front() {
+            _ if !self.questions.is_empty() => out.aside(&answer::keys()),
+            Some(request) => show_keys(request, out),
+            None => Ok(()),
+        }
+    }
+
+    /// Gives the terminal back.
+    pub(in crate::client) fn close(&mut self, out: &mut Out) {
+        self.keys = None;
+        out.set_raw(false);
+    }
+
+    /// The next key, as long as a request is open; else never. Cancel-safe.
+    pub(in crate::client) async fn key(&mut self) -> Option<Input> {
+        match &mut self.keys {
+            Some(keys) => keys.next().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// What a key does to the open request.
+    pub(in crate::client) fn press(
+        &mut self,
+        input: &Input,
+        now: Instant,
+        out: &mut Out,
+    ) -> io::Result<Outcome> {
+        let key = match input {
+            Input::Key(key) if key.kind != KeyEventKind::Release => Some(key),
+            Input::Paste(_) => None,
+            _ => return Ok(Outcome::Wait),
+        };
+        if key.is_some_and(is_interrupt) {
+            self.confirming = None;
+            return Ok(Outcome::Abort);
+        }
+        self.timing.key_pressed(now);
+        if self.words.is_some() && self.questions.is_empty() {
+            return self.type_words(input, out);
+        }
+        if self.timing.phase() != Some(Phase::Answerable) {
+            return Ok(Outcome::Wait);
+        }
+        if let Some(outcome) = self.confirming.take() {
+            if key.is_some_and(|key| key.code == KeyCode::Enter) {
+                return Ok(outcome);
+            }
+            out.note("  not confirmed")?;
+            self.timing.ignore_keys(now);
+            return Ok(Outcome::Wait);
+        }
+        let answer =
+            key.filter(|key| !key.modifiers.contains(KeyModifiers::CONTROL)).and_then(|key| match key.code {
+                KeyCode::Char(c) => Some(c),
+                _ => None,
+            });
+        let outcome = match (self.questions.front(), self.queue.front(), answer) {
+            (Some(question), _, Some(c)) => choose(question, c),
+            (None, Some(request), Some(c)) => answer_request(request, c),
+            _ => None,
+        };
+        match outcome {
+            // A user who types something else does not answer: what follows is ignored as well.
+            None => self.timing.ignore_keys(now),
+            Some((outcome, Some(confirmation))) => {
+                for line in confirmation.wrap(terminal_columns()) {
+                    out.aside(&line)?;
+                }
+                self.confirming = Some(outcome);
+            }
+            Some((Outcome::Feedback, None)) => {
+                (self.words, self.edits) = (Some(Editor::default()), false);
+                out.prompt("  because: ", "")?;
+            }
+            Some((outcome, None)) => return Ok(outcome),
+        }
+        Ok(Outcome::Wait)
+    }
+
+    /// More of the words that go with an answer, or of the changed arguments.
+    fn type_words(&mut self, input: &Input, out: &mut Out) -> io::Result<Outcome> {
+        let Some(request) = self.queue.front() else { return Ok(Outcome::Wait) };
+        if let Some(words) = &mut self.words {
+            match type_words(words, input) {
+                Typed::More => {
+                    out.prompt(if self.edits { "  input: " } else { "  because: " }, words.text())?
+                }
+                Typed::Done if self.edits => {
+                    let text = words.text().to_string();
+                    out.aside(&Line::default())?;
+                    return self.edited(&text, out);
+                }
+                Typed::Back => {
+                    self.words = None;
+                    out.aside(&Line::default())?;
+                    show_keys(request, out)?;
+                }
+                Typed::Done => {
+                    let said = Some(words.take()).filter(|w| !w.trim().is_empty());
+                    let answer = prompt::approval(request, Decision::Deny, Scope::Once, said);
+                    out.aside(&Line::default())?;
+                    return Ok(self.answered(answer));
+                }
+            }
+        }
+        Ok(Outcome::Wait)
+    }
+
+    /// The arguments of the open request, to be changed in an editor.
+    pub(in crate::client) fn editable(&self) -> Option<String> {
+        self.queue.front().filter(|_| self.questions.is_empty()).map(prompt::editable)
+    }
+
+    /// Changes the arguments in the line, where there is no editor.
+    pub(in crate::client) fn edit_here(&mut self, out: &mut Out) -> io::Result<()> {
+        let Some(request) = self.queue.front() else { return Ok(()) };
+        let mut words = Editor::default();
+        words.insert(&request.input.to_string());
+        out.prompt("  input: ", words.text())?;
+        (self.words, self.edits) = (Some(words), true);
+        Ok(())
+    }
+
+    /// Takes the terminal again, after an editor had it.
+    pub(in crate::client) fn again(&mut self, now: Instant, out: &mut Out) -> io::Result<()> {
+        if self.keys.is_none() && (!self.queue.is_empty() || !self.questions.is_empty()) {
+            self.open(now, out)?;
+            self.show_front(out)?;
+            return self.show_keys(out);
+        }
+        Ok(())
+    }
+
+    /// What changed arguments come to; a mistake is told and the question stays open.
+    pub(in crate::client) fn edited(&mut self, text: &str, out: &mut Out) -> io::Result<Outcome> {
+        self.words = None;
+        let Some(request) = self.queue.front() else { return Ok(Outcome::Wait) };
+        match prompt::edited(request, text) {
+            Ok(answer) => Ok(self.answered(answer)),
+            Err(why) => {
+                out.aside(&Line::new(Tone::Bad, format!("  {why}")))?;
+                show_keys(request, out)?;
+                Ok(Outcome::Wait)
+            }
+        }
+    }
+
+    /// The request stays open until the daemon says that it is settled: an answer that is lost
+    /// with the connection can be given again.
+    fn answered(&mut self, answer: ApproveParams) -> Outcome {
+        self.words = None;
+        Outcome::Send(answer)
+    }
+}
+
+/// What a key comes to, and the line that asks for its confirmation if it needs one.
+type Pressed = (Outcome, Option<Line>);
+
+fn choose(question: &Question, key: char) -> Option<Pressed> {
+    let choice = answer::of_key(key)?;
+    let params = answer::params(question.request_id, choice.name());
+    Some((Outcome::Choose(params), answer::confirmation(choice)))
+}
+
+fn answer_request(request: &PermissionRequest, key: char) -> Option<Pressed> {
+    let send = |decision, scope| Outcome::Send(prompt::approval(request, decision, scope, None));
+    let answer = prompt::answer_of(request, key)?;
+    let outcome = match answer {
+        Answer::Once => send(Decision::Allow, Scope::Once),
+        Answer::Session => send(Decision::Allow, Scope::Session),
+        Answer::Project => send(Decision::Allow, Scope::Project),
+        Answer::Deny => send(Decision::Deny, Scope::Once),
+        Answer::Edit => Outcome::Edit,
+        Answer::Feedback => Outcome::Feedback,
+        Answer::Abort => Outcome::Abort,
+    };
+    Some((outcome, prompt::confirmation(request, answer)))
+}
+
+/// Ctrl-C, which aborts at any time.
+fn is_interrupt(key: &KeyEvent) -> bool {
+    key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL)
+}
+
+/// The question on the paper.
+pub(in crate::client) fn show(request: &PermissionRequest, out: &mut Out) -> io::Result<()> {
+    for line in prompt::rows(request, terminal_columns()) {
+        out.aside(&line)?;
+    }
+    Ok(())
+}
+
+fn show_keys(request: &PermissionRequest, out: &mut Out) -> io::Result<()> {
+    for line in prompt::keys(request).wrap(terminal_columns()) {
+        out.aside(&line)?;
+    }
+    Ok(())
+}
+
+/// An answer that was given without a person.
+pub(in crate::client) fn unasked(
+    request: &PermissionRequest,
+    asking: Asking,
+) -> Option<(ApproveParams, Line)> {
+    match asking {
+        Asking::Person => None,
+        Asking::Deny(words) => Some((
+            ApproveParams { nobody: true, ..prompt::approval(request, Decision::Deny, Scope::Once, None) },
+            Line::new(Tone::Warn, format!("▌ {words}")),
+        )),
+        // Its commands need nothing outside.
+        Asking::Allow if request.kind == RequestKind::Sandbox => Some((
+            prompt::approval(request, Decision::Deny, Scope::Once, None),
+            Line::new(Tone::Warn, "▌ answered by the demonstration: n (no)"),
+        )),
+        Asking::Allow => Some((
+            prompt::approval(request, Decision::Allow, Scope::Once, None),
+            Line::new(Tone::Warn, "▌ answered by the demonstration: y (once)"),
+        )),
+    }
+}
+
+enum Typed {
+    More,
+    Done,
+    Back,
+}
+
+fn type_words(words: &mut Editor, input: &Input) -> Typed {
+    match input {
+        Input::Paste(text) => words.insert(&text.replace(['\n', '\r'], " ")),
+        Input::Key(key) if key.kind != KeyEventKind::Release => match key.code {
+            KeyCode::Enter => return Typed::Done,
+            KeyCode::Esc => return Typed::Back,
+            KeyCode::Backspace => words.backspace(),
+            KeyCode::Char('u') if key.modifiers.contains(KeyModifiers::CONTROL) => words.delete_to_start(),
+            KeyCode::Char('w') if key.modifiers.contains(KeyModifiers::CONTROL) => words.delete_word(),
+            KeyCode::Char(c) if !key.modifiers.contains(KeyModifiers::CONTROL) => {
+                words.insert(c.encode_utf8(&mut [0; 4]));
+            }
+            _ => {}
+        },
+        _ => {}
+    }
+    Typed::More
+}
+
+#[cfg(test)]
+mod tests;

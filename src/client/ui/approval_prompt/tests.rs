@@ -1,0 +1,143 @@
+//! The dialogue of `run` without a terminal.
+
+use crate::client::ui::approval_prompt::*;
+use crate::client::ui::out::testing::papers;
+use ratatui::crossterm::event::KeyEvent;
+use serde_json::json;
+use std::time::Duration;
+
+/// An asker with an open request, but without a terminal.
+fn asker() -> ApprovalPrompt {
+    let request = serde_json::from_value(json!({
+        "request_id": "perm_0190f2a4-0000-7000-8000-000000000004",
+        "call_id": "call_0190f2a4-0000-7000-8000-000000000003",
+        "tool": "Bash", "input": {"command": "make"}, "summary": "s",
+        "subject": {"kind": "bash", "command": "make"}, "reason": "r", "suggestions": ["Bash(make)"]}))
+    .expect("a request");
+    ApprovalPrompt { queue: VecDeque::from([request]), ..ApprovalPrompt::default() }
+}
+
+fn input(c: char) -> Input {
+    let code = match c {
+        '\n' => KeyCode::Enter,
+        '\u{8}' => KeyCode::Backspace,
+        '\u{1b}' => KeyCode::Esc,
+        c => KeyCode::Char(c),
+    };
+    Input::Key(KeyEvent::new(code, KeyModifiers::NONE))
+}
+
+/// Presses keys from `start` on, one after each `gap`; what they came to, and what was shown.
+fn press_from(
+    asker: &mut ApprovalPrompt,
+    keys: &str,
+    start: Instant,
+    gap: Duration,
+) -> (Vec<Outcome>, String) {
+    let (mut out, _, side) = papers();
+    let mut outcomes = Vec::new();
+    let mut now = start;
+    for c in keys.chars() {
+        // Both phases, if their times have come.
+        asker.update(now, &mut out).expect("written");
+        now += gap;
+        asker.update(now, &mut out).expect("written");
+        outcomes.push(asker.press(&input(c), now, &mut out).expect("written"));
+    }
+    (outcomes, side.text())
+}
+
+/// Presses keys slowly; what the last one came to.
+fn press(asker: &mut ApprovalPrompt, keys: &str) -> Outcome {
+    let start = Instant::now() + Duration::from_secs(3_600);
+    press_from(asker, keys, start, Duration::from_secs(1)).0.pop().expect("a key")
+}
+
+#[test]
+fn one_key_answers() {
+    let check = |keys: &str, decision, scope, feedback: Option<&str>| {
+        let Outcome::Send(params) = press(&mut asker(), keys) else { panic!("{keys:?} did not answer") };
+        assert_eq!((params.decision, params.scope), (Some(decision), scope), "{keys:?}");
+        assert_eq!(params.feedback.as_deref(), feedback);
+    };
+    check("y", Decision::Allow, Scope::Once, None);
+    check("zs\n", Decision::Allow, Scope::Session, None);
+    check("p\n", Decision::Allow, Scope::Project, None);
+    check("p\u{1b}s\n", Decision::Allow, Scope::Session, None);
+    check("n", Decision::Deny, Scope::Once, None);
+    check("fuse x\u{8}ninja\n", Decision::Deny, Scope::Once, Some("use ninja"));
+    check("f\n", Decision::Deny, Scope::Once, None);
+    check("fno\u{1b}y", Decision::Allow, Scope::Once, None);
+    assert!(matches!(press(&mut asker(), "a\n"), Outcome::Abort));
+    for unconfirmed in ["s", "p", "a", "sp", "ss", "py", "a\u{1b}\n"] {
+        assert!(matches!(press(&mut asker(), unconfirmed), Outcome::Wait), "{unconfirmed:?}");
+    }
+    assert!(matches!(press(&mut asker(), "e"), Outcome::Edit));
+    assert!(matches!(press(&mut asker(), "\n"), Outcome::Wait));
+}
+
+#[test]
+fn typed_prose_does_not_answer_a_request() {
+    let start = Instant::now();
+    // Before it appears, in the moment after that, and once its keys count.
+    for first_key in [10, 800, 1_100, 1_700] {
+        for prose in ["please be careful", "say yes", "abc", "stop\n", "hey"] {
+            let mut asker = asker();
+            let (mut out, _, _) = papers();
+            asker.timing.key_pressed(start);
+            for ms in [1_000, 1_600].into_iter().filter(|ms| *ms <= first_key) {
+                asker.update(start + Duration::from_millis(ms), &mut out).expect("written");
+            }
+            let at = start + Duration::from_millis(first_key);
+            let (outcomes, shown) = press_from(&mut asker, prose, at, Duration::from_millis(120));
+            assert!(outcomes.iter().all(|o| matches!(o, Outcome::Wait)), "{prose:?}: {outcomes:?}");
+            assert!(asker.words.is_none() && asker.confirming.is_none(), "{prose:?}");
+            assert!(first_key > 900 || shown.is_empty(), "the request came while typing: {shown}");
+        }
+    }
+}
+
+#[test]
+fn request_appears_after_a_pause_and_its_keys_a_moment_later() {
+    let start = Instant::now();
+    let (mut out, _, side) = papers();
+    let mut asker = asker();
+    asker.timing.key_pressed(start);
+    let mut shown_at = |ms| {
+        asker.update(start + Duration::from_millis(ms), &mut out).expect("written");
+        (side.text().contains("▌ May Bash"), side.text().contains("▌ y once"))
+    };
+    assert_eq!(
+        [0, 999, 1_000, 1_599, 1_600].map(&mut shown_at),
+        [(false, false), (false, false), (true, false), (true, false), (true, true)]
+    );
+    let control_c = Input::Key(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL));
+    let mut hidden = crate::client::ui::approval_prompt::tests::asker();
+    assert!(matches!(hidden.press(&control_c, start, &mut out), Ok(Outcome::Abort)), "at any time");
+}
+
+#[test]
+fn arguments_are_changed_in_the_line() {
+    let mut asker = asker();
+    let (mut out, _, _) = papers();
+    asker.edit_here(&mut out).expect("written");
+    let Outcome::Send(params) = press(&mut asker, "\u{8}\u{8} -n\"}\n") else { panic!("no answer") };
+    assert_eq!(params.updated_input, Some(json!({"command": "make -n"})));
+    asker.edit_here(&mut out).expect("written");
+    assert!(matches!(press(&mut asker, "\u{8}\n"), Outcome::Wait), "a mistake is told");
+    assert!(matches!(press(&mut asker, "y"), Outcome::Send(_)), "and the question stays open");
+}
+
+#[test]
+fn an_answer_from_elsewhere_closes_the_question() {
+    let mut asker = asker();
+    let (mut out, _, _) = papers();
+    asker
+        .settled(
+            "perm_0190f2a4-0000-7000-8000-000000000004".parse().expect("an id"),
+            Instant::now(),
+            &mut out,
+        )
+        .expect("ok");
+    assert!(matches!(press(&mut asker, "y"), Outcome::Wait));
+}

@@ -1,0 +1,224 @@
+//! The input line: several lines if need be, with a history. Pure.
+
+use crate::client::ui::escape;
+use crate::client::ui::style::{Line, Tone, width};
+
+/// How many inputs are remembered.
+const REMEMBERED: usize = 200;
+
+/// A text with a cursor.
+#[derive(Clone, Debug, Default)]
+pub struct Editor {
+    text: String,
+    /// Byte position, always on a character boundary.
+    at: usize,
+    history: Vec<String>,
+    /// Which entry of the history is shown; its length for none.
+    shown: usize,
+    /// What was being written before the history was opened.
+    draft: String,
+}
+
+impl Editor {
+    /// What stands there.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether nothing stands there.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// Takes the text, remembers it and leaves the line empty.
+    pub fn take(&mut self) -> String {
+        let text = std::mem::take(&mut self.text);
+        if !text.trim().is_empty() && self.history.last() != Some(&text) {
+            self.history.push(text.clone());
+            if self.history.len() > REMEMBERED {
+                self.history.remove(0);
+            }
+        }
+        self.clear();
+        text
+    }
+
+    /// Empties the line.
+    pub fn clear(&mut self) {
+        self.text.clear();
+        self.at = 0;
+        self.shown = self.history.len();
+        self.draft.clear();
+    }
+
+    /// Inserts at the cursor. Line ends of any kind become `\n`.
+    pub fn insert(&mut self, text: &str) {
+        let text = text.replace("\r\n", "\n").replace('\r', "\n");
+        self.text.insert_str(self.at, &text);
+        self.at += text.len();
+    }
+
+    /// Removes the character before the cursor.
+    pub fn backspace(&mut self) {
+        if let Some(before) = self.before() {
+            self.text.drain(before..self.at);
+            self.at = before;
+        }
+    }
+
+    /// Removes the character under the cursor.
+    pub fn delete(&mut self) {
+        if let Some(c) = self.text[self.at..].chars().next() {
+            self.text.drain(self.at..self.at + c.len_utf8());
+        }
+    }
+
+    /// Removes the word before the cursor.
+    pub fn delete_word(&mut self) {
+        let head = self.text[..self.at].trim_end();
+        let start = head
+            .rfind(char::is_whitespace)
+            .map_or(0, |at| at + head[at..].chars().next().map_or(1, char::len_utf8));
+        self.text.drain(start..self.at);
+        self.at = start;
+    }
+
+    /// Removes everything before the cursor in its line.
+    pub fn delete_to_start(&mut self) {
+        let start = self.line_start();
+        self.text.drain(start..self.at);
+        self.at = start;
+    }
+
+    /// Removes everything after the cursor in its line.
+    pub fn delete_to_end(&mut self) {
+        let end = self.line_end();
+        self.text.drain(self.at..end);
+    }
+
+    /// One character to the left.
+    pub fn left(&mut self) {
+        self.at = self.before().unwrap_or(0);
+    }
+
+    /// One character to the right.
+    pub fn right(&mut self) {
+        self.at += self.text[self.at..].chars().next().map_or(0, char::len_utf8);
+    }
+
+    /// To the start of the line.
+    pub fn home(&mut self) {
+        self.at = self.line_start();
+    }
+
+    /// To the end of the line.
+    pub fn end(&mut self) {
+        self.at = self.line_end();
+    }
+
+    /// A line up; from the first line on, back in the history.
+    pub fn up(&mut self) {
+        let start = self.line_start();
+        if start > 0 {
+            let column = self.at - start;
+            let above = self.text[..start - 1].rfind('\n').map_or(0, |at| at + 1);
+            self.at = self.floor((above + column).min(start - 1));
+        } else if self.shown > 0 {
+            if self.shown == self.history.len() {
+                self.draft.clone_from(&self.text);
+            }
+            self.show(self.shown - 1);
+        }
+    }
+
+    /// A line down; from the last line on, forward in the history.
+    pub fn down(&mut self) {
+        let end = self.line_end();
+        if end < self.text.len() {
+            let column = self.at - self.line_start();
+            let below_end = self.text[end + 1..].find('\n').map_or(self.text.len(), |n| end + 1 + n);
+            self.at = self.floor((end + 1 + column).min(below_end));
+        } else if self.shown < self.history.len() {
+            self.show(self.shown + 1);
+        }
+    }
+
+    fn show(&mut self, entry: usize) {
+        self.shown = entry;
+        self.text = self.history.get(entry).unwrap_or(&self.draft).clone();
+        self.at = self.text.len();
+    }
+
+    fn before(&self) -> Option<usize> {
+        self.text[..self.at].char_indices().next_back().map(|(at, _)| at)
+    }
+
+    fn line_start(&self) -> usize {
+        self.text[..self.at].rfind('\n').map_or(0, |at| at + 1)
+    }
+
+    fn line_end(&self) -> usize {
+        self.text[self.at..].find('\n').map_or(self.text.len(), |n| self.at + n)
+    }
+
+    fn floor(&self, mut at: usize) -> usize {
+        while !self.text.is_char_boundary(at) {
+            at -= 1;
+        }
+        at
+    }
+
+    /// The rows to show behind `mark`, at most `most` of them around the cursor, and where the
+    /// cursor stands: row and column.
+    #[must_use]
+    pub fn rows(&self, mark: &str, columns: usize, most: usize) -> (Vec<Line>, (usize, usize)) {
+        let indent = width(mark);
+        let room = columns.saturating_sub(indent + 1).max(2);
+        let mut rows = vec![String::new()];
+        let mut cursor = (0, 0);
+        let mut used = 0;
+        for (at, c) in self.text.char_indices() {
+            if at == self.at {
+                cursor = (rows.len() - 1, used);
+            }
+            if c == '\n' {
+                rows.push(String::new());
+                used = 0;
+                continue;
+            }
+            let mut buffer = [0; 4];
+            let shown = match c {
+                '\t' => "    ".into(),
+                _ => escape::line(c.encode_utf8(&mut buffer)),
+            };
+            let wide = width(&shown);
+            if used + wide > room && used > 0 {
+                rows.push(String::new());
+                used = 0;
+                if at == self.at {
+                    cursor = (rows.len() - 1, 0);
+                }
+            }
+            if let Some(row) = rows.last_mut() {
+                row.push_str(&shown);
+            }
+            used += wide;
+        }
+        if self.at == self.text.len() {
+            cursor = (rows.len() - 1, used);
+        }
+        // Keep the cursor in sight.
+        let first = (cursor.0 + 1).saturating_sub(most.max(1));
+        let blank = " ".repeat(indent);
+        let lines = rows.iter().enumerate().skip(first).take(most.max(1)).map(|(n, row)| {
+            let lead = if n == 0 { mark } else { &blank };
+            Line::new(Tone::User, lead).and(Tone::Plain, row.clone())
+        });
+        (lines.collect(), (cursor.0 - first, cursor.1 + indent))
+    }
+}
+
+#[cfg(test)]
+mod tests;

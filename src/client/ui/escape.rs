@@ -1,0 +1,172 @@
+//! What models, tools, file names and titles say is made harmless before a terminal sees it (S28).
+//!
+//! Nothing is dropped: a character that could move the cursor, change the title, reorder or hide
+//! text becomes a visible `⟦NAME⟧`. The brackets themselves are escaped too, so that what looks
+//! like an escape is one.
+
+use std::borrow::Cow;
+
+/// From so many blanks on they are counted and not shown.
+const MANY: &str = "                                        ";
+const OPEN: char = '⟦';
+const CLOSE: char = '⟧';
+
+/// Free text: line ends and tabs stay.
+#[must_use]
+pub fn text(raw: &str) -> Cow<'_, str> {
+    escape(raw, |c| !matches!(c, '\n' | '\t') && is_treacherous(c))
+}
+
+/// Text that must stay on one line: titles, paths, names.
+#[must_use]
+pub fn line(raw: &str) -> Cow<'_, str> {
+    escape(raw, is_treacherous)
+}
+
+/// The exact text of a command or a diff, line by line, for somebody who has to agree to it:
+/// tabs, carriage returns, unusual blanks and blanks at the end of a line are visible.
+#[must_use]
+pub fn exact(raw: &str) -> Vec<String> {
+    raw.split('\n').map(exact_line).collect()
+}
+
+/// One line of [`exact`].
+#[must_use]
+pub fn exact_line(raw: &str) -> String {
+    let solid = raw.trim_end_matches(' ');
+    let mut shown = escape(solid, |c| is_treacherous(c) || is_odd_blank(c)).into_owned();
+    count_blanks(&mut shown);
+    for _ in solid.len()..raw.len() {
+        push_name(&mut shown, ' ');
+    }
+    shown
+}
+
+/// Rows of nothing would push what follows out of sight, or to the beginning of a row.
+pub(in crate::client) fn count_blanks(shown: &mut String) {
+    while let Some(start) = shown.find(MANY) {
+        let blanks = shown[start..].chars().take_while(|c| *c == ' ').count();
+        shown.replace_range(start..start + blanks, &format!("{OPEN}SP×{blanks}{CLOSE}"));
+    }
+}
+
+fn escape(raw: &str, bad: impl Fn(char) -> bool) -> Cow<'_, str> {
+    let Some(first) = raw.find(&bad) else { return Cow::Borrowed(raw) };
+    let mut shown = String::with_capacity(raw.len() + 16);
+    shown.push_str(&raw[..first]);
+    for c in raw[first..].chars() {
+        if bad(c) {
+            push_name(&mut shown, c);
+        } else {
+            shown.push(c);
+        }
+    }
+    Cow::Owned(shown)
+}
+
+fn push_name(shown: &mut String, c: char) {
+    shown.push(OPEN);
+    match c {
+        '\u{1b}' => shown.push_str("ESC"),
+        '\t' => shown.push_str("TAB"),
+        '\n' => shown.push_str("LF"),
+        '\r' => shown.push_str("CR"),
+        ' ' => shown.push_str("SP"),
+        '\u{0}' => shown.push_str("NUL"),
+        '\u{7}' => shown.push_str("BEL"),
+        '\u{8}' => shown.push_str("BS"),
+        '\u{7f}' => shown.push_str("DEL"),
+        other => shown.push_str(&format!("U+{:04X}", u32::from(other))),
+    }
+    shown.push(CLOSE);
+}
+
+/// Controls, everything that reorders or hides text, and our own brackets.
+fn is_treacherous(c: char) -> bool {
+    c.is_control() // C0, DEL and C1
+        || matches!(c, OPEN | CLOSE)
+        || matches!(u32::from(c),
+            0xAD                        // soft hyphen
+            | 0x34F                     // combining grapheme joiner
+            | 0x61C                     // Arabic letter mark
+            | 0x115F..=0x1160           // Hangul fillers
+            | 0x17B4..=0x17B5           // Khmer inherent vowels
+            | 0x180B..=0x180F           // Mongolian selectors and vowel separator
+            | 0x200B..=0x200F           // zero width, left and right marks
+            | 0x2028..=0x202E           // line and paragraph separators, embeddings, overrides
+            | 0x2060..=0x206F           // word joiner, invisible operators, isolates
+            | 0x3164                    // Hangul filler
+            | 0xFE00..=0xFE0E           // variation selectors; the emoji one stays
+            | 0xFEFF                    // byte order mark
+            | 0xFFA0                    // half-width Hangul filler
+            | 0xFFF0..=0xFFFB           // interlinear annotation
+            | 0x1BCA0..=0x1BCA3         // shorthand format controls
+            | 0x1D173..=0x1D17A         // musical format controls
+            | 0xE0000..=0xE0FFF) // tags and supplementary selectors
+}
+
+/// Blanks that look like a space or like nothing.
+fn is_odd_blank(c: char) -> bool {
+    matches!(u32::from(c), 0xA0 | 0x1680 | 0x2000..=0x200A | 0x202F | 0x205F | 0x2800 | 0x3000)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::client::ui::escape::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_could_fool_a_terminal_becomes_visible() {
+        let check = |raw: &str, expected: &str| assert_eq!(text(raw), expected, "{raw:?}");
+        check("plain\ttext\n", "plain\ttext\n");
+        check("\u{1b}[31mred", "⟦ESC⟧[31mred");
+        check("\u{1b}]0;title\u{7}", "⟦ESC⟧]0;title⟦BEL⟧");
+        check("\u{9b}2J", "⟦U+009B⟧2J");
+        check("safe\rrm -rf", "safe⟦CR⟧rm -rf");
+        check("a\u{202e}b\u{2066}c", "a⟦U+202E⟧b⟦U+2066⟧c");
+        check("pass\u{200b}word", "pass⟦U+200B⟧word");
+        check("tag\u{e0041}", "tag⟦U+E0041⟧");
+        check("\u{feff}x", "⟦U+FEFF⟧x");
+        check("⟦ESC⟧", "⟦U+27E6⟧ESC⟦U+27E7⟧");
+        check("Grüße, 世界, שלום, ❤\u{fe0f}", "Grüße, 世界, שלום, ❤\u{fe0f}");
+    }
+
+    #[test]
+    fn a_line_keeps_no_line_end_and_no_tab() {
+        assert_eq!(line("a\nb\tc"), "a⟦LF⟧b⟦TAB⟧c");
+    }
+
+    #[test]
+    fn exact_shows_every_blank_that_is_easy_to_miss() {
+        assert_eq!(exact("ls \t \r\n  x\u{a0}y  "), ["ls ⟦TAB⟧ ⟦CR⟧", "  x⟦U+00A0⟧y⟦SP⟧⟦SP⟧"]);
+        assert_eq!(exact("a b"), ["a b"]);
+        let many = format!("ls{}; rm x", " ".repeat(4_000));
+        assert_eq!(exact(&many), ["ls⟦SP×4000⟧; rm x"]);
+        let indented = format!("{}x", " ".repeat(32));
+        assert_eq!(exact(&indented), [indented.as_str()]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_control_or_format_character_survives(raw in any::<String>()) {
+            let shown = text(&raw);
+            prop_assert!(!shown.chars().any(|c| c.is_control() && c != '\n' && c != '\t'));
+            prop_assert!(!line(&raw).chars().any(|c| c.is_control()));
+            for shown in exact(&raw) {
+                prop_assert!(!shown.chars().any(|c| c.is_control()));
+                prop_assert!(!shown.ends_with(' '));
+            }
+        }
+
+        #[test]
+        fn different_texts_look_different(a in ".{0,8}", b in ".{0,8}") {
+            prop_assert_eq!(a == b, exact(&a) == exact(&b));
+        }
+
+        #[test]
+        fn a_mix_of_the_worst_is_harmless(raw in "[\u{0}-\u{1f}\u{7f}-\u{9f}\u{200b}-\u{200f}\u{2028}-\u{202e}\u{2060}-\u{206f}a]{0,40}") {
+            let ok = |c: char| c == '\n' || c == '\t' || c == 'a' || c == OPEN || c == CLOSE || matches!(c, '+' | '×') || c.is_ascii_uppercase() || c.is_ascii_digit();
+            prop_assert!(text(&raw).chars().all(ok));
+        }
+    }
+}

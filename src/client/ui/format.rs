@@ -1,0 +1,130 @@
+//! Durations, sizes and money for people, and the client's one clock.
+
+use crate::types::ids::SessionId;
+use crate::types::time::Timestamp;
+use crate::types::usage::Usage;
+
+/// The time now, for ages in listings.
+#[must_use]
+#[expect(clippy::disallowed_methods, reason = "the one place of the client that asks what time it is")]
+pub fn now() -> Timestamp {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    Timestamp(since.map_or(0, |d| i64::try_from(d.as_millis()).unwrap_or(i64::MAX)))
+}
+
+/// How long something took.
+#[must_use]
+pub fn took(ms: u64) -> String {
+    match ms {
+        0..1_000 => format!("{ms} ms"),
+        1_000..60_000 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
+        60_000..3_600_000 => format!("{} min {} s", ms / 60_000, ms % 60_000 / 1_000),
+        _ => format!("{} h {} min", ms / 3_600_000, ms % 3_600_000 / 60_000),
+    }
+}
+
+/// How long ago something was, in one number.
+#[must_use]
+pub fn age(ms: u64) -> String {
+    let seconds = ms / 1_000;
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3_600 => format!("{}m", seconds / 60),
+        3_600..86_400 => format!("{}h", seconds / 3_600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+/// A number of tokens.
+#[must_use]
+pub fn tokens(count: u64) -> String {
+    match count {
+        0..1_000 => count.to_string(),
+        1_000..1_000_000 => format!("{}.{}k", count / 1_000, count % 1_000 / 100),
+        _ => format!("{}.{}M", count / 1_000_000, count % 1_000_000 / 100_000),
+    }
+}
+
+/// All the tokens of a usage.
+#[must_use]
+pub fn all_tokens(usage: &Usage) -> u64 {
+    usage.all_tokens()
+}
+
+/// What something cost, of which perhaps not all is known: `?` if nothing is, `≥$1.50` if a part is.
+#[must_use]
+pub fn cost(known: Option<u64>, at_least: u64) -> String {
+    match (known, at_least) {
+        (None, 1..) => format!("≥{}", money(Some(at_least))),
+        (known, _) => money(known),
+    }
+}
+
+/// Micro-dollars; `?` when the price is unknown.
+#[must_use]
+pub fn money(micros: Option<u64>) -> String {
+    match micros {
+        None => "?".into(),
+        Some(0) => "$0".into(),
+        Some(micros @ 1..10_000) => format!("${}.{:06}", micros / 1_000_000, micros % 1_000_000),
+        Some(micros) => format!("${}.{:02}", micros / 1_000_000, micros % 1_000_000 / 10_000),
+    }
+}
+
+/// The first part of a session's id: the milliseconds of its making, unique among what one person
+/// makes by hand.
+#[must_use]
+pub fn short_id(id: SessionId) -> String {
+    let full = id.to_string();
+    full.get(4..17).unwrap_or(&full).to_string()
+}
+
+/// `90`, `90s`, `15m`, `2h`, `1d` in milliseconds.
+#[must_use]
+pub fn parse_duration(text: &str) -> Option<u64> {
+    let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit())?);
+    let factor = match unit.trim() {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" | "min" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(factor)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::client::ui::format::*;
+
+    #[test]
+    fn numbers_are_short_and_honest() {
+        let check = |shown: String, expected: &str| assert_eq!(shown, expected);
+        check(took(12), "12 ms");
+        check(took(1_250), "1.2 s");
+        check(took(61_000), "1 min 1 s");
+        check(age(59_999), "59s");
+        check(age(7_200_000), "2h");
+        check(tokens(1_234), "1.2k");
+        check(tokens(2_500_000), "2.5M");
+        check(money(None), "?");
+        check(money(Some(3_150)), "$0.003150");
+        check(cost(None, 0), "?");
+        check(cost(None, 1_500_000), "≥$1.50");
+        check(cost(Some(1_500_000), 1_500_000), "$1.50");
+        check(cost(Some(0), 0), "$0");
+        check(money(Some(1_234_567)), "$1.23");
+    }
+
+    #[test]
+    fn durations_carry_their_unit() {
+        let check = |text, expected| assert_eq!(parse_duration(text), expected, "{text}");
+        check("90s", Some(90_000));
+        check("15m", Some(900_000));
+        check("2h", Some(7_200_000));
+        check("90", None);
+        check("h", None);
+        check("5 parsecs", None);
+    }
+}

@@ -1,0 +1,218 @@
+//! The keyboard in raw mode: a thread reads it, the terminal is put back on every way out.
+//!
+//! The reading library does not come back from a terminal that has gone: it reads its end over and
+//! over, and whoever waits for it waits for ever. So nobody waits for the reader without a bound,
+//! and a second thread watches the terminal and ends the program if nobody else does.
+
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc as std_mpsc;
+use std::time::Duration;
+
+use nix::sys::termios::{FlushArg, tcflush, tcgetattr};
+use ratatui::crossterm::event::{self, DisableBracketedPaste, EnableBracketedPaste, Event};
+use ratatui::crossterm::{cursor, execute, terminal};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{interval, sleep};
+
+use crate::client::failure::code;
+
+/// How long the thread waits for a key before it looks whether it is still wanted.
+const POLL: Duration = Duration::from_millis(40);
+
+/// How often is looked whether the terminal is still there.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// How long the reader may take to end, and how long the program may take once the terminal is
+/// gone or a signal told it to end.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// Raw mode with a key reader. Dropping it restores the terminal.
+pub struct Keys {
+    events: mpsc::Receiver<Event>,
+    stop: Arc<AtomicBool>,
+    /// Its other end goes with the reader.
+    reader: Option<std_mpsc::Receiver<()>>,
+    gone: Option<oneshot::Receiver<()>>,
+    had_input: bool,
+    _watched: Option<oneshot::Sender<()>>,
+}
+
+impl Keys {
+    /// Takes the terminal. Should it go away, the program ends with [`code::ABORTED`], at the latest
+    /// a moment after [`Keys::next`] said so.
+    ///
+    /// # Errors
+    /// Standard input is not a terminal.
+    pub fn take() -> io::Result<Self> {
+        Self::take_with(false)
+    }
+
+    /// The same; SIGTERM and SIGHUP also end the program if its own loop does not within a moment,
+    /// because it is stuck in the terminal.
+    ///
+    /// # Errors
+    /// As [`Keys::take`].
+    pub fn take_until_signal() -> io::Result<Self> {
+        Self::take_with(true)
+    }
+
+    fn take_with(signals: bool) -> io::Result<Self> {
+        restore_on_panic();
+        terminal::enable_raw_mode()?;
+        // From here on the guard restores, whatever fails.
+        let (tell, events) = mpsc::channel(256);
+        let stop = Arc::new(AtomicBool::new(false));
+        let had_input = event::poll(Duration::ZERO).unwrap_or(false);
+        let mut keys =
+            Self { events, stop: stop.clone(), reader: None, gone: None, had_input, _watched: None };
+        // What was typed before anything was asked is no answer.
+        while event::poll(Duration::ZERO).unwrap_or(false) && event::read().is_ok() {}
+        let _ = tcflush(io::stdin(), FlushArg::TCIFLUSH);
+        execute!(io::stdout(), EnableBracketedPaste)?;
+        let (alive, reader) = std_mpsc::channel();
+        std::thread::Builder::new().name("keys".into()).spawn(move || {
+            read(&tell, &stop, &io::stdin());
+            drop(alive);
+        })?;
+        keys.reader = Some(reader);
+        let (watched, unwatched) = oneshot::channel();
+        let (tell_gone, gone) = oneshot::channel();
+        // A runtime of its own: the other one may be what is stuck.
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        std::thread::Builder::new().name("terminal".into()).spawn(move || {
+            if runtime.block_on(watch(signals, unwatched, tell_gone)) {
+                // Nothing is written: that may be what the program is stuck in.
+                let _ = terminal::disable_raw_mode();
+                std::process::exit(code::ABORTED.into());
+            }
+        })?;
+        (keys.gone, keys._watched) = (Some(gone), Some(watched));
+        Ok(keys)
+    }
+
+    /// Whether something was typed before the terminal was taken; it is thrown away.
+    pub fn had_input(&self) -> bool {
+        self.had_input
+    }
+
+    /// The next key, paste or change of size; `None` when the terminal is gone. Cancel-safe.
+    pub async fn next(&mut self) -> Option<Event> {
+        let Some(gone) = &mut self.gone else { return None };
+        tokio::select! {
+            biased;
+            _ = gone => {
+                self.gone = None;
+                None
+            }
+            event = self.events.recv() => event,
+        }
+    }
+}
+
+impl Drop for Keys {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        // The thread may wait for room in the channel.
+        self.events.close();
+        if let Some(reader) = self.reader.take() {
+            // The next one who reads shall find no other reader. One that is stuck is left to the
+            // end of the program.
+            let _ = reader.recv_timeout(GRACE);
+        }
+        restore();
+    }
+}
+
+/// Whether a terminal is still behind this: after a hang-up every question about it fails.
+fn is_there(terminal: &impl AsFd) -> bool {
+    tcgetattr(terminal).is_ok()
+}
+
+/// True if the program has to be ended from here: the terminal is gone, or a signal came, and a
+/// moment later it still runs. False once nobody holds the keys any more.
+async fn watch(signals: bool, mut unwatched: oneshot::Receiver<()>, gone: oneshot::Sender<()>) -> bool {
+    let (Ok(mut terminate), Ok(mut hangup)) = (signal(SignalKind::terminate()), signal(SignalKind::hangup()))
+    else {
+        return false;
+    };
+    let mut look = interval(LOOK);
+    loop {
+        tokio::select! {
+            // A terminal that is gone has perhaps left a reader that never ends.
+            _ = &mut unwatched => {
+                if is_there(&io::stdin()) {
+                    return false;
+                }
+                break;
+            }
+            _ = look.tick() => if !is_there(&io::stdin()) {
+                break;
+            },
+            _ = terminate.recv(), if signals => break,
+            _ = hangup.recv(), if signals => break,
+        }
+    }
+    let _ = gone.send(());
+    sleep(GRACE).await;
+    true
+}
+
+fn read(tell: &mpsc::Sender<Event>, stop: &AtomicBool, terminal: &impl AsFd) {
+    while !stop.load(Ordering::Relaxed) && is_there(terminal) {
+        match event::poll(POLL) {
+            Ok(false) => {}
+            Ok(true) => match event::read() {
+                Ok(event) => {
+                    if tell.blocking_send(event).is_err() {
+                        return;
+                    }
+                }
+                Err(_) => return,
+            },
+            Err(_) => return,
+        }
+    }
+}
+
+fn restore() {
+    let mut stdout = io::stdout();
+    let _ = execute!(stdout, DisableBracketedPaste, cursor::Show);
+    let _ = terminal::disable_raw_mode();
+    let _ = stdout.flush();
+}
+
+/// A panic prints its message on a sane terminal.
+fn restore_on_panic() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if terminal::is_raw_mode_enabled().unwrap_or(false) {
+                restore();
+            }
+            before(info);
+        }));
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::client::ui::keys::*;
+
+    #[tokio::test]
+    async fn a_terminal_that_has_gone_ends_the_reader() {
+        let pty = nix::pty::openpty(None, None).expect("a terminal");
+        assert!(is_there(&pty.slave));
+        drop(pty.master);
+        assert!(!is_there(&pty.slave));
+        let (tell, mut events) = mpsc::channel(1);
+        let reader = std::thread::spawn(move || read(&tell, &AtomicBool::new(false), &pty.slave));
+        let end = tokio::time::timeout(Duration::from_secs(10), events.recv()).await;
+        assert!(end.expect("the reader ends").is_none());
+        reader.join().expect("no panic");
+    }
+}

@@ -1,0 +1,234 @@
+//! Where output goes: text that is asked for on stdout, everything around it on stderr.
+
+use std::borrow::Cow;
+use std::io::{self, IsTerminal, Write};
+
+use crate::client::ui::style::{Line, Tone, width};
+
+/// Standard output and standard error with what is known of them.
+pub struct Out {
+    text: Box<dyn Write + Send>,
+    side: Box<dyn Write + Send>,
+    text_colour: bool,
+    side_colour: bool,
+    at_start: bool,
+    /// The terminal is in raw mode: a line end needs its carriage return.
+    raw: bool,
+}
+
+impl Out {
+    /// The process's own; colours only on terminals and without `NO_COLOR`.
+    #[must_use]
+    pub fn standard() -> Self {
+        let colours = colours_wanted();
+        Self {
+            text: Box::new(io::stdout()),
+            side: Box::new(io::stderr()),
+            text_colour: colours && io::stdout().is_terminal(),
+            side_colour: colours && io::stderr().is_terminal(),
+            at_start: true,
+            raw: false,
+        }
+    }
+
+    /// The same, but everything goes to stdout.
+    #[must_use]
+    pub fn all_on_stdout() -> Self {
+        let standard = Self::standard();
+        Self { side: Box::new(io::stdout()), side_colour: standard.text_colour, ..standard }
+    }
+
+    /// Streams text; the caller has escaped it.
+    ///
+    /// # Errors
+    /// The reader is gone.
+    pub fn stream(&mut self, text: &str) -> io::Result<()> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        self.text.write_all(ends(text, self.raw).as_bytes())?;
+        self.text.flush()?;
+        self.at_start = text.ends_with('\n');
+        Ok(())
+    }
+
+    /// Ends a line that [`Out::stream`] left open.
+    ///
+    /// # Errors
+    /// The reader is gone.
+    pub fn fresh_line(&mut self) -> io::Result<()> {
+        if self.at_start { Ok(()) } else { self.stream("\n") }
+    }
+
+    /// One line of what was asked for.
+    ///
+    /// # Errors
+    /// The reader is gone.
+    pub fn line(&mut self, line: &Line) -> io::Result<()> {
+        self.fresh_line()?;
+        let shown = line.ansi(self.text_colour);
+        self.stream(&(shown + "\n"))
+    }
+
+    /// One line of plain text of what was asked for.
+    ///
+    /// # Errors
+    /// The reader is gone.
+    pub fn say(&mut self, text: &str) -> io::Result<()> {
+        self.fresh_line()?;
+        self.stream(&format!("{text}\n"))
+    }
+
+    /// One line beside it.
+    ///
+    /// # Errors
+    /// The reader is gone.
+    pub fn aside(&mut self, line: &Line) -> io::Result<()> {
+        self.fresh_line()?;
+        let shown = line.ansi(self.side_colour) + "\n";
+        self.side.write_all(ends(&shown, self.raw).as_bytes())?;
+        self.side.flush()
+    }
+
+    /// Follows the terminal into raw mode and out of it.
+    pub fn set_raw(&mut self, raw: bool) {
+        self.raw = raw;
+    }
+
+    /// Draws a one-line input over the last one; shows the end of what does not fit.
+    ///
+    /// # Errors
+    /// The reader is gone.
+    pub fn prompt(&mut self, label: &str, typed: &str) -> io::Result<()> {
+        let columns = terminal_columns().saturating_sub(width(label) + 2).max(10);
+        let shown = crate::client::ui::escape::line(typed);
+        let all: Vec<char> = shown.chars().collect();
+        let mut from = 0;
+        while width(&all[from..].iter().collect::<String>()) > columns {
+            from += 1;
+        }
+        let end: String = all[from..].iter().collect();
+        write!(self.side, "\r\x1b[K{label}{end}")?;
+        self.side.flush()
+    }
+
+    /// One dim line beside it.
+    ///
+    /// # Errors
+    /// The reader is gone.
+    pub fn note(&mut self, text: &str) -> io::Result<()> {
+        self.aside(&Line::new(Tone::Dim, text))
+    }
+
+    /// A value as indented JSON. JSON text escapes C0 itself; the rest is escaped here, so that
+    /// it stays JSON: all that is not ASCII and could fool a terminal becomes `\u…`.
+    ///
+    /// # Errors
+    /// The reader is gone.
+    pub fn json(&mut self, value: &impl serde::Serialize) -> io::Result<()> {
+        let text = serde_json::to_string_pretty(value).map_err(io::Error::other)?;
+        self.say(&harmless_json(&text))
+    }
+}
+
+fn ends(text: &str, raw: bool) -> Cow<'_, str> {
+    if raw { text.replace('\n', "\r\n").into() } else { text.into() }
+}
+
+/// Columns of the terminal; 80 where there is none.
+#[must_use]
+pub fn terminal_columns() -> usize {
+    ratatui::crossterm::terminal::size().map_or(80, |(columns, _)| usize::from(columns).max(20))
+}
+
+/// JSON text with every control and format character as `\u…`: still the same JSON.
+#[must_use]
+pub fn harmless_json(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut units = [0u16; 2];
+    for c in text.chars() {
+        // Outside strings JSON is ASCII; inside them C0 is escaped already.
+        if c.is_ascii() && c != '\u{7f}'
+            || crate::client::ui::escape::line(c.encode_utf8(&mut [0; 4])).starts_with(c)
+        {
+            shown.push(c);
+        } else {
+            for unit in c.encode_utf16(&mut units) {
+                shown.push_str(&format!("\\u{unit:04x}"));
+            }
+        }
+    }
+    shown
+}
+
+/// Whether colours are wanted at all (<https://no-color.org>).
+#[must_use]
+pub fn colours_wanted() -> bool {
+    let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    !set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+#[cfg(test)]
+pub(in crate::client) mod testing {
+    use crate::client::ui::out::*;
+    use std::sync::{Arc, Mutex};
+
+    /// What was printed, readable while it is being printed.
+    #[derive(Clone, Default)]
+    pub(in crate::client) struct Paper(Arc<Mutex<Vec<u8>>>);
+
+    impl Paper {
+        pub(in crate::client) fn text(&self) -> String {
+            String::from_utf8(self.0.lock().expect("sound").clone()).expect("text")
+        }
+    }
+
+    impl Write for Paper {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().expect("sound").extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// An output on two papers.
+    pub(in crate::client) fn papers() -> (Out, Paper, Paper) {
+        let (text, side) = (Paper::default(), Paper::default());
+        let out = Out {
+            text: Box::new(text.clone()),
+            side: Box::new(side.clone()),
+            text_colour: false,
+            side_colour: false,
+            at_start: true,
+            raw: false,
+        };
+        (out, text, side)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::client::ui::out::*;
+
+    #[test]
+    fn a_line_beside_streamed_text_starts_on_a_line_of_its_own() {
+        let (mut out, text, side) = testing::papers();
+        out.stream("half").expect("written");
+        out.note("beside").expect("written");
+        out.stream("rest\n").expect("written");
+        out.fresh_line().expect("written");
+        assert_eq!(text.text(), "half\nrest\n");
+        assert_eq!(side.text(), "beside\n");
+    }
+
+    #[test]
+    fn harmless_json_is_the_same_json() {
+        let value = serde_json::json!({"a": "x\u{202e}\u{9b}\u{e0041}\u{7f}ü\n⟦"});
+        let text = harmless_json(&serde_json::to_string_pretty(&value).expect("json"));
+        assert!(text.contains("\\u202e") && text.contains("\\u009b") && text.contains('ü'));
+        assert!(!text.chars().any(|c| c.is_control() && c != '\n'));
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).expect("json"), value);
+    }
+}

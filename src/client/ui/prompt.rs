@@ -1,0 +1,477 @@
+//! A permission request as it is put to a person: the exact bytes of what would happen (S28), why
+//! it is asked, and the keys.
+
+use std::path::{Component, Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::api::params::ApproveParams;
+use crate::client::ui::escape;
+use crate::client::ui::style::{Line, Tone};
+use crate::client::ui::summary;
+use crate::types::permission::{Decision, RequestKind, Scope};
+use crate::types::session::PermissionRequest;
+use crate::types::tool::Subject;
+
+/// What one key answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// This call.
+    Once,
+    /// Calls like this one, as long as the session lives.
+    Session,
+    /// Calls like this one in this folder, until that is taken back.
+    Project,
+    /// This call with other arguments.
+    Edit,
+    /// No.
+    Deny,
+    /// No, with words for the model.
+    Feedback,
+    /// Stop the turn.
+    Abort,
+}
+
+impl Answer {
+    /// The answer behind a key.
+    #[must_use]
+    pub fn of_key(key: char) -> Option<Self> {
+        match key.to_ascii_lowercase() {
+            'y' => Some(Answer::Once),
+            's' => Some(Answer::Session),
+            'p' => Some(Answer::Project),
+            'e' => Some(Answer::Edit),
+            'n' => Some(Answer::Deny),
+            'f' => Some(Answer::Feedback),
+            'a' => Some(Answer::Abort),
+            _ => None,
+        }
+    }
+}
+
+/// The answer behind a key, if this request takes it: a command that would leave its sandbox does so as it
+/// was, and by no grant beyond the session.
+#[must_use]
+pub fn answer_of(request: &PermissionRequest, key: char) -> Option<Answer> {
+    let leaves = request.kind == RequestKind::Sandbox;
+    Answer::of_key(key).filter(|answer| match answer {
+        Answer::Project | Answer::Edit => !leaves,
+        Answer::Session => !leaves || !request.suggestions.is_empty(),
+        Answer::Once | Answer::Deny | Answer::Feedback | Answer::Abort => true,
+    })
+}
+
+/// The parameters of `session.approve` for an answer.
+#[must_use]
+pub fn approval(
+    request: &PermissionRequest,
+    decision: Decision,
+    scope: Scope,
+    feedback: Option<String>,
+) -> ApproveParams {
+    let lasts = decision == Decision::Allow && scope != Scope::Once;
+    let grant = lasts.then(|| request.suggestions.first().cloned()).flatten();
+    ApproveParams {
+        request_id: Some(request.request_id),
+        decision: Some(decision),
+        scope,
+        grant,
+        feedback,
+        // What was on the screen is what is answered.
+        digest: Some(request.digest.clone()).filter(|digest| !digest.is_empty()),
+        ..ApproveParams::default()
+    }
+}
+
+/// The arguments as a person changes them.
+#[must_use]
+pub fn editable(request: &PermissionRequest) -> String {
+    serde_json::to_string_pretty(&request.input).unwrap_or_default()
+}
+
+/// The parameters of `session.approve` for changed arguments; or what is wrong with them.
+pub fn edited(request: &PermissionRequest, text: &str) -> Result<ApproveParams, String> {
+    let input: Value = serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))?;
+    if !input.is_object() {
+        return Err("expected a JSON object".into());
+    }
+    let updated_input = (input != request.input).then_some(input);
+    Ok(ApproveParams { updated_input, ..approval(request, Decision::Allow, Scope::Once, None) })
+}
+
+/// The question, without its keys.
+#[must_use]
+pub fn question(request: &PermissionRequest) -> Vec<Line> {
+    let leaves = request.kind == RequestKind::Sandbox;
+    let mut shown = match leaves {
+        false => vec![
+            Line::new(Tone::Warn, "▌ May ")
+                .and(Tone::Bold, escape::line(&request.tool))
+                .and(Tone::Warn, " do this? ")
+                .and(Tone::Dim, escape::line(&request.reason)),
+        ],
+        true => vec![
+            Line::new(Tone::Bad, "▌ May ")
+                .and(Tone::Bold, escape::line(&request.tool))
+                .and(Tone::Bad, " do this AGAIN, OUTSIDE THE SANDBOX?"),
+            Line::new(Tone::Dim, format!("    {}", escape::line(&request.reason))),
+        ],
+    };
+    let input = request.input.as_object();
+    let told_by_diff = request.diff.is_some();
+    let fields = input.into_iter().flatten().filter(|(name, _)| !hidden(name, told_by_diff));
+    for (name, value) in fields {
+        shown.extend(field(name, value));
+    }
+    if input.is_none() {
+        shown.extend(field("input", &request.input));
+    }
+    if let (Subject::Bash { .. }, false) = (&request.subject, request.cwd.is_empty()) {
+        shown.extend(field("in", &Value::from(request.cwd.as_str())));
+    }
+    for path in elsewhere(request) {
+        shown.extend(field("really", &Value::from(path)));
+    }
+    if let Some(what) = request.blocked.as_ref().and_then(|blocked| blocked.what.as_deref()) {
+        shown.extend(field("stopped at", &Value::from(what)));
+    }
+    if let Some(diff) = &request.diff {
+        shown.extend(summary::diff(diff));
+    }
+    shown
+}
+
+/// The files that would be touched where the arguments name others: what links lead to, and other names of the same file
+/// of which a rule speaks.
+fn elsewhere(request: &PermissionRequest) -> Vec<String> {
+    let parts = match &request.subject {
+        Subject::Several { parts } => parts.as_slice(),
+        subject => std::slice::from_ref(subject),
+    };
+    // Of a pattern what stands before its first sign names a folder.
+    let folder = |pattern: &str| {
+        let plain = pattern.find(['*', '?', '[', '{']).map_or(pattern, |at| &pattern[..at]);
+        plain.rfind('/').map_or(String::new(), |end| plain[..=end].to_owned())
+    };
+    let name = |name: &str| request.input.get(name).and_then(Value::as_str);
+    let names = ["file_path", "path", "notebook_path"].into_iter().filter_map(name).map(str::to_owned);
+    let pattern = (request.tool == "Glob").then(|| name("pattern")).flatten().map(folder);
+    let named: Vec<PathBuf> = names
+        .chain(pattern)
+        .filter(|text| text.len() <= LONGEST_PATH)
+        .map(|text| spelled_out(&request.cwd, &text))
+        .collect();
+    let mut found = Vec::new();
+    for part in parts {
+        let (Subject::Read { path } | Subject::Edit { path } | Subject::Delete { path }) = part else {
+            continue;
+        };
+        let is_named = named.contains(&path.path) || named.is_empty() && path.path == Path::new(&request.cwd);
+        // A diff names the file itself.
+        let own = (!is_named && request.diff.is_none()).then_some(&path.path);
+        found.extend(own.into_iter().chain(&path.ruled).map(|path| path.display().to_string()));
+    }
+    found.truncate(MOST_ELSEWHERE);
+    found
+}
+
+/// PATH_MAX of Linux.
+const LONGEST_PATH: usize = 4_096;
+/// So many files are told; more stand in the call.
+const MOST_ELSEWHERE: usize = 20;
+
+/// A path of the arguments as text alone has it.
+fn spelled_out(cwd: &str, text: &str) -> PathBuf {
+    let mut path = PathBuf::from(cwd);
+    for part in Path::new(text).components() {
+        match part {
+            Component::ParentDir => drop(path.pop()),
+            Component::CurDir => {}
+            part => path.push(part),
+        }
+    }
+    path
+}
+
+/// The question in rows of at most `columns`. What a row has no room for goes on below it further in: only our
+/// own words begin a row at its beginning, whatever a command looks like.
+#[must_use]
+pub fn rows(request: &PermissionRequest, columns: usize) -> Vec<Line> {
+    let inward = if columns > 4 * INWARD.len() { INWARD } else { "" };
+    let mut shown = Vec::new();
+    for line in question(request) {
+        let mut rows = line.wrap(columns);
+        if rows.len() > 1 {
+            rows = line.wrap(columns - inward.len());
+            for row in rows.iter_mut().skip(1) {
+                row.0.insert(0, (Tone::Dim, inward.into()));
+            }
+        }
+        shown.extend(rows);
+    }
+    shown
+}
+
+/// Before what a row had no room for.
+const INWARD: &str = "      ";
+
+/// The keys, in one line.
+#[must_use]
+pub fn keys(request: &PermissionRequest) -> Line {
+    if request.kind == RequestKind::Sandbox {
+        let mut line = Line::new(Tone::Bold, "▌ y").and(Tone::Plain, " once outside");
+        if !request.suggestions.is_empty() {
+            line =
+                line.and(Tone::Bold, "  s").and(Tone::Plain, " outside for the session, this command only");
+        }
+        for (key, word) in [("  n", " no"), ("  f", " no, because…"), ("  a", " abort the turn")] {
+            line = line.and(Tone::Bold, key).and(Tone::Plain, word);
+        }
+        return line;
+    }
+    let mut line = Line::new(Tone::Bold, "▌ y").and(Tone::Plain, " once");
+    if let Some(grant) = request.suggestions.first() {
+        line = line
+            .and(Tone::Bold, "  s")
+            .and(Tone::Plain, " for the session")
+            .and(Tone::Bold, "  p")
+            .and(Tone::Plain, " in this folder: ")
+            .and(Tone::Tool, summary::one_line(grant, 60));
+    }
+    for (key, word) in
+        [("  n", " no"), ("  f", " no, because…"), ("  e", " edit"), ("  a", " abort the turn")]
+    {
+        line = line.and(Tone::Bold, key).and(Tone::Plain, word);
+    }
+    line
+}
+
+/// What stands in the place of the keys while an answer waits for its confirmation; `None` if it needs none.
+#[must_use]
+pub fn confirmation(request: &PermissionRequest, answer: Answer) -> Option<Line> {
+    let grant = || request.suggestions.first().map(|grant| summary::one_line(grant, 60)).unwrap_or_default();
+    let (what, grant) = match answer {
+        Answer::Session => ("▌ allow for the session: ", grant()),
+        Answer::Project => ("▌ allow in this folder until it is taken back: ", grant()),
+        Answer::Abort => ("▌ abort the turn", String::new()),
+        Answer::Once | Answer::Edit | Answer::Deny | Answer::Feedback => return None,
+    };
+    Some(confirm(Line::new(Tone::Warn, what).and(Tone::Tool, grant)))
+}
+
+/// The same line with the keys that confirm.
+pub(in crate::client) fn confirm(line: Line) -> Line {
+    line.and(Tone::Bold, "  Enter")
+        .and(Tone::Plain, " confirms")
+        .and(Tone::Bold, "  Esc")
+        .and(Tone::Plain, " goes back")
+}
+
+/// What the diff says better; and the model's own words about its call, which prove nothing.
+fn hidden(name: &str, told_by_diff: bool) -> bool {
+    name == "description"
+        || told_by_diff
+            && matches!(
+                name,
+                "old_string"
+                    | "new_string"
+                    | "content"
+                    | "file_text"
+                    | "edits"
+                    | "new_source"
+                    | "input"
+                    | "patch"
+            )
+}
+
+fn field(name: &str, value: &Value) -> Vec<Line> {
+    let label = if name == "command" { "$".to_string() } else { format!("{}:", escape::line(name)) };
+    let text = match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let indent = " ".repeat(label.chars().count());
+    escape::exact(&text)
+        .into_iter()
+        .enumerate()
+        .map(|(n, line)| {
+            let lead = if n == 0 { &label } else { &indent };
+            Line::new(Tone::Dim, format!("    {lead} ")).and(Tone::Plain, line)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::client::ui::prompt::*;
+    use serde_json::json;
+
+    fn request(tool: &str, input: Value, diff: Option<&str>) -> PermissionRequest {
+        serde_json::from_value(json!({
+            "request_id": "perm_0190f2a4-0000-7000-8000-000000000004",
+            "call_id": "call_0190f2a4-0000-7000-8000-000000000003",
+            "tool": tool, "input": input, "summary": "s", "subject": {"kind": "tool", "name": tool},
+            "reason": "no rule allows it", "diff": diff, "suggestions": ["Bash(sh test.sh)", "Bash(sh:*)"]}))
+        .expect("a request")
+    }
+
+    fn check(request: &PermissionRequest, expected: &[&str]) {
+        assert_eq!(question(request).iter().map(Line::plain).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn a_command_is_shown_to_the_byte() {
+        check(
+            &request(
+                "Bash",
+                json!({"command": "ls \u{202e}x\trm\r \nsh", "timeout_ms": 5, "description": "harmless"}),
+                None,
+            ),
+            &[
+                "▌ May Bash do this? no rule allows it",
+                "    $ ls ⟦U+202E⟧x⟦TAB⟧rm⟦CR⟧⟦SP⟧",
+                "      sh",
+                "    timeout_ms: 5",
+            ],
+        );
+    }
+
+    #[test]
+    fn where_a_link_leads_is_shown() {
+        let of = |named: &str, path: &str, ruled: &[&str]| {
+            let path = json!({"path": path, "in_workspace": true, "care": "secret", "ruled": ruled});
+            let subject = json!({"kind": "read", "path": path});
+            let asked = request("Read", json!({"file_path": named}), None);
+            PermissionRequest {
+                subject: serde_json::from_value(subject).expect("a subject"),
+                cwd: "/w/proj".into(),
+                ..asked
+            }
+        };
+        let named = |path: &str| format!("    file_path: {path}");
+        let asks = "▌ May Read do this? no rule allows it";
+        check(&of("a.md", "/w/proj/a.md", &[]), &[asks, &named("a.md")]);
+        check(&of("x/../a.md", "/w/proj/a.md", &[]), &[asks, &named("x/../a.md")]);
+        check(&of("/w/proj/a.md", "/w/proj/a.md", &[]), &[asks, &named("/w/proj/a.md")]);
+        check(&of("a.md", "/h/.ssh/key\u{1b}", &[]), &[asks, &named("a.md"), "    really: /h/.ssh/key⟦ESC⟧"]);
+        check(&of("rt", "/", &[]), &[asks, &named("rt"), "    really: /"]);
+        let mut decoy = of("a.md", "/out/x", &[]);
+        decoy.input["note"] = json!("/out/x");
+        let note = "    note: /out/x";
+        check(&decoy, &[asks, &named("a.md"), note, "    really: /out/x"]);
+        let asked = of("a.md", "/w/proj/a.md", &["/w/proj/b.txt"]);
+        let really = "    really: /w/proj/b.txt";
+        check(&asked, &[asks, &named("a.md"), really]);
+        let asked = PermissionRequest { diff: Some("+x\n".into()), ..asked };
+        check(&asked, &[asks, &named("a.md"), really, "    +x"]);
+    }
+
+    #[test]
+    fn an_edit_is_shown_as_its_diff() {
+        check(
+            &request(
+                "Edit",
+                json!({"file_path": "a.sh", "old_string": "x", "new_string": "y "}),
+                Some("@@ -1 +1 @@\n-x\n+y \n"),
+            ),
+            &[
+                "▌ May Edit do this? no rule allows it",
+                "    file_path: a.sh",
+                "    @@ -1 +1 @@",
+                "    -x",
+                "    +y⟦SP⟧",
+            ],
+        );
+    }
+
+    #[test]
+    fn without_a_diff_nothing_of_the_input_is_left_out() {
+        check(
+            &request("Edit", json!({"file_path": "a", "old_string": "x", "new_string": "y"}), None),
+            &[
+                "▌ May Edit do this? no rule allows it",
+                "    file_path: a",
+                "    new_string: y",
+                "    old_string: x",
+            ],
+        );
+    }
+
+    #[test]
+    fn the_grant_is_named_before_it_is_given() {
+        let request = request("Bash", json!({"command": "sh test.sh"}), None);
+        let keys = keys(&request).plain();
+        assert!(keys.contains("s for the session  p in this folder: Bash(sh test.sh)"), "{keys}");
+        let params = approval(&request, Decision::Allow, Scope::Session, None);
+        assert_eq!(params.grant.as_deref(), Some("Bash(sh test.sh)"));
+        assert_eq!(approval(&request, Decision::Allow, Scope::Once, None).grant, None);
+    }
+
+    #[test]
+    fn an_answer_is_bound_to_what_was_shown() {
+        let mut request = request("Bash", json!({"command": "sh test.sh"}), None);
+        assert_eq!(approval(&request, Decision::Allow, Scope::Once, None).digest, None);
+        request.digest = "ab".into();
+        assert_eq!(approval(&request, Decision::Allow, Scope::Once, None).digest.as_deref(), Some("ab"));
+    }
+
+    #[test]
+    fn nothing_of_a_command_stands_where_only_questions_do() {
+        let command = format!("ls #{}▌ y once  n no", "x ".repeat(20));
+        let request = request("Bash", json!({"command": command}), None);
+        for columns in [3, 20, 26, 30, 44, 45, 46, 80] {
+            let rows = rows(&request, columns);
+            assert!(
+                rows.iter().all(|row| crate::client::ui::style::width(&row.plain()) <= columns),
+                "{columns}"
+            );
+            let begins = rows.iter().filter(|row| row.plain().starts_with('▌')).count();
+            assert!(begins == 1 || columns < 26, "{columns}: {rows:?}");
+        }
+    }
+
+    #[test]
+    fn leaving_the_sandbox_is_asked_in_words_of_its_own() {
+        let mut request = request("Bash", json!({"command": "touch /etc/x"}), None);
+        request.kind = RequestKind::Sandbox;
+        request.blocked = serde_json::from_value(json!({"by": "files", "what": "/etc/x"})).expect("blocked");
+        request.suggestions = vec!["Outside(touch /etc/x)".into()];
+        check(
+            &request,
+            &[
+                "▌ May Bash do this AGAIN, OUTSIDE THE SANDBOX?",
+                "    no rule allows it",
+                "    $ touch /etc/x",
+                "    stopped at: /etc/x",
+            ],
+        );
+        let told = keys(&request).plain();
+        assert!(told.contains("once outside") && told.contains("for the session"), "{told}");
+        assert!(!told.contains("in this folder") && !told.contains("edit"), "{told}");
+        for (key, is_taken) in
+            [('y', true), ('s', true), ('n', true), ('f', true), ('p', false), ('e', false)]
+        {
+            assert_eq!(answer_of(&request, key).is_some(), is_taken, "{key}");
+        }
+        request.suggestions.clear();
+        assert_eq!(answer_of(&request, 's'), None);
+    }
+
+    #[test]
+    fn changed_arguments_are_sent_and_mistakes_are_told() {
+        let request = request("Bash", json!({"command": "sh test.sh"}), None);
+        let same = edited(&request, &editable(&request)).expect("JSON");
+        assert_eq!((same.decision, same.updated_input), (Some(Decision::Allow), None));
+        let other = edited(&request, "{\"command\": \"sh -n test.sh\"}").expect("JSON");
+        assert_eq!(other.updated_input, Some(json!({"command": "sh -n test.sh"})));
+        assert!(edited(&request, "{").is_err_and(|why| why.contains("JSON")));
+        assert!(edited(&request, "[]").is_err_and(|why| why.contains("object")));
+    }
+
+    #[test]
+    fn keys_are_read_in_either_case() {
+        assert_eq!(Answer::of_key('Y'), Some(Answer::Once));
+        assert_eq!(Answer::of_key('f'), Some(Answer::Feedback));
+        assert_eq!(Answer::of_key('\r'), None);
+    }
+}

@@ -1,0 +1,152 @@
+//! When a permission request or a question appears, and from when on keys answer it: a user who types a sentence
+//! while one arrives must not answer it by accident. Pure: the time is an input.
+
+use std::time::{Duration, Instant};
+
+use crate::types::ids::{PermissionId, QuestionId};
+
+/// A request appears once no key was pressed for this long.
+pub(in crate::client) const TYPING_PAUSE: Duration = Duration::from_secs(1);
+
+/// So long after a request has appeared, and after a key in that time, keys do not answer it.
+pub(in crate::client) const KEYS_IGNORED: Duration = Duration::from_millis(600);
+
+/// What waits for an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::client) enum Pending {
+    /// A question about what a restart left behind.
+    Question(QuestionId),
+    /// A permission request.
+    Permission(PermissionId),
+}
+
+/// How far the request at the front has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::client) enum Phase {
+    /// It is not shown yet: the user types.
+    Hidden,
+    /// It is shown and does not take keys yet.
+    Shown,
+    /// Keys answer it.
+    Answerable,
+}
+
+/// The times of keys and of the request at the front.
+#[derive(Debug, Default)]
+pub(in crate::client) struct RequestTiming {
+    last_key: Option<Instant>,
+    front: Option<Pending>,
+    /// From when on keys answer; `None` as long as the request is hidden.
+    answerable_from: Option<Instant>,
+    phase: Option<Phase>,
+}
+
+impl RequestTiming {
+    /// Takes in a key that does not answer a request.
+    pub(in crate::client) fn key_pressed(&mut self, now: Instant) {
+        self.last_key = Some(now);
+        if self.phase == Some(Phase::Shown) {
+            self.answerable_from = Some(now + KEYS_IGNORED);
+        }
+    }
+
+    /// Ignores keys for a while again, for example after an answer that was not confirmed.
+    pub(in crate::client) fn ignore_keys(&mut self, now: Instant) {
+        self.last_key = Some(now);
+        if self.phase == Some(Phase::Answerable) {
+            (self.answerable_from, self.phase) = (Some(now + KEYS_IGNORED), Some(Phase::Shown));
+        }
+    }
+
+    /// Brings the phase up to date with the time and with what is at the front. Returns the new phase if it changed.
+    pub(in crate::client) fn update(&mut self, front: Option<Pending>, now: Instant) -> Option<Phase> {
+        if self.front != front {
+            (self.front, self.answerable_from, self.phase) = (front, None, None);
+        }
+        let before = self.phase;
+        if front.is_some() && self.answerable_from.is_none() && self.appears_at().is_none_or(|at| at <= now) {
+            self.answerable_from = Some(now + KEYS_IGNORED);
+        }
+        self.phase = match (front, self.answerable_from) {
+            (None, _) => None,
+            (Some(_), None) => Some(Phase::Hidden),
+            (Some(_), Some(from)) if from <= now => Some(Phase::Answerable),
+            (Some(_), Some(_)) => Some(Phase::Shown),
+        };
+        self.phase.filter(|phase| before != Some(*phase))
+    }
+
+    /// The phase as of the last update; `None` if nothing waits.
+    pub(in crate::client) fn phase(&self) -> Option<Phase> {
+        self.phase
+    }
+
+    /// When the phase changes next, if no key comes before.
+    pub(in crate::client) fn next_change(&self) -> Option<Instant> {
+        match self.phase? {
+            Phase::Hidden => self.appears_at(),
+            Phase::Shown => self.answerable_from,
+            Phase::Answerable => None,
+        }
+    }
+
+    fn appears_at(&self) -> Option<Instant> {
+        self.last_key.map(|key| key + TYPING_PAUSE)
+    }
+}
+
+/// Waits until then; for ever without a time.
+pub(in crate::client) async fn wait_until(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time.into()).await,
+        None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::client::ui::request_timing::*;
+
+    fn pending(n: u8) -> Option<Pending> {
+        let id = format!("perm_0190f2a4-0000-7000-8000-0000000000{n:02}");
+        Some(Pending::Permission(id.parse().expect("an id")))
+    }
+
+    #[test]
+    fn request_appears_after_a_pause_and_then_ignores_keys_for_a_while() {
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let mut timing = RequestTiming::default();
+        assert_eq!(timing.update(None, at(0)), None);
+        timing.key_pressed(at(0));
+        assert_eq!(timing.update(pending(1), at(100)), Some(Phase::Hidden));
+        timing.key_pressed(at(500));
+        assert_eq!(timing.update(pending(1), at(1_499)), None);
+        assert_eq!(timing.next_change(), Some(at(1_500)));
+        assert_eq!(timing.update(pending(1), at(1_500)), Some(Phase::Shown));
+        assert_eq!(timing.next_change(), Some(at(2_100)));
+        timing.key_pressed(at(2_000));
+        assert_eq!(timing.update(pending(1), at(2_599)), None);
+        assert_eq!(timing.update(pending(1), at(2_600)), Some(Phase::Answerable));
+        assert_eq!(timing.next_change(), None);
+        timing.key_pressed(at(2_700));
+        assert_eq!(timing.update(pending(1), at(2_700)), None, "what is shown stays");
+        timing.ignore_keys(at(2_800));
+        assert_eq!((timing.phase(), timing.next_change()), (Some(Phase::Shown), Some(at(3_400))));
+        assert_eq!(timing.update(pending(1), at(3_400)), Some(Phase::Answerable));
+    }
+
+    #[test]
+    fn next_request_waits_for_a_pause_after_the_answer_to_the_first() {
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let mut timing = RequestTiming::default();
+        assert_eq!(timing.update(pending(1), at(0)), Some(Phase::Shown), "no key was pressed");
+        assert_eq!(timing.update(pending(1), at(600)), Some(Phase::Answerable));
+        timing.key_pressed(at(700));
+        assert_eq!(timing.update(pending(2), at(800)), Some(Phase::Hidden));
+        assert_eq!(timing.update(pending(2), at(1_700)), Some(Phase::Shown));
+        assert_eq!(timing.update(None, at(1_800)), None);
+        assert_eq!(timing.update(pending(3), at(1_800)), Some(Phase::Shown));
+    }
+}

@@ -1,0 +1,251 @@
+//! Lines for people: text with tones, printed with or without colours; widths and wrapping.
+//!
+//! Whoever puts foreign text into a [`Line`] escapes it first; this module only lays out.
+
+use unicode_width::UnicodeWidthChar;
+
+/// What a piece of a line is, which decides its colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    /// Ordinary text.
+    Plain,
+    /// Beside the point.
+    Dim,
+    /// The point.
+    Bold,
+    /// What a person said.
+    User,
+    /// A tool.
+    Tool,
+    /// Went well; an added line.
+    Good,
+    /// Went wrong; a removed line.
+    Bad,
+    /// Needs somebody.
+    Warn,
+}
+
+impl Tone {
+    const fn sgr(self) -> &'static str {
+        match self {
+            Tone::Plain => "",
+            Tone::Dim => "\x1b[2m",
+            Tone::Bold => "\x1b[1m",
+            Tone::User => "\x1b[36m",
+            Tone::Tool => "\x1b[34m",
+            Tone::Good => "\x1b[32m",
+            Tone::Bad => "\x1b[31m",
+            Tone::Warn => "\x1b[33m",
+        }
+    }
+}
+
+/// One line: pieces with their tones.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Line(pub Vec<(Tone, String)>);
+
+impl Line {
+    /// A line of one piece.
+    #[must_use]
+    pub fn new(tone: Tone, text: impl Into<String>) -> Self {
+        Self(vec![(tone, text.into())])
+    }
+
+    /// The same line with one more piece.
+    #[must_use]
+    pub fn and(mut self, tone: Tone, text: impl Into<String>) -> Self {
+        self.0.push((tone, text.into()));
+        self
+    }
+
+    /// Without colours.
+    #[must_use]
+    pub fn plain(&self) -> String {
+        self.0.iter().map(|(_, text)| text.as_str()).collect()
+    }
+
+    /// As bytes for a terminal.
+    #[must_use]
+    pub fn ansi(&self, colour: bool) -> String {
+        if !colour {
+            return self.plain();
+        }
+        let mut shown = String::new();
+        for (tone, text) in &self.0 {
+            if tone.sgr().is_empty() || text.is_empty() {
+                shown.push_str(text);
+            } else {
+                shown.push_str(tone.sgr());
+                shown.push_str(text);
+                shown.push_str("\x1b[0m");
+            }
+        }
+        shown
+    }
+
+    /// Breaks the line into rows of at most `columns`, between words where it can. Tabs become
+    /// four blanks; a wide character is never cut in half.
+    #[must_use]
+    pub fn wrap(&self, columns: usize) -> Vec<Line> {
+        let columns = columns.max(2);
+        let cells: Vec<(Tone, char, usize)> = self.cells();
+        let mut rows = Vec::new();
+        let mut start = 0;
+        while start < cells.len() {
+            let mut used = 0;
+            let mut end = start;
+            let mut blank = None;
+            while end < cells.len() && used + cells[end].2 <= columns {
+                used += cells[end].2;
+                if cells[end].1 == ' ' {
+                    blank = Some(end);
+                }
+                end += 1;
+            }
+            // Break after a blank, unless that would leave a row of indentation only.
+            let mut next = end;
+            if end < cells.len() {
+                let inked = |upto: usize| cells[start..upto].iter().any(|(_, c, _)| *c != ' ');
+                if cells[end].1 == ' ' {
+                    next = end + 1;
+                } else if let Some(at) = blank.filter(|at| inked(*at)) {
+                    end = at;
+                    next = at + 1;
+                }
+            }
+            rows.push(Self::from_cells(&cells[start..end]));
+            start = next.max(start + 1);
+        }
+        if rows.is_empty() {
+            rows.push(Line::default());
+        }
+        rows
+    }
+
+    fn cells(&self) -> Vec<(Tone, char, usize)> {
+        let mut cells: Vec<(Tone, char, usize)> = Vec::new();
+        for (tone, text) in &self.0 {
+            for c in text.chars() {
+                match c {
+                    '\t' => cells.extend([(*tone, ' ', 1); 4]),
+                    // The emoji selector makes the character before it two columns wide.
+                    '\u{fe0f}' => {
+                        let narrow = cells.last().is_some_and(|(_, _, w)| *w == 1);
+                        cells.push((*tone, c, usize::from(narrow)));
+                    }
+                    _ => cells.push((*tone, c, c.width().unwrap_or(0))),
+                }
+            }
+        }
+        cells
+    }
+
+    fn from_cells(cells: &[(Tone, char, usize)]) -> Self {
+        let mut line = Line::default();
+        for (tone, c, _) in cells {
+            match line.0.last_mut() {
+                Some((last, text)) if last == tone => text.push(*c),
+                _ => line.0.push((*tone, c.to_string())),
+            }
+        }
+        line
+    }
+}
+
+/// Columns that a text takes.
+#[must_use]
+pub fn width(text: &str) -> usize {
+    Line::new(Tone::Plain, text).cells().iter().map(|(_, _, w)| w).sum()
+}
+
+/// The text cut to `columns`, with `…` where something is missing.
+#[must_use]
+pub fn cut(text: &str, columns: usize) -> String {
+    if width(text) <= columns {
+        return text.to_string();
+    }
+    let mut shown = String::new();
+    let mut used = 0;
+    for c in text.chars() {
+        let wide = c.width().unwrap_or(0);
+        if used + wide + 1 > columns {
+            break;
+        }
+        used += wide;
+        shown.push(c);
+    }
+    if columns > 0 {
+        shown.push('…');
+    }
+    shown
+}
+
+/// The text cut to `columns` at its start: of a path the end says most.
+#[must_use]
+pub fn cut_start(text: &str, columns: usize) -> String {
+    let mut rest = text.chars();
+    let mut shown = text.to_string();
+    while width(&shown) > columns && rest.next().is_some() {
+        shown = format!("…{}", rest.as_str());
+    }
+    shown
+}
+
+/// The text filled with blanks up to `columns`.
+#[must_use]
+pub fn pad(text: &str, columns: usize) -> String {
+    let mut shown = text.to_string();
+    shown.extend(std::iter::repeat_n(' ', columns.saturating_sub(width(text))));
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::client::ui::style::*;
+    use proptest::prelude::*;
+
+    fn rows(text: &str, columns: usize) -> Vec<String> {
+        Line::new(Tone::Plain, text).wrap(columns).iter().map(Line::plain).collect()
+    }
+
+    #[test]
+    fn lines_break_between_words_and_never_inside_a_wide_character() {
+        let check = |text: &str, columns, expected: &[&str]| assert_eq!(rows(text, columns), expected);
+        check("", 5, &[""]);
+        check("one two three", 7, &["one two", "three"]);
+        check("one two three", 8, &["one two", "three"]);
+        check("abcdefgh", 3, &["abc", "def", "gh"]);
+        check("    abcdef", 6, &["    ab", "cdef"]);
+        check("世界世界", 5, &["世界", "世界"]);
+        check("a\tb", 10, &["a    b"]);
+    }
+
+    #[test]
+    fn cutting_says_that_something_is_missing() {
+        assert_eq!(cut("short", 10), "short");
+        assert_eq!(cut("a longer one", 6), "a lon…");
+        assert_eq!(cut("世界世界", 4), "世…");
+        assert_eq!(pad("世", 4), "世  ");
+        assert_eq!(cut_start("/a/long/path", 6), "…/path");
+        assert_eq!(cut_start("/a", 6), "/a");
+    }
+
+    #[test]
+    fn colours_come_only_when_asked_for() {
+        let line = Line::new(Tone::Good, "yes").and(Tone::Plain, " it is");
+        assert_eq!(line.ansi(false), "yes it is");
+        assert_eq!(line.ansi(true), "\x1b[32myes\x1b[0m it is");
+    }
+
+    proptest! {
+        #[test]
+        fn wrapped_rows_fit_and_lose_nothing_but_blanks(text in "[a-z世❤ ]{0,60}", columns in 2usize..20) {
+            let rows = rows(&text, columns);
+            for row in &rows {
+                prop_assert!(width(row) <= columns);
+            }
+            let ink = |s: &str| s.chars().filter(|c| *c != ' ').collect::<String>();
+            prop_assert_eq!(ink(&rows.concat()), ink(&text));
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Calls, texts and diffs made short enough to recognise them; all escaped.
+
+use serde_json::Value;
+
+use crate::client::ui::escape;
+use crate::client::ui::style::{Line, Tone, cut};
+
+/// A call in one line: the tool and what matters of its arguments.
+#[must_use]
+pub fn call_summary(tool: &str, input: &Value) -> String {
+    let field = |name: &str| input.get(name).and_then(Value::as_str);
+    let tool = escape::line(tool).replace(' ', "⟦SP⟧");
+    let main =
+        ["command", "file_path", "notebook_path", "pattern", "path", "url"].into_iter().find_map(field);
+    let rest = match main {
+        Some(main) => match (field("pattern"), field("path")) {
+            (Some(_), Some(path)) => format!("{main} in {path}"),
+            _ => main.to_string(),
+        },
+        None if input.as_object().is_some_and(serde_json::Map::is_empty) => String::new(),
+        None => input.to_string(),
+    };
+    format!("{tool} {}", one_line(&rest, 160)).trim_end().to_string()
+}
+
+/// The first line of a text, escaped and cut; `…` says that there was more.
+#[must_use]
+pub fn one_line(text: &str, columns: usize) -> String {
+    let text = text.trim_end();
+    let first = text.lines().next().unwrap_or_default();
+    let mut shown = escape::line(first).into_owned();
+    escape::count_blanks(&mut shown);
+    let more = if first.len() < text.len() { " …" } else { "" };
+    cut(&format!("{shown}{more}"), columns)
+}
+
+/// A unified diff in colours, every blank that is easy to miss visible.
+#[must_use]
+pub fn diff(text: &str) -> Vec<Line> {
+    let tone = |line: &str| match line.as_bytes() {
+        [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => Tone::Bold,
+        [b'+', ..] => Tone::Good,
+        [b'-', ..] => Tone::Bad,
+        [b'@', ..] => Tone::Tool,
+        _ => Tone::Plain,
+    };
+    let body = text.strip_suffix('\n').unwrap_or(text);
+    body.split('\n').map(|line| Line::new(tone(line), format!("    {}", diff_line(line)))).collect()
+}
+
+/// An unchanged empty line is a single blank in a diff: that one need not be made visible.
+fn diff_line(line: &str) -> String {
+    if line == " " { String::new() } else { escape::exact_line(line) }
+}
+
+/// The first lines of a diff, and how many more there are.
+#[must_use]
+pub fn cut_diff(text: &str, most: usize) -> Vec<Line> {
+    let mut shown = diff(text);
+    if shown.len() > most {
+        let more = shown.len() - most;
+        shown.truncate(most);
+        shown.push(Line::new(Tone::Dim, format!("    … {more} more lines")));
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::client::ui::summary::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_call_is_told_by_what_matters_of_it() {
+        let check = |tool, input: Value, expected: &str| assert_eq!(call_summary(tool, &input), expected);
+        check("Bash", json!({"command": "sh test.sh\nls", "description": "x"}), "Bash sh test.sh …");
+        check("Read", json!({"file_path": "a\u{1b}[2Jb"}), "Read a⟦ESC⟧[2Jb");
+        check("Grep", json!({"pattern": "fn main", "path": "src"}), "Grep fn main in src");
+        check("mcp__x__y", json!({"z": 1}), r#"mcp__x__y {"z":1}"#);
+        check("List", json!({}), "List");
+        check("WebFetch", json!({"prompt": "x", "url": "https://a.org/"}), "WebFetch https://a.org/");
+        check("NotebookEdit", json!({"new_source": "x", "notebook_path": "n.ipynb"}), "NotebookEdit n.ipynb");
+    }
+
+    #[test]
+    fn a_diff_shows_what_is_easy_to_miss() {
+        let text = "--- a\n+++ b\n@@ -1 +1 @@\n-x\n+x \n \n";
+        let shown: Vec<(Tone, String)> = diff(text).into_iter().flat_map(|l| l.0).collect();
+        assert_eq!(
+            shown,
+            [
+                (Tone::Bold, "    --- a".into()),
+                (Tone::Bold, "    +++ b".into()),
+                (Tone::Tool, "    @@ -1 +1 @@".into()),
+                (Tone::Bad, "    -x".into()),
+                (Tone::Good, "    +x⟦SP⟧".into()),
+                (Tone::Plain, "    ".into()),
+            ]
+        );
+        assert_eq!(cut_diff(text, 2).last().map(Line::plain), Some("    … 4 more lines".into()));
+    }
+}

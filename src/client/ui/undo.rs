@@ -1,0 +1,145 @@
+//! How a lasting grant is taken back: a command that works when it is pasted into a shell, in whatever folder.
+
+use std::fmt::Write as _;
+
+use crate::client::ui::escape;
+use crate::client::ui::style::{Line, Tone, width};
+use crate::types::ids::SessionId;
+use crate::types::permission::Scope;
+
+/// The lines that say how to take a grant back, at most `columns` wide; none for a grant that does not last.
+pub(in crate::client) fn lines(
+    scope: Scope,
+    grant: &str,
+    session: SessionId,
+    cwd: &str,
+    columns: usize,
+) -> Vec<Line> {
+    let words = match scope {
+        Scope::Once => return Vec::new(),
+        Scope::Session => vec!["agentctl".into(), "rules rm".into(), "--session".into(), session.to_string()],
+        Scope::Project => {
+            vec!["cd".into(), cwd.to_owned(), "&&".into(), "agentctl".into(), "rules rm".into()]
+        }
+    };
+    let mut rows = Rows { rows: vec![String::new()], columns: columns.max(20) };
+    let folder = usize::from(scope == Scope::Project);
+    for (place, word) in words.iter().enumerate() {
+        if folder == 1 && place == 1 { rows.quoted(word) } else { rows.push(word, true) }
+    }
+    rows.quoted(grant);
+    let head = Line::new(Tone::Dim, "  allowed from now on; to undo it:");
+    std::iter::once(head).chain(rows.rows.into_iter().map(|row| Line::new(Tone::Plain, row))).collect()
+}
+
+/// A shell command in rows: a row that goes on in the next one ends with a backslash.
+struct Rows {
+    rows: Vec<String>,
+    columns: usize,
+}
+
+impl Rows {
+    /// Appends a piece: a word of its own, or more of the last one.
+    fn push(&mut self, piece: &str, is_new_word: bool) {
+        let Some(row) = self.rows.last_mut() else { return };
+        let blank = if is_new_word && !row.is_empty() { " " } else { "" };
+        // One column is left for the backslash, and one for the blank before it.
+        if !row.is_empty() && width(row) + blank.len() + width(piece) + 2 > self.columns {
+            let _ = write!(row, "{blank}\\");
+            self.rows.push(piece.to_owned());
+        } else {
+            let _ = write!(row, "{blank}{piece}");
+        }
+    }
+
+    /// Appends a word with whatever quotes it needs, in as many pieces as it takes.
+    fn quoted(&mut self, word: &str) {
+        let mut is_new_word = true;
+        let mut rest: Vec<char> = word.chars().collect();
+        // Four columns for the quotes with a `$`, two for the end of the row.
+        let room = self.columns.saturating_sub(6).max(8);
+        while let Some(first) = rest.first() {
+            let is_odd = is_odd(*first);
+            let (mut count, mut used) = (0, 0);
+            for c in rest.iter().take_while(|c| crate::client::ui::undo::is_odd(**c) == is_odd) {
+                used += if is_odd { escaped(*c).len() } else { width(c.encode_utf8(&mut [0; 4])) };
+                if used > room && count > 0 {
+                    break;
+                }
+                count += 1;
+            }
+            let piece: String = match is_odd {
+                true => format!("$'{}'", rest[..count].iter().map(|c| escaped(*c)).collect::<String>()),
+                false => format!("'{}'", rest[..count].iter().collect::<String>()),
+            };
+            self.push(&piece, is_new_word);
+            is_new_word = false;
+            rest.drain(..count);
+        }
+    }
+}
+
+/// Whether a character cannot stand between single quotes, or could fool a terminal.
+fn is_odd(c: char) -> bool {
+    c == '\'' || c == '\t' || !escape::line(c.encode_utf8(&mut [0; 4])).starts_with(c)
+}
+
+/// For `$'…'`, as bash and zsh read it.
+fn escaped(c: char) -> String {
+    match c {
+        '\'' => "\\'".into(),
+        '\n' => "\\n".into(),
+        '\t' => "\\t".into(),
+        c if c.is_ascii() => format!("\\x{:02x}", u32::from(c)),
+        c => format!("\\U{:08x}", u32::from(c)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::client::ui::undo::*;
+    use std::process::Command;
+
+    fn session() -> SessionId {
+        "ses_0190f2a4-0000-7000-8000-000000000001".parse().expect("an id")
+    }
+
+    fn command(scope: Scope, grant: &str, cwd: &str, columns: usize) -> Vec<String> {
+        lines(scope, grant, session(), cwd, columns).iter().skip(1).map(Line::plain).collect()
+    }
+
+    #[test]
+    fn lasting_grants_name_the_command_that_takes_them_back() {
+        assert_eq!(command(Scope::Once, "Bash(make)", "/w", 100), [""; 0]);
+        assert_eq!(
+            command(Scope::Session, "Bash(make)", "/w", 100),
+            [format!("agentctl rules rm --session {} 'Bash(make)'", session())]
+        );
+        assert_eq!(
+            command(Scope::Project, "Bash(make)", "/w o", 100),
+            ["cd '/w o' && agentctl rules rm 'Bash(make)'"]
+        );
+    }
+
+    #[test]
+    fn pasted_command_reaches_the_program_with_the_exact_rule() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let cwd = dir.path().canonicalize().expect("there").display().to_string();
+        let long =
+            format!("Bash(echo {}it's \\ $HOME `x` \"q\"\n\t\u{202e}ü界\u{1b}[2J)", "word  ".repeat(30));
+        for grant in ["Bash(make)", "Edit(a b/**)", &long] {
+            for (scope, columns) in [(Scope::Project, 40), (Scope::Project, 200), (Scope::Session, 60)] {
+                let rows = command(scope, grant, &cwd, columns);
+                assert!(rows.iter().all(|row| width(row) <= columns && !row.contains('\u{1b}')), "{rows:?}");
+                let script = format!("agentctl() {{ pwd; printf '%s\\0' \"$@\"; }}\n{}\n", rows.join("\n"));
+                let output = Command::new("bash").args(["-c", &script]).current_dir("/").output();
+                let said = String::from_utf8(output.expect("bash runs").stdout).expect("text");
+                let expected = match scope {
+                    Scope::Project => format!("{cwd}\nrules\0rm\0{grant}\0"),
+                    _ => format!("/\nrules\0rm\0--session\0{}\0{grant}\0", session()),
+                };
+                assert_eq!(said, expected, "{rows:#?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! Watching one turn to its end: what `run` and `demo` do after the submit.
+
+use std::io::{self, IsTerminal as _};
+use std::time::Instant;
+
+use serde_json::{Value, json};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinSet;
+
+use crate::api::params::{AbortParams, AbortReply, AnswerParams, AnswerReply, ApproveParams, ApproveReply};
+use crate::client::args::Output;
+use crate::client::commands::answer;
+use crate::client::connection::client::{CallError, Client};
+use crate::client::connection::follow::{Follow, Step};
+use crate::client::connection::wire::Received;
+use crate::client::failure::{Failure, code, code_of};
+use crate::client::ui::approval_prompt::{ApprovalPrompt, Asking, Outcome, show, unasked};
+use crate::client::ui::format::short_id;
+use crate::client::ui::out::{Out, harmless_json, terminal_columns};
+use crate::client::ui::render::{Piece, Transcript};
+use crate::client::ui::request_timing::wait_until;
+use crate::client::ui::style::{Line, Tone};
+use crate::client::ui::undo;
+use crate::types::event::Event;
+use crate::types::ids::TurnId;
+use crate::types::permission::{Decision, Scope};
+use crate::types::question::{Choice, Question};
+use crate::types::session::{PermissionRequest, SessionView};
+
+/// How a turn ended.
+#[derive(Debug)]
+pub(in crate::client) struct Ended {
+    /// The exit code.
+    pub(in crate::client) code: u8,
+    /// `turn.completed.result`, with the ids of session and turn.
+    pub(in crate::client) result: Value,
+}
+
+/// One turn being watched.
+pub(in crate::client) struct Watch {
+    client: Client,
+    follow: Follow,
+    session: SessionView,
+    turn: TurnId,
+    asking: Asking,
+    output: Output,
+    transcript: Transcript,
+    asker: ApprovalPrompt,
+    /// Answers and aborts on their way.
+    calls: JoinSet<Result<(), CallError>>,
+    /// Requests without an answer, for those who answer by themselves.
+    open: Vec<PermissionRequest>,
+    /// Likewise, questions.
+    questions: Vec<Question>,
+    unanswerable: u32,
+    interrupts: u32,
+}
+
+impl Watch {
+    pub(in crate::client) fn new(
+        client: Client,
+        follow: Follow,
+        (session, turn): (SessionView, TurnId),
+        asking: Asking,
+        output: Output,
+    ) -> Self {
+        Self {
+            client,
+            follow,
+            session,
+            turn,
+            asking,
+            output,
+            transcript: Transcript::default(),
+            asker: ApprovalPrompt::default(),
+            calls: JoinSet::new(),
+            open: Vec::new(),
+            questions: Vec::new(),
+            unanswerable: 0,
+            interrupts: 0,
+        }
+    }
+
+    /// Prints what happens and answers what is asked until the turn has ended.
+    pub(in crate::client) async fn until_ended(mut self, out: &mut Out) -> Result<Ended, Failure> {
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut terminate = signal(SignalKind::terminate())?;
+        let ended = self.watch(out, &mut interrupt, &mut terminate).await;
+        self.asker.close(out);
+        out.fresh_line()?;
+        ended
+    }
+
+    async fn watch(
+        &mut self,
+        out: &mut Out,
+        interrupt: &mut Signal,
+        terminate: &mut Signal,
+    ) -> Result<Ended, Failure> {
+        loop {
+            self.asker.update(Instant::now(), out)?;
+            let next_change = self.asker.next_change();
+            tokio::select! {
+                step = self.follow.next() => match step? {
+                    Step::Event(event) => {
+                        if let Some(ended) = self.event(&event, out)? {
+                            return Ok(ended);
+                        }
+                    }
+                    Step::Lost => out.note("  lost the daemon; looking for it…")?,
+                    Step::Back(client) => self.back(client, out)?,
+                },
+                input = self.asker.key() => match input {
+                    Some(input) => match self.asker.press(&input, Instant::now(), out)? {
+                        Outcome::Send(answer) => self.answer(answer),
+                        Outcome::Choose(answer) => self.choose(answer),
+                        Outcome::Abort => self.interrupted(out)?,
+                        Outcome::Edit => self.edit(out).await?,
+                        Outcome::Feedback | Outcome::Wait => {}
+                    },
+                    None => return Err(Failure::new(code::ABORTED, "the terminal is gone; the session goes on")),
+                },
+                Some(done) = self.calls.join_next() => self.called(done, out)?,
+                () = wait_until(next_change) => {}
+                _ = interrupt.recv() => self.interrupted(out)?,
+                _ = terminate.recv() => return Err(Failure::silent(code::ABORTED)),
+            }
+        }
+    }
+
+    /// Lets the person change the arguments of the open request: in their editor, or in the line.
+    async fn edit(&mut self, out: &mut Out) -> Result<(), Failure> {
+        let Some(text) = self.asker.editable() else { return Ok(()) };
+        if !crate::client::ui::edit::has_editor() {
+            return Ok(self.asker.edit_here(out)?);
+        }
+        self.asker.close(out);
+        let changed = crate::client::ui::edit::in_editor(&text).await;
+        self.asker.again(Instant::now(), out)?;
+        match changed {
+            Ok(changed) => {
+                if let Outcome::Send(answer) = self.asker.edited(&changed, out)? {
+                    self.answer(answer);
+                }
+                Ok(())
+            }
+            Err(error) => Ok(out.note(&format!("  the editor failed: {error}"))?),
+        }
+    }
+
+    fn event(&mut self, received: &Received, out: &mut Out) -> Result<Option<Ended>, Failure> {
+        self.print(received, out)?;
+        if let Some(envelope) = &received.event {
+            match &envelope.event {
+                Event::PermissionRequested { request, .. } => self.requested(request, out)?,
+                Event::PermissionResolved { request_id, decision, scope, grant, .. } => {
+                    let open = self.open.len();
+                    self.open.retain(|r| r.request_id != *request_id);
+                    if self.open.len() < open && *decision == Decision::Allow {
+                        self.unanswerable = self.unanswerable.saturating_sub(1);
+                    }
+                    self.asker.settled(*request_id, Instant::now(), out)?;
+                    if let (Asking::Person, Decision::Allow, Some(grant)) = (self.asking, decision, grant) {
+                        self.show_undo(*scope, grant, out)?;
+                    }
+                }
+                Event::QuestionRequested { question } => self.question(question, out)?,
+                Event::QuestionResolved { request_id, .. } => {
+                    self.questions.retain(|q| q.request_id != *request_id);
+                    self.asker.question_settled(*request_id, Instant::now(), out)?;
+                }
+                Event::SessionEnded { .. } => {
+                    return Err(Failure::new(
+                        code::ABORTED,
+                        "the session was ended before the turn was done",
+                    ));
+                }
+                _ => {}
+            }
+        }
+        if received.kind != "turn.completed" {
+            return Ok(None);
+        }
+        // Read from the text: a result of a kind that is newer than this client ends the turn too.
+        let event: Value = serde_json::from_str(received.raw.get()).map_err(io::Error::other)?;
+        if event["turn_id"] != json!(self.turn) {
+            return Ok(None);
+        }
+        let mut result = event["result"].clone();
+        let subtype = code_of(result["subtype"].as_str().unwrap_or_default());
+        let code = if subtype == code::SUCCESS && self.unanswerable > 0 { code::DENIED } else { subtype };
+        if let Some(members) = result.as_object_mut() {
+            members.insert("session_id".into(), json!(self.session.session_id));
+            members.insert("turn_id".into(), json!(self.turn));
+        }
+        Ok(Some(Ended { code, result }))
+    }
+
+    fn print(&mut self, received: &Received, out: &mut Out) -> io::Result<()> {
+        match self.output {
+            Output::Json => Ok(()),
+            Output::StreamJson if io::stdout().is_terminal() => out.say(&harmless_json(received.raw.get())),
+            Output::StreamJson => out.say(received.raw.get()),
+            Output::Text => {
+                let Some(envelope) = &received.event else { return Ok(()) };
+                for piece in self.transcript.on(envelope) {
+                    match piece {
+                        Piece::Text(text) => out.stream(&text)?,
+                        Piece::Break => out.fresh_line()?,
+                        Piece::Line(line) => out.aside(&line)?,
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Says how a grant that lasts is taken back.
+    fn show_undo(&self, scope: Scope, grant: &str, out: &mut Out) -> io::Result<()> {
+        for line in undo::lines(scope, grant, self.session.session_id, &self.session.cwd, terminal_columns())
+        {
+            out.aside(&line)?;
+        }
+        Ok(())
+    }
+
+    fn requested(&mut self, request: &PermissionRequest, out: &mut Out) -> io::Result<()> {
+        if request.diff.is_some() && self.output == Output::Text {
+            self.transcript.diff_was_shown(request.call_id);
+        }
+        let Some((answer, line)) = unasked(request, self.asking) else {
+            return self.asker.push(request.clone(), Instant::now(), out);
+        };
+        if self.output == Output::Text {
+            show(request, out)?;
+            out.aside(&line)?;
+        }
+        if matches!(self.asking, Asking::Deny(_)) {
+            self.unanswerable += 1;
+        }
+        self.open.push(request.clone());
+        self.answer(answer);
+        Ok(())
+    }
+
+    /// A question about what a restart left behind: the person says; nobody aborts rather than guess.
+    fn question(&mut self, question: &Question, out: &mut Out) -> io::Result<()> {
+        let (choice, word) = match self.asking {
+            Asking::Person => return self.asker.push_question(question.clone(), Instant::now(), out),
+            Asking::Deny(_) => (Choice::Abort, "▌ aborted: there is nobody to ask"),
+            Asking::Allow => (Choice::Continue, "▌ answered by the demonstration: c (continue)"),
+        };
+        if self.output == Output::Text {
+            out.aside(&Line::new(Tone::Warn, word))?;
+        }
+        self.questions.push(question.clone());
+        self.choose(answer::params(question.request_id, choice.name()));
+        Ok(())
+    }
+
+    fn choose(&mut self, params: AnswerParams) {
+        let client = self.client.clone();
+        self.calls
+            .spawn(async move { client.call::<AnswerReply>("session.answer", &params).await.map(|_| ()) });
+    }
+
+    /// An answer may have been lost with the connection: what is still open is answered again.
+    fn back(&mut self, client: Client, out: &mut Out) -> io::Result<()> {
+        self.client = client;
+        out.note("  the daemon is back")?;
+        let answers: Vec<ApproveParams> =
+            self.open.iter().filter_map(|r| unasked(r, self.asking)).map(|(answer, _)| answer).collect();
+        for answer in answers {
+            self.answer(answer);
+        }
+        let choice = if self.asking == Asking::Allow { Choice::Continue } else { Choice::Abort };
+        let questions: Vec<_> = self.questions.iter().map(|q| q.request_id).collect();
+        for request_id in questions {
+            self.choose(answer::params(request_id, choice.name()));
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self, answer: ApproveParams) {
+        let client = self.client.clone();
+        self.calls
+            .spawn(async move { client.call::<ApproveReply>("session.approve", &answer).await.map(|_| ()) });
+    }
+
+    fn called(
+        &mut self,
+        done: Result<Result<(), CallError>, tokio::task::JoinError>,
+        out: &mut Out,
+    ) -> io::Result<()> {
+        match done {
+            // Somebody else was faster: the event says who. A lost connection is noticed by itself.
+            Ok(Ok(()) | Err(CallError::Closed | CallError::Io(_))) => Ok(()),
+            Ok(Err(CallError::Fault(fault))) if fault.kind() == "not_pending" => Ok(()),
+            Ok(Err(CallError::Fault(fault))) if fault.data["path"] == "nobody" => out.note(
+                "  it waits (on_timeout = \"pause\"): `agentctl approvals` lists it, `agentctl approve ID` answers",
+            ),
+            Ok(Err(fault)) => out.aside(&Line::new(Tone::Bad, format!("  {}", Failure::from(fault)))),
+            Err(_) => Ok(()),
+        }
+    }
+
+    fn interrupted(&mut self, out: &mut Out) -> Result<(), Failure> {
+        self.interrupts += 1;
+        if self.interrupts > 1 {
+            let short = short_id(self.session.session_id);
+            return Err(Failure::new(
+                code::ABORTED,
+                format!("left; look after it with `agentctl attach {short}`"),
+            ));
+        }
+        out.note("  aborting the turn… (Ctrl-C again leaves at once)")?;
+        let params = AbortParams {
+            session_id: self.session.session_id,
+            turn_id: Some(self.turn),
+            call_id: None,
+            idempotency_key: None,
+        };
+        let client = self.client.clone();
+        self.calls
+            .spawn(async move { client.call::<AbortReply>("session.abort", &params).await.map(|_| ()) });
+        Ok(())
+    }
+}

@@ -1,0 +1,215 @@
+//! Tells a person that something waits in an unattended session (P6): starts the command of
+//! `[permissions.unattended] notify_command` with JSON on its standard input, and posts the same to
+//! `notify_url`. It stands beside the sessions: a command that hangs, fails or cannot be started, or a server
+//! that does not answer, holds up nothing and nobody.
+
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::Command;
+use tokio::sync::{Semaphore, broadcast::error::RecvError, watch};
+use tokio::task::JoinSet;
+
+use crate::daemon::config::{Config, ConfigError};
+use crate::daemon::webhook::{Poster, Webhook};
+use crate::proc;
+use crate::session::{PendingChange, Registry};
+
+/// A command gets this long, then it is killed.
+const WITHIN: Duration = Duration::from_secs(15);
+/// Commands that run beside each other; what comes while they do waits its turn.
+const AT_ONCE: usize = 4;
+/// Tidings that wait for their turn; more are left out, and the log says so.
+const WAITING: usize = 256;
+
+/// How people are told.
+#[derive(Clone, Debug, Default)]
+pub(super) struct NotifyChannels {
+    /// Program and arguments; empty for none.
+    command: Vec<String>,
+    hook: Option<Webhook>,
+}
+
+impl NotifyChannels {
+    /// As the configuration has them.
+    ///
+    /// # Errors
+    /// The address is none: file and line are told, the address is not.
+    pub(super) fn of(config: &Config) -> Result<Self, ConfigError> {
+        let given = &config.permissions.unattended;
+        let hook = match given.notify_url.as_deref().map(str::trim).filter(|url| !url.is_empty()) {
+            Some(url) => Some(Webhook::parse(url).map_err(|why| {
+                config.wrong(
+                    &["permissions", "unattended", "notify_url"],
+                    format!("permissions.unattended.notify_url: {why}"),
+                )
+            })?),
+            None => None,
+        };
+        Ok(Self { command: given.notify_command.clone(), hook })
+    }
+
+    fn is_none(&self) -> bool {
+        self.command.is_empty() && self.hook.is_none()
+    }
+}
+
+/// Runs until it is dropped. Commands that run then are killed.
+pub(super) async fn run(registry: Registry, ways: watch::Receiver<NotifyChannels>) {
+    let poster = Poster::default();
+    let mut bell = registry.shared().subscribe_pending();
+    let turns = Arc::new(Semaphore::new(AT_ONCE));
+    let mut running = JoinSet::new();
+    loop {
+        tokio::select! {
+            rung = bell.recv() => match rung {
+                Ok(rung) => {
+                    let ways = ways.borrow().clone();
+                    if ways.is_none() || !rung.is_pending || !rung.background {
+                        continue;
+                    }
+                    if running.len() >= AT_ONCE + WAITING {
+                        tracing::warn!(session = %rung.session_id, "too much waits: nobody is told of this");
+                        continue;
+                    }
+                    let (registry, turns) = (registry.clone(), Arc::clone(&turns));
+                    let poster = poster.clone();
+                    running.spawn(async move {
+                        let Ok(_turn) = turns.acquire_owned().await else { return };
+                        let text = notification_text(&registry, &rung).await.to_string();
+                        tokio::join!(by_command(&ways, &rung, &text), by_hook(&ways, &poster, &rung, &text));
+                    });
+                }
+                Err(RecvError::Lagged(missed)) => tracing::warn!(missed, "nobody was told of some of what waits"),
+                Err(RecvError::Closed) => return,
+            },
+            Some(_) = running.join_next() => {}
+        }
+    }
+}
+
+async fn by_command(ways: &NotifyChannels, rung: &PendingChange, text: &str) {
+    let Some(program) = ways.command.first() else { return };
+    if let Err(why) = send(&ways.command, text).await {
+        tracing::warn!(session = %rung.session_id, program, why, "nobody was told of what waits");
+    }
+}
+
+async fn by_hook(ways: &NotifyChannels, poster: &Poster, rung: &PendingChange, text: &str) {
+    let Some(hook) = &ways.hook else { return };
+    if let Err(why) = poster.tell(hook, text).await {
+        let host = hook.shown();
+        tracing::warn!(session = %rung.session_id, host, why, "nobody was told of what waits");
+    }
+}
+
+/// The event, with what helps to answer it.
+async fn notification_text(registry: &Registry, rung: &PendingChange) -> Value {
+    let event: Value = serde_json::from_str(&rung.body).unwrap_or_default();
+    let id = rung.request_id.to_string();
+    let mut tidings = json!({
+        "type": event["type"],
+        "session_id": rung.session_id,
+        "request_id": id,
+        "at_ms": event["at_ms"],
+        "kind": event["kind"],
+        "tool": event["tool"],
+        "summary": event["summary"],
+        "text": event["text"],
+        "input": event["input"],
+        "deadline_ms": event["deadline_ms"],
+        "on_timeout": event["on_timeout"],
+    });
+    if let Ok(view) = registry.view(rung.session_id).await {
+        tidings["title"] = view.title.into();
+        tidings["cwd"] = view.cwd.into();
+    }
+    if let Some(members) = tidings.as_object_mut() {
+        members.retain(|_, value| !value.is_null());
+    }
+    tidings
+}
+
+/// Starts the command, hands the text over and waits for its end.
+async fn send(command: &[String], text: &str) -> Result<(), String> {
+    let (program, args) = command.split_first().ok_or("no command")?;
+    let mut start = Command::new(program);
+    start
+        .args(args)
+        .env_clear()
+        .envs(std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_handed_on)))
+        .current_dir("/")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .kill_on_drop(true);
+    // Starting may block, on a dead server for instance.
+    let started = tokio::task::spawn_blocking(move || proc::spawn(&mut start));
+    let mut child = started.await.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+    let work = async {
+        if let Some(mut stdin) = child.stdin.take() {
+            // One that does not read is told all the same.
+            let _ = stdin.write_all(text.as_bytes()).await;
+            let _ = stdin.write_all(b"\n").await;
+        }
+        child.wait().await
+    };
+    match tokio::time::timeout(WITHIN, work).await {
+        Ok(Ok(status)) if status.success() => Ok(()),
+        Ok(Ok(status)) => Err(format!("it ended with {status}")),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => {
+            let _ = child.kill().await;
+            Err(format!("it did not end within {} s and was killed", WITHIN.as_secs()))
+        }
+    }
+}
+
+/// Variables that the command sees: enough to show something to a person, and no keys.
+fn is_handed_on(name: &str) -> bool {
+    const NAMES: [&str; 14] = [
+        "PATH",
+        "HOME",
+        "USER",
+        "LOGNAME",
+        "SHELL",
+        "LANG",
+        "TZ",
+        "TMPDIR",
+        "DISPLAY",
+        "WAYLAND_DISPLAY",
+        "XAUTHORITY",
+        "XDG_RUNTIME_DIR",
+        "DBUS_SESSION_BUS_ADDRESS",
+        "TERM",
+    ];
+    NAMES.contains(&name) || name.starts_with("LC_")
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::daemon::notifier::*;
+
+    #[tokio::test]
+    async fn a_command_gets_the_text_and_its_failure_is_told() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let file = dir.path().join("said");
+        let script = format!("cat > {}", file.display());
+        let of = |script: &str| vec!["sh".to_string(), "-c".into(), script.into()];
+        send(&of(&script), "{\"a\":1}").await.expect("told");
+        assert_eq!(std::fs::read_to_string(&file).expect("written"), "{\"a\":1}\n");
+        assert!(send(&of("exit 3"), "x").await.is_err_and(|why| why.contains('3')));
+        assert!(send(&["/nonexistent".to_string()], "x").await.is_err());
+        send(&of("exec <&-; true"), &"x".repeat(1 << 20)).await.expect("who does not read is told too");
+    }
+
+    #[test]
+    fn keys_are_not_handed_on() {
+        assert!(is_handed_on("PATH") && is_handed_on("LC_ALL"));
+        assert!(!is_handed_on("ANTHROPIC_API_KEY") && !is_handed_on("AGENTD_CONFIG"));
+    }
+}

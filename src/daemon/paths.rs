@@ -1,0 +1,165 @@
+//! Where this daemon keeps its state and its socket.
+
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use crate::api::endpoint::{self, Env};
+use crate::daemon::config::Config;
+use crate::daemon::error::DaemonError;
+use crate::transport;
+
+/// Resolved places.
+#[derive(Clone, Debug)]
+pub(super) struct Places {
+    pub home: PathBuf,
+    pub data_dir: PathBuf,
+    pub socket: PathBuf,
+    /// Folder of the user's configuration.
+    pub config_dir: PathBuf,
+}
+
+pub(super) fn find(env: Env<'_>, socket: Option<PathBuf>, config: &Config) -> Result<Places, DaemonError> {
+    let is_set = |name: &str| env(name).is_some_and(|value| !value.is_empty());
+    let is_data_chosen = config.daemon.data_dir.is_some() || is_set("AGENTD_DATA_DIR");
+    let is_socket_chosen = socket.is_some() || config.daemon.socket.is_some() || is_set("AGENTD_SOCKET");
+    let data_dir = endpoint::data_dir(env, config.daemon.data_dir.clone())?;
+    let socket = endpoint::socket(env, socket, config.daemon.socket.clone(), Some(data_dir.clone()))?;
+    // Without HOME nothing lies in a home folder.
+    let home = endpoint::home(env).unwrap_or_else(|_| PathBuf::from("/nonexistent"));
+    let config_dir = match env("XDG_CONFIG_HOME").filter(|dir| !dir.is_empty()) {
+        Some(dir) => PathBuf::from(dir).join("agentd"),
+        None => home.join(".config/agentd"),
+    };
+    for path in [&data_dir, &socket] {
+        if !path.is_absolute() {
+            return Err(DaemonError::Folder(format!("{} is not an absolute path", path.display())));
+        }
+    }
+    if !is_data_chosen {
+        check_default(&data_dir, "[daemon] data_dir or AGENTD_DATA_DIR")?;
+    }
+    if let Some(folder) = socket.parent().filter(|_| !is_socket_chosen) {
+        check_default(folder, "[daemon] socket or AGENTD_SOCKET")?;
+    }
+    Ok(Places { home, data_dir, socket, config_dir })
+}
+
+/// Makes a folder that only we can enter, or checks that it is one (S20).
+///
+/// An empty folder that others may only look into is closed to them: nothing was exposed yet.
+///
+/// # Errors
+/// The folder is not ours alone; it is left as it is, and the text says how to mend it.
+pub(super) fn make_private(dir: &Path) -> Result<(), DaemonError> {
+    if is_empty_and_only_readable(dir) {
+        let private = std::fs::Permissions::from_mode(0o700);
+        std::fs::set_permissions(dir, private).map_err(|error| {
+            DaemonError::Folder(format!("could not close {} to others: {error}", dir.display()))
+        })?;
+        tracing::warn!(dir = %dir.display(), "the data folder was open to others; its mode is now 0700");
+    }
+    transport::private_folder(dir)?;
+    Ok(())
+}
+
+/// A folder of ours with nothing in it, as `mkdir` makes them: others may read it, and no more.
+fn is_empty_and_only_readable(dir: &Path) -> bool {
+    let Ok(meta) = std::fs::symlink_metadata(dir) else { return false };
+    let mode = meta.mode() & 0o7777;
+    meta.is_dir()
+        && meta.uid() == nix::unistd::geteuid().as_raw()
+        && mode & 0o700 == 0o700
+        && mode & 0o1022 == 0
+        && mode & 0o055 != 0
+        && std::fs::read_dir(dir).is_ok_and(|mut entries| {
+            // The log of a start by `agentctl` is opened before we run, with a mode of its own.
+            entries.all(|entry| entry.is_ok_and(|entry| entry.file_name() == "agentd.log"))
+        })
+}
+
+/// A place that nobody chose never lies directly in a folder that everybody shares.
+fn check_default(folder: &Path, set_with: &str) -> Result<(), DaemonError> {
+    if !transport::is_in_shared_place(folder) {
+        return Ok(());
+    }
+    Err(DaemonError::Folder(format!(
+        "{} would lie directly in a folder that everybody shares; choose another place with {set_with}",
+        folder.display()
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::Permissions;
+
+    use crate::daemon::paths::*;
+
+    fn mode(dir: &Path) -> u32 {
+        std::fs::metadata(dir).expect("there").mode() & 0o7777
+    }
+
+    #[test]
+    fn a_folder_of_others_is_refused_and_left_as_it_is() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (name, open, holds, expected) in [
+            ("new", 0o755, None, Some(0o700)),
+            ("first", 0o755, Some("agentd.log"), Some(0o700)),
+            ("known", 0o755, Some("agentd.lock"), None),
+            ("home", 0o755, Some("letters"), None),
+            ("group", 0o770, None, None),
+            ("tmp", 0o1777, Some("agentd.lock"), None),
+            ("closed", 0o500, None, None),
+            ("private", 0o700, Some("letters"), Some(0o700)),
+        ] {
+            let dir = folder.path().join(name);
+            std::fs::create_dir(&dir).expect("made");
+            if let Some(file) = holds {
+                std::fs::write(dir.join(file), "").expect("written");
+            }
+            std::fs::set_permissions(&dir, Permissions::from_mode(open)).expect("set");
+            let made = make_private(&dir);
+            assert_eq!(made.is_ok(), expected.is_some(), "{name}");
+            assert_eq!(mode(&dir), expected.unwrap_or(open), "{name}");
+            if let Err(error) = made {
+                let told = error.to_string();
+                assert!(told.contains("0700") || told.contains("of its own inside it"), "{told}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_link_to_a_folder_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (real, link) = (folder.path().join("real"), folder.path().join("link"));
+        make_private(&real).expect("made");
+        std::os::unix::fs::symlink(&real, &link).expect("linked");
+        let told = make_private(&link).expect_err("a link").to_string();
+        assert!(told.contains("name the folder itself"), "{told}");
+    }
+
+    #[test]
+    fn only_a_chosen_place_may_lie_where_everybody_writes() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let shared = folder.path().join("tmp");
+        std::fs::create_dir(&shared).expect("made");
+        std::fs::set_permissions(&shared, Permissions::from_mode(0o1777)).expect("set");
+        let shared = shared.display().to_string();
+        let check = |pairs: &[(&str, &str)], socket: Option<&str>, fits: bool| {
+            let env = |name: &str| {
+                let value = pairs.iter().find(|(key, _)| *key == name)?.1;
+                Some(value.replace("TMP", &shared))
+            };
+            let socket = socket.map(|path| PathBuf::from(path.replace("TMP", &shared)));
+            let found = find(&env, socket, &Config::default());
+            assert_eq!(found.is_ok(), fits, "{pairs:?}: {found:?}");
+        };
+        check(&[("HOME", "/nonexistent")], None, true);
+        check(&[("HOME", "TMP")], None, true);
+        check(&[("HOME", "/nonexistent"), ("XDG_RUNTIME_DIR", "TMP")], None, false);
+        check(&[("HOME", "/nonexistent"), ("XDG_RUNTIME_DIR", "TMP/run")], None, true);
+        check(&[("HOME", "/nonexistent"), ("XDG_RUNTIME_DIR", "TMP")], Some("TMP/mine/s"), true);
+        check(&[("HOME", "/nonexistent"), ("AGENTD_SOCKET", "TMP/mine/s")], None, true);
+        check(&[("HOME", "/nonexistent"), ("XDG_DATA_HOME", "TMP")], None, false);
+        check(&[("HOME", "/nonexistent"), ("AGENTD_DATA_DIR", "TMP/data")], None, true);
+    }
+}

@@ -1,0 +1,120 @@
+//! Socket activation: a service manager has bound the socket and hands it over as descriptor 3,
+//! sd_listen_fds(3). Its file stays the manager's.
+
+pub(super) mod notify;
+
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use nix::sys::socket::{
+    AddressFamily, SockType, SockaddrLike as _, SockaddrStorage, getsockname, getsockopt, sockopt,
+};
+
+use crate::api::endpoint::Env;
+use crate::daemon::error::DaemonError;
+
+/// Where handed descriptors begin.
+const FIRST: RawFd = 3;
+
+/// A descriptor can be taken once in the life of a process.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// The socket that was handed to this process, if one was.
+///
+/// # Errors
+/// Something else was handed over: more than one, or not a listening Unix stream socket.
+pub(super) fn inherited(env: Env<'_>) -> Result<Option<UnixListener>, DaemonError> {
+    let Some(count) = handed(env, std::process::id()) else { return Ok(None) };
+    if count != "1" {
+        return Err(wrong(format!("LISTEN_FDS is {count:?}, and exactly one socket is wanted")));
+    }
+    if TAKEN.swap(true, Ordering::Relaxed) {
+        return Ok(None);
+    }
+    // An address proves that the number is an open descriptor, without a claim to it.
+    getsockname::<SockaddrStorage>(FIRST)
+        .map_err(|error| wrong(format!("descriptor {FIRST} is no socket: {error}")))?;
+    #[expect(unsafe_code, reason = "a number from the environment; it was just seen to be open")]
+    let seen = unsafe { BorrowedFd::borrow_raw(FIRST) };
+    check(seen).map_err(wrong)?;
+    #[expect(unsafe_code, reason = "handed to this very process, and TAKEN lets one pass")]
+    let fd = unsafe { OwnedFd::from_raw_fd(FIRST) };
+    // Tools must not have it.
+    fcntl(&fd, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).map_err(|error| wrong(error.to_string()))?;
+    Ok(Some(UnixListener::from(fd)))
+}
+
+/// Where an inherited socket lies.
+pub(super) fn path(listener: &UnixListener) -> Option<PathBuf> {
+    listener.local_addr().ok()?.as_pathname().filter(|path| path.is_absolute()).map(PathBuf::from)
+}
+
+/// How many descriptors the environment hands to the process `pid`.
+fn handed(env: Env<'_>, pid: u32) -> Option<String> {
+    env("LISTEN_PID").filter(|given| given.parse() == Ok(pid))?;
+    env("LISTEN_FDS").filter(|count| count != "0")
+}
+
+fn check(fd: BorrowedFd<'_>) -> Result<(), String> {
+    use std::os::fd::AsRawFd as _;
+    let no = |what: &str| format!("descriptor {FIRST} is not a listening Unix stream socket ({what})");
+    let told = |error: nix::Error| no(error.desc());
+    let address = getsockname::<SockaddrStorage>(fd.as_raw_fd()).map_err(told)?;
+    if address.family() != Some(AddressFamily::Unix) {
+        return Err(no("another family"));
+    }
+    if getsockopt(&fd.as_fd(), sockopt::SockType).map_err(told)? != SockType::Stream {
+        return Err(no("another type"));
+    }
+    if !getsockopt(&fd.as_fd(), sockopt::AcceptConn).map_err(told)? {
+        return Err(no("it does not listen"));
+    }
+    Ok(())
+}
+
+fn wrong(why: String) -> DaemonError {
+    DaemonError::Activation(why)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::os::unix::net::{UnixDatagram, UnixStream};
+
+    use crate::daemon::systemd::*;
+
+    #[test]
+    fn only_what_is_meant_for_this_process_counts() {
+        for (pid, fds, expected) in [
+            (Some("7"), Some("1"), Some("1")),
+            (Some("7"), Some("2"), Some("2")),
+            (Some("7"), Some("0"), None),
+            (Some("8"), Some("1"), None),
+            (Some(""), Some("1"), None),
+            (None, Some("1"), None),
+            (Some("7"), None, None),
+        ] {
+            let env = |name: &str| if name == "LISTEN_PID" { pid } else { fds }.map(String::from);
+            assert_eq!(handed(&env, 7).as_deref(), expected, "{pid:?} {fds:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_listening_unix_stream_socket_is_taken() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("s");
+        let good = UnixListener::bind(&path).expect("bound");
+        assert_eq!(check(good.as_fd()), Ok(()));
+        assert_eq!(crate::daemon::systemd::path(&good), Some(path));
+        let refused = |fd: BorrowedFd<'_>, word: &str| {
+            let why = check(fd).expect_err(word);
+            assert!(why.contains(word), "{why}");
+        };
+        refused(TcpListener::bind("127.0.0.1:0").expect("bound").as_fd(), "family");
+        refused(UnixDatagram::unbound().expect("made").as_fd(), "type");
+        refused(UnixStream::pair().expect("made").0.as_fd(), "listen");
+    }
+}

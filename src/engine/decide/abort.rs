@@ -1,0 +1,163 @@
+//! Stopping: abort and kill.
+
+use crate::engine::decide::plan::{Effect, PlanBuilder};
+use crate::engine::decide::question::unknown;
+use crate::engine::input::Refusal;
+use crate::engine::request::model_texts;
+use crate::engine::state::{Activity, Call, Stage};
+use crate::types::background::KilledBy;
+use crate::types::event::{Event, SettledBy};
+use crate::types::ids::{CallId, TurnId};
+use crate::types::permission::{Decision, Scope};
+use crate::types::question::Choice;
+use crate::types::session::{SessionState, Subtype};
+use crate::types::tool::{ToolOutcome, ToolStatus};
+use crate::types::usage::ModelSnapshot;
+
+impl PlanBuilder<'_> {
+    /// Accepts an abort. Nothing runs, or an abort is under way: nothing to decide.
+    pub fn abort(&mut self, turn_id: Option<TurnId>, call_id: Option<CallId>) -> Result<(), Refusal> {
+        let current = self.state.turn.as_ref().map(|turn| turn.id);
+        let command = call_id.and_then(|call_id| self.state.running_command(call_id));
+        if let Some(command) = command
+            && (turn_id.is_none() || turn_id == current || turn_id == command.turn_id)
+        {
+            let call_id = command.known.call_id;
+            self.stop_commands(KilledBy::Abort, |it| it.known.call_id == call_id);
+            return Ok(());
+        }
+        if turn_id.is_some() && turn_id != current {
+            // The turn that was meant is over: aborting it again is the same as once.
+            return if current.is_none() { Ok(()) } else { Err(Refusal::StaleTurn { current }) };
+        }
+        if current.is_none() || self.is_aborting() {
+            return Ok(());
+        }
+        match call_id {
+            Some(call_id) => self.abort_call(call_id),
+            None => {
+                self.push_turn(Event::TurnAborting { ending: false, subtype: Subtype::Aborted });
+                self.stop_turn();
+                Ok(())
+            }
+        }
+    }
+
+    fn abort_call(&mut self, call_id: CallId) -> Result<(), Refusal> {
+        let Some(call) = self.state.call(call_id).cloned() else { return Err(Refusal::NoSuchCall) };
+        match &call.stage {
+            Stage::Done { .. } => {}
+            // A restart left it behind, and it does not run (again) yet.
+            Stage::Running { .. } if self.state.turn.as_ref().is_some_and(|turn| turn.hold.is_some()) => {
+                self.withdraw(&call, model_texts::ABORTED);
+            }
+            Stage::Running { .. } => self.effect(Effect::StopCall(call_id)),
+            Stage::Unknown { .. } => {
+                self.settle_unknown(call_id, Choice::Abort, SettledBy::Abort);
+                self.advance_tools();
+            }
+            Stage::Requested | Stage::Awaiting { .. } | Stage::Ready { .. } => {
+                self.withdraw(&call, model_texts::ABORTED_UNSTARTED);
+                self.advance_tools();
+            }
+        }
+        Ok(())
+    }
+
+    pub fn kill(&mut self) {
+        if self.state.status == SessionState::Ended {
+            return;
+        }
+        if self.state.turn.is_none() {
+            self.end_session();
+            self.stop_commands(KilledBy::Session, |_| true);
+        } else if !self.state.turn.as_ref().is_some_and(|turn| turn.ending) {
+            self.push_turn(Event::TurnAborting { ending: true, subtype: Subtype::Aborted });
+            self.stop_turn();
+        }
+    }
+
+    /// The last fact of a session, but for what comes home of its commands.
+    pub fn end_session(&mut self) {
+        self.drop_helper(true);
+        self.push_session(Event::SessionEnded { reason: "killed".into() });
+    }
+
+    /// Stops everything of the turn that is being aborted.
+    pub fn stop_turn(&mut self) {
+        self.effect(Effect::StopAll);
+        self.stop_aborted_commands();
+    }
+
+    /// Ends a call that never ran: its request is settled, its result says so.
+    pub fn withdraw(&mut self, call: &Call, text: &str) {
+        let outcome = ToolOutcome { status: ToolStatus::Cancelled, ..ToolOutcome::failed("aborted", text) };
+        self.close(call, outcome);
+    }
+
+    /// Ends a call with this result; its request is settled.
+    fn close(&mut self, call: &Call, outcome: ToolOutcome) {
+        let call_id = call.call.call_id;
+        if let Stage::Awaiting { request_id, .. } = call.stage {
+            self.push_item(
+                call.item_id,
+                Event::PermissionResolved {
+                    request_id,
+                    call_id,
+                    decision: Decision::Deny,
+                    scope: Scope::Once,
+                    grant: None,
+                    feedback: None,
+                    by: SettledBy::Abort,
+                    rule: None,
+                    updated_input: None,
+                    prepared: None,
+                    stop: false,
+                },
+            );
+        }
+        if !call.has_begun() && self.finish_with_first_run(call_id, "aborted", model_texts::OUTSIDE_ABORTED) {
+            return;
+        }
+        self.complete(call_id, outcome, 0);
+    }
+
+    /// Nothing of the turn runs any more: close what is open and end it.
+    pub fn stopped(&mut self, terms: ModelSnapshot) {
+        let Some(turn) = self.state.turn.as_ref().filter(|turn| turn.aborting) else { return };
+        let ends_as = turn.ends_as;
+        // What follows is what they wanted.
+        self.origin = turn.aborted_by.clone();
+        if let Some(Activity::Calling { partial, .. }) =
+            self.state.turn.as_ref().map(|turn| turn.activity.clone())
+        {
+            if let Some(partial) = &partial {
+                self.interrupt_message(partial, false);
+            }
+            // What was asked and half answered is paid for.
+            self.book_lost_attempt(partial.as_ref(), None, terms);
+        }
+        self.settle_paused(Choice::Abort, SettledBy::Abort);
+        let lost = self.state.turn.as_ref().is_some_and(|turn| turn.journal_truncated);
+        for call in self.state.calls().to_vec() {
+            match call.stage {
+                Stage::Done { .. } => {}
+                // Whether it began may stand in what is lost.
+                Stage::Running { .. } | Stage::Requested | Stage::Awaiting { .. } | Stage::Ready { .. }
+                    if lost =>
+                {
+                    self.close(&call, unknown(""));
+                }
+                // Its end was not heard, though nothing of it is left.
+                Stage::Running { .. } => self.withdraw(&call, model_texts::ABORTED),
+                Stage::Unknown { .. } => {
+                    self.settle_unknown(call.call.call_id, Choice::Abort, SettledBy::Abort);
+                }
+                Stage::Requested | Stage::Awaiting { .. } | Stage::Ready { .. } => {
+                    self.withdraw(&call, model_texts::ABORTED_UNSTARTED);
+                }
+            }
+        }
+        self.finish(ends_as, Vec::new());
+    }
+}

@@ -1,0 +1,231 @@
+//! Answers to permission requests: the first one wins. Also what settles a request without one: a
+//! rule or a mode that lets it pass, or its deadline.
+
+use serde_json::Value;
+
+use crate::engine::decide::plan::PlanBuilder;
+use crate::engine::input::{Answer, Refusal};
+use crate::engine::request::model_texts;
+use crate::engine::state::{Call, Deadline, Stage};
+use crate::types::event::{Event, SettledBy};
+use crate::types::ids::{CallId, PermissionId};
+use crate::types::permission::{Decision, OnTimeout, Scope};
+use crate::types::session::Subtype;
+use crate::types::tool::{PathSensitivity, PreparedCall, Subject, ToolOutcome, ToolStatus};
+
+/// How a request is settled, with what there is to say about it.
+struct Settled {
+    decision: Decision,
+    by: SettledBy,
+    scope: Scope,
+    grant: Option<String>,
+    feedback: Option<String>,
+    rule: Option<String>,
+    edited: Option<(Value, PreparedCall)>,
+    stop: bool,
+}
+
+impl Settled {
+    fn new(decision: Decision, by: SettledBy) -> Self {
+        let (scope, grant, feedback, rule, edited) = (Scope::Once, None, None, None, None);
+        Self { decision, by, scope, grant, feedback, rule, edited, stop: false }
+    }
+}
+
+impl PlanBuilder<'_> {
+    pub fn answer(&mut self, answer: Answer) -> Result<(), Refusal> {
+        let Some(call) = self.awaiting(answer.request_id).filter(|_| !self.is_aborting()) else {
+            return Err(Refusal::NotPending);
+        };
+        let Stage::Awaiting { suggestions, digest, .. } = &call.stage else {
+            return Err(Refusal::NotPending);
+        };
+        if answer.digest.as_ref().is_some_and(|seen| seen != digest) {
+            return Err(Refusal::OtherRequest);
+        }
+        if answer.nobody && answer.decision == Decision::Deny {
+            return self.unasked(&call, answer.request_id, answer.stop);
+        }
+        if call.first.is_some() && (answer.scope == Scope::Project || answer.edited.is_some()) {
+            return Err(Refusal::RetryMustBeUnchanged);
+        }
+        let lasts = answer.decision == Decision::Allow && answer.scope != Scope::Once;
+        let grant = match lasts {
+            true => Some(answer.grant.or_else(|| suggestions.first().cloned()).ok_or(Refusal::NoGrant)?),
+            false => None,
+        };
+        if call.first.is_some() && grant.is_some() && grant.as_ref() != suggestions.first() {
+            return Err(Refusal::RetryMustBeUnchanged);
+        }
+        let stop = answer.stop && answer.decision == Decision::Deny;
+        let settled = Settled {
+            scope: answer.scope,
+            grant,
+            feedback: answer.feedback.clone(),
+            edited: answer.edited.map(|edited| (edited.input, edited.prepared)),
+            stop,
+            ..Settled::new(answer.decision, SettledBy::Answer)
+        };
+        self.settle(&call, answer.request_id, settled);
+        if answer.decision == Decision::Deny {
+            let said = answer.feedback.as_deref().map(str::trim).filter(|text| !text.is_empty());
+            let (code, text) = match said {
+                Some(feedback) => ("denied_with_feedback", model_texts::denied_with_feedback(feedback)),
+                None => ("denied", model_texts::DENIED.to_string()),
+            };
+            if !self.finish_with_first_run(call.call.call_id, code, &model_texts::outside_denied(said)) {
+                self.deny(call.call.call_id, code, text);
+            }
+        }
+        if stop {
+            self.end_as_denied();
+        } else {
+            self.advance_tools();
+        }
+        Ok(())
+    }
+
+    /// There is nobody to ask: what `on_timeout` says holds, and at once.
+    fn unasked(&mut self, call: &Call, request_id: PermissionId, stop: bool) -> Result<(), Refusal> {
+        let on_timeout = self.engine.settings.unattended.on_timeout;
+        if on_timeout == OnTimeout::Pause {
+            return Err(Refusal::Paused);
+        }
+        let words = (model_texts::NOBODY, model_texts::OUTSIDE_NOBODY);
+        if self.settle_unanswered(call, request_id, on_timeout, SettledBy::Nobody, words, stop) {
+            self.end_as_denied();
+        } else {
+            self.advance_tools();
+        }
+        Ok(())
+    }
+
+    /// What becomes of a request without an answer. Says whether the turn ends with it.
+    fn settle_unanswered(
+        &mut self,
+        call: &Call,
+        request_id: PermissionId,
+        on_timeout: OnTimeout,
+        by: SettledBy,
+        (said, outside): (&str, &str),
+        stop: bool,
+    ) -> bool {
+        let harmless = matches!(&call.stage, Stage::Awaiting { prepared, only_looks, .. }
+                if *only_looks || is_harmless(prepared))
+            && call.first.is_none();
+        if on_timeout == OnTimeout::AllowReadOnly && harmless {
+            self.settle(call, request_id, Settled::new(Decision::Allow, by));
+            return false;
+        }
+        let stop = stop || on_timeout == OnTimeout::Fail;
+        self.settle(call, request_id, Settled { stop, ..Settled::new(Decision::Deny, by) });
+        let call_id = call.call.call_id;
+        if !self.finish_with_first_run(call_id, "no_answer", outside) {
+            self.deny(call_id, "no_answer", said.to_string());
+        }
+        stop
+    }
+
+    /// A rule that came meanwhile, or another mode, lets a request pass. Out of the sandbox leads the one
+    /// grant for it alone: no mode does, and no rule for commands.
+    pub fn covered(&mut self, request_id: PermissionId, by: SettledBy, rule: String) {
+        let Some(call) = self.awaiting(request_id).filter(|_| !self.is_aborting()) else { return };
+        if let (Some(_), Stage::Awaiting { suggestions, .. }) = (&call.first, &call.stage)
+            && (by != SettledBy::Rule || suggestions.first() != Some(&rule))
+        {
+            return;
+        }
+        let settled = Settled { rule: Some(rule), ..Settled::new(Decision::Allow, by) };
+        self.settle(&call, request_id, settled);
+        self.advance_tools();
+    }
+
+    /// Settles what nobody answered in time. Whatever the clock did meanwhile, a request is expired
+    /// once, and never before its deadline.
+    pub fn expire(&mut self) {
+        if self.is_aborting() {
+            return;
+        }
+        let now = self.now.at;
+        let mut fails = false;
+        for call in self.state.calls().to_vec() {
+            let Stage::Awaiting { request_id, deadline: Some(deadline), expired: false, .. } = &call.stage
+            else {
+                continue;
+            };
+            let Deadline { at, on_timeout } = *deadline;
+            if at > now {
+                continue;
+            }
+            let (request_id, call_id) = (*request_id, call.call.call_id);
+            self.push_item(call.item_id, Event::PermissionExpired { request_id, call_id, on_timeout });
+            if on_timeout != OnTimeout::Pause {
+                let words = (model_texts::NO_ANSWER, model_texts::OUTSIDE_NO_ANSWER);
+                fails |=
+                    self.settle_unanswered(&call, request_id, on_timeout, SettledBy::Timeout, words, false);
+            }
+        }
+        if fails {
+            self.end_as_denied();
+        } else {
+            self.advance_tools();
+        }
+    }
+
+    fn awaiting(&self, request_id: PermissionId) -> Option<Call> {
+        let is_it =
+            |call: &&Call| matches!(call.stage, Stage::Awaiting { request_id: id, .. } if id == request_id);
+        self.state.calls().iter().find(is_it).cloned()
+    }
+
+    fn settle(&mut self, call: &Call, request_id: PermissionId, settled: Settled) {
+        let Settled { decision, by, scope, grant, feedback, rule, edited, stop } = settled;
+        let (updated_input, prepared) = edited.unzip();
+        let prepared = prepared.map(|prepared| PreparedCall { diff: None, ..prepared });
+        let call_id = call.call.call_id;
+        self.push_item(
+            call.item_id,
+            Event::PermissionResolved {
+                request_id,
+                call_id,
+                decision,
+                scope,
+                grant,
+                feedback,
+                by,
+                rule,
+                updated_input,
+                prepared,
+                stop,
+            },
+        );
+    }
+
+    /// Ends a call that was refused.
+    pub fn deny(&mut self, call_id: CallId, code: &str, text: String) {
+        let outcome = ToolOutcome { status: ToolStatus::Denied, ..ToolOutcome::failed(code, text) };
+        self.complete(call_id, outcome, 0);
+    }
+
+    /// Ends the turn because of a denial: like an abort, but said as what it is.
+    fn end_as_denied(&mut self) {
+        self.push_turn(Event::TurnAborting { ending: false, subtype: Subtype::PermissionDenied });
+        self.stop_turn();
+    }
+}
+
+/// What `allow_read_only` lets pass: reading, but not what likely holds secrets, and nothing that
+/// leaves this machine.
+pub(in crate::engine) fn is_harmless(prepared: &PreparedCall) -> bool {
+    prepared.read_only && stays_quiet(&prepared.subject)
+}
+
+fn stays_quiet(subject: &Subject) -> bool {
+    match subject {
+        Subject::Read { path } => path.care != PathSensitivity::Secret,
+        Subject::Background { .. } | Subject::Tool { .. } | Subject::Blob { .. } => true,
+        Subject::Several { parts } => parts.iter().all(stays_quiet),
+        // Of commands `only_looks` says it, which also means that no rule asks.
+        Subject::Bash { .. } | Subject::Edit { .. } | Subject::Delete { .. } | Subject::Web { .. } => false,
+    }
+}

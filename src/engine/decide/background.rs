@@ -1,0 +1,217 @@
+//! Commands in the background (T6): they belong to the session, not to the turn that started them. The
+//! journal says of each that it began and how it ended; what a dead daemon left is closed when the
+//! session is loaded again.
+
+use std::sync::Arc;
+
+use crate::engine::decide::plan::{Effect, PlanBuilder};
+use crate::engine::request::model_texts;
+use crate::engine::state::output_excerpt::OutputExcerpt;
+use crate::engine::state::{Engine, Stage, State};
+use crate::types::background::{
+    BackgroundCommand, BackgroundEnd, BackgroundRead, BackgroundState, BashId, KilledBy, Over,
+};
+use crate::types::blob::{Blob, BlobRef};
+use crate::types::event::{Envelope, Event};
+use crate::types::ids::{CallId, ItemId, Seq, TurnId};
+use crate::types::tool::{Subject, ToolOutcome};
+
+/// Commands that are over and still known: the model may ask for what they had said.
+const MAX_ENDED_TASKS: usize = 32;
+/// Characters of a command that its event shows; all of it stands in `tool.requested`.
+const MAX_SHOWN_CHARS: usize = 200;
+
+/// One command.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::engine) struct BackgroundTaskState {
+    pub known: BackgroundCommand,
+    /// The turn and the item of the call that started it.
+    pub turn_id: Option<TurnId>,
+    pub item_id: Option<ItemId>,
+    /// The event of its beginning, which its progress belongs to.
+    pub opened: Seq,
+    /// What it said, while it runs.
+    pub said: OutputExcerpt,
+}
+
+impl BackgroundTaskState {
+    pub fn is_running(&self) -> bool {
+        self.known.state == BackgroundState::Running
+    }
+}
+
+impl State {
+    pub fn apply_background(&mut self, fact: &Envelope) {
+        let Event::ToolBackground { call_id, bash_id, state, command, end } = &fact.event else { return };
+        if *state == BackgroundState::Running {
+            self.command_count = self.command_count.max(bash_id.0);
+            self.commands.push(Arc::new(BackgroundTaskState {
+                known: BackgroundCommand {
+                    bash_id: *bash_id,
+                    call_id: *call_id,
+                    command: command.clone().unwrap_or_default(),
+                    state: *state,
+                    started_at_ms: fact.at_ms,
+                    read_bytes: 0,
+                    end: None,
+                },
+                turn_id: fact.turn_id,
+                item_id: fact.item_id,
+                opened: fact.seq,
+                said: OutputExcerpt::default(),
+            }));
+            return;
+        }
+        if let Some(command) = self.commands.iter_mut().find(|it| it.known.bash_id == *bash_id) {
+            let command = Arc::make_mut(command);
+            (command.known.state, command.known.end) = (*state, end.clone());
+            command.said = OutputExcerpt::default();
+        }
+        let over = self.commands.iter().filter(|it| !it.is_running()).count();
+        let mut excess = over.saturating_sub(MAX_ENDED_TASKS);
+        self.commands.retain(|it| {
+            let goes = excess > 0 && !it.is_running();
+            excess -= usize::from(goes);
+            !goes
+        });
+    }
+
+    pub fn heard_command(&mut self, call_id: CallId, text: &str) {
+        let running = self.commands.iter_mut().find(|it| it.known.call_id == call_id && it.is_running());
+        if let Some(command) = running {
+            Arc::make_mut(command).said.push(text);
+        }
+    }
+
+    pub fn told_of_command(&mut self, told: BackgroundRead) {
+        if let Some(command) = self.commands.iter_mut().find(|it| it.known.bash_id == told.bash_id) {
+            let known = &mut Arc::make_mut(command).known;
+            known.read_bytes = known.read_bytes.max(told.bytes);
+        }
+    }
+
+    /// A command that runs, by the call that started it.
+    pub fn running_command(&self, call_id: CallId) -> Option<&BackgroundTaskState> {
+        let mut running = self.commands.iter().filter(|it| it.is_running());
+        running.find(|it| it.known.call_id == call_id).map(|it| &**it)
+    }
+}
+
+impl Engine {
+    /// Background commands that are known: all that run, and the newest of those that are over.
+    #[must_use]
+    pub fn commands(&self) -> Vec<BackgroundCommand> {
+        self.state.commands.iter().map(|it| it.known.clone()).collect()
+    }
+
+    /// The calls of those that run.
+    #[must_use]
+    pub fn running_commands(&self) -> Vec<CallId> {
+        let running = self.state.commands.iter().filter(|it| it.is_running());
+        running.map(|it| it.known.call_id).collect()
+    }
+
+    /// Those among them that end with the turn that is being aborted: it ends after them.
+    #[must_use]
+    pub fn aborted_commands(&self) -> Vec<CallId> {
+        let Some(turn) = self.state.turn.as_ref().filter(|turn| turn.aborting) else { return Vec::new() };
+        let goes =
+            |it: &&Arc<BackgroundTaskState>| it.is_running() && (turn.ending || it.turn_id == Some(turn.id));
+        self.state.commands.iter().filter(goes).map(|it| it.known.call_id).collect()
+    }
+}
+
+impl PlanBuilder<'_> {
+    /// A call that would start one command more than may run in the background is refused. `false` if there
+    /// is none.
+    pub fn refuse_over_limit(&mut self) -> bool {
+        let most = self.engine.settings.background_commands;
+        let running: Vec<BashId> =
+            self.state.commands.iter().filter(|it| it.is_running()).map(|it| it.known.bash_id).collect();
+        if running.len() < most {
+            return false;
+        }
+        let is_background = |subject: &Subject| matches!(subject, Subject::Bash { background: true, .. });
+        let next = self.startable().into_iter().find(|it| is_background(&it.prepared.subject));
+        let Some(next) = next else { return false };
+        let outcome =
+            ToolOutcome::failed("too_many_background", model_texts::too_many_commands(most, &running));
+        self.complete(next.call.call_id, outcome, 0);
+        true
+    }
+
+    /// A command has begun and goes on behind its call. What the model is told of it.
+    pub(in crate::engine) fn command_began(&mut self, call_id: CallId) -> Option<String> {
+        let call = self.state.call(call_id).filter(|call| matches!(call.stage, Stage::Running { .. }))?;
+        let item_id = call.item_id;
+        let input = call.effective();
+        let text = input.input.get("command").and_then(serde_json::Value::as_str).unwrap_or_default();
+        let mut command: String = text.chars().take(MAX_SHOWN_CHARS).collect();
+        if command.len() < text.len() {
+            command.push('…');
+        }
+        let bash_id = BashId(self.state.command_count + 1);
+        self.push_item(
+            item_id,
+            Event::ToolBackground {
+                call_id,
+                bash_id,
+                state: BackgroundState::Running,
+                command: Some(command),
+                end: None,
+            },
+        );
+        Some(model_texts::command_began(bash_id))
+    }
+
+    /// A command is over.
+    pub fn command_over(&mut self, call_id: CallId, over: Over) {
+        let Some(command) = self.state.running_command(call_id).cloned() else { return };
+        let Over { state, end, blob } = over;
+        self.plan.blobs.extend(blob);
+        self.end_command(&command, state, end);
+    }
+
+    fn end_command(&mut self, command: &BackgroundTaskState, state: BackgroundState, end: BackgroundEnd) {
+        let turn_id = self.state.turn.as_ref().map(|turn| turn.id).filter(|id| command.turn_id == Some(*id));
+        let (call_id, bash_id) = (command.known.call_id, command.known.bash_id);
+        self.plan.folds.push(command.opened);
+        let event = Event::ToolBackground { call_id, bash_id, state, command: None, end: Some(end) };
+        self.push(command.item_id, turn_id, event);
+    }
+
+    /// Has those commands stopped that end with the turn which is being aborted; with a session that is
+    /// killed all of them do.
+    pub fn stop_aborted_commands(&mut self) {
+        let Some(turn) = self.state.turn.as_ref().filter(|turn| turn.aborting) else { return };
+        let (ending, turn_id) = (turn.ending, turn.id);
+        let by = if ending { KilledBy::Session } else { KilledBy::Abort };
+        self.stop_commands(by, |it| ending || it.turn_id == Some(turn_id));
+    }
+
+    /// Has the commands stopped that run and are meant.
+    pub fn stop_commands(&mut self, by: KilledBy, meant: impl Fn(&BackgroundTaskState) -> bool) {
+        let running = self.state.commands.iter().filter(|it| it.is_running() && meant(it));
+        let calls: Vec<CallId> = running.map(|it| it.known.call_id).collect();
+        if !calls.is_empty() {
+            self.effect(Effect::StopCommands { calls, by });
+        }
+    }
+
+    /// After a restart: none of them runs any more.
+    pub fn close_lost_commands(&mut self) {
+        for command in self.state.commands.clone().iter().filter(|it| it.is_running()) {
+            let said = command.said.text();
+            let blob = (!said.is_empty()).then(|| Blob::text(&said));
+            let end = BackgroundEnd {
+                output_bytes: said.len() as u64,
+                output_blob: blob.as_ref().map(BlobRef::from),
+                note: Some(model_texts::COMMAND_LOST.into()),
+                duration_ms: self.now.at.since(command.known.started_at_ms),
+                ..BackgroundEnd::default()
+            };
+            self.plan.blobs.extend(blob);
+            self.end_command(command, BackgroundState::Lost, end);
+        }
+    }
+}

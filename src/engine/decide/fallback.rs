@@ -1,0 +1,113 @@
+//! Which model a turn asks: the session's, until there is a reason for another (Q27, Q31).
+
+use crate::engine::decide::plan::PlanBuilder;
+use crate::engine::decide::retry::{RetryContext, RetryDecision};
+use crate::engine::model_catalog::FallbackModels;
+use crate::engine::request::vision::{count_shown, needs_vision};
+use crate::types::event::{Event, SwitchReason, TombstoneReason};
+use crate::types::model::{ModelFault, Overflow};
+use crate::types::session::TurnError;
+use crate::types::usage::Budgets;
+
+impl PlanBuilder<'_> {
+    /// What to do about a failed call.
+    pub fn decide_retry(&mut self, fault: &ModelFault) -> RetryDecision {
+        let random = self.mint.random();
+        let Some(turn) = &self.state.turn else {
+            return RetryDecision::GiveUp(TurnError::new(fault.kind.name(), fault.message.as_str()));
+        };
+        let past = RetryContext {
+            failures: turn.failures,
+            overloads: turn.overloads,
+            answered: turn.stop_reason.is_some() || turn.failures > turn.unreached,
+            unattended: self.state.spec.background,
+            asked: self.output_limit(),
+            is_fitted: turn.reduced_output_limit.is_some(),
+            shows: self.shown() > 0,
+            stand_ins: self.fallback_models(fault.overflow),
+            time_left_ms: self.time_left(),
+            random,
+            now: self.now.at,
+        };
+        self.engine.settings.retry.decide(fault, &past)
+    }
+
+    /// How many pictures and documents the model is shown.
+    fn shown(&self) -> usize {
+        let sees = self.engine.settings.known.capabilities(&self.turn_model()).sees;
+        if sees { count_shown(self.state.transcript.iter().map(|message| &**message)) } else { 0 }
+    }
+
+    /// No model is shown any of the pictures and documents any more that the provider refused.
+    pub fn withhold(&mut self, reason: &str) {
+        let count = u32::try_from(self.shown()).unwrap_or(u32::MAX);
+        self.push_turn(Event::MediaWithheld { count, reason: reason.into() });
+    }
+
+    /// Another model takes over until the turn ends. What was said of the answer to this call goes.
+    pub fn switch(&mut self, to: String, reason: SwitchReason, detail: &str) {
+        let from = self.turn_model();
+        self.push_turn(Event::ModelSwitched { from, to, reason, detail: detail.into() });
+        for item_id in self.state.turn.as_ref().map(|turn| turn.discarded_items.clone()).unwrap_or_default() {
+            self.push_item(item_id, Event::MessageTombstone { reason: TombstoneReason::ModelSwitched });
+        }
+    }
+
+    /// Turns to another model before one is asked in vain: it could not see, or the conversation
+    /// would not fit. A model that was tried in this turn is not turned to again.
+    pub fn choose_model(&mut self) {
+        let model = self.turn_model();
+        let can = self.engine.settings.known.capabilities(&model);
+        if !can.sees
+            && needs_vision(self.state.transcript.iter().map(|message| &**message))
+            && let Some(to) = self.fallback_models(None).vision
+        {
+            let detail = format!("the conversation holds pictures, which {model} cannot see");
+            self.switch(to, SwitchReason::Vision, &detail);
+        }
+        let model = self.turn_model();
+        let tokens = self.sent_tokens();
+        let window = self.engine.settings.known.capabilities(&model).context_window.map(u64::from);
+        if let Some(window) = window.filter(|window| tokens >= *window)
+            && let Some(to) = self.fallback_models(None).large_context
+        {
+            let detail = format!(
+                "the conversation has about {tokens} tokens, and {window} fit into the window of {model}"
+            );
+            self.switch(to, SwitchReason::LargeContext, &detail);
+        }
+    }
+
+    /// Those that may stand in now.
+    fn fallback_models(&self, overflow: Option<Overflow>) -> FallbackModels {
+        let settings = &self.engine.settings;
+        let Some(turn) = &self.state.turn else { return FallbackModels::default() };
+        let limits_money = turn.budgets.limits_money() || self.state.spec.budgets.limits_money();
+        let may = |model: &Option<String>| {
+            let is_new = |model: &String| *model != turn.model && !turn.tried_models.contains(model);
+            let holds = |model: &String| !limits_money || settings.known.capabilities(model).has_price;
+            model.clone().filter(|model| is_new(model) && holds(model))
+        };
+        let needed = overflow.map_or(0, |overflow| overflow.input).max(self.sent_tokens());
+        let has_room = |model: &String| {
+            let window = settings.known.capabilities(model).context_window;
+            window.is_none_or(|window| u64::from(window) > needed)
+        };
+        FallbackModels {
+            fallback: may(&settings.stand_ins.fallback),
+            backup: may(&settings.stand_ins.backup),
+            large_context: may(&settings.stand_ins.large_context).filter(has_room),
+            vision: may(&settings.stand_ins.vision).filter(|model| settings.known.capabilities(model).sees),
+        }
+    }
+
+    /// Milliseconds until the turn, or all turns of the session, have used their time up.
+    fn time_left(&self) -> Option<u64> {
+        let turn = self.state.turn.as_ref()?;
+        let elapsed = self.now.at.since(turn.started_at);
+        let worked = self.state.worked_ms.saturating_add(elapsed);
+        let of_session = |budgets: Budgets| Some(budgets.session_wall_time_ms?.saturating_sub(worked));
+        let own = turn.budgets.wall_time_ms.map(|limit| limit.saturating_sub(elapsed));
+        [own, of_session(turn.budgets), of_session(self.state.spec.budgets)].into_iter().flatten().min()
+    }
+}

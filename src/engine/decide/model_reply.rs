@@ -1,0 +1,489 @@
+//! The model's answer: streaming it into facts, and what follows when it is whole.
+
+use crate::engine::decide::output_limit::drop_cut_call;
+use crate::engine::decide::plan::{Entry, Plan, PlanBuilder};
+use crate::engine::decide::retry::{CONTEXT_OVERFLOW, RetryDecision};
+use crate::engine::input::Now;
+use crate::engine::state::{Activity, Engine, Partial};
+use crate::types::blob::AttachmentKind;
+use crate::types::event::{Envelope, Event, Phase, UsageReason};
+use crate::types::ids::{ItemId, Seq};
+use crate::types::message::{Block, Role, ToolCall};
+use crate::types::model::{Delta, FaultKind, ModelFault, ModelReply, ModelRequest, ReplyBlock, StopReason};
+use crate::types::session::{Item, ItemKind, ItemStatus, Subtype, TurnError};
+use crate::types::usage::{ModelSnapshot, Usage};
+
+/// Bytes of one delta at most, so that a wire event stays under 64 KiB even when escaped.
+const DELTA_BYTES: usize = 8 * 1024;
+
+impl Engine {
+    /// Deltas become rows; neighbours of the same block that arrived together join into one.
+    pub(in crate::engine) fn stream(&self, token: Seq, deltas: Vec<Delta>, now: Now) -> Plan {
+        let Some(turn) = &self.state.turn else { return Plan::default() };
+        let Activity::Calling { token: expected, partial } = &turn.activity else { return Plan::default() };
+        if *expected != token || turn.aborting || deltas.is_empty() {
+            return Plan::default();
+        }
+        let mut plan = Plan::default();
+        let mut next_seq = self.state.next_seq;
+        let mut push = |plan: &mut Plan, item_id: Option<ItemId>, fold: Option<Seq>, event: Event| {
+            let envelope = Envelope {
+                seq: next_seq,
+                session_id: self.state.session_id,
+                turn_id: Some(turn.id),
+                item_id,
+                at_ms: now.at,
+                origin: None,
+                cut: Vec::new(),
+                event,
+            };
+            plan.events.push(Entry { envelope, fold });
+            next_seq += 1;
+            next_seq - 1
+        };
+        let is_silence = |delta: &Delta| matches!(delta, Delta::Silence { .. });
+        let (silences, deltas): (Vec<Delta>, Vec<Delta>) = deltas.into_iter().partition(is_silence);
+        for silence in silences {
+            if let Delta::Silence { ms: silent_ms } = silence {
+                push(&mut plan, None, None, Event::StreamIdle { silent_ms });
+            }
+        }
+        if deltas.is_empty() {
+            return plan;
+        }
+        let (item_id, first_seq) = match partial {
+            Some(partial) => (partial.item_id, partial.first_seq),
+            None => {
+                let item_id = now.mint().item();
+                let started = Event::MessageStarted {
+                    model: turn.model.clone(),
+                    step: turn.step,
+                    attempt: turn.attempts,
+                };
+                let seq = push(&mut plan, Some(item_id), None, started);
+                plan.items.push(crate::engine::decide::plan::ItemChange {
+                    first_seq: seq,
+                    last_seq: seq,
+                    kind: ItemKind::AssistantMessage,
+                    status: ItemStatus::Running,
+                });
+                (item_id, seq)
+            }
+        };
+        for event in join(deltas) {
+            let fold = event.is_foldable().then_some(first_seq);
+            push(&mut plan, Some(item_id), fold, event);
+        }
+        plan
+    }
+}
+
+/// Deltas → events, neighbours of the same kind and block joined up to [`DELTA_BYTES`].
+fn join(deltas: Vec<Delta>) -> Vec<Event> {
+    let mut events: Vec<Event> = Vec::with_capacity(deltas.len().min(16));
+    for delta in deltas {
+        match delta {
+            Delta::BlockStarted { index, kind } => {
+                events.push(Event::MessageBlockStarted { index, block: kind });
+            }
+            Delta::BlockCompleted { index } => events.push(Event::MessageBlockCompleted { index }),
+            // Told before.
+            Delta::Silence { .. } => {}
+            Delta::Text { index, text } => match events.last_mut() {
+                Some(Event::MessageTextDelta { index: last, text: sum })
+                    if *last == index && sum.len() + text.len() <= DELTA_BYTES =>
+                {
+                    sum.push_str(&text);
+                }
+                _ => events
+                    .extend(pieces(text).into_iter().map(|text| Event::MessageTextDelta { index, text })),
+            },
+            Delta::Thinking { index, text } => match events.last_mut() {
+                Some(Event::MessageThinkingDelta { index: last, text: sum })
+                    if *last == index && sum.len() + text.len() <= DELTA_BYTES =>
+                {
+                    sum.push_str(&text);
+                }
+                _ => events
+                    .extend(pieces(text).into_iter().map(|text| Event::MessageThinkingDelta { index, text })),
+            },
+            Delta::ToolInput { index, json } => match events.last_mut() {
+                Some(Event::MessageToolInputDelta { index: last, json: sum })
+                    if *last == index && sum.len() + json.len() <= DELTA_BYTES =>
+                {
+                    sum.push_str(&json);
+                }
+                _ => events.extend(
+                    pieces(json).into_iter().map(|json| Event::MessageToolInputDelta { index, json }),
+                ),
+            },
+        }
+    }
+    events
+}
+
+/// Cuts a text into parts of at most [`DELTA_BYTES`], never inside a character.
+pub(in crate::engine) fn pieces(text: String) -> Vec<String> {
+    if text.len() <= DELTA_BYTES {
+        return vec![text];
+    }
+    let mut parts = Vec::new();
+    let mut rest = text.as_str();
+    while rest.len() > DELTA_BYTES {
+        let (part, tail) = rest.split_at(rest.floor_char_boundary(DELTA_BYTES));
+        parts.push(part.to_string());
+        rest = tail;
+    }
+    parts.push(rest.to_string());
+    parts
+}
+
+/// More tokens than the attempt can have cost: one for every two bytes, where providers count one for
+/// three to four bytes of most text. No answer is longer than the limit that was requested, or the model's.
+pub(in crate::engine) fn estimate(request: &ModelRequest, received: usize, terms: &ModelSnapshot) -> Usage {
+    let mut sent = Count(request.system.len());
+    // Plain data with string keys, written to a counter: it cannot fail.
+    let _ = serde_json::to_writer(&mut sent, &request.messages);
+    let _ = serde_json::to_writer(&mut sent, &request.tools);
+    let shown = request.messages.iter().flat_map(|message| message.content.iter().flat_map(Block::shown));
+    let shown: u64 = shown.map(|(kind, blob)| sight(kind, blob.bytes)).sum();
+    let tokens = |bytes: usize| bytes.div_ceil(2) as u64;
+    let most = request.max_output_tokens.or(terms.max_output_tokens).map_or(u64::MAX, u64::from);
+    let output_tokens = tokens(received.max(1)).min(most);
+    Usage { input_tokens: tokens(sent.0) + shown, output_tokens, ..Usage::default() }
+}
+
+/// More tokens than a picture or a document can cost: vendors count at most about 1,600 for a picture of
+/// the size that is sent, and about 3,000 for a page, of which they take a hundred.
+fn sight(kind: AttachmentKind, bytes: u64) -> u64 {
+    match kind {
+        AttachmentKind::Image => 3_000,
+        AttachmentKind::Document => (bytes / 2).min(300_000),
+    }
+}
+
+/// What an attempt is booked with. A provider reports the input at the beginning and the output at the
+/// end: what it said of the input is so, what it said of the output so far is a lower bound.
+pub(in crate::engine) fn settle(estimate: Usage, reported: Option<&Usage>) -> Usage {
+    let Some(reported) = reported else { return estimate };
+    let has_input = Usage { output_tokens: 0, ..*reported }.all_tokens() > 0;
+    let input = if has_input { *reported } else { estimate };
+    Usage {
+        output_tokens: reported.output_tokens.max(estimate.output_tokens),
+        reasoning_tokens: reported.reasoning_tokens,
+        web_search_requests: reported.web_search_requests,
+        ..input
+    }
+}
+
+/// Counts what is written.
+struct Count(usize);
+
+impl std::io::Write for Count {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl PlanBuilder<'_> {
+    /// The partial message of the call `token`, or `None` if that call is not awaited any more.
+    fn awaited(&self, token: Seq) -> Option<Option<Partial>> {
+        let turn = self.state.turn.as_ref()?;
+        match &turn.activity {
+            Activity::Calling { token: expected, partial } if *expected == token && !turn.aborting => {
+                Some(partial.clone())
+            }
+            _ => None,
+        }
+    }
+
+    /// The last deltas of an answer, which came with its end. Nothing is decided before them.
+    pub fn streamed(&mut self, token: Seq, deltas: Vec<Delta>) {
+        if deltas.is_empty() {
+            return;
+        }
+        let Plan { events: facts, items, .. } = self.engine.stream(token, deltas, self.now);
+        // Its first id is taken.
+        self.mint.item();
+        facts.iter().for_each(|entry| self.state.apply(&entry.envelope));
+        self.plan.events.extend(facts);
+        self.plan.items.extend(items);
+    }
+
+    pub fn model_done(
+        &mut self,
+        token: Seq,
+        mut reply: ModelReply,
+        cost_usd_micros: Option<u64>,
+        terms: ModelSnapshot,
+        duration_ms: u64,
+    ) {
+        let Some(partial) = self.awaited(token) else { return };
+        let cut = (reply.stop_reason == StopReason::MaxTokens).then(|| drop_cut_call(&mut reply.content));
+        let received = partial.as_ref().map_or(0, |partial| partial.bytes);
+        let Some(turn) = &self.state.turn else { return };
+        let (turn_id, model, step, attempt) = (turn.id, turn.model.clone(), turn.step, turn.attempts);
+        for text in reply.notices {
+            self.push_turn(Event::Notice { kind: "model".into(), text });
+        }
+        let (item_id, first_seq) = match partial {
+            Some(partial) => (partial.item_id, partial.first_seq),
+            None => {
+                let item_id = self.mint.item();
+                let started = Event::MessageStarted { model: model.clone(), step, attempt };
+                (item_id, self.push_item(item_id, started))
+            }
+        };
+        let mut text = String::new();
+        let mut calls = Vec::new();
+        let content: Vec<Block> = reply
+            .content
+            .into_iter()
+            .map(|block| match block {
+                ReplyBlock::Text(part) => {
+                    text.push_str(&part);
+                    Block::Text { text: part }
+                }
+                ReplyBlock::Thinking { text, signature } => Block::Thinking { text, signature },
+                ReplyBlock::RedactedThinking(data) => Block::RedactedThinking { data },
+                ReplyBlock::ToolCall { provider_id, tool, input } => {
+                    let (input, input_error) = match input {
+                        Ok(input) => (input, None),
+                        Err((raw, why)) => (serde_json::Value::String(raw), Some(why)),
+                    };
+                    let call = ToolCall { call_id: self.mint.call(), provider_id, tool, input, input_error };
+                    calls.push(call.clone());
+                    Block::ToolCall(call)
+                }
+            })
+            .collect();
+        let has_said = !content.is_empty();
+        let longer = cut.is_some() && calls.is_empty() && self.can_raise_limit();
+        // Some servers report nothing, which is not the same as none; nobody was asked for a remembered answer.
+        let estimated = reply.usage.all_tokens() == 0 && !reply.cache_hit;
+        let request = if estimated { self.request().ok() } else { None };
+        let (usage, cost_usd_micros) = match request {
+            Some(request) => {
+                let usage = estimate(&request, received, &terms);
+                (usage, terms.cost_usd_micros(&usage))
+            }
+            None => (reply.usage, cost_usd_micros),
+        };
+        let seq = self.state.next_seq;
+        let item = Item {
+            item_id,
+            turn_id,
+            kind: ItemKind::AssistantMessage,
+            status: if longer { ItemStatus::Interrupted } else { ItemStatus::Completed },
+            first_seq,
+            last_seq: seq,
+            text: Some(text),
+            role: Some(Role::Assistant),
+            content,
+            call: None,
+            cut: Vec::new(),
+        };
+        self.push_item(
+            item_id,
+            Event::MessageCompleted {
+                item,
+                model: Some(model),
+                stop_reason: Some(reply.stop_reason),
+                usage: Some(usage),
+                estimated,
+                cost_usd_micros,
+                terms: Some(terms),
+                duration_ms: Some(duration_ms),
+                response_id: reply.response_id,
+                superseded: longer,
+                cache_hit: reply.cache_hit,
+            },
+        );
+        if longer {
+            self.ask_for_longer(item_id);
+            return;
+        }
+        // Complete calls run whatever the reason says (M7).
+        if !calls.is_empty() {
+            self.request_tools(calls);
+        } else if self.deliver_steered() || (reply.stop_reason == StopReason::Pause && has_said) {
+            self.call_model();
+        } else if reply.stop_reason == StopReason::Pause {
+            // The next request would be the same, and so may be its answer, without end.
+            let text = "the provider paused its answer without having said anything";
+            self.finish(Subtype::LlmError, vec![TurnError::new("paused", text)]);
+        } else if let Some(cut) = cut {
+            self.ask_for_rest(cut);
+        } else {
+            self.finish(Subtype::Success, Vec::new());
+        }
+    }
+
+    fn request_tools(&mut self, calls: Vec<ToolCall>) {
+        let step = self.state.turn.as_ref().map_or(0, |turn| turn.step);
+        for call in calls {
+            let item_id = self.mint.item();
+            self.push_item(
+                item_id,
+                Event::ToolRequested { call_id: call.call_id, tool: call.tool, input: call.input },
+            );
+        }
+        self.push_turn(Event::TurnPhase { phase: Phase::ToolExecution, step });
+        self.prepare_open_calls();
+    }
+
+    pub fn model_failed(&mut self, token: Seq, fault: &ModelFault, terms: ModelSnapshot) {
+        let Some(partial) = self.awaited(token) else { return };
+        let reaction = self.decide_retry(fault);
+        if let Some(partial) = &partial {
+            self.interrupt_message(partial, !matches!(reaction, RetryDecision::GiveUp(_)));
+        }
+        // What is silent may be thinking, and be charged for.
+        if partial.is_some() || fault.usage.is_some() || fault.kind == FaultKind::Idle {
+            // The provider began to answer: it may charge for that.
+            self.book_lost_attempt(partial.as_ref(), fault.usage.as_deref(), terms);
+        }
+        let Some((step, failures)) = self.state.turn.as_ref().map(|turn| (turn.step, turn.failures)) else {
+            return;
+        };
+        match reaction {
+            RetryDecision::Retry { max, delay_ms, max_output_tokens } => {
+                let kind = match max_output_tokens {
+                    Some(_) => CONTEXT_OVERFLOW,
+                    None => fault.kind.name(),
+                };
+                let token = self.push_turn(Event::Retry {
+                    attempt: failures.saturating_add(1),
+                    max,
+                    delay_ms,
+                    reason: fault.message.clone(),
+                    kind: kind.into(),
+                    max_output_tokens,
+                });
+                self.start_backoff(token, delay_ms);
+            }
+            RetryDecision::Switch { to, reason } => {
+                self.switch(to, reason, &fault.message);
+                self.call_model_step(step);
+            }
+            RetryDecision::Withhold => {
+                self.withhold(&fault.message);
+                self.call_model_step(step);
+            }
+            RetryDecision::GiveUp(error) => {
+                // Only the rest of an answer did not fit; what there is of it stands.
+                let is_rest = self.state.turn.as_ref().is_some_and(|turn| turn.continuations > 0);
+                let is_full = is_rest && error.kind == CONTEXT_OVERFLOW;
+                self.finish(if is_full { Subtype::MaxOutputTokens } else { Subtype::LlmError }, vec![error]);
+            }
+        }
+    }
+
+    /// Closes a message that will not be whole: kept, marked, and never sent to a model (S3).
+    /// `superseded`: the model is asked again, and its next answer takes the place of this one.
+    pub fn interrupt_message(&mut self, partial: &Partial, superseded: bool) {
+        let Some(turn_id) = self.state.turn.as_ref().map(|turn| turn.id) else { return };
+        let seq = self.state.next_seq;
+        let text = partial
+            .content
+            .iter()
+            .filter_map(|block| match block {
+                Block::Text { text } => Some(text.as_str()),
+                _ => None,
+            })
+            .collect();
+        let item = Item {
+            item_id: partial.item_id,
+            turn_id,
+            kind: ItemKind::AssistantMessage,
+            status: ItemStatus::Interrupted,
+            first_seq: partial.first_seq,
+            last_seq: seq,
+            text: Some(text),
+            role: Some(Role::Assistant),
+            content: partial.content.clone(),
+            call: None,
+            cut: Vec::new(),
+        };
+        let model = Some(self.turn_model());
+        self.push_item(
+            partial.item_id,
+            Event::MessageCompleted {
+                item,
+                model,
+                stop_reason: None,
+                usage: None,
+                estimated: false,
+                cost_usd_micros: None,
+                terms: None,
+                duration_ms: None,
+                response_id: None,
+                superseded,
+                cache_hit: false,
+            },
+        );
+    }
+
+    /// Books a model call that was sent and brought no answer (S3): what the provider `reported` of it,
+    /// an upper estimate of the rest.
+    pub fn book_lost_attempt(
+        &mut self,
+        partial: Option<&Partial>,
+        reported: Option<&Usage>,
+        terms: ModelSnapshot,
+    ) {
+        let Ok(request) = self.request() else { return };
+        let usage = settle(estimate(&request, partial.map_or(0, |partial| partial.bytes), &terms), reported);
+        self.push_turn(Event::UsageBooked {
+            model: self.turn_model(),
+            usage,
+            cost_usd_micros: terms.cost_usd_micros(&usage),
+            terms: Some(terms),
+            reason: UsageReason::LostAttempt,
+            purpose: None,
+            estimated: true,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::engine::decide::model_reply::*;
+
+    #[test]
+    fn estimate_of_output_never_exceeds_the_output_limit() {
+        let request = |max_output_tokens| ModelRequest {
+            model: "p/m".parse().expect("a model"),
+            system: "".into(),
+            messages: Vec::new(),
+            tools: [].into(),
+            max_output_tokens,
+            thinking: None,
+            sampling: Default::default(),
+            media: Default::default(),
+            previous_response_id: None,
+            fresh_connection: false,
+            aside: false,
+        };
+        let terms = |max_output_tokens| ModelSnapshot { max_output_tokens, ..ModelSnapshot::default() };
+        for (asked, most, received, expected) in [
+            (None, None, 1_000, 500),
+            (Some(700), None, 1_000, 500),
+            (Some(100), None, 1_000, 100),
+            (Some(100), Some(64), 1_000, 100),
+            (None, Some(64), 1_000, 64),
+            (Some(100), None, 0, 1),
+        ] {
+            let usage = estimate(&request(asked), received, &terms(most));
+            assert_eq!(usage.output_tokens, expected, "{asked:?} {most:?} {received}");
+        }
+        // What the provider reported is so.
+        let reported = Usage { output_tokens: 120, ..Usage::default() };
+        let usage = settle(estimate(&request(Some(100)), 1_000, &terms(None)), Some(&reported));
+        assert_eq!(usage.output_tokens, 120);
+    }
+}

@@ -1,0 +1,174 @@
+//! The output limit (Q28): what is asked for, and what becomes of an answer that was cut at it. First it
+//! is asked for again with the model's highest limit; an answer that is cut there goes on in the next
+//! message, a few times; then the turn ends and says why.
+
+use crate::engine::decide::plan::PlanBuilder;
+use crate::engine::request::model_texts;
+use crate::types::event::{Event, TombstoneReason};
+use crate::types::ids::ItemId;
+use crate::types::message::{Block, Role};
+use crate::types::model::ReplyBlock;
+use crate::types::session::{Item, ItemKind, ItemStatus, Subtype, TurnError};
+
+/// Tokens of an answer that are asked for at first, if nobody says otherwise.
+pub(in crate::engine) const DEFAULT_OUTPUT_TOKENS: u32 = 32_000;
+
+/// How often in a row the model is asked to go on.
+const MAX_CONTINUATIONS: u32 = 3;
+
+/// What became of an answer that was cut at the output limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine) struct CutAtLimit {
+    /// A call at its end was not complete and is gone.
+    pub lost_call: bool,
+}
+
+/// Takes a call that was cut off away: what there is of its arguments is no JSON, or nothing. A call
+/// really without arguments, cut exactly behind it, is asked for once more.
+pub(in crate::engine) fn drop_cut_call(content: &mut Vec<ReplyBlock>) -> CutAtLimit {
+    let is_cut = match content.last() {
+        Some(ReplyBlock::ToolCall { input: Err(_), .. }) => true,
+        Some(ReplyBlock::ToolCall { input: Ok(input), .. }) => {
+            input.as_object().is_some_and(serde_json::Map::is_empty)
+        }
+        _ => false,
+    };
+    if is_cut {
+        content.pop();
+    }
+    CutAtLimit { lost_call: is_cut }
+}
+
+impl PlanBuilder<'_> {
+    /// Tokens that the next answer may have; `None` leaves it to the adapter, which asks for the most
+    /// that is known of the model. Never more than the budgets have left: they are looked at between
+    /// answers only, and an answer may be as long as a model likes.
+    pub fn output_limit(&self) -> Option<u32> {
+        let turn = self.state.turn.as_ref()?;
+        let most = self.engine.settings.known.capabilities(&turn.model).max_output_tokens;
+        let wanted = self.engine.settings.output_tokens;
+        let usual = match most {
+            most if turn.output_limit_raised => most,
+            Some(most) => Some(most.min(wanted)),
+            // More than it can give is an error with some providers: only what somebody chose is asked for.
+            None => Some(wanted).filter(|wanted| *wanted < DEFAULT_OUTPUT_TOKENS),
+        };
+        let left = self.output_tokens_left().map(|left| u32::try_from(left.max(1)).unwrap_or(u32::MAX));
+        [usual, turn.reduced_output_limit, left].into_iter().flatten().min()
+    }
+
+    /// Output tokens that the budgets of the turn and of the session have left.
+    fn output_tokens_left(&self) -> Option<u64> {
+        let turn = self.state.turn.as_ref()?;
+        let of_session = self.state.spent.usage.output_tokens;
+        let limits = [
+            (turn.budgets.output_tokens, turn.spent.usage.output_tokens),
+            (turn.budgets.session_output_tokens, of_session),
+            (self.state.spec.budgets.session_output_tokens, of_session),
+        ];
+        limits.into_iter().filter_map(|(limit, used)| Some(limit?.saturating_sub(used))).min()
+    }
+
+    /// Whether asking for more than before is possible.
+    pub fn can_raise_limit(&self) -> bool {
+        let Some(turn) = &self.state.turn else { return false };
+        let most = self.engine.settings.known.capabilities(&turn.model).max_output_tokens;
+        let usual = self.engine.settings.output_tokens;
+        let has_budget = self.output_tokens_left().is_none_or(|left| left > u64::from(usual));
+        turn.reduced_output_limit.is_none() && !turn.output_limit_raised && most > Some(usual) && has_budget
+    }
+
+    /// The answer `item_id`, closed as superseded, is asked for again with the highest limit.
+    pub fn ask_for_longer(&mut self, item_id: ItemId) {
+        self.push_item(item_id, Event::MessageTombstone { reason: TombstoneReason::OutputLimit });
+        let most = self.output_limit().map_or_else(String::new, |most| format!(" of {most} tokens"));
+        let text = format!("the answer reached its output limit; asked again with the model's highest{most}");
+        self.push_turn(Event::Notice { kind: "output_limit".into(), text });
+        self.deliver_steered();
+        self.call_model();
+    }
+
+    /// The answer is kept as far as it goes, and the model asked for the rest of it.
+    pub fn ask_for_rest(&mut self, cut: CutAtLimit) {
+        let Some(turn) = &self.state.turn else { return };
+        if turn.continuations >= MAX_CONTINUATIONS {
+            let message = match MAX_CONTINUATIONS {
+                0 => "the answer reached the model's output limit".to_string(),
+                times => {
+                    format!("the answer reached the model's output limit, also after {times} continuations")
+                }
+            };
+            self.finish(Subtype::MaxOutputTokens, vec![TurnError::new("max_output_tokens", message)]);
+            return;
+        }
+        let text = if cut.lost_call { model_texts::GO_ON_CALL } else { model_texts::GO_ON };
+        self.tell_model(text);
+        self.call_model();
+    }
+
+    /// Something that we tell the model, and not a person.
+    fn tell_model(&mut self, text: &str) {
+        let Some(turn_id) = self.state.turn.as_ref().map(|turn| turn.id) else { return };
+        let (item_id, seq) = (self.mint.item(), self.state.next_seq);
+        let item = Item {
+            item_id,
+            turn_id,
+            kind: ItemKind::Notice,
+            status: ItemStatus::Completed,
+            first_seq: seq,
+            last_seq: seq,
+            text: Some(text.into()),
+            role: Some(Role::User),
+            content: vec![Block::Text { text: text.into() }],
+            call: None,
+            cut: Vec::new(),
+        };
+        self.push_item(
+            item_id,
+            Event::MessageCompleted {
+                item,
+                model: None,
+                stop_reason: None,
+                usage: None,
+                estimated: false,
+                cost_usd_micros: None,
+                terms: None,
+                duration_ms: None,
+                response_id: None,
+                superseded: false,
+                cache_hit: false,
+            },
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::engine::decide::output_limit::*;
+    use serde_json::json;
+
+    #[test]
+    fn only_a_call_at_the_end_that_can_be_cut_is_dropped() {
+        let call = |input: Result<serde_json::Value, (String, String)>| ReplyBlock::ToolCall {
+            provider_id: "p".into(),
+            tool: "Bash".into(),
+            input,
+        };
+        let whole = || call(Ok(json!({"command": "ls"})));
+        let half = || call(Err(("{\"command\": \"rm -rf".into(), "cut".into())));
+        let bare = || call(Ok(json!({})));
+        let text = || ReplyBlock::Text("so".into());
+        let check = |content: Vec<ReplyBlock>, left: usize| {
+            let (mut kept, before) = (content.clone(), content.len());
+            assert_eq!(drop_cut_call(&mut kept).lost_call, left < before, "{content:?}");
+            assert_eq!(kept, content[..left], "{content:?}");
+        };
+        check(vec![], 0);
+        check(vec![text()], 1);
+        check(vec![whole()], 1);
+        check(vec![whole(), half()], 1);
+        check(vec![text(), bare()], 1);
+        check(vec![half(), whole()], 2);
+        check(vec![half(), text()], 2);
+    }
+}

@@ -1,0 +1,133 @@
+//! Questions to a person about what a restart left behind (S7): asked once, answered once.
+
+use crate::engine::decide::plan::PlanBuilder;
+use crate::engine::input::Refusal;
+use crate::engine::request::model_texts;
+use crate::engine::state::{Call, Hold, Stage};
+use crate::types::event::{Event, SettledBy};
+use crate::types::ids::{CallId, QuestionId};
+use crate::types::question::{Choice, Question, QuestionKind};
+use crate::types::session::Subtype;
+use crate::types::tool::{ToolOutcome, ToolStatus};
+
+impl PlanBuilder<'_> {
+    /// Asks what to do about a call that may have been running when the daemon died.
+    pub fn ask_about(&mut self, call: &Call, why: &str) {
+        let Stage::Running { said, .. } = &call.stage else { return };
+        let said = said.text();
+        let tool = &call.call.tool;
+        let question = Question {
+            request_id: self.mint.question(),
+            kind: QuestionKind::UnknownOutcome,
+            text: format!(
+                "the daemon stopped while {tool} may have been running{why}. Whether it took effect is not \
+                 known, and it is not run again. continue: the model is told so and goes on; abort: the turn ends"
+            ),
+            call_id: Some(call.call.call_id),
+            tool: Some(tool.clone()),
+            input: Some(call.call.input.clone()),
+            output: (!said.is_empty()).then_some(said),
+            options: Choice::ALL.to_vec(),
+        };
+        self.push_item(call.item_id, Event::QuestionRequested { question });
+    }
+
+    /// Asks whether the turn goes on at all.
+    pub fn ask_to_resume(&mut self) {
+        let question = Question {
+            request_id: self.mint.question(),
+            kind: QuestionKind::Resume,
+            text: "the daemon was restarted during this turn, which is paused (on_restart = \"pause\"). \
+                   continue: it goes on where it was; abort: it ends"
+                .into(),
+            call_id: None,
+            tool: None,
+            input: None,
+            output: None,
+            options: Choice::ALL.to_vec(),
+        };
+        self.push_turn(Event::QuestionRequested { question });
+    }
+
+    /// The question that the turn as a whole waits for.
+    pub fn paused_by(&self) -> Option<QuestionId> {
+        match self.state.turn.as_ref()?.hold {
+            Some(Hold::Paused { request_id }) => Some(request_id),
+            _ => None,
+        }
+    }
+
+    /// Calls about which a question is open.
+    fn unknown_calls(&self) -> Vec<(QuestionId, CallId)> {
+        let open = |call: &Call| match call.stage {
+            Stage::Unknown { request_id, .. } => Some((request_id, call.call.call_id)),
+            _ => None,
+        };
+        self.state.calls().iter().filter_map(open).collect()
+    }
+
+    pub fn has_questions(&self) -> bool {
+        self.paused_by().is_some() || !self.unknown_calls().is_empty()
+    }
+
+    /// Takes an answer; the first one wins.
+    pub fn choose(&mut self, request_id: QuestionId, choice: Choice) -> Result<(), Refusal> {
+        if self.is_aborting() {
+            return Err(Refusal::NotPending);
+        }
+        let paused = self.paused_by() == Some(request_id);
+        let call = self.unknown_calls().into_iter().find(|(id, _)| *id == request_id);
+        match call {
+            Some((_, call_id)) => self.settle_unknown(call_id, choice, SettledBy::Answer),
+            None if paused => self.settle_paused(choice, SettledBy::Answer),
+            None => return Err(Refusal::NotPending),
+        }
+        match choice {
+            Choice::Continue if paused => self.go_on(),
+            Choice::Continue => self.advance_tools(),
+            Choice::Abort => {
+                self.push_turn(Event::TurnAborting { ending: false, subtype: Subtype::Aborted });
+                self.stop_turn();
+            }
+        }
+        Ok(())
+    }
+
+    /// Somebody said something instead of answering: everything goes on.
+    pub fn continue_all(&mut self) {
+        for (_, call_id) in self.unknown_calls() {
+            self.settle_unknown(call_id, Choice::Continue, SettledBy::Submit);
+        }
+        if self.paused_by().is_some() {
+            self.settle_paused(Choice::Continue, SettledBy::Submit);
+            self.go_on();
+        } else {
+            self.advance_tools();
+        }
+    }
+
+    /// Settles the question about a call and gives the call its result.
+    pub fn settle_unknown(&mut self, call_id: CallId, choice: Choice, by: SettledBy) {
+        let Some(call) = self.state.call(call_id).cloned() else { return };
+        let Stage::Unknown { request_id, said, .. } = call.stage else { return };
+        let kind = QuestionKind::UnknownOutcome;
+        let call_id = Some(call_id);
+        self.push_item(call.item_id, Event::QuestionResolved { request_id, kind, call_id, choice, by });
+        self.complete(call.call.call_id, unknown(&said), 0);
+    }
+
+    /// Settles the question whether the turn goes on.
+    pub fn settle_paused(&mut self, choice: Choice, by: SettledBy) {
+        let Some(request_id) = self.paused_by() else { return };
+        let kind = QuestionKind::Resume;
+        self.push_turn(Event::QuestionResolved { request_id, kind, call_id: None, choice, by });
+    }
+}
+
+/// The result of a call of which nobody knows whether it took effect.
+pub(in crate::engine) fn unknown(said: &str) -> ToolOutcome {
+    ToolOutcome {
+        status: ToolStatus::Unknown,
+        ..ToolOutcome::failed("unknown_outcome", model_texts::unknown(said))
+    }
+}

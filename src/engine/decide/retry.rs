@@ -1,0 +1,486 @@
+//! What follows a failed model call: the retry matrix of Q26, row by row. Pure: a table from a fault
+//! and what the turn has been through to a reaction.
+
+use crate::engine::model_catalog::FallbackModels;
+use crate::engine::request::vision::is_about_media;
+use crate::types::event::SwitchReason;
+use crate::types::model::{FaultKind, ModelFault, Overflow};
+use crate::types::session::TurnError;
+use crate::types::time::Timestamp;
+
+/// Attempts at a server that was not reached in this turn at all: it is most likely not running. One that
+/// was there is most likely being started again.
+const UNREACHABLE_ATTEMPTS: u32 = 3;
+
+/// Overloads in a row after which another model is asked.
+const MAX_OVERLOADS: u32 = 3;
+
+/// Tokens of an answer that is worth asking for; with less room it would only be cut.
+const MIN_OUTPUT_TOKENS: u64 = 512;
+
+/// How model calls are tried again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Retry {
+    /// Attempts at one model call, the first included.
+    pub attempts: u32,
+    /// First wait, in milliseconds. Waits double.
+    pub base_ms: u64,
+    /// Longest of these waits, in milliseconds.
+    pub max_ms: u64,
+    /// The same in unattended sessions, for rate limits and overloads.
+    pub unattended_max_ms: u64,
+    /// A provider that asks to wait longer makes the turn fail, in attended sessions.
+    pub longest_wait_ms: u64,
+    /// How often a long wait is told of, in milliseconds.
+    pub heartbeat_ms: u64,
+    /// What a rate limit leads to.
+    pub on_rate_limit: OnRateLimit,
+}
+
+impl Default for Retry {
+    fn default() -> Self {
+        Self {
+            attempts: 10,
+            base_ms: 500,
+            max_ms: 32_000,
+            unattended_max_ms: 300_000,
+            longest_wait_ms: 600_000,
+            heartbeat_ms: 30_000,
+            on_rate_limit: OnRateLimit::Wait,
+        }
+    }
+}
+
+/// What a rate limit leads to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnRateLimit {
+    /// A wait.
+    #[default]
+    Wait,
+    /// The backup model.
+    Backup,
+}
+
+/// What a turn has been through at the present model call, and what there is to turn to.
+#[derive(Clone, Debug, Default)]
+pub(in crate::engine) struct RetryContext {
+    /// Attempts that failed before this one.
+    pub failures: u32,
+    /// How many of the newest of them were overloads.
+    pub overloads: u32,
+    /// The provider was there in this turn: it answered, or broke off.
+    pub answered: bool,
+    /// The session is unattended.
+    pub unattended: bool,
+    /// The output limit that was asked for, if it is known.
+    pub asked: Option<u32>,
+    /// The output limit was lowered already.
+    pub is_fitted: bool,
+    /// The request showed pictures or documents.
+    pub shows: bool,
+    /// Those that may stand in: set, not tried in this turn, and within the limits on money.
+    pub stand_ins: FallbackModels,
+    /// Milliseconds until the turn's time is up.
+    pub time_left_ms: Option<u64>,
+    /// Spreads the waits.
+    pub random: u64,
+    /// The moment.
+    pub now: Timestamp,
+}
+
+/// What is done.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::engine) enum RetryDecision {
+    /// The same model is asked again, after a wait.
+    Retry {
+        /// Attempts at most; 0: without end.
+        max: u32,
+        /// The wait.
+        delay_ms: u64,
+        /// For a shorter answer.
+        max_output_tokens: Option<u32>,
+    },
+    /// Another model is asked.
+    Switch {
+        /// Which.
+        to: String,
+        /// Why.
+        reason: SwitchReason,
+    },
+    /// The same model is asked again at once, and is shown no picture or document any more.
+    Withhold,
+    /// The turn ends.
+    GiveUp(TurnError),
+}
+
+impl Retry {
+    /// The row of the matrix that the fault stands in.
+    pub(in crate::engine) fn decide(&self, fault: &ModelFault, past: &RetryContext) -> RetryDecision {
+        if let Some(reaction) = self.overflow(fault, past) {
+            return reaction;
+        }
+        let switch = |to: &Option<String>, reason| to.clone().map(|to| RetryDecision::Switch { to, reason });
+        // Every later request would hold the same, and be refused.
+        if past.shows && is_about_media(fault) {
+            return switch(&past.stand_ins.vision, SwitchReason::Vision).unwrap_or(RetryDecision::Withhold);
+        }
+        let fallback = |reason| switch(&past.stand_ins.fallback, reason);
+        let now = match fault.kind {
+            FaultKind::RateLimited if self.on_rate_limit == OnRateLimit::Backup => {
+                switch(&past.stand_ins.backup, SwitchReason::RateLimited)
+            }
+            FaultKind::Overloaded if past.overloads + 1 >= MAX_OVERLOADS => {
+                fallback(SwitchReason::Overloaded)
+            }
+            FaultKind::NotFound => fallback(SwitchReason::NotFound),
+            _ => None,
+        };
+        if let Some(reaction) = now {
+            return reaction;
+        }
+        if !fault.kind.is_retryable() {
+            let mut error = error(fault, past.failures);
+            if past.shows && fault.kind == FaultKind::BadRequest {
+                error.message += "; the conversation shows pictures or documents: if that is why, vision = false in \
+                                  [model.\"PROVIDER/MODEL\"] leaves them out";
+            }
+            return RetryDecision::GiveUp(error);
+        }
+        let last = || fallback(SwitchReason::Unavailable);
+        if let Some(reaction) = self.asked_too_much(fault, past) {
+            return last().unwrap_or(reaction);
+        }
+        match self.wait(fault, past) {
+            Some((max, delay_ms)) => RetryDecision::Retry { max, delay_ms, max_output_tokens: None },
+            None => last().unwrap_or_else(|| RetryDecision::GiveUp(error(fault, past.failures))),
+        }
+    }
+
+    /// The number of attempts and the wait before the next, or `None` if it is time to give up.
+    fn wait(&self, fault: &ModelFault, past: &RetryContext) -> Option<(u32, u64)> {
+        let busy = matches!(fault.kind, FaultKind::RateLimited | FaultKind::Overloaded);
+        let endless = past.unattended && busy;
+        let max = match fault.kind {
+            _ if endless => 0,
+            FaultKind::Unreachable if !past.answered => self.attempts.min(UNREACHABLE_ATTEMPTS),
+            _ => self.attempts,
+        };
+        if !endless && past.failures.saturating_add(1) >= max {
+            return None;
+        }
+        let longest = if endless { self.unattended_max_ms } else { self.max_ms };
+        let ceiling = self.base_ms.saturating_mul(1 << past.failures.min(20)).min(longest);
+        // Half fixed, half random: waits grow, and clients do not march in step.
+        let jittered = ceiling / 2 + past.random % (ceiling / 2 + 1);
+        // Asked for no wait at all, again and again: then the usual ones.
+        let wait = fault.retry_after_ms.filter(|asked| *asked >= self.base_ms).unwrap_or(jittered);
+        // When the turn's time is up it ends, whatever is waited for.
+        Some((max, past.time_left_ms.map_or(wait, |left| wait.min(left))))
+    }
+
+    /// The provider wants a wait that nobody who sits there would guess at.
+    fn asked_too_much(&self, fault: &ModelFault, past: &RetryContext) -> Option<RetryDecision> {
+        let wait = fault.retry_after_ms.filter(|wait| !past.unattended && *wait > self.longest_wait_ms)?;
+        let mut error = error(fault, past.failures);
+        error.message = format!(
+            "{}; it asks to wait until {} ({}), longer than [retry] longest_wait ({}): submit again then, or set \
+             [models] fallback",
+            error.message,
+            past.now.plus(wait).minute(),
+            span(wait),
+            span(self.longest_wait_ms)
+        );
+        Some(RetryDecision::GiveUp(error))
+    }
+
+    /// The request and its answer do not fit: a shorter answer, else a larger window, else the end.
+    fn overflow(&self, fault: &ModelFault, past: &RetryContext) -> Option<RetryDecision> {
+        let says_so = fault.word.as_deref() == Some("context_length_exceeded");
+        if fault.overflow.is_none() && !says_so {
+            return None;
+        }
+        let room = fault.overflow.map_or(0, |Overflow { limit, input }| limit.saturating_sub(input));
+        let shorter = past.asked.is_none_or(|asked| room < u64::from(asked));
+        if !past.is_fitted && room >= MIN_OUTPUT_TOKENS && shorter {
+            let max_output_tokens = Some(u32::try_from(room).unwrap_or(u32::MAX));
+            let max = past.failures.saturating_add(2);
+            return Some(RetryDecision::Retry { max, delay_ms: 0, max_output_tokens });
+        }
+        if let Some(to) = past.stand_ins.large_context.clone() {
+            return Some(RetryDecision::Switch { to, reason: SwitchReason::LargeContext });
+        }
+        let mut error = error(fault, past.failures);
+        error.kind = CONTEXT_OVERFLOW.into();
+        error.message = format!(
+            "{}; the conversation does not fit the model's window: set [models] large_context, or begin a new \
+             session",
+            error.message
+        );
+        Some(RetryDecision::GiveUp(error))
+    }
+}
+
+/// The stable word for a conversation that is too long.
+pub(in crate::engine) const CONTEXT_OVERFLOW: &str = "context_overflow";
+
+fn error(fault: &ModelFault, failures: u32) -> TurnError {
+    let mut message = fault.message.clone();
+    if failures > 0 {
+        message = format!("{message} (tried {} times)", failures.saturating_add(1));
+    }
+    TurnError { kind: fault.kind.name().into(), message, causes: fault.causes.to_vec() }
+}
+
+/// A duration for people: the two largest units.
+fn span(ms: u64) -> String {
+    let units = [("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000), ("ms", 1)];
+    let first = units.iter().position(|(_, unit)| ms >= *unit).unwrap_or(units.len() - 1);
+    let mut rest = ms;
+    let mut parts = Vec::new();
+    for (name, unit) in units.iter().skip(first).take(2) {
+        let count = rest / unit;
+        rest %= unit;
+        if count > 0 {
+            parts.push(format!("{count} {name}"));
+        }
+    }
+    if parts.is_empty() { "0 ms".into() } else { parts.join(" ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::engine::decide::retry::*;
+
+    fn retry() -> Retry {
+        Retry::default()
+    }
+
+    fn fault(kind: FaultKind) -> ModelFault {
+        ModelFault::new(kind, "so it is")
+    }
+
+    /// All four stand in.
+    fn past() -> RetryContext {
+        let of = |name: &str| Some(format!("p/{name}"));
+        let stand_ins = FallbackModels {
+            fallback: of("fallback"),
+            backup: of("backup"),
+            large_context: of("large"),
+            vision: of("vision"),
+        };
+        RetryContext { stand_ins, ..RetryContext::default() }
+    }
+
+    fn switch(to: &str, reason: SwitchReason) -> RetryDecision {
+        RetryDecision::Switch { to: format!("p/{to}"), reason }
+    }
+
+    #[track_caller]
+    fn waits(retry: &Retry, fault: &ModelFault, past: &RetryContext) -> (u32, u64) {
+        match retry.decide(fault, past) {
+            RetryDecision::Retry { max, delay_ms, max_output_tokens: None } => (max, delay_ms),
+            other => panic!("{fault:?}: {other:?}"),
+        }
+    }
+
+    #[track_caller]
+    fn gives_up(retry: &Retry, fault: &ModelFault, past: &RetryContext) -> TurnError {
+        match retry.decide(fault, past) {
+            RetryDecision::GiveUp(error) => error,
+            other => panic!("{fault:?}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn every_row_of_the_matrix_has_its_reaction() {
+        use FaultKind as Kind;
+        let alone = RetryContext::default();
+        for kind in [
+            Kind::RateLimited,
+            Kind::Overloaded,
+            Kind::Server,
+            Kind::Interrupted,
+            Kind::Idle,
+            Kind::Unreachable,
+        ] {
+            // Once is no reason to turn to somebody else.
+            for past in [&alone, &past()] {
+                let (max, delay_ms) = waits(&retry(), &fault(kind), past);
+                assert_eq!(max, if kind == Kind::Unreachable { 3 } else { 10 }, "{kind:?}");
+                assert!((250..=500).contains(&delay_ms), "{kind:?}: {delay_ms}");
+            }
+            // In the end there is nothing else to do.
+            let tired = |past: RetryContext| RetryContext { failures: 9, ..past };
+            let error = gives_up(&retry(), &fault(kind), &tired(alone.clone()));
+            assert_eq!(
+                (error.kind.as_str(), error.message.as_str()),
+                (kind.name(), "so it is (tried 10 times)")
+            );
+            let reaction = retry().decide(&fault(kind), &tired(past()));
+            assert_eq!(reaction, switch("fallback", SwitchReason::Unavailable), "{kind:?}");
+        }
+        for kind in [
+            Kind::Unauthorized,
+            Kind::Forbidden,
+            Kind::BadRequest,
+            Kind::NoKey,
+            Kind::Unconfigured,
+            Kind::Garbage,
+            Kind::CassetteExhausted,
+        ] {
+            assert_eq!(gives_up(&retry(), &fault(kind), &past()).kind, kind.name());
+        }
+        assert_eq!(gives_up(&retry(), &fault(Kind::NotFound), &alone).kind, "not_found");
+        let reaction = retry().decide(&fault(Kind::NotFound), &past());
+        assert_eq!(reaction, switch("fallback", SwitchReason::NotFound));
+    }
+
+    #[test]
+    fn a_server_that_was_there_is_waited_for_longer_than_one_that_was_not() {
+        let unreachable = fault(FaultKind::Unreachable);
+        let after = |failures, answered| RetryContext { failures, answered, ..RetryContext::default() };
+        assert_eq!(waits(&retry(), &unreachable, &after(1, false)).0, 3);
+        gives_up(&retry(), &unreachable, &after(2, false));
+        for failures in [1, 2, 8] {
+            assert_eq!(waits(&retry(), &unreachable, &after(failures, true)).0, 10);
+        }
+        gives_up(&retry(), &unreachable, &after(9, true));
+    }
+
+    #[test]
+    fn three_overloads_in_a_row_lead_to_the_fallback() {
+        let overloaded = |overloads| RetryContext { failures: 4, overloads, ..past() };
+        for overloads in 0..2 {
+            waits(&retry(), &fault(FaultKind::Overloaded), &overloaded(overloads));
+        }
+        let reaction = retry().decide(&fault(FaultKind::Overloaded), &overloaded(2));
+        assert_eq!(reaction, switch("fallback", SwitchReason::Overloaded));
+        // Other failures do not count.
+        waits(&retry(), &fault(FaultKind::Server), &overloaded(2));
+        waits(
+            &retry(),
+            &fault(FaultKind::Overloaded),
+            &RetryContext { overloads: 7, ..RetryContext::default() },
+        );
+    }
+
+    #[test]
+    fn a_rate_limit_is_waited_for_or_leads_to_the_backup() {
+        let limited = fault(FaultKind::RateLimited);
+        let backup = Retry { on_rate_limit: OnRateLimit::Backup, ..retry() };
+        waits(&retry(), &limited, &past());
+        assert_eq!(backup.decide(&limited, &past()), switch("backup", SwitchReason::RateLimited));
+        waits(&backup, &limited, &RetryContext::default());
+    }
+
+    #[test]
+    fn waits_grow_to_the_maximum() {
+        let busy = fault(FaultKind::Overloaded);
+        for failures in 0..9 {
+            let past = RetryContext { failures, random: u64::MAX, ..RetryContext::default() };
+            let (_, delay_ms) = waits(&retry(), &busy, &past);
+            let ceiling = (500 << failures).min(32_000);
+            assert!((ceiling / 2..=ceiling).contains(&delay_ms), "{delay_ms}");
+        }
+    }
+
+    #[test]
+    fn the_server_s_wish_to_wait_is_respected_up_to_what_a_person_would_wait() {
+        let asks = |ms| ModelFault { retry_after_ms: Some(ms), ..fault(FaultKind::RateLimited) };
+        assert_eq!(waits(&retry(), &asks(7_000), &RetryContext::default()), (10, 7_000));
+        assert_eq!(waits(&retry(), &asks(600_000), &RetryContext::default()), (10, 600_000));
+        // No wait at all, without end, would be a flood of requests.
+        let tired = RetryContext { failures: 4, unattended: true, ..RetryContext::default() };
+        for ms in [0, 499] {
+            assert_eq!(
+                waits(&retry(), &asks(ms), &tired),
+                waits(&retry(), &fault(FaultKind::RateLimited), &tired)
+            );
+        }
+        let now = Timestamp(1_795_219_200_000);
+        let error = gives_up(&retry(), &asks(86_400_000), &RetryContext { now, ..RetryContext::default() });
+        for word in ["2026-11-22 00:00 UTC", "(1 d)", "longest_wait", "10 min"] {
+            assert!(error.message.contains(word), "{error:?}");
+        }
+        assert_eq!(retry().decide(&asks(86_400_000), &past()), switch("fallback", SwitchReason::Unavailable));
+        // Nobody sits before an unattended session; its own limit on time still holds.
+        let alone = RetryContext { unattended: true, ..RetryContext::default() };
+        assert_eq!(waits(&retry(), &asks(86_400_000), &alone), (0, 86_400_000));
+        let short = RetryContext { time_left_ms: Some(1_000), ..alone };
+        assert_eq!(waits(&retry(), &asks(86_400_000), &short), (0, 1_000));
+    }
+
+    #[test]
+    fn unattended_sessions_wait_for_a_busy_provider_without_end() {
+        let past = RetryContext {
+            failures: 1_000_000,
+            unattended: true,
+            random: u64::MAX,
+            ..RetryContext::default()
+        };
+        for kind in [FaultKind::RateLimited, FaultKind::Overloaded] {
+            let (max, delay_ms) = waits(&retry(), &fault(kind), &past);
+            assert!(max == 0 && (150_000..=300_000).contains(&delay_ms), "{delay_ms}");
+        }
+        gives_up(&retry(), &fault(FaultKind::Server), &past);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_asked_for_shorter_once_then_elsewhere() {
+        let overflow = |limit, input| ModelFault {
+            overflow: Some(Overflow { limit, input }),
+            ..fault(FaultKind::BadRequest)
+        };
+        let shorter = |fault: &ModelFault, past: &RetryContext| match retry().decide(fault, past) {
+            RetryDecision::Retry { delay_ms: 0, max_output_tokens, .. } => max_output_tokens,
+            _ => None,
+        };
+        let asked = RetryContext { asked: Some(32_000), ..past() };
+        assert_eq!(shorter(&overflow(200_000, 190_000), &asked), Some(10_000));
+        assert_eq!(
+            shorter(&overflow(200_000, 190_000), &RetryContext { asked: None, ..past() }),
+            Some(10_000)
+        );
+        // Asking for as much as before would change nothing.
+        let less = RetryContext { asked: Some(9_000), ..past() };
+        assert_eq!(shorter(&overflow(200_000, 190_000), &less), None);
+        for (fault, past) in [
+            (overflow(200_000, 190_000), RetryContext { is_fitted: true, ..asked.clone() }),
+            (overflow(200_000, 199_900), asked.clone()),
+            (overflow(200_000, 210_000), asked.clone()),
+            (
+                ModelFault { word: Some("context_length_exceeded".into()), ..fault(FaultKind::BadRequest) },
+                asked.clone(),
+            ),
+        ] {
+            assert_eq!(
+                retry().decide(&fault, &past),
+                switch("large", SwitchReason::LargeContext),
+                "{fault:?}"
+            );
+            let error =
+                gives_up(&retry(), &fault, &RetryContext { is_fitted: true, ..RetryContext::default() });
+            assert_eq!(error.kind, "context_overflow");
+            assert!(error.message.contains("large_context"), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn a_refused_picture_goes_to_a_model_that_sees_or_is_not_shown_any_more() {
+        let refused = ModelFault::new(FaultKind::BadRequest, "Could not process image");
+        let shows = |past: RetryContext| RetryContext { shows: true, ..past };
+        assert_eq!(retry().decide(&refused, &shows(past())), switch("vision", SwitchReason::Vision));
+        assert_eq!(retry().decide(&refused, &shows(RetryContext::default())), RetryDecision::Withhold);
+        // With none in the request it is about something else.
+        assert_eq!(gives_up(&retry(), &refused, &past()).kind, "bad_request");
+        let other = gives_up(&retry(), &fault(FaultKind::BadRequest), &shows(past()));
+        assert!(other.message.contains("vision = false"), "there is a way out: {}", other.message);
+        waits(&retry(), &fault(FaultKind::Server), &shows(past()));
+    }
+
+    #[test]
+    fn spans_are_told_in_two_units() {
+        let told: Vec<String> = [0, 7, 1_500, 60_000, 86_400_000, 90_061_000].into_iter().map(span).collect();
+        assert_eq!(told, ["0 ms", "7 ms", "1 s 500 ms", "1 min", "1 d", "1 d 1 h"]);
+    }
+}

@@ -1,0 +1,318 @@
+//! Submitting, beginning a turn, and ending it.
+
+use std::sync::Arc;
+
+use crate::engine::decide::plan::{Effect, PlanBuilder};
+use crate::engine::input::{Busy, Refusal, Submit};
+use crate::engine::state::{Activity, QueuedInput};
+use crate::types::event::{Event, Phase, TitledBy};
+use crate::types::ids::Seq;
+use crate::types::message::{Block, InputBlock, Role, input_content, input_text};
+use crate::types::session::{Item, ItemKind, ItemStatus, Subtype, TurnError, TurnResult, Untrusted};
+use crate::types::usage::Budgets;
+
+/// Characters of a title made from the first prompt.
+const TITLE: usize = 60;
+
+impl PlanBuilder<'_> {
+    pub fn submit(&mut self, submit: Submit) -> Result<(), Refusal> {
+        if self.state.status == crate::types::session::SessionState::Ended {
+            return Err(Refusal::Ended);
+        }
+        let is_blank =
+            |block: &InputBlock| matches!(block, InputBlock::Text { text } if text.trim().is_empty());
+        if submit.input.iter().all(is_blank) {
+            return Err(Refusal::EmptyInput);
+        }
+        let current = self.state.turn.as_ref().map(|turn| turn.id);
+        if submit.expected_turn.is_some() && submit.expected_turn != current {
+            return Err(Refusal::StaleTurn { current });
+        }
+        let steers = match submit.when_busy {
+            Busy::Steer => current.is_some() && !self.is_aborting(),
+            Busy::Unspecified => !self.is_aborting() && self.has_questions(),
+            Busy::Queue | Busy::Interrupt | Busy::Reject => false,
+        };
+        if steers && submit.mode.is_some() {
+            return Err(Refusal::ModeOfSteer);
+        }
+        if steers && submit.model.is_some() {
+            return Err(Refusal::ModelOfSteer);
+        }
+        if steers && submit.thinking.is_some() {
+            return Err(Refusal::ThinkingOfSteer);
+        }
+        if steers && submit.tools.is_some() {
+            return Err(Refusal::ToolsOfSteer);
+        }
+        if steers && !submit.sampling.is_empty() {
+            return Err(Refusal::SamplingOfSteer);
+        }
+        self.origin = submit.origin;
+        self.plan.blobs.extend(submit.blobs);
+        let budgets = submit.budgets.unwrap_or(self.state.spec.budgets);
+        let (input, mode, model) = (submit.input, submit.mode, submit.model);
+        let (thinking, sampling, tools) = (submit.thinking, submit.sampling, submit.tools);
+        let Some(running) = current else {
+            let turn_id = self.mint.turn();
+            self.begin_turn(QueuedInput { turn_id, input, budgets, mode, model, thinking, sampling, tools });
+            return Ok(());
+        };
+        if submit.when_busy == Busy::Reject {
+            return Err(Refusal::Busy { turn_id: running });
+        }
+        if steers {
+            self.push_turn(Event::TurnSteered { input });
+            // Whoever speaks while a question waits wants the turn to go on, with these words (S7).
+            if self.has_questions() {
+                self.continue_all();
+            }
+            return Ok(());
+        }
+        let (turn_id, front) = (self.mint.turn(), submit.when_busy == Busy::Interrupt);
+        let queued = Event::TurnQueued { input, front, budgets, mode, model, thinking, sampling, tools };
+        self.push(None, Some(turn_id), queued);
+        if front && !self.is_aborting() {
+            self.push_turn(Event::TurnAborting { ending: false, subtype: Subtype::Aborted });
+            self.stop_turn();
+        }
+        Ok(())
+    }
+
+    pub fn is_aborting(&self) -> bool {
+        self.state.turn.as_ref().is_some_and(|turn| turn.aborting)
+    }
+
+    /// Begins a turn, with the session's own model, thinking and temperature if it names none.
+    fn begin_turn(&mut self, turn: QueuedInput) {
+        let QueuedInput { turn_id, input, budgets, mode, model, thinking, sampling, tools } = turn;
+        let spec = &self.state.spec;
+        let (mode, thinking) = (mode.unwrap_or(spec.mode), thinking.or(spec.thinking));
+        let sampling = sampling.or(spec.sampling);
+        let model = model.unwrap_or_else(|| spec.model.clone());
+        let started = Event::TurnStarted { model, mode, budgets, thinking, sampling, tools };
+        let untitled = spec.title.is_empty();
+        self.push(None, Some(turn_id), started);
+        if untitled {
+            let text = input_text(&input);
+            let line = text.lines().find(|line| !line.trim().is_empty());
+            // Nothing but a picture or a document.
+            let line = line.or_else(|| input.iter().find_map(InputBlock::name)).unwrap_or("(no words)");
+            let title = line.trim().chars().take(TITLE).collect();
+            self.set_title(title, TitledBy::Prompt);
+        }
+        self.user_message(input);
+        if self.state.system.is_some() {
+            self.call_model();
+        } else {
+            self.push_turn(Event::TurnPhase { phase: Phase::Context, step: 0 });
+            self.effect(Effect::GatherContext);
+        }
+    }
+
+    /// The item of what a person said; it enters the transcript here.
+    fn user_message(&mut self, input: Vec<InputBlock>) {
+        let Some(turn_id) = self.state.turn.as_ref().map(|turn| turn.id) else { return };
+        let item_id = self.mint.item();
+        let text = input_text(&input);
+        let mut content = input_content(input);
+        if let Some(reminder) = self.reminder() {
+            content.push(Block::Text { text: reminder.into() });
+        }
+        let seq: Seq = self.state.next_seq;
+        let item = Item {
+            item_id,
+            turn_id,
+            kind: ItemKind::UserMessage,
+            status: ItemStatus::Completed,
+            first_seq: seq,
+            last_seq: seq,
+            text: Some(text),
+            role: Some(Role::User),
+            content,
+            call: None,
+            cut: Vec::new(),
+        };
+        self.push_item(
+            item_id,
+            Event::MessageCompleted {
+                item,
+                model: None,
+                stop_reason: None,
+                usage: None,
+                estimated: false,
+                cost_usd_micros: None,
+                terms: None,
+                duration_ms: None,
+                response_id: None,
+                superseded: false,
+                cache_hit: false,
+            },
+        );
+    }
+
+    pub fn context_ready(&mut self, system: String, sources: Vec<String>, untrusted: Option<Untrusted>) {
+        let waits = matches!(self.state.turn.as_ref().map(|turn| &turn.activity), Some(Activity::Context));
+        if self.state.system.is_some() || !waits || self.is_aborting() {
+            return;
+        }
+        self.push_session(Event::SessionContext { system, sources });
+        if let Some(untrusted) = untrusted {
+            self.ask_for_trust(untrusted);
+        }
+        self.call_model();
+    }
+
+    /// Asks for trust in what the workspace holds, once for each thing that it is.
+    pub fn ask_for_trust(&mut self, untrusted: Untrusted) {
+        let Untrusted { digest, parts } = untrusted;
+        let is_ended = self.state.status == crate::types::session::SessionState::Ended;
+        if is_ended || self.state.trust_asked.as_ref() == Some(&digest) {
+            return;
+        }
+        let text = format!(
+            "this folder is not trusted, so these parts are left out: {}. `agentctl trust` shows and trusts them. \
+             AGENTS.md text is read, as data",
+            parts.join(", ")
+        );
+        let cwd = self.state.spec.cwd.clone();
+        self.push_session(Event::WorkspaceTrustRequired { cwd, parts, digest });
+        self.push_session(Event::Notice { kind: "workspace_untrusted".into(), text });
+    }
+
+    /// Hands steered inputs over to the model with the next call.
+    pub fn deliver_steered(&mut self) -> bool {
+        let mut delivered = false;
+        while let Some(input) = self.state.turn.as_ref().and_then(|turn| turn.steered.front()).cloned() {
+            self.user_message(input);
+            delivered = true;
+        }
+        delivered
+    }
+
+    /// Asks the model, unless a budget says stop.
+    pub fn call_model(&mut self) {
+        let step = self.state.turn.as_ref().map_or(1, |turn| turn.step + 1);
+        self.call_model_step(step);
+    }
+
+    /// Asks the model for this step (again), unless a budget says stop.
+    pub fn call_model_step(&mut self, step: u64) {
+        if let Some((subtype, message)) = self.over_budget(step) {
+            self.finish(subtype, vec![TurnError::new("budget", message)]);
+            return;
+        }
+        self.choose_model();
+        let token = self.push_turn(Event::TurnPhase { phase: Phase::ModelCall, step });
+        match self.request() {
+            Ok(request) => self.effect(Effect::CallModel { token, request: Box::new(request) }),
+            Err(message) => {
+                self.finish(Subtype::LlmError, vec![TurnError::new("unconfigured", message)]);
+            }
+        }
+    }
+
+    fn over_budget(&self, step: u64) -> Option<(Subtype, String)> {
+        let turn = self.state.turn.as_ref()?;
+        let made = step.saturating_sub(1) + turn.unanswered_attempts;
+        let budgets = turn.budgets;
+        let spent = turn.spent.cost_at_least_usd_micros;
+        if let Some(limit) = budgets.model_calls.filter(|limit| made >= *limit) {
+            return Some((Subtype::ErrorMaxTurns, format!("the limit of {limit} model calls was reached")));
+        }
+        if let Some(limit) = budgets.usd_micros.filter(|limit| spent >= *limit) {
+            return Some((
+                Subtype::ErrorMaxBudgetUsd,
+                format!("the budget of {limit} micro-dollars is used up"),
+            ));
+        }
+        if let Some(limit) = budgets.output_tokens.filter(|limit| turn.spent.usage.output_tokens >= *limit) {
+            return Some((
+                Subtype::ErrorMaxTokens,
+                format!("the limit of {limit} output tokens was reached"),
+            ));
+        }
+        let elapsed = self.now.at.since(turn.started_at);
+        if let Some(limit) = budgets.wall_time_ms.filter(|limit| elapsed >= *limit) {
+            return Some((Subtype::ErrorMaxTime, format!("the limit of {limit} ms was reached")));
+        }
+        [turn.budgets, self.state.spec.budgets].iter().find_map(|limits| self.over_session(limits, elapsed))
+    }
+
+    /// The limits of the whole session (Q33).
+    pub(in crate::engine) fn over_session(
+        &self,
+        limits: &Budgets,
+        elapsed: u64,
+    ) -> Option<(Subtype, String)> {
+        let state = &self.state;
+        let reached = |limit: Option<u64>, used: u64| limit.filter(|limit| used >= *limit);
+        if let Some(limit) = reached(limits.session_usd_micros, state.spent.cost_at_least_usd_micros) {
+            let why = format!("the session's budget of {limit} micro-dollars is used up");
+            return Some((Subtype::ErrorMaxBudgetUsd, why));
+        }
+        // A helper that is being asked is a call as well.
+        let calls = state.spent.calls + u64::from(state.helper.is_some());
+        if let Some(limit) = reached(limits.session_model_calls, calls) {
+            let why = format!("the session's limit of {limit} model calls was reached");
+            return Some((Subtype::ErrorMaxTurns, why));
+        }
+        if let Some(limit) = reached(limits.session_output_tokens, state.spent.usage.output_tokens) {
+            let why = format!("the session's limit of {limit} output tokens was reached");
+            return Some((Subtype::ErrorMaxTokens, why));
+        }
+        let worked = state.worked_ms.saturating_add(elapsed);
+        let limit = reached(limits.session_wall_time_ms, worked)?;
+        Some((Subtype::ErrorMaxTime, format!("the session's limit of {limit} ms was reached")))
+    }
+
+    /// Ends the turn and begins the next that waits.
+    pub fn finish(&mut self, subtype: Subtype, errors: Vec<TurnError>) {
+        // Nothing that a person said is lost: the next turn's request will hold it.
+        self.deliver_steered();
+        for error in errors {
+            let TurnError { kind, message, causes } = error;
+            self.push_turn(Event::Error { kind, message, causes });
+        }
+        let Some(turn) = &self.state.turn else { return };
+        let result = TurnResult {
+            subtype,
+            text: turn.last_text.clone(),
+            stop_reason: turn.stop_reason,
+            usage: turn.spent.usage,
+            usage_by_model: turn.usage_by_model.clone(),
+            cost_usd_micros: turn.spent.cost_usd_micros,
+            cost_at_least_usd_micros: turn.spent.cost_at_least_usd_micros,
+            duration_ms: self.now.at.since(turn.started_at),
+            model_ms: turn.model_ms,
+            tools_ms: turn.tools_ms,
+            permission_ms: turn.permission_ms,
+            model_calls: turn.model_calls,
+            permission_denials: turn.denials.clone(),
+            errors: turn.errors.clone(),
+        };
+        let (ending, step, text, budgets) = (turn.ending, turn.step, turn.last_text.clone(), turn.budgets);
+        self.push_turn(Event::TurnPhase { phase: Phase::Result, step });
+        self.push_turn(Event::TurnCompleted { result });
+        if ending {
+            self.end_session();
+            return;
+        }
+        // What waits was asked for by somebody else than who ended this turn.
+        self.origin = None;
+        if subtype == Subtype::Success {
+            self.ask_for_title(&text, &budgets);
+        }
+        if let Some(next) = self.state.queue.front().cloned() {
+            self.begin_turn(next);
+        }
+    }
+
+    pub(in crate::engine) fn turn_model(&self) -> String {
+        self.state.turn.as_ref().map_or_else(|| self.state.spec.model.clone(), |turn| turn.model.clone())
+    }
+
+    pub(in crate::engine) fn system(&self) -> Arc<str> {
+        self.state.system.clone().unwrap_or_else(|| Arc::from(""))
+    }
+}

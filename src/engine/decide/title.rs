@@ -1,0 +1,360 @@
+//! A title by the quick model (Q40): asked for in the background once a turn has ended well, as long as
+//! nobody else gave one. The person's words and the answer are what it is made from.
+
+use std::collections::HashMap;
+
+use crate::engine::decide::model_reply::{estimate, settle};
+use crate::engine::decide::plan::{Effect, PlanBuilder};
+use crate::engine::request::model_texts;
+use crate::engine::state::Helper;
+use crate::types::event::{Event, Purpose, TitledBy, UsageReason};
+use crate::types::ids::Seq;
+use crate::types::message::{Block, Message, Role};
+use crate::types::model::{FaultKind, ModelFault, ModelReply, ModelRequest, ReplyBlock, StopReason};
+use crate::types::names::is_hidden;
+use crate::types::sampling::Sampling;
+use crate::types::thinking::Thinking;
+use crate::types::usage::{Budgets, Usage};
+
+/// Characters of a title at most.
+const TITLE: usize = 60;
+/// How often a session asks for one.
+pub(in crate::engine) const TRIES: u32 = 3;
+/// Bytes of what a person said, and of the answer, that it is made from.
+const SHOWN: usize = 2_000;
+/// Tokens of the answer: more than a title takes, since some models think before they speak.
+const OUTPUT_TOKENS: u32 = 200;
+
+impl PlanBuilder<'_> {
+    /// Sets a title that no client gave.
+    pub fn set_title(&mut self, title: String, by: TitledBy) {
+        self.push_session(Event::SessionUpdated {
+            title: Some(title),
+            titled_by: Some(by),
+            model: None,
+            mode: None,
+            budgets: None,
+            tools: None,
+            additional_dirs: None,
+            thinking: None,
+            sampling: Sampling::default(),
+        });
+    }
+
+    /// After a turn that said `answer`, under `limits`: asks for a title if the session needs one and may.
+    pub fn ask_for_title(&mut self, answer: &str, limits: &Budgets) {
+        let Some(quick) = self.engine.settings.quick.clone() else { return };
+        let state = &self.state;
+        let needs_one = state.titled_by == Some(TitledBy::Prompt);
+        if !needs_one || state.helper.is_some() || state.title_tries >= TRIES {
+            return;
+        }
+        let own = state.spec.budgets;
+        if [own, *limits].iter().any(|limits| self.over_session(limits, 0).is_some()) {
+            return;
+        }
+        if (own.limits_money() || limits.limits_money()) && quick.terms.price.is_none() {
+            // The limit could not hold.
+            return;
+        }
+        let Some(request) = self.title_request(&quick.model, answer) else { return };
+        let most = Usage { output_tokens: u64::from(OUTPUT_TOKENS), ..estimate(&request, 0, &quick.terms) };
+        let most_usd = quick.terms.cost_usd_micros(&most).unwrap_or(0);
+        if [own, *limits].iter().any(|limits| !self.has_room_aside(limits, &most, most_usd)) {
+            return;
+        }
+        let (purpose, terms) = (Purpose::Title, quick.terms);
+        let token = self.push_session(Event::HelperStarted { purpose, model: quick.model, terms, most });
+        self.effect(Effect::AskHelper { token, request: Box::new(request) });
+    }
+
+    /// Whether a session's limits have room for all that a helper may take, and for one call of the session's
+    /// own beside it.
+    fn has_room_aside(&self, limits: &Budgets, most: &Usage, most_usd: u64) -> bool {
+        let spent = &self.state.spent;
+        let fits = |limit: Option<u64>, used: u64, more: u64| {
+            limit.is_none_or(|limit| used.saturating_add(more) <= limit)
+        };
+        fits(limits.session_usd_micros, spent.cost_at_least_usd_micros, most_usd)
+            && fits(limits.session_output_tokens, spent.usage.output_tokens, most.output_tokens)
+            && fits(limits.session_model_calls, spent.calls, 2)
+    }
+
+    fn title_request(&self, model: &str, answer: &str) -> Option<ModelRequest> {
+        let first = self.state.transcript.iter().find(|message| message.role == Role::User)?;
+        let said = first.content.iter().filter_map(|block| match block {
+            Block::Text { text } if text != model_texts::PLAN_MODE => Some(text.as_str()),
+            _ => None,
+        });
+        let said = said.collect::<Vec<_>>().join("\n");
+        let begin = |text: &str| text[..text.floor_char_boundary(SHOWN)].trim().to_owned();
+        let (said, answer) = (begin(&said), begin(answer));
+        if said.is_empty() && answer.is_empty() {
+            return None;
+        }
+        let text = model_texts::for_title(&said, &answer);
+        Some(ModelRequest {
+            model: model.parse().ok()?,
+            system: model_texts::TITLE.into(),
+            messages: vec![Message::user(text).into()],
+            tools: [].into(),
+            max_output_tokens: Some(OUTPUT_TOKENS),
+            thinking: Some(Thinking::Off),
+            sampling: Sampling::default(),
+            media: HashMap::new(),
+            previous_response_id: None,
+            fresh_connection: false,
+            aside: true,
+        })
+    }
+
+    /// A helper's call is over: what it took is booked, and what it said is used if it is still wanted.
+    pub fn helper_done(
+        &mut self,
+        token: Seq,
+        outcome: Result<ModelReply, ModelFault>,
+        began: bool,
+        duration_ms: u64,
+    ) {
+        let Some(helper) = self.state.helper.clone().filter(|helper| helper.token == token) else { return };
+        let (fault, detail) = match outcome {
+            Ok(reply) => {
+                // Some servers report nothing, which is not the same as none; nobody was asked for a
+                // remembered answer.
+                let estimated = reply.usage.all_tokens() == 0 && !reply.cache_hit;
+                let usage = if estimated { helper.most } else { reply.usage };
+                let cost = if reply.cache_hit { Some(0) } else { helper.terms.cost_usd_micros(&usage) };
+                self.book_helper(&helper, UsageReason::Helper, usage, cost, estimated);
+                let title = title_of(&reply);
+                for text in reply.notices {
+                    self.push_session(Event::Notice { kind: "model".into(), text });
+                }
+                match title {
+                    Some(title) => {
+                        // Who gave one meanwhile knows better.
+                        if self.state.titled_by == Some(TitledBy::Prompt) {
+                            self.set_title(title, TitledBy::Model);
+                        }
+                        (None, None)
+                    }
+                    None => {
+                        let text = "the answer holds no title".to_owned();
+                        (Some("unusable".to_owned()), Some(text))
+                    }
+                }
+            }
+            Err(fault) => {
+                // What is silent may be thinking, and be charged for.
+                if began || fault.usage.is_some() || fault.kind == FaultKind::Idle {
+                    let usage = settle(helper.most, fault.usage.as_deref());
+                    let cost = helper.terms.cost_usd_micros(&usage);
+                    self.book_helper(&helper, UsageReason::LostAttempt, usage, cost, true);
+                }
+                (Some(fault.kind.name().to_owned()), Some(fault.message))
+            }
+        };
+        self.end_helper(&helper, fault, detail, Some(duration_ms));
+    }
+
+    /// Whatever a helper says from now on is not heard. `sent`: it may have been asked, and be charged for.
+    pub fn drop_helper(&mut self, sent: bool) {
+        let Some(helper) = self.state.helper.clone() else { return };
+        if sent {
+            let cost = helper.terms.cost_usd_micros(&helper.most);
+            self.book_helper(&helper, UsageReason::LostAttempt, helper.most, cost, true);
+        }
+        self.end_helper(&helper, Some("stopped".into()), None, None);
+    }
+
+    fn book_helper(
+        &mut self,
+        helper: &Helper,
+        reason: UsageReason,
+        usage: Usage,
+        cost_usd_micros: Option<u64>,
+        estimated: bool,
+    ) {
+        self.push_session(Event::UsageBooked {
+            model: helper.model.clone(),
+            usage,
+            cost_usd_micros,
+            terms: Some(helper.terms),
+            reason,
+            purpose: Some(helper.purpose),
+            estimated,
+        });
+    }
+
+    fn end_helper(
+        &mut self,
+        helper: &Helper,
+        fault: Option<String>,
+        detail: Option<String>,
+        duration_ms: Option<u64>,
+    ) {
+        let (purpose, model) = (helper.purpose, helper.model.clone());
+        self.push_session(Event::HelperCompleted { purpose, model, fault, detail, duration_ms });
+    }
+}
+
+/// What of an answer is a title: its first line of words, without what models put around one.
+fn title_of(reply: &ModelReply) -> Option<String> {
+    // What was cut, refused or paused is none.
+    if !matches!(reply.stop_reason, StopReason::EndTurn | StopReason::StopSequence) {
+        return None;
+    }
+    let text = reply.content.iter().filter_map(|block| match block {
+        ReplyBlock::Text(text) => Some(text.as_str()),
+        _ => None,
+    });
+    clean(&text.collect::<String>())
+}
+
+fn clean(text: &str) -> Option<String> {
+    // Some servers leave the reasoning in the text.
+    let text = match text.trim_start().strip_prefix("<think>") {
+        Some(thought) => thought.split_once("</think>")?.1,
+        None => text,
+    };
+    let text = without_escapes(text);
+    let line = text.lines().map(bare).find(|line| line.chars().any(is_seen))?;
+    // Nor anything that could be taken for the id of a session.
+    if line.chars().all(|char| char.is_ascii_hexdigit() || char == '-') {
+        return None;
+    }
+    let mut title = String::new();
+    let mut left = TITLE;
+    for word in line.split_whitespace() {
+        let room = left.saturating_sub(usize::from(!title.is_empty()));
+        let length = word.chars().count();
+        if length > room {
+            if title.is_empty() {
+                title.extend(word.chars().take(TITLE));
+            }
+            break;
+        }
+        if !title.is_empty() {
+            title.push(' ');
+        }
+        title.push_str(word);
+        left = room - length;
+    }
+    Some(title)
+}
+
+/// A line without marks of headings and lists, quotes, and the word that says what it is.
+fn bare(line: &str) -> &str {
+    const QUOTES: &[char] = &['"', '\'', '`', '“', '”', '‘', '’', '«', '»', '„', '*', '_'];
+    let mut line = line.trim().trim_start_matches(['#', '-', '>']).trim();
+    loop {
+        let before = line;
+        line = line.trim_matches(QUOTES).trim();
+        if let Some(rest) =
+            line.get(..6).filter(|word| word.eq_ignore_ascii_case("title:")).and(line.get(6..))
+        {
+            line = rest.trim();
+        }
+        line = line.strip_suffix('.').unwrap_or(line);
+        if line == before {
+            return line;
+        }
+    }
+}
+
+/// The text without what steers a terminal or turns the direction of writing round.
+fn without_escapes(text: &str) -> String {
+    let mut clean = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(char) = chars.next() {
+        let introduced = match char {
+            '\u{1b}' => chars.next(),
+            '\u{9b}' => Some('['),
+            '\u{9d}' => Some(']'),
+            '\n' | '\t' => {
+                clean.push(char);
+                continue;
+            }
+            '\r' | '\u{85}' | '\u{2028}' | '\u{2029}' => {
+                clean.push('\n');
+                continue;
+            }
+            _ => {
+                if !is_hidden(char) && !is_blank(char) {
+                    clean.push(char);
+                }
+                continue;
+            }
+        };
+        match introduced {
+            Some('[') => _ = chars.find(|char| ('@'..='~').contains(char)),
+            Some(']' | 'P' | '^' | '_' | 'X') => {
+                while let Some(char) = chars.next() {
+                    if char == '\u{1b}' {
+                        chars.next();
+                    }
+                    if matches!(char, '\u{7}' | '\u{1b}' | '\u{9c}' | '\n') {
+                        break;
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    clean
+}
+
+/// A letter or a digit that has a shape.
+fn is_seen(char: char) -> bool {
+    char.is_alphanumeric() && !is_blank(char)
+}
+
+/// Letters and patterns without a shape: the fillers of Hangul, and the empty pattern of Braille.
+fn is_blank(char: char) -> bool {
+    matches!(char, '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' | '\u{2800}')
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::engine::decide::title::*;
+
+    #[test]
+    fn a_title_is_one_short_line_of_words() {
+        let cases = [
+            ("Mend the test", Some("Mend the test")),
+            ("  \"Mend the test.\"\n", Some("Mend the test")),
+            ("\n\n# **Title: “Mend the test”**\nmore", Some("Mend the test")),
+            ("Title: `Mend`", Some("Mend")),
+            ("- Mend the\ttest", Some("Mend the test")),
+            ("<think>a title…</think>\nMend", Some("Mend")),
+            ("<think>a title that never", None),
+            ("\u{1b}[31mRed\u{1b}[0m alert\u{7}", Some("Red alert")),
+            ("\u{1b}]0;owned\u{7}Calm\u{202e}", Some("Calm")),
+            ("\u{9b}2JGone", Some("Gone")),
+            ("\u{1b}]52;c;ZXZpbA==\u{1b}\\Safe", Some("Safe")),
+            ("", None),
+            (" \n\t\n", None),
+            ("\"…\"\n---", None),
+            ("...\nDots", Some("Dots")),
+            ("Mend\rthe test\u{2028}now", Some("Mend")),
+            ("Al\u{61c}so \u{e0041}this\u{fff9}", Some("Also this")),
+            ("\u{3164}\u{2800}\u{115f}", None),
+            ("01a20014-60b", None),
+            ("Add 01a20014-60b", Some("Add 01a20014-60b")),
+            ("Überprüfe die Straße", Some("Überprüfe die Straße")),
+            ("Don't break it's", Some("Don't break it's")),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(clean(text).as_deref(), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_long_title_is_cut_between_words_or_where_it_must_be() {
+        let words = clean(&"seven77 ".repeat(20)).expect("a title");
+        assert_eq!(words, ["seven77"; 7].join(" "));
+        let exact = format!("{} {}", "a".repeat(29), "b".repeat(30));
+        assert_eq!(clean(&exact).as_deref(), Some(exact.as_str()));
+        let word = clean(&"ü".repeat(100)).expect("a title");
+        assert_eq!(word, "ü".repeat(60));
+    }
+}

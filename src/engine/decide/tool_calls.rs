@@ -1,0 +1,365 @@
+//! Tool calls: looked at together, judged, run in the order that Q22 allows.
+
+use std::sync::Arc;
+
+use crate::engine::decide::model_reply::pieces;
+use crate::engine::decide::plan::{Effect, Entry, Plan, PlanBuilder};
+use crate::engine::input::{JudgedCall, Now};
+use crate::engine::request::model_texts;
+use crate::engine::state::{Activity, Call, Engine, Stage};
+use crate::engine::window::result_budget::Bounded;
+use crate::types::event::{Envelope, Event};
+use crate::types::ids::{CallId, ItemId, TurnId};
+use crate::types::message::ToolCall;
+use crate::types::permission::{Mode, OnTimeout, RequestKind, Verdict, VerdictKind};
+use crate::types::session::PermissionRequest;
+use crate::types::time::Timestamp;
+use crate::types::tool::{PreparedCall, Progress, ToolOutcome, ToolStatus};
+
+impl Engine {
+    /// Output of a running tool becomes rows; that of any other is ignored.
+    pub(in crate::engine) fn progress(&self, call_id: CallId, progress: Progress, now: Now) -> Plan {
+        let mut plan = Plan::default();
+        // Of a running call, or of a command that goes on behind its call.
+        let turn_id = self.state.turn.as_ref().map(|turn| turn.id);
+        let running = self.state.call(call_id).and_then(|call| match call.stage {
+            Stage::Running { started_seq, .. } => Some((turn_id, Some(call.item_id), started_seq)),
+            _ => None,
+        });
+        let behind = || {
+            let command = self.state.running_command(call_id).filter(|_| !self.is_ended())?;
+            Some((turn_id.filter(|id| command.turn_id == Some(*id)), command.item_id, command.opened))
+        };
+        let Some((turn_id, item_id, opener)) = running.or_else(behind) else { return plan };
+        for (offset, text) in (0..).zip(pieces(progress.text)) {
+            let envelope = Envelope {
+                seq: self.state.next_seq + offset,
+                session_id: self.state.session_id,
+                turn_id,
+                item_id,
+                at_ms: now.at,
+                origin: None,
+                cut: Vec::new(),
+                event: Event::ToolProgress { call_id, stream: progress.stream.into(), text },
+            };
+            plan.events.push(Entry { envelope, fold: Some(opener) });
+        }
+        plan
+    }
+}
+
+/// Bytes of changed arguments that the model is shown.
+const EDITED_BYTES: usize = 2_000;
+
+/// A call that may start now.
+pub(in crate::engine) struct Startable {
+    pub call: Arc<ToolCall>,
+    pub item_id: ItemId,
+    pub prepared: Arc<PreparedCall>,
+    pub allowed_by: String,
+    /// What a person allowed: folder and digest.
+    pub bound: Option<(String, String)>,
+}
+
+impl PlanBuilder<'_> {
+    /// Looks at the calls that nobody has looked at yet.
+    pub fn prepare_open_calls(&mut self) {
+        let Some(turn_id) = self.state.turn.as_ref().map(|turn| turn.id) else { return };
+        self.refuse_withheld();
+        let calls: Vec<_> = self
+            .state
+            .calls()
+            .iter()
+            .filter(|call| call.stage == Stage::Requested)
+            .map(|call| Arc::clone(&call.call))
+            .collect();
+        if !calls.is_empty() {
+            self.effect(Effect::Prepare { turn_id, calls });
+        }
+    }
+
+    /// Models call tools that they were not told of; when no other call is left, the turn goes on.
+    fn refuse_withheld(&mut self) {
+        let is_withheld = |call: &&Call| call.stage == Stage::Requested && self.is_withheld(&call.call.tool);
+        let withheld: Vec<_> = self.state.calls().iter().filter(is_withheld).cloned().collect();
+        for call in &withheld {
+            let text = model_texts::tool_withheld(&call.call.tool);
+            self.complete(call.call.call_id, ToolOutcome::failed("tool_not_offered", text), 0);
+        }
+        if !withheld.is_empty() && self.state.calls().iter().all(Call::is_done) {
+            self.advance_tools();
+        }
+    }
+
+    /// Every call is judged before any request is raised, so that people see them together.
+    pub fn prepared(&mut self, turn_id: TurnId, mode: Mode, calls: Vec<JudgedCall>) {
+        let current = self.state.turn.as_ref().filter(|turn| turn.id == turn_id && !turn.aborting);
+        let Some(current) = current else { return };
+        if current.mode != mode {
+            // The mode was changed while they were looked at: the new one counts.
+            self.prepare_open_calls();
+            return;
+        }
+        for judged in calls {
+            let Some(call) = self.state.call(judged.call_id).filter(|call| call.stage == Stage::Requested)
+            else {
+                continue;
+            };
+            let call = call.clone();
+            match judged.result {
+                // What is missing may be what the calls before it are to make: it is looked at again at its turn.
+                Err(outcome) if self.may_change(&call, &outcome) => {}
+                Err(outcome) => self.complete(judged.call_id, outcome, 0),
+                Ok((prepared, verdict)) => self.judged(&call, prepared, verdict),
+            }
+        }
+        self.advance_tools();
+    }
+
+    /// Whether a look at a call may come to something else once the calls before it are done.
+    fn may_change(&self, call: &Call, outcome: &ToolOutcome) -> bool {
+        let is_its_own =
+            matches!(outcome.code.as_deref(), Some("invalid_input" | "unknown_tool" | "internal"));
+        let mut before =
+            self.state.calls().iter().take_while(|other| other.call.call_id != call.call.call_id);
+        !is_its_own && before.any(|other| !other.is_done())
+    }
+
+    /// Looks again at the next call, if it was left for its turn.
+    fn prepare_next(&mut self) {
+        let next = self.state.calls().iter().find(|call| !call.is_done());
+        let is_left = next.is_some_and(|call| call.stage == Stage::Requested);
+        let is_looked_at = |effect: &Effect| matches!(effect, Effect::Prepare { .. });
+        if is_left && !self.plan.effects.iter().any(is_looked_at) {
+            self.prepare_open_calls();
+        }
+    }
+
+    fn judged(&mut self, call: &Call, prepared: PreparedCall, verdict: Verdict) {
+        let call_id = call.call.call_id;
+        match verdict.verdict {
+            VerdictKind::Allow => {
+                let allowed_by = verdict.rule.unwrap_or(verdict.reason);
+                let prepared = PreparedCall { diff: None, ..prepared };
+                self.push_item(call.item_id, Event::ToolStatus { call_id, prepared, allowed_by });
+            }
+            VerdictKind::Deny => {
+                let outcome = ToolOutcome {
+                    status: ToolStatus::Denied,
+                    detail: verdict.rule.map(|rule| serde_json::json!({ "rule": rule })),
+                    ..ToolOutcome::failed("denied_by_rule", model_texts::denied_by_rule(&verdict.reason))
+                };
+                self.complete(call_id, outcome, 0);
+            }
+            VerdictKind::Ask if self.nobody_is_asked() => {
+                self.deny(call_id, "unattended", model_texts::nobody_to_ask(&verdict.reason));
+            }
+            VerdictKind::Ask => {
+                let (deadline_ms, on_timeout) = self.deadline().unzip();
+                let request = PermissionRequest {
+                    request_id: self.mint.permission(),
+                    kind: RequestKind::Tool,
+                    call_id,
+                    tool: call.call.tool.clone(),
+                    input: call.call.input.clone(),
+                    summary: prepared.summary,
+                    subject: prepared.subject,
+                    reason: verdict.reason,
+                    blocked: None,
+                    diff: prepared.diff,
+                    suggestions: verdict.suggestions,
+                    only_looks: verdict.only_looks,
+                    parts: verdict.parts,
+                    deadline_ms,
+                    on_timeout,
+                    cwd: self.state.cwd.to_string_lossy().into_owned(),
+                    digest: self.state.digest(&call.call),
+                };
+                self.push_item(
+                    call.item_id,
+                    Event::PermissionRequested {
+                        request,
+                        read_only: prepared.read_only,
+                        change: prepared.change,
+                        sandbox: prepared.sandbox,
+                    },
+                );
+            }
+        }
+    }
+
+    /// Until when a request that is raised now waits, and what becomes of it then; without end where a person
+    /// attends.
+    pub fn deadline(&self) -> Option<(Timestamp, OnTimeout)> {
+        let unattended = self.engine.settings.unattended;
+        let wait = unattended.deadline_ms.filter(|_| self.state.spec.background)?;
+        Some((self.now.at.plus(wait), unattended.on_timeout))
+    }
+
+    /// Whether a request would wait for nobody.
+    pub fn nobody_is_asked(&self) -> bool {
+        self.state.spec.background && self.engine.settings.unattended.deadline_ms.is_none()
+    }
+
+    /// Records how a call ended; files that it changed are told first.
+    pub fn complete(&mut self, call_id: CallId, mut outcome: ToolOutcome, duration_ms: u64) {
+        let Some(call) = self.state.call(call_id).filter(|call| !call.is_done()) else { return };
+        let (item_id, tool) = (call.item_id, call.call.tool.clone());
+        if let Some(first) = call.first.as_ref().filter(|_| call.has_begun()) {
+            outcome.output.insert_str(0, &model_texts::ran_again(first.blocked.by));
+        }
+        if let Some(input) = call.edited.as_ref().filter(|_| call.has_begun() || call.first.is_some()) {
+            // The model's own arguments stay in the history; its result says what ran (Q13).
+            let shown = input.to_string();
+            let cut = shown.floor_char_boundary(EDITED_BYTES);
+            let rest = if cut < shown.len() { "…" } else { "" };
+            outcome.output.insert_str(0, &model_texts::edited(&format!("{}{rest}", &shown[..cut])));
+        }
+        for change in outcome.changes {
+            self.push_item(item_id, Event::FileChanged { call_id, change });
+        }
+        let Bounded { output, whole, is_cut } = self.bound(outcome.output, outcome.whole);
+        // What the model is not shown it has not seen (T2).
+        for read in outcome.reads.iter_mut().filter(|_| is_cut) {
+            read.whole = false;
+            read.lines.clear();
+        }
+        self.plan.blobs.extend(outcome.blobs);
+        self.push_item(
+            item_id,
+            Event::ToolCompleted {
+                call_id,
+                tool,
+                status: outcome.status,
+                output,
+                output_blob: whole,
+                attachments: outcome.attachments,
+                code: outcome.code,
+                detail: outcome.detail,
+                duration_ms,
+                reads: outcome.reads,
+                cwd: outcome.cwd.map(|path| path.to_string_lossy().into_owned()),
+                told: outcome.told,
+            },
+        );
+    }
+
+    pub fn tool_done(&mut self, call_id: CallId, mut outcome: ToolOutcome, duration_ms: u64) {
+        let Some(call) = self.state.call(call_id).cloned() else { return };
+        let Stage::Running { prepared, .. } = &call.stage else { return };
+        let goes_on = if outcome.goes_on { self.command_began(call_id) } else { None };
+        if let Some(words) = goes_on {
+            outcome.output = words;
+        }
+        match outcome.blocked.clone() {
+            Some(blocked) if self.may_retry_unsandboxed(&call, prepared) => {
+                self.offer_unsandboxed_retry(&call, prepared, blocked, outcome, duration_ms);
+            }
+            _ => self.complete(call_id, outcome, duration_ms),
+        }
+        if self.is_aborting() {
+            // It may have begun in the very moment.
+            self.stop_aborted_commands();
+        } else {
+            self.advance_tools();
+        }
+    }
+
+    /// Calls that may start now, in order (Q22).
+    pub fn startable(&self) -> Vec<Startable> {
+        let serial = self.state.spec.safe_mode;
+        let limit = self.engine.settings.parallel_tools.max(1);
+        let mut running =
+            self.state.calls().iter().filter(|call| matches!(call.stage, Stage::Running { .. })).count();
+        let mut unfinished_before = false;
+        let mut barrier_before = false;
+        let mut start = Vec::new();
+        for call in self.state.calls() {
+            let (exclusive, ready) = match &call.stage {
+                Stage::Done { .. } => continue,
+                Stage::Requested | Stage::Unknown { .. } => (true, None),
+                Stage::Awaiting { prepared, .. } | Stage::Running { prepared, .. } => {
+                    (serial || !prepared.runs_beside(), None)
+                }
+                Stage::Ready { prepared, allowed_by, bound } => (
+                    serial || !prepared.runs_beside(),
+                    Some((Arc::clone(prepared), allowed_by.clone(), bound.clone())),
+                ),
+            };
+            let free = if exclusive { !unfinished_before } else { !barrier_before };
+            if let Some((prepared, allowed_by, bound)) = ready
+                && free
+                && running < limit
+            {
+                running += 1;
+                start.push(Startable {
+                    call: call.effective(),
+                    item_id: call.item_id,
+                    prepared,
+                    allowed_by,
+                    bound,
+                });
+            }
+            unfinished_before = true;
+            barrier_before |= exclusive;
+        }
+        start
+    }
+
+    /// A call that a person allowed runs as it was shown and nowhere else: one whose folder has
+    /// moved since is not run (S6). The next one may be startable then.
+    /// `false` if there is none.
+    fn refuse_stale(&mut self) -> bool {
+        let moved = self.startable().into_iter().find_map(|ready| {
+            let (folder, digest) = ready.bound?;
+            (self.state.digest(&ready.call) != digest).then_some((ready.call.call_id, folder))
+        });
+        let Some((call_id, then)) = moved else { return false };
+        let now = self.state.cwd.to_string_lossy().into_owned();
+        if !self.finish_with_first_run(
+            call_id,
+            "folder_changed",
+            &model_texts::outside_folder_changed(&then, &now),
+        ) {
+            let outcome = ToolOutcome::failed("folder_changed", model_texts::folder_changed(&then, &now));
+            self.complete(call_id, outcome, 0);
+        }
+        true
+    }
+
+    /// Starts what may start; asks the model again once every call has its result. Does nothing while
+    /// a restart holds the turn.
+    pub fn advance_tools(&mut self) {
+        if self.state.turn.as_ref().is_none_or(|turn| turn.hold.is_some()) {
+            return;
+        }
+        // Whom one refusal makes startable meets every reason to refuse.
+        while self.refuse_stale() || self.refuse_over_limit() {}
+        for Startable { call, item_id, prepared, allowed_by, .. } in self.startable() {
+            let attempt =
+                if self.state.call(call.call_id).is_some_and(|it| it.first.is_some()) { 2 } else { 1 };
+            self.push_item(
+                item_id,
+                Event::ToolStarted {
+                    call_id: call.call_id,
+                    tool: call.tool.clone(),
+                    allowed_by,
+                    read_only: prepared.read_only,
+                    change: prepared.change.clone(),
+                    sandbox: prepared.sandbox,
+                    attempt,
+                },
+            );
+            self.effect(Effect::RunTool { call, prepared });
+        }
+        self.prepare_next();
+        let all_done = match self.state.turn.as_ref().map(|turn| &turn.activity) {
+            Some(Activity::Tools { calls }) => !calls.is_empty() && calls.iter().all(Call::is_done),
+            _ => false,
+        };
+        if all_done {
+            self.deliver_steered();
+            self.call_model();
+        }
+    }
+}

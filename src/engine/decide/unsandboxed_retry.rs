@@ -1,0 +1,134 @@
+//! A command that the sandbox stopped: offered to a person to run again, outside (P8).
+//!
+//! Its first run is over and its outcome is kept (`tool.blocked`). Then a request of kind `sandbox` asks
+//! about a second run, which is a second intent: `tool.started` with `attempt: 2`. There is never a third,
+//! and no rule, grant or mode leads there but the grant for exactly this (`Outside(COMMAND)`). Without a
+//! second run the call ends with the outcome of the first.
+
+use crate::engine::decide::plan::PlanBuilder;
+use crate::engine::state::Call;
+use crate::engine::window::result_budget::Bounded;
+use crate::types::event::Event;
+use crate::types::ids::CallId;
+use crate::types::permission::{Mode, RequestKind, outside_grant};
+use crate::types::session::PermissionRequest;
+use crate::types::tool::{Barrier, Blocked, Confinement, PreparedCall, Subject, ToolOutcome};
+
+/// Bytes of a result that are left for what a person says about it.
+const SPARE: usize = 4 * 1024;
+
+impl PlanBuilder<'_> {
+    /// Whether a person is to be asked. Who never asks, or has nobody to ask, leaves it at the first run.
+    pub fn may_retry_unsandboxed(&self, call: &Call, prepared: &PreparedCall) -> bool {
+        let background = self.state.spec.background;
+        call.first.is_none()
+            // What runs on in the background is not begun a second time behind a person's back.
+            && matches!(prepared.subject, Subject::Bash { background: false, .. })
+            && prepared.sandbox.is_some_and(|held| !held.outside)
+            && self.engine.settings.offer_outside.holds(background)
+            && self.state.mode() != Mode::DontAsk
+            && !self.nobody_is_asked()
+            && !self.is_aborting()
+    }
+
+    /// Keeps how the first run ended, and asks.
+    pub fn offer_unsandboxed_retry(
+        &mut self,
+        call: &Call,
+        prepared: &PreparedCall,
+        blocked: Blocked,
+        outcome: ToolOutcome,
+        duration_ms: u64,
+    ) {
+        let call_id = call.call.call_id;
+        for change in outcome.changes {
+            self.push_item(call.item_id, Event::FileChanged { call_id, change });
+        }
+        let Bounded { output, whole, .. } = self.bound_sparing(outcome.output, outcome.whole, SPARE);
+        self.plan.blobs.extend(outcome.blobs);
+        self.push_item(
+            call.item_id,
+            Event::ToolBlocked {
+                call_id,
+                tool: call.call.tool.clone(),
+                blocked: blocked.clone(),
+                status: outcome.status,
+                output,
+                output_blob: whole,
+                code: outcome.code,
+                detail: outcome.detail,
+                duration_ms,
+                cwd: outcome.cwd.map(|path| path.to_string_lossy().into_owned()),
+            },
+        );
+        let grant = match &prepared.subject {
+            Subject::Bash { command, .. } => outside_grant(command),
+            _ => None,
+        };
+        let effective = call.effective();
+        let (deadline_ms, on_timeout) = self.deadline().unzip();
+        let request = PermissionRequest {
+            request_id: self.mint.permission(),
+            kind: RequestKind::Sandbox,
+            call_id,
+            tool: effective.tool.clone(),
+            summary: format!("run again, outside the sandbox: {}", prepared.summary),
+            subject: prepared.subject.clone(),
+            reason: reason(&blocked, prepared.sandbox),
+            blocked: Some(blocked),
+            diff: None,
+            suggestions: grant.into_iter().collect(),
+            parts: Vec::new(),
+            only_looks: false,
+            deadline_ms,
+            on_timeout,
+            cwd: self.state.cwd.to_string_lossy().into_owned(),
+            digest: self.state.digest(&effective),
+            input: effective.input.clone(),
+        };
+        self.push_item(
+            call.item_id,
+            Event::PermissionRequested {
+                request,
+                read_only: prepared.read_only,
+                change: None,
+                sandbox: Some(Confinement::OUTSIDE),
+            },
+        );
+    }
+
+    /// Ends a call with what its first run came to, if the sandbox stopped it; says whether that was so.
+    pub fn finish_with_first_run(&mut self, call_id: CallId, why: &str, note: &str) -> bool {
+        let Some(call) = self.state.call(call_id).filter(|call| !call.has_begun()) else { return false };
+        let Some(first) = call.first.clone() else { return false };
+        let line = if first.output.is_empty() || first.output.ends_with('\n') { "" } else { "\n" };
+        let mut detail = first.detail.clone();
+        if let Some(detail) = detail.as_mut().and_then(serde_json::Value::as_object_mut) {
+            detail.insert("outside".into(), why.into());
+        }
+        let outcome = ToolOutcome {
+            status: first.status,
+            code: first.code.clone(),
+            detail,
+            cwd: first.cwd.as_ref().map(Into::into),
+            whole: first.output_blob.clone(),
+            ..ToolOutcome::completed(format!("{}{line}{note}", first.output))
+        };
+        self.complete(call_id, outcome, first.duration_ms);
+        true
+    }
+}
+
+/// Why this is asked, and what an answer would do: the first run may have had effects.
+fn reason(blocked: &Blocked, held: Option<Confinement>) -> String {
+    let level = held.map_or(String::new(), |held| format!(" (level {})", held.level));
+    // What the command itself says was in its way (`blocked.what`) stays out of our words.
+    let what = match blocked.by {
+        Barrier::Files => "at a file or a system call",
+        Barrier::Network => "from reaching the network",
+    };
+    format!(
+        "it has run once, and the sandbox{level} seems to have stopped it {what}; what it did until then is done, and it \
+         would run again from its beginning, outside the sandbox"
+    )
+}

@@ -1,0 +1,415 @@
+//! The laws of effects, of refusals, and of what holds between any two inputs.
+
+use crate::engine::properties::calls::OUTSIDE;
+use crate::engine::properties::law;
+use crate::engine::properties::request::{continues, is_valid, words};
+use crate::engine::properties::watch::ReferenceModel;
+use crate::engine::{Busy, Effect, Engine, Input, Plan, Refusal};
+use crate::types::event::{Event, Phase};
+use crate::types::ids::{CallId, PermissionId, RequestId, Seq};
+use crate::types::message::{Block, input_line};
+use crate::types::model::ModelRequest;
+use crate::types::permission::{Decision, OnTimeout, Scope};
+use crate::types::session::{Requires, SessionState};
+use crate::types::thinking::Thinking;
+use crate::types::time::Timestamp;
+
+impl ReferenceModel {
+    /// Takes in a plan; an error names the law that it breaks.
+    pub fn plan(&mut self, input: &Input, plan: &Plan) -> Result<(), String> {
+        for entry in &plan.events {
+            self.fact(entry, input)?;
+        }
+        self.plan_ends();
+        self.summaries(plan)?;
+        for effect in &plan.effects {
+            self.effect(effect, plan)?;
+        }
+        self.standing()
+    }
+
+    /// Why the input must be refused, if it must.
+    pub fn refusal(&self, input: &Input) -> Option<Refusal> {
+        let current = self.turn.as_ref().map(|turn| turn.id);
+        match input {
+            Input::Submit(_) if self.status.0 == SessionState::Ended => Some(Refusal::Ended),
+            Input::Submit(submit) if input_line(&submit.input).trim().is_empty() => Some(Refusal::EmptyInput),
+            Input::Submit(submit) if submit.expected_turn.is_some() && submit.expected_turn != current => {
+                Some(Refusal::StaleTurn { current })
+            }
+            Input::Submit(submit) if submit.mode.is_some() && self.steers(submit.when_busy) => {
+                Some(Refusal::ModeOfSteer)
+            }
+            Input::Submit(submit) if submit.model.is_some() && self.steers(submit.when_busy) => {
+                Some(Refusal::ModelOfSteer)
+            }
+            Input::Submit(submit) if submit.thinking.is_some() && self.steers(submit.when_busy) => {
+                Some(Refusal::ThinkingOfSteer)
+            }
+            Input::Submit(submit) if submit.tools.is_some() && self.steers(submit.when_busy) => {
+                Some(Refusal::ToolsOfSteer)
+            }
+            Input::Submit(submit) if submit.when_busy == Busy::Reject => {
+                current.map(|turn_id| Refusal::Busy { turn_id })
+            }
+            Input::Answer(answer) => match self.requests.get(&answer.request_id) {
+                Some((_, _, false)) if !self.is_aborting() && answer.digest.is_some() => {
+                    Some(Refusal::OtherRequest)
+                }
+                Some((.., false))
+                    if !self.is_aborting() && answer.nobody && answer.decision == Decision::Deny =>
+                {
+                    let pauses = self.setup.settings.unattended.on_timeout == OnTimeout::Pause;
+                    pauses.then_some(Refusal::Paused)
+                }
+                Some((.., false)) if !self.is_aborting() && self.outside.contains(&answer.request_id) => {
+                    let lasts = answer.decision == Decision::Allow && answer.scope == Scope::Session;
+                    let is_other = answer.grant.as_ref().is_some_and(|grant| grant != OUTSIDE);
+                    let is_else = answer.scope == Scope::Project || answer.edited.is_some();
+                    (is_else || lasts && is_other).then_some(Refusal::RetryMustBeUnchanged)
+                }
+                Some((_, suggests, false)) if !self.is_aborting() => {
+                    let needs_grant = answer.decision == Decision::Allow && answer.scope != Scope::Once;
+                    (needs_grant && answer.grant.is_none() && !suggests).then_some(Refusal::NoGrant)
+                }
+                _ => Some(Refusal::NotPending),
+            },
+            Input::Update(_) | Input::Rule { .. } if self.status.0 == SessionState::Ended => {
+                Some(Refusal::Ended)
+            }
+            Input::Rule { add: false, kind, rule, .. } => {
+                let known = self.rules.contains(&(kind.name(), rule.clone()));
+                (!known).then_some(Refusal::NoSuchRule)
+            }
+            Input::AnswerQuestion { request_id, .. } => match self.questions.get(request_id) {
+                Some((_, false)) if !self.is_aborting() => None,
+                _ => Some(Refusal::NotPending),
+            },
+            Input::Abort { turn_id, call_id: Some(call_id), .. }
+                if self.running_commands().any(|it| {
+                    it.call_id == *call_id
+                        && (turn_id.is_none() || *turn_id == current || *turn_id == it.turn_id)
+                }) =>
+            {
+                None
+            }
+            Input::Abort { turn_id: Some(turn_id), .. } if current.is_some_and(|id| id != *turn_id) => {
+                Some(Refusal::StaleTurn { current })
+            }
+            Input::Abort { call_id: Some(call_id), turn_id, .. }
+                if current.is_some()
+                    && (turn_id.is_none() || *turn_id == current)
+                    && !self.is_aborting()
+                    && !self.message.iter().any(|call| call.call_id == *call_id) =>
+            {
+                Some(Refusal::NoSuchCall)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a submit would join the running turn.
+    fn steers(&self, busy: Busy) -> bool {
+        let (paused, unknown) = self.open_questions();
+        let joins = busy == Busy::Steer || busy == Busy::Unspecified && (paused || unknown);
+        joins && self.turn.is_some() && !self.is_aborting()
+    }
+
+    /// What the store is told beside the facts agrees with them.
+    fn summaries(&self, plan: &Plan) -> Result<(), String> {
+        let first_new = plan.events.first().map_or(Seq::MAX, |entry| entry.envelope.seq);
+        for change in &plan.items {
+            let known = self.items.get(&change.first_seq);
+            law!(known.is_some_and(|(kind, _)| *kind == change.kind), "an item row belongs to an item");
+            law!((first_new..=self.last_seq).contains(&change.last_seq), "an item row names a new event");
+            let last = plan.items.iter().rev().find(|other| other.first_seq == change.first_seq);
+            law!(
+                last.map(|last| last.status) == known.map(|(_, status)| *status),
+                "item rows are up to date"
+            );
+        }
+        let raised_or_settled: Vec<_> = plan
+            .events
+            .iter()
+            .filter_map(|entry| match &entry.envelope.event {
+                Event::PermissionRequested { request, .. } => {
+                    Some((RequestId::Permission(request.request_id), entry.envelope.seq, false))
+                }
+                Event::PermissionResolved { request_id, .. } => {
+                    Some((RequestId::Permission(*request_id), entry.envelope.seq, true))
+                }
+                Event::QuestionRequested { question } => {
+                    Some((RequestId::Question(question.request_id), entry.envelope.seq, false))
+                }
+                Event::QuestionResolved { request_id, .. } => {
+                    Some((RequestId::Question(*request_id), entry.envelope.seq, true))
+                }
+                _ => None,
+            })
+            .collect();
+        let rows = plan.requests.iter().map(|change| (change.request_id, change.seq, change.settled));
+        law!(rows.eq(raised_or_settled), "request rows are the request events");
+        Ok(())
+    }
+
+    fn effect(&mut self, effect: &Effect, plan: &Plan) -> Result<(), String> {
+        let event_at = |seq: Seq| {
+            plan.events.iter().find(|entry| entry.envelope.seq == seq).map(|entry| &entry.envelope.event)
+        };
+        if let Effect::StopAll = effect {
+            let told =
+                plan.events.iter().any(|entry| matches!(entry.envelope.event, Event::TurnAborting { .. }));
+            law!(told, "everything is stopped when an abort was written");
+            return Ok(());
+        }
+        if let Effect::StopCommands { calls, .. } = effect {
+            let runs = |call_id: &CallId| self.running_commands().any(|it| it.call_id == *call_id);
+            law!(!calls.is_empty() && calls.iter().all(runs), "only a command that runs is stopped");
+            return Ok(());
+        }
+        if let Effect::AskHelper { token, request } = effect {
+            law!(
+                matches!(event_at(*token), Some(Event::HelperStarted { .. })),
+                "a helper is written before it is asked"
+            );
+            is_valid(request, false)?;
+            law!(
+                request.tools.is_empty() && request.messages.len() == 1,
+                "a helper is shown little and does nothing"
+            );
+            law!(
+                request.thinking == Some(Thinking::Off) && request.max_output_tokens.is_some(),
+                "a helper is brief"
+            );
+            law!(words(&request.messages[0]).len() < 5_000, "a helper is shown the beginning");
+            return Ok(());
+        }
+        law!(self.turn.is_some(), "without a turn nothing is done");
+        if let Effect::StopCall(call_id) = effect {
+            let is_looked_at = self.calls.get(call_id).is_some_and(|call| call.is_edit && call.runs > 0);
+            law!(self.running.contains(call_id) || is_looked_at, "a call that runs can be stopped");
+            return Ok(());
+        }
+        if let Effect::Inspect { call, prepared } = effect {
+            let call = &self.calls[&call.call_id];
+            law!(call.started.is_some() && call.status.is_none(), "a change that had begun is looked at");
+            law!(call.is_edit && !prepared.read_only, "only a change of a file is looked at");
+            law!(call.runs > 0 && (!self.is_held() || self.is_aborting()), "what never ran needs no look");
+            return Ok(());
+        }
+        law!(!self.is_aborting(), "nothing begins during an abort: {effect:?}");
+        law!(
+            !self.is_held() || matches!(effect, Effect::Sleep { .. }),
+            "nothing begins while a turn is held"
+        );
+        match effect {
+            Effect::GatherContext => law!(!self.has_context, "the system prompt is put together once"),
+            Effect::CallModel { token, request } => {
+                let told = event_at(*token);
+                law!(
+                    matches!(told, Some(Event::TurnPhase { phase: Phase::ModelCall, .. })),
+                    "a model call is written before it is made"
+                );
+                law!(self.has_context, "the model is asked after the system prompt is there");
+                law!(self.running.is_empty(), "the model is not asked while tools run");
+                self.asked(request)?;
+            }
+            Effect::Sleep { token, delay_ms } => {
+                let beat = self.setup.settings.retry.heartbeat_ms;
+                let told = match event_at(*token) {
+                    Some(Event::TurnResumed { delay_ms: ms, .. }) => ms == delay_ms,
+                    Some(Event::Retry { delay_ms: ms, .. } | Event::Heartbeat { remaining_ms: ms, .. }) => {
+                        *delay_ms == beat.min(*ms)
+                    }
+                    _ => false,
+                };
+                law!(told, "a wait is written before it begins");
+            }
+            Effect::Prepare { calls, .. } => {
+                let unseen: Vec<CallId> = self
+                    .message
+                    .iter()
+                    .map(|call| call.call_id)
+                    .filter(|id| {
+                        let call = &self.calls[id];
+                        call.status.is_none() && !call.allowed && call.asked.is_none()
+                    })
+                    .collect();
+                let asked: Vec<CallId> = calls.iter().map(|call| call.call_id).collect();
+                law!(asked == unseen, "all calls of a message are looked at together");
+            }
+            Effect::RunTool { call, prepared } => {
+                let edited = self.calls[&call.call_id].edited.as_ref();
+                let said = self.message.iter().find(|said| said.call_id == call.call_id);
+                law!(
+                    Some(&call.input) == edited.or(said.map(|said| &said.input)),
+                    "a call runs with the model's arguments, or with a person's"
+                );
+                let again = self.calls[&call.call_id].blocked.is_some();
+                law!(
+                    prepared.sandbox.is_some_and(|held| held.outside) == again,
+                    "outside runs what may, and nothing else"
+                );
+                self.run(call.call_id, prepared.read_only)?;
+            }
+            Effect::AskHelper { .. }
+            | Effect::StopAll
+            | Effect::StopCall(_)
+            | Effect::StopCommands { .. }
+            | Effect::Inspect { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn asked(&mut self, request: &ModelRequest) -> Result<(), String> {
+        let paused = self.turn.as_ref().is_some_and(|turn| turn.paused);
+        is_valid(request, paused)?;
+        let thinking = self.turn.as_ref().and_then(|turn| turn.thinking);
+        law!(request.thinking == thinking, "a turn thinks as it began: {thinking:?}");
+        let sampling = self.turn.as_ref().map(|turn| turn.sampling).unwrap_or_default();
+        law!(request.sampling == sampling, "a turn chooses its words as it began: {sampling:?}");
+        let blocks = request.messages.iter().flat_map(|message| &message.content);
+        law!(
+            !blocks.flat_map(Block::shown).any(|(_, blob)| self.withheld.contains(&blob.blob_id)),
+            "what a provider refused is not shown again"
+        );
+        // A change of it, or of the model, lets the past look otherwise.
+        if let Some(before) =
+            self.sent.as_ref().filter(|before| before.thinking == thinking && before.model == request.model)
+        {
+            continues(before, request)?;
+        }
+        let all: Vec<String> = request.messages.iter().map(|message| words(message)).collect();
+        for cut in &self.cut {
+            law!(
+                !all.iter().any(|text| text.contains(cut)),
+                "words that were cut short are never sent: {cut}"
+            );
+        }
+        for heard in &self.heard {
+            law!(all.iter().any(|text| text.contains(heard)), "what people said is sent: {heard}");
+        }
+        self.sent = Some(request.clone());
+        Ok(())
+    }
+
+    fn run(&mut self, call_id: CallId, read_only: bool) -> Result<(), String> {
+        let call = self.calls.get_mut(&call_id).ok_or("what runs was requested")?;
+        law!(call.started.is_some(), "what runs was written before");
+        law!(call.status.is_none(), "what has its result does not run");
+        law!(call.read_only == Some(read_only), "what runs is what was judged");
+        law!(read_only || call.runs == 0, "what may have an effect runs once");
+        law!(!self.running.contains(&call_id), "a call does not run beside itself");
+        call.runs += 1;
+        self.running.push(call_id);
+        let limit = self.setup.settings.parallel_tools;
+        law!(self.running.len() <= limit, "no more than {limit} tools run beside each other");
+        let alone = self.running.len() == 1 || !self.running.iter().any(|id| self.is_exclusive(*id));
+        law!(alone, "a call with effects runs alone");
+        let exclusive = self.is_exclusive(call_id);
+        for earlier in self.message.iter().take_while(|other| other.call_id != call_id) {
+            let done = self.calls[&earlier.call_id].status.is_some();
+            law!(
+                done || !(exclusive || self.is_exclusive(earlier.call_id)),
+                "calls with effects keep their place"
+            );
+        }
+        Ok(())
+    }
+
+    /// Calls with effects, and those of which nobody knows yet.
+    fn is_exclusive(&self, call_id: CallId) -> bool {
+        self.setup.safe_mode || self.calls[&call_id].read_only != Some(true)
+    }
+
+    /// Whether a request waits on after its deadline.
+    fn is_paused_by_a_deadline(&self) -> bool {
+        self.deadlines.iter().any(|(id, (.., expired))| *expired && !self.requests[id].2)
+    }
+
+    /// What holds between any two inputs.
+    fn standing(&self) -> Result<(), String> {
+        let pending = self.requests.values().any(|(.., settled)| !settled);
+        let (paused, unknown) = self.open_questions();
+        let expected = match &self.turn {
+            _ if self.status.0 == SessionState::Ended => (SessionState::Ended, None),
+            None => (SessionState::Idle, None),
+            Some(_) if paused => (SessionState::Paused, None),
+            Some(_) if unknown && self.setup.background => {
+                (SessionState::Paused, Some(Requires::UnknownOutcome))
+            }
+            Some(_) if unknown => (SessionState::RequiresAction, Some(Requires::UnknownOutcome)),
+            Some(_) if self.is_paused_by_a_deadline() => (SessionState::Paused, Some(Requires::Permission)),
+            Some(_) if pending => (SessionState::RequiresAction, Some(Requires::Permission)),
+            Some(_) => (SessionState::Running, None),
+        };
+        law!(self.status == expected, "the status told is {:?}, the facts say {expected:?}", self.status);
+        law!(self.turn.is_some() || self.queue.is_empty(), "nothing waits behind nothing");
+        if self.is_aborting() || self.is_held() || self.message.is_empty() {
+            return Ok(());
+        }
+        let mut running = self.running.len();
+        let (mut unfinished, mut barrier) = (false, false);
+        for call_id in self.message.iter().map(|call| call.call_id) {
+            let call = &self.calls[&call_id];
+            if call.status.is_some() {
+                continue;
+            }
+            let exclusive = self.is_exclusive(call_id);
+            let free = if exclusive { !unfinished } else { !barrier };
+            let waits = call.allowed && call.started.is_none();
+            law!(
+                !(waits && free && running < self.setup.settings.parallel_tools),
+                "what may run does not wait"
+            );
+            running += usize::from(waits && free);
+            unfinished = true;
+            barrier |= exclusive;
+        }
+        law!(unfinished, "when every call has its result, the turn goes on");
+        Ok(())
+    }
+
+    /// The engine knows what its facts say.
+    pub fn agrees(&self, engine: &Engine) -> Result<(), String> {
+        let view = engine.snapshot();
+        law!(engine.next_seq() == self.last_seq + 1, "the next number follows the last");
+        law!(engine.turn_id() == self.turn.as_ref().map(|turn| turn.id), "the engine knows its turn");
+        law!(engine.is_aborting() == self.is_aborting(), "the engine knows of its abort");
+        law!((view.state, view.requires) == self.status, "the snapshot has the status");
+        law!(view.usage == self.usage, "the snapshot has the usage");
+        let spent = &engine.state.spent;
+        law!(spent.calls == self.calls_made, "every call is booked once");
+        law!(spent.cost_at_least_usd_micros == self.at_least, "what is known of the cost is kept");
+        let queue = engine.state.queue.iter().map(|queued| queued.turn_id);
+        law!(queue.eq(self.queue.iter().copied()), "the engine knows who waits");
+        let rules = engine.rules();
+        let known: usize = [&rules.allow, &rules.ask, &rules.deny].iter().map(|rules| rules.len()).sum();
+        law!(known == self.rules.len(), "the engine knows its rules");
+        let mode = if self.turn.is_some() { self.turn_mode } else { self.mode };
+        law!((engine.mode(), view.mode) == (mode, self.mode), "the engine knows its mode");
+        let waits = |(id, (at, _, expired)): (&PermissionId, &(Timestamp, _, bool))| {
+            (!expired && !self.requests[id].2).then_some(*at)
+        };
+        let next = self.deadlines.iter().filter_map(waits).min().filter(|_| !self.is_aborting());
+        law!(engine.next_deadline() == next, "the engine knows its next deadline, also after a restart");
+        let running = self.running_commands().map(|it| it.call_id);
+        law!(running.eq(engine.running_commands()), "the engine knows what runs in the background");
+        let mut questions = engine.questions();
+        questions.sort();
+        let open = self.questions.iter().filter(|(_, (_, settled))| !settled).map(|(id, _)| *id);
+        law!(open.eq(questions), "the engine knows its open questions");
+        let open: Vec<CallId> = self
+            .message
+            .iter()
+            .map(|call| call.call_id)
+            .filter(|id| self.calls.get(id).is_some_and(|call| call.status.is_none()))
+            .collect();
+        law!(engine.open_calls() == open, "the engine knows its open calls");
+        let mut asked: Vec<_> = engine.pending().into_iter().map(|pending| pending.request_id).collect();
+        asked.sort();
+        let pending = self.requests.iter().filter(|(_, (.., settled))| !settled).map(|(id, _)| *id);
+        law!(pending.eq(asked), "the engine knows what is pending");
+        Ok(())
+    }
+}

@@ -1,0 +1,263 @@
+//! What comes from outside: answers as adapters promise them, judgements, ends of tools.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::engine::properties::script::{Chance, Fate, Found, Part};
+use crate::engine::{Input, JudgedCall};
+use crate::types::background::{BackgroundEnd, BackgroundState, Over};
+use crate::types::event::Origin;
+use crate::types::ids::{CallId, TurnId};
+use crate::types::message::ToolCall;
+use crate::types::model::{BlockKind, Delta, ModelReply, ReplyBlock};
+use crate::types::permission::{Mode, Verdict, VerdictKind};
+use crate::types::session::Untrusted;
+use crate::types::tool::{
+    Barrier, Blocked, Confinement, FileChange, Inspection, PathSensitivity, PlannedChange, PlannedEdit,
+    PreparedCall, ReadRecord, ResolvedPath, Subject, ToolOutcome, ToolStatus,
+};
+use crate::types::usage::{ModelSnapshot, Price};
+
+/// What a model is about to say.
+pub struct Answer {
+    pub reply: ModelReply,
+    pub cost: Option<u64>,
+    pub deltas: VecDeque<Delta>,
+}
+
+/// An answer as an adapter promises it: one block at a time, in order, none of them empty.
+pub fn answer(chance: &Chance, mut next: impl FnMut() -> u64) -> Answer {
+    let mut content = Vec::new();
+    let mut deltas = VecDeque::new();
+    for (index, part) in (0u32..).zip(&chance.reply) {
+        let number = next();
+        let (kind, block) = match part {
+            Part::Text(times) => {
+                let text = format!("a{number}. é ").repeat(usize::from(*times));
+                let middle = text.floor_char_boundary(text.len() / 2);
+                let (head, tail) = text.split_at(middle);
+                deltas.push_back(Delta::BlockStarted { index, kind: BlockKind::Text });
+                deltas.push_back(Delta::Text { index, text: head.into() });
+                deltas.push_back(Delta::Text { index, text: tail.into() });
+                (None, ReplyBlock::Text(text))
+            }
+            Part::Blank => {
+                deltas.push_back(Delta::BlockStarted { index, kind: BlockKind::Text });
+                deltas.push_back(Delta::Text { index, text: "\n".into() });
+                (None, ReplyBlock::Text("\n".into()))
+            }
+            Part::Thinking => {
+                deltas.push_back(Delta::BlockStarted { index, kind: BlockKind::Thinking });
+                deltas.push_back(Delta::Thinking { index, text: format!("t{number}.") });
+                let (text, signature) = (format!("t{number}."), Some("s".into()));
+                (None, ReplyBlock::Thinking { text, signature })
+            }
+            Part::Redacted => (Some(BlockKind::Thinking), ReplyBlock::RedactedThinking("x".into())),
+            Part::Call { tool, bad_json } => {
+                let tool = ["Read", "Bash", "Read"][usize::from(*tool) % 3].to_string();
+                let json = if *bad_json { "{\"a\":".to_string() } else { format!("{{\"a\":{number}}}") };
+                deltas.push_back(Delta::BlockStarted {
+                    index,
+                    kind: BlockKind::ToolCall { tool: tool.clone() },
+                });
+                deltas.push_back(Delta::ToolInput { index, json: json.clone() });
+                let input = serde_json::from_str(&json).map_err(|error| (json, error.to_string()));
+                (None, ReplyBlock::ToolCall { provider_id: format!("p{number}"), tool, input })
+            }
+        };
+        if let Some(kind) = kind {
+            deltas.push_back(Delta::BlockStarted { index, kind });
+        }
+        deltas.push_back(Delta::BlockCompleted { index });
+        content.push(block);
+    }
+    let reply = ModelReply {
+        content,
+        stop_reason: chance.stop,
+        usage: chance.usage,
+        response_id: None,
+        notices: Vec::new(),
+        cache_hit: false,
+        last: Vec::new(),
+    };
+    Answer { reply, cost: chance.cost, deltas }
+}
+
+/// A model of which everything is known.
+pub fn terms() -> ModelSnapshot {
+    let price = Price { input: 1.0, output: 1.0, ..Price::default() };
+    ModelSnapshot { context_window: Some(1_000), max_output_tokens: Some(100), price: Some(price) }
+}
+
+pub fn someone() -> Option<Origin> {
+    Some(Origin { client: "a client".into(), uid: 1, pid: None, exe: None })
+}
+
+pub fn context() -> Input {
+    let untrusted = Some(Untrusted { digest: "d".into(), parts: vec!["hooks".into()] });
+    Input::ContextReady { system: "be good".into(), sources: Vec::new(), untrusted }
+}
+
+pub fn prepared(turn_id: TurnId, mode: Mode, calls: &[Arc<ToolCall>], fates: &[Fate]) -> Input {
+    let allow = Fate::Allow { read_only: true };
+    let calls = calls
+        .iter()
+        .enumerate()
+        .map(|(at, call)| JudgedCall {
+            call_id: call.call_id,
+            result: judged(fates.get(at).copied().unwrap_or(allow)),
+        })
+        .collect();
+    Input::Prepared { turn_id, mode, calls }
+}
+
+#[expect(clippy::result_large_err, reason = "the engine takes it in this shape")]
+fn judged(fate: Fate) -> Result<(PreparedCall, Verdict), ToolOutcome> {
+    let (verdict, read_only, suggests) = match fate {
+        Fate::Allow { read_only } => (VerdictKind::Allow, read_only, false),
+        Fate::Ask { read_only, suggests } => (VerdictKind::Ask, read_only, suggests),
+        Fate::Edit { asks: false, .. } => (VerdictKind::Allow, false, false),
+        Fate::Edit { asks: true, .. } => (VerdictKind::Ask, false, true),
+        Fate::Background => (VerdictKind::Allow, false, false),
+        Fate::Deny => (VerdictKind::Deny, false, false),
+        Fate::Refused(status) => {
+            return Err(ToolOutcome {
+                status,
+                ..ToolOutcome::failed("unknown_tool", "there is no such tool")
+            });
+        }
+    };
+    let path = ResolvedPath {
+        path: "/w/f".into(),
+        in_workspace: true,
+        care: PathSensitivity::Ordinary,
+        ruled: Vec::new(),
+    };
+    let change = PlannedChange::One(PlannedEdit {
+        sha256_before: None,
+        sha256_after: "aa".into(),
+        added: 1,
+        removed: 0,
+        whole: true,
+    });
+    let (subject, change) = match fate {
+        Fate::Edit { plans, .. } => (Subject::Edit { path }, plans.then_some(change)),
+        Fate::Background => (Subject::Bash { command: "serve".into(), background: true, cwd: None }, None),
+        _ => (Subject::command("ls"), None),
+    };
+    let prepared = PreparedCall {
+        subject,
+        change,
+        summary: "list".into(),
+        diff: Some("-a\n+b".into()),
+        read_only,
+        sandbox: Some(Confinement { level: 2, network: true, outside: false }),
+    };
+    let suggestions = if suggests { vec!["Bash(ls)".into()] } else { Vec::new() };
+    Ok((
+        prepared,
+        Verdict {
+            verdict,
+            rule: None,
+            reason: "a rule".into(),
+            suggestions,
+            parts: Vec::new(),
+            // Of a command it also means that no rule asks.
+            only_looks: read_only && suggests,
+            read_only,
+        },
+    ))
+}
+
+pub fn inspected(call_id: CallId, found: Found) -> Input {
+    let path: std::path::PathBuf = format!("/w/{call_id}").into();
+    let inspection = match found {
+        Found::New => Inspection::Done {
+            records: vec![ReadRecord {
+                path: path.clone(),
+                mtime_ns: 1,
+                size: 2,
+                sha256: "aa".into(),
+                whole: true,
+                lines: Vec::new(),
+                total_lines: None,
+            }],
+            changes: vec![FileChange {
+                path,
+                diff: String::new(),
+                added: 1,
+                removed: 0,
+                sha256_before: None,
+                sha256_after: None,
+            }],
+        },
+        Found::Part => Inspection::Partly {
+            records: Vec::new(),
+            changes: vec![FileChange {
+                path,
+                diff: String::new(),
+                added: 1,
+                removed: 0,
+                sha256_before: None,
+                sha256_after: None,
+            }],
+            text: "Changed: f. Not changed: g.".into(),
+        },
+        Found::Old => Inspection::NotDone,
+        Found::Neither => Inspection::Conflict("it holds something else".into()),
+    };
+    Input::Inspected { call_id, inspection }
+}
+
+/// A command began and goes on behind its call.
+pub fn goes_on(call_id: CallId) -> Input {
+    let outcome = ToolOutcome { goes_on: true, ..ToolOutcome::completed("") };
+    Input::ToolDone { call_id, outcome: Box::new(outcome), duration_ms: 5 }
+}
+
+/// A background command is over.
+pub fn command_over(call_id: CallId, state: BackgroundState) -> Input {
+    let end = BackgroundEnd { exit_code: Some(0), output_bytes: 3, ..BackgroundEnd::default() };
+    Input::CommandOver { call_id, over: Box::new(Over { state, end, blob: None }) }
+}
+
+/// A run that the sandbox stopped.
+pub fn tool_blocked(call_id: CallId) -> Input {
+    let outcome = ToolOutcome {
+        blocked: Some(Blocked { by: Barrier::Files, what: Some("/etc/x".into()) }),
+        cwd: Some("/w/sub".into()),
+        detail: Some(serde_json::json!({"exit_code": 1})),
+        ..ToolOutcome::failed("exit_code", "touch: /etc/x: Permission denied")
+    };
+    Input::ToolDone { call_id, outcome: Box::new(outcome), duration_ms: 4 }
+}
+
+pub fn tool_done(call_id: CallId, status: ToolStatus) -> Input {
+    let path: std::path::PathBuf = format!("/w/{call_id}").into();
+    let change = FileChange {
+        path: path.clone(),
+        diff: "+x".into(),
+        added: 1,
+        removed: 0,
+        sha256_before: None,
+        sha256_after: None,
+    };
+    let read = ReadRecord {
+        path,
+        mtime_ns: 1,
+        size: 2,
+        sha256: "00".into(),
+        whole: true,
+        lines: Vec::new(),
+        total_lines: None,
+    };
+    let outcome = ToolOutcome {
+        status,
+        changes: vec![change],
+        reads: vec![read],
+        cwd: Some("/w/sub".into()),
+        // Some tools have nothing to say.
+        ..ToolOutcome::completed("")
+    };
+    Input::ToolDone { call_id, outcome: Box::new(outcome), duration_ms: 5 }
+}

@@ -1,0 +1,244 @@
+//! What comes back to the engine from outside: answers of models, results of tools, in any order and late.
+
+use crate::engine::properties::given;
+use crate::engine::properties::given::{Answer, context, inspected, prepared, terms, tool_done};
+use crate::engine::properties::law;
+use crate::engine::properties::script::{Chance, Failure, Found, ModelStep, ToolStep};
+use crate::engine::properties::world::{Outstanding, Simulator, calm, choose};
+use crate::engine::{Answer as Answered, Input, Plan};
+use crate::types::ids::Seq;
+use crate::types::model::{Delta, ModelFault, Overflow};
+use crate::types::permission::{Decision, Scope};
+use crate::types::question::Choice;
+use crate::types::tool::{Progress, ToolStatus};
+
+impl Simulator {
+    pub(super) fn give_up(&mut self, out: Outstanding) {
+        let late = match out {
+            Outstanding::Context => context(),
+            Outstanding::Model { token, .. } => {
+                Input::Deltas { token, deltas: vec![Delta::Text { index: 0, text: "too late".into() }] }
+            }
+            Outstanding::Timer { token } => Input::TimerFired { token },
+            Outstanding::Prepare { turn_id, mode, calls } => prepared(turn_id, mode, &calls, &[]),
+            Outstanding::Tool { call_id } => tool_done(call_id, ToolStatus::Cancelled),
+            Outstanding::Inspect { call_id } => inspected(call_id, Found::New),
+            Outstanding::Stop => return,
+        };
+        self.late.push(late);
+    }
+
+    /// Something outstanding comes home, or says something on its way.
+    pub(super) fn come(&mut self, pick: usize, chance: &Chance) -> Result<(), String> {
+        let all = self.outstanding.len() + self.helpers.len();
+        if all == 0 {
+            return Ok(());
+        }
+        self.clock += i64::from(chance.wait_ms);
+        let at = pick % all;
+        if at >= self.outstanding.len() {
+            let token = self.helpers.swap_remove(at - self.outstanding.len());
+            let input = self.helper_done(token, chance);
+            self.late.push(input.clone());
+            self.feed(input)?;
+            return Ok(());
+        }
+        match self.outstanding.swap_remove(at) {
+            Outstanding::Context => {
+                self.late.push(context());
+                self.feed(context())?;
+            }
+            Outstanding::Model { token, answer } => {
+                let answer = answer.unwrap_or_else(|| given::answer(chance, || self.next()));
+                self.speak(token, answer, chance.model)?;
+            }
+            Outstanding::Timer { token } => {
+                self.late.push(Input::TimerFired { token });
+                self.feed(Input::TimerFired { token })?;
+            }
+            Outstanding::Prepare { turn_id, mode, calls } => {
+                let input = prepared(turn_id, mode, &calls, &chance.fates);
+                self.late.push(input.clone());
+                self.feed(input)?;
+            }
+            Outstanding::Tool { call_id } => match chance.tool {
+                ToolStep::Progress(size) => {
+                    self.outstanding.push(Outstanding::Tool { call_id });
+                    let text = "out é".repeat(usize::from(size) * usize::from(size) * 600);
+                    self.feed(Input::Progress { call_id, progress: Progress { stream: "stdout", text } })?;
+                }
+                ToolStep::Done(ToolStatus::Completed) if self.watch.calls[&call_id].is_background => {
+                    self.late.push(given::goes_on(call_id));
+                    self.feed(given::goes_on(call_id))?;
+                }
+                ToolStep::Blocked => {
+                    let input = given::tool_blocked(call_id);
+                    self.late.push(input.clone());
+                    self.feed(input)?;
+                }
+                ToolStep::Done(status) => {
+                    self.late.push(tool_done(call_id, status));
+                    let progress = Progress { stream: "stderr", text: "late".into() };
+                    self.late.push(Input::Progress { call_id, progress });
+                    self.feed(tool_done(call_id, status))?;
+                }
+            },
+            Outstanding::Inspect { call_id } => {
+                let input = inspected(call_id, chance.inspection);
+                self.late.push(input.clone());
+                self.feed(input)?;
+                // Who keeps the jobs says that nothing runs any more.
+                if self.engine.is_aborting() && self.outstanding.is_empty() {
+                    self.outstanding.push(Outstanding::Stop);
+                }
+            }
+            Outstanding::Stop => {
+                // Nothing is left: those that did not end by themselves were dropped.
+                for out in std::mem::take(&mut self.outstanding) {
+                    self.give_up(out);
+                }
+                let turn = self.watch.turn.as_ref().map(|turn| (turn.id, turn.ending));
+                self.end_commands(|it| turn.is_some_and(|(id, all)| all || it.turn_id == Some(id)))?;
+                self.feed(Input::Stopped { terms: terms() })?;
+                self.late.push(Input::Stopped { terms: terms() });
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn helper_done(&mut self, token: Seq, chance: &Chance) -> Input {
+        let reply = given::answer(chance, || self.next()).reply;
+        let (outcome, began) = match chance.model {
+            ModelStep::Fail(Failure { kind, retry_after_ms, .. }) => {
+                let usage = retry_after_ms.map(|_| Box::new(reply.usage));
+                (
+                    Err(ModelFault { usage, ..ModelFault::new(kind, "it failed") }),
+                    chance.wait_ms.is_multiple_of(2),
+                )
+            }
+            ModelStep::Finish | ModelStep::Stream(_) | ModelStep::Silence => (Ok(reply), true),
+        };
+        Input::HelperDone { token, outcome: Box::new(outcome), began, duration_ms: 3 }
+    }
+
+    fn speak(&mut self, token: Seq, mut answer: Answer, step: ModelStep) -> Result<(), String> {
+        let some = match step {
+            ModelStep::Stream(some) => usize::from(some),
+            ModelStep::Finish => usize::MAX,
+            ModelStep::Fail(_) | ModelStep::Silence => 0,
+        };
+        let deltas: Vec<Delta> = answer.deltas.drain(..some.min(answer.deltas.len())).collect();
+        match step {
+            ModelStep::Stream(_) => {
+                self.outstanding.push(Outstanding::Model { token, answer: Some(answer) });
+                self.feed(Input::Deltas { token, deltas })?;
+            }
+            ModelStep::Finish => {
+                // Some come with the end.
+                let with_end = usize::try_from(self.next()).unwrap_or(0) % (deltas.len() + 1);
+                let (before, last) = deltas.split_at(deltas.len() - with_end);
+                answer.reply.last = last.to_vec();
+                self.feed(Input::Deltas { token, deltas: before.to_vec() })?;
+                let done = Input::ModelDone {
+                    token,
+                    reply: Box::new(answer.reply),
+                    cost_usd_micros: answer.cost,
+                    terms: terms(),
+                    duration_ms: 3,
+                };
+                self.late.push(done.clone());
+                self.late.push(Input::Deltas { token, deltas });
+                self.feed(done)?;
+            }
+            ModelStep::Silence => {
+                self.outstanding.push(Outstanding::Model { token, answer: Some(answer) });
+                self.feed(Input::Deltas { token, deltas: vec![Delta::Silence { ms: 30_000 }] })?;
+            }
+            ModelStep::Fail(Failure { kind, retry_after_ms, overflow }) => {
+                let overflow = overflow.map(|(limit, input)| Overflow { limit, input });
+                // Some providers say what was used before they break off, with or without a first word.
+                let usage = retry_after_ms.map(|_| Box::new(answer.reply.usage));
+                // Every other refusal is for a picture, if there is one.
+                let words = if self.next().is_multiple_of(2) { "it failed" } else { "no image is taken" };
+                let fault = ModelFault { retry_after_ms, overflow, usage, ..ModelFault::new(kind, words) };
+                let failed = Input::ModelFailed { token, fault, terms: terms(), duration_ms: 3 };
+                self.late.push(failed.clone());
+                self.feed(failed)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What came home before, comes again: nothing changes.
+    pub(super) fn hear_late(&mut self, pick: u8) -> Result<(), String> {
+        // Mostly what was given up a moment ago: that is when it is dangerous.
+        let recent = &self.late[self.late.len().saturating_sub(if pick < 200 { 4 } else { usize::MAX })..];
+        let Some(input) = choose(recent, pick).cloned() else { return Ok(()) };
+        // A system prompt and an end of stopping carry no name: they are late once nobody waits.
+        let awaited = match &input {
+            Input::ContextReady { .. } => !self.watch.has_context && !self.watch.is_aborting(),
+            Input::Stopped { .. } => self.watch.is_aborting(),
+            // What was found out about a file is true also when nobody wants the turn any more.
+            Input::Inspected { call_id, .. } => self.engine.open_calls().contains(call_id),
+            // They are looked at again: the mode was changed meanwhile.
+            Input::Prepared { .. } => self.watch.is_unjudged(),
+            // A second run: its job says its end once, and that of the first has.
+            Input::ToolDone { call_id, .. } | Input::Progress { call_id, .. } => {
+                self.watch.running.contains(call_id)
+            }
+            _ => false,
+        };
+        if awaited {
+            return Ok(());
+        }
+        let plan = self.feed(input)?;
+        law!(plan == Some(Plan::default()), "what comes late changes nothing");
+        Ok(())
+    }
+
+    /// People answer, models end, tools succeed: the session comes to rest.
+    pub(super) fn come_home(&mut self) -> Result<(), String> {
+        let calm = calm();
+        for _ in 0..600 {
+            if let Some(pending) = self.engine.pending().first()
+                && !self.engine.is_aborting()
+            {
+                let request_id = pending.request_id;
+                self.feed(Input::Answer(Box::new(Answered {
+                    request_id,
+                    decision: Decision::Allow,
+                    scope: Scope::Once,
+                    grant: None,
+                    feedback: None,
+                    stop: false,
+                    nobody: false,
+                    edited: None,
+                    digest: None,
+                    origin: None,
+                })))?;
+            } else if let Some(request_id) = self.engine.questions().first().copied()
+                && !self.engine.is_aborting()
+            {
+                self.feed(Input::AnswerQuestion { request_id, choice: Choice::Continue, origin: None })?;
+            } else if self.outstanding.is_empty() && self.helpers.is_empty() {
+                break;
+            } else {
+                self.come(0, &calm)?;
+            }
+        }
+        law!(self.watch.turn.is_none(), "every turn ends once everything has come home");
+        law!(self.queued.is_empty() && self.watch.queue.is_empty(), "every queued turn starts");
+        law!(self.watch.helper.is_none(), "every helper comes to its end");
+        let open = self
+            .watch
+            .items
+            .values()
+            .any(|(_, status)| *status == crate::types::session::ItemStatus::Running);
+        law!(!open, "no item stays open");
+        for said in &self.said {
+            let times = self.watch.heard.iter().filter(|heard| heard.contains(said)).count();
+            law!(times == 1, "what people said is taken in once: {said}, {times}");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,104 @@
+//! Laws of what is sent to a model: any strict provider takes it, and its beginning never changes.
+
+use crate::engine::properties::law;
+use crate::types::message::{Block, Message, Role};
+use crate::types::model::ModelRequest;
+use crate::types::thinking::Thinking;
+
+/// Q13 as a strict provider reads it.
+pub fn is_valid(request: &ModelRequest, may_end_with_assistant: bool) -> Result<(), String> {
+    let messages = &request.messages;
+    law!(messages.first().is_some_and(|first| first.role == Role::User), "a request starts with the user");
+    for pair in messages.windows(2) {
+        law!(pair[0].role != pair[1].role, "roles alternate");
+    }
+    let none = Vec::new();
+    for (at, message) in messages.iter().enumerate() {
+        law!(!message.content.is_empty(), "no message of a request is empty");
+        for block in &message.content {
+            let (fits, text) = match (message.role, block) {
+                (_, Block::Text { text }) => (true, text.as_str()),
+                (Role::User, Block::ToolResult { content, .. }) => (true, content.as_str()),
+                (Role::User, Block::Image(_) | Block::Document(_)) => (true, "-"),
+                (Role::Assistant, Block::ToolCall(call)) => (true, call.provider_id.as_str()),
+                (Role::Assistant, Block::Thinking { .. } | Block::RedactedThinking { .. }) => (true, "-"),
+                _ => (false, "-"),
+            };
+            law!(fits, "{:?} has no block like {block:?}", message.role);
+            law!(!text.trim().is_empty(), "no block of a request is empty: {block:?}");
+        }
+        let thinks = |block: &Block| matches!(block, Block::Thinking { .. } | Block::RedactedThinking { .. });
+        if message.content.iter().any(thinks) {
+            let maker = message.model.as_deref();
+            law!(maker == Some(&request.model.to_string()), "reasoning goes to its own model: {maker:?}");
+            law!(request.thinking != Some(Thinking::Off), "with thinking off there is none");
+        }
+        if message.role == Role::Assistant {
+            let last = message.content.last();
+            law!(
+                !matches!(last, Some(Block::Thinking { .. } | Block::RedactedThinking { .. })),
+                "thinking is never last"
+            );
+        }
+        // Results stand first, one a call, in call order, right after the message with the calls.
+        let before = if at == 0 { &none } else { &messages[at - 1].content };
+        let asked: Vec<_> = before
+            .iter()
+            .filter_map(|block| match block {
+                Block::ToolCall(call) => Some((call.call_id, call.provider_id.as_str())),
+                _ => None,
+            })
+            .collect();
+        let answered: Vec<_> = message
+            .content
+            .iter()
+            .filter_map(|block| match block {
+                Block::ToolResult { call_id, provider_id, .. } => Some((*call_id, provider_id.as_str())),
+                _ => None,
+            })
+            .collect();
+        law!(asked == answered, "every call is answered exactly once, in order: {asked:?}, {answered:?}");
+        let results_first = message
+            .content
+            .iter()
+            .take(answered.len())
+            .all(|block| matches!(block, Block::ToolResult { .. }));
+        law!(results_first, "results come before what a person says");
+    }
+    if let Some(last) = messages.last().filter(|last| last.role == Role::Assistant) {
+        law!(may_end_with_assistant, "a request ends with the assistant only after a pause");
+        let calls = last.content.iter().any(|block| matches!(block, Block::ToolCall(_)));
+        law!(!calls, "a request never ends with calls");
+    }
+    Ok(())
+}
+
+/// What was sent before stays byte-identical; the last message may have grown.
+pub fn continues(before: &ModelRequest, now: &ModelRequest) -> Result<(), String> {
+    law!(before.system == now.system, "the system prompt never changes");
+    law!(before.tools == now.tools, "the tools never change");
+    let Some((grown, fixed)) = before.messages.split_last() else { return Ok(()) };
+    law!(now.messages.len() > fixed.len(), "a request never forgets");
+    for (old, new) in fixed.iter().zip(&now.messages) {
+        law!(old == new, "what was sent stays as it was: {old:?}, then {new:?}");
+    }
+    let new = &now.messages[fixed.len()];
+    let same = grown.role == new.role && new.content.starts_with(&grown.content);
+    law!(same, "the last message may only grow: {grown:?}, then {new:?}");
+    Ok(())
+}
+
+/// Everything of a request that a model can read as words.
+pub fn words(message: &Message) -> String {
+    let parts: Vec<&str> = message
+        .content
+        .iter()
+        .map(|block| match block {
+            Block::Text { text } | Block::Thinking { text, .. } => text.as_str(),
+            Block::ToolResult { content, .. } => content,
+            Block::RedactedThinking { data } => data,
+            Block::ToolCall(_) | Block::Image(_) | Block::Document(_) => "",
+        })
+        .collect();
+    parts.join("\n")
+}

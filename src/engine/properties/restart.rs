@@ -1,0 +1,224 @@
+//! Laws of a restart: the journal is all that is left, and what may have happened never happens twice.
+
+use std::sync::Arc;
+
+use crate::engine::properties::given::terms;
+use crate::engine::properties::law;
+use crate::engine::properties::world::Simulator;
+use crate::engine::{Effect, Engine, Input, LATEST_ONLY_KINDS, Now, Plan, Recovery, TRANSIENT_KINDS};
+use crate::types::event::{Envelope, Event};
+use crate::types::ids::{CallId, Seed, Seq};
+use crate::types::model::ModelRequest;
+use crate::types::permission::OnTimeout;
+use crate::types::time::Timestamp;
+use crate::types::tool::ToolStatus;
+
+/// Nothing of an earlier process is left; prices are known.
+fn recovered() -> Input {
+    Input::Recovered(Recovery { terms: terms() })
+}
+
+impl Simulator {
+    /// The daemon stops in good order, and the next one goes on.
+    pub fn stop(&mut self) -> Result<(), String> {
+        let running = self.engine.turn_id().is_some() && !self.engine.is_aborting();
+        if self.next().is_multiple_of(2) {
+            self.end_commands(|_| true)?;
+        }
+        // A helper's call is dropped; whether it was sent by then is known.
+        let helped = self.next().is_multiple_of(2);
+        let of_helper = if self.watch.helper.is_some() { 1 + usize::from(helped) } else { 0 };
+        let plan = self.feed(Input::Parked { helped })?.unwrap_or_default();
+        let said = usize::from(running) + of_helper;
+        law!(plan.events.len() == said && plan.effects.is_empty(), "a stop says so, once");
+        self.crash(false, false)
+    }
+
+    /// The daemon dies and starts again: what is left is the journal.
+    pub fn crash(&mut self, unwritten: bool, twice: bool) -> Result<(), String> {
+        if unwritten {
+            let now = Now { at: Timestamp(self.clock), seed: Seed(u128::from(self.next())) };
+            let before = self.engine.clone();
+            let _ = self.engine.decide(Input::Kill { origin: None }, now);
+            law!(self.engine.same_as(&before), "a decision that was not written leaves no trace");
+        }
+        let lost: Vec<CallId> = std::mem::take(&mut self.watch.running);
+        let (turn, was_aborting) = (self.engine.turn_id(), self.engine.is_aborting());
+        let behind = self.watch.running_commands().count() + usize::from(self.watch.helper.is_some());
+        let helped = self.watch.helper.is_some();
+        self.die()?;
+        let first = self.feed(recovered())?.unwrap_or_default();
+        law!(self.watch.running_commands().next().is_none(), "nothing runs on behind a crash");
+        let over =
+            first.events.iter().filter(|it| matches!(it.envelope.event, Event::HelperCompleted { .. }));
+        law!(
+            over.count() == usize::from(helped),
+            "a helper that a crash cut off is closed and not asked again"
+        );
+        law!(
+            turn.is_some() || behind > 0 || first == Plan::default(),
+            "without a turn there is nothing to recover"
+        );
+        for call_id in lost {
+            let call = &self.watch.calls[&call_id];
+            let done = |wanted: fn(&Effect) -> Option<CallId>| {
+                first.effects.iter().filter(|effect| wanted(effect) == Some(call_id)).count()
+            };
+            let runs = done(|effect| match effect {
+                Effect::RunTool { call, .. } => Some(call.call_id),
+                _ => None,
+            });
+            let is_inspected = done(|effect| match effect {
+                Effect::Inspect { call, .. } => Some(call.call_id),
+                _ => None,
+            }) == 1;
+            let is_asked =
+                self.watch.questions.values().any(|(about, open)| *about == Some(call_id) && !open);
+            let (held, ended) = (self.watch.is_held(), self.engine.turn_id() != turn);
+            // Unattended, and its policy is to tell the model and go on.
+            let told = self.watch.setup.background
+                && matches!(self.settings.unattended.on_timeout, OnTimeout::Deny | OnTimeout::AllowReadOnly);
+            let holds = match (call.read_only, was_aborting, call.status) {
+                (_, true, Some(ToolStatus::Cancelled)) => runs == 0 && !call.is_edit,
+                (Some(false), true, None) => runs == 0 && call.is_edit && is_inspected,
+                (Some(true), false, None) => runs == usize::from(!held),
+                // Its turn could not go on.
+                (Some(true), false, Some(ToolStatus::Cancelled)) => runs == 0 && ended,
+                (Some(false), false, Some(ToolStatus::Unknown)) => runs == 0 && (ended || told),
+                (Some(false), false, None) if call.is_edit => runs == 0 && is_inspected != held,
+                (Some(false), false, None) => runs == 0 && is_asked,
+                _ => false,
+            };
+            law!(
+                holds,
+                "after a crash what only reads runs again, a file is looked at, a person asked: {call:?}, {runs}"
+            );
+        }
+        if twice {
+            self.watch.running.clear();
+            self.die()?;
+            let second = self.feed(recovered())?.unwrap_or_default();
+            self.same_recovery(&first, &second)?;
+        }
+        Ok(())
+    }
+
+    /// A second recovery of the same journal asks for the same things again, unless the first one
+    /// began what must not begin twice, or this was one restart too many.
+    fn same_recovery(&self, first: &Plan, second: &Plan) -> Result<(), String> {
+        let started = first
+            .effects
+            .iter()
+            .any(|effect| matches!(effect, Effect::RunTool { prepared, .. } if !prepared.read_only));
+        let ended = |plan: &Plan| {
+            plan.events.iter().any(|entry| matches!(entry.envelope.event, Event::TurnCompleted { .. }))
+        };
+        let asked = |plan: &Plan| {
+            plan.events.iter().any(|entry| matches!(entry.envelope.event, Event::QuestionRequested { .. }))
+        };
+        // The next turn that the first began is one that the second finds interrupted.
+        if started || ended(second) || (ended(first) && asked(second)) {
+            return Ok(());
+        }
+        for entry in &second.events {
+            let event = &entry.envelope.event;
+            law!(
+                matches!(
+                    event,
+                    Event::TurnResumed { .. }
+                        | Event::TurnPhase { .. }
+                        | Event::UsageBooked { .. }
+                        | Event::Heartbeat { .. }
+                ) || ended(first),
+                "a second recovery repairs nothing more: {}",
+                event.kind()
+            );
+        }
+        let waits = |plan: &Plan| plan.effects.iter().any(|effect| matches!(effect, Effect::Sleep { .. }));
+        if waits(first) || waits(second) {
+            return Ok(());
+        }
+        let anew = |plan: &Plan| {
+            let mut effects: Vec<String> = plan
+                .effects
+                .iter()
+                .map(|effect| match effect {
+                    // Another attempt was lost and booked: budgets have less left for the next answer.
+                    Effect::CallModel { request, .. } => {
+                        format!("{:?}", ModelRequest { max_output_tokens: None, ..(**request).clone() })
+                    }
+                    other => format!("{other:?}"),
+                })
+                .collect();
+            effects.sort();
+            effects
+        };
+        law!(anew(first) == anew(second), "a second recovery asks for the same");
+        Ok(())
+    }
+
+    /// Everything but the journal is lost.
+    fn die(&mut self) -> Result<(), String> {
+        self.trace.push("the daemon dies".into());
+        self.replayed()?;
+        self.engine = self.reload()?;
+        self.outstanding.clear();
+        self.helpers.clear();
+        // Nothing of an earlier process comes home.
+        self.late.clear();
+        Ok(())
+    }
+
+    /// The journal as a restart reads it: text, without the rows that were folded away.
+    fn reload(&self) -> Result<Engine, String> {
+        let mut engine = Engine::new(self.id, Arc::clone(&self.settings));
+        for entry in &self.journal {
+            let text = serde_json::to_string(&entry.envelope).map_err(|error| error.to_string())?;
+            let read = serde_json::from_str(&text).map_err(|error| format!("{error}: {text}"))?;
+            law!(entry.envelope == read, "an event is read as it was written: {text}");
+            engine.apply(&read);
+        }
+        engine.skip_to(self.watch.last_seq + 1);
+        Ok(engine)
+    }
+
+    fn last_of(&self, kind: &str, upto: Seq) -> Seq {
+        let facts = self.journal.iter().map(|entry| &entry.envelope);
+        let found = facts.rev().find(|fact| fact.seq <= upto && fact.event.kind() == kind);
+        found.map_or(0, |fact| fact.seq)
+    }
+
+    pub fn replayed(&self) -> Result<(), String> {
+        let again = Engine::replay(
+            self.id,
+            Arc::clone(&self.settings),
+            self.journal.iter().map(|entry| &entry.envelope),
+        );
+        // What is read of a long journal: nothing that is passing, behind which a turn was completed.
+        let upto = self.last_of("turn.completed", Seq::MAX);
+        let newest: Vec<Seq> = LATEST_ONLY_KINDS.iter().map(|kind| self.last_of(kind, upto)).collect();
+        let lasts = |fact: &&Envelope| {
+            let kind = fact.event.kind();
+            let leaves_something = !TRANSIENT_KINDS.contains(&kind) && !LATEST_ONLY_KINDS.contains(&kind);
+            fact.seq > upto || leaves_something || newest.contains(&fact.seq)
+        };
+        let lasting = self.journal.iter().map(|entry| &entry.envelope).filter(lasts);
+        let lasting = Engine::replay(self.id, Arc::clone(&self.settings), lasting);
+        let read = self.reload()?;
+        for engine in [&again, &read, &lasting] {
+            let mut engine = engine.clone();
+            engine.skip_to(self.engine.next_seq());
+            law!(engine.same_as(&self.engine), "replaying the journal gives the living state");
+        }
+        for entry in self.journal.iter().filter(|entry| entry.fold.is_some()) {
+            let streaming = self.watch.streaming.as_ref().map(|(_, first_seq, _)| *first_seq);
+            let by_tool =
+                self.watch.calls.values().any(|call| {
+                    call.status.is_none() && call.started.is_some() && call.started == entry.fold
+                });
+            let by_command = self.watch.running_commands().any(|it| entry.fold == Some(it.opened));
+            law!(entry.fold == streaming || by_tool || by_command, "rows of what is whole are folded away");
+        }
+        Ok(())
+    }
+}

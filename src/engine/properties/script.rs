@@ -1,0 +1,520 @@
+//! Random scripts: what people do, what the world answers, and when the power fails.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use crate::engine::{
+    Busy, FallbackModels, ModelCapabilities, ModelCatalog, OnRateLimit, Retry, Settings, TitleModel,
+    Unattended,
+};
+use crate::types::model::{FaultKind, StopReason};
+use crate::types::permission::{Decision, Mode, OnTimeout, RuleKind, Scope};
+use crate::types::question::Choice;
+use crate::types::session::OnRestart;
+use crate::types::thinking::Thinking;
+use crate::types::tool::{OfferOutside, ToolStatus};
+use crate::types::usage::{Budgets, ModelSnapshot, Usage};
+
+/// What is fixed for one script.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    pub settings: Settings,
+    pub safe_mode: bool,
+    pub background: bool,
+    pub on_restart: Option<OnRestart>,
+    pub has_model: bool,
+    pub budgets: Budgets,
+    pub thinking: Option<Thinking>,
+}
+
+/// What is known of the models of these scripts: some cannot see, some have no price.
+pub fn known(model: &str) -> ModelCapabilities {
+    let (context_window, max_output_tokens) = match model {
+        "p/m" => (Some(90), Some(64_000)),
+        "p/large" => (Some(1_000_000), None),
+        "p/fallback" => (None, Some(8_000)),
+        _ => (None, None),
+    };
+    ModelCapabilities {
+        context_window,
+        max_output_tokens,
+        sees: model != "p/m",
+        has_price: model != "p/backup",
+    }
+}
+
+fn stand_ins() -> impl Strategy<Value = FallbackModels> {
+    let maybe = |name: &'static str| proptest::option::weighted(0.5, Just(name.to_string()));
+    (maybe("p/fallback"), maybe("p/backup"), maybe("p/large"), maybe("p/vision")).prop_map(
+        |(fallback, backup, large_context, vision)| FallbackModels {
+            fallback,
+            backup,
+            large_context,
+            vision,
+        },
+    )
+}
+
+/// One whose price is known, one whose price is not, or none.
+fn quick() -> impl Strategy<Value = Option<TitleModel>> {
+    let terms = prop_oneof![3 => Just(crate::engine::properties::given::terms()), 1 => Just(ModelSnapshot::default())];
+    proptest::option::weighted(0.6, terms.prop_map(|terms| TitleModel { model: "p/quick".into(), terms }))
+}
+
+fn retry() -> impl Strategy<Value = Retry> {
+    let on_rate_limit = prop_oneof![Just(OnRateLimit::Wait), Just(OnRateLimit::Backup)];
+    (1..6u32, on_rate_limit, prop_oneof![3 => Just(30_000), 1 => Just(400)]).prop_map(
+        |(attempts, on_rate_limit, heartbeat_ms)| Retry {
+            attempts,
+            on_rate_limit,
+            heartbeat_ms,
+            longest_wait_ms: 4_000,
+            ..Retry::default()
+        },
+    )
+}
+
+/// Which turn a caller names.
+#[derive(Clone, Copy, Debug)]
+pub enum Named {
+    Nobody,
+    Current,
+    Stale,
+}
+
+/// One step. `pick` chooses among what there is at that moment.
+#[derive(Clone, Debug)]
+pub enum Step {
+    Submit {
+        busy: Busy,
+        named: Named,
+        blank: bool,
+        budgets: Option<Budgets>,
+        mode: Option<Mode>,
+        /// It names another model.
+        model: bool,
+        thinking: Option<Thinking>,
+    },
+    /// The model reaches its output limit again and again.
+    TooLong,
+    /// Something outstanding comes home.
+    Next {
+        pick: u8,
+        chance: Box<Chance>,
+    },
+    Answer {
+        pick: u8,
+        right: bool,
+        decision: Decision,
+        scope: Scope,
+        grant: bool,
+        feedback: bool,
+        stop: bool,
+        /// With other arguments than the model's.
+        edit: bool,
+        /// Whoever answers saw another request.
+        other: bool,
+    },
+    /// Somebody gives the session a title, which may be the one it has.
+    Title {
+        same: bool,
+    },
+    /// How much models may think is changed.
+    Think(Option<Thinking>),
+    /// The mode is changed; with `covers` it lets pass what is pending.
+    Mode {
+        mode: Mode,
+        covers: bool,
+    },
+    /// A rule of the session; with `covers` it lets pass what is pending.
+    Rule {
+        add: bool,
+        kind: RuleKind,
+        covers: bool,
+    },
+    /// Time goes by, and deadlines are looked at.
+    Due {
+        wait_ms: u16,
+    },
+    /// An answer to a question.
+    Choose {
+        pick: u8,
+        right: bool,
+        choice: Choice,
+    },
+    AbortTurn(Named),
+    AbortCall {
+        pick: u8,
+        known: bool,
+    },
+    Kill,
+    Attach,
+    Detach,
+    /// The configuration is read again.
+    Reload,
+    /// The daemon stops in good order and starts again.
+    Stop,
+    /// The daemon dies here; with `unwritten` while it decides, with `twice` again while it recovers.
+    Crash {
+        unwritten: bool,
+        twice: bool,
+    },
+    /// Something that came home before, or was given up, comes (again).
+    /// A background command says something, or ends.
+    Command {
+        pick: u8,
+        ends: bool,
+    },
+    Late {
+        pick: u8,
+    },
+}
+
+/// How whatever comes home ends.
+#[derive(Clone, Debug)]
+pub struct Chance {
+    pub model: ModelStep,
+    pub reply: Vec<Part>,
+    pub stop: StopReason,
+    pub usage: Usage,
+    pub cost: Option<u64>,
+    pub fates: Vec<Fate>,
+    pub tool: ToolStep,
+    pub inspection: Found,
+    pub wait_ms: u16,
+}
+
+/// What is found where a crash interrupted a change of a file.
+#[derive(Clone, Copy, Debug)]
+pub enum Found {
+    New,
+    /// Of several files.
+    Part,
+    Old,
+    Neither,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum ModelStep {
+    Stream(u8),
+    Finish,
+    Fail(Failure),
+    /// Nothing comes for a while.
+    Silence,
+}
+
+/// How a model call fails.
+#[derive(Clone, Copy, Debug)]
+pub struct Failure {
+    pub kind: FaultKind,
+    pub retry_after_ms: Option<u64>,
+    /// The window and what was sent.
+    pub overflow: Option<(u64, u64)>,
+}
+
+/// One block of an answer.
+#[derive(Clone, Copy, Debug)]
+pub enum Part {
+    /// So many repetitions of a short text; many of them exceed one delta.
+    Text(u16),
+    Blank,
+    Thinking,
+    Redacted,
+    Call {
+        tool: u8,
+        bad_json: bool,
+    },
+}
+
+/// What becomes of a call that is looked at.
+#[derive(Clone, Copy, Debug)]
+pub enum Fate {
+    Allow {
+        read_only: bool,
+    },
+    Ask {
+        read_only: bool,
+        suggests: bool,
+    },
+    /// A change of a file; with `plans` its hashes are known beforehand.
+    Edit {
+        asks: bool,
+        plans: bool,
+    },
+    /// A command that goes on behind its call, if it ends well.
+    Background,
+    Deny,
+    Refused(ToolStatus),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum ToolStep {
+    Progress(u16),
+    Done(ToolStatus),
+    /// The sandbox stopped it.
+    Blocked,
+}
+
+fn budgets() -> impl Strategy<Value = Budgets> {
+    let rarely = |range: std::ops::Range<u64>| proptest::option::weighted(0.2, range);
+    let money = proptest::option::weighted(0.4, 0..400u64);
+    (proptest::option::weighted(0.4, 0..4u64), money, rarely(0..90), rarely(0..2_000)).prop_map(
+        |(model_calls, usd_micros, output_tokens, wall_time_ms)| Budgets {
+            usd_micros,
+            model_calls,
+            output_tokens,
+            wall_time_ms,
+            // One of the session's beside some of the turn's.
+            session_model_calls: usd_micros.map(|money| money % 7),
+            ..Budgets::default()
+        },
+    )
+}
+
+pub fn setup() -> impl Strategy<Value = Setup> {
+    use OfferOutside::{Always, Attended, Never};
+    (
+        (
+            retry(),
+            1..4usize,
+            0..4u32,
+            prop_oneof![3 => Just(OnRestart::Resume), 1 => Just(OnRestart::Pause)],
+            0..4usize,
+        ),
+        (
+            prop_oneof![2 => Just(false), 1 => Just(true)],
+            proptest::option::weighted(0.2, prop_oneof![Just(OnRestart::Resume), Just(OnRestart::Pause)]),
+        ),
+        any::<[bool; 2]>(),
+        prop_oneof![9 => Just(true), 1 => Just(false)],
+        (prop_oneof![3 => Just(Budgets::default()), 1 => budgets()], thinking()),
+        (
+            proptest::option::weighted(0.8, 0..1_500u64),
+            on_timeout(),
+            prop_oneof![1 => Just(Never), 2 => Just(Attended), 2 => Just(Always)],
+            (stand_ins(), quick()),
+        ),
+    )
+        .prop_map(
+            |(
+                (retry, parallel_tools, max_resumes, policy, background_commands),
+                own,
+                safe,
+                has_model,
+                (budgets, thinking),
+                unattended,
+            )| Setup {
+                settings: Settings {
+                    retry,
+                    stand_ins: unattended.3.0,
+                    quick: unattended.3.1,
+                    known: ModelCatalog::from_lookup(known),
+                    parallel_tools,
+                    max_resumes,
+                    background_commands,
+                    on_restart: policy,
+                    unattended: Unattended { deadline_ms: unattended.0, on_timeout: unattended.1 },
+                    offer_outside: unattended.2,
+                    ..Settings::default()
+                },
+                safe_mode: safe == [true, true],
+                background: own.0,
+                on_restart: own.1,
+                has_model,
+                budgets,
+                thinking,
+            },
+        )
+}
+
+pub fn script() -> impl Strategy<Value = Vec<Step>> {
+    vec(step(), 1..75)
+}
+
+fn mode() -> impl Strategy<Value = Mode> {
+    prop_oneof![Just(Mode::Default), Just(Mode::AcceptEdits), Just(Mode::Plan), Just(Mode::DontAsk)]
+}
+
+fn on_timeout() -> impl Strategy<Value = OnTimeout> {
+    use OnTimeout::{AllowReadOnly, Deny, Fail, Pause};
+    prop_oneof![Just(Deny), Just(AllowReadOnly), Just(Pause), Just(Fail)]
+}
+
+fn named() -> impl Strategy<Value = Named> {
+    prop_oneof![3 => Just(Named::Nobody), 1 => Just(Named::Current), 1 => Just(Named::Stale)]
+}
+
+fn thinking() -> impl Strategy<Value = Option<Thinking>> {
+    prop_oneof![
+        Just(None),
+        Just(Some(Thinking::Off)),
+        Just(Some(Thinking::High)),
+        Just(Some(Thinking::Tokens(2_048))),
+    ]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let busy = prop_oneof![2 => Just(Busy::Unspecified), 2 => Just(Busy::Queue), 5 => Just(Busy::Steer), 1 => Just(Busy::Interrupt), 1 => Just(Busy::Reject)];
+    let submit = (
+        busy,
+        named(),
+        prop_oneof![12 => Just(false), 1 => Just(true)],
+        proptest::option::weighted(0.1, budgets()),
+        proptest::option::weighted(0.1, mode()),
+        prop_oneof![9 => Just(false), 1 => Just(true)],
+        prop_oneof![9 => Just(None), 1 => thinking()],
+    )
+        .prop_map(|(busy, named, blank, budgets, mode, model, thinking)| Step::Submit {
+            busy,
+            named,
+            blank,
+            budgets,
+            mode,
+            model,
+            thinking,
+        });
+    let decision = prop_oneof![3 => Just(Decision::Allow), 1 => Just(Decision::Deny)];
+    let scope = prop_oneof![4 => Just(Scope::Once), 2 => Just(Scope::Session), 1 => Just(Scope::Project)];
+    let right = prop_oneof![9 => Just(true), 1 => Just(false)];
+    let rarely = || prop_oneof![5 => Just(false), 1 => Just(true)];
+    let more = (rarely(), rarely(), rarely());
+    let answer = (any::<u8>(), right, decision, scope, any::<[bool; 2]>(), more).prop_map(
+        |(pick, right, decision, scope, [grant, feedback], (stop, edit, other))| Step::Answer {
+            pick,
+            right,
+            decision,
+            scope,
+            grant,
+            feedback,
+            stop,
+            edit,
+            other,
+        },
+    );
+    let kind = prop_oneof![3 => Just(RuleKind::Allow), 1 => Just(RuleKind::Ask), 1 => Just(RuleKind::Deny)];
+    let rule =
+        (any::<bool>(), kind, rarely()).prop_map(|(add, kind, covers)| Step::Rule { add, kind, covers });
+    let choice = prop_oneof![4 => Just(Choice::Continue), 1 => Just(Choice::Abort)];
+    let choose = (any::<u8>(), prop_oneof![9 => Just(true), 1 => Just(false)], choice)
+        .prop_map(|(pick, right, choice)| Step::Choose { pick, right, choice });
+    prop_oneof![
+        7 => submit,
+        44 => (any::<u8>(), chance()).prop_map(|(pick, chance)| Step::Next { pick, chance: Box::new(chance) }),
+        9 => answer,
+        1 => thinking().prop_map(Step::Think),
+        1 => any::<bool>().prop_map(|same| Step::Title { same }),
+        2 => (mode(), rarely()).prop_map(|(mode, covers)| Step::Mode { mode, covers }),
+        1 => rule,
+        3 => (0..2_000u16).prop_map(|wait_ms| Step::Due { wait_ms }),
+        3 => choose,
+        1 => named().prop_map(Step::AbortTurn),
+        2 => (any::<u8>(), any::<bool>()).prop_map(|(pick, known)| Step::AbortCall { pick, known }),
+        1 => prop_oneof![3 => Just(Step::Detach), 1 => Just(Step::Kill), 1 => Just(Step::Reload)],
+        1 => Just(Step::Attach),
+        1 => Just(Step::TooLong),
+        2 => Just(Step::Stop),
+        3 => any::<[bool; 2]>().prop_map(|[unwritten, twice]| Step::Crash { unwritten, twice }),
+        6 => any::<u8>().prop_map(|pick| Step::Late { pick }),
+        6 => (any::<u8>(), any::<bool>()).prop_map(|(pick, ends)| Step::Command { pick, ends }),
+    ]
+}
+
+fn chance() -> impl Strategy<Value = Chance> {
+    let model = prop_oneof![
+        4 => (0..9u8).prop_map(ModelStep::Stream),
+        7 => Just(ModelStep::Finish),
+        4 => failure().prop_map(ModelStep::Fail),
+        1 => Just(ModelStep::Silence),
+    ];
+    let stop = prop_oneof![
+        8 => Just(StopReason::EndTurn),
+        3 => Just(StopReason::ToolUse),
+        2 => Just(StopReason::Pause),
+        2 => Just(StopReason::MaxTokens),
+        1 => Just(StopReason::StopSequence),
+        1 => Just(StopReason::Refusal),
+    ];
+    let usage = (0..50u64, 0..50u64).prop_map(|(input_tokens, output_tokens)| Usage {
+        input_tokens,
+        output_tokens,
+        ..Usage::default()
+    });
+    let tool = prop_oneof![
+        2 => (0..4u16).prop_map(ToolStep::Progress),
+        6 => status().prop_map(ToolStep::Done),
+        2 => Just(ToolStep::Blocked),
+    ];
+    let cost = prop_oneof![9 => (0..300u64).prop_map(Some), 1 => Just(None)];
+    let found = prop_oneof![Just(Found::New), Just(Found::Part), Just(Found::Old), Just(Found::Neither)];
+    (model, vec(part(), 0..5), stop, usage, cost, vec(fate(), 5), tool, found, 0..400u16).prop_map(
+        |(model, reply, stop, usage, cost, fates, tool, inspection, wait_ms)| Chance {
+            model,
+            reply,
+            stop,
+            usage,
+            cost,
+            fates,
+            tool,
+            inspection,
+            wait_ms,
+        },
+    )
+}
+
+fn failure() -> impl Strategy<Value = Failure> {
+    let room = prop_oneof![Just((200_000, 190_000)), Just((200_000, 210_000))];
+    let wait = proptest::option::weighted(0.2, 0..5_000u64);
+    (fault(), wait, proptest::option::weighted(0.2, room))
+        .prop_map(|(kind, retry_after_ms, overflow)| Failure { kind, retry_after_ms, overflow })
+}
+
+fn part() -> impl Strategy<Value = Part> {
+    prop_oneof![
+        4 => prop_oneof![30 => 1..4u16, 1 => 700..1_500u16].prop_map(Part::Text),
+        1 => Just(Part::Blank),
+        2 => Just(Part::Thinking),
+        1 => Just(Part::Redacted),
+        7 => (0..3u8, prop_oneof![8 => Just(false), 1 => Just(true)])
+            .prop_map(|(tool, bad_json)| Part::Call { tool, bad_json }),
+    ]
+}
+
+fn fate() -> impl Strategy<Value = Fate> {
+    prop_oneof![
+        5 => any::<bool>().prop_map(|read_only| Fate::Allow { read_only }),
+        4 => any::<[bool; 2]>().prop_map(|[read_only, suggests]| Fate::Ask { read_only, suggests }),
+        3 => any::<[bool; 3]>().prop_map(|[a, b, c]| Fate::Edit { asks: a && b, plans: b || c }),
+        3 => Just(Fate::Background),
+        1 => Just(Fate::Deny),
+        1 => prop_oneof![Just(ToolStatus::Failed), Just(ToolStatus::Denied)].prop_map(Fate::Refused),
+    ]
+}
+
+fn status() -> impl Strategy<Value = ToolStatus> {
+    prop_oneof![
+        5 => Just(ToolStatus::Completed),
+        2 => Just(ToolStatus::Failed),
+        1 => Just(ToolStatus::Denied),
+        1 => Just(ToolStatus::Cancelled),
+        1 => Just(ToolStatus::Unknown),
+    ]
+}
+
+fn fault() -> impl Strategy<Value = FaultKind> {
+    prop_oneof![
+        Just(FaultKind::Unconfigured),
+        Just(FaultKind::NoKey),
+        Just(FaultKind::Unreachable),
+        Just(FaultKind::Interrupted),
+        Just(FaultKind::Idle),
+        Just(FaultKind::RateLimited),
+        Just(FaultKind::Overloaded),
+        Just(FaultKind::Server),
+        Just(FaultKind::Unauthorized),
+        Just(FaultKind::Forbidden),
+        Just(FaultKind::NotFound),
+        Just(FaultKind::BadRequest),
+        Just(FaultKind::Garbage),
+        Just(FaultKind::CassetteExhausted),
+    ]
+}

@@ -1,0 +1,200 @@
+//! The laws of what is said: messages, answers, titles, and calls of a model beside the turns.
+
+use crate::engine::Input;
+use crate::engine::properties::law;
+use crate::engine::properties::watch::ReferenceModel;
+use crate::types::event::{Envelope, Event, TitledBy, UsageReason};
+use crate::types::ids::Seq;
+use crate::types::message::Block;
+use crate::types::model::{FaultKind, StopReason};
+use crate::types::session::{Item, ItemKind, ItemStatus, Subtype};
+
+impl ReferenceModel {
+    /// A title: whose word it is.
+    pub(super) fn titled(&mut self, title: &str, by: Option<TitledBy>, input: &Input) -> Result<(), String> {
+        match by {
+            None => law!(matches!(input, Input::Update(_)), "a client's title is a client's"),
+            Some(TitledBy::Prompt) => law!(self.titled_by.is_none(), "the prompt is only the first word"),
+            Some(TitledBy::Model) => {
+                law!(self.helper.is_some(), "a model's title is the answer to a request for one");
+                law!(self.titled_by == Some(TitledBy::Prompt), "who gave a title knows better than a model");
+                law!(!title.trim().is_empty() && title.lines().count() == 1, "a title is a line: {title:?}");
+                law!(title.chars().count() <= 60, "a title is short: {title:?}");
+            }
+        }
+        self.titled_by = by;
+        Ok(())
+    }
+
+    pub(super) fn helper_fact(&mut self, fact: &Envelope, input: &Input) -> Result<(), String> {
+        let ended_well = std::mem::replace(
+            &mut self.ended_well,
+            matches!(&fact.event, Event::TurnCompleted { result } if result.subtype == Subtype::Success),
+        );
+        match &fact.event {
+            Event::HelperStarted { model, terms, most, .. } => {
+                law!(self.turn.is_none() && ended_well, "a title is asked for when a turn has ended well");
+                law!(self.helper.is_none(), "one helper at a time is asked");
+                let quick = self.setup.settings.quick.as_ref();
+                law!(quick.is_some_and(|quick| quick.model == *model), "only the quick model is asked");
+                law!(self.titled_by == Some(TitledBy::Prompt), "a session with a title needs none");
+                self.title_tries += 1;
+                law!(self.title_tries <= 3, "a title is asked for three times at most");
+                let budgets = self.setup.budgets;
+                let left = |limit: Option<u64>, used: u64| limit.is_none_or(|limit| used < limit);
+                law!(left(budgets.session_model_calls, self.calls_made), "no helper beyond the budget");
+                law!(!budgets.limits_money() || terms.price.is_some(), "a limit on money holds for helpers");
+                law!(most.input_tokens > 0 && most.output_tokens > 0, "a request is not free");
+                self.helper = Some((fact.seq, *terms, *most));
+                self.helper_booked = false;
+            }
+            Event::UsageBooked { purpose: Some(_), usage, cost_usd_micros, reason, estimated, .. } => {
+                let (_, terms, most) = self.helper.ok_or("only a helper that was asked is booked")?;
+                let known = terms.cost_usd_micros(usage);
+                law!(*cost_usd_micros == known, "a helper costs what its price was");
+                let is_lost = *reason == UsageReason::LostAttempt;
+                law!(
+                    !is_lost || usage.output_tokens >= most.output_tokens,
+                    "a lost one is estimated from above"
+                );
+                law!(*estimated || !is_lost, "what was lost is an estimate");
+                law!(!self.helper_booked, "a helper is booked once");
+                self.helper_booked = true;
+                self.usage.add(usage);
+                self.calls_made += 1;
+                self.at_least += cost_usd_micros.unwrap_or(0);
+            }
+            Event::HelperCompleted { .. } => {
+                law!(self.helper.take().is_some(), "a helper ends once");
+                if let Input::HelperDone { outcome, began, .. } = input {
+                    let may_cost = outcome.as_ref().as_ref().map_or_else(
+                        |fault| *began || fault.usage.is_some() || fault.kind == FaultKind::Idle,
+                        |_| true,
+                    );
+                    law!(self.helper_booked == may_cost, "a helper's call is booked if it may be charged");
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    pub(super) fn message_fact(&mut self, fact: &Envelope, fold: Option<Seq>) -> Result<(), String> {
+        match &fact.event {
+            Event::MessageStarted { .. } => {
+                law!(self.streaming.is_none() && self.turn.is_some(), "one message streams at a time");
+                let item_id = fact.item_id.ok_or("a message is an item")?;
+                self.streaming = Some((item_id, fact.seq, String::new()));
+                self.items.insert(fact.seq, (ItemKind::AssistantMessage, ItemStatus::Running));
+            }
+            Event::MessageBlockStarted { .. }
+            | Event::MessageBlockCompleted { .. }
+            | Event::MessageThinkingDelta { .. }
+            | Event::MessageToolInputDelta { .. }
+            | Event::MessageTextDelta { .. } => {
+                let (item_id, first_seq, sum) =
+                    self.streaming.as_mut().ok_or("a part belongs to a message")?;
+                law!(fact.item_id == Some(*item_id), "a part belongs to the message that streams");
+                law!(fold.is_none_or(|fold| fold == *first_seq), "a part folds into its message");
+                let size = match &fact.event {
+                    Event::MessageTextDelta { text, .. } => {
+                        sum.push_str(text);
+                        text.len()
+                    }
+                    Event::MessageThinkingDelta { text, .. } => text.len(),
+                    Event::MessageToolInputDelta { json, .. } => json.len(),
+                    _ => 0,
+                };
+                law!(size <= 8 * 1024, "a part is small enough for one event");
+            }
+            Event::MessageCompleted { item, usage, cost_usd_micros, stop_reason, superseded, .. } => {
+                let cut = item.status == ItemStatus::Interrupted;
+                law!(!superseded || (cut && !self.is_aborting()), "only what is asked again is superseded");
+                self.items.insert(item.first_seq, (item.kind, item.status));
+                match item.kind {
+                    ItemKind::UserMessage => self.heard.push(item.text.clone().unwrap_or_default()),
+                    ItemKind::Notice => {
+                        let turn = self.turn.as_mut().ok_or("a model is told something in a turn")?;
+                        turn.go_ons += 1;
+                        law!(
+                            turn.cut && turn.go_ons <= 3,
+                            "an answer that was cut goes on, and not for ever"
+                        );
+                        (turn.cut, turn.joins) = (false, true);
+                    }
+                    ItemKind::AssistantMessage => {
+                        self.answered(fact, item)?;
+                        if let (Some(usage), Some(turn)) = (usage, &mut self.turn) {
+                            self.usage.add(usage);
+                            turn.usage.add(usage);
+                            turn.cost = turn.cost.zip(*cost_usd_micros).map(|(sum, more)| sum + more);
+                            turn.at_least += cost_usd_micros.unwrap_or(0);
+                            self.calls_made += 1;
+                            self.at_least += cost_usd_micros.unwrap_or(0);
+                            turn.stop = *stop_reason;
+                            let is_cut = *stop_reason == Some(StopReason::MaxTokens);
+                            law!(
+                                *superseded || !cut,
+                                "an answer that is told of is whole, or asked for again"
+                            );
+                            if *superseded {
+                                law!(is_cut && !turn.raised, "a limit is raised once, where it was reached");
+                                turn.raised = true;
+                            } else {
+                                turn.cut = is_cut;
+                                turn.paused = *stop_reason == Some(StopReason::Pause);
+                            }
+                            turn.retries = 0;
+                            turn.go_ons = if is_cut { turn.go_ons } else { 0 };
+                        }
+                        if let Some(turn) = self.turn.as_mut().filter(|_| *superseded) {
+                            turn.orphans.insert(item.item_id);
+                        }
+                    }
+                    ItemKind::ToolCall => return Err("a message is not a call".into()),
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn answered(&mut self, fact: &Envelope, item: &Item) -> Result<(), String> {
+        let (item_id, first_seq, streamed) = self.streaming.take().ok_or("an answer was begun")?;
+        law!(fact.item_id == Some(item_id) && item.first_seq == first_seq, "an answer ends where it began");
+        let text = item.text.clone().unwrap_or_default();
+        law!(text == streamed, "deltas joined are the text: {streamed:?}, {text:?}");
+        let blocks: String = item
+            .content
+            .iter()
+            .filter_map(|block| match block {
+                Block::Text { text } => Some(text.as_str()),
+                _ => None,
+            })
+            .collect();
+        law!(blocks == text, "the blocks joined are the text");
+        if item.status == ItemStatus::Interrupted {
+            self.cut.extend(text.split_whitespace().filter(|word| word.ends_with('.')).map(String::from));
+            let calls = item.content.iter().any(|block| matches!(block, Block::ToolCall(_)));
+            law!(!calls, "a call of a message that was cut short is dropped");
+            return Ok(());
+        }
+        law!(item.status == ItemStatus::Completed, "a message ends whole or cut short");
+        self.message = item
+            .content
+            .iter()
+            .filter_map(|block| match block {
+                Block::ToolCall(call) => Some(call.clone()),
+                _ => None,
+            })
+            .collect();
+        self.asked_before = false;
+        if let Some(turn) = &mut self.turn {
+            let before = if turn.joins { std::mem::take(&mut turn.text) } else { String::new() };
+            turn.text = before + &text;
+            turn.joins = false;
+            turn.orphans.clear();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,490 @@
+//! A world without time: it plays a script against the engine, keeps what the engine asked for, and
+//! lets it come home in any order. Between the two it is the store (facts, folds) and the daemon
+//! (crash, restart).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::engine::properties::given::{Answer, command_over, someone};
+use crate::engine::properties::law;
+use crate::engine::properties::script::{Chance, Fate, Found, ModelStep, Named, Part, Setup, Step, ToolStep};
+use crate::engine::properties::watch::{CommandWatch, ReferenceModel};
+use crate::engine::{
+    Answer as Answered, EditedCall, Effect, Engine, Entry, Input, Now, Plan, Refusal, Settings, Submit,
+    Update,
+};
+use crate::types::background::BackgroundState;
+use crate::types::blob::{Blob, BlobRef, Picture};
+use crate::types::event::{Envelope, Event, SettledBy};
+use crate::types::ids::{CallId, Mint, PermissionId, QuestionId, Seed, Seq, SessionId, TurnId};
+use crate::types::message::{InputBlock, ToolCall};
+use crate::types::permission::{Decision, Mode, RuleKind};
+use crate::types::sampling::{Sampling, Temperature};
+use crate::types::session::SessionSpec;
+use crate::types::time::Timestamp;
+use crate::types::tool::{Progress, ToolStatus};
+
+/// Something that was begun and has not come home.
+pub(super) enum Outstanding {
+    Context,
+    Model { token: Seq, answer: Option<Answer> },
+    Timer { token: Seq },
+    Prepare { turn_id: TurnId, mode: Mode, calls: Vec<Arc<ToolCall>> },
+    Tool { call_id: CallId },
+    Inspect { call_id: CallId },
+    Stop,
+}
+
+pub struct Simulator {
+    pub(super) id: SessionId,
+    pub(super) settings: Arc<Settings>,
+    pub(super) engine: Engine,
+    /// Rows of the journal; what was folded is gone.
+    pub(super) journal: Vec<Entry>,
+    pub(super) outstanding: Vec<Outstanding>,
+    /// Helpers that were asked and have not answered.
+    pub(super) helpers: Vec<Seq>,
+    /// Inputs that must change nothing any more.
+    pub(super) late: Vec<Input>,
+    /// Turn → the input it was queued with, of turns that have not started.
+    pub(super) said: Vec<String>,
+    pub(super) queued: Vec<(TurnId, String)>,
+    past_turns: Vec<TurnId>,
+    pub(super) clock: i64,
+    made: u64,
+    pub(super) watch: ReferenceModel,
+    plans: Vec<Plan>,
+    /// What happened, for whoever reads a failure.
+    pub trace: Vec<String>,
+}
+
+/// A script that was played.
+#[derive(Clone, Debug)]
+pub(crate) struct Played {
+    pub settings: Arc<Settings>,
+    pub created: Envelope,
+    /// The plans in order.
+    pub plans: Vec<Plan>,
+    /// Kinds of events and endings that were met.
+    pub seen: BTreeSet<String>,
+    /// The law that was broken, with what had happened.
+    pub result: Result<(), String>,
+}
+
+/// Plays a script to its end, then lets everything come home.
+pub fn play(setup: &Setup, script: &[Step]) -> Played {
+    let mut world = Simulator::new(setup);
+    let result = world.play(script);
+    Played {
+        settings: world.settings,
+        created: world.journal.swap_remove(0).envelope,
+        plans: world.plans,
+        seen: world.watch.seen,
+        result: result.map_err(|broken| format!("{broken}\nwhat happened:\n  {}", world.trace.join("\n  "))),
+    }
+}
+
+impl Simulator {
+    fn new(setup: &Setup) -> Self {
+        let id = Mint::new(0, Seed(0)).session();
+        let settings = Arc::new(setup.settings.clone());
+        let spec = SessionSpec {
+            cwd: "/w".into(),
+            title: String::new(),
+            model: if setup.has_model { "p/m".into() } else { String::new() },
+            mode: Mode::Default,
+            background: setup.background,
+            safe_mode: setup.safe_mode,
+            on_restart: setup.on_restart,
+            budgets: setup.budgets,
+            thinking: setup.thinking,
+            sampling: Default::default(),
+            system_prompt: None,
+            append_system_prompt: None,
+            tools: Default::default(),
+            additional_dirs: Vec::new(),
+        };
+        let envelope = Envelope {
+            seq: 1,
+            session_id: id,
+            turn_id: None,
+            item_id: None,
+            at_ms: Timestamp(0),
+            origin: None,
+            cut: Vec::new(),
+            event: Event::SessionCreated(spec),
+        };
+        let mut engine = Engine::new(id, Arc::clone(&settings));
+        engine.apply(&envelope);
+        let mut watch = ReferenceModel::new(setup.clone());
+        watch.last_seq = 1;
+        Self {
+            id,
+            settings,
+            engine,
+            journal: vec![Entry { envelope, fold: None }],
+            outstanding: Vec::new(),
+            helpers: Vec::new(),
+            late: Vec::new(),
+            said: Vec::new(),
+            queued: Vec::new(),
+            past_turns: Vec::new(),
+            clock: 1,
+            made: 0,
+            watch,
+            plans: Vec::new(),
+            trace: Vec::new(),
+        }
+    }
+
+    fn play(&mut self, script: &[Step]) -> Result<(), String> {
+        for step in script {
+            self.step(step)?;
+            let asks = !self.engine.pending().is_empty() || !self.engine.questions().is_empty();
+            let to_come = !self.outstanding.is_empty() || asks;
+            law!(self.watch.turn.is_none() || to_come, "a turn always has something to come");
+        }
+        self.trace.push("— everything comes home —".into());
+        self.come_home()?;
+        self.replayed()
+    }
+
+    fn step(&mut self, step: &Step) -> Result<(), String> {
+        match step {
+            Step::Submit { busy, named, blank, budgets, mode, model, thinking } => {
+                let number = self.next();
+                let word = format!("u{number}.");
+                let text = if *blank { " \n".into() } else { format!("please {word} do\nit") };
+                let (mut input, mut blobs) = (vec![InputBlock::Text { text }], Vec::new());
+                if number.is_multiple_of(3) && !*blank {
+                    let blob = Blob::new("image/png", word.as_bytes());
+                    input.push(InputBlock::Image(Picture { blob: BlobRef::from(&blob), name: None }));
+                    blobs.push(blob);
+                }
+                let input = Input::Submit(Submit {
+                    input,
+                    blobs,
+                    when_busy: *busy,
+                    expected_turn: self.name(*named),
+                    budgets: *budgets,
+                    mode: *mode,
+                    model: model.then(|| "p/other".into()),
+                    thinking: *thinking,
+                    tools: None,
+                    // Named with thinking alone, so that who joins a turn is refused for that.
+                    sampling: Sampling {
+                        temperature: Temperature::new(300).filter(|_| thinking.is_some()),
+                        top_p: None,
+                    },
+                    origin: someone(),
+                });
+                if let Some(plan) = self.feed(input)? {
+                    let queued = plan.events.iter().find_map(|entry| match entry.envelope.event {
+                        Event::TurnQueued { .. } => entry.envelope.turn_id,
+                        _ => None,
+                    });
+                    match queued {
+                        Some(turn_id) => self.queued.push((turn_id, word)),
+                        None => self.said.push(word),
+                    }
+                }
+            }
+            Step::TooLong => {
+                let stop = crate::types::model::StopReason::MaxTokens;
+                let cut = Chance { stop, ..calm() };
+                let asked = |out: &Outstanding| matches!(out, Outstanding::Model { answer: None, .. });
+                for _ in 0..6 {
+                    let Some(at) = self.outstanding.iter().position(asked) else { break };
+                    self.come(at, &cut)?;
+                }
+            }
+            Step::Next { pick, chance } => self.come(usize::from(*pick), chance)?,
+            Step::Answer { pick, right, decision, scope, grant, feedback, stop, edit, other } => {
+                let pending = self.engine.pending();
+                let chosen = choose(&pending, *pick).filter(|_| *right).cloned();
+                let request_id = match &chosen {
+                    Some(pending) => pending.request_id,
+                    None => self.other_request(*pick),
+                };
+                // Now and then the wrong one.
+                let granted =
+                    chosen.as_ref().and_then(|it| it.outside.clone().flatten()).filter(|_| pick % 4 != 0);
+                let edited =
+                    chosen.filter(|_| *edit && *decision == Decision::Allow).map(|pending| EditedCall {
+                        input: serde_json::json!({"command": "ls -l"}),
+                        prepared: (*pending.prepared).clone(),
+                    });
+                self.feed(Input::Answer(Box::new(Answered {
+                    request_id,
+                    decision: *decision,
+                    scope: *scope,
+                    grant: grant.then(|| granted.unwrap_or_else(|| "Bash(ls)".into())),
+                    feedback: feedback.then(|| "not like this".into()),
+                    stop: *stop,
+                    nobody: pick % 5 == 0,
+                    edited,
+                    digest: other.then(|| "another one".into()),
+                    origin: someone(),
+                })))?;
+            }
+            Step::Title { same } => {
+                let now = self.engine.snapshot().title;
+                let title = Some(if *same { now } else { format!("mine {}", self.next()) });
+                let origin = someone();
+                self.feed(Input::Update(Box::new(Update { title, origin, ..Update::default() })))?;
+            }
+            Step::Think(thinking) => {
+                let (thinking, origin) = (*thinking, someone());
+                self.feed(Input::Update(Box::new(Update { thinking, origin, ..Update::default() })))?;
+            }
+            Step::Mode { mode, covers } => {
+                let pending = self.engine.pending();
+                let covered = pending.iter().filter(|_| *covers).map(|it| (it.request_id, "the mode".into()));
+                let (mode, covered, origin) = (Some(*mode), covered.collect(), someone());
+                self.feed(Input::Update(Box::new(Update { mode, covered, origin, ..Update::default() })))?;
+            }
+            Step::Rule { add, kind, covers } => {
+                let (rule, origin) = ("Bash(ls)".to_string(), someone());
+                self.feed(Input::Rule { add: *add, kind: *kind, rule: rule.clone(), origin })?;
+                if let Some(pending) = self.engine.pending().first().filter(|_| *covers) {
+                    let (request_id, by) = (pending.request_id, SettledBy::Rule);
+                    let its_grant = pending.outside.clone().flatten().filter(|_| *kind == RuleKind::Allow);
+                    let rule = its_grant.unwrap_or(rule);
+                    self.feed(Input::AllowedByRule { request_id, by, rule })?;
+                }
+            }
+            Step::Due { wait_ms } => {
+                self.clock += i64::from(*wait_ms);
+                self.feed(Input::DeadlineReached)?;
+            }
+            Step::Choose { pick, right, choice } => {
+                let open = self.engine.questions();
+                let request_id = match choose(&open, *pick) {
+                    Some(id) if *right => *id,
+                    _ => self.other_question(*pick),
+                };
+                self.feed(Input::AnswerQuestion { request_id, choice: *choice, origin: someone() })?;
+            }
+            Step::AbortTurn(named) => {
+                let turn_id = self.name(*named);
+                self.feed(Input::Abort { turn_id, call_id: None, origin: someone() })?;
+            }
+            Step::AbortCall { pick, known } => {
+                let open = [self.engine.open_calls(), self.engine.running_commands()].concat();
+                let call_id = match choose(&open, *pick) {
+                    Some(call_id) if *known => *call_id,
+                    _ => self.mint().call(),
+                };
+                self.feed(Input::Abort { turn_id: None, call_id: Some(call_id), origin: someone() })?;
+            }
+            Step::Command { pick, ends } => {
+                let running: Vec<CallId> = self.watch.running_commands().map(|it| it.call_id).collect();
+                let Some(call_id) = choose(&running, *pick).copied() else { return Ok(()) };
+                let progress = Progress { stream: "stdout", text: "out é".repeat(usize::from(*pick)) };
+                let input = match ends {
+                    true => command_over(call_id, BackgroundState::Exited),
+                    false => Input::Progress { call_id, progress },
+                };
+                if *ends {
+                    self.late.push(input.clone());
+                }
+                self.feed(input)?;
+            }
+            Step::Kill => drop(self.feed(Input::Kill { origin: someone() })?),
+            Step::Attach => drop(self.feed(Input::Attached { clients: 1, origin: someone() })?),
+            Step::Detach => drop(self.feed(Input::Detached { clients: 0, origin: someone() })?),
+            Step::Reload => {
+                let changed = vec!["retry.attempts".into()];
+                self.feed(Input::Reloaded { changed, needs_restart: Vec::new() })?;
+            }
+            Step::Stop => self.stop()?,
+            Step::Crash { unwritten, twice } => self.crash(*unwritten, *twice)?,
+            Step::Late { pick } => self.hear_late(*pick)?,
+        }
+        Ok(())
+    }
+
+    /// Decide → write → remember → act, and every law in between.
+    pub(super) fn feed(&mut self, input: Input) -> Result<Option<Plan>, String> {
+        self.clock += 7;
+        let now = Now { at: Timestamp(self.clock), seed: Seed(u128::from(self.next())) };
+        self.trace.push(format!("{:.200}", format!("{input:?}")));
+        let expected = self.watch.refusal(&input);
+        let plan = match self.engine.decide(input.clone(), now) {
+            Ok(plan) => plan,
+            Err(refusal) => {
+                law!(expected.as_ref() == Some(&refusal), "refused as {refusal:?}, expected {expected:?}");
+                self.trace.push(format!("    refused: {refusal:?}"));
+                return Ok(None);
+            }
+        };
+        law!(expected != Some(Refusal::NotPending) && expected.is_none(), "accepted, expected {expected:?}");
+        self.trace.extend(
+            plan.events
+                .iter()
+                .map(|entry| format!("    {} {}", entry.envelope.seq, entry.envelope.event.kind())),
+        );
+        self.trace.extend(plan.effects.iter().map(|effect| format!("    → {:.40}", format!("{effect:?}"))));
+        self.write(&plan)?;
+        self.watch.plan(&input, &plan)?;
+        self.watch.agrees(&self.engine)?;
+        self.started(&plan);
+        self.plans.push(plan.clone());
+        for effect in &plan.effects {
+            self.act(effect)?;
+        }
+        Ok(Some(plan))
+    }
+
+    fn write(&mut self, plan: &Plan) -> Result<(), String> {
+        for entry in &plan.events {
+            law!(entry.envelope.session_id == self.id, "facts are of the session");
+            law!(entry.envelope.at_ms == Timestamp(self.clock), "facts are of the moment");
+            self.engine.apply(&entry.envelope);
+            self.journal.push(entry.clone());
+        }
+        for fold in &plan.folds {
+            let goes = |entry: &Entry| entry.fold == Some(*fold);
+            law!(
+                self.journal
+                    .iter()
+                    .filter(|entry| goes(entry))
+                    .all(|entry| entry.envelope.event.is_foldable()),
+                "only foldable rows go"
+            );
+            self.journal.retain(|entry| !goes(entry));
+        }
+        Ok(())
+    }
+
+    /// Books of what people said: a queued input counts as said once its turn starts.
+    fn started(&mut self, plan: &Plan) {
+        for entry in &plan.events {
+            let envelope = &entry.envelope;
+            match (&envelope.event, envelope.turn_id) {
+                (Event::TurnStarted { .. }, Some(turn_id)) => {
+                    if let Some(at) = self.queued.iter().position(|(id, _)| *id == turn_id) {
+                        self.said.push(self.queued.remove(at).1);
+                    }
+                    self.past_turns.push(turn_id);
+                }
+                (Event::SessionEnded { .. }, _) => {
+                    self.queued.clear();
+                    // Dropped, and perhaps it had just answered.
+                    let calm = calm();
+                    while let Some(token) = self.helpers.pop() {
+                        let input = self.helper_done(token, &calm);
+                        self.late.push(input);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn act(&mut self, effect: &Effect) -> Result<(), String> {
+        let thinking = |out: &Outstanding| {
+            matches!(out, Outstanding::Context | Outstanding::Model { .. } | Outstanding::Timer { .. })
+        };
+        let next = match effect {
+            Effect::AskHelper { token, .. } => {
+                law!(self.helpers.is_empty(), "one helper at a time is asked");
+                self.helpers.push(*token);
+                return Ok(());
+            }
+            Effect::GatherContext => Outstanding::Context,
+            Effect::CallModel { token, .. } => Outstanding::Model { token: *token, answer: None },
+            Effect::Sleep { token, .. } => Outstanding::Timer { token: *token },
+            Effect::Prepare { turn_id, calls } => {
+                let mode = self.engine.mode();
+                Outstanding::Prepare { turn_id: *turn_id, mode, calls: calls.clone() }
+            }
+            Effect::RunTool { call, .. } => Outstanding::Tool { call_id: call.call_id },
+            Effect::Inspect { call, .. } => Outstanding::Inspect { call_id: call.call_id },
+            Effect::StopAll => {
+                // What is dropped may have reported just before: then it is late.
+                for out in std::mem::take(&mut self.outstanding) {
+                    match out {
+                        Outstanding::Tool { .. } => self.outstanding.push(out),
+                        other => self.give_up(other),
+                    }
+                }
+                Outstanding::Stop
+            }
+            // The tool ends soon, one way or another.
+            Effect::StopCall(_) | Effect::StopCommands { .. } => return Ok(()),
+        };
+        law!(
+            !(thinking(&next) && self.outstanding.iter().any(thinking)),
+            "one thing at a time is waited for"
+        );
+        self.outstanding.push(next);
+        Ok(())
+    }
+
+    /// Commands that are meant come to their end.
+    pub(super) fn end_commands(&mut self, meant: impl Fn(&CommandWatch) -> bool) -> Result<(), String> {
+        let calls: Vec<CallId> =
+            self.watch.running_commands().filter(|it| meant(it)).map(|it| it.call_id).collect();
+        for call_id in calls {
+            let input = command_over(call_id, BackgroundState::Killed);
+            self.late.push(input.clone());
+            self.feed(input)?;
+        }
+        Ok(())
+    }
+
+    fn name(&mut self, named: Named) -> Option<TurnId> {
+        match named {
+            Named::Nobody => None,
+            Named::Current => self.engine.turn_id(),
+            Named::Stale => {
+                let past =
+                    self.past_turns.iter().rev().find(|id| Some(**id) != self.engine.turn_id()).copied();
+                Some(past.unwrap_or_else(|| self.mint().turn()))
+            }
+        }
+    }
+
+    /// A request that is settled, or one that never was.
+    fn other_request(&mut self, pick: u8) -> PermissionId {
+        let settled: Vec<_> =
+            self.watch.requests.iter().filter(|(_, (.., settled))| *settled).map(|(id, _)| *id).collect();
+        choose(&settled, pick).copied().unwrap_or_else(|| self.mint().permission())
+    }
+
+    /// A question that is settled, or one that never was.
+    fn other_question(&mut self, pick: u8) -> QuestionId {
+        let settled: Vec<_> =
+            self.watch.questions.iter().filter(|(_, (_, settled))| *settled).map(|(id, _)| *id).collect();
+        choose(&settled, pick).copied().unwrap_or_else(|| self.mint().question())
+    }
+
+    fn mint(&mut self) -> Mint {
+        Mint::new(self.clock, Seed(u128::from(self.next())))
+    }
+
+    pub(super) fn next(&mut self) -> u64 {
+        self.made += 1;
+        self.made
+    }
+}
+
+pub(super) fn choose<T>(from: &[T], pick: u8) -> Option<&T> {
+    from.get(usize::from(pick) % from.len().max(1))
+}
+
+/// People answer, models end, tools succeed.
+pub(super) fn calm() -> Chance {
+    Chance {
+        model: ModelStep::Finish,
+        reply: vec![Part::Text(1)],
+        stop: crate::types::model::StopReason::EndTurn,
+        usage: crate::types::usage::Usage::default(),
+        cost: Some(0),
+        fates: vec![Fate::Allow { read_only: false }; 5],
+        tool: ToolStep::Done(ToolStatus::Completed),
+        inspection: Found::Old,
+        wait_ms: 0,
+    }
+}

@@ -1,0 +1,226 @@
+//! State → request (Q13): roles alternate, every call has its result directly after it, nothing is
+//! empty, and what was sent before stays byte-identical.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::engine::decide::plan::PlanBuilder;
+use crate::engine::state::transcript::Transcript;
+use crate::types::message::{Block, Message, Role};
+use crate::types::model::ModelRequest;
+use crate::types::thinking::Thinking;
+
+/// Stands for a result that has no text, since providers refuse empty content.
+const NO_OUTPUT: &str = "(no output)";
+
+/// Stands for what a person said at the beginning if that has no text: providers want a person first.
+const NO_TEXT: &str = "(no text)";
+
+impl PlanBuilder<'_> {
+    /// The request for the next model call.
+    pub fn request(&self) -> Result<ModelRequest, &'static str> {
+        let model = self.turn_model();
+        if model.is_empty() {
+            return Err("no model is configured: set ANTHROPIC_API_KEY or OPENAI_API_KEY, or [models] main \
+                        in the configuration, or name one with --model PROVIDER/MODEL");
+        }
+        let thinking = self.state.turn.as_ref().map_or(self.state.spec.thinking, |turn| turn.thinking);
+        let thinks = thinking != Some(Thinking::Off);
+        Ok(ModelRequest {
+            model: model.parse()?,
+            system: self.system(),
+            messages: of_transcript(&self.state.transcript, thinks.then_some(model.as_str())),
+            tools: self.offered(),
+            max_output_tokens: self.output_limit(),
+            thinking,
+            sampling: self.state.turn.as_ref().map_or(self.state.spec.sampling, |turn| turn.sampling),
+            media: HashMap::new(),
+            previous_response_id: self.continues(&model),
+            fresh_connection: self.state.turn.as_ref().is_some_and(|turn| turn.is_fresh),
+            aside: false,
+        })
+    }
+}
+
+impl PlanBuilder<'_> {
+    /// The provider's id of the newest answer, if `model` gave it.
+    fn continues(&self, model: &str) -> Option<String> {
+        let (by, response_id) = self.state.continues.as_ref()?;
+        (by == model).then(|| response_id.clone())
+    }
+}
+
+/// Merges neighbours of the same role and repairs what providers refuse. Whole messages are shared,
+/// not copied, where nothing is to be done. Reasoning stays where `thinker` made it, the model that is
+/// asked: a signature is worth nothing to any other. `None` is for a model that is not to think.
+#[must_use]
+#[cfg(any(test, feature = "fuzzing"))]
+pub fn normalize<'a>(
+    transcript: impl IntoIterator<Item = &'a Arc<Message>>,
+    thinker: Option<&str>,
+) -> Vec<Arc<Message>> {
+    let transcript = transcript.into_iter();
+    let out = Vec::with_capacity(transcript.size_hint().0);
+    behind(out, transcript, thinker)
+}
+
+/// The same of all that a session has; most of it needs no second look.
+pub(in crate::engine) fn of_transcript(transcript: &Transcript, thinker: Option<&str>) -> Vec<Arc<Message>> {
+    let (plain, rest) = transcript.plain();
+    let mut out = Vec::with_capacity(transcript.len());
+    out.extend_from_slice(plain);
+    behind(out, rest, thinker)
+}
+
+/// Adds the rest of a transcript to what was put in order of it.
+fn behind<'a>(
+    mut out: Vec<Arc<Message>>,
+    rest: impl Iterator<Item = &'a Arc<Message>>,
+    thinker: Option<&str>,
+) -> Vec<Arc<Message>> {
+    for message in rest {
+        let message = repair(message, thinker);
+        if message.content.is_empty() {
+            continue;
+        }
+        if out.is_empty() && message.role == Role::Assistant {
+            out.push(Arc::new(Message::user(NO_TEXT)));
+        }
+        match out.last_mut() {
+            Some(last) if last.role == message.role => {
+                let last = Arc::make_mut(last);
+                last.content.extend(message.content.iter().cloned());
+                // Reasoning in it is the thinker's alone.
+                if thinker.is_some() && message.model.as_deref() == thinker {
+                    last.model.clone_from(&message.model);
+                }
+            }
+            _ => out.push(message),
+        }
+    }
+    out
+}
+
+fn repair(message: &Arc<Message>, thinker: Option<&str>) -> Arc<Message> {
+    let is_own = || thinker.is_some() && message.model.as_deref() == thinker;
+    let faulty = |block: &Block| match block {
+        Block::Text { text } => is_blank(text),
+        Block::ToolResult { content, .. } => is_blank(content),
+        Block::Thinking { .. } | Block::RedactedThinking { .. } => !is_own(),
+        Block::Image(_) | Block::Document(_) | Block::ToolCall(_) => false,
+    };
+    // Thinking is never last (a provider's rule): without something after it, it is left out.
+    let ends_in_thinking = message.role == Role::Assistant
+        && matches!(message.content.last(), Some(Block::Thinking { .. } | Block::RedactedThinking { .. }));
+    if !ends_in_thinking && !message.content.iter().any(faulty) {
+        return Arc::clone(message);
+    }
+    let mut repaired = (**message).clone();
+    repaired.content.retain(|block| match block {
+        Block::Text { text } => !is_blank(text),
+        Block::Thinking { .. } | Block::RedactedThinking { .. } => is_own(),
+        Block::Image(_) | Block::Document(_) | Block::ToolCall(_) | Block::ToolResult { .. } => true,
+    });
+    for block in &mut repaired.content {
+        if let Block::ToolResult { content, .. } = block
+            && is_blank(content)
+        {
+            *content = NO_OUTPUT.into();
+        }
+    }
+    while matches!(repaired.content.last(), Some(Block::Thinking { .. } | Block::RedactedThinking { .. }))
+        && repaired.role == Role::Assistant
+    {
+        repaired.content.pop();
+    }
+    Arc::new(repaired)
+}
+
+/// Whether a message stays as it is, whoever is asked.
+pub(in crate::engine) fn is_plain(message: &Message) -> bool {
+    let is_plain = |block: &Block| match block {
+        Block::Text { text } => !is_blank(text),
+        Block::ToolResult { content, .. } => !is_blank(content),
+        Block::Thinking { .. } | Block::RedactedThinking { .. } => false,
+        Block::Image(_) | Block::Document(_) | Block::ToolCall(_) => true,
+    };
+    !message.content.is_empty() && message.content.iter().all(is_plain)
+}
+
+/// Looks no further than to the first letter.
+fn is_blank(text: &str) -> bool {
+    text.chars().all(char::is_whitespace)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::engine::request::build::*;
+
+    fn said(model: Option<&str>, content: Vec<Block>) -> Arc<Message> {
+        Arc::new(Message { role: Role::Assistant, content, model: model.map(str::to_owned) })
+    }
+
+    fn text(text: &str) -> Block {
+        Block::Text { text: text.into() }
+    }
+
+    fn thought(text: &str) -> Block {
+        Block::Thinking { text: text.into(), signature: Some("s".into()) }
+    }
+
+    /// The thoughts that go to this model, and how many messages there are.
+    fn sent(transcript: &[Arc<Message>], thinker: Option<&str>) -> (Vec<String>, usize) {
+        let messages = normalize(transcript, thinker);
+        let thoughts = messages.iter().flat_map(|message| &message.content).filter_map(|block| match block {
+            Block::Thinking { text, .. } => Some(text.clone()),
+            Block::RedactedThinking { data } => Some(data.clone()),
+            _ => None,
+        });
+        (thoughts.collect(), messages.len())
+    }
+
+    #[test]
+    fn reasoning_goes_back_to_its_own_model_and_nowhere_else() {
+        let ask = || Arc::new(Message::user("go"));
+        let hidden = Block::RedactedThinking { data: "c".into() };
+        let transcript = [
+            ask(),
+            said(Some("p/one"), vec![thought("a"), text("x")]),
+            ask(),
+            said(Some("p/two"), vec![thought("b"), hidden, text("y")]),
+            ask(),
+            // Of a journal that does not say whose it is.
+            said(None, vec![thought("d"), text("z")]),
+            ask(),
+        ];
+        let own = |thoughts: &[&str]| (thoughts.iter().map(|t| (*t).to_owned()).collect::<Vec<_>>(), 7);
+        assert_eq!(sent(&transcript, Some("p/one")), own(&["a"]));
+        assert_eq!(sent(&transcript, Some("p/two")), own(&["b", "c"]));
+        assert_eq!(sent(&transcript, Some("q/one")), own(&[]));
+        assert_eq!(sent(&transcript, None), own(&[]), "with thinking off there is none");
+    }
+
+    #[test]
+    fn what_would_be_empty_without_its_reasoning_is_left_out() {
+        let only = said(Some("p/one"), vec![thought("a")]);
+        let transcript = [Arc::new(Message::user("go")), only, Arc::new(Message::user("on"))];
+        let messages = normalize(&transcript, Some("p/two"));
+        assert_eq!(messages.len(), 1, "neighbours are one message then: {messages:?}");
+        assert_eq!(messages[0].content, [text("go"), text("on")]);
+    }
+
+    #[test]
+    fn neighbours_of_two_models_keep_the_reasoning_of_the_one_that_is_asked() {
+        let transcript = [
+            Arc::new(Message::user("go")),
+            said(Some("p/one"), vec![thought("a"), text("x")]),
+            said(Some("p/two"), vec![thought("b"), text("y")]),
+            Arc::new(Message::user("on")),
+        ];
+        for thinker in ["p/one", "p/two"] {
+            let once = normalize(&transcript, Some(thinker));
+            assert_eq!(sent(&once, Some(thinker)).0.len(), 1, "{thinker}");
+            assert_eq!(normalize(&once, Some(thinker)), once, "{thinker}: a second time is not the first");
+        }
+    }
+}

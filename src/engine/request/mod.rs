@@ -1,0 +1,8 @@
+//! From the state to the request that a model receives. The result is a function of the journal, so that earlier parts of
+//! a conversation stay byte-identical from call to call.
+
+pub(super) mod build;
+pub(super) mod model_texts;
+pub(super) mod repair_history;
+pub(super) mod tokens;
+pub(super) mod vision;

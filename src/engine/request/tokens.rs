@@ -1,0 +1,69 @@
+//! How long the conversation is, in tokens (Q20): what the provider reported with its newest answer, and an
+//! estimate of what was added since. An estimate ends no turn: it only turns to a larger window earlier.
+
+use std::sync::Arc;
+
+use crate::engine::decide::plan::PlanBuilder;
+use crate::types::blob::AttachmentKind;
+use crate::types::message::{Block, Message, Role};
+
+/// Characters of a token, of text in the Latin alphabet without accents and of code: vendors say four
+/// (platform.openai.com, "What are tokens"). Of other writing, nearly each character is one.
+const PLAIN: u64 = 4;
+/// What a picture of the size that is sent counts at most.
+const PICTURE: u64 = 1_600;
+
+impl PlanBuilder<'_> {
+    /// Tokens of the next request, as far as they are known.
+    pub fn sent_tokens(&self) -> u64 {
+        let transcript = &self.state.transcript;
+        let reported = self.state.context_tokens;
+        let since = transcript.iter().rev().take_while(|message| message.role != Role::Assistant).count();
+        let (since, system) = match reported > 0 && since < transcript.len() {
+            true => (since, 0),
+            false => (transcript.len(), self.state.system.as_ref().map_or(0, |system| of_text(system))),
+        };
+        reported + system + of_messages(transcript.iter().rev().take(since))
+    }
+}
+
+fn of_messages<'a>(messages: impl Iterator<Item = &'a Arc<Message>>) -> u64 {
+    messages.flat_map(|message| &message.content).map(of_block).sum()
+}
+
+fn of_block(block: &Block) -> u64 {
+    let pictures = block.shown().filter(|(kind, _)| *kind == AttachmentKind::Image).count() as u64;
+    let text = match block {
+        Block::Text { text } | Block::Thinking { text, .. } => of_text(text),
+        Block::RedactedThinking { data } => of_text(data),
+        Block::Document(document) => of_text(&document.text),
+        Block::ToolResult { content, .. } => of_text(content),
+        Block::ToolCall(call) => of_text(&call.tool) + of_text(&call.input.to_string()),
+        Block::Image(_) => 0,
+    };
+    text + pictures * PICTURE
+}
+
+fn of_text(text: &str) -> u64 {
+    let plain = text.bytes().filter(u8::is_ascii).count() as u64;
+    let others = text.chars().filter(|c| !c.is_ascii()).count() as u64;
+    plain.div_ceil(PLAIN) + others
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::engine::request::tokens::*;
+    use crate::types::blob::{Blob, BlobRef, Picture};
+
+    #[test]
+    fn text_counts_by_its_writing_and_a_picture_as_one() {
+        for (text, tokens) in [("", 0), ("abc", 1), ("abcd", 1), ("abcde", 2), ("日本語", 3), ("Grüße", 3)]
+        {
+            assert_eq!(of_text(text), tokens, "{text}");
+        }
+        let blob = BlobRef::from(&Blob::new("image/png", *b"x"));
+        let content = vec![Block::Text { text: "a".repeat(400) }, Block::Image(Picture { blob, name: None })];
+        let message = Arc::new(Message::new(Role::User, content));
+        assert_eq!(of_messages([message].iter()), 100 + PICTURE);
+    }
+}

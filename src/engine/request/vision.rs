@@ -1,0 +1,197 @@
+//! What of a conversation only a model with sight understands (Q7, Q31), and the conversation without it, for
+//! a provider that refuses it.
+
+use std::sync::Arc;
+
+use crate::engine::request::model_texts;
+use crate::types::blob::{Attachment, AttachmentKind, Document, PDF, Picture};
+use crate::types::message::{Block, Message};
+use crate::types::model::{FaultKind, ModelFault};
+
+/// Whether a request of these messages shows a picture. A PDF does not count: of one, a model without
+/// sight is given the text.
+#[must_use]
+pub fn needs_vision<'a>(messages: impl IntoIterator<Item = &'a Message>) -> bool {
+    let blocks = messages.into_iter().flat_map(|message| &message.content);
+    blocks.flat_map(|block| block.shown()).any(|(kind, _)| kind == AttachmentKind::Image)
+}
+
+/// How many pictures and PDFs a request of these messages shows.
+pub(in crate::engine) fn count_shown<'a>(messages: impl IntoIterator<Item = &'a Message>) -> usize {
+    let blocks = messages.into_iter().flat_map(|message| &message.content);
+    blocks.map(|block| block.shown().count()).sum()
+}
+
+/// Whether a provider refused a request for something that it showed: no provider has a stable word for it,
+/// but all say what they do not take. Some answer with 404 (no server for this model takes pictures) or with
+/// 500 (a program that was started without sight).
+pub(in crate::engine) fn is_about_media(fault: &ModelFault) -> bool {
+    // The last is what is said here of the status 413 (`model::fault`).
+    const WORDS: [&str; 9] = [
+        "image",
+        "picture",
+        "vision",
+        "multimodal",
+        "multi-modal",
+        "media_type",
+        "media type",
+        "pdf",
+        "the request is too large",
+    ];
+    let may_be = matches!(fault.kind, FaultKind::BadRequest | FaultKind::NotFound | FaultKind::Server);
+    let told = [Some(&fault.message), fault.word.as_ref()];
+    let names = |text: &String| {
+        let text = text.to_lowercase();
+        WORDS.iter().any(|word| text.contains(word))
+    };
+    may_be && told.into_iter().flatten().any(names)
+}
+
+/// Puts words in the place of every picture and PDF, and the text of a PDF where it is known.
+pub(in crate::engine) fn withhold(transcript: &mut [Arc<Message>]) {
+    for message in transcript {
+        if message.content.iter().any(|block| block.shown().next().is_some()) {
+            Arc::make_mut(message).content.iter_mut().for_each(tell);
+        }
+    }
+}
+
+fn tell(block: &mut Block) {
+    match block {
+        Block::Image(Picture { blob, name }) => {
+            let text = model_texts::withheld(AttachmentKind::Image, blob, name.as_deref());
+            *block = Block::Text { text };
+        }
+        Block::Document(Document { blob, name, text }) if blob.media_type == PDF => {
+            let mut told = model_texts::withheld(AttachmentKind::Document, blob, name.as_deref());
+            if !text.trim().is_empty() {
+                told.push_str(" Its text:\n");
+                told.push_str(text.trim_end());
+            }
+            *block = Block::Text { text: told };
+        }
+        Block::ToolResult { content, attachments, .. } => {
+            // What the text of the result says anyway needs no words in its place.
+            for Attachment { kind, blob, name, .. } in attachments.drain(..).filter(|it| !it.in_text) {
+                if !content.is_empty() {
+                    content.push('\n');
+                }
+                content.push_str(&model_texts::withheld(kind, &blob, name.as_deref()));
+            }
+        }
+        Block::Document(_)
+        | Block::Text { .. }
+        | Block::Thinking { .. }
+        | Block::RedactedThinking { .. }
+        | Block::ToolCall(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::engine::request::vision::*;
+    use crate::types::blob::{Blob, BlobRef};
+    use crate::types::ids::{Mint, Seed};
+    use crate::types::message::Role;
+
+    #[test]
+    fn what_providers_say_of_pictures_is_understood() {
+        let fault = |kind, text: &str| ModelFault::new(kind, text);
+        for (kind, text) in [
+            // Anthropic.
+            (FaultKind::BadRequest, "messages.0.content.1.image.source.base64: invalid base64 data"),
+            (FaultKind::BadRequest, "Could not process image"),
+            (FaultKind::BadRequest, "messages.0.content.0.pdf: The PDF specified was not valid."),
+            // OpenAI.
+            (
+                FaultKind::BadRequest,
+                "You uploaded an unsupported image. Please make sure your image is valid.",
+            ),
+            (FaultKind::BadRequest, "Invalid content type. image_url is only supported by certain models."),
+            // DeepSeek, vLLM, OpenRouter, llama.cpp.
+            (FaultKind::BadRequest, "unknown variant `image_url`, expected `text`"),
+            (FaultKind::BadRequest, "this is not a multimodal model"),
+            (FaultKind::NotFound, "No endpoints found that support image input"),
+            (FaultKind::Server, "image input is not supported - hint: you may need to provide the mmproj"),
+        ] {
+            assert!(is_about_media(&fault(kind, text)), "{text}");
+        }
+        for (kind, text) in [
+            (FaultKind::BadRequest, "max_tokens is too large"),
+            (FaultKind::Server, "the provider failed, or what stands at base_url of [providers.x]"),
+            (FaultKind::RateLimited, "too many images per minute"),
+            (FaultKind::Unauthorized, "the key may not use the vision model"),
+        ] {
+            assert!(!is_about_media(&fault(kind, text)), "{text}");
+        }
+        let by_word =
+            ModelFault { word: Some("image_parse_error".into()), ..fault(FaultKind::BadRequest, "no") };
+        assert!(is_about_media(&by_word));
+    }
+
+    #[test]
+    fn without_its_pictures_a_conversation_says_what_was_there() {
+        let blob = |media_type| BlobRef::from(&Blob::new(media_type, *b"x"));
+        let attachment = |kind, media_type, in_text| Attachment {
+            kind,
+            blob: blob(media_type),
+            name: Some("a".into()),
+            in_text,
+        };
+        let text_file = Document { blob: blob("text/plain"), name: None, text: "plain".into() };
+        let content = vec![
+            Block::Text { text: "look".into() },
+            Block::Image(Picture { blob: blob("image/png"), name: Some("shot.png".into()) }),
+            Block::Document(Document { blob: blob(PDF), name: None, text: "the pages\n".into() }),
+            Block::Document(text_file.clone()),
+            Block::ToolResult {
+                call_id: Mint::new(0, Seed(1)).call(),
+                provider_id: "p".into(),
+                content: "read".into(),
+                is_error: false,
+                attachments: vec![
+                    attachment(AttachmentKind::Image, "image/gif", false),
+                    attachment(AttachmentKind::Document, PDF, true),
+                ],
+            },
+        ];
+        let untouched = Arc::new(Message::user("a"));
+        let mut transcript = vec![Arc::clone(&untouched), Arc::new(Message::new(Role::User, content))];
+        assert_eq!(count_shown(transcript.iter().map(|message| &**message)), 4);
+        withhold(&mut transcript);
+        assert_eq!(count_shown(transcript.iter().map(|message| &**message)), 0);
+        assert!(Arc::ptr_eq(&transcript[0], &untouched), "what shows nothing is not copied");
+        let told = serde_json::to_string(&transcript[1]).expect("written");
+        for words in ["look", "shot.png", "the pages", "image/gif", "read"] {
+            assert!(told.contains(words), "{words}: {told}");
+        }
+        assert_eq!(transcript[1].content[3], Block::Document(text_file));
+        let once = transcript.clone();
+        withhold(&mut transcript);
+        assert_eq!(transcript, once, "a second time changes nothing");
+    }
+
+    #[test]
+    fn pictures_need_sight_wherever_they_are_and_documents_do_not() {
+        let blob = |media_type| BlobRef::from(&Blob::new(media_type, *b"x"));
+        let picture = Block::Image(Picture { blob: blob("image/png"), name: None });
+        let document = Block::Document(Document { blob: blob(PDF), name: None, text: "x".into() });
+        let result = |kind, media_type| Block::ToolResult {
+            call_id: Mint::new(0, Seed(1)).call(),
+            provider_id: "p".into(),
+            content: "x".into(),
+            is_error: false,
+            attachments: vec![Attachment { kind, blob: blob(media_type), name: None, in_text: true }],
+        };
+        for (block, expected) in [
+            (Block::Text { text: "x".into() }, false),
+            (picture, true),
+            (document, false),
+            (result(AttachmentKind::Image, "image/gif"), true),
+            (result(AttachmentKind::Document, PDF), false),
+        ] {
+            let said = Message::new(Role::User, vec![block]);
+            assert_eq!(needs_vision(&[Message::user("a"), said.clone()]), expected, "{said:?}");
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! The conversation of a session, cheap to copy and cheap to add to.
+//!
+//! A decision works on a copy of the state and adds to it. One vector behind an `Arc` would be copied whole with each
+//! message that is added, so only the newest few stand in a part that is copied.
+
+use std::iter::Chain;
+use std::slice::Iter;
+use std::sync::Arc;
+
+use crate::engine::request::build::is_plain;
+use crate::types::message::{Message, Role};
+
+/// Messages that are copied with the state; more of them move to the others.
+const NEWEST: usize = 32;
+
+/// Messages in order, the oldest first.
+#[derive(Clone, Debug, Default)]
+pub(in crate::engine) struct Transcript {
+    settled: Arc<Settled>,
+    newest: Vec<Arc<Message>>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Settled {
+    messages: Vec<Arc<Message>>,
+    /// So many of the oldest go into every request as they are.
+    plain: usize,
+}
+
+impl Settled {
+    /// Looks at those that came behind the plain ones.
+    fn look(&mut self) {
+        let rest = self.messages[self.plain..].iter();
+        let place = |at: usize| if at.is_multiple_of(2) { Role::User } else { Role::Assistant };
+        let is_plain = |(at, message): &(usize, &Arc<Message>)| {
+            message.role == place(self.plain + at) && is_plain(message)
+        };
+        self.plain += rest.enumerate().take_while(is_plain).count();
+    }
+}
+
+impl Transcript {
+    pub fn iter(&self) -> Chain<Iter<'_, Arc<Message>>, Iter<'_, Arc<Message>>> {
+        self.settled.messages.iter().chain(&self.newest)
+    }
+
+    /// The oldest, which need no second look before they go into a request: they begin with a person, alternate,
+    /// and hold nothing that is empty or for one model alone. And all behind them.
+    pub fn plain(&self) -> (&[Arc<Message>], impl Iterator<Item = &Arc<Message>>) {
+        let (plain, rest) = self.settled.messages.split_at(self.settled.plain);
+        (plain, rest.iter().chain(&self.newest))
+    }
+
+    pub fn len(&self) -> usize {
+        self.settled.messages.len() + self.newest.len()
+    }
+
+    pub fn last(&self) -> Option<&Arc<Message>> {
+        self.newest.last().or_else(|| self.settled.messages.last())
+    }
+
+    pub fn push(&mut self, message: Message) {
+        if self.newest.len() == NEWEST {
+            let settled = Arc::make_mut(&mut self.settled);
+            settled.messages.append(&mut self.newest);
+            settled.look();
+        }
+        self.newest.push(Arc::new(message));
+    }
+
+    /// Keeps the oldest `count`.
+    pub fn truncate(&mut self, count: usize) {
+        self.newest.truncate(count.saturating_sub(self.settled.messages.len()));
+        if count < self.settled.messages.len() {
+            let settled = Arc::make_mut(&mut self.settled);
+            settled.messages.truncate(count);
+            settled.plain = settled.plain.min(count);
+        }
+    }
+
+    /// Changes messages where they stand.
+    pub fn change(&mut self, mut how: impl FnMut(&mut [Arc<Message>])) {
+        let settled = Arc::make_mut(&mut self.settled);
+        how(&mut settled.messages);
+        settled.plain = 0;
+        settled.look();
+        how(&mut self.newest);
+    }
+}
+
+impl PartialEq for Transcript {
+    /// How it is kept does not count.
+    fn eq(&self, other: &Self) -> bool {
+        self.len() == other.len() && self.iter().eq(other.iter())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::engine::request::build::{normalize, of_transcript};
+    use crate::engine::state::transcript::*;
+    use crate::types::message::Block;
+    use proptest::prelude::*;
+
+    /// Mostly what a conversation is: a person and a model in turn, and nothing empty.
+    fn message(at: usize, kind: u8) -> Message {
+        let role = if at.is_multiple_of(2) == (kind != 1) { Role::User } else { Role::Assistant };
+        let text = if kind == 2 { " \n".to_owned() } else { format!("{at}") };
+        let content = match kind {
+            3 => vec![Block::Thinking { text: "hm".into(), signature: None }, Block::Text { text }],
+            4 => Vec::new(),
+            _ => vec![Block::Text { text }],
+        };
+        Message { role, content, model: (kind == 3).then(|| "p/m".to_owned()) }
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Push(u8),
+        Truncate(usize),
+        Change(u8),
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let step = prop_oneof![
+            8 => any::<u8>().prop_map(Step::Push),
+            1 => (0..90usize).prop_map(Step::Truncate),
+            1 => any::<u8>().prop_map(Step::Change),
+        ];
+        prop::collection::vec(step, 0..200)
+    }
+
+    proptest! {
+        /// It is a plain list, and a copy stays as it was.
+        #[test]
+        fn it_holds_what_a_plain_list_would(steps in steps()) {
+            let (mut transcript, mut plain) = (Transcript::default(), Vec::<Arc<Message>>::new());
+            let mut copies = Vec::new();
+            for step in steps {
+                copies.push((transcript.clone(), plain.clone()));
+                match step {
+                    Step::Push(n) => {
+                        transcript.push(Message::user(n.to_string()));
+                        plain.push(Arc::new(Message::user(n.to_string())));
+                    }
+                    Step::Truncate(count) => {
+                        transcript.truncate(count);
+                        plain.truncate(count);
+                    }
+                    Step::Change(n) => {
+                        let how = |part: &mut [Arc<Message>]| {
+                            part.iter_mut().for_each(|it| *it = Arc::new(Message::user(n.to_string())));
+                        };
+                        transcript.change(how);
+                        how(&mut plain);
+                    }
+                }
+                prop_assert_eq!(transcript.len(), plain.len());
+                prop_assert_eq!(transcript.last(), plain.last());
+                prop_assert!(transcript.iter().eq(plain.iter()));
+            }
+            for (transcript, plain) in copies {
+                prop_assert!(transcript.iter().eq(plain.iter()), "a copy was changed");
+            }
+        }
+
+        /// What is not looked at again would have come out the same.
+        #[test]
+        fn a_request_is_the_same_however_it_is_kept(
+            kinds in prop::collection::vec((0..12u8, any::<bool>()), 0..120),
+            kept in 0..120usize,
+            thinks in any::<bool>(),
+        ) {
+            let mut transcript = Transcript::default();
+            for (at, (kind, is_changed)) in kinds.iter().copied().enumerate() {
+                transcript.push(message(at, kind));
+                if is_changed && kind == 0 {
+                    transcript.change(|part| {
+                        part.iter_mut().take(1).for_each(|it| *it = Arc::new(message(1, kind)));
+                    });
+                }
+            }
+            transcript.truncate(kept);
+            let thinker = thinks.then_some("p/m");
+            let plain: Vec<Arc<Message>> = transcript.iter().cloned().collect();
+            prop_assert_eq!(of_transcript(&transcript, thinker), normalize(&plain, thinker));
+        }
+    }
+}

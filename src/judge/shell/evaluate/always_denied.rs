@@ -1,0 +1,263 @@
+//! What a command line may not do whatever is granted (R12): write protected places, and answer the daemon's own questions.
+
+use crate::judge::shell::evaluate::collect::View;
+use crate::judge::shell::evaluate::invisible_chars::approves_itself;
+use crate::judge::shell::evaluate::pattern::name;
+use crate::judge::shell::evaluate::{MAX_LINE_BYTES, ParsedLine};
+use crate::judge::shell::lex::syntax::{RedirKind, Simple};
+use crate::judge::shell::lex::word::{Marks, Word};
+use crate::judge::shell::paths::braces;
+use crate::judge::shell::paths::cwd_tracking::PossibleFolders;
+use crate::judge::shell::paths::resolve;
+use crate::judge::shell::paths::resolve::{Care, may_matter};
+use crate::judge::shell::paths::write_targets::{WriteTargets, created_paths};
+use crate::judge::shell::programs::escape_options::{Call, rows};
+use crate::judge::shell::programs::inner_commands::inner_commands;
+
+/// So often a line may name the daemon's own programs for each to be looked at.
+const MOST_OURS: usize = 64;
+
+/// Programs that run another, and write a file of their own: what they saw of it, or what they logged.
+const WRITING_RUNNERS: &[&str] = &[
+    "strace",
+    "ltrace",
+    "time",
+    "gtime",
+    "perf",
+    "valgrind",
+    "hyperfine",
+    "parallel",
+    "ssh",
+    "script",
+    "flock",
+    "uftrace",
+    "heaptrack",
+];
+
+impl ParsedLine<'_> {
+    /// Why the line is denied whatever is granted (R12).
+    pub(in crate::judge) fn forbidden(&self) -> Option<&str> {
+        self.forbidden.get_or_init(|| self.find_forbidden(false)).as_deref()
+    }
+
+    /// The same where braces are put together. They are not to decide what a person is asked (R11), but to tell what
+    /// nobody would be asked.
+    pub(in crate::judge) fn forbidden_by_choice(&self) -> Option<String> {
+        let mut commands = self.all.scripts().iter().flat_map(|script| &script.commands);
+        let has_braces = |command: &Simple| {
+            let targets = command.redirs.iter().map(|redir| &redir.target);
+            command.words.iter().chain(targets).any(|word| word.marks.has(Marks::BRACE))
+        };
+        commands.any(has_braces).then(|| self.find_forbidden(true)).flatten()
+    }
+
+    /// The text with what its braces choose in their place, as far as that can be told from the text alone.
+    fn with_choices(&self) -> Option<String> {
+        let script = self.all.main();
+        let commands = script.commands.iter().filter(|command| !command.derived);
+        let words = commands
+            .flat_map(|command| command.words.iter().chain(command.redirs.iter().map(|it| &it.target)));
+        let mut chosen: Vec<&Word> = words.filter(|word| word.marks.has(Marks::BRACE)).collect();
+        chosen.sort_by_key(|word| word.start);
+        let (mut text, mut done) = (String::new(), 0);
+        for word in chosen {
+            // One within another goes with it.
+            if word.start < done {
+                continue;
+            }
+            let choices = self.choices(word).into_iter().filter(|choice| !choice.is_empty());
+            let quoted = |choice: String| {
+                let (home, rest) = match choice.strip_prefix("~/") {
+                    Some(rest) => ("~/", rest.to_owned()),
+                    None => ("", choice),
+                };
+                format!("{home}'{}'", rest.replace('\'', "'\\''"))
+            };
+            let choices: Vec<String> = choices.map(quoted).collect();
+            text += self.read.get(done..word.start)?;
+            text += &choices.join(" ");
+            done = word.end;
+        }
+        text += self.read.get(done..)?;
+        (text.len() <= 2 * MAX_LINE_BYTES).then_some(text)
+    }
+
+    fn find_forbidden(&self, by_choice: bool) -> Option<String> {
+        if by_choice
+            && let Some(text) = self.with_choices()
+            && self.folders.meter.spend(4 * text.len())
+            && let Some(reason) = ParsedLine::new(&text, self.folders).forbidden()
+        {
+            return Some(reason.to_owned());
+        }
+        for (at, script) in self.all.scripts().iter().enumerate() {
+            for (command, cwds) in script.commands.iter().zip(&self.cwds[at]) {
+                for redir in &command.redirs {
+                    if matches!(redir.kind, RedirKind::Output | RedirKind::Both)
+                        && (cwds.special || may_matter(&redir.target.text))
+                        && self.care(&redir.target, cwds) == Care::Protected
+                    {
+                        return Some(format!(
+                            "{} is protected: nothing allows writing there",
+                            redir.target.text
+                        ));
+                    }
+                }
+            }
+        }
+        if self.all.over {
+            return self.roughly_forbidden();
+        }
+        let guessed = self.all.maybe.iter().map(|view| self.all.words(*view));
+        let ours = |words: &&[Word]| matches!(name(&words[0].text), "agentctl" | "agentd");
+        if guessed.filter(ours).take(MOST_OURS).any(approves_itself) {
+            return Some("a command may not answer the daemon's own questions".to_owned());
+        }
+        self.all.views.iter().find_map(|view| {
+            let words = self.all.words(*view);
+            approves_itself(words)
+                .then(|| "a command may not answer the daemon's own questions".to_owned())
+                .or_else(|| {
+                    self.writes_protected(*view, words, by_choice)
+                        .map(|text| format!("{text} is protected: nothing allows writing there"))
+                })
+        })
+    }
+
+    /// The same for a line with too much in it to look at each command: every word counts.
+    fn roughly_forbidden(&self) -> Option<String> {
+        for (at, script) in self.all.scripts().iter().enumerate() {
+            for (nth, command) in script.commands.iter().enumerate() {
+                let (words, cwds) = (&command.words, &self.cwds[at][nth]);
+                let ours = |word: &&Word| matches!(name(&word.text), "agentctl" | "agentd");
+                if words.iter().any(|word| ours(&word)) {
+                    return Some("too much stands around a command for the daemon itself".to_owned());
+                }
+                let special = cwds.special;
+                let found = words.iter().find(|word| {
+                    (special || may_matter(&word.text))
+                        && self.care_within(word, cwds, true) == Care::Protected
+                });
+                if let Some(word) = found {
+                    return Some(format!(
+                        "{} is protected, and too much stands around it to judge",
+                        word.text
+                    ));
+                }
+            }
+        }
+        None
+    }
+
+    fn writes_protected<'w>(&self, view: View, words: &'w [Word], by_choice: bool) -> Option<&'w str> {
+        let cwds = &self.cwds[view.script()][view.command()];
+        let special = cwds.special;
+        // What no word says the end of a backup's name may: `-S gentd` for `.a`.
+        let is_suffix = |word: &Word| {
+            word.text.starts_with("--su") || word.text.starts_with('-') && word.text.contains('S')
+        };
+        let matters =
+            self.matters[view.script()][view.command()] > view.from() || words.iter().any(is_suffix);
+        if !special && !matters {
+            return None;
+        }
+        // Each of many commands within commands looks at all that follow.
+        if !self.folders.meter.spend(16 + 4 * words.len()) {
+            return None;
+        }
+        let plain = name(&words[0].text);
+        if matches!(plain, "cd" | "pushd" | "exec") {
+            return None;
+        }
+        if view.runs && !matches!(plain, "find" | "fd" | "fdfind" | "git") {
+            return self.runner_writes_protected(plain, words, cwds);
+        }
+        let rows = rows(words);
+        let none = |_: &str| false;
+        let meter = &self.folders.meter;
+        let hatch = rows.asks(&Call { words, granted: 0, outside: &none, meter }).is_some();
+        let written = WriteTargets::by(rows, words);
+        // Elsewhere it is a copy of what is kept here.
+        let is_kept = |word: &Word| {
+            let home = word.marks.has(Marks::HOME);
+            let is_here = |cwd: &String| {
+                let path = resolve::resolve(&word.text, home, cwd, self.folders);
+                self.folders.hold(&path) || self.folders.is_daemons(&path)
+            };
+            cwds.iter().any(is_here) && self.care(word, cwds) == Care::Protected
+        };
+        let mut made = created_paths(rows, words, &self.folders.meter).into_iter();
+        if let Some((_, source)) =
+            made.find(|(word, source)| (by_choice || !source.marks.has(Marks::BRACE)) && is_kept(word))
+        {
+            return Some(source.text.as_str());
+        }
+        words.iter().enumerate().skip(1).find_map(|(at, word)| {
+            let written = || hatch || written.is(at) || rows.has_hatches() && resolve::is_output(&word.text);
+            if !(special || may_matter(&word.text)) || !written() {
+                return None;
+            }
+            let is_chosen = |text: String| {
+                let home = text.starts_with("~/");
+                self.care_of(&text, home, word, cwds) == Care::Protected
+            };
+            (self.care_within(word, cwds, hatch) == Care::Protected
+                || by_choice && self.choices(word).into_iter().any(is_chosen))
+            .then_some(word.text.as_str())
+        })
+    }
+
+    /// What the braces of a word choose, if that is not too much to look at.
+    pub(super) fn choices(&self, word: &Word) -> Vec<String> {
+        let chooses = word.marks.has(Marks::BRACE) && self.folders.meter.spend(64 + 2 * word.text.len());
+        chooses.then(|| braces::choices(&word.text)).flatten().unwrap_or_default()
+    }
+
+    /// The same of a command that runs another: of that other it is asked by itself.
+    fn runner_writes_protected<'w>(
+        &self,
+        plain: &str,
+        words: &'w [Word],
+        cwds: &PossibleFolders,
+    ) -> Option<&'w str> {
+        if !WRITING_RUNNERS.contains(&plain) {
+            return None;
+        }
+        // These are given whole lines, each in a word.
+        let inner = match plain {
+            "script" | "hyperfine" => words.len(),
+            _ => inner_commands(words).at.into_iter().min().unwrap_or(words.len()),
+        };
+        let is_option = |at: usize| words[at].text.starts_with('-');
+        // Behind an option may stand its value; `script FILE`, `flock FILE COMMAND`.
+        let names_file =
+            |at: usize| is_option(at) || is_option(at - 1) || matches!(plain, "script" | "flock");
+        let found = (1..inner).filter(|at| names_file(*at)).map(|at| &words[at]);
+        let mut found = found.filter(|word| cwds.special || may_matter(&word.text));
+        found
+            .find(|word| self.care_within(word, cwds, false) == Care::Protected)
+            .map(|word| word.text.as_str())
+    }
+
+    /// The care for a word as a path.
+    fn care(&self, word: &Word, cwds: &[String]) -> Care {
+        self.care_of(&word.text, word.marks.has(Marks::HOME), word, cwds)
+    }
+
+    /// The care for a word and for the paths within it.
+    fn care_within(&self, word: &Word, cwds: &[String], texts: bool) -> Care {
+        resolve::candidates(word, texts)
+            .into_iter()
+            .map(|(text, home)| self.care_of(text, home, word, cwds))
+            .max()
+            .unwrap_or(Care::Ordinary)
+    }
+
+    fn care_of(&self, text: &str, home: bool, word: &Word, cwds: &[String]) -> Care {
+        let wild = word.marks.has(Marks::GLOB) || word.marks.has(Marks::BRACE);
+        cwds.iter()
+            .map(|cwd| resolve::care(&resolve::resolve(text, home, cwd, self.folders), wild, self.folders))
+            .max()
+            .unwrap_or(Care::Ordinary)
+    }
+}

@@ -1,0 +1,237 @@
+//! Every command that a line would run, as far as the text shows: those in its grammar, those
+//! behind wrappers, and those in literal texts for a shell.
+
+use std::collections::HashSet;
+
+use crate::judge::shell::evaluate::pattern::name;
+use crate::judge::shell::lex::syntax::{Script, Simple, UnsupportedSyntax};
+use crate::judge::shell::lex::word::{Marks, Word};
+use crate::judge::shell::lex::{again, lex_within};
+use crate::judge::shell::programs::inner_commands::inner_commands;
+
+/// How much text for shells is read, over all.
+const TEXTS: usize = 64 * 1024;
+/// How many such texts.
+const SCRIPTS: usize = 1_000;
+/// How many words are looked at, over all, each as often as a command may begin before it. A line that
+/// needs more was made to need more.
+const WORK: usize = 30_000;
+/// In how many places, over all, a program is perhaps run by one that nobody knows.
+const GUESSES: usize = 4_000;
+/// How deep texts may stand in texts, and wrappers behind wrappers.
+const DEEP: usize = 40;
+
+/// One command: which text, which of its commands, from which word on.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::judge::shell) struct View {
+    script: usize,
+    command: usize,
+    from: usize,
+    /// More words come from elsewhere.
+    pub(in crate::judge::shell) open: bool,
+    /// It runs another one; of a line with too much in it that is not known.
+    pub(in crate::judge::shell) runs: bool,
+}
+
+impl View {
+    pub(in crate::judge::shell) fn script(self) -> usize {
+        self.script
+    }
+
+    pub(in crate::judge::shell) fn command(self) -> usize {
+        self.command
+    }
+
+    pub(in crate::judge::shell) fn from(self) -> usize {
+        self.from
+    }
+}
+
+/// All of them.
+#[derive(Debug)]
+pub(in crate::judge::shell) struct Collected {
+    scripts: Vec<Script>,
+    pub(in crate::judge::shell) views: Vec<View>,
+    /// Words that are commands if a program runs what it is given, of which that is not known.
+    pub(in crate::judge::shell) maybe: Vec<View>,
+    /// Something may run that the text does not show.
+    pub(in crate::judge::shell) hidden: bool,
+    /// There was too much to look at: what follows must be satisfied with less than each command by
+    /// itself. Nothing of it is ever allowed unasked (`hidden` is set as well).
+    pub(in crate::judge::shell) over: bool,
+}
+
+impl Collected {
+    /// The line itself.
+    pub(in crate::judge::shell) fn main(&self) -> &Script {
+        &self.scripts[0]
+    }
+
+    /// The words of a command.
+    pub(in crate::judge::shell) fn words(&self, view: View) -> &[Word] {
+        &self.scripts[view.script].commands[view.command].words[view.from..]
+    }
+
+    /// All texts that were read: the line, and texts for shells within.
+    pub(in crate::judge::shell) fn scripts(&self) -> &[Script] {
+        &self.scripts
+    }
+}
+
+/// Reads a line and everything in it.
+pub(in crate::judge::shell) fn collect(text: &str) -> Collected {
+    let mut again = again(text.len());
+    let mut all = Collected {
+        scripts: vec![lex_within(text, &mut again)],
+        views: Vec::new(),
+        maybe: Vec::new(),
+        hidden: false,
+        over: false,
+    };
+    let mut left = TEXTS;
+    let mut work = WORK;
+    // Texts still to look through, with their depth.
+    let mut todo = vec![(0usize, 0usize)];
+    while let Some((script, depth)) = todo.pop() {
+        all.hidden |= all.scripts[script].has(UnsupportedSyntax::Unsure);
+        for command in 0..all.scripts[script].commands.len() {
+            let mut at = vec![(0usize, false, 0usize)];
+            let mut seen = HashSet::new();
+            let mut guessed = HashSet::new();
+            while let Some((from, open, wrapped)) = at.pop() {
+                let words = &all.scripts[script].commands[command].words;
+                // Nothing leads back to the beginning.
+                if from >= words.len() || from > 0 && !seen.insert((from, open)) {
+                    continue;
+                }
+                let ahead = words.len() - from;
+                if wrapped > DEEP || ahead > work {
+                    // Every further word may be a command.
+                    all.hidden = true;
+                    all.over = true;
+                    all.views.push(View { script, command, from, open, runs: false });
+                    let rest = from + 1..words.len();
+                    all.views.extend(rest.map(|from| View {
+                        script,
+                        command,
+                        from,
+                        open: true,
+                        runs: false,
+                    }));
+                    break;
+                }
+                work -= ahead;
+                let found = inner_commands(&words[from..]);
+                let (fills, cost) = fills(&words[from..], &found.at, work);
+                work -= cost;
+                all.hidden |= fills.is_none();
+                all.views.push(View { script, command, from, open, runs: found.runs });
+                all.hidden |= found.hidden;
+                at.extend(found.at.iter().map(|inner| (from + inner, open || found.open, wrapped + 1)));
+                let open = open || found.open;
+                // Of a line with more, it is enough that something may run.
+                let many = all.maybe.len() + found.maybe.len() > GUESSES;
+                all.hidden |= many;
+                // A word that may be nothing: the next stands in its place.
+                let may_be_nothing = |word: &Word| word.marks.has(Marks::EXPANDS) || word.text == "$!";
+                at.extend(may_be_nothing(&words[from]).then_some((from + 1, open, wrapped + 1)));
+                let guesses = found.maybe.iter().filter(|_| !many).map(|inner| from + inner);
+                let fresh = guesses.filter(|from| words[*from].is_literal() && guessed.insert(*from));
+                all.maybe.extend(fresh.map(|from| View { script, command, from, open, runs: false }));
+                let fills = fills.unwrap_or_default();
+                if !fills.is_empty() && all.scripts.len() <= SCRIPTS && depth <= DEEP {
+                    let scopes = all.scripts[script].scopes.clone();
+                    all.scripts.push(Script { commands: fills, scopes, ..Script::default() });
+                    todo.push((all.scripts.len() - 1, depth + 1));
+                } else {
+                    all.hidden |= !fills.is_empty();
+                }
+                for text in found.texts {
+                    if text.len() > left || all.scripts.len() > SCRIPTS || depth > DEEP || all.over {
+                        all.hidden = true;
+                        continue;
+                    }
+                    left -= text.len();
+                    all.scripts.push(lex_within(&text, &mut again));
+                    todo.push((all.scripts.len() - 1, depth + 1));
+                    // To some shells `((` is arithmetic, to others (dash) a group within a group.
+                    if text.contains("((") && text.len() <= left {
+                        left -= text.len();
+                        all.scripts.push(lex_within(&text.replace("((", "( ("), &mut again));
+                        todo.push((all.scripts.len() - 1, depth + 1));
+                    }
+                }
+            }
+        }
+    }
+    all
+}
+
+/// Commands in which something is put in the place of a mark are read once more with that: so many in one.
+const FILLED: usize = 8;
+
+/// The commands at these places with what a program puts into them, and how many words they have; nothing if there are too
+/// many.
+fn fills(words: &[Word], places: &[usize], left: usize) -> (Option<Vec<Simple>>, usize) {
+    let marks = marks_of(words);
+    if marks.is_empty() || places.is_empty() {
+        return (Some(Vec::new()), 0);
+    }
+    let program = words.first().map_or("", |first| name(&first.text));
+    // What parallel makes of its words, and where, its options say in many ways.
+    if marks.len() > FILLED || program == "parallel" {
+        return (None, 0);
+    }
+    // xargs runs one command; where it begins otherwise is only for who may know its options better.
+    let places = if program == "xargs" { &places[..1] } else { places };
+    let cost: usize = places.iter().take(FILLED + 1).map(|at| words.len() - at).sum();
+    if places.len() > FILLED || cost > left {
+        return (None, 0);
+    }
+    // They put it behind the command if no mark says where.
+    let appends = matches!(program, "fd" | "fdfind");
+    (Some(places.iter().filter_map(|at| filled(&words[*at..], &marks, appends)).collect()), cost)
+}
+
+/// What a program puts something else in the place of, wherever it stands in the command that it runs. Of two marks we
+/// do not say which counts.
+fn marks_of(words: &[Word]) -> Vec<String> {
+    let Some(first) = words.first() else { return Vec::new() };
+    match name(&first.text) {
+        "find" => vec!["{}".to_owned()],
+        // `{.}`, `{/}` and others are theirs as well.
+        "fd" | "fdfind" | "parallel" => vec!["{".to_owned()],
+        "xargs" => {
+            let found = words.iter().enumerate().skip(1).filter_map(|(at, word)| {
+                let text = word.text.as_str();
+                let (option, value) = text.split_once('=').map_or((text, None), |(o, v)| (o, Some(v)));
+                if option.len() > 2 && "--replace".starts_with(option) {
+                    return Some(value.unwrap_or("{}").to_owned());
+                }
+                let letters = text.strip_prefix('-').filter(|letters| !letters.starts_with('-'))?;
+                let place = letters.find(['I', 'i'])?;
+                match (&letters[place + 1..], letters.as_bytes()[place]) {
+                    ("", b'I') => Some(words.get(at + 1)?.text.clone()),
+                    ("", _) => Some("{}".to_owned()),
+                    (mark, _) => Some(mark.to_owned()),
+                }
+            });
+            found.take(FILLED + 1).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// A command in which something is put in the place of a mark, if it holds one, or behind it.
+fn filled(words: &[Word], marks: &[String], appends: bool) -> Option<Simple> {
+    let holds = |word: &Word| marks.iter().any(|mark| !mark.is_empty() && word.text.contains(mark.as_str()));
+    if !appends && !words.iter().any(holds) {
+        return None;
+    }
+    let mut filled = words.to_vec();
+    filled.iter_mut().filter(|word| holds(word)).for_each(|word| word.marks.add(Marks::EXPANDS));
+    if appends {
+        filled.push(Word { text: "{}".to_owned(), marks: Marks::EXPANDS, ..Word::default() });
+    }
+    Some(Simple { words: filled, ..Simple::default() })
+}

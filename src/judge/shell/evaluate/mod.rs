@@ -1,0 +1,507 @@
+//! The judgement of a command line: what is denied whatever is granted, and what grants allow.
+
+mod always_denied;
+mod bypass_guard;
+pub(super) mod collect;
+pub(super) mod invisible_chars;
+mod named_files;
+pub(super) mod oversized;
+pub(super) mod pattern;
+pub(super) mod tree_sitter_check;
+pub(super) mod word_checks;
+pub(super) mod work_budget;
+
+use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::judge::shell::lex::syntax::{Redir, RedirKind, Simple, UnsupportedSyntax};
+use crate::judge::shell::paths::cwd_tracking::{
+    MAX_FOLDERS, PossibleFolders, changes_folder, folder, track_cwd,
+};
+use crate::judge::shell::paths::files;
+use crate::judge::shell::paths::resolve;
+use crate::judge::shell::paths::resolve::{Folders, may_matter};
+use crate::judge::shell::programs::escape_options::{Call, TOO_COMPLEX, may_become_an_option, rows};
+use crate::judge::shell::programs::read_only;
+use collect::{Collected, collect};
+use oversized::condense;
+use pattern::{CommandPattern, Found, Programs, name};
+
+use crate::judge::shell::lex::word::{Marks, Word};
+use crate::judge::shell::programs::inner_commands::inner_commands;
+use crate::judge::shell::programs::special;
+use crate::judge::shell::programs::table::FileEffect;
+use crate::judge::shell::programs::transparent_wrappers::{Wraps, wraps};
+use invisible_chars::invisible_character;
+use word_checks::{CHANGES_SHELL, assignment, shape};
+
+/// A longer line is never allowed (R14).
+const MAX_LINE_BYTES: usize = 64 * 1024;
+/// Deeper nesting is never allowed (R14).
+const MAX_NESTING: usize = 50;
+/// More words than this are not judged one by one.
+const MAX_WORDS: usize = 4_000;
+
+/// How many parts are told. What asks is among them.
+const MAX_PARTS: usize = 64;
+
+/// An allow rule over commands: its pattern, and a mark for the caller.
+#[derive(Clone, Copy)]
+pub(in crate::judge) struct Grant<'r, R> {
+    pub(in crate::judge) pattern: &'r CommandPattern,
+    pub(in crate::judge) rule: R,
+}
+
+/// What became of a part.
+#[derive(Clone, Debug)]
+pub(in crate::judge) struct Outcome<'t, R> {
+    /// Of commands within commands each holds the others: a copy of each would be a lot.
+    pub(in crate::judge) command: Cow<'t, str>,
+    pub(in crate::judge) words: Vec<String>,
+    pub(in crate::judge) allowed: bool,
+    /// The grant that allows it.
+    pub(in crate::judge) rule: Option<R>,
+    pub(in crate::judge) reason: String,
+}
+
+/// Grants by their first words: of thousands few can be meant.
+struct Grants<'g, R> {
+    all: &'g [Grant<'g, R>],
+    index: HashMap<(&'g str, Option<&'g str>), Vec<usize>>,
+}
+
+impl<'g, R> Grants<'g, R> {
+    fn of(all: &'g [Grant<'g, R>]) -> Self {
+        let mut index: HashMap<_, Vec<usize>> = HashMap::new();
+        for (at, grant) in all.iter().enumerate() {
+            if let Some(key) = grant.pattern.key() {
+                index.entry(key).or_default().push(at);
+            }
+        }
+        Self { all, index }
+    }
+
+    /// Those that may cover `words` or what stands in them from `from` on, in their order.
+    fn for_command(&self, words: &[Word], from: usize) -> impl Iterator<Item = &Grant<'g, R>> {
+        let mut found: Vec<usize> = Vec::new();
+        for words in [words, &words[from..]].iter().take(if from > 0 { 2 } else { 1 }) {
+            let Some(first) = words.first() else { continue };
+            let second = words.get(1).map(|word| word.text.as_str());
+            found.extend(self.index.get(&(first.text.as_str(), None)).into_iter().flatten());
+            if second.is_some() {
+                found.extend(self.index.get(&(first.text.as_str(), second)).into_iter().flatten());
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        found.into_iter().map(|at| &self.all[at])
+    }
+}
+
+/// A command line that was read, with the folders it is about.
+pub(in crate::judge) struct ParsedLine<'a> {
+    text: &'a str,
+    /// What was read: the text, or the pieces of one that is far too long.
+    read: Cow<'a, str>,
+    folders: &'a Folders,
+    all: Collected,
+    /// The folders in which each command of each text may run.
+    cwds: Vec<Vec<Arc<PossibleFolders>>>,
+    /// Of each command of each text: behind its last word that can have to do with a protected place.
+    matters: Vec<Vec<usize>>,
+    /// Why it is denied whatever is granted; looked up once.
+    forbidden: OnceCell<Option<String>>,
+    /// Where the second parser sees commands; looked up once.
+    second: OnceCell<Option<Vec<usize>>>,
+    /// The same of the text without what stands aside.
+    eased: OnceCell<Option<Vec<usize>>>,
+    /// The programs it names; looked up once.
+    programs: OnceCell<Programs>,
+}
+
+impl<'a> ParsedLine<'a> {
+    pub(in crate::judge) fn new(text: &'a str, folders: &'a Folders) -> Self {
+        let read = condense(text);
+        let all = collect(&read);
+        let start = Arc::new(PossibleFolders::at(vec![folders.start.clone()], folders));
+        let cwds = all.scripts().iter().map(|script| track_cwd(script, &start, folders)).collect();
+        let last = |command: &Simple| command.words.iter().rposition(|word| may_matter(&word.text));
+        let behind = |command: &Simple| last(command).map_or(0, |at| at + 1);
+        let matters =
+            all.scripts().iter().map(|script| script.commands.iter().map(behind).collect()).collect();
+        let (forbidden, programs) = (OnceCell::new(), OnceCell::new());
+        let (second, eased) = (OnceCell::new(), OnceCell::new());
+        Self { text, read, folders, all, cwds, matters, forbidden, second, eased, programs }
+    }
+
+    /// Whether the line was dearer than a judgement may be. Some of what was found of it may be less than what
+    /// is there: nothing allows it.
+    pub(in crate::judge) fn exceeds_work_budget(&self) -> Option<&'static str> {
+        (self.folders.meter.is_spent() || self.is_in_pieces()).then_some(TOO_COMPLEX)
+    }
+
+    /// Whether only pieces of the line were read.
+    fn is_in_pieces(&self) -> bool {
+        matches!(self.read, Cow::Owned(_))
+    }
+
+    /// Whether the line has so many words that no rule for a command may allow it.
+    pub(in crate::judge) fn is_excessive(&self) -> bool {
+        self.text.len() > MAX_LINE_BYTES || self.has_too_many_words()
+    }
+
+    /// A command without words counts as one: it may have redirections.
+    fn has_too_many_words(&self) -> bool {
+        let commands = &self.all.main().commands;
+        commands.iter().map(|command| command.words.len().max(1)).sum::<usize>() > MAX_WORDS
+    }
+
+    fn tree_sitter_commands(&self) -> Option<&[usize]> {
+        self.second.get_or_init(|| tree_sitter_check::commands(self.text)).as_deref()
+    }
+
+    /// The grammar of the second parser does not know every here-document, `time (…)`, `! { …; }`: where it sees
+    /// something else, it is asked again about the text without them.
+    fn eased(&self) -> Option<&[usize]> {
+        let look = || tree_sitter_check::commands(&self.all.main().eased(self.text)?);
+        self.eased.get_or_init(look).as_deref()
+    }
+
+    /// Looks for the command of a rule.
+    pub(in crate::judge) fn finds(&self, pattern: &CommandPattern) -> Found {
+        pattern.finds(self.text, &self.all, self.programs.get_or_init(|| Programs::of(&self.all)))
+    }
+
+    /// Whether the line was understood so far that commands not found are not there.
+    pub(in crate::judge) fn is_understood(&self) -> bool {
+        !self.is_excessive()
+            && self.all.main().depth <= MAX_NESTING
+            && !self.all.hidden
+            && self.all.scripts().iter().all(|script| !script.has(UnsupportedSyntax::Syntax))
+            && [Self::tree_sitter_commands, Self::eased]
+                .iter()
+                .any(|look| look(self).is_some_and(|found| tree_sitter_check::adds_nothing(found, &self.all)))
+    }
+
+    /// Why nothing but a rule for the whole text may allow the line, if so.
+    pub(in crate::judge) fn unsupported(&self) -> Option<&'static str> {
+        if self.text.len() > MAX_LINE_BYTES {
+            return Some("the line is longer than 64 KiB");
+        }
+        if self.all.main().depth > MAX_NESTING {
+            return Some("the line is nested deeper than 50");
+        }
+        if let Some(reason) = invisible_character(self.text) {
+            return Some(reason);
+        }
+        self.all.main().beyond.first().map(|(what, _)| what.reason())
+    }
+
+    /// Whether the text holds characters that must not pass unseen, or is over the limits (R14).
+    pub(in crate::judge) fn is_unreadable(&self) -> Option<&'static str> {
+        if self.text.len() > MAX_LINE_BYTES || self.all.main().depth > MAX_NESTING {
+            return Some("the line is too long or too deeply nested to be judged");
+        }
+        invisible_character(self.text)
+    }
+
+    /// Whether the second parser sees what the lexer sees.
+    pub(in crate::judge) fn is_confirmed(&self) -> bool {
+        let script = self.all.main();
+        self.tree_sitter_commands().is_some_and(|found| tree_sitter_check::agrees(found, script, false))
+            || self.eased().is_some_and(|found| tree_sitter_check::agrees(found, script, true))
+    }
+
+    /// Whether a command of the line changes the working directory.
+    pub(in crate::judge) fn changes_folder(&self) -> bool {
+        let mut commands = self.all.scripts().iter().flat_map(|script| &script.commands);
+        commands.any(|command| changes_folder(&command.words))
+    }
+
+    /// Judges each simple command under the grants; with `safe`, commands that only look pass. Of many commands a
+    /// few are told, among them what asks.
+    pub(in crate::judge) fn parts<R: Copy>(
+        &self,
+        grants: &[Grant<'_, R>],
+        safe: bool,
+    ) -> Vec<Outcome<'_, R>> {
+        let script = self.all.main();
+        // In the order of the text.
+        let mut ordered: Vec<usize> = (0..script.commands.len()).collect();
+        ordered.sort_by_key(|at| (script.commands[*at].derived, script.commands[*at].start));
+        if self.has_too_many_words() {
+            let asks = || Err("the line has too many words to be judged".to_owned());
+            return ordered.into_iter().take(MAX_PARTS).map(|at| self.outcome(at, asks())).collect();
+        }
+        let grants = Grants::of(grants);
+        let mut moved = self.folders.begin_below();
+        let mut judged = Vec::new();
+        for at in ordered {
+            let command = &script.commands[at];
+            judged.push((at, self.part(command, &self.cwds[0][at], moved, &grants, safe)));
+            moved |= changes_folder(&command.words);
+        }
+        if judged.len() > MAX_PARTS {
+            judged.sort_by_key(|(_, judged)| judged.is_ok());
+            judged.truncate(MAX_PARTS);
+        }
+        judged.into_iter().map(|(at, judged)| self.outcome(at, judged)).collect()
+    }
+
+    /// What became of a command of the line itself.
+    fn outcome<R>(&self, at: usize, judged: Result<(Option<R>, String), String>) -> Outcome<'_, R> {
+        let command = &self.all.main().commands[at];
+        let (allowed, rule, reason) = match judged {
+            Ok((rule, reason)) => (true, rule, reason),
+            Err(reason) => (false, None, reason),
+        };
+        let text = if command.derived { None } else { self.read.get(command.start..command.end) };
+        let words: Vec<String> = command.words.iter().map(|word| word.text.clone()).collect();
+        let command = text.map_or_else(|| Cow::Owned(words.join(" ")), Cow::Borrowed);
+        Outcome { command, words, allowed, rule, reason }
+    }
+
+    /// Whether a rule may be offered for this line: one for all that begins so, or for this alone. What removes a folder
+    /// that holds everything is granted by nobody with one key; and for what asks because it names a secret, no rule is
+    /// offered that lets all others be read.
+    pub(in crate::judge) fn may_be_offered(&self, is_prefix: bool) -> bool {
+        let script = self.all.main();
+        let mut commands = script.commands.iter().zip(&self.cwds[0]).filter(|(it, _)| !it.words.is_empty());
+        !commands.any(|(command, cwds)| {
+            let words = &command.words;
+            let is_secret = |word: &Word| self.folders.may_name_secret(&word.text, cwds);
+            files::removal(words, cwds, self.folders).is_err()
+                || is_prefix && rows(words).kind() == FileEffect::Reads && words[1..].iter().any(is_secret)
+        })
+    }
+
+    /// One simple command: the grant that allows it (none for what is free), or why it asks.
+    fn part<R: Copy>(
+        &self,
+        command: &Simple,
+        cwds: &PossibleFolders,
+        moved: bool,
+        grants: &Grants<'_, R>,
+        safe: bool,
+    ) -> Result<(Option<R>, String), String> {
+        for assign in &command.assigns {
+            assignment(assign, command.words.is_empty())?;
+        }
+        for redir in &command.redirs {
+            self.redirection(redir, cwds)?;
+        }
+        let words = command.words.as_slice();
+        let secret = command
+            .redirs
+            .iter()
+            .find(|it| it.kind == RedirKind::Input && self.folders.may_name_secret(&it.target.text, cwds));
+        let Some(first) = words.first() else {
+            return if command.redirs.is_empty() {
+                Err("nothing runs here".into())
+            } else if let Some(redir) = secret.filter(|_| safe) {
+                // What stands within may only look, and show it.
+                Err(format!("{} may hold a secret", redir.target.text))
+            } else {
+                // What comes behind `( … )` or `{ … }`.
+                Ok((None, "only redirections that are free".into()))
+            };
+        };
+        shape(words)?;
+        if let Some(reason) = self.builtin_allowed(words, cwds)? {
+            return Ok((None, reason));
+        }
+        // More than are kept.
+        if cwds.len() >= MAX_FOLDERS {
+            return Err("it may run in any of too many folders".into());
+        }
+        if CHANGES_SHELL.contains(&first.text.as_str()) {
+            return Err(format!("{} changes the shell or runs what it is given", first.text));
+        }
+        let (inner, fed) = unwrap(words)?;
+        let from = words.len() - inner.len();
+        if from > 0 {
+            shape(inner)?;
+            if !fed && let Some(reason) = self.builtin_allowed(inner, cwds)? {
+                return Ok((None, reason));
+            }
+            if CHANGES_SHELL.contains(&inner[0].text.as_str()) {
+                return Err(format!("{} changes the shell or runs what it is given", inner[0].text));
+            }
+        }
+        let found = inner_commands(inner);
+        let plain = name(&inner[0].text);
+        let by_hatch = matches!(plain, "find" | "fd" | "fdfind" | "git");
+        let script_of_shell =
+            found.hidden && found.texts.is_empty() && found.at.is_empty() && rows(inner).is_known();
+        // Alone most of them start a shell, or do what their input says.
+        let says = matches!(
+            plain,
+            "env" | "nice" | "command" | "builtin" | "trap" | "jobs" | "time" | "uname26" | "arch"
+        );
+        let only_says = inner.len() == 2 && matches!(inner[1].text.as_str(), "--version" | "--help");
+        if found.runs && !by_hatch && !script_of_shell && !only_says && (inner.len() > 1 || !says) {
+            return Err(format!("{plain} runs the command it is given"));
+        }
+        let mut refused = None;
+        for grant in grants.for_command(words, from) {
+            if !self.folders.meter.spend(2) {
+                return Err(TOO_COMPLEX.into());
+            }
+            let Some((spelled, exact)) = grant.pattern.spells(words, from) else { continue };
+            if moved && inner[0].text.contains('/') && !inner[0].text.starts_with('/') {
+                refused = Some("after cd the relative name is another file".to_owned());
+                continue;
+            }
+            let judged = if exact {
+                files::removal(inner, cwds, self.folders)
+            } else {
+                self.arguments(inner, spelled, fed, cwds)
+            };
+            match judged {
+                Ok(()) => return Ok((Some(grant.rule), "granted".to_owned())),
+                Err(reason) => refused = Some(reason),
+            }
+        }
+        if let Some(reason) = refused {
+            return Err(reason);
+        }
+        if safe
+            && !fed
+            && from == 0
+            && secret.is_none()
+            && command.assigns.is_empty()
+            && !read_only::refuses(inner, cwds, self.folders)
+        {
+            return Ok((None, "only looks, inside the workspace".to_owned()));
+        }
+        Err(format!("no rule allows {}", inner[0].text))
+    }
+
+    /// Commands that are free for everybody (R1).
+    fn builtin_allowed(&self, words: &[Word], cwds: &[String]) -> Result<Option<String>, String> {
+        match words[0].text.as_str() {
+            "pwd" | "true" | "false" | ":" => Ok(Some("does nothing but say so".into())),
+            "cd" => {
+                let target = folder(words).ok_or("cd to a folder that is not spelled out")?;
+                let inside = cwds
+                    .iter()
+                    .all(|cwd| self.folders.hold(&resolve::resolve(target, false, cwd, self.folders)));
+                if inside && cwds.len() < MAX_FOLDERS {
+                    Ok(Some("stays in the workspace".into()))
+                } else {
+                    Err("cd to a folder outside the workspace".into())
+                }
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn redirection(&self, redir: &Redir, cwds: &[String]) -> Result<(), String> {
+        let target = &redir.target;
+        if redir.named {
+            return Err("a redirection keeps its descriptor in a variable".into());
+        }
+        let literal = target.is_literal() && !target.marks.has(Marks::DOLLAR_QUOTE);
+        let fine = match redir.kind {
+            RedirKind::Duplicate | RedirKind::Here => true,
+            RedirKind::HereString => {
+                !target.marks.has(Marks::EXPANDS)
+                    && !target.marks.has(Marks::NUMBER)
+                    && !target.marks.has(Marks::TILDE)
+            }
+            RedirKind::Input => {
+                literal
+                    && (target.text == "/dev/null"
+                        || !target.text.is_empty()
+                            && !target.text.starts_with("/dev/")
+                            && !read_only::is_outside(&target.text, cwds, self.folders))
+            }
+            RedirKind::Output => literal && target.text == "/dev/null",
+            RedirKind::Both => false,
+        };
+        if fine { Ok(()) } else { Err(format!("a redirection to or from {}", target.text)) }
+    }
+
+    /// Arguments that a prefix does not cover (R9, R10, R17), and files that ask for themselves.
+    fn arguments(
+        &self,
+        words: &[Word],
+        spelled: usize,
+        fed: bool,
+        cwds: &PossibleFolders,
+    ) -> Result<(), String> {
+        files::removal(words, cwds, self.folders)?;
+        let rows = rows(words);
+        let meter = &self.folders.meter;
+        let outside = |text: &str| read_only::is_outside(text, cwds, self.folders);
+        if let Some(reason) = rows.asks(&Call { words, granted: spelled, outside: &outside, meter }) {
+            return Err(reason);
+        }
+        // `python -m pytest`: what pytest may do counts.
+        if let Some(at) = special::python_module(words, spelled) {
+            let words = &words[at..];
+            let call = Call { words, granted: spelled - at, outside: &outside, meter };
+            if let Some(reason) = crate::judge::shell::programs::escape_options::rows(words).asks(&call) {
+                return Err(reason);
+            }
+        }
+        // `sed -i`: what the grant spells makes it write.
+        if spelled > 1 && rows.writes_as_granted(&words[..spelled], meter) {
+            files::refuse_to_leave(words, spelled, cwds, self.folders)?;
+        }
+        let plain = name(&words[0].text);
+        // With `-t` they write elsewhere than they seem to.
+        let has_target = matches!(plain, "cp" | "gcp" | "mv" | "gmv" | "ln" | "gln" | "install" | "ginstall");
+        let is_tame = |word: &Word| (has_target || plain == "rm") && has_ending(word);
+        if (has_target || rows.has_hatches())
+            && let Some(word) =
+                words.iter().skip(spelled.max(1)).find(|word| may_become_an_option(word) && !is_tame(word))
+        {
+            return Err(format!("{} may become an option of {}", word.text, words[0].text));
+        }
+        if fed && (rows.has_hatches() || rows.kind() != FileEffect::Reads) {
+            return Err(format!("{} gets arguments that are not in the text", words[0].text));
+        }
+        files::refuse(rows, words, spelled, cwds, cwds.special, self.folders)
+    }
+}
+
+/// `*.o`: no option of `rm` has a dot in it, and of those of `cp` none but the name of a folder with this ending.
+fn has_ending(word: &Word) -> bool {
+    !word.marks.has(Marks::BRACE)
+        && word.text.rsplit(['*', '?', ']']).next().is_some_and(|ending| ending.starts_with('.'))
+}
+
+impl CommandPattern {
+    /// How many of the inner command's words the grant spells, and whether it is exact. `from`
+    /// says where the inner command begins behind wrappers.
+    fn spells(&self, words: &[Word], from: usize) -> Option<(usize, bool)> {
+        let exact = matches!(self, Self::Exact { .. });
+        if let Some(spelled) = self.covers(&words[from..]) {
+            return Some((spelled, exact));
+        }
+        // The wrapper and more is spelled.
+        self.covers(words)
+            .filter(|spelled| from > 0 && *spelled > from)
+            .map(|spelled| (spelled - from, exact))
+    }
+}
+
+/// The command behind wrappers that are see-through (R8), and whether it gets more words.
+fn unwrap(words: &[Word]) -> Result<(&[Word], bool), String> {
+    let mut rest = words;
+    let mut fed = false;
+    loop {
+        match wraps(rest) {
+            Wraps::No => return Ok((rest, fed)),
+            Wraps::At(from) => rest = &rest[from..],
+            Wraps::AppendsArgs(from) => {
+                fed = true;
+                rest = &rest[from..];
+            }
+            Wraps::Unparsed => return Err(format!("what {} is told is not understood", rest[0].text)),
+        }
+    }
+}

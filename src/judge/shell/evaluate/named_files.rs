@@ -1,0 +1,110 @@
+//! Which files a command line names, for rules that keep some from being read or changed (P2).
+
+use std::path::Path;
+
+use crate::judge::shell::evaluate::ParsedLine;
+use crate::judge::shell::evaluate::pattern::name;
+use crate::judge::shell::lex::syntax::RedirKind;
+use crate::judge::shell::lex::word::{Marks, Word};
+use crate::judge::shell::paths::braces;
+use crate::judge::shell::paths::resolve;
+
+/// So many `:` of a word are looked behind.
+const MOST_SIGNS: usize = 16;
+
+impl ParsedLine<'_> {
+    /// The first of what `kept` says of the files that the line names: it is told a path, and whether it is written there
+    /// (behind a redirection; what becomes of an argument is not known, and it counts as read). By the names as they are
+    /// written. `rules` says how many `kept` looks through: each costs.
+    pub(in crate::judge) fn names<T>(
+        &self,
+        rules: usize,
+        kept: &dyn Fn(&Path, bool) -> Option<T>,
+    ) -> Option<T> {
+        let scripts = self.all.scripts().iter().zip(&self.cwds);
+        let mut commands = scripts.flat_map(|(script, cwds)| script.commands.iter().zip(cwds));
+        commands.find_map(|(command, cwds)| {
+            let look = |text: &str, home: bool, writes: bool| {
+                let parts = |text: &str| text.bytes().filter(|c| *c == b'/').count();
+                let own = parts(text);
+                // Each rule looks at a path and at all that it lies in.
+                let is_cheap = |cwd: &&String| {
+                    let parts = own + if text.starts_with('/') { 0 } else { parts(cwd) };
+                    self.folders.meter.spend(rules * (10 + 4 * parts + parts * parts / 4))
+                };
+                let path = |cwd: &String| resolve::resolve(text, home, cwd, self.folders);
+                cwds.iter().take_while(is_cheap).find_map(|cwd| kept(Path::new(&path(cwd)), writes))
+            };
+            // The text, and what its braces choose; what a sequence runs through may not be put together.
+            let chosen = |word: &Word| -> Vec<String> {
+                let mut all = vec![word.text.clone()];
+                if word.marks.has(Marks::BRACE) && self.folders.meter.spend(64 + 2 * word.text.len()) {
+                    match braces::choices(&word.text) {
+                        Some(texts) if !texts.iter().any(|text| text.contains('*')) => all.extend(texts),
+                        _ => self.folders.meter.exhaust(),
+                    }
+                }
+                all
+            };
+            let redirected = command.redirs.iter().find_map(|redir| {
+                let home = redir.target.marks.has(Marks::HOME);
+                chosen(&redir.target).iter().find_map(|target| {
+                    let written = matches!(redir.kind, RedirKind::Output | RedirKind::Both)
+                        .then(|| look(target, home, true));
+                    let read = matches!(redir.kind, RedirKind::Input | RedirKind::Both)
+                        .then(|| look(target, home, false));
+                    written.flatten().or(read.flatten())
+                })
+            });
+            let named = |word: &Word| {
+                let one = |word: &Word| {
+                    let mut paths = resolve::candidates(word, false);
+                    paths.retain(|(text, _)| !text.is_empty());
+                    paths.into_iter().find_map(|(text, home)| look(text, home, false))
+                };
+                chosen(word)
+                    .into_iter()
+                    .map(|text| Word { text, ..word.clone() })
+                    .find_map(|choice| one(&choice))
+            };
+            // `git show HEAD:a/b`, `git diff ':(top)a/b'`: from the top of the repository.
+            let is_git = command.words.iter().any(|word| name(&word.text) == "git");
+            let told_from_top = |text: &str| {
+                let text = text
+                    .strip_prefix('(')
+                    .and_then(|text| text.split_once(')'))
+                    .map_or(text, |(_, rest)| rest);
+                let text = text.trim_start_matches(['/', '!', '^']);
+                let top = &self.folders.workspace;
+                let is_told = !text.is_empty() && self.folders.meter.spend(rules * (10 + text.len()));
+                is_told
+                    .then(|| kept(Path::new(&resolve::resolve(text, false, top, self.folders)), false))
+                    .flatten()
+            };
+            // These take names of branches and words for people.
+            let is_of_paths = |words: &[Word]| {
+                let verb = words.get(1).map_or("", |verb| verb.text.as_str());
+                name(&words[0].text) != "git" || !matches!(verb, "commit" | "push" | "fetch" | "pull" | "tag")
+            };
+            let is_git = is_git && is_of_paths(&command.words);
+            let from_top = |word: &Word| {
+                let is_left_out =
+                    |text: &str| [":!", ":^", ":(exclude"].iter().any(|own| text.starts_with(own));
+                let is_meant = is_git && word.text.contains(':') && !is_left_out(&word.text);
+                let texts = if is_meant { chosen(word) } else { Vec::new() };
+                texts.iter().find_map(|text| {
+                    // `x..HEAD:a`, `:0:a`, `HEAD^{/a:b}:a`: behind each.
+                    let mut signs = text.match_indices(':');
+                    let found =
+                        signs.by_ref().take(MOST_SIGNS).find_map(|(at, _)| told_from_top(&text[at + 1..]));
+                    if signs.next().is_some() {
+                        self.folders.meter.exhaust();
+                    }
+                    found
+                })
+            };
+            let named = |word: &Word| named(word).or_else(|| from_top(word));
+            redirected.or_else(|| command.words.iter().skip(1).find_map(named))
+        })
+    }
+}

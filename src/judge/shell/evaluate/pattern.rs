@@ -1,0 +1,439 @@
+//! Bash rules: what they grant, and where they are found.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher as _, BuildHasherDefault, Hasher};
+
+use crate::judge::shell::evaluate::collect::{Collected, View};
+use crate::judge::shell::evaluate::work_budget::WorkBudget;
+use crate::judge::shell::lex::lex;
+use crate::judge::shell::lex::word::{Marks, Word};
+
+/// The pattern of a Bash rule.
+#[derive(Clone, Debug)]
+pub(in crate::judge) enum CommandPattern {
+    /// `npm run test`: these words and no others, or this very text.
+    Exact {
+        /// The text, without blanks around it.
+        text: String,
+        /// Its words, if it is one simple command.
+        words: Option<Vec<Word>>,
+    },
+    /// `npm run:*`: any command that begins with these words.
+    Prefix(Vec<String>),
+}
+
+/// What a rule that forbids (or asks) finds in a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::judge) enum Found {
+    /// It is not there.
+    No,
+    /// It cannot be excluded: something may only become the command when the shell runs.
+    Perhaps,
+    /// The command is there.
+    Yes,
+}
+
+/// The words of a text that is one simple command and nothing else.
+fn simple(text: &str) -> Option<Vec<Word>> {
+    let mut script = lex(text);
+    if !script.beyond.is_empty() || script.commands.len() != 1 || script.scopes.len() > 1 {
+        return None;
+    }
+    let command = script.commands.pop()?;
+    let plain = command.assigns.is_empty() && command.redirs.is_empty() && command.timed.is_none();
+    // `! x`, `{ x; }` and comments are more than their words.
+    let whole = command.start == 0 && command.end == text.len();
+    (plain && whole && !command.words.is_empty()).then_some(command.words)
+}
+
+impl CommandPattern {
+    /// Parses what stands between the parentheses; not empty. The error is a fragment.
+    pub(in crate::judge) fn parse(inner: &str) -> Result<Self, &'static str> {
+        if inner.contains('\0') {
+            return Err("a command cannot hold a NUL");
+        }
+        match inner.strip_suffix(":*") {
+            Some(prefix) if prefix.trim().is_empty() => Err("write Bash alone for every command"),
+            Some(prefix) => match simple(prefix.trim()) {
+                Some(words) if words.iter().all(|w| w.is_literal() && !w.marks.has(Marks::DOLLAR_QUOTE)) => {
+                    Ok(Self::Prefix(words.into_iter().map(|word| word.text).collect()))
+                }
+                // A reserved word stands for itself here: nothing grants what it begins.
+                None if prefix
+                    .chars()
+                    .all(|c| c.is_ascii_alphanumeric() || matches!(c, ' ' | '_' | '-' | '.')) =>
+                {
+                    Ok(Self::Prefix(prefix.split_whitespace().map(str::to_owned).collect()))
+                }
+                _ => {
+                    Err("the prefix before `:*` must be plain words, without operators, expansions and globs")
+                }
+            },
+            None if inner.trim() == "*" => Err("write Bash alone for every command"),
+            None if inner.trim().is_empty() => Err("the pattern is blank; write Bash for every command"),
+            None => {
+                let text = inner.trim().to_owned();
+                Ok(Self::Exact { words: simple(&text), text })
+            }
+        }
+    }
+
+    /// Whether this is an exact rule of the whole text (R18).
+    pub(in crate::judge) fn is_text(&self, command: &str) -> bool {
+        matches!(self, Self::Exact { text, .. } if text == command.trim())
+    }
+
+    /// Whether a grant covers a simple command by its words; then how many of them it spells. An
+    /// exact rule spells all.
+    pub(in crate::judge::shell) fn covers(&self, words: &[Word]) -> Option<usize> {
+        match self {
+            Self::Exact { words: Some(own), .. } => {
+                let same = own.len() == words.len()
+                    && own.iter().zip(words).all(|(a, b)| {
+                        a.text == b.text
+                            && (a.is_literal() && b.is_literal()
+                                || a.marks == b.marks && a.end - a.start == b.end - b.start)
+                    });
+                same.then_some(words.len())
+            }
+            Self::Exact { .. } => None,
+            Self::Prefix(own) => {
+                let same = own.len() <= words.len()
+                    && own.iter().zip(words).all(|(a, b)| b.is_literal() && *a == b.text);
+                same.then_some(own.len())
+            }
+        }
+    }
+
+    /// The first two words of a command that a grant covers; `None` if it covers none by its words.
+    pub(in crate::judge::shell) fn key(&self) -> Option<(&str, Option<&str>)> {
+        let mut words: Box<dyn Iterator<Item = &str>> = match self {
+            Self::Exact { words, .. } => Box::new(words.as_ref()?.iter().map(|word| word.text.as_str())),
+            Self::Prefix(words) => Box::new(words.iter().map(String::as_str)),
+        };
+        Some((words.next()?, words.next()))
+    }
+
+    /// Looks for the command of a deny or ask rule among all that a line runs.
+    pub(in crate::judge::shell) fn finds(&self, text: &str, all: &Collected, programs: &Programs) -> Found {
+        if self.is_text(text) {
+            return Found::Yes;
+        }
+        let (own, exact): (Vec<&str>, bool) = match self {
+            Self::Exact { words: None, .. } => return if all.hidden { Found::Perhaps } else { Found::No },
+            Self::Exact { words: Some(words), .. } => (words.iter().map(|w| w.text.as_str()).collect(), true),
+            Self::Prefix(words) => (words.iter().map(String::as_str).collect(), false),
+        };
+        // Where there is too much to look at, the first words have to do.
+        let exact = exact && !all.over;
+        let mut found = if all.hidden { Found::Perhaps } else { Found::No };
+        let Some((wanted, rest)) = own.split_first() else { return found };
+        let program = name(wanted);
+        let plain = rest.first().filter(|argument| !is_option(argument));
+        let whole = (rest.is_empty() && !exact).then_some(Place::Program(program));
+        let places = [
+            plain.map(|argument| Place::Argument(program, argument)),
+            Some(Place::Alone(program)),
+            Some(Place::Odd(program)),
+            whole,
+        ];
+        for view in places.into_iter().flatten().flat_map(|place| programs.at(place)) {
+            let (now, looked) = is_it(all.words(*view), &own, exact, view.open);
+            found = found.max(now);
+            if found == Found::Yes {
+                return found;
+            }
+            if !programs.looks.spend(looked) {
+                return Found::Perhaps;
+            }
+        }
+        // What is only known when it runs, and what may be run by a program that nobody knows.
+        let maybe = programs.at(Place::Maybe(program));
+        if maybe.len() > MOST_GUESSES || programs.unknown.len() > MOST_GUESSES {
+            return Found::Perhaps;
+        }
+        for view in programs.unknown.iter().chain(maybe) {
+            let (now, looked) = is_it(all.words(*view), &own, false, view.open);
+            if now > Found::No || !programs.looks.spend(looked) {
+                return Found::Perhaps;
+            }
+        }
+        found
+    }
+}
+
+/// So many places in which a program is perhaps run are looked at.
+const MOST_GUESSES: usize = 64;
+/// Commands and options in front of them that are looked at for all rules together, beyond those that
+/// begin with just the words of a rule.
+const LOOKS: usize = 100_000;
+
+fn is_option(word: &str) -> bool {
+    word.starts_with(['-', '+'])
+}
+
+/// A program in the home folder: all of its path but the beginning is spelled.
+fn is_at_home(word: &Word) -> bool {
+    let others = [Marks::EXPANDS, Marks::NUMBER, Marks::GLOB, Marks::BRACE, Marks::TILDE];
+    word.marks.has(Marks::HOME) && word.text.contains('/') && !others.iter().any(|mark| word.marks.has(*mark))
+}
+
+/// Where to look for a command.
+#[derive(Hash)]
+enum Place<'w> {
+    /// Behind a name stands this word, which is no option.
+    Argument(&'w str, &'w str),
+    /// Nothing does.
+    Alone(&'w str),
+    /// An option does, or a word that is only known when it runs.
+    Odd(&'w str),
+    /// A command of this name, whatever is behind it; one is enough.
+    Program(&'w str),
+    /// Where a command of this name perhaps begins.
+    Maybe(&'w str),
+}
+
+/// A hash of short words, and not more: whoever makes them meet gains looks, and those are counted.
+#[derive(Debug, Default)]
+struct Quick(u64);
+
+impl Hasher for Quick {
+    fn write(&mut self, bytes: &[u8]) {
+        for part in bytes.chunks(8) {
+            let mut eight = [0; 8];
+            eight[..part.len()].copy_from_slice(part);
+            self.write_u64(u64::from_le_bytes(eight));
+        }
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 = (self.0.rotate_left(23) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0 ^ self.0 >> 32
+    }
+}
+
+/// The commands of a line by their first words: with many rules, most ask for one that is not there.
+#[derive(Debug)]
+pub(in crate::judge::shell) struct Programs {
+    /// By the hash of a place: whoever looks compares.
+    at: HashMap<u64, Vec<View>, BuildHasherDefault<Quick>>,
+    hasher: BuildHasherDefault<Quick>,
+    /// The name is only known when it runs.
+    unknown: Vec<View>,
+    looks: WorkBudget,
+}
+
+impl Programs {
+    pub(in crate::judge::shell) fn of(all: &Collected) -> Self {
+        let mut found = Self {
+            at: HashMap::default(),
+            hasher: BuildHasherDefault::default(),
+            unknown: Vec::new(),
+            looks: WorkBudget::new(LOOKS),
+        };
+        for view in &all.views {
+            let words = all.words(*view);
+            let Some(first) = words.first() else { continue };
+            // `~/bin/git` is git as well.
+            let spelled = first.is_literal() || is_at_home(first);
+            if !spelled {
+                // One more than are looked at tells that there are more.
+                if found.unknown.len() <= MOST_GUESSES {
+                    found.unknown.push(*view);
+                }
+                continue;
+            }
+            let program = name(&first.text);
+            found.add(Place::Program(program), *view, 1);
+            match words.get(1) {
+                None if view.open => found.add(Place::Odd(program), *view, usize::MAX),
+                None => found.add(Place::Alone(program), *view, 1),
+                Some(word) if word.is_literal() && !is_option(&word.text) => {
+                    found.add(Place::Argument(program, &word.text), *view, usize::MAX);
+                }
+                Some(_) => found.add(Place::Odd(program), *view, usize::MAX),
+            }
+        }
+        for view in &all.maybe {
+            if let Some(first) = all.words(*view).first() {
+                found.add(Place::Maybe(name(&first.text)), *view, MOST_GUESSES + 1);
+            }
+        }
+        found
+    }
+
+    /// Keeps `most` for a place.
+    fn add(&mut self, place: Place<'_>, view: View, most: usize) {
+        let views = self.at.entry(self.hasher.hash_one(place)).or_default();
+        if views.len() < most {
+            views.push(view);
+        }
+    }
+
+    fn at(&self, place: Place<'_>) -> &[View] {
+        self.at.get(&self.hasher.hash_one(place)).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// The part after the last `/`: programs are denied by it.
+pub(in crate::judge::shell) fn name(word: &str) -> &str {
+    word.rsplit('/').next().unwrap_or(word)
+}
+
+/// git's own options before its sub-command that take a value as the next word.
+pub(in crate::judge::shell) const GIT_VALUES: &[&str] = &[
+    "-C",
+    "-c",
+    "--git-dir",
+    "--work-tree",
+    "--namespace",
+    "--config-env",
+    "--super-prefix",
+    "--attr-source",
+    "--shallow-file",
+];
+
+/// Those that take none.
+const GIT_FLAGS: &[&str] = &[
+    "-p",
+    "-P",
+    "-v",
+    "-h",
+    "--version",
+    "--help",
+    "--paginate",
+    "--no-pager",
+    "--bare",
+    "--no-replace-objects",
+    "--no-lazy-fetch",
+    "--no-optional-locks",
+    "--no-advice",
+    "--literal-pathspecs",
+    "--glob-pathspecs",
+    "--noglob-pathspecs",
+    "--icase-pathspecs",
+    "--html-path",
+    "--man-path",
+    "--info-path",
+    "--exec-path",
+];
+
+/// So many options in front of a sub-command are looked behind.
+const MOST_OPTIONS: usize = 2_000;
+
+/// Whether the command that `words` begin with is the one of the pattern, and how many words were looked at.
+fn is_it(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> (Found, usize) {
+    let (Some((program, arguments)), Some((wanted, rest))) = (words.split_first(), pattern.split_first())
+    else {
+        return (Found::No, 1);
+    };
+    if !can_equal(program, wanted, true) {
+        return (Found::No, 1);
+    }
+    let mut looked = if exact { 1 + arguments.len() / 4 } else { 1 };
+    let here = compare(arguments, rest, exact, open);
+    let mut found = here;
+    if found < Found::Yes && rest.first().is_some_and(|word| !word.starts_with('-')) {
+        let is_git = name(wanted) == "git";
+        let mut at = 0;
+        // Options in front of the sub-command, with their values where that is known or possible.
+        while let Some(word) = arguments.get(at) {
+            if !word.text.starts_with('-') && !word.text.starts_with('+') {
+                break;
+            }
+            let known = is_git && GIT_VALUES.contains(&word.text.as_str());
+            // A name that is made here may be that of the command.
+            let names = |word: &Word| word.text.to_ascii_lowercase().contains("alias.");
+            if is_git && (names(word) || known && arguments.get(at + 1).is_some_and(names)) {
+                found = found.max(Found::Perhaps);
+            }
+            // A value that is not spelled may be several words, or none.
+            if known && arguments.get(at + 1).is_some_and(|value| !value.is_literal()) {
+                found = found.max(Found::Perhaps);
+            }
+            if !is_git && at + 2 <= arguments.len() {
+                found = found.max(compare(&arguments[at + 2..], rest, exact, open));
+            }
+            at += if known { 2 } else { 1 };
+            looked += 1;
+            found = found.max(compare(arguments.get(at..).unwrap_or(&[]), rest, exact, open));
+            // One that nobody has heard of may take the next word.
+            if is_git && !known && !GIT_FLAGS.contains(&word.text.as_str()) && !word.text.contains('=') {
+                let behind = compare(arguments.get(at + 1..).unwrap_or(&[]), rest, exact, open);
+                found = found.max(behind.min(Found::Perhaps));
+            }
+            if at > MOST_OPTIONS && !is_git {
+                found = found.max(Found::Perhaps);
+                break;
+            }
+        }
+    }
+    (if program.is_literal() || is_at_home(program) { found } else { found.min(Found::Perhaps) }, looked)
+}
+
+fn compare(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> Found {
+    // Other words come first: there is no need to look at all of them.
+    if let (Some(word), Some(wanted)) = (words.first(), pattern.first())
+        && !can_equal(word, wanted, false)
+    {
+        return Found::No;
+    }
+    if exact && words.len() > pattern.len() && !words.iter().any(|word| !word.is_literal()) {
+        return Found::No;
+    }
+    let mut found = Found::Yes;
+    for (at, wanted) in pattern.iter().enumerate() {
+        match words.get(at) {
+            // A word that is not literal may be any number of words.
+            Some(word) if !word.is_literal() => {
+                return if can_equal(word, wanted, false) { Found::Perhaps } else { Found::No };
+            }
+            Some(word) if word.text == *wanted => {}
+            Some(_) => return Found::No,
+            None if open => return Found::Perhaps,
+            None => return Found::No,
+        }
+    }
+    if exact && words.len() > pattern.len() {
+        found = Found::Perhaps;
+    }
+    if exact && open {
+        found = Found::Perhaps;
+    }
+    found
+}
+
+/// A longer word with signs for the shell may be any word.
+const LONGEST_NAME: usize = 255;
+
+/// Whether the shell may make `wanted` of a word.
+fn can_equal(word: &Word, wanted: &str, program: bool) -> bool {
+    if word.is_literal() {
+        return if program { name(&word.text) == name(wanted) } else { word.text == wanted };
+    }
+    // Every rule asks: a pattern longer than any name is not compared.
+    if word.text.len() > LONGEST_NAME
+        || word.marks.has(Marks::EXPANDS)
+        || word.marks.has(Marks::BRACE)
+        || word.marks.has(Marks::TILDE)
+    {
+        return true;
+    }
+    if word.marks.has(Marks::GLOB) {
+        let text = if program { name(&word.text) } else { &word.text };
+        let special = |c: char| matches!(c, '*' | '?' | '[');
+        let (Some(first), Some(last)) = (text.find(special), text.rfind([']', '*', '?', '['])) else {
+            return true;
+        };
+        let wanted = if program { name(wanted) } else { wanted };
+        return wanted.starts_with(&text[..first]) && wanted.ends_with(&text[last + 1..]);
+    }
+    if word.marks.has(Marks::NUMBER) {
+        // `$!` may be nothing, and the next word stands here.
+        return word.text == "$!" || wanted.bytes().any(|c| c.is_ascii_digit());
+    }
+    word.marks.has(Marks::HOME) && program && name(&word.text) == name(wanted)
+}

@@ -1,0 +1,110 @@
+//! The second opinion: what the tree-sitter grammar of bash makes of a line. It never allows; where
+//! it does not see the same commands as the lexer, nobody allows.
+
+use std::cell::Cell;
+use std::ops::ControlFlow;
+
+use tree_sitter::{Node, ParseOptions, Parser};
+
+use crate::judge::shell::evaluate::collect::Collected;
+use crate::judge::shell::lex::syntax::Script;
+
+/// How often the parser may report progress before it is stopped: about a hundred steps each.
+const STEPS: usize = 400;
+
+/// The parser gets the text in pieces of so many bytes, and counts as stuck when it asked for the whole of it so many
+/// times: where it does not understand, it looks ahead to the end from each place, and reports no progress meanwhile.
+const PIECE: usize = 512;
+const TIMES: usize = 6;
+const READ_AHEAD: usize = 32 * 1024;
+
+/// Whether the grammar sees exactly these commands, at these places; `eased`: in the text without what stands aside.
+pub(in crate::judge::shell) fn agrees(found: &[usize], script: &Script, eased: bool) -> bool {
+    let mut found = found.to_vec();
+    let mut own: Vec<usize> = script
+        .commands
+        .iter()
+        .filter(|command| !command.derived && !command.words.is_empty())
+        .map(|command| command.timed.filter(|_| !eased).unwrap_or(command.words[0].start))
+        .collect();
+    own.sort_unstable();
+    found.sort_unstable();
+    found.dedup();
+    own == found
+}
+
+/// Whether the grammar finds no command that the lexer has not found.
+pub(in crate::judge::shell) fn adds_nothing(found: &[usize], all: &Collected) -> bool {
+    let own: std::collections::HashSet<usize> = all
+        .main()
+        .commands
+        .iter()
+        .filter(|command| !command.derived)
+        .flat_map(|command| command.words.first().map(|word| word.start).into_iter().chain(command.timed))
+        .collect();
+    // What stands between backquotes has places of its own.
+    let derived = all.main().commands.iter().filter(|command| command.derived).count();
+    found.iter().filter(|place| !own.contains(place)).count() <= derived
+}
+
+/// Where commands begin, or `None` if the text is not understood within the limits.
+pub(in crate::judge::shell) fn commands(text: &str) -> Option<Vec<usize>> {
+    let mut parser = Parser::new();
+    parser.set_language(&tree_sitter_bash::LANGUAGE.into()).ok()?;
+    let bytes = text.as_bytes();
+    let left = Cell::new(TIMES * bytes.len() + READ_AHEAD);
+    let mut steps = 0usize;
+    let mut progress = |_: &tree_sitter::ParseState| {
+        steps += 1;
+        if steps > STEPS || left.get() == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let tree = parser.parse_with_options(
+        &mut |at, _| {
+            let rest = bytes.get(at..).unwrap_or_default();
+            let piece = &rest[..rest.len().min(PIECE)];
+            match left.get().checked_sub(piece.len()) {
+                Some(less) => {
+                    left.set(less);
+                    piece
+                }
+                // As if the text were at its end: the look ahead is, and so is the parser at its next step.
+                None => {
+                    left.set(0);
+                    &[]
+                }
+            }
+        },
+        None,
+        Some(ParseOptions::new().progress_callback(&mut progress)),
+    )?;
+    if left.get() == 0 {
+        return None;
+    }
+    let root = tree.root_node();
+    if root.has_error() {
+        return None;
+    }
+    let mut found = Vec::new();
+    let mut cursor = root.walk();
+    'nodes: loop {
+        if let Some(place) = begins(cursor.node()) {
+            found.push(place);
+        }
+        if cursor.goto_first_child() {
+            continue;
+        }
+        while !cursor.goto_next_sibling() {
+            if !cursor.goto_parent() {
+                break 'nodes;
+            }
+        }
+    }
+    Some(found)
+}
+
+fn begins(node: Node<'_>) -> Option<usize> {
+    match node.kind() {
+        "command_name" | "test_command" | "declaration_command" | "unset_command" => Some(node.start_byte()),
+        _ => None,
+    }
+}

@@ -1,0 +1,130 @@
+//! What must hold for the words of any command, whatever it is (R4, R7, R10, R11).
+
+use crate::judge::shell::lex::word::{Marks, Word};
+
+/// Builtins that change the shell, or run code from their arguments (R7).
+pub(in crate::judge::shell) const CHANGES_SHELL: &[&str] = &[
+    "set",
+    "shopt",
+    "export",
+    "declare",
+    "typeset",
+    "local",
+    "readonly",
+    "unset",
+    "alias",
+    "unalias",
+    "trap",
+    "enable",
+    "hash",
+    "bind",
+    "exec",
+    "eval",
+    "source",
+    ".",
+    "pushd",
+    "popd",
+    "umask",
+    "ulimit",
+    "getopts",
+    "read",
+    "mapfile",
+    "readarray",
+    "let",
+    "shift",
+    "history",
+    "fc",
+    "complete",
+    "compopt",
+    "compgen",
+    "suspend",
+    "logout",
+    "disown",
+    "builtin",
+    "coproc",
+    "return",
+    "break",
+    "continue",
+    "dirs",
+    "times",
+    "caller",
+    "function",
+    "select",
+    "if",
+    "then",
+    "else",
+    "elif",
+    "fi",
+    "for",
+    "while",
+    "until",
+    "do",
+    "done",
+    "case",
+    "esac",
+    "in",
+];
+
+/// Names that cannot change what runs (R7).
+pub(in crate::judge::shell) fn assignment(word: &Word, bare: bool) -> Result<(), String> {
+    const FREE: &[&str] = &[
+        "CI",
+        "NODE_ENV",
+        "RUST_LOG",
+        "RUST_BACKTRACE",
+        "CARGO_TERM_COLOR",
+        "NO_COLOR",
+        "FORCE_COLOR",
+        "TERM",
+        "TZ",
+        "LANG",
+        "PYTHONUNBUFFERED",
+        "DEBUG",
+    ];
+    let (name, value) = word.assignment();
+    if bare {
+        return Err(format!("{name} is assigned for all that follows"));
+    }
+    let free = FREE.contains(&name)
+        || name
+            .strip_prefix("LC_")
+            .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|c| c.is_ascii_uppercase()));
+    if !free {
+        return Err(format!("{name} may change what runs"));
+    }
+    let unknown = [Marks::EXPANDS, Marks::NUMBER, Marks::DOLLAR_QUOTE, Marks::TILDE];
+    if unknown.iter().any(|mark| word.marks.has(*mark))
+        || value.contains('~') && !word.marks.has(Marks::QUOTED)
+    {
+        return Err(format!("the value of {name} is not literal"));
+    }
+    Ok(())
+}
+
+/// What must hold for the words of any command (R4, R10, R11).
+pub(in crate::judge::shell) fn shape(words: &[Word]) -> Result<(), String> {
+    let Some(first) = words.first() else { return Ok(()) };
+    if !first.is_literal() || first.marks.has(Marks::DOLLAR_QUOTE) || first.text.is_empty() {
+        return Err("the name of the command is not spelled out".into());
+    }
+    for word in &words[1..] {
+        let unknown = [Marks::EXPANDS, Marks::DOLLAR_QUOTE, Marks::TILDE];
+        if unknown.iter().any(|mark| word.marks.has(*mark)) {
+            let text = if word.text.trim().is_empty() { "a word" } else { word.text.trim() };
+            return Err(format!("{text} is only known when it runs"));
+        }
+        if word.marks.has(Marks::BRACE_QUOTED) {
+            return Err(format!("what the braces of {} choose is not certain", word.text));
+        }
+        if word.marks.has(Marks::BRACE_DASH) {
+            return Err(format!("{} may become an option", word.text));
+        }
+    }
+    // It may be nothing, and what stands behind it in its place.
+    let may_be_nothing = |word: &Word| word.marks.has(Marks::NUMBER) && word.text == "$!";
+    let mut behind = words.iter().skip_while(|word| !may_be_nothing(word));
+    if first.text != "echo" && behind.any(|word| !may_be_nothing(word)) {
+        return Err("$! may be nothing, and what is behind it another word than it seems".into());
+    }
+    Ok(())
+}

@@ -1,0 +1,278 @@
+//! What single signs mean: line feeds, redirections, operators between commands, brackets.
+
+use crate::judge::shell::lex::syntax::{RedirKind, UnsupportedSyntax};
+use crate::judge::shell::lex::word::{Draft, Marks};
+use crate::judge::shell::lex::{Frame, Head, Kind, Lexer, Operator};
+
+impl Lexer<'_> {
+    pub(super) fn newline(&mut self) {
+        self.end_word();
+        let kind = self.list().kind;
+        if matches!(kind, Kind::Array | Kind::Conditional) {
+            if self.heres.last().is_some_and(|row| !row.is_empty()) {
+                self.note(UnsupportedSyntax::Unsure);
+            }
+            self.at += 1;
+            return;
+        }
+        if !self.list().needs || self.list().started {
+            self.end_command(Some(Operator::Newline));
+        }
+        self.at += 1;
+        self.bodies();
+    }
+
+    pub(super) fn redirection(&mut self) {
+        let sign = self.text[self.at];
+        let Some((next, behind)) = self.peek_from(self.at + 1) else {
+            self.end_word();
+            self.note(UnsupportedSyntax::Syntax);
+            self.at += 1;
+            return;
+        };
+        if next == b'(' {
+            self.note(UnsupportedSyntax::ProcessSubstitution);
+            self.mark(Marks::EXPANDS);
+            self.at = behind;
+            self.open_list(Kind::Substitution);
+            return;
+        }
+        if matches!(self.list().kind, Kind::Array | Kind::Conditional) {
+            self.end_word();
+            if matches!(self.list().kind, Kind::Array | Kind::Conditional) {
+                self.at += 1;
+                return;
+            }
+        }
+        // A number or `{name}` that touches the sign belongs to it.
+        let mut named = false;
+        let place = self.at;
+        let list = self.list();
+        let mut start = place;
+        match &list.draft {
+            Some(draft) if draft.is_number() => {
+                start = draft.start();
+                list.draft = None;
+            }
+            Some(draft) if draft.is_braced_name() => {
+                list.draft = None;
+                named = true;
+            }
+            _ => self.end_word(),
+        }
+        if named {
+            start = place.saturating_sub(1);
+        }
+        let (kind, behind, strips) = match (sign, next) {
+            (b'<', b'<') => match self.peek_from(behind) {
+                Some((b'<', behind)) => (RedirKind::HereString, behind, false),
+                Some((b'-', behind)) => (RedirKind::Here, behind, true),
+                _ => (RedirKind::Here, behind, false),
+            },
+            (_, b'&') => (RedirKind::Duplicate, behind, false),
+            (b'<', b'>') => (RedirKind::Both, behind, false),
+            (b'>', b'>' | b'|') => (RedirKind::Output, behind, false),
+            (b'<', _) => (RedirKind::Input, self.at + 1, false),
+            _ => (RedirKind::Output, self.at + 1, false),
+        };
+        // `>&file` is output to a file; the target tells.
+        self.begin_redirection(kind, named, strips || (sign == b'>' && next == b'&'), start);
+        self.at = behind;
+    }
+
+    fn begin_redirection(&mut self, kind: RedirKind, named: bool, flag: bool, start: usize) {
+        if self.list().redir.is_some() || self.list().head != Head::None && self.list().head != Head::Time {
+            self.note(UnsupportedSyntax::Syntax);
+        }
+        let list = self.list();
+        list.redir = Some((kind, named, flag));
+        list.redir_at = start;
+        if !list.started && !list.compound {
+            list.started = true;
+            // Its file may be missing.
+            (list.command.start, list.command.end) = (start, start);
+        }
+    }
+
+    pub(super) fn operator(&mut self) {
+        self.end_word();
+        let first = self.text[self.at];
+        let next = self.peek_from(self.at + 1);
+        if matches!(self.list().kind, Kind::Array | Kind::Conditional) {
+            if self.list().kind == Kind::Array {
+                self.note(UnsupportedSyntax::Syntax);
+            }
+            self.at += 1;
+            return;
+        }
+        if first == b'&'
+            && let Some((b'>', behind)) = next
+        {
+            let behind = match self.peek_from(behind) {
+                Some((b'>', behind)) => behind,
+                _ => behind,
+            };
+            let start = self.at;
+            self.begin_redirection(RedirKind::Output, false, false, start);
+            self.at = behind;
+            return;
+        }
+        let (operator, behind) = match (first, next) {
+            (b'&', Some((b'&', behind))) => (Operator::And, behind),
+            (b'&', _) => (Operator::Background, self.at + 1),
+            (b'|', Some((b'|' | b'&', behind))) => (Operator::Joins, behind),
+            (b'|', _) => (Operator::Joins, self.at + 1),
+            (b';', Some((b';', behind))) => match self.peek_from(behind) {
+                Some((b'&', behind)) => (Operator::EndsCase, behind),
+                _ => (Operator::EndsCase, behind),
+            },
+            (b';', Some((b'&', behind))) => (Operator::EndsCase, behind),
+            _ => (Operator::Semicolon, self.at + 1),
+        };
+        if self.list().head == Head::CasePattern && operator == Operator::Joins {
+            self.at = behind;
+            return;
+        }
+        if operator == Operator::Background {
+            self.note(UnsupportedSyntax::Background);
+        }
+        self.end_command(Some(operator));
+        self.list().piped = first == b'|' && operator == Operator::Joins && !matches!(next, Some((b'|', _)));
+        self.at = behind;
+    }
+
+    pub(super) fn bracket(&mut self) {
+        let first = self.at;
+        let kind = self.list().kind;
+        if kind == Kind::Conditional {
+            self.end_word();
+            self.at += 1;
+            return;
+        }
+        if kind == Kind::Array {
+            self.end_word();
+            self.note(UnsupportedSyntax::Syntax);
+            self.at += 1;
+            return;
+        }
+        if self.list().head == Head::CasePattern {
+            self.end_word();
+            self.at += 1;
+            return;
+        }
+        if self.list().expansions == 0 && self.list().draft.as_ref().is_some_and(Draft::awaits_array) {
+            self.note(UnsupportedSyntax::Array);
+            self.mark(Marks::EXPANDS);
+            self.at += 1;
+            self.open_list(Kind::Array);
+            return;
+        }
+        self.end_word();
+        if self.list().head == Head::LoopName {
+            // `for ((…))`
+            self.note(UnsupportedSyntax::Arithmetic);
+            self.list().head = Head::None;
+            if let Some((b'(', inner)) = self.peek_from(first + 1) {
+                self.open(Frame::Arithmetic { opened: first, square: false, depth: 0, command: true });
+                self.at = inner;
+                return;
+            }
+        }
+        if self.list().started {
+            // `name ()` defines a function; anything else is no grammar.
+            let mut at = first + 1;
+            while let Some((b' ' | b'\t', behind)) = self.peek_from(at) {
+                at = behind;
+            }
+            if let Some((b')', behind)) = self.peek_from(at)
+                && self.list().command.words.len() == 1
+                && self.list().command.redirs.is_empty()
+            {
+                self.note(UnsupportedSyntax::Function);
+                self.at = behind;
+                self.reset_command();
+                self.list().needs = true;
+                return;
+            }
+            self.note(UnsupportedSyntax::Syntax);
+            self.end_command(Some(Operator::Semicolon));
+        } else if self.list().compound && !self.list().needs {
+            self.note(UnsupportedSyntax::Syntax);
+        }
+        let double = matches!(self.peek_from(first + 1), Some((b'(', _)));
+        if double && !self.plain_brackets.contains(&first) && *self.again > 0 {
+            self.note(UnsupportedSyntax::Conditional);
+            let inner = self.peek_from(first + 1).map_or(first + 1, |(_, at)| at);
+            self.list().needs = false;
+            self.open(Frame::Arithmetic { opened: first, square: false, depth: 0, command: true });
+            self.at = inner;
+            return;
+        }
+        if double {
+            self.note(UnsupportedSyntax::Unsure);
+        }
+        self.list().needs = false;
+        self.list().compound = false;
+        self.at += 1;
+        self.open_list(Kind::Subshell);
+    }
+
+    pub(super) fn closing_bracket(&mut self) {
+        self.end_word();
+        if self.list().head == Head::CasePattern {
+            let list = self.list();
+            list.head = Head::None;
+            list.needs = false;
+            self.at += 1;
+            return;
+        }
+        match self.list().kind {
+            Kind::Whole => {
+                self.note(UnsupportedSyntax::Syntax);
+                self.end_command(Some(Operator::Semicolon));
+                self.at += 1;
+            }
+            Kind::Conditional => self.at += 1,
+            Kind::Subshell | Kind::Substitution | Kind::Array => {
+                self.at += 1;
+                self.close_list();
+            }
+        }
+    }
+
+    /// Reads the bodies that begin on this line.
+    pub(super) fn bodies(&mut self) {
+        let rows = self.heres.len();
+        let row = std::mem::take(&mut self.heres[rows - 1]);
+        for here in row {
+            let body = self.at;
+            let end = loop {
+                if self.at >= self.text.len() {
+                    self.note(UnsupportedSyntax::Syntax);
+                    break self.at;
+                }
+                let start = self.at;
+                let rest = &self.text[start..];
+                let length = rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
+                self.at = (start + length + 1).min(self.text.len());
+                let mut line = &rest[..length];
+                if here.strips_tabs {
+                    while let Some(shorter) = line.strip_prefix(b"\t") {
+                        line = shorter;
+                    }
+                }
+                if line == here.end.as_bytes() {
+                    break start;
+                }
+            };
+            let ends_line = self.at > body && self.text[self.at - 1] == b'\n';
+            self.set_aside(body, self.at - usize::from(ends_line));
+            let text = &self.text[body..end];
+            if !here.quoted && text.iter().any(|byte| matches!(byte, b'$' | b'`' | b'\\')) {
+                self.script.note(UnsupportedSyntax::HereBody, if self.derived { 0 } else { body });
+                let text = text.to_vec();
+                self.later(text, true);
+            }
+        }
+    }
+}

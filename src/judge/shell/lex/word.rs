@@ -1,0 +1,222 @@
+//! A word of a command line: what it says once quotes are taken away, and what bash would still do
+//! to it.
+
+/// What bash does to a word beyond taking its quotes away. A set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::judge) struct Marks(u16);
+
+impl Marks {
+    /// A parameter, a substitution, arithmetic: the value is not in the text.
+    pub(in crate::judge) const EXPANDS: Marks = Marks(1);
+    /// `$?`, `$#`, `$!` or `$$`: a number; of `$!` nothing at all, where nothing was started behind the line.
+    pub(in crate::judge) const NUMBER: Marks = Marks(2);
+    /// `$'…'` or `$"…"`. The text is decoded.
+    pub(in crate::judge) const DOLLAR_QUOTE: Marks = Marks(4);
+    /// An unquoted `*`, `?` or `[`.
+    pub(in crate::judge) const GLOB: Marks = Marks(8);
+    /// The word may begin with what a glob finds.
+    pub(in crate::judge) const GLOB_FIRST: Marks = Marks(16);
+    /// Brace expansion.
+    pub(in crate::judge) const BRACE: Marks = Marks(32);
+    /// Brace expansion that may yield a word with `-` in front.
+    pub(in crate::judge) const BRACE_DASH: Marks = Marks(64);
+    /// `~` or `~/…`.
+    pub(in crate::judge) const HOME: Marks = Marks(128);
+    /// Any other tilde in front.
+    pub(in crate::judge) const TILDE: Marks = Marks(256);
+    /// Some of it is quoted or escaped.
+    pub(in crate::judge) const QUOTED: Marks = Marks(512);
+    /// Braces that choose, beside others or commas that mean themselves: without the quotes it cannot be told which.
+    pub(in crate::judge) const BRACE_QUOTED: Marks = Marks(1024);
+
+    pub(in crate::judge) fn has(self, other: Marks) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    pub(in crate::judge) fn add(&mut self, other: Marks) {
+        self.0 |= other.0;
+    }
+}
+
+/// One word.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::judge) struct Word {
+    /// Without quotes. Parameters stand as they are written, substitutions not at all.
+    pub(in crate::judge) text: String,
+    /// What else bash does to it.
+    pub(in crate::judge) marks: Marks,
+    /// Where it begins in the text that was read.
+    pub(in crate::judge) start: usize,
+    /// Where it ends.
+    pub(in crate::judge) end: usize,
+    /// For an assignment: where its `=` stands, if all before it is unquoted.
+    pub(in crate::judge) equals: Option<usize>,
+}
+
+impl Word {
+    /// Whether the text is exactly what the program gets.
+    pub(in crate::judge) fn is_literal(&self) -> bool {
+        const MORE: [Marks; 6] =
+            [Marks::EXPANDS, Marks::NUMBER, Marks::GLOB, Marks::BRACE, Marks::HOME, Marks::TILDE];
+        !MORE.iter().any(|mark| self.marks.has(*mark))
+    }
+
+    /// Whether the text was written without any quoting and means itself: reserved words do.
+    pub(in crate::judge::shell) fn is_bare(&self) -> bool {
+        self.is_literal() && !self.marks.has(Marks::QUOTED) && !self.marks.has(Marks::DOLLAR_QUOTE)
+    }
+
+    /// Whether it is written like an assignment (`NAME=`, `NAME+=`, `NAME[…]=`).
+    pub(in crate::judge::shell) fn is_assignment(&self) -> bool {
+        self.equals.is_some_and(|at| is_target(&self.text[..at]))
+    }
+
+    /// Name and value of an assignment; the name with `+` or its subscript.
+    pub(in crate::judge) fn assignment(&self) -> (&str, &str) {
+        let at = self.equals.unwrap_or(self.text.len());
+        (&self.text[..at], self.text.get(at + 1..).unwrap_or_default())
+    }
+}
+
+/// What may stand before the `=` of an assignment.
+fn is_target(text: &str) -> bool {
+    let text = text.strip_suffix('+').unwrap_or(text);
+    let name = match text.split_once('[') {
+        Some((name, rest)) if rest.ends_with(']') => name,
+        Some(_) => return false,
+        None => text,
+    };
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_')
+}
+
+/// A word under construction: its bytes, and which of them were quoted.
+#[derive(Debug, Default)]
+pub(in crate::judge::shell) struct Draft {
+    bytes: Vec<u8>,
+    bare: Vec<bool>,
+    marks: Marks,
+    start: usize,
+}
+
+impl Draft {
+    pub(in crate::judge::shell) fn new(start: usize) -> Self {
+        Self { start, ..Self::default() }
+    }
+
+    /// Where it begins in the text.
+    pub(in crate::judge::shell) fn start(&self) -> usize {
+        self.start
+    }
+
+    pub(in crate::judge::shell) fn mark(&mut self, mark: Marks) {
+        self.marks.add(mark);
+    }
+
+    pub(in crate::judge::shell) fn push(&mut self, bytes: &[u8], bare: bool) {
+        self.bytes.extend_from_slice(bytes);
+        self.bare.resize(self.bytes.len(), bare);
+        if !bare {
+            self.marks.add(Marks::QUOTED);
+        }
+    }
+
+    /// Whether it is a number without quotes: the descriptor in front of a redirection.
+    pub(in crate::judge::shell) fn is_number(&self) -> bool {
+        !self.bytes.is_empty() && self.marks == Marks::default() && self.bytes.iter().all(u8::is_ascii_digit)
+    }
+
+    /// Whether it is `{name}`: the variable in front of a redirection.
+    pub(in crate::judge::shell) fn is_braced_name(&self) -> bool {
+        self.bytes.len() > 2
+            && self.bytes.starts_with(b"{")
+            && self.bytes.ends_with(b"}")
+            && self.bare.iter().all(|bare| *bare)
+    }
+
+    /// Whether an array may follow: `name=` so far, all of it bare.
+    pub(in crate::judge::shell) fn awaits_array(&self) -> bool {
+        self.bytes.ends_with(b"=")
+            && self.bare.last() == Some(&true)
+            && std::str::from_utf8(&self.bytes[..self.bytes.len() - 1]).is_ok_and(is_target)
+    }
+
+    pub(in crate::judge::shell) fn finish(self, end: usize) -> Word {
+        let Self { bytes, bare, mut marks, start } = self;
+        let at = |index: usize, wanted: u8| bare.get(index) == Some(&true) && bytes[index] == wanted;
+        let last_closing = bytes.iter().rposition(|byte| *byte == b']');
+        let mut open = None;
+        let mut parts = false;
+        let mut equals = None;
+        for (index, byte) in bytes.iter().enumerate().filter(|(index, _)| bare[*index]) {
+            match byte {
+                // A `[` that nothing closes means itself.
+                b'[' if last_closing.is_none_or(|at| at < index) => {}
+                b'*' | b'?' | b'[' => {
+                    marks.add(Marks::GLOB);
+                    if index == 0 {
+                        marks.add(Marks::GLOB_FIRST);
+                    }
+                }
+                b'=' if equals.is_none() => equals = Some(index),
+                b'{' if open.is_none() => open = Some(index),
+                b',' => parts |= open.is_some(),
+                b'.' if at(index + 1, b'.') => parts |= open.is_some(),
+                b'}' if parts => marks.add(Marks::BRACE),
+                _ => {}
+            }
+        }
+        if let Some(at) = equals
+            && bare[..at].iter().any(|bare| !bare)
+            // A subscript may be quoted.
+            && !bytes[..at].contains(&b'[')
+        {
+            equals = None;
+        }
+        let is_sign = |(index, byte): (usize, &u8)| matches!(byte, b'{' | b'}' | b',' | b'.') && !bare[index];
+        if marks.has(Marks::BRACE) && bytes.iter().enumerate().any(is_sign) {
+            marks.add(Marks::BRACE_QUOTED);
+        }
+        if marks.has(Marks::BRACE) {
+            let first = open == Some(0);
+            if first && marks.has(Marks::GLOB) {
+                marks.add(Marks::GLOB_FIRST);
+            }
+            // What stands behind braces begins the word where a choice within them is empty.
+            let empty = bytes.windows(2).any(|pair| matches!(pair, b"{," | b",," | b",}"));
+            let dash = |pair: &[u8]| {
+                pair[1] == b'-' && (matches!(pair[0], b'{' | b',' | b'.') || pair[0] == b'}' && empty)
+            };
+            if bytes.starts_with(b"-") || (first && bytes.windows(2).any(dash)) {
+                marks.add(Marks::BRACE_DASH);
+            }
+        }
+        if at(0, b'~') {
+            marks.add(if bytes.len() == 1 || at(1, b'/') { Marks::HOME } else { Marks::TILDE });
+        }
+        // Of an argument that is written like an assignment bash takes it, too, behind `=` and each colon (bash(1),
+        // "Tilde Expansion").
+        let is_name = |at: usize| std::str::from_utf8(&bytes[..at]).is_ok_and(is_target);
+        if let Some(equals) = equals.filter(|at| is_name(*at)) {
+            let begins = |index: usize| index == equals + 1 || index > equals && at(index - 1, b':');
+            let others = |index: usize| {
+                at(index, b'~')
+                    && begins(index)
+                    && bytes.get(index + 1).is_some_and(|c| !matches!(c, b'/' | b':'))
+            };
+            if (equals + 1..bytes.len()).any(others) {
+                marks.add(Marks::TILDE);
+            }
+        }
+        let text = match String::from_utf8(bytes) {
+            Ok(text) => text,
+            // Only `$'\xff'` gets here: the bytes are no text, so they are not known.
+            Err(bad) => {
+                marks.add(Marks::EXPANDS);
+                equals = None;
+                String::from_utf8_lossy(bad.as_bytes()).into_owned()
+            }
+        };
+        Word { text, marks, start, end, equals }
+    }
+}

@@ -1,0 +1,105 @@
+//! What the choices of a word's braces come to, for looking at each as a path. Nothing is allowed by it: the braces of
+//! a command's name and of what may become an option ask anyway (R11).
+
+/// A word with more choices is not looked at.
+const MOST: usize = 64;
+
+/// The words that the choices of `text` come to (bash(1), "Brace Expansion"). A sequence stands as `*`: what it runs
+/// through is not put together. `None` if there are too many.
+pub(in crate::judge::shell) fn choices(text: &str) -> Option<Vec<String>> {
+    let mut done = Vec::new();
+    let mut open = vec![(text.to_owned(), 0)];
+    while let Some((text, from)) = open.pop() {
+        if done.len() + open.len() >= MOST {
+            return None;
+        }
+        let Some(group) = group(&text, from) else {
+            done.push(text);
+            continue;
+        };
+        let (before, behind) = (&text[..group.start], &text[group.end..]);
+        match group.pieces {
+            Some(pieces) => {
+                open.extend(pieces.iter().map(|piece| (format!("{before}{piece}{behind}"), group.start)));
+            }
+            None => open.push((format!("{before}*{behind}"), group.start + 1)),
+        }
+    }
+    done.reverse();
+    Some(done)
+}
+
+/// A pair of braces that chooses.
+struct Group {
+    start: usize,
+    end: usize,
+    /// Nothing for a sequence.
+    pieces: Option<Vec<String>>,
+}
+
+/// The first pair that begins at `from` or later.
+fn group(text: &str, from: usize) -> Option<Group> {
+    let starts = text[from..].match_indices('{').map(|(at, _)| from + at);
+    for start in starts.take(MOST) {
+        let mut depth = 0_usize;
+        let mut cuts = vec![start];
+        for (at, c) in text[start..].char_indices().map(|(at, c)| (start + at, c)) {
+            match c {
+                '{' => depth += 1,
+                ',' if depth == 1 => cuts.push(at),
+                '}' => depth -= 1,
+                _ => continue,
+            }
+            if depth > 0 {
+                continue;
+            }
+            let inner = &text[start + 1..at];
+            cuts.push(at);
+            let pieces = || cuts.windows(2).map(|cut| text[cut[0] + 1..cut[1]].to_owned()).collect();
+            if cuts.len() > 2 {
+                return Some(Group { start, end: at + 1, pieces: Some(pieces()) });
+            }
+            if inner.contains("..") {
+                return Some(Group { start, end: at + 1, pieces: sequence(inner) });
+            }
+            break;
+        }
+    }
+    None
+}
+
+/// `a..e`, of letters of one case or digits. Others are not put together.
+fn sequence(inner: &str) -> Option<Vec<String>> {
+    let (first, last) = inner.split_once("..")?;
+    let (&[first], &[last]) = (first.as_bytes(), last.as_bytes()) else { return None };
+    let kinds = [u8::is_ascii_lowercase, u8::is_ascii_uppercase, u8::is_ascii_digit];
+    let is_one_kind = kinds.iter().any(|kind| kind(&first) && kind(&last));
+    let all = || (first.min(last)..=first.max(last)).map(|c| char::from(c).to_string()).collect();
+    is_one_kind.then(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::judge::shell::paths::braces::*;
+
+    #[test]
+    fn braces_come_to_what_bash_makes_of_them() {
+        for (text, expected) in [
+            ("a{b,c}d", &["abd", "acd"][..]),
+            ("{,x}/y", &["/y", "x/y"]),
+            ("{a,{b,c}}{1,2}", &["a1", "a2", "b1", "b2", "c1", "c2"]),
+            ("x{a}y{b", &["x{a}y{b"]),
+            (".gi{t..u}/x", &[".git/x", ".giu/x"]),
+            ("{3..1}{a..B}", &["1*", "2*", "3*"]),
+            ("x{10..12}", &["x*"]),
+            ("{a}{b,c}", &["{a}b", "{a}c"]),
+            ("}{,", &["}{,"]),
+        ] {
+            let mut found = choices(text).unwrap();
+            found.sort();
+            assert_eq!(found, expected, "{text}");
+        }
+        assert_eq!(choices(&"{a,b}".repeat(7)), None);
+        assert!(choices(&"{".repeat(10_000)).is_some());
+    }
+}

@@ -1,0 +1,218 @@
+//! Which folder a command runs in, as far as the text tells.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::judge::shell::lex::syntax::{After, Script};
+use crate::judge::shell::lex::word::{Marks, Word};
+use crate::judge::shell::paths::resolve;
+use crate::judge::shell::paths::resolve::{Care, Folders};
+
+/// The folder that `cd` names, if it is spelled out. With `-P` it is where links lead, which the text does not tell.
+pub(in crate::judge::shell) fn folder(words: &[Word]) -> Option<&str> {
+    target(words)
+        .filter(|target| target.is_told && target.word.is_literal())
+        .map(|target| target.word.text.as_str())
+}
+
+/// Where `cd` may go.
+struct Target<'w> {
+    word: &'w Word,
+    /// The text tells it, at least below the home folder.
+    is_told: bool,
+}
+
+fn target(words: &[Word]) -> Option<Target<'_>> {
+    let mut rest = &words[1..];
+    let mut is_told = true;
+    let is_options = |text: &str| text.len() > 1 && text[1..].bytes().all(|c| b"LPe@n".contains(&c));
+    while let Some(first) = rest.first().filter(|first| first.text.starts_with('-') && first.is_literal()) {
+        if first.text != "--" && !is_options(&first.text) {
+            return None;
+        }
+        is_told &= matches!(first.text.as_str(), "-L" | "--");
+        rest = &rest[1..];
+        if first.text == "--" {
+            break;
+        }
+    }
+    let [word] = rest else { return None };
+    let may_be_several = word.marks.has(Marks::GLOB) || word.marks.has(Marks::BRACE);
+    // `pushd +1` turns what was visited.
+    let turns = words[0].text == "popd" || words[0].text == "pushd" && word.text.starts_with('+');
+    if may_be_several || turns || word.text.is_empty() || word.text.starts_with('-') {
+        return None;
+    }
+    const OPEN: [Marks; 4] = [Marks::EXPANDS, Marks::NUMBER, Marks::TILDE, Marks::DOLLAR_QUOTE];
+    is_told &= !OPEN.iter().any(|mark| word.marks.has(*mark));
+    Some(Target { word, is_told })
+}
+
+/// `cd`, also behind `command`.
+pub(in crate::judge::shell) fn changes_folder(words: &[Word]) -> bool {
+    let rest = behind_command(words);
+    rest.first().is_some_and(|word| matches!(word.text.as_str(), "cd" | "pushd" | "popd"))
+}
+
+pub(in crate::judge::shell) fn behind_command(words: &[Word]) -> &[Word] {
+    let mut rest = words;
+    while let Some(first) = rest.first() {
+        let skip = matches!(first.text.as_str(), "command" | "builtin")
+            || rest.len() < words.len() && first.text.starts_with('-');
+        if !skip {
+            break;
+        }
+        rest = &rest[1..];
+    }
+    rest
+}
+
+/// So many folders a line may possibly be in.
+pub(in crate::judge::shell) const MAX_FOLDERS: usize = 12;
+
+/// Folders in which a command may run.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(in crate::judge::shell) struct PossibleFolders {
+    folders: Vec<String>,
+    /// One of them lies in a place where any name may be a protected one.
+    pub(in crate::judge::shell) special: bool,
+}
+
+impl PossibleFolders {
+    pub(in crate::judge::shell) fn at(all: Vec<String>, folders: &Folders) -> Self {
+        let special = all.len() >= MAX_FOLDERS
+            || all.iter().any(|folder| resolve::care(folder, false, folders) > Care::Ordinary);
+        Self { folders: all, special }
+    }
+}
+
+impl std::ops::Deref for PossibleFolders {
+    type Target = [String];
+
+    fn deref(&self) -> &[String] {
+        &self.folders
+    }
+}
+
+/// Where a shell stands, as numbers of sets of folders.
+#[derive(Clone, Copy)]
+struct Stand {
+    run: usize,
+    /// In the run of commands that is being read: every `cd` in it has happened.
+    now: usize,
+    /// Behind it: each may have failed, or not have been reached.
+    later: usize,
+}
+
+/// Sets of folders, each once: a line of a thousand `cd` soon repeats itself.
+struct Sets<'f> {
+    folders: &'f Folders,
+    all: Vec<Arc<PossibleFolders>>,
+    known: HashMap<Arc<PossibleFolders>, usize>,
+    steps: HashMap<(usize, String, bool), usize>,
+    unions: HashMap<(usize, usize), usize>,
+}
+
+impl Sets<'_> {
+    fn keep(&mut self, mut set: Vec<String>) -> usize {
+        // Long paths are dear to compare. Beyond the measure all of them are the same.
+        self.folders.meter.spend(40 + set.iter().map(String::len).sum::<usize>());
+        set.sort();
+        set.dedup();
+        if set.len() > MAX_FOLDERS {
+            // What is left out may be what matters: the line is not allowed.
+            self.folders.meter.exhaust();
+            set.truncate(MAX_FOLDERS);
+        }
+        let set = Arc::new(PossibleFolders::at(set, self.folders));
+        *self.known.entry(Arc::clone(&set)).or_insert_with(|| {
+            self.all.push(set);
+            self.all.len() - 1
+        })
+    }
+
+    fn step(&mut self, from: usize, target: &Word) -> usize {
+        let home = target.marks.has(Marks::HOME);
+        let key = (from, target.text.clone(), home);
+        if let Some(found) = self.steps.get(&key) {
+            return *found;
+        }
+        let to = |cwd: &String| resolve::resolve(&target.text, home, cwd, self.folders);
+        let set = self.keep(self.all[from].iter().map(to).collect());
+        self.steps.insert(key, set);
+        set
+    }
+
+    fn union(&mut self, one: usize, other: usize) -> usize {
+        if one == other {
+            return one;
+        }
+        let key = (one.min(other), one.max(other));
+        if let Some(found) = self.unions.get(&key) {
+            return *found;
+        }
+        let set = self.keep(self.all[one].iter().chain(self.all[other].iter()).cloned().collect());
+        self.unions.insert(key, set);
+        set
+    }
+}
+
+/// The folders in which each command may run, if the text begins in `start`. A `cd` has happened for what follows it
+/// by `&&` and nothing else, if nothing before it can lead past it; for all other commands it may have failed, not have
+/// been reached, or have happened in a shell of its own.
+pub(in crate::judge::shell) fn track_cwd(
+    script: &Script,
+    start: &Arc<PossibleFolders>,
+    folders: &Folders,
+) -> Vec<Arc<PossibleFolders>> {
+    let has_cd = script.commands.iter().any(|command| changes_folder(&command.words));
+    if !has_cd {
+        return vec![Arc::clone(start); script.commands.len()];
+    }
+    let mut sets = Sets {
+        folders,
+        all: vec![Arc::clone(start)],
+        known: HashMap::from([(Arc::clone(start), 0)]),
+        steps: HashMap::new(),
+        unions: HashMap::new(),
+    };
+    // `cd -`, `popd`: back to any of them.
+    let mut visited = 0;
+    let mut scopes: HashMap<usize, Stand> = HashMap::from([(0, Stand { run: 0, now: 0, later: 0 })]);
+    let mut all = Vec::with_capacity(script.commands.len());
+    for command in &script.commands {
+        let mut scope = command.scope;
+        let mut climbed = Vec::new();
+        let around = loop {
+            if let Some(found) = scopes.get(&scope) {
+                break *found;
+            }
+            climbed.push(scope);
+            scope = script.scopes.get(scope).copied().unwrap_or(0);
+        };
+        let now = if around.run == command.run { around.now } else { around.later };
+        let mut stand = match climbed.is_empty() {
+            true => Stand { run: command.run, now, later: around.later },
+            // The shells around it, of which nothing was heard yet, stand where it does.
+            false => Stand { run: command.run, now, later: now },
+        };
+        scopes.extend(climbed.into_iter().map(|scope| (scope, stand)));
+        all.push(Arc::clone(&sets.all[stand.now]));
+        if changes_folder(&command.words) {
+            let target = target(behind_command(&command.words));
+            let reached = match &target {
+                Some(target) => sets.step(stand.now, target.word),
+                None => visited,
+            };
+            let stayed = sets.union(stand.now, reached);
+            visited = sets.union(visited, stayed);
+            let surely = target.is_some_and(|target| target.is_told)
+                && command.then == Some(After::And)
+                && !command.joined;
+            stand.later = sets.union(stand.later, stayed);
+            stand.now = if surely { reached } else { stayed };
+        }
+        scopes.insert(command.scope, stand);
+    }
+    all
+}

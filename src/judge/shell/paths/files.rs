@@ -1,0 +1,262 @@
+//! Words of a command as files: what must not be read, written or removed unasked.
+
+use crate::judge::shell::evaluate::pattern::name;
+use crate::judge::shell::lex::word::{Marks, Word};
+use crate::judge::shell::paths::braces;
+use crate::judge::shell::paths::resolve;
+use crate::judge::shell::paths::resolve::{Care, Folders};
+use crate::judge::shell::paths::sensitive_paths;
+use crate::judge::shell::paths::write_targets::{WriteTargets, created_paths};
+use crate::judge::shell::programs::escape_options::{Rows, may_become_an_option, stem};
+use crate::judge::shell::programs::table::FileEffect;
+
+/// The words that no grant spells, as files: what must not be read or written unasked.
+pub(in crate::judge::shell) fn refuse(
+    rows: Rows,
+    words: &[Word],
+    spelled: usize,
+    cwds: &[String],
+    special: bool,
+    folders: &Folders,
+) -> Result<(), String> {
+    let written = WriteTargets::by(rows, words);
+    for (word, source) in created_paths(rows, words, &folders.meter) {
+        let wild = word.marks.has(Marks::GLOB) || word.marks.has(Marks::BRACE);
+        let is_there = |cwd: &String| {
+            let path = resolve::resolve(&word.text, false, cwd, folders);
+            folders.hold(&path) && resolve::care(&path, wild, folders) > Care::Ordinary
+        };
+        if cwds.iter().any(is_there) {
+            return Err(format!("{} needs a person's consent where it is copied to", source.text));
+        }
+    }
+    for (at, word) in words.iter().enumerate().skip(spelled.max(1)) {
+        let worth =
+            special || word.text.contains(['/', '~', '$', '*', '?', '[', '{', '.']) || !word.text.is_ascii();
+        if worth {
+            one(rows.kind(), word, written.is(at), cwds, folders)?;
+        }
+    }
+    Ok(())
+}
+
+/// The words that no grant spells, of a command that the grant makes write: none may lie elsewhere.
+pub(in crate::judge::shell) fn refuse_to_leave(
+    words: &[Word],
+    spelled: usize,
+    cwds: &[String],
+    folders: &Folders,
+) -> Result<(), String> {
+    // The script of sed and awk is no file.
+    let scripts = matches!(stem(&words[0].text), "sed" | "gsed" | "awk" | "gawk")
+        && !words.iter().any(|word| word.text.starts_with("-e") || word.text.starts_with("--ex"));
+    let script = words.iter().skip(1).position(|word| !word.text.starts_with('-')).filter(|_| scripts);
+    for (at, word) in words.iter().enumerate().skip(spelled) {
+        let text = word.text.as_str();
+        let is_code = matches!(words[at - 1].text.as_str(), "-e" | "--expression") || script == Some(at - 1);
+        if is_code {
+            continue;
+        }
+        if text.starts_with('-') || !text.contains(['/', '~', '.']) {
+            continue;
+        }
+        one(FileEffect::Writes, word, true, cwds, folders)?;
+    }
+    Ok(())
+}
+
+fn one(
+    kind: FileEffect,
+    word: &Word,
+    written: bool,
+    cwds: &[String],
+    folders: &Folders,
+) -> Result<(), String> {
+    if word.marks.has(Marks::BRACE) {
+        return each_choice(kind, word, written, cwds, folders);
+    }
+    let wild = word.marks.has(Marks::GLOB);
+    // A pattern of what is left out is not written.
+    let changed = written && !word.text.starts_with("--exclude");
+    for (text, home) in resolve::candidates(word, false) {
+        for cwd in cwds {
+            let path = resolve::resolve(text, home, cwd, folders);
+            if sensitive_paths::is_private(&path, folders)
+                || wild && sensitive_paths::may_find_private(&path, folders)
+            {
+                return Err(format!("{} is not shown to commands unasked", word.text));
+            }
+            if changed && resolve::care(&path, wild, folders) > Care::Ordinary {
+                return Err(format!("{} needs a person's consent", word.text));
+            }
+        }
+    }
+    if matches!(kind, FileEffect::Writes | FileEffect::Copies) && written {
+        let value = word.text.split_once('=').map_or(word.text.as_str(), |(_, value)| value);
+        // `cp -at/x a`
+        let joined = word.text.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
+        let target = joined.and_then(|rest| rest.split_once('t')).map_or("", |(_, target)| target);
+        let target =
+            if kind == FileEffect::Copies || target.starts_with(['/', '~', '.']) { target } else { "" };
+        let whole = word.text.as_str();
+        let others = [value, target].into_iter().filter(|text| !text.is_empty() && *text != whole);
+        for text in std::iter::once(whole).chain(others).filter(|text| !text.starts_with('-')) {
+            let home = text == whole && word.marks.has(Marks::HOME) || text.starts_with("~/");
+            // What `dd` reads is not written.
+            if whole.starts_with("if=") {
+                continue;
+            }
+            let leaves = cwds.iter().any(|cwd| {
+                let path = resolve::resolve(text, home, cwd, folders);
+                !folders.hold(&path)
+                    && !["/tmp", "/var/tmp"].iter().any(|folder| resolve::is_in(&path, folder))
+                    && !matches!(path.as_str(), "/dev/null" | "/dev/stdout" | "/dev/stderr")
+            });
+            if leaves {
+                return Err(format!("{} lies outside the workspace", word.text));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What the braces of a word choose, each as a word of its own.
+fn each_choice(
+    kind: FileEffect,
+    word: &Word,
+    written: bool,
+    cwds: &[String],
+    folders: &Folders,
+) -> Result<(), String> {
+    let too_many = || format!("{} has too many choices to look at each", word.text);
+    if !folders.meter.spend(64 + 2 * word.text.len()) {
+        return Err(too_many());
+    }
+    for text in braces::choices(&word.text).ok_or_else(too_many)? {
+        let mut marks = Marks::default();
+        if text.contains(['*', '?', '[']) {
+            marks.add(Marks::GLOB);
+        }
+        if text == "~" || text.starts_with("~/") {
+            marks.add(Marks::HOME);
+        }
+        one(kind, &Word { text, marks, ..word.clone() }, written, cwds, folders)
+            .map_err(|why| format!("{}: {why}", word.text))?;
+    }
+    Ok(())
+}
+
+/// Recursive removal of what must never go by accident (R17), and moving it away.
+pub(in crate::judge::shell) fn removal(
+    words: &[Word],
+    cwds: &[String],
+    folders: &Folders,
+) -> Result<(), String> {
+    match name(&words[0].text) {
+        "rm" | "grm" => {}
+        "mv" | "gmv" => return moving(words, cwds, folders),
+        _ => return Ok(()),
+    }
+    if !is_recursive(words) {
+        return Ok(());
+    }
+    let ends = end_of_options(words);
+    for (at, word) in words.iter().enumerate().skip(1) {
+        let text = word.text.as_str();
+        if at < ends && text.starts_with('-') {
+            continue;
+        }
+        let bare = matches!(
+            text.trim_start_matches("./").trim_end_matches('/'),
+            "*" | ".*" | "." | ".." | "" | "**" | "{*,.*}" | ".[!.]*" | "?*"
+        ) && !text.is_empty();
+        let last = text.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+        let everything = word.marks.has(Marks::GLOB) && is_any_name(last);
+        if word.marks.has(Marks::BRACE) && !has_plain_braces(text) {
+            return Err(format!("{text} may name what must not be removed unasked"));
+        }
+        for cwd in cwds {
+            let path = resolve::resolve(text, word.marks.has(Marks::HOME), cwd, folders);
+            let parent = path.rfind('/').filter(|at| *at > 0).map_or("/", |at| &path[..at]);
+            let folder = if everything { parent } else { path.as_str() };
+            let above = folder == "/" || folders.lie_below(folder);
+            let git = path.rsplit('/').next().is_some_and(|name| name.eq_ignore_ascii_case(".git"));
+            let wild = word.marks.has(Marks::GLOB)
+                && last.starts_with('.')
+                && ".git".starts_with(last.split(['*', '?', '[', '{']).next().unwrap_or_default());
+            if bare || above || git || wild {
+                return Err(format!("{text} must not be removed unasked"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether an `rm` removes folders with everything in them.
+pub(in crate::judge::shell) fn is_recursive(words: &[Word]) -> bool {
+    words[..end_of_options(words)].iter().skip(1).any(|word| {
+        let text = word.text.as_str();
+        text.starts_with('-') && !text.starts_with("--") && text.contains(['r', 'R'])
+            || text.len() > 2 && "--recursive".starts_with(text)
+            || may_become_an_option(word) && !word.is_literal()
+    })
+}
+
+fn end_of_options(words: &[Word]) -> usize {
+    words.iter().position(|word| word.text == "--").unwrap_or(words.len())
+}
+
+/// `mv /the/workspace elsewhere`.
+fn moving(words: &[Word], cwds: &[String], folders: &Folders) -> Result<(), String> {
+    let operands: Vec<&Word> = words[1..].iter().filter(|word| !word.text.starts_with('-')).collect();
+    let named = words.iter().any(|word| word.text.starts_with("-t") || word.text.starts_with("--t"));
+    let moved = if named { operands.len() } else { operands.len().saturating_sub(1) };
+    for word in &operands[..moved] {
+        for cwd in cwds {
+            let path = resolve::resolve(&word.text, word.marks.has(Marks::HOME), cwd, folders);
+            let git = path.rsplit('/').next().is_some_and(|name| name.eq_ignore_ascii_case(".git"));
+            if git || path == "/" || folders.lie_below(&path) {
+                return Err(format!("{} must not be moved unasked", word.text));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a name is nothing but wildcards: `*`, `?*`, `[a-z]*`, `.*`.
+pub(in crate::judge::shell) fn is_any_name(name: &str) -> bool {
+    let mut rest = name.strip_prefix('.').unwrap_or(name);
+    while let Some(first) = rest.chars().next() {
+        rest = match first {
+            '*' | '?' => &rest[1..],
+            '[' => match rest.get(2..).and_then(|more| more.find(']')) {
+                Some(end) => &rest[end + 3..],
+                None => return false,
+            },
+            _ => return false,
+        };
+    }
+    !name.is_empty() && name != "."
+}
+
+/// Whether the braces of a word only choose between plain names below the folder: no alternative is
+/// empty or holds more than letters, digits, `_` and `-`, and no part of the path begins with a dot.
+fn has_plain_braces(text: &str) -> bool {
+    let mut depth = 0_usize;
+    let mut before = '/';
+    for c in text.chars() {
+        let empty = matches!(before, '{' | ',');
+        match c {
+            '{' => depth += 1,
+            '}' if depth == 0 || empty => return false,
+            '}' => depth -= 1,
+            ',' if depth > 0 && empty => return false,
+            '.' if before == '/' => return false,
+            '/' if before == '/' => return false,
+            _ if depth > 0 && !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ',')) => return false,
+            _ => {}
+        }
+        before = c;
+    }
+    depth == 0 && !text.starts_with('~')
+}

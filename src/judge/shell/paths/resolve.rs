@@ -1,0 +1,429 @@
+//! Where a word of a command line points, by its text alone: nothing is looked up.
+//!
+//! Names are compared without case and without marks that some file systems ignore, as paths of
+//! the file tools are.
+
+use std::path::{Path, PathBuf};
+
+use crate::judge::Repository;
+use crate::judge::shell::evaluate::work_budget::WorkBudget;
+use crate::judge::shell::lex::word::{Marks, Word};
+use crate::types::secret_names;
+
+/// Steps that one judgement may take beyond what is linear in the line.
+const STEPS: usize = 700_000;
+
+/// The folders that a judgement knows, and what is left of its measure.
+#[derive(Debug)]
+pub(in crate::judge) struct Folders {
+    pub(in crate::judge::shell) workspace: String,
+    /// Further folders that count as workspace.
+    more: Vec<String>,
+    /// Where the line begins.
+    pub(in crate::judge::shell) start: String,
+    pub(in crate::judge::shell) home: String,
+    /// The home folder as names are compared, and places in it.
+    pub(in crate::judge::shell) folded_home: String,
+    settings: String,
+    share: String,
+    pub(in crate::judge::shell) daemon: [String; 3],
+    /// Which repository git finds in the workspace.
+    pub(in crate::judge::shell) repository: Repository,
+    /// A rule keeps some file from being read: the table of commands that only look passes none that may show any.
+    pub(in crate::judge::shell) keeps: bool,
+    /// What one judgement may cost; looking at paths draws from it.
+    pub(in crate::judge::shell) meter: WorkBudget,
+}
+
+impl Folders {
+    /// All of them absolute and free of links.
+    pub(in crate::judge) fn new(workspace: &Path, more: &[PathBuf], start: &Path, home: &Path) -> Self {
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        let home = text(home);
+        let folded_home = fold(home.trim_end_matches('/'));
+        Self {
+            workspace: text(workspace),
+            more: more.iter().map(|folder| text(folder)).collect(),
+            start: text(start),
+            settings: format!("{folded_home}/.config"),
+            share: format!("{folded_home}/.local/share"),
+            daemon: ["/.config/agentd", "/.local/share/agentd", "/.local/state/agentd"]
+                .map(|place| format!("{folded_home}{place}")),
+            home,
+            folded_home,
+            repository: Repository::Top,
+            keeps: false,
+            meter: WorkBudget::new(STEPS),
+        }
+    }
+
+    /// The same where a rule keeps files from being read.
+    pub(in crate::judge) fn keeping(self, keeps: bool) -> Self {
+        Self { keeps, ..self }
+    }
+
+    /// The same where git finds this repository.
+    pub(in crate::judge) fn with(self, repository: Repository) -> Self {
+        Self { repository, ..self }
+    }
+
+    /// All that count as workspace.
+    pub(in crate::judge::shell) fn roots(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(&self.workspace).chain(&self.more).map(String::as_str)
+    }
+
+    /// Whether a resolved path lies in the workspace.
+    pub(in crate::judge::shell) fn hold(&self, path: &str) -> bool {
+        self.roots().any(|root| is_in(path, root))
+    }
+
+    /// Whether a workspace or the home folder lies in a resolved folder, or is it.
+    pub(in crate::judge::shell) fn lie_below(&self, folder: &str) -> bool {
+        self.roots().chain([self.home.as_str()]).any(|place| is_in(place, folder))
+    }
+
+    /// Whether a name is that of a file that likely holds secrets; beyond the measure every name may be.
+    pub(in crate::judge::shell) fn may_be_secret(&self, path: &str) -> bool {
+        !self.meter.spend(16 + 2 * path.len()) || is_secret(path)
+    }
+
+    /// Whether a text names what likely holds secrets, from any of these folders. Where the workspace itself lies does
+    /// not count.
+    pub(in crate::judge::shell) fn may_name_secret(&self, text: &str, cwds: &[String]) -> bool {
+        self.may_be_secret(text)
+            || cwds.iter().filter(|cwd| **cwd != self.workspace).any(|cwd| {
+                let path = resolve(text, false, cwd, self);
+                let root = self.roots().find(|root| is_in(&path, root)).unwrap_or_default();
+                self.may_be_secret(&path[root.trim_end_matches('/').len()..])
+            })
+    }
+
+    /// Whether a resolved path lies where the daemon keeps its own in the home folder.
+    pub(in crate::judge::shell) fn is_daemons(&self, path: &str) -> bool {
+        let path = fold(path);
+        self.daemon.iter().any(|place| is_in(&path, place))
+    }
+
+    /// Whether the line begins elsewhere than at the top of the workspace.
+    pub(in crate::judge::shell) fn begin_below(&self) -> bool {
+        self.start != self.workspace
+    }
+}
+
+/// What a path is to the daemon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::judge::shell) enum Care {
+    Ordinary,
+    /// Writing asks.
+    Careful,
+    /// Writing is denied.
+    Protected,
+}
+
+/// A path with dots and double slashes taken out. Beyond the measure it is the root of all.
+pub(in crate::judge::shell) fn resolve(word: &str, is_home: bool, folder: &str, folders: &Folders) -> String {
+    if !folders.meter.spend(12 + (word.len() + folder.len()) / 4) {
+        return "/".to_owned();
+    }
+    let variable = |name: &str| {
+        let rest = word.strip_prefix(name)?;
+        (rest.is_empty() || rest.starts_with('/')).then_some(rest)
+    };
+    let (base, rest) = if is_home {
+        (folders.home.as_str(), &word[1..])
+    } else if let Some(rest) = variable("$HOME") {
+        (folders.home.as_str(), rest)
+    } else if let Some(rest) = variable("$PWD").or_else(|| variable("~+")) {
+        (folder, rest)
+    } else if word.starts_with('/') {
+        ("", word)
+    } else {
+        (folder, word)
+    };
+    let base = base.trim_end_matches('/');
+    let mut path = String::with_capacity(base.len() + rest.len() + 1);
+    path.push_str(base);
+    for part in rest.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => path.truncate(path.rfind('/').unwrap_or(0)),
+            part => {
+                path.push('/');
+                path.push_str(part);
+                // Links that every machine has: what is above them is above where they lead.
+                match path.as_str() {
+                    "/dev/fd" => path.replace_range(.., "/proc/self/fd"),
+                    "/var/run" => path.replace_range(.., "/run"),
+                    "/proc/self/cwd" => path.replace_range(.., folder.trim_end_matches('/')),
+                    "/proc/self/root" => path.clear(),
+                    _ => {}
+                }
+            }
+        }
+    }
+    if path.is_empty() {
+        path.push('/');
+    }
+    path
+}
+
+/// Whether `path` is `folder` or lies in it.
+pub(in crate::judge::shell) fn is_in(path: &str, folder: &str) -> bool {
+    let folder = folder.trim_end_matches('/');
+    path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+pub(in crate::judge::shell) fn fold(name: &str) -> String {
+    if name.is_ascii() {
+        return name.to_ascii_lowercase();
+    }
+    name.chars()
+        .filter(|c| {
+            !matches!(c, '\u{300}'..='\u{36f}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}'
+                | '\u{20d0}'..='\u{20ff}' | '\u{fe00}'..='\u{fe0f}' | '\u{fe20}'..='\u{fe2f}'
+                | '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+        })
+        .flat_map(char::to_lowercase)
+        .map(|c| if c == '\u{17f}' { 's' } else { c })
+        .collect()
+}
+
+/// Whether a part of a path, perhaps with wildcards, can be `name`.
+pub(in crate::judge::shell) fn can_be(part: &str, name: &str, wild: bool) -> bool {
+    if !wild {
+        return part == name;
+    }
+    let special = |c: char| matches!(c, '*' | '?' | '[' | ']' | '{' | '}' | ',');
+    let Some(first) = part.find(special) else { return part == name };
+    let last = part.rfind(special).map_or(0, |at| at + 1);
+    // A wildcard in front does not match a dot; a brace can.
+    if first == 0 && name.starts_with('.') && !part.starts_with('{') {
+        return false;
+    }
+    if !name.starts_with(&part[..first]) || !name.ends_with(&part[last..]) {
+        return false;
+    }
+    // Braces only put together what stands in them.
+    let middle = &part[first..last];
+    let choice = middle.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+    if let Some(choice) = choice
+        && !choice.contains(['{', '}', '*', '?', '['])
+        && !choice.contains("..")
+    {
+        let inner = &name[first..name.len() - (part.len() - last).min(name.len() - first)];
+        return choice.split(',').any(|piece| piece == inner);
+    }
+    // `{a..z}`: what a sequence runs through is not put together.
+    middle.contains(['*', '?', '['])
+        || middle.contains("..")
+        || name.len() <= first + (part.len() - last)
+        || middle.split(['{', '}', ',']).any(|piece| !piece.is_empty() && name.contains(piece))
+}
+
+/// A part of a path, and whether it holds wildcards or braces.
+struct Part<'p> {
+    text: &'p str,
+    wild: bool,
+}
+
+impl Part<'_> {
+    fn can_be(&self, name: &str) -> bool {
+        if self.wild { can_be(self.text, name, true) } else { self.text == name }
+    }
+}
+
+/// How a resolved path is to be treated; `wild` if its text holds wildcards or braces.
+pub(in crate::judge::shell) fn care(path: &str, wild: bool, folders: &Folders) -> Care {
+    // Folders above the daemon's own: moving or removing them moves these.
+    let above = |path: &str| is_in(&folders.settings, path) || is_in(&folders.share, path);
+    if !may_matter(path) {
+        return if above(&path.to_ascii_lowercase()) { Care::Careful } else { Care::Ordinary };
+    }
+    if !folders.meter.spend(24 + if wild { 2 * path.len() } else { path.len() }) {
+        return Care::Ordinary;
+    }
+    let path = fold(path);
+    let special = |text: &str| wild && text.contains(['*', '?', '[', ']', '{', '}', ',']);
+    let parts: Vec<Part<'_>> = path
+        .split('/')
+        .filter(|part| !part.is_empty())
+        .map(|text| Part { text, wild: special(text) })
+        .collect();
+    let is = |at: usize, name: &str| parts.get(at).is_some_and(|part| part.can_be(name));
+    let mut found = Care::Ordinary;
+    // What a pattern may turn out to be asks; what lies in a protected place whatever else is a pattern is denied.
+    let certain = |named: &[usize]| {
+        let is_open = named.iter().any(|at| parts.get(*at).is_some_and(|part| part.wild));
+        if is_open { Care::Careful } else { Care::Protected }
+    };
+    let mut in_git = false;
+    for at in 0..parts.len() {
+        if is(at, ".agentd") {
+            let free = ["agents", "commands", "skills"];
+            let is_free = parts.get(at + 1).is_some_and(|next| match next.wild {
+                true => free.iter().any(|name| next.can_be(name)) && !next.can_be("config.toml"),
+                false => free.contains(&next.text),
+            });
+            found = found.max(if is_free { Care::Careful } else { certain(&[at]) });
+        }
+        if is(at, ".agent") {
+            found = found.max(Care::Careful);
+        }
+        // Of several the first has all that the others have below it.
+        if !in_git && is(at, ".git") {
+            in_git = true;
+            let last = parts.len() - 1;
+            let is_config =
+                |at: usize| ["config", "config.worktree", "commondir"].iter().any(|name| is(at, name));
+            let hooks =
+                (at + 1..parts.len()).filter(|hooks| is(*hooks, "hooks")).map(|hooks| certain(&[at, hooks]));
+            let config = (last > at && is_config(last)).then(|| certain(&[at, last]));
+            found = hooks.chain(config).fold(found.max(Care::Careful), Care::max);
+        }
+        let daemons: &[usize] = if is(at, ".config") && is(at + 1, "agentd") {
+            &[0, 1]
+        } else if is(at, ".local") && (is(at + 1, "share") || is(at + 1, "state")) && is(at + 2, "agentd") {
+            &[0, 1, 2]
+        } else if at == 0 && is(0, "run") && is(1, "user") && is(3, "agentd") {
+            &[0, 1, 3]
+        } else if at == 0 && is(0, "etc") && is(1, "agentd") {
+            &[0, 1]
+        } else if parts[at].text.starts_with("$xdg_") && is(at + 1, "agentd") {
+            &[1]
+        } else {
+            &[]
+        };
+        if !daemons.is_empty() {
+            let named: Vec<usize> = daemons.iter().map(|behind| at + behind).collect();
+            found = found.max(certain(&named));
+        }
+        if found == Care::Protected {
+            return found;
+        }
+    }
+    if above(&path) {
+        found = found.max(Care::Careful);
+    }
+    if wild
+        && path.contains('{')
+        && (path.contains(".agent") || path.contains(".git/") || path.contains("agentd"))
+    {
+        found = found.max(Care::Careful);
+    }
+    found
+}
+
+/// Whether a text can have to do with a protected place at all.
+pub(in crate::judge::shell) fn may_matter(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    bytes.iter().enumerate().any(|(at, c)| match c {
+        b'*' | b'?' | b'[' | b'{' | 0x80.. => true,
+        b'a' | b'A' => begins(&bytes[at..], b"agent"),
+        b'.' => [&b".git"[..], b".config", b".local"].iter().any(|name| begins(&bytes[at..], name)),
+        _ => false,
+    })
+}
+
+fn begins(bytes: &[u8], name: &[u8]) -> bool {
+    bytes.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name))
+}
+
+/// Whether the name is that of a file that likely holds secrets, wherever it lies: as the tools of files take it, and
+/// any folder on the way counts.
+pub(in crate::judge::shell) fn is_secret(path: &str) -> bool {
+    const NAMES: &[&str] =
+        &["secret", "secrets", "credentials", "service-account", "service_account", "client_secret"];
+    const CODE: &[&str] = &[".rs", ".py", ".go", ".ts", ".js", ".md"];
+    let path = fold(path);
+    path.split('/').any(|part| {
+        let name = part.split('.').next().unwrap_or_default();
+        secret_names::is_folder(part)
+            || secret_names::is_file(part)
+            || part == ".docker"
+            || NAMES.contains(&name) && !CODE.iter().any(|ending| part.ends_with(ending))
+    })
+}
+
+/// Whether a part of a path with wildcards may turn out to be the name of a file or folder of secrets,
+/// as far as the name goes; the ending is for [`is_secret`].
+pub(in crate::judge::shell) fn may_be_secret(part: &str) -> bool {
+    let part = fold(part);
+    let special = |c: char| matches!(c, '*' | '?' | '[' | ']');
+    let (Some(first), Some(last)) = (part.find(special), part.rfind(special)) else { return false };
+    let begin = &part[..first];
+    let end = part[last + 1..].split('.').next().unwrap_or_default();
+    [
+        "secret",
+        "secrets",
+        "credentials",
+        "service-account",
+        "service_account",
+        "client_secret",
+        "id_rsa",
+        "id_dsa",
+        "id_ecdsa",
+        "id_ed25519",
+        "_netrc",
+    ]
+    .iter()
+    .any(|name| name.starts_with(begin) && name.ends_with(end))
+        || "service-account".starts_with(begin)
+        || begin.starts_with("service-account")
+}
+
+/// The texts within a word that may be paths: the whole, a value behind `=` or `:`, a value that
+/// touches its letter; with `texts` also what stands between blanks and quotes.
+pub(in crate::judge::shell) fn candidates(word: &Word, texts: bool) -> Vec<(&str, bool)> {
+    let text = word.text.as_str();
+    let mut found = vec![(text, word.marks.has(Marks::HOME))];
+    let has_signs = text.bytes().any(|c| matches!(c, b'=' | b':' | b'@' | b','));
+    if !(has_signs || texts || text.starts_with('-')) {
+        return found;
+    }
+    let tilde = |rest: &str| rest.starts_with("~/") || rest == "~";
+    for sign in ['=', ':', '@', ','] {
+        for (at, _) in text.match_indices(sign).take(8) {
+            let rest = &text[at + 1..];
+            if !rest.is_empty() {
+                found.push((rest, tilde(rest)));
+            }
+        }
+    }
+    if let Some(at) = text.find(':').filter(|at| *at > 1 || !text.starts_with('/')) {
+        found.push((&text[..at], tilde(&text[..at])));
+    }
+    if text.starts_with('-') && !text.starts_with("--") {
+        // `-ofile`, `-xo.agentd/x`: behind as many letters as can be options.
+        let letters = text[1..].bytes().take_while(u8::is_ascii_alphanumeric).count();
+        // What is longer than any path is looked at once (PATH_MAX).
+        let is_path = text.len() <= 4_096 + LONGEST_CLUSTER;
+        let begins = text.char_indices().skip(2).take(letters.clamp(4, LONGEST_CLUSTER)).filter(|_| is_path);
+        for (at, _) in begins {
+            found.push((&text[at..], tilde(&text[at..])));
+        }
+        if letters > LONGEST_CLUSTER || !is_path {
+            found.push(("/", false));
+        }
+    }
+    if texts {
+        // Texts for another program: paths in them stand between blanks and quotes.
+        for part in text.split([' ', '\'', '"', '(', ')', ';', '\t', '\n', '>', '<']).take(64) {
+            if part.contains('/') {
+                found.push((part, tilde(part)));
+            }
+        }
+    }
+    found
+}
+
+/// Letters of options in one word; nobody writes more, and behind more may be any path.
+const LONGEST_CLUSTER: usize = 40;
+
+/// `--output=FILE` and its like: a file that even a program which else reads would write.
+pub(in crate::judge::shell) fn is_output(text: &str) -> bool {
+    let Some((name, _)) = text.strip_prefix("--").and_then(|text| text.split_once('=')) else { return false };
+    name.starts_with("out")
+        || ["output", "write", "log-file", "logfile", "save", "dump", "prefix"]
+            .iter()
+            .any(|word| name.contains(word))
+}

@@ -1,0 +1,154 @@
+//! What a command must not show unasked: processes, the daemon's own files, credentials in home folders. By the
+//! text of a path alone, and by what a pattern in it may find.
+
+use crate::judge::shell::paths::resolve::{Folders, can_be, fold, is_in, is_secret};
+use crate::types::credentials::{self, CREDENTIALS, SETTINGS};
+
+/// Whether reading the path would show what a command must not see unasked: processes, the
+/// daemon's own files, credentials in the home folder.
+pub(in crate::judge::shell) fn is_private(spelled: &str, folders: &Folders) -> bool {
+    if !folders.meter.spend(8 + spelled.len() / 2) {
+        return true;
+    }
+    let path = fold(spelled);
+    // A link on most machines.
+    let path = path.strip_prefix("/var").filter(|rest| rest.starts_with("/run/")).unwrap_or(&path);
+    if let Some(rest) = path.strip_prefix("/proc/") {
+        let first = rest.split('/').next().unwrap_or_default();
+        let whose = matches!(first, "self" | "thread-self" | "kcore" | "kmem")
+            || first.contains(['*', '?', '[', '$', '{']);
+        return whose || first.bytes().all(|c| c.is_ascii_digit());
+    }
+    let within = ["/.config/agentd/", "/.local/share/agentd/", "/.local/state/agentd/"];
+    if folders.daemon.iter().any(|folder| is_in(path, folder))
+        || path.contains("/agentd/") && within.iter().any(|folder| path.contains(folder))
+        || path.starts_with("/run/user/") && path.split('/').nth(4) == Some("agentd")
+        || path.starts_with("/etc/agentd")
+        || matches!(path, "/etc/shadow" | "/etc/gshadow" | "/dev/mem" | "/dev/kmem")
+        || path.strip_prefix("/etc/").is_some_and(|name| {
+            let special = name.find(['*', '?', '[', '{']).unwrap_or(name.len());
+            let may_name = special > 0 || name.starts_with('{');
+            special < name.len()
+                && may_name
+                && ["shadow", "gshadow"].iter().any(|kept| kept.starts_with(&name[..special]))
+        })
+        || path.starts_with("/dev/tcp/")
+        || path.starts_with("/dev/udp/")
+    {
+        return true;
+    }
+    let below = path.strip_prefix(folders.folded_home.as_str()).and_then(|rest| rest.strip_prefix('/'));
+    // Of others, too, where they have their homes.
+    let of_others = || {
+        let home = path.strip_prefix("/home/").and_then(|rest| Some(rest.split_once('/')?.1));
+        home.or_else(|| path.strip_prefix("/root/"))
+    };
+    let Some(rest) = below.or_else(of_others) else { return false };
+    // What a pattern finds among the hidden files of a home nobody knows.
+    let (first, more) = rest.split_once('/').unwrap_or((rest, ""));
+    let below = match first {
+        ".config" | ".cargo" => more,
+        ".local" => more.strip_prefix("share/").unwrap_or(""),
+        _ => "",
+    };
+    let lists_hidden = first.contains("{.") || first.contains(",.");
+    if lists_hidden
+        || first.starts_with('.') && is_open(first)
+        || below.split('/').next().is_some_and(is_open)
+    {
+        return true;
+    }
+    if let Some(of_ssh) = rest.strip_prefix(".ssh/") {
+        return !of_ssh.ends_with(".pub");
+    }
+    let parts: Vec<&str> = rest.split('/').collect();
+    // By the name alone, where nobody works: copies of keys, `.env` of others.
+    credentials::are_kept_at(&parts) || !folders.hold(spelled) && is_secret(rest)
+}
+
+/// The same for a path with wildcards: whether what it stands for may lie in such a place.
+pub(in crate::judge::shell) fn may_find_private(path: &str, folders: &Folders) -> bool {
+    if !folders.meter.spend(64 + path.len()) {
+        return true;
+    }
+    let path = fold(path);
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    let is = |at: usize, name: &str| parts.get(at).is_some_and(|part| can_be(part, name, is_open(part)));
+    let is_any_process = |part: &&str| {
+        is_open(part) || matches!(*part, "self" | "thread-self") || part.bytes().all(|c| c.is_ascii_digit())
+    };
+    let of_machine = is(0, "etc") && ["shadow", "gshadow", "agentd"].iter().any(|name| is(1, name))
+        || is(0, "proc") && parts.get(1).is_some_and(is_any_process)
+        || is(0, "run") && is(1, "user") && is(3, "agentd");
+    if of_machine {
+        return true;
+    }
+    let own: Vec<&str> = folders.folded_home.split('/').filter(|part| !part.is_empty()).collect();
+    let is_own = own.iter().enumerate().all(|(at, name)| is(at, name));
+    [(is_own, own.len()), (is(0, "home"), 2), (is(0, "root"), 1)].into_iter().any(|(is_home, depth)| {
+        is_home && parts.get(depth).is_some() && is_kept(&parts[depth..], &folders.meter)
+    })
+}
+
+/// Whether a pattern below a home folder may find what the tables name, or what the daemon keeps there.
+fn is_kept(parts: &[&str], meter: &crate::judge::shell::evaluate::work_budget::WorkBudget) -> bool {
+    if !meter.spend(CREDENTIALS.len() + SETTINGS.len()) {
+        return true;
+    }
+    let is = |kept: &&str| {
+        let mut at = 0;
+        kept.split('/').all(|name| {
+            at += 1;
+            parts.get(at - 1).is_some_and(|part| can_be(part, &name.to_ascii_lowercase(), is_open(part)))
+        })
+    };
+    let is_public = parts.last().is_some_and(|part| part.ends_with(".pub"));
+    let ours = [".config/agentd", ".local/share/agentd", ".local/state/agentd"];
+    CREDENTIALS.iter().chain(SETTINGS).filter(|kept| **kept != ".ssh" || !is_public).chain(&ours).any(is)
+}
+
+fn is_open(part: &str) -> bool {
+    part.contains(['*', '?', '[', '{'])
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::judge::shell::paths::sensitive_paths::*;
+    use std::path::Path;
+
+    #[test]
+    fn a_pattern_is_private_where_it_may_find_what_is() {
+        let folders = Folders::new(Path::new("/w/proj"), &[], Path::new("/w/proj"), Path::new("/home/u"));
+        let may = |path: &str| may_find_private(path, &folders);
+        for path in [
+            "/e*/shadow",
+            "/*/*/.s*/id",
+            "/*/.s*/i*",
+            "/h*/u/.aws/credentials",
+            "/home/*/.netrc",
+            "/home/u/.s[a-z]h/id_rsa",
+            "/p*/1/environ",
+            "/?roc/self/environ",
+            "/run/*/*/agentd/sock",
+            "/home/u/.{ssh,x}/id_rsa",
+            "/{root,x}/.ssh/id_rsa",
+            "/home/u/.config/*/hosts.yml",
+        ] {
+            assert!(may(path), "{path}");
+        }
+        for path in [
+            "/w/proj/src/*.rs",
+            "/w/proj/*/Cargo.toml",
+            "/home/u/*",
+            "/home/u/work/*/.env.example",
+            "/home/*/notes.txt",
+            "/usr/*/share",
+            "/etc/*.conf",
+            "/home/*/.ssh/*.pub",
+            "/w/proj/{src,tests}/*.rs",
+            "/p*/cpuinfo",
+        ] {
+            assert!(!may(path), "{path}");
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! Which of its words a command writes.
+
+use crate::judge::shell::evaluate::work_budget::WorkBudget;
+use crate::judge::shell::lex::word::{Marks, Word};
+use crate::judge::shell::paths::braces;
+use crate::judge::shell::programs::escape_options::{Rows, stem};
+use crate::judge::shell::programs::option_spec::OptionSpec;
+use crate::judge::shell::programs::table::FileEffect;
+
+/// A program that copies, with the options that change nothing about what is written. With those that make links, both
+/// ends are one file.
+struct Copies {
+    names: &'static str,
+    options: OptionSpec,
+    /// Options whose value is the folder that is written.
+    targets: &'static [&'static str],
+    /// Options with which it makes folders of all its operands.
+    makes_all: &'static [&'static str],
+}
+
+/// Those that say where to copy, move or link to.
+const INTO: &[&str] = &["t", "--target-directory"];
+
+const COPIES: &[Copies] = &[
+    Copies {
+        names: "cp|gcp",
+        options: OptionSpec {
+            letters: "abdfHiLnPpRrS~t:TuvxZ",
+            long: [
+                "--archive --attributes-only --backup? --copy-contents --force --interactive --dereference --no-clobber --no-dereference --preserve? --no-preserve= --parents --recursive --reflink? --remove-destination --sparse= --strip-trailing-slashes --suffix~ --no-target-directory --update? --verbose --one-file-system",
+                "--target-directory:",
+            ],
+        },
+        targets: INTO,
+        makes_all: &[],
+    },
+    Copies {
+        names: "install|ginstall",
+        options: OptionSpec {
+            letters: "bcCdDg~m~o~psS~t:TvZ",
+            long: [
+                "--backup? --compare --directory --group~ --mode~ --owner~ --preserve-timestamps --strip --suffix~ --no-target-directory --verbose",
+                "--target-directory:",
+            ],
+        },
+        targets: INTO,
+        makes_all: &["d", "--directory"],
+    },
+    Copies {
+        names: "mv|gmv",
+        options: OptionSpec {
+            letters: "bfinS~t:TuvZ",
+            long: [
+                "--backup? --debug --exchange --force --interactive --no-clobber --no-copy --strip-trailing-slashes --suffix~ --no-target-directory --update? --verbose",
+                "--target-directory:",
+            ],
+        },
+        targets: INTO,
+        makes_all: &[],
+    },
+    Copies {
+        names: "ln|gln",
+        options: OptionSpec {
+            letters: "bdfFiLnPrsS~t:Tv",
+            long: [
+                "--backup? --directory --force --interactive --logical --no-dereference --physical --relative --symbolic --suffix~ --no-target-directory --verbose",
+                "--target-directory:",
+            ],
+        },
+        targets: INTO,
+        makes_all: &[],
+    },
+    Copies {
+        names: "rsync",
+        options: OptionSpec {
+            letters: "046AaB#bCcDdEFgHhIiJKkLlmNnOoPpqRrSstUuvWXxyz",
+            long: [
+                "--archive --verbose --recursive --compress --dry-run --partial --progress --human-readable --times --perms --owner --group --devices --specials --links --copy-links --hard-links --acls --xattrs --checksum --update --whole-file --no-whole-file --one-file-system --sparse --quiet --itemize-changes --stats --inplace --existing --ignore-existing --size-only --ignore-times --relative --no-relative --mkpath --prune-empty-dirs --numeric-ids --append --append-verify --force --omit-dir-times --fuzzy --safe-links --copy-unsafe-links --munge-links --cvs-exclude --dirs --keep-dirlinks --list-only --executability --no-perms --no-owner --no-group --no-times",
+                "--delete --delete-before --delete-during --delete-delay --delay-updates --delete-after --delete-excluded --exclude~ --include~ --info= --suffix~ --max-size~ --min-size~ --bwlimit~ --timeout# --chmod~ --chown~ --modify-window# --out-format~ --port#",
+            ],
+        },
+        targets: &[],
+        makes_all: &[],
+    },
+];
+
+/// Which of its words a command writes.
+pub(in crate::judge::shell) enum WriteTargets {
+    None,
+    All,
+    These(Vec<usize>),
+}
+
+impl WriteTargets {
+    pub(in crate::judge::shell) fn by(rows: Rows, words: &[Word]) -> Self {
+        match rows.kind() {
+            FileEffect::Reads => Self::None,
+            FileEffect::Writes | FileEffect::Tool => Self::All,
+            FileEffect::Copies => {
+                let name = words.first().map_or("", |first| stem(&first.text));
+                match COPIES.iter().find(|row| row.names.split('|').any(|own| own == name)) {
+                    Some(row) => row.written(words).map_or(Self::All, Self::These),
+                    None => Self::These(at_the_end(words)),
+                }
+            }
+        }
+    }
+
+    pub(in crate::judge::shell) fn is(&self, at: usize) -> bool {
+        match self {
+            Self::None => false,
+            Self::All => true,
+            Self::These(written) => written.contains(&at),
+        }
+    }
+}
+
+/// What a command that copies, moves or links makes where it does so: each of what it is given there, by its own name,
+/// with the word that it comes from.
+/// Beyond the measure the rest is left out, and the line is not allowed.
+pub(in crate::judge::shell) fn created_paths<'w>(
+    rows: Rows,
+    words: &'w [Word],
+    meter: &WorkBudget,
+) -> Vec<(Word, &'w Word)> {
+    let name = words.first().map_or("", |first| stem(&first.text));
+    let row = COPIES.iter().find(|row| row.names.split('|').any(|own| own == name));
+    if row.is_none() && rows.kind() != FileEffect::Copies {
+        return Vec::new();
+    }
+    let is_whole = words.iter().any(|word| {
+        let text = word.text.as_str();
+        let letters = text.strip_prefix('-').filter(|rest| !rest.starts_with('-')).unwrap_or_default();
+        text.len() >= "--pa".len() && "--parents".starts_with(text)
+            || name == "rsync" && (text == "--relative" || letters.contains('R'))
+    });
+    let (sources, targets, suffix) = ends(row, words, meter);
+    let suffix = suffix.filter(|suffix| suffix.len() <= LONGEST_NAME && !suffix.contains('/'));
+    let mut all = Vec::new();
+    // What was there is kept by another name.
+    let kept = |text: String, word: &'w Word| (Word { text, marks: Marks::default(), ..word.clone() }, word);
+    if let (Some(suffix), Some(last)) = (suffix, words.last()) {
+        all.extend(targets.iter().map(|target| kept(format!("{target}{suffix}"), last)));
+    }
+    for (text, word) in sources {
+        let own = match is_whole {
+            true => text.rsplit("/./").next().unwrap_or(&text),
+            // All that lies in it, without its name.
+            false if name == "rsync" && text.ends_with('/') => continue,
+            false => text.trim_end_matches('/').rsplit('/').next().unwrap_or_default(),
+        };
+        for target in &targets {
+            if !meter.spend(16 + (target.len() + own.len() + suffix.map_or(0, str::len)) / 4) {
+                return all;
+            }
+            let mut marks = Marks::default();
+            if own.contains(['*', '?', '[']) {
+                marks.add(Marks::GLOB);
+            }
+            if target.starts_with("~/") {
+                marks.add(Marks::HOME);
+            }
+            let text = format!("{target}/{own}");
+            if let Some(suffix) = suffix {
+                all.push(kept(format!("{text}{suffix}"), word));
+            }
+            let (start, end) = (word.start, word.end);
+            all.push((Word { text, marks, start, end, equals: None }, word));
+        }
+    }
+    all
+}
+
+/// A text that a word comes to.
+type Text<'w> = (String, &'w Word);
+
+/// What is copied, where that may be, and what the names of backups end with.
+fn ends<'w>(
+    row: Option<&Copies>,
+    words: &'w [Word],
+    meter: &WorkBudget,
+) -> (Vec<Text<'w>>, Vec<String>, Option<&'w str>) {
+    let texts = |word: &'w Word| {
+        let all = match word.marks.has(Marks::BRACE) && meter.spend(64 + 16 * word.text.len()) {
+            // Of too many any may be one that matters.
+            true => braces::choices(&word.text).unwrap_or_else(|| vec![".git".to_owned()]),
+            false => vec![word.text.clone()],
+        };
+        all.into_iter().map(move |text| (text, word))
+    };
+    if let Some((row, parts)) = row.and_then(|row| Some((row, row.options.parts(words)?))) {
+        let mut operands: Vec<Text<'_>> = parts.operands.iter().flat_map(|at| texts(&words[*at])).collect();
+        let given = parts.options.iter().find(|option| row.targets.contains(&option.name));
+        let suffix = parts.options.iter().find(|option| matches!(option.name, "S" | "--suffix"));
+        let target = match given.and_then(|option| option.value) {
+            Some(target) => Some(target.to_owned()),
+            // `ln -s x/y` makes y here.
+            None if operands.len() == 1 => Some(".".to_owned()),
+            None => operands.pop().map(|(text, _)| text),
+        };
+        return (operands, target.into_iter().collect(), suffix.and_then(|option| option.value));
+    }
+    // With an option that nobody knows the last word may be any, and so may what looks like the value of `-t`.
+    let is_option = |word: &&Word| word.text.starts_with('-');
+    let operands: Vec<Text<'_>> = words[1..].iter().filter(|word| !is_option(word)).flat_map(texts).collect();
+    let mut targets: Vec<String> = operands.last().map(|(text, _)| text.clone()).into_iter().collect();
+    // Of rsync `-t` is no folder.
+    let has_target = row.is_none_or(|row| !row.targets.is_empty());
+    for (at, word) in words.iter().enumerate().skip(1).filter(|_| has_target) {
+        let value = match word.text.strip_prefix('-') {
+            Some(long) if long.starts_with("-t") => long.split_once('=').map(|(_, value)| value),
+            Some(letters) if !letters.starts_with('-') && letters.contains('t') => {
+                letters.split_once('t').map(|(_, value)| value).filter(|value| !value.is_empty())
+            }
+            _ => continue,
+        };
+        let value = value.or_else(|| words.get(at + 1).map(|next| next.text.as_str()));
+        targets.extend(value.map(str::to_owned));
+    }
+    // More than one of these the programs refuse: the others are values of what nobody knows, to hide one.
+    if targets.len() > MOST_TARGETS {
+        targets = vec![".git".to_owned(), ".agentd".to_owned()];
+    }
+    let at = words.iter().position(|word| word.text.starts_with("--su"));
+    let suffix = at.map(|at| {
+        let next = words.get(at + 1).map_or("", |next| next.text.as_str());
+        words[at].text.split_once('=').map_or(next, |(_, value)| value)
+    });
+    (operands, targets, suffix)
+}
+
+/// NAME_MAX of Linux.
+const LONGEST_NAME: usize = 255;
+
+/// So many words may look like the folder that is written.
+const MOST_TARGETS: usize = 4;
+
+impl Copies {
+    /// What is written, if every option is known and every word is one.
+    fn written(&self, words: &[Word]) -> Option<Vec<usize>> {
+        if words[1..].iter().any(may_be_nothing) {
+            return None;
+        }
+        let parts = self.options.parts(words)?;
+        if parts.has(self.makes_all) {
+            return Some(parts.operands);
+        }
+        let targets = parts.options.iter().filter(|option| self.targets.contains(&option.name));
+        let targets: Vec<usize> = targets.filter_map(|option| option.value_at).collect();
+        if targets.is_empty() {
+            Some(parts.operands.last().copied().into_iter().collect())
+        } else {
+            Some(targets)
+        }
+    }
+}
+
+/// Of a program whose options nobody has listed: the last word that is neither an option nor the value of one, and what
+/// is behind it.
+fn at_the_end(words: &[Word]) -> Vec<usize> {
+    let is_option = |at: usize| words[at].text.starts_with(['-', '+']) && words[at].text.len() > 1;
+    let is_certain =
+        |at: usize| !is_option(at) && (at == 1 || !is_option(at - 1)) && !may_be_nothing(&words[at]);
+    let from = (1..words.len()).rev().find(|at| is_certain(*at)).unwrap_or(1);
+    // Within an option, too, may stand a file.
+    (1..words.len()).filter(|at| *at >= from || is_option(*at)).collect()
+}
+
+/// Whether a word may be no word at all when it runs: nothing of it is spelled.
+fn may_be_nothing(word: &Word) -> bool {
+    let expands = word.marks.has(Marks::EXPANDS) || word.marks.has(Marks::NUMBER);
+    let is_of_names = |c: char| c.is_ascii_alphanumeric() || "_$!?#@*-{}:+=".contains(c);
+    expands && (word.text.is_empty() || word.text.starts_with('$') && word.text.chars().all(is_of_names))
+}

@@ -1,0 +1,343 @@
+//! What looks like an escape hatch and is none, by its value or by what stands around it; and what looks like one
+//! where no table says anything.
+
+use crate::judge::shell::lex::word::Word;
+use crate::judge::shell::programs::escape_options::Call;
+
+/// Whether the value of an option is no place to work in, even if it looks like one: `--base=/app`, `--exclude /x/`.
+pub(in crate::judge::shell) fn is_no_place(option: &str) -> bool {
+    const OTHERS: &[&str] = &[
+        "base", "url", "href", "public", "pattern", "ignore", "exclude", "include", "filter", "grep",
+        "match", "regex", "name", "select", "expr", "route", "prefix",
+    ];
+    option.len() > 2 && OTHERS.iter().any(|word| option.to_ascii_lowercase().contains(word))
+}
+
+/// Words that name a hatch in programs nobody has looked at.
+const SUSPICIOUS: &[&str] = &[
+    "exec",
+    "execute",
+    "command",
+    "cmd",
+    "shell",
+    "config",
+    "conf",
+    "cfg",
+    "configuration",
+    "settings",
+    "rc",
+    "rcfile",
+    "plugin",
+    "plugins",
+    "preload",
+    "require",
+    "loader",
+    "eval",
+    "script",
+    "hook",
+    "hooks",
+    "pager",
+    "editor",
+    "browser",
+    "preprocessor",
+    "postprocessor",
+    "program",
+    "interpreter",
+    "rsh",
+    "proxycommand",
+    "library",
+    "module",
+    "extension",
+    "output",
+    "outfile",
+    "out",
+    "upload",
+    "init",
+    "python",
+    "compiler",
+    "linker",
+    "wrapper",
+    "runner",
+    "inject",
+    "helper",
+    "checker",
+    "sequencer",
+    "cc",
+    "cxx",
+];
+
+pub(in crate::judge::shell) fn is_suspicious(name: &str) -> bool {
+    name.len() > 2
+        && !name.starts_with("no-")
+        && name.split(['-', '_', '.']).any(is_suspicious_part)
+        && !name.ends_with("format")
+        && !name.ends_with("color")
+        && !name.ends_with("version")
+}
+
+/// The same of a part of a name, and of the parts within it: `outputFile`.
+fn is_suspicious_part(part: &str) -> bool {
+    let mut begin = 0;
+    let mut humps = part.char_indices().filter(|(_, c)| c.is_ascii_uppercase()).map(|(at, _)| at);
+    loop {
+        let next = humps.next();
+        let hump = &part[begin..next.unwrap_or(part.len())];
+        if SUSPICIOUS.iter().any(|word| word.eq_ignore_ascii_case(hump)) {
+            return true;
+        }
+        let Some(at) = next else { return SUSPICIOUS.iter().any(|word| word.eq_ignore_ascii_case(part)) };
+        begin = at;
+    }
+}
+
+/// Whether an option that asks does nothing here: the file that it would write is none, the plugin is left out.
+pub(in crate::judge::shell) fn goes_nowhere(names: &str, option: &str, value: &str) -> bool {
+    match names {
+        "curl" => matches!(option, "-o" | "--output") && matches!(value, "/dev/null" | "-"),
+        "wget|wget2" => matches!(option, "-O" | "--output-document") && matches!(value, "/dev/null" | "-"),
+        _ => is_built_in(names, option, value),
+    }
+}
+
+/// Whether the value of an option that loads what it names is one of those that the program brings along.
+fn is_built_in(names: &str, option: &str, value: &str) -> bool {
+    const REPORTS: &[&str] = &[
+        "dot",
+        "spec",
+        "default",
+        "verbose",
+        "basic",
+        "json",
+        "junit",
+        "tap",
+        "list",
+        "min",
+        "nyan",
+        "progress",
+        "html",
+        "github-actions",
+        "line",
+        "text",
+        "text-summary",
+        "lcov",
+        "stylish",
+        "compact",
+        "unix",
+        "tty",
+        "string",
+        "documentation",
+        "checkstyle",
+        "hanging-process",
+    ];
+    const SURROUNDINGS: &[&str] = &[
+        "jsdom",
+        "node",
+        "happy-dom",
+        "forks",
+        "threads",
+        "chromium",
+        "firefox",
+        "webkit",
+        "chrome",
+        "electron",
+        "edge",
+        "v8",
+        "istanbul",
+    ];
+    const TOOLS: &[&str] = &[
+        "targets",
+        "query",
+        "graph",
+        "commands",
+        "deps",
+        "inputs",
+        "list",
+        "rules",
+        "missingdeps",
+        "compdb",
+    ];
+    match names.split('|').next() {
+        Some("ninja") => option == "-t" && TOOLS.contains(&value),
+        // Without a name it is the one of the project.
+        Some("tsc") => option == "-c" && (value.is_empty() || value.starts_with('-')),
+        Some("dotnet") => {
+            let logger = value.split(';').next().unwrap_or_default();
+            matches!(option, "-l" | "--logger")
+                && matches!(logger, "trx" | "console" | "html")
+                && !value.contains('/')
+        }
+        Some("pytest") => option == "-p" && value.starts_with("no:"),
+        Some("eslint") => matches!(option, "-f" | "--format" | "--formatter") && REPORTS.contains(&value),
+        Some("jest") => match option {
+            "-R" | "--reporter" | "--reporters" | "--coverageReporters" | "--format" => {
+                REPORTS.contains(&value)
+            }
+            "--env" | "--environment" | "--testEnvironment" | "--pool" | "--browser"
+            | "--coverageProvider" => SURROUNDINGS.contains(&value),
+            // Of vitest it takes nothing.
+            "--globals" => !value.starts_with('{'),
+            _ => false,
+        },
+        Some("gem") => {
+            matches!(option, "-f" | "--format")
+                && (REPORTS.contains(&value) || matches!(value, "p" | "d" | "h" | "j"))
+        }
+        _ => false,
+    }
+}
+
+/// Verbs behind which there are only names of things: what is a command elsewhere is none there.
+const NAMES_FOLLOW: &[(&str, &[&str])] = &[
+    ("cargo", &["test", "bench", "build", "check", "clippy", "doc", "tree", "search"]),
+    ("docker", &["logs", "inspect", "ps", "images", "stats", "top", "port", "history", "diff"]),
+    ("podman", &["logs", "inspect", "ps", "images", "stats", "top", "port", "history", "diff"]),
+    ("kubectl", &["get", "describe", "logs", "top", "explain"]),
+    ("oc", &["get", "describe", "logs", "explain"]),
+    (
+        "systemctl",
+        &["status", "show", "is-active", "is-enabled", "is-failed", "list-units", "list-unit-files"],
+    ),
+    (
+        "npm",
+        &[
+            "view",
+            "info",
+            "show",
+            "search",
+            "ls",
+            "list",
+            "why",
+            "explain",
+            "install",
+            "i",
+            "uninstall",
+            "ci",
+        ],
+    ),
+    ("pnpm", &["view", "info", "search", "ls", "list", "why", "install", "i", "add", "remove"]),
+    ("yarn", &["info", "list", "why", "add", "remove", "install"]),
+    ("bun", &["add", "install", "remove"]),
+];
+
+/// Whether the word at `at` stands behind such a verb.
+pub(in crate::judge::shell) fn is_behind_names(words: &[Word], at: usize) -> bool {
+    let (Some(program), Some(verb)) = (words.first(), words.get(1)) else { return false };
+    let told = NAMES_FOLLOW.iter().find(|(name, _)| *name == program.text);
+    at > 1 && verb.is_literal() && told.is_some_and(|(_, verbs)| verbs.contains(&verb.text.as_str()))
+}
+
+/// Options that are a hatch of another program of the same row.
+pub(in crate::judge::shell) fn is_of_another(call: &Call<'_>, text: &str) -> bool {
+    // `pnpm -r build` builds every package of the workspace; `bun -r x` loads x.
+    let told = |nth: usize, wanted: &str| call.words.get(nth).is_some_and(|word| word.text == wanted);
+    // `docker run -v` mounts a folder; compose removes the volumes that belong to it.
+    let global = matches!(text, "-g" | "--global") && told(0, "npm");
+    let lists = ["ls", "list", "outdated", "root", "bin", "prefix", "view"].iter().any(|verb| told(1, verb));
+    global && lists
+        // It checks; with eslint it names a configuration.
+        || text == "-c" && told(0, "prettier")
+        || text == "-f" && (told(0, "pip") && told(1, "show") || told(0, "man"))
+        || text == "-r" && told(0, "pnpm")
+        || text == "-v" && told(1, "compose") && call.words.iter().any(|word| word.text == "down")
+}
+
+/// Whether a word that names a kind of thing is followed by one that only looks: `docker volume ls`.
+pub(in crate::judge::shell) fn is_read_only(words: &[Word], at: usize) -> bool {
+    const KINDS: &[&str] = &[
+        "volume",
+        "context",
+        "config",
+        "secret",
+        "system",
+        "plugin",
+        "network",
+        "buildx",
+        "builder",
+        "node",
+        "stack",
+        "service",
+        "manifest",
+        "rollout",
+        "auth",
+        "state",
+        "workspace",
+        "repo",
+        "registry",
+        "alias",
+        "extension",
+        "gist",
+        "ssh-key",
+        "gpg-key",
+        "configure",
+        "token",
+        "owner",
+        "snippet",
+        "toolchain",
+        "component",
+        "target",
+        "override",
+        "tool",
+        "python",
+    ];
+    const LOOKS: &[&str] = &[
+        "ls",
+        "list",
+        "inspect",
+        "df",
+        "view",
+        "get",
+        "status",
+        "show",
+        "info",
+        "history",
+        "get-contexts",
+        "current-context",
+        "can-i",
+    ];
+    let is = |at: Option<usize>, of: &[&str]| {
+        at.and_then(|at| words.get(at)).is_some_and(|word| of.contains(&word.text.as_str()))
+    };
+    let bundles =
+        at == 1 && words[0].text == "bundle" && matches!(words[at].text.as_str(), "install" | "update");
+    let composes = words.get(1).is_some_and(|word| word.text == "compose") && words[at].text == "config";
+    let reads = |word: &Word| word.text.starts_with("list-") || word.text.starts_with("get-");
+    let of_iam = words[0].text == "aws" && words[at].text == "iam" && words.get(at + 1).is_some_and(reads);
+    // Of the others of its row it is the program itself.
+    let of_yarn = words[0].text == "yarn" && words[at].text == "upgrade";
+    of_iam
+        || of_yarn
+        || is(Some(at), KINDS) && (is(at.checked_add(1), LOOKS) || is(at.checked_sub(1), &["search"]))
+        || composes
+        || bundles
+}
+
+/// Programs that take the beginning of a command for the whole: their commands, and other names of them, that do no
+/// harm whatever they are the beginning of.
+pub(in crate::judge::shell) fn abbreviates(program: &str) -> Option<&'static str> {
+    match program {
+        "npm" => Some(
+            "i in ins inst insta instal install isntall add ci ic cit it install-test t tst test start stop restart rb \
+            rebuild r rm un uninstall remove up update udpate ls list la ll outdated audit run rum run-script v view info \
+            show s se search find ping prefix prune pkg pack query root sbom shrinkwrap stars version why explain whoami \
+            dedupe ddp diff docs doctor fund help",
+        ),
+        "bundle" | "bundler" => Some(
+            "install i update u list ls show outdated check info doctor clean lock pack package platform version help remove",
+        ),
+        "composer" => Some(
+            "install i update u upgrade require r remove rm uninstall show info list outdated why depends why-not prohibits \
+            dump-autoload dumpautoload validate check-platform-reqs audit test run search licenses suggests status diagnose \
+            bump fund about clear-cache cc clearcache reinstall help",
+        ),
+        "hg" | "chg" => Some(
+            "status st diff log commit ci add update up co pull push merge summary sum shelve show id in out s",
+        ),
+        "gradle" | "gradlew" => Some("p"),
+        _ => None,
+    }
+}
+
+/// Whether a command is the beginning of one that asks.
+pub(in crate::judge::shell) fn is_short_for(text: &str, known: &str, asks: &[&str]) -> bool {
+    !known.split_whitespace().any(|own| own == text) && asks.iter().any(|command| command.starts_with(text))
+}

@@ -1,0 +1,482 @@
+//! Escape hatches: arguments with which a program does more than its name says.
+//!
+//! A grant of `sort` is meant for sorting. `sort -o FILE` writes, `sort --compress-program X` runs
+//! X. The table of [`crate::judge::shell::programs::records`] says for each program which arguments these are; this file
+//! knows the ways in which they can be spelled: `-o f`, `-of`, `-uof`, `--output f`, `--output=f`,
+//! and `--outp=f`, since most programs take any unambiguous beginning.
+
+use crate::judge::shell::evaluate::work_budget::WorkBudget;
+use crate::judge::shell::lex::word::{Marks, Word};
+use crate::judge::shell::programs::escape_exceptions::{
+    abbreviates, goes_nowhere, is_behind_names, is_no_place, is_of_another, is_read_only, is_short_for,
+    is_suspicious,
+};
+use crate::judge::shell::programs::table::{FileEffect, Row, row};
+
+impl Row {
+    /// Whether the command begins with a word that makes it look at the rest, which names things.
+    fn names_follow(&self, call: &Call<'_>) -> bool {
+        // Behind the verb that the row speaks of.
+        let first = if self.names.contains(' ') { 2 } else { 1 };
+        !self.looks.is_empty()
+            && call.words.get(first).is_some_and(|word| self.looks.contains(&word.text.as_str()))
+            && call.words[first + 1..]
+                .iter()
+                .all(|word| word.is_literal() && !word.text.starts_with('-') && !word.text.contains('/'))
+    }
+
+    /// Code that a grant spells takes whatever arguments it likes.
+    fn spells_code(&self, call: &Call<'_>) -> bool {
+        call.granted > 1
+            && self.code
+            && call.words.get(call.granted - 1).is_some_and(|last| !last.text.starts_with('-'))
+            && !more_options_count(call)
+    }
+}
+
+/// `go run ./cmd/x`, where the grant spells the program: what follows is for the program.
+fn runs_what_is_spelled(call: &Call<'_>) -> bool {
+    let is = |at: usize, wanted: &str| call.words.get(at).is_some_and(|word| word.text == wanted);
+    let last = call.granted.checked_sub(1).and_then(|at| call.words.get(at));
+    let names = |text: &str| text == "." || text.starts_with("./") || text.ends_with(".go");
+    call.granted == 3 && is(0, "go") && is(1, "run") && last.is_some_and(|word| names(&word.text))
+}
+
+/// Whether an option behind code on the command line is still the interpreter's: `perl -ne CODE -i`.
+fn more_options_count(call: &Call<'_>) -> bool {
+    let before = call.granted.checked_sub(2).and_then(|at| call.words.get(at)).map_or("", |word| &word.text);
+    let gives_code = before.starts_with('-')
+        && (before.ends_with(['e', 'E', 'p']) || before == "--eval" || before == "--print");
+    let goes_on = matches!(
+        stem(&call.words[0].text),
+        "perl" | "ruby" | "node" | "nodejs" | "lua" | "luajit" | "bun" | "Rscript" | "raku"
+    );
+    let next = call.words.get(call.granted).map_or("", |word| word.text.as_str());
+    gives_code && goes_on && next.starts_with('-') && !matches!(next, "-" | "--")
+}
+
+/// One command under judgement.
+pub(in crate::judge::shell) struct Call<'a> {
+    /// All its words, the name first.
+    pub(in crate::judge::shell) words: &'a [Word],
+    /// How many of them a grant spells.
+    pub(in crate::judge::shell) granted: usize,
+    /// Whether a text names something outside the workspace.
+    pub(in crate::judge::shell) outside: &'a dyn Fn(&str) -> bool,
+    /// What is left of the judgement's measure.
+    pub(in crate::judge::shell) meter: &'a WorkBudget,
+}
+
+impl<'a> Call<'a> {
+    /// The words that no grant spells, with their places.
+    pub(in crate::judge::shell) fn free(&self) -> impl Iterator<Item = (usize, &'a str)> {
+        self.words.iter().enumerate().skip(self.granted.max(1)).map(|(at, word)| (at, word.text.as_str()))
+    }
+}
+
+/// The rows that speak of a command: one for the program, one for its verb.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::judge::shell) struct Rows {
+    program: Option<&'static Row>,
+    verb: Option<&'static Row>,
+}
+
+/// Looks a command up. Versions are left out of the name: `python3.11` is `python`.
+pub(in crate::judge::shell) fn rows(words: &[Word]) -> Rows {
+    let Some(first) = words.first() else { return Rows { program: None, verb: None } };
+    let name = stem(&first.text);
+    let program = row(name);
+    let verb = verb(words, program).and_then(|at| row(&format!("{name} {}", words[at].text)));
+    Rows { program, verb }
+}
+
+/// The name without folder and version.
+pub(in crate::judge::shell) fn stem(text: &str) -> &str {
+    let name = text.rsplit('/').next().unwrap_or(text);
+    let name = name.strip_suffix(".exe").unwrap_or(name);
+    // `x86_64-linux-gnu-gcc`
+    let name = if name.len() > "-linux-gnu-".len() && name.contains('-') {
+        name.split_once("-linux-gnu-").map_or(name, |(_, tool)| tool)
+    } else {
+        name
+    };
+    // `arm-none-eabi-gcc`
+    const CROSS: &[&str] = &[
+        "gcc", "g++", "cc", "c++", "clang", "clang++", "ld", "as", "ar", "nm", "objcopy", "objdump", "strip",
+        "gdb",
+    ];
+    let name = match name.rsplit_once('-') {
+        Some((_, tool)) if name.matches('-').count() > 1 && CROSS.contains(&tool) => tool,
+        _ => name,
+    };
+    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let stem = stem.strip_suffix('-').filter(|_| stem.len() < name.len()).unwrap_or(stem);
+    // `7z`, `[`, `md5sum` keep their digits; only those in the table lose them.
+    if !stem.is_empty() && stem.len() < name.len() && row(name).is_none() { stem } else { name }
+}
+
+/// Where the verb stands: the first word that is neither an option nor the value of one.
+pub(in crate::judge::shell) fn verb(words: &[Word], program: Option<&Row>) -> Option<usize> {
+    let values = program.map_or(&[][..], |row| &row.values);
+    let mut at = 1;
+    while let Some(word) = words.get(at) {
+        if !word.text.starts_with('-') && !word.text.starts_with('+') {
+            return Some(at);
+        }
+        at += if values.contains(&word.text.as_str()) { 2 } else { 1 };
+    }
+    None
+}
+
+/// The same, by the program's own row.
+pub(in crate::judge::shell) fn own_verb(words: &[Word]) -> Option<usize> {
+    verb(words, words.first().and_then(|first| row(stem(&first.text))))
+}
+
+/// Whether what a command runs is known: its program is in the table, and not only as one that asks for
+/// everything.
+pub(in crate::judge::shell) fn is_understood(words: &[Word]) -> bool {
+    let program = words.first().and_then(|first| row(stem(&first.text)));
+    program.is_some_and(|row| !row.alone) || words.len() > 1 && rows(words).verb.is_some()
+}
+
+impl Rows {
+    pub(in crate::judge::shell) fn is_known(self) -> bool {
+        self.program.is_some() || self.verb.is_some()
+    }
+
+    pub(in crate::judge::shell) fn kind(self) -> FileEffect {
+        self.verb.or(self.program).map_or(FileEffect::Tool, |row| row.kind)
+    }
+
+    /// Whether some argument of the program asks, or might.
+    pub(in crate::judge::shell) fn has_hatches(self) -> bool {
+        let harmless = |row: &Row| row.kind != FileEffect::Tool && row.asks.is_empty() && row.also.is_none();
+        match (self.program, self.verb) {
+            (Some(program), None) => !harmless(program),
+            _ => true,
+        }
+    }
+
+    /// Why the arguments beyond the granted words ask, if they do.
+    pub(in crate::judge::shell) fn asks(self, call: &Call<'_>) -> Option<String> {
+        // With nothing behind it `--` is as good as nothing.
+        if call.words.iter().filter(|word| word.text != "--").count() <= 1 {
+            return self
+                .program
+                .filter(|row| row.alone || row.obeys)
+                .map(|_| format!("{} runs what it reads", call.words.first().map_or("it", |w| &w.text)));
+        }
+        if runs_what_is_spelled(call) {
+            return None;
+        }
+        let one = |row: &'static Row| {
+            if let Some(reason) = scan(row, call) {
+                return Some(reason);
+            }
+            if row.also.is_some() && !call.meter.spend(6 * call.words.len()) {
+                return Some(TOO_COMPLEX.to_owned());
+            }
+            row.also.and_then(|also| also(call))
+        };
+        let by_table = self.program.and_then(one).or_else(|| self.verb.and_then(one));
+        if by_table.is_some() {
+            return by_table;
+        }
+        if let Some(reason) = self.strays(call) {
+            return Some(reason);
+        }
+        if self.kind() == FileEffect::Tool { self.suspicion(call) } else { None }
+    }
+
+    /// Whether the words of a grant hold an option that makes a program which else reads write files, or
+    /// makes it work on others.
+    pub(in crate::judge::shell) fn writes_as_granted(self, spelled: &[Word], meter: &WorkBudget) -> bool {
+        let Some(row) = self.program.or(self.verb).filter(|row| row.local) else { return false };
+        let none = |_: &str| false;
+        let is_option = spelled.iter().skip(1).any(|word| word.text.starts_with('-'));
+        is_option
+            && !row.alone
+            && scan(row, &Call { words: spelled, granted: 0, outside: &none, meter }).is_some()
+    }
+
+    /// A path outside the workspace, given to a program that works on a project.
+    fn strays(self, call: &Call<'_>) -> Option<String> {
+        let row = self.program.or(self.verb).filter(|row| row.projects && !row.spells_code(call))?;
+        let hands_on = row.hands_on();
+        let compiles = row.names.starts_with("gcc|");
+        // What the grant spells may end with it.
+        if hands_on && call.words.iter().take(call.granted).any(|word| word.text == "--") {
+            return None;
+        }
+        for (at, text) in call.free() {
+            if text == "--" && hands_on {
+                return None;
+            }
+            if !text.contains(['/', '~']) && !text.contains("..") {
+                continue;
+            }
+            if !call.meter.spend(12 + text.len() / 4) {
+                return Some(TOO_COMPLEX.to_owned());
+            }
+            let (name, value) = if text.starts_with('-') {
+                let Some(parts) = text.split_once(['=', ':']) else { continue };
+                parts
+            } else {
+                let before = call.words[at - 1].text.as_str();
+                let is_option = before.starts_with('-') && !before.contains('=');
+                if is_option && row.values.contains(&before) {
+                    continue;
+                }
+                (if is_option { before } else { "" }, text)
+            };
+            let searches =
+                compiles && ["-I", "-L", "-D", "-U", "-i", "-F", "-W"].iter().any(|o| name.starts_with(o));
+            if searches || is_no_place(name) {
+                continue;
+            }
+            let leaves = |piece: &str| {
+                let path = piece.starts_with("~/") || piece.starts_with('/') && !piece.starts_with("//");
+                (path || piece.split('/').any(|part| part == "..")) && (call.outside)(piece)
+            };
+            if value.split(['=', ':', ',']).any(leaves) {
+                return said(text);
+            }
+        }
+        None
+    }
+
+    /// What the general rule says of options that the table does not know.
+    fn suspicion(self, call: &Call<'_>) -> Option<String> {
+        if self.program.is_some_and(|row| row.spells_code(call)) {
+            return None;
+        }
+        let fine: Vec<&str> = [self.program, self.verb]
+            .into_iter()
+            .flatten()
+            .flat_map(|row| row.fine.iter().copied())
+            .collect();
+        for (at, text) in call.free() {
+            // As the value of an option, and to find, it ends nothing.
+            let ends = || {
+                let before = call.words[at - 1].text.as_str();
+                let hands_on = self.program.is_some_and(Row::hands_on);
+                hands_on
+                    || !before.starts_with('-')
+                        && crate::judge::shell::evaluate::pattern::name(&call.words[0].text) != "find"
+            };
+            if text == "--" && ends() {
+                break;
+            }
+            let Some(whole) = text.strip_prefix('-') else { continue };
+            if !call.meter.spend(8 + fine.len() / 2 + text.len() / 2) {
+                return Some(TOO_COMPLEX.to_owned());
+            }
+            let whole = whole.strip_prefix('-').unwrap_or(whole);
+            let name = whole.split('=').next().unwrap_or_default();
+            if fine.iter().map(|own| own.trim_start_matches('-')).any(|own| own == name || own == whole) {
+                continue;
+            }
+            // Only its value matters, and that was looked at.
+            let judged = |row: &Row| {
+                row.options
+                    .iter()
+                    .any(|(own, only_outside)| *only_outside && own.trim_start_matches('-') == name)
+            };
+            if self.program.is_some_and(judged) || self.verb.is_some_and(judged) {
+                continue;
+            }
+            let after = call.words.get(at + 1).map_or("", |word| word.text.as_str());
+            let (option, value) = text.split_once('=').unwrap_or((text, after));
+            if [self.program, self.verb]
+                .into_iter()
+                .flatten()
+                .any(|row| goes_nowhere(row.names, option, value))
+            {
+                continue;
+            }
+            if is_suspicious(name) {
+                return Some(format!("{text} may run a program, load code or settings, or write a file"));
+            }
+        }
+        None
+    }
+}
+
+/// Why a command asks whose arguments are too many to be looked at.
+pub(in crate::judge::shell) const TOO_COMPLEX: &str = "there is too much in this line to be judged";
+
+fn said(text: &str) -> Option<String> {
+    Some(format!("{text} makes the program do more than its grant says"))
+}
+
+/// `npm run publish`: what stands behind the verb is the name of a script of the project, and words for it.
+pub(in crate::judge::shell) fn names_a_script(words: &[Word]) -> bool {
+    let npm = |word: &Word| matches!(stem(&word.text), "npm" | "pnpm" | "yarn");
+    let run = |word: &Word| word.is_literal() && matches!(word.text.as_str(), "run" | "run-script" | "test");
+    words.first().is_some_and(npm) && words.get(1).is_some_and(run)
+}
+
+/// Whether two long options are the same but for case and dashes.
+fn is_alike(one: &str, other: &str) -> bool {
+    let letters = |text| {
+        let letters = str::bytes(str::trim_start_matches(text, '-')).filter(|c| *c != b'-');
+        letters.map(|c| c.to_ascii_lowercase())
+    };
+    one.starts_with('-') && other.starts_with("--") && letters(one).eq(letters(other))
+}
+
+/// One row against the words of a call.
+fn scan(row: &Row, call: &Call<'_>) -> Option<String> {
+    let Row { values, fine, everything, .. } = row;
+    if row.spells_code(call) || row.asks.is_empty() || row.names_follow(call) {
+        return None;
+    }
+    let letters = !row.letters.is_empty() || !row.outside_letters.is_empty() || !row.value_letters.is_empty();
+    let words = call.words;
+    let is_free = |at: usize| at >= call.granted;
+    // These hand on what is behind `--`, and take it for the value of nothing. Of all others it may be just that, and to
+    // find it is nothing at all: what looks like an option is judged as one.
+    let hands_on = row.hands_on();
+    let mut ended = false;
+    let mut behind = false;
+    // Whether the word before takes this one, as the table says. Many options take a value only
+    // when it touches them, and many tables are wrong: what begins with `-` is judged all the same.
+    let mut taken = false;
+    let scripts = names_a_script(words);
+    let commands = words.first().and_then(|first| abbreviates(stem(&first.text)));
+    let verb_at = commands.and_then(|_| verb(words, Some(row))).unwrap_or(0);
+    for (here, word) in words.iter().enumerate().skip(1) {
+        let text = word.text.as_str();
+        let next = words.get(here + 1).map(|word| word.text.as_str());
+        let is_value = std::mem::take(&mut taken);
+        if is_value && !(text.starts_with('-') && text.len() > 1) {
+            // What tests are chosen by is no place.
+            let chooses = matches!(words[here - 1].text.as_str(), "-k" | "-m");
+            if row.outside && is_free(here) && !chooses && (call.outside)(text) {
+                return said(text);
+            }
+            continue;
+        }
+        if text == "--" && !ended {
+            // As the value of an option it ends nothing.
+            ended = !is_value && hands_on;
+            behind |= !is_value;
+            continue;
+        }
+        let items = if text.starts_with('-') { row.options.len() } else { row.operands.len() };
+        if !call.meter.spend(4 + items + text.len() / 8) {
+            return Some(TOO_COMPLEX.to_owned());
+        }
+        if *everything && is_free(here) && !fine.contains(&text) {
+            return said(text);
+        }
+        let is_option = text.starts_with('-') && text != "-";
+        if ended || behind || !is_option {
+            let hit = || {
+                let looks = || is_read_only(words, here) || is_behind_names(words, here);
+                row.operands.contains(&text) && !scripts && !looks()
+                    || commands
+                        .is_some_and(|known| here == verb_at && is_short_for(text, known, &row.operands))
+                        && !looks()
+                    || row.beginnings.iter().any(|begin| text.starts_with(begin))
+                    || row.outside && (call.outside)(text)
+            };
+            if is_free(here) && hit() {
+                return said(text);
+            }
+            if ended || !is_option {
+                continue;
+            }
+        }
+        let (option, joined) = match text.split_once('=') {
+            Some((option, value)) => (option, Some(value)),
+            None => (text, None),
+        };
+        taken = values.contains(&option) && joined.is_none();
+        if fine.contains(&option) || fine.contains(&text) || is_of_another(call, text) {
+            continue;
+        }
+        // Long options, with two dashes or with one.
+        for (name, only_outside) in row.options.iter().copied() {
+            // An option that exists is no beginning of a longer one.
+            let exists = values.contains(&option);
+            let long = match (name.strip_prefix("--"), option.strip_prefix("--")) {
+                (Some(name), Some(option)) if exists => name == option,
+                (Some(name), Some(option)) => !option.is_empty() && name.starts_with(option),
+                _ => name.trim_start_matches('-') == option.trim_start_matches('-'),
+            } || row.loose && !exists && is_alike(name, option);
+            if long {
+                let value = joined.or(next).unwrap_or_default();
+                taken |= only_outside && joined.is_none();
+                let value_is_free = is_free(here) || (joined.is_none() && is_free(here + 1));
+                if only_outside && value_is_free && (call.outside)(value) {
+                    return said(&format!("{option} {value}"));
+                }
+                if !only_outside && is_free(here) && !goes_nowhere(row.names, option, value) {
+                    return said(option);
+                }
+            }
+        }
+        // A word of its own with one dash: `-pl`.
+        if option.len() > 2 && values.contains(&option) {
+            continue;
+        }
+        if option.starts_with("--") || !letters {
+            continue;
+        }
+        // A cluster of letters.
+        for (place, letter) in text.char_indices().skip(1) {
+            let rest = &text[place + letter.len_utf8()..];
+            if row.letters.has(letter) && is_free(here) {
+                let value = if rest.is_empty() { next.unwrap_or_default() } else { rest };
+                if goes_nowhere(row.names, &format!("-{letter}"), value) {
+                    break;
+                }
+                return said(&format!("-{letter}"));
+            }
+            if row.outside_letters.has(letter) {
+                let value = if rest.is_empty() { next.unwrap_or_default() } else { rest };
+                let value = value.strip_prefix('=').unwrap_or(value);
+                let place_of_value = if rest.is_empty() { here + 1 } else { here };
+                taken |= rest.is_empty();
+                if (is_free(place_of_value)) && (call.outside)(value) {
+                    return said(&format!("-{letter} {value}"));
+                }
+                break;
+            }
+            if row.value_letters.has(letter) {
+                taken |= rest.is_empty();
+                break;
+            }
+        }
+    }
+    None
+}
+
+/// The operands of a call: words that are neither options nor their values.
+pub(in crate::judge::shell) fn operands<'w>(words: &'w [Word], values: &str) -> Vec<(usize, &'w Word)> {
+    let values: Vec<&str> = values.split_whitespace().collect();
+    let mut found = Vec::new();
+    let mut ended = false;
+    let mut at = 1;
+    while let Some(word) = words.get(at) {
+        if !ended && word.text == "--" {
+            ended = true;
+        } else if ended || !word.text.starts_with('-') || word.text == "-" {
+            found.push((at, word));
+        } else if values.contains(&word.text.as_str()) {
+            at += 1;
+        }
+        at += 1;
+    }
+    found
+}
+
+/// Whether a word might turn into an option of a program that has hatches (R10).
+pub(in crate::judge::shell) fn may_become_an_option(word: &Word) -> bool {
+    // A file may have the name that makes an option of the word; what stands behind `=` is its value.
+    let is_a_choice = || word.text.split('=').next().is_some_and(|name| name.contains(['*', '?', '[']));
+    word.marks.has(Marks::GLOB_FIRST)
+        || word.marks.has(Marks::GLOB) && word.text.starts_with('-') && is_a_choice()
+}

@@ -1,0 +1,402 @@
+//! Programs that run the command they are given.
+
+use crate::judge::shell::lex::word::Word;
+use crate::judge::shell::programs::escape_exceptions::is_behind_names;
+use crate::judge::shell::programs::escape_options::{is_understood, names_a_script, own_verb};
+use crate::judge::shell::programs::runners::{Runner, runner};
+use crate::judge::shell::programs::transparent_wrappers::{Wraps, wraps};
+
+/// What a command runs beyond itself.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(in crate::judge::shell) struct InnerCommands {
+    /// Where commands begin among its words.
+    pub(in crate::judge::shell) at: Vec<usize>,
+    /// Texts that a shell will read.
+    pub(in crate::judge::shell) texts: Vec<String>,
+    /// More words come from elsewhere (`xargs`), or what runs is not literal.
+    pub(in crate::judge::shell) open: bool,
+    /// It runs something that the words do not show.
+    pub(in crate::judge::shell) hidden: bool,
+    /// Whether it is a program of this kind at all.
+    pub(in crate::judge::shell) runs: bool,
+    /// Where commands may begin, if the program is of this kind or its options are other than we think.
+    pub(in crate::judge::shell) maybe: Vec<usize>,
+}
+
+/// What stands inside a command. `words` begins with the program.
+pub(in crate::judge::shell) fn inner_commands(words: &[Word]) -> InnerCommands {
+    let Some(first) = words.first() else { return InnerCommands::default() };
+    let name = first.text.rsplit('/').next().unwrap_or(&first.text);
+    let runner = runner(name);
+    let mut found = inner_command(words, name, runner);
+    if !first.is_literal() {
+        return found;
+    }
+    if found.runs {
+        let by_mark = matches!(name, "find" | "fd" | "fdfind" | "git" | "eval" | "trap" | "source" | ".");
+        if !by_mark && !runner.shell && matches!(wraps(words), Wraps::No | Wraps::Unparsed) {
+            starts(words, runner, &mut found);
+        }
+    } else if !runner.builtin && name != "command" && !is_understood(words) {
+        unknown(words, &mut found);
+    }
+    found
+}
+
+/// So many words in front of its command a runner may have, for us to look at each.
+const MOST_AHEAD: usize = 32;
+
+/// Where the command of a runner may begin: behind its options, the values that these may take, and
+/// the words that belong to the runner.
+fn starts(words: &[Word], runner: Runner, found: &mut InnerCommands) {
+    let (values, mut skips) = runner.known.unwrap_or_default();
+    let mut after_option = false;
+    let mut is_value = false;
+    let mut doubt = false;
+    for (at, word) in words.iter().enumerate().skip(1) {
+        let text = word.text.as_str();
+        if at > MOST_AHEAD || doubt {
+            found.maybe.extend(at..words.len());
+            return;
+        }
+        if std::mem::take(&mut is_value) && !text.starts_with('-') {
+            after_option = false;
+            continue;
+        }
+        if text.starts_with(['-', '+']) && text.len() > 1 {
+            is_value = values.split_whitespace().any(|value| value == text);
+            after_option = text != "--" && !text.contains('=');
+            if let Some((_, value)) = text.split_once('=').filter(|(_, value)| value.contains(' ')) {
+                found.texts.push(value.to_owned());
+            }
+            continue;
+        }
+        if word.is_assignment() {
+            continue;
+        }
+        let number = text.bytes().all(|c| c.is_ascii_digit() || matches!(c, b'.' | b':' | b'-'));
+        if text.contains([' ', '\t', '\n']) {
+            join(std::slice::from_ref(word), found);
+        }
+        if std::mem::take(&mut after_option) {
+            if !number {
+                found.at.push(at);
+                // Either this is the command, or it is a value and the next is.
+                doubt = !text.contains([' ', '\t', '\n']);
+            }
+        } else if skips > 0 {
+            skips -= 1;
+            found.maybe.push(at);
+        } else {
+            found.at.push(at);
+            return;
+        }
+    }
+}
+
+/// What a program that nobody knows may run: any of its words, and the text behind an option that says
+/// so.
+fn unknown(words: &[Word], found: &mut InnerCommands) {
+    for (at, word) in words.iter().enumerate().skip(1) {
+        let text = word.text.as_str();
+        let Some(option) = text.strip_prefix('-').filter(|rest| !rest.is_empty()) else {
+            found.maybe.push(at);
+            continue;
+        };
+        let (option, joined) = option.split_once('=').map_or((option, None), |(o, value)| (o, Some(value)));
+        let value = joined.or_else(|| words.get(at + 1).map(|next| next.text.as_str()));
+        let Some(value) = value.filter(|value| value.trim().contains(' ')) else { continue };
+        let says_code = |part: &str| {
+            matches!(
+                part,
+                "command" | "cmd" | "exec" | "execute" | "eval" | "shell" | "run" | "call" | "script"
+            )
+        };
+        let long = option.trim_start_matches('-');
+        let takes_code = long.split(['-', '_']).any(says_code)
+            || !option.starts_with('-') && option.ends_with(['c', 'e', 'x']);
+        if takes_code {
+            found.texts.push(value.to_owned());
+        }
+    }
+}
+
+/// What stands inside a command, by what the tables say of it.
+fn inner_command(words: &[Word], name: &str, runner: Runner) -> InnerCommands {
+    let mut found = InnerCommands::default();
+    if name == "command"
+        && words.iter().skip(1).take_while(|w| w.text.starts_with('-')).any(|w| w.text.contains(['v', 'V']))
+    {
+        // It only says where a command is.
+        return found;
+    }
+    if let Some((values, skips)) = runner.known.filter(|_| runner.runs) {
+        found.runs = true;
+        found.open = name == "xargs";
+        after_options(words, values, skips, &mut found);
+        if name == "env" {
+            split_string(words, &mut found);
+        }
+        if matches!(name, "runuser" | "npx" | "unshare" | "gdb") {
+            text_of(words, &["-c", "--command", "--call", "-ex"], &mut found);
+        }
+        return found;
+    }
+    if runner.shell {
+        found.runs = true;
+        shell_text(words, &mut found);
+        return found;
+    }
+    match name {
+        "find" => by_marks(words, &["-exec", "-execdir", "-ok", "-okdir"], &mut found),
+        "fd" | "fdfind" => by_marks(words, &["-x", "--exec", "-X", "--exec-batch"], &mut found),
+        "eval" | "watch" | "ssh" | "parallel" | "sem" => {
+            found.runs = true;
+            found.open = name == "parallel";
+            let mut from = 1;
+            while words
+                .get(from)
+                .is_some_and(|word| word.text == "--" || word.text.starts_with('-') && name != "eval")
+            {
+                from += 1;
+            }
+            if name == "ssh" {
+                from += 1;
+            }
+            // `ssh -p 22 host cmd`: the value of an option moves the command on.
+            for from in from..(from + 2).min(words.len()) {
+                found.at.push(from);
+            }
+            join(&words[from.min(words.len())..], &mut found);
+        }
+        "source" | "." => {
+            found.runs = true;
+            found.hidden = true;
+        }
+        "trap" => {
+            found.runs = true;
+            if let Some(word) = words.iter().skip(1).find(|word| !word.text.starts_with('-')) {
+                join(std::slice::from_ref(word), &mut found);
+            }
+        }
+        "alias" => {
+            for word in words.iter().skip(1) {
+                if let Some((_, value)) = word.text.split_once('=') {
+                    found.texts.push(value.to_owned());
+                }
+            }
+        }
+        "su" | "script" | "flock" | "nix-shell" | "hyperfine" | "tmux" | "screen" | "expect" => {
+            found.runs = true;
+            text_of(words, &["-c", "--command", "--run"], &mut found);
+            for word in words.iter().skip(1).filter(|word| word.text.contains(' ')) {
+                join(std::slice::from_ref(word), &mut found);
+            }
+            found.at.extend(2..words.len().min(6));
+        }
+        "mapfile" | "readarray" => text_of(words, &["-C"], &mut found),
+        "git" => git(words, &mut found),
+        _ => {}
+    }
+    if name == "jobs" && words.iter().any(|word| word.text == "-x") {
+        found.runs = true;
+    }
+    if runner.other {
+        found.runs = true;
+        text_of(words, &["-c"], &mut found);
+        if found.at.is_empty() && found.texts.is_empty() {
+            found.at.extend(1..words.len().min(12));
+        }
+    }
+    if !runner.verbs.is_empty()
+        && !names_a_script(words)
+        && let Some(at) = own_verb(words)
+    {
+        // `docker compose exec`: the verb may be the second one.
+        let later = words.iter().enumerate().skip(at).take(3);
+        let runs = |at: usize, word: &Word| {
+            runner.verbs.contains(&word.text.as_str()) && !is_behind_names(words, at)
+        };
+        if let Some((at, _)) = later.into_iter().find(|(at, word)| runs(*at, word)) {
+            found.runs = true;
+            text_of(&words[at..], &["-c", "--call"], &mut found);
+            found.at.extend((at + 1)..words.len().min(at + 12));
+        }
+    }
+    found
+}
+
+fn after_options(words: &[Word], values: &str, skips: usize, found: &mut InnerCommands) {
+    let values: Vec<&str> = values.split_whitespace().collect();
+    let mut at = 1;
+    let mut doubt = false;
+    while let Some(word) = words.get(at) {
+        let text = word.text.as_str();
+        if text == "--" {
+            at += 1;
+            doubt = false;
+            break;
+        }
+        if !text.starts_with('-') || text == "-" && at > 1 {
+            break;
+        }
+        doubt = false;
+        if values.contains(&text) {
+            at += 1;
+        } else if !text.contains('=') && !values.iter().any(|v| v.len() == 2 && text.starts_with(v)) {
+            // Perhaps it takes the next word.
+            doubt = text != "-";
+        }
+        at += 1;
+    }
+    let mut begin = at + skips;
+    while words.get(begin).is_some_and(|word| word.is_assignment() || skips > 0 && word.text.starts_with('-'))
+    {
+        begin += 1;
+    }
+    if begin < words.len() {
+        found.at.push(begin);
+    }
+    if doubt && begin + 1 < words.len() {
+        found.at.push(begin + 1);
+    }
+}
+
+/// `env -S 'cmd args'`, also joined, abbreviated and in a cluster.
+fn split_string(words: &[Word], found: &mut InnerCommands) {
+    let mut after_option = false;
+    let mut is_split = false;
+    for (at, word) in words.iter().enumerate().skip(1) {
+        let text = word.text.as_str();
+        if !text.starts_with('-') && !std::mem::take(&mut after_option) {
+            break;
+        }
+        after_option = text.starts_with('-');
+        let next = || words.get(at + 1).map(|next| next.text.as_str());
+        let joined = if let Some(long) = text.strip_prefix("--") {
+            let (name, value) =
+                long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
+            if name.is_empty() || !"split-string".starts_with(name) {
+                continue;
+            }
+            value
+        } else {
+            let Some(place) = text.strip_prefix('-').and_then(|letters| letters.find('S')) else { continue };
+            Some(&text[place + 2..]).filter(|rest| !rest.is_empty())
+        };
+        let Some(value) = joined.or_else(next) else { continue };
+        // Within it `\_` is a blank, and it ends at `\c` and `#` (env(1)); the words behind it go on.
+        let value = value.replace("\\_", " ");
+        let ends = value.find("\\c").into_iter().chain(value.find('#')).min().unwrap_or(value.len());
+        let rest = words.get(at + 1 + usize::from(joined.is_none())..).unwrap_or_default();
+        // The first one is split; what looks like another is a word behind it.
+        if !std::mem::replace(&mut is_split, true) && !rest.is_empty() {
+            found.hidden |= rest.iter().any(|word| !word.is_literal());
+            let quoted = |word: &Word| format!(" '{}'", word.text.replace('\'', "'\\''"));
+            found.texts.push(format!("{}{}", &value[..ends], rest.iter().map(quoted).collect::<String>()));
+        }
+        found.texts.push(value);
+    }
+}
+
+/// `sh -c TEXT`, with any options around.
+fn shell_text(words: &[Word], found: &mut InnerCommands) {
+    let mut wants_text = false;
+    let mut at = 1;
+    while let Some(word) = words.get(at) {
+        let text = word.text.as_str();
+        let is_option = (text.starts_with('-') || text.starts_with('+')) && text.len() > 1;
+        if !is_option || text == "--" {
+            at += usize::from(text == "--");
+            break;
+        }
+        let letters = text.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
+        wants_text |= letters.is_some_and(|letters| letters.contains('c')) || text == "--command";
+        // Every `o` of a cluster takes a word: `bash -euo pipefail -c TEXT`.
+        let mut takes = match text.strip_prefix("--") {
+            Some(long) => usize::from(matches!(long, "rcfile" | "init-file")),
+            None => text.matches(['o', 'O']).count(),
+        };
+        at += 1;
+        while takes > 0 && words.get(at).is_some_and(|word| !word.text.starts_with(['-', '+'])) {
+            at += 1;
+            takes -= 1;
+        }
+    }
+    if !wants_text {
+        found.hidden = true;
+        return;
+    }
+    match words.get(at) {
+        Some(word) => join(std::slice::from_ref(word), found),
+        None => found.hidden = true,
+    }
+}
+
+/// Words as one text for a shell.
+fn join(words: &[Word], found: &mut InnerCommands) {
+    if words.iter().any(|word| !word.is_literal()) {
+        found.hidden = true;
+    }
+    let text: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
+    if !text.is_empty() {
+        found.texts.push(text.join(" "));
+    }
+}
+
+/// The text behind an option.
+fn text_of(words: &[Word], options: &[&str], found: &mut InnerCommands) {
+    for (at, word) in words.iter().enumerate() {
+        let text = word.text.as_str();
+        if options.contains(&text)
+            && let Some(next) = words.get(at + 1)
+        {
+            join(std::slice::from_ref(next), found);
+        } else if let Some((option, value)) = text.split_once('=')
+            && options.contains(&option)
+        {
+            found.texts.push(value.to_owned());
+        } else if let Some(value) = text.strip_prefix("-c").filter(|value| value.contains(' ')) {
+            found.texts.push(value.to_owned());
+        }
+    }
+}
+
+/// Commands behind marks, as in `find . -exec cmd`.
+fn by_marks(words: &[Word], marks: &[&str], found: &mut InnerCommands) {
+    for (at, word) in words.iter().enumerate().skip(1) {
+        if marks.contains(&word.text.as_str()) && at + 1 < words.len() {
+            found.runs = true;
+            found.at.push(at + 1);
+        }
+    }
+}
+
+/// So many words of a git command line may be the verb that runs a command.
+const GIT_RUNS: usize = 4;
+
+/// Commands that git runs.
+fn git(words: &[Word], found: &mut InnerCommands) {
+    for (at, word) in words.iter().enumerate().skip(1) {
+        let text = word.text.as_str();
+        if matches!(text, "run" | "foreach") && at > 1 {
+            if found.at.len() == GIT_RUNS {
+                found.hidden = true;
+                return;
+            }
+            let from = at + 1 + words[at + 1..].iter().take_while(|word| word.text.starts_with('-')).count();
+            if from < words.len() {
+                found.at.push(from);
+                join(&words[from..], found);
+            }
+        } else if matches!(text, "-x" | "--exec" | "--tree-filter" | "--index-filter" | "--msg-filter")
+            && let Some(next) = words.get(at + 1)
+        {
+            found.texts.push(next.text.clone());
+        } else if let Some(value) = text.strip_prefix("--exec=") {
+            found.texts.push(value.to_owned());
+        } else if let Some((_, value)) = text.split_once("=!").filter(|(name, _)| name.contains("alias.")) {
+            found.texts.push(value.to_owned());
+        }
+    }
+}

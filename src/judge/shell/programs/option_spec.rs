@@ -1,0 +1,242 @@
+//! Options of programs as they are spelled: where a table knows every option of a call, it is known what each of its
+//! words is to the program.
+//!
+//! The hatches of [`crate::judge::shell::programs::escape_options`] name what must not pass under a rule, in whatever way it is written. Here it is the
+//! other way round: what is not named is not known, and neither is anything that stands behind it.
+
+use crate::judge::shell::lex::word::Word;
+
+/// What an option takes for its value, by the sign behind it in a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::judge::shell) enum OptionValue {
+    Nothing,
+    /// `#`: a number, perhaps with a sign and a unit.
+    Number,
+    /// `:`: a text; it may be the name of a file.
+    Text,
+    /// `~`: a text that names no file, whatever it looks like.
+    Pattern,
+    /// `?`: a text that touches the letter or stands behind `=`, or nothing. It may be the name of a file.
+    Maybe,
+    /// `=`: a text, only behind `=`. It may be the name of a file.
+    Joined,
+    /// `.`: the next word, and the letter ends its own. It may be the name of a file.
+    Next,
+}
+
+impl OptionValue {
+    fn by(sign: &str) -> Option<Self> {
+        match sign {
+            "" => Some(Self::Nothing),
+            "#" => Some(Self::Number),
+            ":" => Some(Self::Text),
+            "~" => Some(Self::Pattern),
+            "?" => Some(Self::Maybe),
+            "=" => Some(Self::Joined),
+            "." => Some(Self::Next),
+            _ => None,
+        }
+    }
+}
+
+/// Options that are known of a program; what it does with them is its manual's word.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::judge::shell) struct OptionSpec {
+    /// Letters, alone or in a cluster, each with its sign. A `#` in front of all: `-5` is a number.
+    pub(in crate::judge::shell) letters: &'static str,
+    /// Options of more than a letter, with their dashes and signs, separated by blanks. They are not abbreviated.
+    pub(in crate::judge::shell) long: [&'static str; 2],
+}
+
+/// An option of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::judge::shell) struct GivenOption<'w> {
+    /// Which word it stands in.
+    pub(in crate::judge::shell) at: usize,
+    /// `n` or `--lines`; of `-5` nothing.
+    pub(in crate::judge::shell) name: &'w str,
+    pub(in crate::judge::shell) takes: OptionValue,
+    /// Its value, and the word in which that stands, if it has one.
+    pub(in crate::judge::shell) value: Option<&'w str>,
+    pub(in crate::judge::shell) value_at: Option<usize>,
+}
+
+/// What the words of a call are, the name aside.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(in crate::judge::shell) struct Parts<'w> {
+    pub(in crate::judge::shell) options: Vec<GivenOption<'w>>,
+    /// Where the words stand that are neither options nor values of such.
+    pub(in crate::judge::shell) operands: Vec<usize>,
+}
+
+impl Parts<'_> {
+    pub(in crate::judge::shell) fn has(&self, names: &[&str]) -> bool {
+        self.options.iter().any(|option| names.contains(&option.name))
+    }
+}
+
+impl OptionSpec {
+    /// What the words behind the first are, if every option among them is known. Words that are not literal count as
+    /// operands if they cannot begin with `-`; that they may be several words or none is for the caller.
+    pub(in crate::judge::shell) fn parts<'w>(&self, words: &'w [Word]) -> Option<Parts<'w>> {
+        let mut parts = Parts::default();
+        let mut ended = false;
+        let mut at = 1;
+        while let Some(word) = words.get(at) {
+            let text = word.text.as_str();
+            let is_option = text.starts_with('-') && text.len() > 1;
+            match text {
+                "--" if !ended => ended = true,
+                _ if !is_option => parts.operands.push(at),
+                // What other programs of this name take for options still.
+                _ if ended || !word.is_literal() => return None,
+                _ => at = self.option(words, at, &mut parts)?,
+            }
+            at += 1;
+        }
+        Some(parts)
+    }
+
+    /// Adds the options of one word; tells which word is the last that belongs to them.
+    fn option<'w>(&self, words: &'w [Word], at: usize, parts: &mut Parts<'w>) -> Option<usize> {
+        let text = words[at].text.as_str();
+        let mut give = |name: &'w str, takes: OptionValue, joined: Option<&'w str>| {
+            let value_at = match (takes, joined) {
+                (OptionValue::Nothing | OptionValue::Maybe, None) => None,
+                (OptionValue::Nothing | OptionValue::Next, Some(_)) | (OptionValue::Joined, None) => {
+                    return None;
+                }
+                (_, Some(_)) => Some(at),
+                (_, None) => Some(at + 1),
+            };
+            let mut value = None;
+            if let Some(value_at) = value_at {
+                let word = words.get(value_at)?;
+                let text = joined.unwrap_or(&word.text);
+                if !word.is_literal() || takes == OptionValue::Number && !is_number(text) {
+                    return None;
+                }
+                value = Some(text);
+            }
+            parts.options.push(GivenOption { at, name, takes, value, value_at });
+            Some(value_at.unwrap_or(at))
+        };
+        if text.starts_with("--") {
+            let (name, value) =
+                text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
+            return give(name, self.long(name)?, value);
+        }
+        let letters = &text[1..];
+        if self.letters.starts_with('#') && letters.bytes().all(|c| c.is_ascii_digit()) {
+            return Some(at);
+        }
+        for (place, letter) in letters.char_indices() {
+            let behind = &letters[place + letter.len_utf8()..];
+            let takes = self.letter(letter)?;
+            let name = &letters[place..place + letter.len_utf8()];
+            if takes != OptionValue::Nothing {
+                return give(name, takes, Some(behind).filter(|value| !value.is_empty()));
+            }
+            give(name, takes, None)?;
+        }
+        Some(at)
+    }
+
+    /// What a long option takes that is in the table in full: of `--color` in it `--colo` leaves a letter, which is no
+    /// sign.
+    fn long(&self, name: &str) -> Option<OptionValue> {
+        let items = self.long.iter().flat_map(|list| list.split_whitespace());
+        items.filter_map(|item| item.strip_prefix(name)).find_map(OptionValue::by)
+    }
+
+    fn letter(&self, letter: char) -> Option<OptionValue> {
+        let place = self.letters.find(letter).filter(|_| letter.is_ascii_alphanumeric())?;
+        let sign = self.letters.get(place + 1..place + 2).and_then(OptionValue::by);
+        Some(sign.unwrap_or(OptionValue::Nothing))
+    }
+}
+
+/// `5`, `-5`, `+5`, `4K`, `10MiB`.
+fn is_number(text: &str) -> bool {
+    let text = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    let digits = text.len() - unit.len();
+    (1..=7).contains(&digits) && unit.len() <= 3 && unit.bytes().all(|c| c.is_ascii_alphabetic())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::judge::shell::evaluate::collect::collect;
+    use crate::judge::shell::programs::option_spec::*;
+
+    const SOME: OptionSpec =
+        OptionSpec { letters: "#abn#t:e~C?L.1", long: ["--all --color? --lines# --to:", "--only= --expr~"] };
+
+    type Named = (String, Option<usize>);
+
+    /// Each option with the word of its value, and the operands.
+    fn parts(line: &str) -> Option<(Vec<Named>, Vec<usize>)> {
+        let all = collect(line);
+        let parts = SOME.parts(&all.main().commands[0].words)?;
+        let given = parts.options.iter().map(|it| (it.name.to_owned(), it.value_at)).collect();
+        Some((given, parts.operands))
+    }
+
+    fn check(line: &str, options: &[(&str, Option<usize>)], operands: &[usize]) {
+        let options = options.iter().map(|(name, at)| ((*name).to_owned(), *at)).collect();
+        assert_eq!(parts(line), Some((options, operands.to_vec())), "{line}");
+    }
+
+    #[test]
+    fn each_word_is_an_option_its_value_or_an_operand() {
+        check("x f -ab g", &[("a", None), ("b", None)], &[1, 3]);
+        check("x -n 5 f", &[("n", Some(2))], &[3]);
+        check("x -n5 f", &[("n", Some(1))], &[2]);
+        check("x -an -5K f", &[("a", None), ("n", Some(2))], &[3]);
+        check("x -20 f -", &[], &[2, 3]);
+        check("x -1 f", &[], &[2]);
+        check("x -e -t -t -- -- f", &[("e", Some(2)), ("t", Some(4))], &[6]);
+        check("x -C f", &[("C", None)], &[2]);
+        check("x -C5 f", &[("C", Some(1))], &[2]);
+        check("x -aL 2 f", &[("a", None), ("L", Some(2))], &[3]);
+        check("x --color f --color=on", &[("--color", None), ("--color", Some(3))], &[2]);
+        check(
+            "x --lines 5 --to=a --to b",
+            &[("--lines", Some(2)), ("--to", Some(3)), ("--to", Some(5))],
+            &[],
+        );
+        check("x --only=a --expr -a", &[("--only", Some(1)), ("--expr", Some(3))], &[]);
+        check("x -- a *.rs", &[], &[2, 3]);
+    }
+
+    #[test]
+    fn what_is_not_named_is_not_known() {
+        for line in [
+            "x -z",
+            "x -az",
+            "x -n",
+            "x -n f",
+            "x -nf",
+            "x -5a",
+            "x -L2 f",
+            "x -La f",
+            "x --al",
+            "x --alls",
+            "x --all=1",
+            "x --only a",
+            "x --to",
+            "x --lines=f",
+            "x --lines",
+            "x -- -a",
+            "x -*",
+            "x -t *.rs",
+            "x -e $a",
+            "x -é",
+            "x ---all",
+            "x -#",
+            "x -:",
+        ] {
+            assert_eq!(parts(line), None, "{line}");
+        }
+    }
+}

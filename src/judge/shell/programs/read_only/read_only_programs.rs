@@ -1,0 +1,370 @@
+//! What only looks: the programs that pass without a rule, and with which options.
+//!
+//! Options are those of the manuals of GNU coreutils 9, grep 3, sed 4, diffutils 3, util-linux 2, tree 2, file 5 and
+//! git 2. One that is missing asks; one is left out where it writes, runs something, reads names from a file, never
+//! ends, or takes a value in one version and none in another.
+
+use crate::judge::shell::programs::option_spec::OptionSpec;
+
+/// What a program shows of the files it is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shows {
+    /// Nothing of them, or no files at all.
+    Names,
+    /// Their content: files that likely hold secrets ask.
+    Content,
+}
+
+/// What may stand behind the options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operands {
+    /// Files and folders.
+    Paths,
+    /// One file; a second would be written.
+    One,
+    /// Files with an ending that folders rarely have: of folders it would show all that lies in them.
+    Files,
+    /// A pattern or a script, unless an option gives it, and files.
+    PatternThenPaths,
+    /// Texts that name no file.
+    Texts,
+    /// Numbers of a few digits.
+    Numbers,
+    /// `+FORMAT`.
+    Format,
+}
+
+/// A program that only looks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ReadOnlyProgram {
+    names: &'static str,
+    pub(super) shows: Shows,
+    pub(super) operands: Operands,
+    pub(super) options: OptionSpec,
+}
+
+const fn looks(
+    names: &'static str,
+    shows: Shows,
+    operands: Operands,
+    letters: &'static str,
+    long: &'static str,
+) -> ReadOnlyProgram {
+    ReadOnlyProgram { names, shows, operands, options: OptionSpec { letters, long: [long, NONE] } }
+}
+
+use Operands::{Files, Format, Numbers, One, Paths, PatternThenPaths, Texts};
+use Shows::{Content, Names};
+
+const PROGRAMS: &[ReadOnlyProgram] = &[
+    looks(
+        "ls",
+        Names,
+        Paths,
+        "aAbBcCdfFgGhHiI:klLmnNopqQrRsStT#uUvw#xXZ1",
+        "--all --almost-all --author --escape --block-size: --ignore-backups --color? --directory --dired --classify? --file-type --format: --full-time --group-directories-first --no-group --human-readable --si --dereference --dereference-command-line --hide: --hyperlink? --indicator-style: --inode --ignore: --kibibytes --numeric-uid-gid --literal --quote-name --quoting-style: --reverse --recursive --size --sort: --time: --time-style: --tabsize# --width# --zero",
+    ),
+    looks("pwd", Names, Texts, "LP", "--logical --physical"),
+    looks("basename", Names, Texts, "as~z", "--multiple --suffix~ --zero"),
+    looks("dirname", Names, Texts, "z", "--zero"),
+    looks(
+        "realpath",
+        Names,
+        Paths,
+        "eELmPqsz",
+        "--canonicalize --canonicalize-existing --canonicalize-missing --logical --physical --quiet --relative-to: --relative-base: --strip --no-symlinks --zero",
+    ),
+    looks(
+        "readlink",
+        Names,
+        Paths,
+        "efmnqsvz",
+        "--canonicalize --canonicalize-existing --canonicalize-missing --no-newline --quiet --silent --verbose --zero",
+    ),
+    looks("stat", Names, Paths, "c:fLt", "--dereference --file-system --format: --printf: --terse"),
+    looks(
+        "du",
+        Names,
+        Paths,
+        "0aB:bcd#DhHklLmPsSt#x",
+        "--all --apparent-size --block-size: --bytes --total --max-depth# --dereference-args --human-readable --inodes --dereference --null --no-dereference --separate-dirs --si --summarize --threshold# --time? --time-style: --exclude: --one-file-system",
+    ),
+    // Each letter with a value takes the next word, whatever stands behind it in its own.
+    looks(
+        "tree",
+        Names,
+        Paths,
+        "acCdDfFghiI.L.nNpP.qQrsStuUvx",
+        "--dirsfirst --filesfirst --noreport --prune --du --si --inodes --device --matchdirs --ignore-case --sort= --timefmt= --charset= --filelimit= --metafirst",
+    ),
+    // With an operand of another kind it sets the clock.
+    looks(
+        "date",
+        Names,
+        Format,
+        "uRI?d:r:",
+        "--date: --utc --universal --rfc-email --rfc-3339= --iso-8601? --reference: --debug",
+    ),
+    looks(
+        "uname",
+        Names,
+        Texts,
+        "asnrvmpio",
+        "--all --kernel-name --nodename --kernel-release --kernel-version --machine --processor --hardware-platform --operating-system",
+    ),
+    looks("whoami", Names, Texts, "", ""),
+    looks("id", Names, Texts, "agGnruzZ", "--group --groups --name --real --user --zero --context"),
+    looks("nproc", Names, Texts, "", "--all --ignore#"),
+    looks("which", Names, Paths, "a", NONE),
+    looks("type", Names, Paths, "aftpP", ""),
+    looks("seq", Names, Numbers, "#s~w", "--separator~ --equal-width"),
+    looks(
+        "file",
+        Content,
+        Paths,
+        "bhikLnNr0F~",
+        "--brief --dereference --no-dereference --extension --keep-going --mime --mime-type --mime-encoding --no-buffer --no-pad --print0 --raw --separator~",
+    ),
+    looks(
+        "cat",
+        Content,
+        Paths,
+        "AbeEnstTuv",
+        "--show-all --number-nonblank --show-ends --number --squeeze-blank --show-tabs --show-nonprinting",
+    ),
+    looks("tac", Content, Paths, "brs~", "--before --regex --separator~"),
+    looks(
+        "head",
+        Content,
+        Paths,
+        "#c#n#qvz",
+        "--bytes# --lines# --quiet --silent --verbose --zero-terminated",
+    ),
+    // `-f` never ends.
+    looks(
+        "tail",
+        Content,
+        Paths,
+        "#c#n#qvz",
+        "--bytes# --lines# --quiet --silent --verbose --zero-terminated",
+    ),
+    looks("wc", Content, Paths, "clLmw", "--bytes --chars --lines --max-line-length --words --total="),
+    looks(
+        "nl",
+        Content,
+        Paths,
+        "b~d~f~h~i#l#n:ps~v#w#",
+        "--body-numbering~ --section-delimiter~ --footer-numbering~ --header-numbering~ --line-increment# --join-blank-lines# --number-format: --no-renumber --number-separator~ --starting-line-number# --number-width#",
+    ),
+    looks(
+        "cut",
+        Content,
+        Paths,
+        "b:c:d~f:nsz",
+        "--bytes: --characters: --delimiter~ --fields: --complement --only-delimited --output-delimiter~ --zero-terminated",
+    ),
+    looks("tr", Names, Texts, "cCdst", "--complement --delete --squeeze-repeats --truncate-set1"),
+    looks("rev", Content, Paths, "", ""),
+    looks(
+        "sort",
+        Content,
+        Paths,
+        "bcCdfghik:MmnrRst~uVz",
+        "--ignore-leading-blanks --dictionary-order --ignore-case --general-numeric-sort --ignore-nonprinting --month-sort --human-numeric-sort --numeric-sort --random-sort --reverse --sort= --version-sort --check? --debug --key: --merge --stable --field-separator~ --unique --zero-terminated",
+    ),
+    looks(
+        "uniq",
+        Content,
+        One,
+        "cdDf#is#uw#z",
+        "--count --repeated --all-repeated? --skip-fields# --group? --ignore-case --skip-chars# --unique --zero-terminated --check-chars#",
+    ),
+    looks(
+        "comm",
+        Content,
+        Paths,
+        "123z",
+        "--check-order --nocheck-order --output-delimiter= --total --zero-terminated",
+    ),
+    looks(
+        "cmp",
+        Content,
+        Paths,
+        "bi:ln#s",
+        "--print-bytes --ignore-initial: --verbose --bytes# --quiet --silent",
+    ),
+    looks(
+        "diff",
+        Content,
+        Files,
+        "abBcC#deEiI~npqstTuU#wW#yZ",
+        "--normal --brief --report-identical-files --context? --unified? --ed --rcs --side-by-side --width# --left-column --suppress-common-lines --show-c-function --expand-tabs --initial-tab --ignore-case --ignore-tab-expansion --ignore-trailing-space --ignore-space-change --ignore-all-space --ignore-blank-lines --ignore-matching-lines~ --text --strip-trailing-cr --minimal --speed-large-files --color?",
+    ),
+    looks("column", Content, Paths, "c#o~s~tx", "--table --separator~ --output-separator~"),
+    looks(
+        "md5sum|sha1sum|sha224sum|sha256sum|sha384sum|sha512sum|b2sum",
+        Content,
+        Paths,
+        "btz",
+        "--binary --tag --text --zero",
+    ),
+    looks("cksum", Content, Paths, "", "--untagged --tag --zero"),
+    looks(
+        "od",
+        Content,
+        Paths,
+        "A:abcdfij#lN#ost:vx",
+        "--address-radix: --skip-bytes# --read-bytes# --format: --output-duplicates --width?",
+    ),
+    looks("fold", Content, Paths, "#bcsw#", "--bytes --characters --spaces --width#"),
+    // Which of its scripts pass is said where the escapes of programs are.
+    looks(
+        "sed",
+        Content,
+        PatternThenPaths,
+        "e~Enrsuz",
+        "--expression~ --regexp-extended --quiet --silent --separate --unbuffered --null-data --posix --debug --sandbox",
+    ),
+    // Recursion would read what is secret.
+    looks(
+        "grep",
+        Content,
+        PatternThenPaths,
+        "#A#aB#bC#cEe~FGhHiIlLm#noPqsTUvwxyZz",
+        "--after-context# --before-context# --context# --text --byte-offset --color? --colour? --count --extended-regexp --regexp~ --fixed-strings --basic-regexp --perl-regexp --no-filename --with-filename --ignore-case --no-ignore-case --files-with-matches --files-without-match --max-count# --line-number --only-matching --quiet --silent --no-messages --initial-tab --invert-match --word-regexp --line-regexp --null --null-data",
+    ),
+];
+
+/// What a program is known for.
+pub(super) fn program(name: &str) -> Option<&'static ReadOnlyProgram> {
+    PROGRAMS.iter().find(|row| row.names.split('|').any(|own| own == name))
+}
+
+/// What a change is shown by.
+const CHANGES: &str = "--patch --no-patch --stat? --numstat --shortstat --summary --compact-summary --name-only --name-status --raw --minimal --patience --histogram --diff-algorithm= --word-diff? --word-diff-regex= --color? --no-color --color-words? --color-moved? --no-color-moved --no-renames --find-renames? --find-copies? --find-copies-harder --irreversible-delete --check --full-index --binary --abbrev? --no-abbrev --diff-filter= --pickaxe-all --pickaxe-regex --ignore-space-at-eol --ignore-cr-at-eol --ignore-space-change --ignore-all-space --ignore-blank-lines --inter-hunk-context= --unified= --function-context --exit-code --quiet --no-ext-diff --no-textconv --ignore-submodules? --src-prefix= --dst-prefix= --no-prefix --text --output-indicator-new= --output-indicator-old= --output-indicator-context= --relative";
+
+/// Which commits are shown, and how.
+const COMMITS: &str = "--oneline --graph --all --decorate? --no-decorate --abbrev-commit --no-abbrev-commit --pretty? --format= --author~ --committer~ --grep~ --all-match --invert-grep --regexp-ignore-case --extended-regexp --fixed-strings --perl-regexp --since: --until: --after: --before: --max-count# --skip# --merges --no-merges --first-parent --reverse --date: --relative-date --follow --branches? --tags? --remotes? --topo-order --date-order --author-date-order --left-right --left-only --right-only --cherry-pick --cherry-mark --cherry --full-history --simplify-by-decoration --simplify-merges --boundary --ancestry-path? --parents --children --walk-reflogs --no-walk? --not --cc --no-notes --show-pulls --source";
+
+/// Letters of both.
+const LETTERS: &str = "#abB?C?EFgG~iL:mM?n#pPRsS~tuU?wWz";
+
+const NONE: &str = "";
+
+/// A verb of git that only looks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Verb {
+    name: &'static str,
+    pub(super) options: OptionSpec,
+    pub(super) operands: Told,
+}
+
+/// What the operands of a verb of git are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// Revisions and paths.
+    Shown,
+    /// Names and patterns of names, beside one of these options: without, something is made of them.
+    Listed(&'static [&'static str]),
+}
+
+const fn verb(name: &'static str, letters: &'static str, long: [&'static str; 2]) -> Verb {
+    Verb { name, options: OptionSpec { letters, long }, operands: Told::Shown }
+}
+
+const fn lists(
+    name: &'static str,
+    letters: &'static str,
+    long: &'static str,
+    beside: &'static [&'static str],
+) -> Verb {
+    Verb { name, options: OptionSpec { letters, long: [long, NONE] }, operands: Told::Listed(beside) }
+}
+
+/// With one of these `branch` and `tag` list, whatever stands behind them (git-branch(1), git-tag(1)).
+/// Before git 2.19 `branch -l` made one.
+const LIST: &[&str] = &["--list", "--contains", "--no-contains", "--merged", "--no-merged", "--points-at"];
+const LIST_TAGS: &[&str] =
+    &["l", "--list", "--contains", "--no-contains", "--merged", "--no-merged", "--points-at"];
+
+const GIT: &[Verb] = &[
+    verb(
+        "status",
+        "bsu?vz",
+        [
+            "--short --branch --porcelain? --long --verbose --show-stash --untracked-files? --ignored? --null --column? --no-column --ahead-behind --no-ahead-behind --renames --no-renames --find-renames? --ignore-submodules?",
+            NONE,
+        ],
+    ),
+    verb("log", LETTERS, [COMMITS, CHANGES]),
+    verb("show", LETTERS, [COMMITS, CHANGES]),
+    verb("diff", LETTERS, [CHANGES, "--cached --staged --merge-base"]),
+    verb("shortlog", "#censw?", [COMMITS, "--numbered --summary --email --group="]),
+    verb(
+        "blame",
+        "bcC?eflL:M?npstw",
+        [
+            "--root --show-stats --porcelain --line-porcelain --incremental --show-name --show-number --show-email --date: --since: --abbrev? --first-parent --color-lines --color-by-age --no-progress --minimal",
+            NONE,
+        ],
+    ),
+    verb(
+        "describe",
+        NONE,
+        [
+            "--all --tags --contains --abbrev? --candidates= --exact-match --debug --long --match= --exclude= --always --first-parent --dirty?",
+            NONE,
+        ],
+    ),
+    verb("merge-base", "a", ["--all --octopus --independent --is-ancestor --fork-point", NONE]),
+    verb(
+        "rev-parse",
+        "q",
+        [
+            "--verify --quiet --revs-only --no-revs --flags --no-flags --short? --abbrev-ref? --symbolic --symbolic-full-name --all --branches? --tags? --remotes? --show-toplevel --show-prefix --show-cdup --git-dir --absolute-git-dir --git-common-dir --is-inside-git-dir --is-inside-work-tree --is-bare-repository --is-shallow-repository --show-superproject-working-tree --show-object-format",
+            NONE,
+        ],
+    ),
+    verb(
+        "ls-files",
+        "cdfikmostuvz",
+        [
+            "--cached --deleted --modified --others --ignored --stage --directory --no-empty-directory --unmerged --killed --exclude-standard --error-unmatch --full-name --abbrev? --debug --eol --deduplicate --resolve-undo",
+            NONE,
+        ],
+    ),
+    verb("rev-list", "#n#", [COMMITS, "--count --objects --no-object-names"]),
+    verb(
+        "ls-tree",
+        "drtlz",
+        ["--name-only --name-status --object-only --full-name --full-tree --long --abbrev?", NONE],
+    ),
+    verb(
+        "stash list",
+        "#n#",
+        ["--oneline --stat --name-only --name-status --format= --pretty? --date:", NONE],
+    ),
+    lists(
+        "branch",
+        "alrv",
+        "--list --all --remotes --show-current --verbose --contains? --no-contains? --merged? --no-merged? --points-at= --color? --no-color --no-column --no-abbrev --ignore-case",
+        LIST,
+    ),
+    lists("remote", "v", "--verbose", &[]),
+    lists(
+        "tag",
+        "ln?",
+        "--list --contains? --no-contains? --merged? --no-merged? --points-at= --no-column --color? --ignore-case",
+        LIST_TAGS,
+    ),
+];
+
+/// What a verb of git is known for.
+pub(super) fn git(name: &str) -> Option<&'static Verb> {
+    GIT.iter().find(|row| row.name == name)
+}
+
+/// The same of one that is said in two words: `stash list`.
+pub(super) fn git_in_two(first: &str, second: &str) -> Option<&'static Verb> {
+    GIT.iter().find(|row| row.name.split_once(' ') == Some((first, second)))
+}

@@ -1,0 +1,76 @@
+//! Archives: members that are written, programs that are run on the way.
+
+use crate::judge::shell::programs::escape_options::Call;
+use crate::judge::shell::programs::special::{any, hit};
+
+/// tar: the first word may be a cluster of letters without a dash; a remote archive runs a program.
+pub(in crate::judge::shell) fn tar(call: &Call<'_>) -> Option<String> {
+    let words = call.words;
+    let first = words.get(1)?.text.as_str();
+    if !first.starts_with('-') {
+        if call.granted <= 1 && first.contains(['I', 'F', 'T', 'P', 'g']) {
+            return hit(first, "these letters run a program, read a list or leave the folder");
+        }
+        // Letters that take values take the next words, in their order.
+        let mut at = 2;
+        for letter in first.chars() {
+            let takes = matches!(letter, 'f' | 'C' | 'b' | 'X' | 'N' | 'V' | 'L' | 'K' | 'H');
+            if !takes {
+                continue;
+            }
+            if let Some(word) = words.get(at)
+                && at >= call.granted
+                && matches!(letter, 'C' | 'f')
+                && word.text != "-"
+                && (call.outside)(&word.text)
+            {
+                return hit(&word.text, "this lies outside the workspace");
+            }
+            at += 1;
+        }
+    }
+    any(call, "a remote archive runs a program", |text| {
+        let name = match text.strip_prefix('-') {
+            Some(long) if long.starts_with("-f") => long.split_once('=').map_or(text, |(_, value)| value),
+            Some(letters) => letters.split_once('f').map_or(text, |(_, value)| value),
+            None => text,
+        };
+        name.split_once(':')
+            .is_some_and(|(host, _)| !host.contains('/') && !host.is_empty() && !host.starts_with('-'))
+    })
+}
+
+/// Archivers write where they are told.
+pub(in crate::judge::shell) fn archive(call: &Call<'_>) -> Option<String> {
+    // `-:` of unzip lets names with `..` lead out.
+    let climbs = call.words[0].text.ends_with("unzip");
+    let climbs = |text: &str| climbs && text.starts_with('-') && text.contains(':');
+    let outside = |text: &str| !text.starts_with('-') && (call.outside)(text) || climbs(text);
+    any(call, "this lies outside the workspace", outside)
+}
+
+pub(in crate::judge::shell) fn seven(call: &Call<'_>) -> Option<String> {
+    // `-spf` keeps whole paths; lists name what is not in the text.
+    any(call, "this lies outside the workspace, or may", |text| {
+        // Its switches are the same in any case.
+        let lower = if text.starts_with('-') { text.to_ascii_lowercase() } else { text.to_owned() };
+        let text = lower.as_str();
+        if ["-spf", "-sdel", "-sfx"].iter().any(|own| text.starts_with(own))
+            || text.starts_with('@')
+            || ["-i", "-x", "-ai", "-ax"].iter().any(|own| text.starts_with(own)) && text.contains('@')
+        {
+            return true;
+        }
+        if !text.starts_with('-') {
+            return (text.starts_with(['/', '~']) || text.split('/').any(|part| part == ".."))
+                && (call.outside)(text);
+        }
+        // `-u-!NAME` makes another archive, `-i!NAME` takes another file.
+        let names = ["-u", "-i", "-x", "-ai", "-ax"];
+        let is_named = |own: &str| names.iter().any(|name| own.starts_with(name));
+        if let Some((_, path)) = text.split_once('!').filter(|(own, _)| is_named(own)) {
+            return (call.outside)(path);
+        }
+        text.strip_prefix("-o").or_else(|| text.strip_prefix("-w")).is_some_and(|path| (call.outside)(path))
+    })
+}

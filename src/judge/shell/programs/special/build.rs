@@ -1,0 +1,164 @@
+//! Build tools and compilers: what their variables, properties and files of arguments name.
+
+use crate::judge::shell::programs::escape_options::Call;
+use crate::judge::shell::programs::special::{any, behind_dashes, hit};
+
+/// make: variables on the command line can name programs.
+pub(in crate::judge::shell) fn make(call: &Call<'_>) -> Option<String> {
+    const HARMLESS: &[&str] = &[
+        "V",
+        "VERBOSE",
+        "DEBUG",
+        "CI",
+        "JOBS",
+        "VERSION",
+        "RELEASE",
+        "PROFILE",
+        "MODE",
+        "TARGET",
+        "ARCH",
+        "FEATURES",
+        "N",
+        "Q",
+        "TEST",
+        "NAME",
+        "BUILD",
+        "BUILD_TYPE",
+        "CONFIG",
+        "PLATFORM",
+        "OS",
+        "NO_COLOR",
+        "FAST",
+        "STRICT",
+        "COVERAGE",
+        "SILENT",
+    ];
+    any(call, "a variable of make may name a program", |text| {
+        if text.starts_with('-') {
+            return false;
+        }
+        let Some((name, value)) = text.split_once('=') else { return false };
+        let name = name.trim_end_matches([':', '+', '?', '!']);
+        let tame = value.bytes().all(|c| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'_' | b'-'));
+        !(HARMLESS.contains(&name) && tame)
+    })
+}
+
+/// cmake -D: variables that name programs or code.
+pub(in crate::judge::shell) fn cmake(call: &Call<'_>) -> Option<String> {
+    let words = call.words;
+    // What stands behind is for the build tool.
+    let tame = |text: &str| {
+        !text.contains('=')
+            && text.strip_prefix('-').is_none_or(|letters| {
+                letters.trim_start_matches(['j', 'k', 's', 'v', 'n']).bytes().all(|c| c.is_ascii_digit())
+            })
+    };
+    if let Some(reason) = behind_dashes(call, |text, _| !tame(text)) {
+        return Some(reason);
+    }
+    for (at, text) in call.free() {
+        let target = text.strip_prefix("--target=").or_else(|| text.strip_prefix("-t")).unwrap_or(text);
+        if target.starts_with("install") && target != "installcheck" {
+            return hit(text, "this installs");
+        }
+        let definition = text.strip_prefix("-D").map(|rest| {
+            if rest.is_empty() { words.get(at + 1).map_or("", |word| word.text.as_str()) } else { rest }
+        });
+        let Some(definition) = definition else { continue };
+        let name = definition.split(['=', ':']).next().unwrap_or_default().to_ascii_uppercase();
+        let harmless = [
+            "CMAKE_BUILD_TYPE",
+            "CMAKE_EXPORT_COMPILE_COMMANDS",
+            "BUILD_SHARED_LIBS",
+            "BUILD_TESTING",
+            "CMAKE_CXX_STANDARD",
+            "CMAKE_C_STANDARD",
+            "CMAKE_VERBOSE_MAKEFILE",
+        ];
+        let simple = definition.split_once('=').is_some_and(|(_, value)| {
+            matches!(
+                value.to_ascii_uppercase().as_str(),
+                "ON" | "OFF" | "TRUE" | "FALSE" | "YES" | "NO" | "0" | "1"
+            )
+        });
+        if !harmless.contains(&name.as_str()) && !simple {
+            return hit(definition, "a setting that may name a program");
+        }
+    }
+    None
+}
+
+/// Properties that replace the program or the code that runs.
+pub(in crate::judge::shell) fn java_properties(call: &Call<'_>) -> Option<String> {
+    let maven = call.words[0].text.rsplit('/').next().is_some_and(|name| name.starts_with("mvn"));
+    any(call, "a property that may run a program", |text| {
+        // `group:plugin:goal` is fetched and run.
+        if maven && !text.starts_with('-') && text.matches(':').count() > 1 {
+            return true;
+        }
+        let Some(name) = text.strip_prefix("-D").or_else(|| text.strip_prefix("-P")) else {
+            return text.contains("exec:") || text.contains("antrun:") || text.contains("groovy:");
+        };
+        let lower = name.to_ascii_lowercase();
+        [
+            "exec",
+            "java.home",
+            "jvm",
+            "argline",
+            "path",
+            "plugin",
+            "settings",
+            "classpath",
+            "script",
+            "init",
+            "agent",
+            "repo",
+        ]
+        .iter()
+        .any(|word| lower.split('=').next().unwrap_or_default().contains(word))
+    })
+}
+
+/// Arguments from a file, and options handed on to other programs.
+/// Options of linkers that name a file to be written, perhaps abbreviated (ld(1)).
+const LINKER_OUTPUT: &[&str] = &["-o", "--o", "-Map", "--Map", "-M", "--M", "-dep", "--dep"];
+
+pub(in crate::judge::shell) fn compiler(call: &Call<'_>) -> Option<String> {
+    any(call, "options from a file, or for the programs behind", |text| {
+        text.starts_with('@')
+            || text.starts_with("-Wl,")
+                && text.split(',').any(|part| part.starts_with("-plugin") || part.starts_with("--plugin"))
+            || text.starts_with("-B")
+            || text.starts_with("-fplugin")
+            || text.starts_with("-specs")
+            || text.starts_with("-fuse-ld")
+            || text.starts_with("-Wp,")
+            || text.starts_with("-Xplugin")
+            || text == "-p" && call.words[0].text == "javac"
+            || text.starts_with("-f") && text.split_once('=').is_some_and(|(_, path)| (call.outside)(path))
+            || text.starts_with("-Wl,")
+                && text.split(',').any(|part| LINKER_OUTPUT.iter().any(|own| part.starts_with(own)))
+                && text.split([',', '=']).any(|part| (call.outside)(part))
+            || ["-MF", "-MJ"].iter().filter_map(|own| text.strip_prefix(own)).any(|path| (call.outside)(path))
+            || text.starts_with("-Wa,") && text.split([',', '=']).any(|part| (call.outside)(part))
+            || text.starts_with("-fpass-plugin")
+            || text.strip_prefix("-o").is_some_and(|path| !path.is_empty() && (call.outside)(path))
+    })
+}
+
+/// ldd starts the program it is asked about.
+pub(in crate::judge::shell) fn ldd(call: &Call<'_>) -> Option<String> {
+    any(call, "ldd may run the program", |text| !text.starts_with('-'))
+}
+
+pub(in crate::judge::shell) fn protoc(call: &Call<'_>) -> Option<String> {
+    any(call, "a plugin, a list of options, or output outside", |text| {
+        text.starts_with('@')
+            || text.starts_with("--plugin")
+            || text
+                .strip_prefix("--")
+                .and_then(|text| text.split_once("_out="))
+                .is_some_and(|(_, path)| (call.outside)(path.rsplit(':').next().unwrap_or(path)))
+    })
+}

@@ -1,0 +1,167 @@
+//! Package managers and tools of other languages.
+
+use crate::judge::shell::programs::escape_options::{Call, operands, verb};
+use crate::judge::shell::programs::special::{any, hit};
+
+/// npm: addresses of code are loaded and run.
+pub(in crate::judge::shell) fn npm(call: &Call<'_>) -> Option<String> {
+    // `bun file.ts` runs the file.
+    let name = call.words[0].text.as_str();
+    if name == "bun"
+        && let Some(at) = verb(call.words, None)
+        && at >= call.granted
+        && call.words[at].text.contains(['.', '/'])
+    {
+        return hit(&call.words[at].text, "code named on the command line");
+    }
+    if name == "bun"
+        && let Some((_, text)) =
+            call.free().find(|(at, text)| *text == "-" || is_code(text) && may_be_run(call, *at))
+    {
+        return hit(text, "code named on the command line");
+    }
+    // Code from a place that a word names is not a package by its name.
+    const PLACES: &[&str] =
+        &["git+", "git://", "http://", "https://", "github:", "gitlab:", "bitbucket:", "gist:"];
+    let installs = verb(call.words, None)
+        .is_some_and(|at| matches!(call.words[at].text.as_str(), "install" | "i" | "add" | "ci"));
+    if installs
+        && let Some(reason) = any(call, "code from elsewhere", |text| {
+            // `user/repository` lies at GitHub; `@scope/package` is a package.
+            let repository = !text.starts_with(['@', '-', '.', '/', '~']) && text.matches('/').count() == 1;
+            repository && !text.contains("@npm:")
+                || PLACES.iter().any(|place| text.starts_with(place) || text.contains(&format!("@{place}")))
+        })
+    {
+        return Some(reason);
+    }
+    // What stands behind `--` is for the script of the project.
+    let dashes = call.words.iter().position(|word| word.text == "--");
+    let scripts = crate::judge::shell::programs::escape_options::names_a_script(call.words);
+    let behind = dashes.filter(|_| scripts).map_or(&[][..], |at| &call.words[at..]);
+    let is_for_script = |text: &str| behind.iter().any(|word| word.text == text);
+    // `npm install ../x` runs what the folder says.
+    any(call, "another project", |text| {
+        let path = text.rsplit_once("file:").map_or(text, |(_, path)| path);
+        let leaves = path.starts_with(['/', '~']) || path.split('/').any(|part| part == "..");
+        !text.starts_with('-') && leaves && !is_for_script(text) && (call.outside)(path)
+    })
+    .or_else(|| {
+        // pnpm does what these say to itself.
+        let at = verb(call.words, None).filter(|at| *at >= call.granted && name == "pnpm")?;
+        let text = call.words[at].text.as_str();
+        matches!(text, "self-update" | "setup").then(|| format!("{text}: this changes the system"))
+    })
+}
+
+/// Whether `bun run` takes a text for a file, and not for the name of a script.
+fn is_code(text: &str) -> bool {
+    const ENDINGS: &[&str] = &["js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts", "sh", "wasm"];
+    let ending = text.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
+    !text.starts_with('-')
+        && (text.contains('/') || ending.is_some_and(|own| ENDINGS.contains(&own.as_str())))
+}
+
+/// Whether a word may be what `bun run` runs: nothing but options stands before it, and what may be the value of one.
+fn may_be_run(call: &Call<'_>, at: usize) -> bool {
+    let Some(run) = call.words[..at].iter().position(|word| word.text == "run") else { return false };
+    let is_option = |at: usize| call.words[at].text.starts_with('-');
+    (run + 1..at).all(|before| is_option(before) || is_option(before - 1))
+}
+
+/// uv: a Python that is no version but a program or a folder (docs.astral.sh/uv, "Python versions").
+pub(in crate::judge::shell) fn uv(call: &Call<'_>) -> Option<String> {
+    const KINDS: &[&str] = &["", "python", "cpython", "pypy", "graalpy", "cp", "pp"];
+    let is_version = |text: &str| {
+        let text = text.trim_start_matches(['>', '<', '=', '~', '!']);
+        let kind = text.trim_start_matches(|c: char| c.is_ascii_lowercase());
+        let name = &text[..text.len() - kind.len()];
+        let rest = kind.trim_start_matches(['-', '@']);
+        KINDS.contains(&name)
+            && (rest.starts_with(|c: char| c.is_ascii_digit()) || rest.is_empty() && !name.is_empty())
+            && rest.bytes().all(|c| c.is_ascii_alphanumeric() || b".,<>=~!".contains(&c))
+    };
+    let found = call.free().find(|(at, text)| {
+        let before = call.words[at - 1].text.as_str();
+        // `-qpX`
+        let cluster = text.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
+        let behind = cluster.and_then(|rest| rest.split_once('p')).map(|(_, value)| value);
+        let joined = text.strip_prefix("--python=").or(behind.filter(|value| !value.is_empty()));
+        let waits = |word: &str| word.starts_with('-') && !word.starts_with("--") && word.ends_with('p');
+        let value = if waits(before) || before == "--python" { Some(*text) } else { joined };
+        value.is_some_and(|value| !is_version(value.trim_start_matches('=')))
+    });
+    found.and_then(|(_, text)| hit(text, "a Python that the line names"))
+}
+
+/// pytest: tests outside the workspace are code from elsewhere; `-o` sets options.
+pub(in crate::judge::shell) fn pytest(call: &Call<'_>) -> Option<String> {
+    let words = call.words;
+    call.free().find_map(|(at, text)| {
+        if text.starts_with('@') {
+            return hit(text, "options from a file");
+        }
+        let value = match text {
+            "-o" => words.get(at + 1).map(|word| word.text.as_str()),
+            _ => text.strip_prefix("-o").filter(|rest| rest.contains('=')),
+        };
+        let value = value?;
+        ["python_", "addopts", "pythonpath", "required", "usefixtures", "log_file", "cache_dir", "testpaths"]
+            .iter()
+            .any(|name| value.starts_with(name))
+            .then(|| format!("{value}: a setting on the command line"))
+    })
+}
+
+/// go: addresses of code, and linkers within flags.
+pub(in crate::judge::shell) fn go(call: &Call<'_>) -> Option<String> {
+    let words = call.words;
+    let at = verb(words, None)?;
+    if words[at].text == "run" {
+        // `go run ./cmd` is the project; `go run host/path@version` is not.
+        if let Some((place, target)) = operands(words, "-exec -C -tags -ldflags -gcflags").get(1)
+            && *place >= call.granted
+            && (at >= call.granted
+                || target.text.contains('@')
+                || (call.outside)(&target.text)
+                || !(target.text.starts_with('.') || target.text.ends_with(".go")))
+        {
+            return hit(&target.text, "code named on the command line");
+        }
+    }
+    let elsewhere = call.free().find(|(at, text)| {
+        let path = text.rsplit('=').next().unwrap_or(text);
+        let pattern =
+            matches!(words[at - 1].text.as_str(), "-run" | "-bench" | "-skip" | "-ldflags" | "-fuzz");
+        let leaves = path.starts_with(['/', '~']) || path.split('/').any(|part| part == "..");
+        let named = *text == path || text.contains("-replace") || text.contains("=..");
+        !pattern && leaves && named && !text.starts_with("-run") && (call.outside)(path)
+    });
+    if let Some((_, text)) = elsewhere {
+        return hit(text, "another project");
+    }
+    any(call, "flags that name another program", |text| {
+        text.contains("-extld")
+            || text.contains("-extldflags")
+            || text.contains("-toolexec")
+            || text.contains("-linkmode")
+    })
+}
+
+pub(in crate::judge::shell) fn dotnet(call: &Call<'_>) -> Option<String> {
+    any(call, "code or properties named on the command line", |text| {
+        let lower = text.to_ascii_lowercase();
+        lower.ends_with(".dll")
+            || lower.ends_with(".exe")
+            || lower.ends_with(".csx")
+            || lower.starts_with("-p:")
+            || lower.starts_with("/p:")
+            || lower.starts_with("-property:")
+            || lower.starts_with("--property:")
+            || lower.starts_with("@")
+            || lower.starts_with("-logger:")
+            || lower.starts_with("-t:")
+            || lower.starts_with("-target:")
+            || lower.starts_with("--target:")
+    })
+}

@@ -1,0 +1,188 @@
+//! Clients of databases: commands that run code, write files or change the server.
+
+use crate::judge::shell::programs::escape_options::{Call, operands};
+use crate::judge::shell::programs::special::clients::{has_word, statement};
+use crate::judge::shell::programs::special::{any, hit};
+
+/// Clients of databases that are told nothing to do read it: from a pipe, a file, a here-document.
+const OBEYS: &str = "without a command it does what its input says";
+
+/// Whether a cluster of short options, or a long one, gives a client its command (or asks only what it is).
+fn gives_command(text: &str, command: &[char], values: &[char], long: &[&str]) -> bool {
+    if text.starts_with("--") {
+        let name = text.split('=').next().unwrap_or(text);
+        return long.contains(&name);
+    }
+    let letters = text.strip_prefix('-').unwrap_or_default();
+    letters.chars().take_while(|letter| !values.contains(letter)).any(|letter| command.contains(&letter))
+}
+
+/// Commands of redis that run code or change the server, however they are spelled.
+pub(in crate::judge::shell) fn redis(call: &Call<'_>) -> Option<String> {
+    const CHANGES: &[&str] = &[
+        "eval",
+        "eval_ro",
+        "evalsha",
+        "evalsha_ro",
+        "config",
+        "module",
+        "debug",
+        "slaveof",
+        "replicaof",
+        "script",
+        "function",
+        "migrate",
+        "save",
+        "bgsave",
+        "shutdown",
+        "acl",
+        "fcall",
+        "fcall_ro",
+        "bgrewriteaof",
+    ];
+    let told = !operands(call.words, "-h -p -n -a -u --user --pass -i -r").is_empty()
+        || call.words.iter().any(|word| matches!(word.text.as_str(), "--version" | "--help" | "-v"));
+    if !told {
+        return hit(&call.words[0].text, OBEYS);
+    }
+    any(call, "this runs code or changes the server", |text| {
+        CHANGES.contains(&text.to_ascii_lowercase().as_str())
+    })
+}
+
+/// sqlite3: dot commands run and write; so do some functions.
+pub(in crate::judge::shell) fn sqlite(call: &Call<'_>) -> Option<String> {
+    let told = operands(call.words, "-separator -nullvalue -newline -mmap -maxsize -cmd -init -vfs").len()
+        > 1
+        || call.words.iter().any(|word| matches!(word.text.trim_start_matches('-'), "version" | "help"));
+    if !told {
+        return hit(&call.words[0].text, OBEYS);
+    }
+    any(call, "this may run a program, load code or write a file", |text| {
+        let lower = text.to_ascii_lowercase();
+        let address = lower.strip_prefix("file:").map(|path| path.split('?').next().unwrap_or(path));
+        if address.is_some_and(|path| (call.outside)(path)) {
+            return true;
+        }
+        let plain = statement(text);
+        let duck = call.words[0].text.ends_with("duckdb");
+        let loads = |part: &str| {
+            ["load ", "export ", "import ", "set "].iter().any(|w| part.trim_start().starts_with(w))
+        };
+        if duck && plain.split(';').any(loads) {
+            return true;
+        }
+        lower.lines().any(|line| {
+            line.trim_start().starts_with('.')
+                && !line.trim_start().starts_with("./")
+                && !line.trim_start().starts_with("../")
+                && line.len() > 1
+                && !is_tame_dot(line.trim())
+        }) || [
+            "load_extension",
+            "writefile",
+            "edit(",
+            "readfile",
+            "attach",
+            "into '",
+            "into \"",
+            "fts3_tokenizer",
+            "fsdir(",
+            "zipfile(",
+            "store_directory",
+            "copy ",
+            "copy(",
+            "install ",
+            "httpfs",
+        ]
+        .iter()
+        .any(|word| plain.contains(word))
+    })
+}
+
+fn is_tame_dot(line: &str) -> bool {
+    let command = line.split_whitespace().next().unwrap_or_default();
+    matches!(
+        command,
+        ".tables"
+            | ".schema"
+            | ".databases"
+            | ".indexes"
+            | ".indices"
+            | ".headers"
+            | ".mode"
+            | ".help"
+            | ".show"
+            | ".stats"
+            | ".dump"
+    ) && !line.contains('|')
+}
+
+/// psql: backslash commands and COPY reach programs and files.
+pub(in crate::judge::shell) fn psql(call: &Call<'_>) -> Option<String> {
+    any(call, "this may run a program or write a file", |text| {
+        let lower = text.to_ascii_lowercase();
+        lower.contains('\\') && !is_tame_backslash(&lower)
+            || lower.contains("program")
+            || has_word(&lower, &["copy", "language", "extension", "load"])
+            || statement(text).contains("alter system")
+            || lower.contains("lo_export")
+            || lower.contains("lo_import")
+            || lower.contains("pg_read")
+            || lower.contains("pg_write")
+    })
+}
+
+/// psql itself.
+pub(in crate::judge::shell) fn psql_client(call: &Call<'_>) -> Option<String> {
+    let values = ['h', 'p', 'U', 'd', 'T', 'v', 'F', 'P', 'o', 'L', 'f', 'R'];
+    let long = ["--command", "--list", "--version", "--help"];
+    let told =
+        call.words[1..].iter().any(|word| gives_command(&word.text, &['c', 'l', 'V', '?'], &values, &long));
+    let spelled = &call.words[..call.granted.min(call.words.len())];
+    let told = told || spelled.iter().any(|word| matches!(word.text.as_str(), "-f" | "--file"));
+    if told { psql(call) } else { hit(&call.words[0].text, OBEYS) }
+}
+
+fn is_tame_backslash(text: &str) -> bool {
+    let text = text.trim();
+    text.starts_with("\\d") && text.matches('\\').count() == 1 && !text.contains(['|', '>', '`'])
+        || matches!(text, "\\l" | "\\l+" | "\\conninfo" | "\\q")
+}
+
+pub(in crate::judge::shell) fn mysql(call: &Call<'_>) -> Option<String> {
+    let client = matches!(
+        crate::judge::shell::programs::escape_options::stem(&call.words[0].text),
+        "mysql" | "mariadb" | "mycli" | "mysqlsh"
+    );
+    let values = ['h', 'P', 'u', 'p', 'D', 'S'];
+    let long = ["--execute", "--version", "--help"];
+    let told = call.words[1..].iter().any(|word| gives_command(&word.text, &['e', 'V', '?'], &values, &long));
+    if client && !told {
+        return hit(&call.words[0].text, OBEYS);
+    }
+    any(call, "this may run a program or write a file", |text| {
+        // `--loose-tee` is `--tee`, and `_` is `-`.
+        let other = text.starts_with("--loose") || text.starts_with("--enable-l");
+        if other || text.starts_with("--") && text.split('=').next().is_some_and(|name| name.contains('_')) {
+            return true;
+        }
+        let lower = statement(text);
+        [
+            "\\",
+            "soname",
+            "plugin",
+            "system ",
+            "source ",
+            "outfile",
+            "dumpfile",
+            "load data",
+            "load_file",
+            "pager ",
+            "tee ",
+            "edit",
+        ]
+        .iter()
+        .any(|word| lower.contains(word))
+    })
+}

@@ -1,0 +1,313 @@
+//! Checks that options alone cannot express: programs within arguments (sed, awk, git), operands
+//! that are written, values with a sign in front.
+
+mod archives;
+mod build;
+mod clients;
+mod code;
+mod databases;
+mod git;
+mod network;
+mod projects;
+mod rust;
+mod scripts;
+
+pub(in crate::judge::shell) use archives::{archive, seven, tar};
+pub(in crate::judge::shell) use build::{cmake, compiler, java_properties, ldd, make, protoc};
+pub(in crate::judge::shell) use clients::{cloud, gh, gpg, helm, kubectl, systemctl};
+pub(in crate::judge::shell) use code::{dotnet, go, npm, pytest, uv};
+pub(in crate::judge::shell) use databases::{mysql, psql, psql_client, redis, sqlite};
+pub(in crate::judge::shell) use git::{clone, git, git_config};
+pub(in crate::judge::shell) use network::{curl, http_items, protocols, remote, rsync};
+pub(in crate::judge::shell) use projects::{
+    cargo_watch, coverage, deno, just, module, operands_are_code, python_module, sbt, scons, tests,
+};
+pub(in crate::judge::shell) use rust::{cargo, cargo_fmt, cargo_test, rustc, toolchain};
+pub(in crate::judge::shell) use scripts::{awk, sed};
+
+use crate::judge::shell::lex::word::{Marks, Word};
+use crate::judge::shell::programs::escape_options::{Call, operands, verb};
+
+fn hit(text: &str, what: &str) -> Option<String> {
+    Some(format!("{text}: {what}"))
+}
+
+/// The first free word for which `wrong` holds.
+fn any(call: &Call<'_>, what: &str, wrong: impl Fn(&str) -> bool) -> Option<String> {
+    call.free().find(|(_, text)| wrong(text)).and_then(|(_, text)| hit(text, what))
+}
+
+/// What stands behind `--` and belongs to another program: each word with the one after it.
+fn behind_dashes(call: &Call<'_>, wrong: impl Fn(&str, &str) -> bool) -> Option<String> {
+    let words = call.words;
+    let dashes = words.iter().position(|word| word.text == "--")?;
+    words.iter().enumerate().skip((dashes + 1).max(call.granted)).find_map(|(at, word)| {
+        let next = words.get(at + 1).map_or("", |word| word.text.as_str());
+        if wrong(&word.text, next) {
+            hit(&word.text, "this makes the program behind run another")
+        } else {
+            None
+        }
+    })
+}
+
+/// `rm`: what a recursive removal must not name is judged with the places; here only `xargs`.
+pub(in crate::judge::shell) fn remove(_: &Call<'_>) -> Option<String> {
+    None
+}
+
+/// `test -v 'a[$(id)]'` evaluates the subscript, and so do `-R` and arithmetic comparison in `[`.
+pub(in crate::judge::shell) fn test(call: &Call<'_>) -> Option<String> {
+    if !matches!(call.words[0].text.as_str(), "test" | "[") {
+        return None;
+    }
+    let risky = call.words.iter().any(|word| {
+        matches!(word.text.as_str(), "-v" | "-R" | "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge" | "-t")
+    });
+    if risky && call.words.iter().any(|word| word.text.contains('[') && word.text.len() > 1) {
+        return hit("test", "a subscript is evaluated");
+    }
+    any(call, "the name of a variable is evaluated", |text| matches!(text, "-v" | "-R"))
+}
+
+/// `printf %n NAME` assigns to a variable: `PATH`, say (printf(3), and bash does as it).
+pub(in crate::judge::shell) fn printf(call: &Call<'_>) -> Option<String> {
+    let at = match call.words.get(1) {
+        Some(word) if word.text == "--" => 2,
+        _ => 1,
+    };
+    let format = call.words.get(at).filter(|_| at >= call.granted)?;
+    let assigns = format.text.split('%').skip(1).any(|rest| {
+        let flags = |c: char| c.is_ascii_digit() || "-+ #'*.hlLjqtzI".contains(c);
+        rest.trim_start_matches(flags).starts_with('n')
+    });
+    if assigns || !format.is_literal() {
+        return hit(&format.text, "a format may assign a variable");
+    }
+    None
+}
+
+pub(in crate::judge::shell) fn uniq(call: &Call<'_>) -> Option<String> {
+    second_operand(call, "-f -s -w --skip-fields --skip-chars --check-chars")
+}
+
+pub(in crate::judge::shell) fn xxd(call: &Call<'_>) -> Option<String> {
+    second_operand(call, "-c -g -l -s -o -n -cols -groupsize -len -seek -name -R")
+}
+
+fn second_operand(call: &Call<'_>, values: &str) -> Option<String> {
+    let found = operands(call.words, values);
+    // One word may be several.
+    let several = |word: &Word| word.marks.has(Marks::GLOB) || word.marks.has(Marks::BRACE);
+    if let Some((_, word)) = found.iter().find(|(at, word)| *at >= call.granted && several(word)) {
+        return hit(&word.text, "the second operand is written");
+    }
+    let (_, word) = found.iter().skip(1).find(|(at, _)| *at >= call.granted)?;
+    hit(&word.text, "the second operand is written")
+}
+
+/// `+cmd` of pagers. A line, the end and a pattern of plain characters are places in the text.
+pub(in crate::judge::shell) fn plus(call: &Call<'_>) -> Option<String> {
+    let is_place = |text: &str| {
+        let is_pattern = |rest: &str| rest.chars().all(|c| c.is_alphanumeric() || matches!(c, ' ' | '_'));
+        matches!(text, "G" | "F")
+            || !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit())
+            || text.strip_prefix('/').is_some_and(is_pattern)
+    };
+    any(call, "a command of the pager can run programs", |text| {
+        text.strip_prefix('+').is_some_and(|rest| !is_place(rest))
+    })
+}
+
+/// yq: operators that read other files or the environment are no hatch; `-i` is in the table.
+pub(in crate::judge::shell) fn yq(call: &Call<'_>) -> Option<String> {
+    any(call, "the expression loads or runs", |text| {
+        ["load(", "load_", "system(", "env(", "eval("].iter().any(|word| text.contains(word))
+    })
+}
+
+/// jq: modules are code from files.
+pub(in crate::judge::shell) fn jq(call: &Call<'_>) -> Option<String> {
+    let loads = |part: &str| {
+        ["import", "include"].iter().any(|word| {
+            part.trim_start().strip_prefix(word).is_some_and(|rest| rest.trim_start().starts_with('"'))
+        })
+    };
+    any(call, "a module is loaded", |text| text.split([';', '\n']).any(loads))
+}
+
+/// man: a path is a page from a file, with whatever it asks of the programs that set it.
+pub(in crate::judge::shell) fn man(call: &Call<'_>) -> Option<String> {
+    any(call, "a page from a file", |text| !text.starts_with('-') && text.contains('/'))
+}
+
+pub(in crate::judge::shell) fn mlr(call: &Call<'_>) -> Option<String> {
+    any(call, "the expression may run a program or write a file", |text| {
+        ["system", "exec", "tee", "emit", "print", "dump", "split", ">", "|"]
+            .iter()
+            .any(|word| text.contains(word))
+    })
+}
+
+pub(in crate::judge::shell) fn pandoc(call: &Call<'_>) -> Option<String> {
+    let format = |text: &str| text.ends_with(".lua") || text.contains("pdf");
+    any(call, "code is loaded or a program is run", format)
+}
+
+/// ImageMagick: `PREFIX:` in front of a name chooses what reads it, `@` and `|` are lists and programs.
+pub(in crate::judge::shell) fn magick(call: &Call<'_>) -> Option<String> {
+    any(call, "a program may be run, or a script", |text| {
+        text.starts_with(['@', '|']) || !text.starts_with('-') && text.contains(':') || text.contains(".msl")
+    })
+}
+
+/// Options from a file: `@file`; code behind a colon; a class that writes the report.
+pub(in crate::judge::shell) fn response(call: &Call<'_>) -> Option<String> {
+    let class = |text: &str| text.contains('.') && !text.contains('/');
+    let told = |name: &str| crate::judge::shell::programs::escape_options::stem(&call.words[0].text) == name;
+    let named = call.free().find(|(at, text)| {
+        let before = call.words[at - 1].text.as_str();
+        text.starts_with("--output-format=") && class(text)
+            || before == "--output-format" && class(text)
+            || (before == "-f" && class(text) || text.starts_with("-f") && class(text)) && told("pylint")
+            || text.starts_with("-p") && told("rollup")
+    });
+    if let Some((_, text)) = named {
+        return hit(text, "code named on the command line");
+    }
+    any(call, "options from a file, or code", |text| {
+        text.starts_with('@') || text.starts_with("--inject:") || text.starts_with("--alias:")
+    })
+}
+
+pub(in crate::judge::shell) fn sets_arp(call: &Call<'_>) -> Option<String> {
+    let name = call.words[0].text.as_str();
+    if name != "arp" {
+        return None;
+    }
+    any(call, "this changes the system", |text| matches!(text, "-s" | "-d" | "--set" | "--delete"))
+}
+
+/// TeX: its commands can stand in the place of a file.
+pub(in crate::judge::shell) fn latex(call: &Call<'_>) -> Option<String> {
+    any(call, "commands, or a format with commands", |text| text.contains('\\') || text.starts_with('&'))
+}
+
+/// docker: a context outside the workspace is sent away.
+pub(in crate::judge::shell) fn docker(call: &Call<'_>) -> Option<String> {
+    let words = call.words;
+    if let Some(project) = compose_project(call) {
+        return hit(project, "this works on the project that a file names");
+    }
+    if let Some(reason) = clients::docker_verbs(call) {
+        return Some(reason);
+    }
+    let at = verb(words, None)?;
+    let image = words[at].text == "image" && words.get(at + 1).is_some_and(|word| word.text == "build");
+    if words[at].text == "build" || image {
+        return any(call, "the folder lies outside the workspace", |text| {
+            !text.starts_with('-')
+                && (text.starts_with('/') || text.starts_with("..") || text.starts_with('~'))
+                && (call.outside)(text)
+                || text.contains("://")
+                || text.starts_with("git@")
+                || text == "-"
+        });
+    }
+    if words[at].text == "compose" {
+        return any(call, "this runs a command or another project", |text| {
+            matches!(text, "run" | "exec" | "cp" | "--file" | "publish")
+        });
+    }
+    None
+}
+
+/// The `-f FILE` of docker compose. Only before its verb: behind it `-f` follows a log or forces.
+fn compose_project<'a>(call: &Call<'a>) -> Option<&'a str> {
+    let names = |word: &Word| word.text.rsplit('/').next().is_some_and(|name| name.ends_with("-compose"));
+    let begin = match call.words.first() {
+        Some(first) if names(first) => 1,
+        _ => call.words.iter().position(|word| word.text == "compose")? + 1,
+    };
+    let mut at = begin;
+    while let Some(word) = call.words.get(at).filter(|word| word.text.starts_with('-')) {
+        let text = word.text.as_str();
+        let is_file = text.starts_with("-f") || text.starts_with("--f");
+        if is_file && at >= call.granted {
+            return Some(text);
+        }
+        let takes_next = matches!(
+            text,
+            "-f" | "--file"
+                | "-p"
+                | "--project-name"
+                | "--profile"
+                | "--ansi"
+                | "--progress"
+                | "--parallel"
+                | "--env-file"
+                | "--project-directory"
+        );
+        at += 1 + usize::from(takes_next);
+    }
+    None
+}
+
+/// Values that are read from a local file and sent.
+pub(in crate::judge::shell) fn local_files(call: &Call<'_>) -> Option<String> {
+    any(call, "a local file is sent", |text| text.contains("file://") || text.contains("fileb://"))
+}
+
+/// Package managers: only what lists and shows.
+/// `date MMDDhhmm` sets the clock.
+pub(in crate::judge::shell) fn date(call: &Call<'_>) -> Option<String> {
+    if call.words[..call.granted].iter().any(|word| matches!(word.text.as_str(), "-s" | "--set")) {
+        return None;
+    }
+    let found = operands(call.words, "-d --date -f --file -r --reference");
+    let set = found
+        .iter()
+        .find(|(at, word)| *at >= call.granted && word.text.starts_with(|c: char| c.is_ascii_digit()));
+    set.and_then(|(_, word)| hit(&word.text, "this sets the clock"))
+}
+
+pub(in crate::judge::shell) fn hostname(call: &Call<'_>) -> Option<String> {
+    any(call, "this sets the name", |text| !text.starts_with('-'))
+}
+
+/// `kill -9 -1` ends everything.
+pub(in crate::judge::shell) fn kill(call: &Call<'_>) -> Option<String> {
+    let words = call.words;
+    if let Some(reason) = any(call, "this may end the daemon", |text| text.contains("agentd")) {
+        return Some(reason);
+    }
+    if matches!(words[0].text.as_str(), "pkill" | "killall" | "skill") {
+        let values = "-s --signal -u --euid -U --uid -g --pgroup -G --group -t --terminal -P --parent -o -y";
+        let found = operands(words, values);
+        // A pattern is looked for anywhere in a name.
+        let ours = |text: &str| "agentd".contains(text) || text.bytes().all(|c| !c.is_ascii_alphanumeric());
+        if found.is_empty()
+            && call.granted < words.len()
+            && !words.iter().any(|word| matches!(word.text.as_str(), "-l" | "-V" | "-h"))
+        {
+            return hit(&words[0].text, "this ends whatever a person runs");
+        }
+        if let Some((_, word)) = found.iter().find(|(at, word)| *at >= call.granted && ours(&word.text)) {
+            return hit(&word.text, "this may end the daemon");
+        }
+        return None;
+    }
+    call.free().find_map(|(at, text)| {
+        let signal = at == 1 && text.starts_with('-');
+        let everything = text.starts_with('-')
+            && !signal
+            && text[1..].bytes().all(|c| c.is_ascii_digit())
+            && text.len() > 1;
+        let one =
+            matches!(text, "1" | "0") && !matches!(words[at - 1].text.as_str(), "-s" | "-n" | "--signal");
+        // The last that was started behind the line, or nobody.
+        let last = text == "$!";
+        (everything || one || text.starts_with('$') && !last)
+            .then(|| format!("{text}: this ends more than one process"))
+    })
+}

@@ -1,0 +1,190 @@
+//! Programs that reach other machines: what they send away, and what they remove.
+
+use crate::judge::shell::lex::word::Word;
+use crate::judge::shell::programs::escape_options::Call;
+use crate::judge::shell::programs::special::{any, hit};
+
+/// curl: values that begin with `@` send a file away or read options, `%output` writes one.
+pub(in crate::judge::shell) fn curl(call: &Call<'_>) -> Option<String> {
+    const DATA: &[&str] = &[
+        "-d",
+        "--data",
+        "--data-ascii",
+        "--data-binary",
+        "--data-urlencode",
+        "--json",
+        "--url-query",
+        "-H",
+        "--header",
+        "--proxy-header",
+        "-w",
+        "--write-out",
+        "-F",
+        "--form",
+        "-b",
+        "--cookie",
+        "--url",
+        "-u",
+    ];
+    let words = call.words;
+    for (at, text) in call.free() {
+        let before = words[at - 1].text.as_str();
+        // The address may be put together of parts: `fil{e}:///x`.
+        let scheme = text.split(':').next().unwrap_or_default().to_ascii_lowercase();
+        let scheme = scheme.strip_prefix("--url=").unwrap_or(&scheme);
+        if text.contains(':')
+            && !text.contains(' ')
+            && (scheme == "file" || scheme.contains(['{', '[']))
+            && !matches!(
+                before,
+                "-d" | "--data" | "--data-raw" | "--json" | "-w" | "--write-out" | "--data-binary"
+            )
+        {
+            return hit(text, "a local file is read through its address");
+        }
+        let cluster: String;
+        let (option, value) =
+            if let Some((option, value)) = text.split_once('=').filter(|(o, _)| o.starts_with("--")) {
+                (option, value)
+            } else if text.starts_with("--") {
+                continue;
+            } else if let Some(rest) = text.strip_prefix('-').filter(|rest| !rest.is_empty()) {
+                // A cluster; what follows the letter is its value.
+                // The first letter that takes a value takes the rest.
+                match rest.find(CURL_VALUES) {
+                    Some(place)
+                        if rest[place..].starts_with(['d', 'H', 'w', 'F', 'b']) && place + 1 < rest.len() =>
+                    {
+                        cluster = format!("-{}", &rest[place..=place]);
+                        (cluster.as_str(), &rest[place + 1..])
+                    }
+                    _ => continue,
+                }
+            } else if let Some(letter) = waits(before) {
+                cluster = format!("-{letter}");
+                (cluster.as_str(), text)
+            } else {
+                (before, text)
+            };
+        let is_long = |option: &str| {
+            option.len() > 3 && option.starts_with("--") && DATA.iter().any(|own| own.starts_with(option))
+        };
+        let is_cluster = option.starts_with('-') && !option.starts_with("--");
+        if !is_long(option) && !is_cluster {
+            if text.to_ascii_lowercase().starts_with("file:") {
+                return hit(text, "a local file is read through its address");
+            }
+            continue;
+        }
+        let value = value.strip_prefix('=').unwrap_or(value);
+        let form = before.starts_with("--form")
+            || before.ends_with('F')
+            || option.starts_with("--form")
+            || option == "-F";
+        let reads = value.starts_with('@')
+            || value.contains("%output")
+            || (option.starts_with("--data-u")
+                || before.starts_with("--data-u")
+                || option.contains("url-query"))
+                && value.contains('@')
+            || form
+                && (value.contains("=@")
+                    || value.contains("=<")
+                    || value.contains(";type")
+                    || value.contains('@'))
+            || option == "-b" && !value.contains('=')
+            || (before == "--cookie" || option == "--cookie") && !value.contains('=');
+        if reads {
+            return hit(text, "a local file is sent or read, or a file is written");
+        }
+    }
+    None
+}
+
+/// The letter at the end of a cluster of curl that takes the next word.
+fn waits(word: &str) -> Option<char> {
+    let letters = word.strip_prefix('-').filter(|letters| !letters.starts_with('-'))?;
+    let letter = letters.chars().next_back()?;
+    let is_first = letters.find(CURL_VALUES) == Some(letters.len() - letter.len_utf8());
+    is_first.then_some(letter)
+}
+
+/// Letters of curl that take a value.
+const CURL_VALUES: &[char] = &[
+    'd', 'H', 'w', 'F', 'b', 'X', 'A', 'e', 'm', 'u', 'x', 'r', 'C', 'y', 'Y', 'z', 'P', 'U', 'D', 'E', 'K',
+    'Q', 'T', 't', 'o', 'c', 'h',
+];
+
+/// ffmpeg: addresses of files, and filters that load code or files, or write some.
+pub(in crate::judge::shell) fn protocols(call: &Call<'_>) -> Option<String> {
+    const FILTERS: &[&str] = &[
+        "ladspa",
+        "lv2",
+        "frei0r",
+        "movie",
+        "opencl",
+        "dnn_",
+        "sendcmd",
+        "zmq",
+        "file=",
+        "filename=",
+        "=f=",
+        ":f=",
+        "model",
+        "whisper",
+        "result=",
+    ];
+    let is_filter = |before: &str| {
+        let name = before.trim_start_matches('-').split(':').next().unwrap_or_default();
+        before.starts_with('-') && matches!(name, "vf" | "af" | "filter" | "filter_complex" | "lavfi")
+    };
+    let filter = call.free().find(|(at, text)| {
+        // What it quotes itself is not read here (ffmpeg-utils(1), "Quoting and escaping").
+        is_filter(&call.words[at - 1].text)
+            && (FILTERS.iter().any(|own| text.contains(own))
+                || text.contains(['\\', '\''])
+                || text
+                    .split(['=', ':', ',', ';', '|'])
+                    .any(|part| part.contains('/') && (call.outside)(part)))
+    });
+    if let Some((_, text)) = filter {
+        return hit(text, "a filter that loads or writes a file");
+    }
+    any(call, "this lies outside the workspace", |text| {
+        text.split([':', '|'])
+            .skip(1)
+            .any(|path| !path.starts_with("//") && path.contains('/') && (call.outside)(path))
+    })
+}
+
+/// Request items of httpie: `field@file`, `field=@file`, `@file`.
+pub(in crate::judge::shell) fn http_items(call: &Call<'_>) -> Option<String> {
+    any(call, "a local file is sent", |text| {
+        text.starts_with('@')
+            || text.contains("=@")
+            || (text.contains('@') && !text.contains("://") && !text.starts_with('-'))
+    })
+}
+
+/// `host:path`: something is sent away or fetched.
+pub(in crate::judge::shell) fn remote(call: &Call<'_>) -> Option<String> {
+    any(call, "this names another machine", |text| {
+        !text.starts_with('-')
+            && (text.contains("://")
+                || text.split_once(':').is_some_and(|(host, _)| !host.contains('/') && !host.is_empty()))
+    })
+}
+
+/// rsync: what is removed at the place it copies to.
+pub(in crate::judge::shell) fn rsync(call: &Call<'_>) -> Option<String> {
+    let removes = |word: &Word| word.text.starts_with("--del");
+    let last = call.words.iter().rfind(|word| !word.text.starts_with('-'))?;
+    let whole = last.text.trim_end_matches('/');
+    let everything = whole.is_empty()
+        || whole.split('/').all(|part| matches!(part, "." | ".."))
+        || (call.outside)(&format!("{whole}/.."));
+    if everything && call.words.iter().any(removes) {
+        return hit(&last.text, "all that is there and not in the other folder is removed");
+    }
+    remote(call)
+}

@@ -1,0 +1,124 @@
+//! Programs that work on a project: what they take for code, and where the code may come from.
+
+use crate::judge::shell::lex::word::Word;
+use crate::judge::shell::programs::escape_options::{Call, operands, own_verb, rows, stem};
+use crate::judge::shell::programs::special::{any, hit};
+
+/// `just NAME=value`: its recipes are commands.
+pub(in crate::judge::shell) fn just(call: &Call<'_>) -> Option<String> {
+    if stem(&call.words[0].text) != "just" {
+        return None;
+    }
+    crate::judge::shell::programs::special::make(call).or_else(|| {
+        any(call, "another project", |text| {
+            let folder = text.rsplit_once('/').map_or("", |(folder, _)| folder);
+            !text.starts_with('-') && folder.split('/').any(|part| part == "..") && (call.outside)(text)
+        })
+    })
+}
+
+/// Variables of scons on the command line are those of make.
+pub(in crate::judge::shell) fn scons(call: &Call<'_>) -> Option<String> {
+    if stem(&call.words[0].text) == "scons" {
+        crate::judge::shell::programs::special::make(call)
+    } else {
+        None
+    }
+}
+
+/// `cargo watch -- COMMAND`.
+pub(in crate::judge::shell) fn cargo_watch(call: &Call<'_>) -> Option<String> {
+    let watches = call.words.iter().any(|word| word.text == "watch");
+    if watches { any(call, "a command to run", |text| text == "--") } else { None }
+}
+
+/// Letters and operands that mean code or settings for one of the programs that run tests.
+pub(in crate::judge::shell) fn tests(call: &Call<'_>) -> Option<String> {
+    let letters: &[&str] = match stem(&call.words[0].text) {
+        "mocha" => &["-u", "-n", "-O"],
+        "cypress" => &["-C", "-P"],
+        "phpunit" => &["-d"],
+        "karma" => {
+            return any(call, "a file of settings", |text| !text.starts_with('-') && text.contains('.'));
+        }
+        _ => return None,
+    };
+    any(call, "code, settings or another project", |text| {
+        !text.starts_with("--") && letters.iter().any(|letter| text.starts_with(letter))
+    })
+}
+
+/// sbt: settings and commands of the shell it has.
+pub(in crate::judge::shell) fn sbt(call: &Call<'_>) -> Option<String> {
+    any(call, "this is code, or a list of options", |text| {
+        let begins = ["set ", "eval ", "!", "@", "apply ", "alias ", "project ", "load ", "<"];
+        begins.iter().any(|begin| text.trim_start().starts_with(begin))
+            || text.contains(":=")
+            || text.contains("; !")
+    })
+}
+
+/// `swift x.swift`, `dart x.dart`: the file is what runs.
+pub(in crate::judge::shell) fn operands_are_code(call: &Call<'_>) -> Option<String> {
+    let at = own_verb(call.words)?;
+    let text = call.words[at].text.as_str();
+    (at >= call.granted && (text.contains('/') || text.ends_with(".swift") || text.ends_with(".dart")))
+        .then(|| format!("{text}: code named on the command line"))
+}
+
+/// What `deno test` and the like are given may come from anywhere.
+pub(in crate::judge::shell) fn deno(call: &Call<'_>) -> Option<String> {
+    any(call, "another project", |text| {
+        let path = text.split_once('=').map_or(text, |(_, path)| path);
+        let leaves = path.starts_with(['/', '~']) || path.split('/').any(|part| part == "..");
+        path.contains("://")
+            || path.starts_with("npm:")
+            || path.starts_with("jsr:")
+            || leaves && (call.outside)(path)
+    })
+}
+
+/// `coverage run FILE`, `coverage run -m MODULE`: the code is what the grant does not spell.
+pub(in crate::judge::shell) fn coverage(call: &Call<'_>) -> Option<String> {
+    let words = call.words;
+    if stem(&words[0].text) != "coverage" {
+        return None;
+    }
+    let values = "-m --source --include --omit --data-file --rcfile --context --concurrency";
+    let at = own_verb(words).filter(|at| words[*at].text == "run")?;
+    let joined = call.free().find(|(_, text)| text.starts_with("-m") && text.len() > 2);
+    if let Some((_, text)) = joined {
+        return hit(text, "code named on the command line");
+    }
+    let module = words.iter().position(|word| word.text == "-m");
+    let code = match module {
+        Some(at) => at + 1,
+        None => operands(words, values).into_iter().map(|(place, _)| place).find(|place| *place > at)?,
+    };
+    let named = words.get(code)?;
+    (code >= call.granted).then(|| format!("{}: code named on the command line", named.text))
+}
+
+/// `python -m pytest …`, `coverage run -m pytest …`: where the module begins that the grant spells.
+pub(in crate::judge::shell) fn python_module(words: &[Word], spelled: usize) -> Option<usize> {
+    let at = words.iter().take(spelled).position(|word| word.text == "-m")?;
+    let python = at == 1 && stem(&words[0].text) == "python";
+    let coverage = stem(&words[0].text) == "coverage" && words.get(1).is_some_and(|word| word.text == "run");
+    let known = |words: &[Word]| rows(words).is_known();
+    (spelled > at + 1 && (python || coverage) && words.get(at + 1..).is_some_and(known)).then_some(at + 1)
+}
+
+/// Modules of python that do with their arguments what a program of their own would.
+pub(in crate::judge::shell) fn module(call: &Call<'_>) -> Option<String> {
+    let name = call.words[0].text.as_str();
+    let found = operands(call.words, "");
+    let free = |at: usize| at >= call.granted;
+    let written = |nth: usize| found.get(nth).filter(|(at, _)| free(*at));
+    match name {
+        "json.tool" => written(1).and_then(|(_, word)| hit(&word.text, "the second operand is written")),
+        _ => {
+            let (_, word) = found.iter().find(|(at, word)| free(*at) && (call.outside)(&word.text))?;
+            hit(&word.text, "outside the workspace")
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! cargo, rustup and rustc.
+
+use crate::judge::shell::programs::escape_options::{Call, verb};
+use crate::judge::shell::programs::special::{any, behind_dashes, hit};
+
+/// Commands of cargo, and of programs for it that many use.
+const CARGO_VERBS: &[&str] = &[
+    "build",
+    "b",
+    "check",
+    "c",
+    "test",
+    "t",
+    "bench",
+    "run",
+    "r",
+    "doc",
+    "d",
+    "rustdoc",
+    "rustc",
+    "clippy",
+    "fix",
+    "fmt",
+    "add",
+    "remove",
+    "rm",
+    "tree",
+    "update",
+    "metadata",
+    "search",
+    "info",
+    "new",
+    "init",
+    "clean",
+    "generate-lockfile",
+    "fetch",
+    "vendor",
+    "package",
+    "publish",
+    "install",
+    "uninstall",
+    "login",
+    "logout",
+    "owner",
+    "yank",
+    "locate-project",
+    "pkgid",
+    "verify-project",
+    "version",
+    "help",
+    "report",
+    "config",
+    "read-manifest",
+    "nextest",
+    "llvm-cov",
+    "tarpaulin",
+    "watch",
+    "expand",
+    "make",
+    "audit",
+    "deny",
+    "insta",
+    "bloat",
+    "flamegraph",
+    "criterion",
+    "zigbuild",
+    "xwin",
+    "binstall",
+    "miri",
+    "outdated",
+    "machete",
+    "hack",
+    "udeps",
+    "semver-checks",
+    "msrv",
+    "upgrade",
+    "sort",
+    "release",
+    "fuzz",
+    "mutants",
+    "geiger",
+    "vet",
+    "cross",
+    "set-version",
+    "readme",
+    "license",
+    "about",
+    "depgraph",
+    "modules",
+    "asm",
+    "careful",
+    "leptos",
+    "tauri",
+    "component",
+    "lambda",
+    "sqlx",
+    "dist",
+    "workspaces",
+    "hakari",
+    "spellcheck",
+    "rdme",
+    "xtask",
+    "auditable",
+];
+
+/// cargo: `+toolchain` is fine; what stands behind `--` belongs to another program.
+pub(in crate::judge::shell) fn cargo(call: &Call<'_>) -> Option<String> {
+    let words = call.words;
+    let at = verb(words, None)?;
+    // The description of a target names the linker.
+    let target = call.free().find(|(at, text)| {
+        let file = text.strip_prefix("--target=").or((words[at - 1].text == "--target").then_some(*text));
+        file.is_some_and(|file| file.contains('/') || file.ends_with(".json"))
+    });
+    if let Some((_, text)) = target {
+        return hit(text, "the description of a target may name any linker");
+    }
+    if let Some(reason) = toolchain(call) {
+        return Some(reason);
+    }
+    let own = crate::judge::shell::programs::escape_options::own_verb(words).unwrap_or(at);
+    if own >= call.granted
+        && !words[own].text.starts_with('-')
+        && !CARGO_VERBS.contains(&words[own].text.as_str())
+    {
+        return hit(&words[own].text, "not a command of cargo that is known; it may be any program");
+    }
+    // Behind `--`, `cargo clippy` and `cargo rustc` hand options to the compiler.
+    if matches!(words[at].text.as_str(), "clippy" | "rustc" | "rustdoc" | "c" | "check" | "doc") {
+        return behind_dashes(call, |text, next| {
+            let option = if text == "-C" || text == "--codegen" {
+                next
+            } else {
+                text.strip_prefix("-C").map_or("", |option| option.trim_start_matches('='))
+            };
+            ["linker", "link-arg", "link-args", "pre-link", "dlltool", "profile"]
+                .iter()
+                .any(|word| option.starts_with(word))
+                || text.starts_with("-Z")
+                || text.starts_with("--sysroot")
+                || text.starts_with("--emit") && text.contains('/')
+                || text == "-o"
+                || text.starts_with("--out-dir")
+                || text.starts_with("--codegen=")
+                || text.starts_with("--fix")
+                || text.starts_with('@')
+                || text.starts_with("--config")
+        });
+    }
+    None
+}
+
+/// `cargo fmt -- --config …`; what rustfmt is told of it formats and writes.
+pub(in crate::judge::shell) fn cargo_fmt(call: &Call<'_>) -> Option<String> {
+    behind_dashes(call, |text, _| {
+        ["--config", "--print-config", "--emit", "@"].iter().any(|begin| text.starts_with(begin))
+            || !text.starts_with('-') && (call.outside)(text)
+    })
+}
+
+/// `cargo test -- --logfile FILE`, which the harness of Rust's tests writes.
+pub(in crate::judge::shell) fn cargo_test(call: &Call<'_>) -> Option<String> {
+    behind_dashes(call, |text, _| text.starts_with("--logf"))
+}
+
+/// All that rustup stands before take `+TOOLCHAIN` first, which may be a folder (rustup's manual, "Overrides").
+pub(in crate::judge::shell) fn toolchain(call: &Call<'_>) -> Option<String> {
+    any(call, "another toolchain, by its folder", |text| text.starts_with('+') && text.contains('/'))
+}
+
+/// rustc: code generation options that name programs, arguments from a file.
+pub(in crate::judge::shell) fn rustc(call: &Call<'_>) -> Option<String> {
+    if let Some(reason) = toolchain(call) {
+        return Some(reason);
+    }
+    let words = call.words;
+    call.free().find_map(|(at, text)| {
+        let next = words.get(at + 1).map_or("", |word| word.text.as_str());
+        let option = match text {
+            "-C" | "--codegen" => next,
+            _ => text
+                .strip_prefix("--codegen=")
+                .or_else(|| text.strip_prefix("-C"))
+                .unwrap_or("")
+                .trim_start_matches('='),
+        };
+        let names_program = ["linker", "link-arg", "link-args", "pre-link", "dlltool", "ar"]
+            .iter()
+            .any(|w| option.starts_with(w));
+        let emits = |text: &str| {
+            text.split_once('=')
+                .is_some_and(|(_, path)| (call.outside)(path.rsplit('=').next().unwrap_or(path)))
+        };
+        let before = words[at - 1].text.as_str();
+        let leaves = text.starts_with("--emit=") && emits(text.strip_prefix("--emit=").unwrap_or(text))
+            || matches!(before, "--emit" | "--extern" | "--print") && emits(text)
+            || text.starts_with("--print=") && emits(text.strip_prefix("--print=").unwrap_or(text));
+        if names_program || leaves || text.starts_with('@') {
+            hit(text, "the linker is another program")
+        } else {
+            None
+        }
+    })
+}

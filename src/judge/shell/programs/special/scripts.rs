@@ -1,0 +1,327 @@
+//! Programs within arguments: sed and awk.
+
+use crate::judge::shell::programs::escape_options::Call;
+use crate::judge::shell::programs::special::hit;
+
+/// sed: only commands that neither run nor write.
+pub(in crate::judge::shell) fn sed(call: &Call<'_>) -> Option<String> {
+    let words = call.words;
+    let mut scripts = Vec::new();
+    let mut first_operand = None;
+    let mut at = 1;
+    let mut ended = false;
+    while at < words.len() {
+        let text = words[at].text.as_str();
+        if !ended && text == "--" {
+            ended = true;
+        } else if !ended && text.starts_with("--") && text.len() > 2 {
+            let (option, value) = text.split_once('=').map_or((text, None), |(o, v)| (o, Some(v)));
+            if "--expression".starts_with(option) {
+                match value {
+                    Some(value) => scripts.push((at, value)),
+                    None => {
+                        at += 1;
+                        scripts.extend(words.get(at).map(|word| (at, word.text.as_str())));
+                    }
+                }
+            } else if "--line-length".starts_with(option) && value.is_none() {
+                at += 1;
+            }
+        } else if !ended && text.starts_with('-') && text.len() > 1 {
+            let letters = &text[1..];
+            if let Some(place) = letters.find(['e', 'l']) {
+                let rest = &letters[place + 1..];
+                let is_script = letters.as_bytes()[place] == b'e';
+                if rest.is_empty() {
+                    at += 1;
+                    if is_script {
+                        scripts.extend(words.get(at).map(|word| (at, word.text.as_str())));
+                    }
+                } else if is_script {
+                    scripts.push((at, rest));
+                }
+            }
+        } else if first_operand.is_none() {
+            first_operand = Some((at, text));
+        }
+        at += 1;
+    }
+    if scripts.is_empty() {
+        scripts.extend(first_operand);
+    }
+    let is_free = |at: usize| at >= call.granted;
+    if let Some((_, script)) =
+        scripts.iter().find(|(at, _)| is_free(*at) && words.get(*at).is_some_and(|word| !word.is_literal()))
+    {
+        return hit(script, "the script of sed is not literal");
+    }
+    // sed reads them as the lines of one script. One that a grant spells may end within a command.
+    let goes_on = scripts.iter().any(|(at, script)| !is_free(*at) && script.ends_with('\\'));
+    let free: Vec<&str> = scripts.iter().filter(|(at, _)| is_free(*at)).map(|(_, script)| *script).collect();
+    let whole = free.join("\n");
+    if !free.is_empty() && (goes_on || !is_tame_sed(&whole)) {
+        return hit(&whole, "this script of sed may run a program or write a file");
+    }
+    None
+}
+
+/// Whether a sed script consists only of commands known to do no harm.
+fn is_tame_sed(script: &str) -> bool {
+    let s = script.as_bytes();
+    let mut at = 0;
+    // What follows would belong to it.
+    if script.ends_with('\\') {
+        return false;
+    }
+    let is_sign = |sign: u8| sign.is_ascii() && !matches!(sign, b'\\' | b'\n' | b'[' | b']');
+    // Skips text up to an unescaped sign; a bracket expression hides the sign in a pattern. A line's end ends neither
+    // half.
+    let delimited = |mut at: usize, sign: u8, pattern: bool| -> Option<usize> {
+        let mut class = false;
+        while let Some(&c) = s.get(at) {
+            match c {
+                b'\\' => at += 1,
+                b'\n' => return None,
+                b'[' if pattern && !class => {
+                    class = true;
+                    // A `]` right behind the opening is one of the characters.
+                    if s.get(at + 1) == Some(&b'^') {
+                        at += 1;
+                    }
+                    if s.get(at + 1) == Some(&b']') {
+                        at += 1;
+                    }
+                }
+                b']' if class => class = false,
+                // Whether a class hides the sign differs between implementations: not tame.
+                c if c == sign && class => return None,
+                c if c == sign => return Some(at + 1),
+                _ => {}
+            }
+            at += 1;
+        }
+        None
+    };
+    loop {
+        while s.get(at).is_some_and(|c| matches!(c, b' ' | b'\t' | b'\n' | b';')) {
+            at += 1;
+        }
+        // Addresses.
+        for _ in 0..2 {
+            match s.get(at) {
+                Some(b'0'..=b'9' | b'$' | b'+' | b'~') => {
+                    at += 1;
+                    while s.get(at).is_some_and(|c| c.is_ascii_digit() || matches!(c, b'~' | b'$')) {
+                        at += 1;
+                    }
+                }
+                Some(b'/') => match delimited(at + 1, b'/', true) {
+                    Some(end) => at = end,
+                    None => return false,
+                },
+                Some(b'\\') => {
+                    let Some(&sign) = s.get(at + 1).filter(|sign| is_sign(**sign)) else { return false };
+                    match delimited(at + 2, sign, true) {
+                        Some(end) => at = end,
+                        None => return false,
+                    }
+                }
+                _ => {}
+            }
+            while s.get(at).is_some_and(|c| matches!(c, b'I' | b'M')) {
+                at += 1;
+            }
+            while s.get(at) == Some(&b' ') {
+                at += 1;
+            }
+            if s.get(at) == Some(&b',') {
+                at += 1;
+                while s.get(at) == Some(&b' ') {
+                    at += 1;
+                }
+            }
+        }
+        while s.get(at).is_some_and(|c| matches!(c, b' ' | b'!')) {
+            at += 1;
+        }
+        let Some(&command) = s.get(at) else { return true };
+        at += 1;
+        match command {
+            b'{' | b'}' | b'p' | b'P' | b'd' | b'D' | b'g' | b'G' | b'h' | b'H' | b'n' | b'N' | b'x'
+            | b'=' | b'z' | b'F' => {}
+            b'q' | b'Q' | b'l' | b'L' => {
+                while s.get(at).is_some_and(|c| c.is_ascii_digit() || *c == b' ') {
+                    at += 1;
+                }
+            }
+            b'#' => {
+                while s.get(at).is_some_and(|c| *c != b'\n') {
+                    at += 1;
+                }
+            }
+            b'b' | b't' | b'T' | b':' => {
+                while s.get(at) == Some(&b' ') {
+                    at += 1;
+                }
+                // A blank ends it (GNU sed 4.3 and later); what follows is another command.
+                while s.get(at).is_some_and(|c| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'-' | b'.'))
+                {
+                    at += 1;
+                }
+                // What else ends it differs between versions.
+                if s.get(at) == Some(&b'#') {
+                    return false;
+                }
+            }
+            b'a' | b'i' | b'c' => {
+                // Text to the end of the line; a backslash continues it.
+                while let Some(&c) = s.get(at) {
+                    match c {
+                        b'\\' => at += 1,
+                        b'\n' => break,
+                        _ => {}
+                    }
+                    at += 1;
+                }
+            }
+            b's' | b'y' => {
+                let Some(&sign) = s.get(at).filter(|sign| is_sign(**sign)) else { return false };
+                let Some(middle) = delimited(at + 1, sign, command == b's') else { return false };
+                let Some(end) = delimited(middle, sign, false) else { return false };
+                at = end;
+                if command == b's' {
+                    while s.get(at).is_some_and(|c| {
+                        c.is_ascii_digit() || matches!(c, b'g' | b'p' | b'i' | b'I' | b'm' | b'M')
+                    }) {
+                        at += 1;
+                    }
+                }
+            }
+            _ => return false,
+        }
+        while s.get(at) == Some(&b' ') {
+            at += 1;
+        }
+        if !matches!(s.get(at), None | Some(b';' | b'\n' | b'}' | b'#')) && command != b'{' && command != b'}'
+        {
+            return false;
+        }
+    }
+}
+
+/// awk: programs without `system`, pipes and output to files.
+pub(in crate::judge::shell) fn awk(call: &Call<'_>) -> Option<String> {
+    let words = call.words;
+    let mut programs = Vec::new();
+    let mut first_operand = None;
+    let mut at = 1;
+    while at < words.len() {
+        let text = words[at].text.as_str();
+        if matches!(text, "-v" | "-F" | "--assign" | "--field-separator") {
+            at += 1;
+        } else if matches!(text, "-e" | "--source") {
+            at += 1;
+            programs.extend(words.get(at).map(|word| (at, word.text.as_str())));
+        } else if let Some(rest) = text.strip_prefix("--source=").or_else(|| text.strip_prefix("-e")) {
+            programs.push((at, rest));
+        } else if text == "--" || !text.starts_with('-') || text == "-" {
+            if text == "--" {
+                at += 1;
+            }
+            first_operand = words.get(at).map(|word| (at, word.text.as_str()));
+            break;
+        } else if text.starts_with("--")
+            && !matches!(text, "--posix" | "--version" | "--csv" | "--re-interval")
+        {
+            // gawk takes abbreviations: `--so` is `--source`.
+            if at >= call.granted && !text.starts_with("--field-separator=") && !text.starts_with("--assign=")
+            {
+                return hit(text, "this option of awk is not known");
+            }
+        }
+        at += 1;
+    }
+    if programs.is_empty() {
+        programs.extend(first_operand);
+    }
+    for (at, program) in programs {
+        if at >= call.granted && (!words[at].is_literal() || !is_tame_awk(program)) {
+            return hit(program, "this awk program may run a program or write a file");
+        }
+    }
+    None
+}
+
+/// Words with which an awk program reaches beyond its input and output.
+const AWK_REACHES: &[&str] =
+    &["system", "getline", "include", "load", "close", "extension", "@", "/inet", "/dev/"];
+
+/// Whether an awk program only reads its input and prints.
+///
+/// Where a `/` begins a pattern and where it divides depends on all that stands before it. So a
+/// program that could not do harm even if its strings and patterns were code is tame; in any other
+/// every `/` must be certain.
+fn is_tame_awk(program: &str) -> bool {
+    let pipes = |code: &str| code.replace("||", "  ").contains('|');
+    let reaches = AWK_REACHES.iter().any(|word| program.contains(word)) || pipes(program);
+    let prints = program.find("print").is_some_and(|at| program[at..].contains('>'));
+    if !reaches && !prints && !program.contains("\\\n") && !program.contains("\\\r") {
+        return true;
+    }
+    let Some(code) = awk_code(program) else { return false };
+    if pipes(&code)
+        || code.contains('\\')
+        || ["/inet", "/dev/"].iter().any(|place| program.contains(place))
+        || AWK_REACHES.iter().any(|word| code.contains(word))
+    {
+        return false;
+    }
+    // `print … > file`
+    let mut statements = code.split([';', '}', '\n']);
+    !statements.any(|statement| statement.find("print").is_some_and(|at| statement[at..].contains('>')))
+}
+
+/// The code of an awk program without its strings and patterns, a statement never broken over lines;
+/// nothing if that cannot be told with certainty.
+fn awk_code(program: &str) -> Option<String> {
+    let mut code = String::new();
+    let mut letters = program.chars();
+    let mut before = ';';
+    let mut open = 0_usize;
+    while let Some(c) = letters.next() {
+        match c {
+            '"' => loop {
+                match letters.next()? {
+                    '\\' => {
+                        letters.next();
+                    }
+                    '"' => break,
+                    '\n' => return None,
+                    _ => {}
+                }
+            },
+            '/' if matches!(before, '(' | ',' | '{' | ';' | '!' | '~' | '&') => loop {
+                match letters.next()? {
+                    '\\' => {
+                        letters.next();
+                    }
+                    // A class may hold a `/`; not looked into.
+                    '[' | '\n' => return None,
+                    '/' => break,
+                    _ => {}
+                }
+            },
+            '/' | '#' => return None,
+            '(' => open += 1,
+            ')' => open = open.saturating_sub(1),
+            _ => {}
+        }
+        // A statement goes on behind these.
+        let goes_on = open > 0 || matches!(before, ',' | '&' | '|');
+        code.push(if c == '\n' && goes_on { ' ' } else { c });
+        if !(matches!(c, ' ' | '\t') || c == '\n' && goes_on) {
+            before = if c == '\n' { ';' } else { c };
+        }
+    }
+    Some(code)
+}

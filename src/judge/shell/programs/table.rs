@@ -1,0 +1,215 @@
+//! The rows of the table of programs, as they are written and as they are looked up.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use crate::judge::shell::programs::escape_options::Call;
+use crate::judge::shell::programs::records::PROGRAMS;
+
+/// What a program does with the files it is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::judge::shell) enum FileEffect {
+    /// Reads them; its arguments do nothing else but what the table says.
+    Reads,
+    /// Writes, changes or removes them.
+    Writes,
+    /// Reads all but the last, which it writes.
+    Copies,
+    /// Anything: arguments that look like a hatch ask even if the table does not name them.
+    Tool,
+}
+
+/// A check beyond options: gets the words and the number of granted ones.
+pub(in crate::judge::shell) type ExtraCheck = fn(&Call<'_>) -> Option<String>;
+
+/// One row of the table.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::judge::shell) struct Program {
+    /// `name` or `name verb`, several separated by `|`.
+    pub(in crate::judge::shell) names: &'static str,
+    /// Arguments that ask, separated by blanks. `-x`: a letter, also within a cluster. `--word`:
+    /// also abbreviated and with `=`. `-word`: a long option with one dash. `word`: an operand.
+    /// `word=`: the beginning of an operand. With a final `@`, only if its value lies outside the
+    /// workspace; `@` alone: any operand outside. `*`: every argument; `**`: also none; `***`: the
+    /// same, but what follows code that the grant spells is the code's. `!`: without any argument it does
+    /// what its input says.
+    pub(in crate::judge::shell) ask: &'static str,
+    /// Options whose value is the next word.
+    pub(in crate::judge::shell) value: &'static str,
+    /// Exceptions from `ask` and from the general suspicion.
+    pub(in crate::judge::shell) fine: &'static str,
+    /// First words with which everything that is no option passes: `apt show NAME`.
+    pub(in crate::judge::shell) looks: &'static str,
+    pub(in crate::judge::shell) kind: FileEffect,
+    pub(in crate::judge::shell) also: Option<ExtraCheck>,
+}
+
+/// Rows of one kind.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::judge::shell) struct Table {
+    pub(in crate::judge::shell) rows: &'static [Program],
+    /// They work on a project: a path outside the workspace is another project, or a place to write to.
+    pub(in crate::judge::shell) projects: bool,
+    /// Long options are the same in any case, and with dashes between their parts.
+    pub(in crate::judge::shell) loose: bool,
+    /// What they are given are files, not names of something on another machine.
+    pub(in crate::judge::shell) local: bool,
+}
+
+impl Program {
+    pub(in crate::judge::shell) const fn new(names: &'static str, ask: &'static str) -> Self {
+        Self { names, ask, value: "", fine: "", looks: "", kind: FileEffect::Tool, also: None }
+    }
+
+    pub(in crate::judge::shell) const fn value(mut self, value: &'static str) -> Self {
+        self.value = value;
+        self
+    }
+
+    pub(in crate::judge::shell) const fn fine(mut self, fine: &'static str) -> Self {
+        self.fine = fine;
+        self
+    }
+
+    pub(in crate::judge::shell) const fn looks(mut self, looks: &'static str) -> Self {
+        self.looks = looks;
+        self
+    }
+
+    pub(in crate::judge::shell) const fn kind(mut self, kind: FileEffect) -> Self {
+        self.kind = kind;
+        self
+    }
+
+    pub(in crate::judge::shell) const fn extra_check(mut self, also: ExtraCheck) -> Self {
+        self.also = Some(also);
+        self
+    }
+}
+
+/// A row cut into its items, once for all judgements.
+#[derive(Debug)]
+pub(in crate::judge::shell) struct Row {
+    pub(in crate::judge::shell) names: &'static str,
+    /// Every item of `ask`.
+    pub(in crate::judge::shell) asks: Vec<&'static str>,
+    /// Of these the options of more than a letter, without a final `@`, and whether they ask only outside.
+    pub(in crate::judge::shell) options: Vec<(&'static str, bool)>,
+    /// Operands, and beginnings of operands (with their `=`).
+    pub(in crate::judge::shell) operands: Vec<&'static str>,
+    pub(in crate::judge::shell) beginnings: Vec<&'static str>,
+    pub(in crate::judge::shell) values: Vec<&'static str>,
+    pub(in crate::judge::shell) fine: Vec<&'static str>,
+    pub(in crate::judge::shell) looks: Vec<&'static str>,
+    /// Options of one letter: those that ask, those that ask outside, those that take a value.
+    pub(in crate::judge::shell) letters: Letters,
+    pub(in crate::judge::shell) outside_letters: Letters,
+    pub(in crate::judge::shell) value_letters: Letters,
+    /// `@`: any operand outside asks.
+    pub(in crate::judge::shell) outside: bool,
+    /// `*`, `**` or `***`: every argument asks.
+    pub(in crate::judge::shell) everything: bool,
+    /// `**` or `***`: it asks also without any.
+    pub(in crate::judge::shell) alone: bool,
+    /// `***`: what follows code that the grant spells is the code's.
+    pub(in crate::judge::shell) code: bool,
+    /// `!`: alone it obeys its input.
+    pub(in crate::judge::shell) obeys: bool,
+    pub(in crate::judge::shell) kind: FileEffect,
+    pub(in crate::judge::shell) also: Option<ExtraCheck>,
+    /// As of its [`Table`].
+    pub(in crate::judge::shell) projects: bool,
+    pub(in crate::judge::shell) loose: bool,
+    /// What it is given are files here, not the names of something elsewhere.
+    pub(in crate::judge::shell) local: bool,
+}
+
+/// Letters of ASCII, a bit each.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::judge::shell) struct Letters(u128);
+
+impl Letters {
+    fn of<'i>(items: impl Iterator<Item = &'i str>) -> Self {
+        Self(items.filter_map(letter).fold(0, |all, letter| all | 1 << letter))
+    }
+
+    pub(in crate::judge::shell) fn has(self, letter: char) -> bool {
+        letter.is_ascii() && self.0 & (1 << u32::from(letter)) != 0
+    }
+
+    pub(in crate::judge::shell) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// The letter of an item like `-x`.
+fn letter(item: &str) -> Option<u32> {
+    match item.as_bytes() {
+        [b'-', letter] if letter.is_ascii() => Some(u32::from(*letter)),
+        _ => None,
+    }
+}
+
+impl Row {
+    /// Whether the program gives what stands behind `--` to another.
+    pub(in crate::judge::shell) fn hands_on(&self) -> bool {
+        matches!(self.names.split('|').next(), Some("cargo" | "npm" | "dotnet"))
+    }
+
+    fn of(program: &Program, table: &Table) -> Self {
+        let cut = |items: &'static str| items.split_whitespace().collect::<Vec<_>>();
+        let asks = cut(program.ask);
+        let values = cut(program.value);
+        let outside = || asks.iter().filter_map(|item| item.strip_suffix('@'));
+        let options = asks.iter().map(|item| match item.strip_suffix('@') {
+            Some(name) => (name, true),
+            None => (*item, false),
+        });
+        let operands =
+            asks.iter().copied().filter(|item| !item.starts_with('-') && !matches!(*item, "@" | "!"));
+        Self {
+            names: program.names,
+            options: options.filter(|(name, _)| name.len() > 2 && name.starts_with('-')).collect(),
+            beginnings: asks.iter().copied().filter(|item| item.ends_with('=')).collect(),
+            operands: operands.filter(|item| !item.ends_with('=')).collect(),
+            letters: Letters::of(asks.iter().copied()),
+            outside_letters: Letters::of(outside()),
+            value_letters: Letters::of(values.iter().copied()),
+            outside: asks.contains(&"@"),
+            everything: asks.iter().any(|item| matches!(*item, "*" | "**" | "***")),
+            alone: asks.iter().any(|item| matches!(*item, "**" | "***")),
+            code: asks.contains(&"***"),
+            obeys: asks.contains(&"!"),
+            fine: cut(program.fine),
+            looks: cut(program.looks),
+            kind: program.kind,
+            also: program.also,
+            // Linters load the settings of the folder that they look at.
+            projects: table.projects
+                && (program.kind != FileEffect::Reads || program.names.starts_with("eslint|")),
+            loose: table.loose,
+            local: table.local && !program.names.starts_with("gh"),
+            asks,
+            values,
+        }
+    }
+}
+
+/// The row of a name, or of a name and a verb with a blank between.
+pub(in crate::judge::shell) fn row(name: &str) -> Option<&'static Row> {
+    static ROWS: OnceLock<Vec<Row>> = OnceLock::new();
+    static INDEX: OnceLock<HashMap<&'static str, &'static Row>> = OnceLock::new();
+    let index = INDEX.get_or_init(|| {
+        let programs =
+            PROGRAMS.iter().flat_map(|table| table.rows.iter().map(move |row| Row::of(row, table)));
+        let rows = ROWS.get_or_init(|| programs.collect());
+        let mut index = HashMap::new();
+        for row in rows {
+            for name in row.names.split('|') {
+                index.entry(name).or_insert(row);
+            }
+        }
+        index
+    });
+    index.get(name).copied()
+}

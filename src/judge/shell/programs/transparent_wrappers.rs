@@ -1,0 +1,142 @@
+//! Programs that a grant sees through: `time`, `timeout`, `nice` and the like, with the options that do nothing
+//! but what they are for.
+
+use crate::judge::shell::lex::word::Word;
+
+/// See-through programs (R8), for grants: where the inner command begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::judge::shell) enum Wraps {
+    /// It is none of them.
+    No,
+    /// The inner command begins there.
+    At(usize),
+    /// It is `xargs`; the inner command begins there, and gets more words.
+    AppendsArgs(usize),
+    /// It is one, but what it is told is not understood.
+    Unparsed,
+}
+
+/// Looks through `time`, `timeout`, `nice`, `nohup`, `stdbuf`, `command` and `xargs`, with the
+/// options that do nothing but what these programs are for.
+pub(in crate::judge::shell) fn wraps(words: &[Word]) -> Wraps {
+    let Some(first) = words.first().filter(|first| first.is_literal()) else { return Wraps::No };
+    // Options with a value, options without, words before the command.
+    let (values, flags, skips): (&[&str], &[&str], usize) = match first.text.as_str() {
+        "time" => (&[], &["-p", "--portability", "-v", "--verbose"], 0),
+        "timeout" => (
+            &["-s", "--signal", "-k", "--kill-after"],
+            &["--foreground", "--preserve-status", "-v", "--verbose", "-f", "-p"],
+            1,
+        ),
+        "nice" => (&["-n", "--adjustment"], &[], 0),
+        "nohup" => (&[], &[], 0),
+        "stdbuf" => (&["-i", "-o", "-e", "--input", "--output", "--error"], &[], 0),
+        "command" => (&[], &["-p"], 0),
+        "xargs" => (
+            &["-d", "-E", "-I", "-L", "-n", "-P", "-s", "--delimiter", "--max-args", "--max-procs"],
+            &["-0", "--null", "-r", "--no-run-if-empty", "-t", "--verbose", "-x", "--exit"],
+            0,
+        ),
+        _ => return Wraps::No,
+    };
+    let name = first.text.as_str();
+    let mut at = 1;
+    let mut replaces = None;
+    while let Some(word) = words.get(at) {
+        let text = word.text.as_str();
+        if !text.starts_with('-') {
+            break;
+        }
+        if !word.is_literal() {
+            return Wraps::Unparsed;
+        }
+        at += 1;
+        if text == "--" {
+            break;
+        }
+        if name == "command" && matches!(text, "-v" | "-V" | "-pv" | "-pV") {
+            return Wraps::No;
+        }
+        let (option, joined) = match text.split_once('=') {
+            Some((option, value)) if option.starts_with("--") => (option, Some(value)),
+            _ => (text, None),
+        };
+        if flags.contains(&option) && joined.is_none() {
+            continue;
+        }
+        if values.contains(&option) {
+            let value = match joined {
+                Some(value) => value,
+                None => {
+                    let Some(next) = words.get(at).filter(|next| next.is_literal()) else {
+                        return Wraps::Unparsed;
+                    };
+                    at += 1;
+                    &next.text
+                }
+            };
+            if option == "-I" {
+                replaces = Some(value.to_owned());
+            }
+            continue;
+        }
+        // Joined: `-n10`, `-oL`, `-I{}`, `-k5s`; for `nice` also `-10`; clusters like `-0r`.
+        let short = values.iter().find(|value| value.len() == 2 && text.starts_with(**value));
+        if let Some(short) = short {
+            if *short == "-I" {
+                replaces = Some(text[2..].to_owned());
+            }
+            continue;
+        }
+        if name == "nice" && text[1..].trim_start_matches('-').bytes().all(|c| c.is_ascii_digit()) {
+            continue;
+        }
+        let is_flag = |c: char| flags.iter().any(|flag| flag.len() == 2 && flag.ends_with(c));
+        let cluster = &text[1..];
+        if !cluster.starts_with('-') && cluster.chars().all(is_flag) {
+            continue;
+        }
+        // A cluster that ends with a letter that takes a value: `-0n1`, `-0rI{}`.
+        let flags_before = cluster.chars().take_while(|c| is_flag(*c)).count();
+        let rest = &cluster[flags_before..];
+        let Some(letter) = rest.chars().next().filter(|c| c.is_ascii_alphabetic() && flags_before > 0) else {
+            return Wraps::Unparsed;
+        };
+        if !values.iter().any(|value| value.len() == 2 && value.ends_with(letter)) {
+            return Wraps::Unparsed;
+        }
+        let value = if rest.len() > 1 {
+            rest[1..].to_owned()
+        } else {
+            let Some(next) = words.get(at).filter(|next| next.is_literal()) else { return Wraps::Unparsed };
+            at += 1;
+            next.text.clone()
+        };
+        if letter == 'I' {
+            replaces = Some(value);
+        }
+    }
+    for _ in 0..skips {
+        let is_duration = words.get(at).is_some_and(|word| {
+            word.is_literal()
+                && word.text.starts_with(|c: char| c.is_ascii_digit() || c == '.')
+                && word
+                    .text
+                    .trim_end_matches(['s', 'm', 'h', 'd'])
+                    .bytes()
+                    .all(|c| c.is_ascii_digit() || c == b'.')
+        });
+        if !is_duration {
+            return Wraps::Unparsed;
+        }
+        at += 1;
+    }
+    if at >= words.len() {
+        return Wraps::Unparsed;
+    }
+    if name == "xargs" {
+        let fills = replaces.is_some_and(|mark| mark.is_empty() || words[at].text.contains(&mark));
+        return if fills { Wraps::Unparsed } else { Wraps::AppendsArgs(at) };
+    }
+    Wraps::At(at)
+}

@@ -1,0 +1,256 @@
+//! What a model can do and costs (M5): first what the configuration says, then the built-in table
+//! (`known.toml`), then what can be hoped of any model.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use crate::model::settings::{Kind, ModelSettings, ReasoningBack};
+use crate::types::sampling::{Sampling, Temperature, TopP};
+use crate::types::usage::Price;
+
+/// Facts of one model that are not left to the defaults.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ModelFacts {
+    /// Tokens that fit in a request and its answer.
+    pub context_window: Option<u32>,
+    /// Tokens of the longest answer.
+    pub max_output_tokens: Option<u32>,
+    /// It can call tools.
+    pub tools: Option<bool>,
+    /// It can stream.
+    pub streaming: Option<bool>,
+    /// It has a place for a system prompt.
+    pub system_role: Option<bool>,
+    /// It can reason visibly.
+    pub thinking: Option<bool>,
+    /// It decides by itself how much it thinks (Anthropic's adaptive thinking); budgets of tokens are
+    /// for the others.
+    pub adaptive_thinking: Option<bool>,
+    /// It is to think between the calls of a turn as well (Anthropic's models with budgets).
+    pub interleaved_thinking: Option<bool>,
+    /// The least effort of reasoning that it takes, for thinking that is off (OpenAI).
+    pub least_effort: Option<String>,
+    /// It takes a temperature and a share of the likeliest words.
+    pub sampling: Option<bool>,
+    /// Its temperature where a request names none.
+    pub temperature: Option<Temperature>,
+    /// Its share of the likeliest words where a request names none.
+    pub top_p: Option<TopP>,
+    /// Which earlier reasoning it is sent back (Chat Completions).
+    pub reasoning_back: Option<ReasoningBack>,
+    /// It can see images.
+    pub vision: Option<bool>,
+    /// It takes PDFs as they are.
+    pub documents: Option<bool>,
+    /// What it costs.
+    pub price: Option<Price>,
+    /// When the price was looked up, for people.
+    pub as_of: Option<String>,
+}
+
+impl ModelFacts {
+    /// These facts, and those of `other` where these say nothing.
+    fn or(&self, other: &ModelFacts) -> ModelFacts {
+        ModelFacts {
+            context_window: self.context_window.or(other.context_window),
+            max_output_tokens: self.max_output_tokens.or(other.max_output_tokens),
+            tools: self.tools.or(other.tools),
+            streaming: self.streaming.or(other.streaming),
+            system_role: self.system_role.or(other.system_role),
+            thinking: self.thinking.or(other.thinking),
+            adaptive_thinking: self.adaptive_thinking.or(other.adaptive_thinking),
+            interleaved_thinking: self.interleaved_thinking.or(other.interleaved_thinking),
+            least_effort: self.least_effort.clone().or_else(|| other.least_effort.clone()),
+            sampling: self.sampling.or(other.sampling),
+            temperature: self.temperature.or(other.temperature),
+            top_p: self.top_p.or(other.top_p),
+            reasoning_back: self.reasoning_back.or(other.reasoning_back),
+            vision: self.vision.or(other.vision),
+            documents: self.documents.or(other.documents),
+            price: self.price.or(other.price),
+            as_of: self.as_of.clone().or_else(|| other.as_of.clone()),
+        }
+    }
+
+    /// With the defaults for the rest.
+    fn settled(&self) -> ModelSettings {
+        let default = ModelSettings::default();
+        ModelSettings {
+            context_window: self.context_window,
+            max_output_tokens: self.max_output_tokens,
+            tools: self.tools.unwrap_or(default.tools),
+            streaming: self.streaming.unwrap_or(default.streaming),
+            system_role: self.system_role.unwrap_or(default.system_role),
+            price: self.price,
+            thinking: self.thinking.unwrap_or(default.thinking),
+            adaptive_thinking: self.adaptive_thinking.unwrap_or(default.adaptive_thinking),
+            interleaved_thinking: self.interleaved_thinking.unwrap_or(default.interleaved_thinking),
+            least_effort: self.least_effort.clone(),
+            sampling: self.sampling.unwrap_or(default.sampling),
+            usual: Sampling { temperature: self.temperature, top_p: self.top_p },
+            reasoning_back: self.reasoning_back.unwrap_or_default(),
+            vision: self.vision.or(default.vision),
+            documents: self.documents.or(default.documents),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Vendor {
+    source: String,
+    models: BTreeMap<String, ModelFacts>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    anthropic: Vendor,
+    openai: Vendor,
+}
+
+/// The table in the program. That it can be read is tested; it would be empty otherwise.
+static TABLE: LazyLock<Option<Table>> = LazyLock::new(|| toml::from_str(include_str!("known.toml")).ok());
+
+/// What is known of a model beside the configuration: `given` is what that says. Prices of the table
+/// count only `at_vendor`: others who sell the same model have their own.
+pub(in crate::model) fn look_up(
+    kind: Option<Kind>,
+    at_vendor: bool,
+    model: &str,
+    given: Option<&ModelFacts>,
+) -> (ModelSettings, bool) {
+    let vendor = |pick: fn(&Table) -> &Vendor| TABLE.as_ref().map(pick);
+    let vendor = match kind {
+        Some(Kind::Anthropic) => vendor(|table| &table.anthropic),
+        Some(Kind::OpenAiChat | Kind::OpenAiResponses) => vendor(|table| &table.openai),
+        Some(Kind::Replay) | None => None,
+    };
+    let found = vendor.and_then(|vendor| entry(&vendor.models, model)).map(|found| {
+        let price = found.price.filter(|_| at_vendor);
+        ModelFacts { price, ..found.clone() }
+    });
+    let is_known = found.is_some() || given.is_some();
+    let empty = ModelFacts::default();
+    let facts = given.unwrap_or(&empty).or(found.as_ref().unwrap_or(&empty));
+    (facts.settled(), is_known)
+}
+
+/// All that the table has of a vendor: names, facts, and where the prices come from.
+pub(in crate::model) fn of_vendor(kind: Kind) -> Vec<(&'static str, &'static ModelFacts, &'static str)> {
+    let vendor = match (kind, TABLE.as_ref()) {
+        (Kind::Anthropic, Some(table)) => &table.anthropic,
+        (Kind::OpenAiChat | Kind::OpenAiResponses, Some(table)) => &table.openai,
+        (Kind::Replay, _) | (_, None) => return Vec::new(),
+    };
+    vendor.models.iter().map(|(name, facts)| (name.as_str(), facts, vendor.source.as_str())).collect()
+}
+
+/// When and where the price of a model of the table was looked up.
+pub(in crate::model) fn price_noted(kind: Kind, model: &str) -> Option<(&'static str, &'static str)> {
+    let vendor = of_vendor(kind);
+    let longest = vendor.iter().filter(|(name, ..)| *name == model || is_version(model, name));
+    let (_, facts, source) = longest.max_by_key(|(name, ..)| name.len())?;
+    Some((facts.as_of.as_deref()?, *source))
+}
+
+/// The entry of a model, which may be named with a date or as the latest.
+fn entry<'t>(models: &'t BTreeMap<String, ModelFacts>, model: &str) -> Option<&'t ModelFacts> {
+    models.get(model).or_else(|| {
+        let longest = models.iter().filter(|(name, _)| is_version(model, name));
+        longest.max_by_key(|(name, _)| name.len()).map(|(_, facts)| facts)
+    })
+}
+
+/// Whether `model` is `name` with a date (`-20250929`, `-2025-08-07`) or `-latest`.
+fn is_version(model: &str, name: &str) -> bool {
+    let Some(suffix) = model.strip_prefix(name).and_then(|rest| rest.strip_prefix('-')) else { return false };
+    let digits = suffix.bytes().filter(u8::is_ascii_digit).count();
+    let is_date = digits == 8 && suffix.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+    is_date || suffix == "latest"
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::model::catalog::builtin::*;
+
+    #[test]
+    fn every_entry_can_be_read_and_every_price_has_its_date() {
+        let table: Table = toml::from_str(include_str!("known.toml")).expect("the table");
+        for (name, facts) in table.anthropic.models.iter().chain(&table.openai.models) {
+            assert!(facts.context_window > facts.max_output_tokens, "{name}");
+            let price = facts.price.unwrap_or_else(|| panic!("{name} has no price"));
+            assert!(
+                price.input > 0.0 && price.output > price.input && price.cache_read < price.input,
+                "{name}"
+            );
+            let date = facts.as_of.as_deref().unwrap_or_else(|| panic!("{name}: when was its price so?"));
+            assert!(date.len() >= 7 && date.starts_with("202"), "{name}: {date}");
+        }
+    }
+
+    #[test]
+    fn names_with_dates_are_the_same_model_and_others_are_not() {
+        let input = |model| look_up(Some(Kind::Anthropic), true, model, None).0.price.map(|p| p.input);
+        assert_eq!(input("claude-sonnet-4-5-20250929"), Some(3.0));
+        assert_eq!(input("claude-sonnet-4-5"), Some(3.0));
+        assert_eq!(input("claude-haiku-4-5-latest"), Some(1.0));
+        // Not a version of claude-opus-5, which costs more.
+        assert_eq!(input("claude-opus-5-5"), Some(4.0));
+        assert_eq!(input("claude-opus-5-9"), None);
+        assert_eq!(input("claude-opus-5-20260724"), Some(5.0));
+        assert_eq!(
+            look_up(Some(Kind::OpenAiChat), true, "gpt-5-2025-08-07", None).0.price.map(|p| p.input),
+            Some(1.25)
+        );
+        assert_eq!(
+            look_up(Some(Kind::OpenAiChat), true, "gpt-5-pro", None),
+            (ModelSettings::default(), false)
+        );
+    }
+
+    #[test]
+    fn models_that_refuse_sampling_are_marked_and_retired_ones_are_gone() {
+        let facts = |kind, model| look_up(Some(kind), true, model, None);
+        for (kind, model, takes_sampling) in [
+            (Kind::Anthropic, "claude-opus-4-6", true),
+            (Kind::Anthropic, "claude-haiku-4-5", true),
+            (Kind::Anthropic, "claude-opus-4-7", false),
+            (Kind::Anthropic, "claude-sonnet-5-5", false),
+            (Kind::Anthropic, "claude-fable-5-2", false),
+            (Kind::OpenAiResponses, "gpt-6.2-sol", false),
+            (Kind::OpenAiResponses, "gpt-4o", true),
+        ] {
+            let (settings, is_known) = facts(kind, model);
+            assert_eq!((settings.sampling, is_known), (takes_sampling, true), "{model}");
+        }
+        for (kind, model) in [
+            (Kind::Anthropic, "claude-3-5-haiku-20241022"),
+            (Kind::Anthropic, "claude-opus-4-20250514"),
+            (Kind::OpenAiResponses, "o4-mini"),
+        ] {
+            assert!(!facts(kind, model).1, "{model} is retired");
+        }
+    }
+
+    #[test]
+    fn the_configuration_wins_and_prices_hold_at_the_vendor_alone() {
+        let (elsewhere, is_known) = look_up(Some(Kind::OpenAiChat), false, "gpt-4o", None);
+        assert_eq!((elsewhere.price, elsewhere.context_window, is_known), (None, Some(128_000), true));
+        let given = ModelFacts {
+            max_output_tokens: Some(100),
+            vision: Some(false),
+            price: Some(Price { input: 9.0, ..Price::default() }),
+            ..ModelFacts::default()
+        };
+        let (mine, _) = look_up(Some(Kind::OpenAiChat), false, "gpt-4o", Some(&given));
+        assert_eq!(mine.price.map(|price| price.input), Some(9.0));
+        assert_eq!(
+            (mine.max_output_tokens, mine.vision, mine.context_window),
+            (Some(100), Some(false), Some(128_000))
+        );
+    }
+}

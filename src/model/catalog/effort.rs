@@ -1,0 +1,55 @@
+//! Thinking in the words of OpenAI: efforts instead of budgets.
+
+use crate::model::settings::ModelSettings;
+use crate::types::thinking::Thinking;
+
+/// Tokens up to which a budget counts as little, or as medium.
+const LITTLE: u32 = 4_096;
+const MEDIUM: u32 = 16_384;
+
+/// What is sent as effort; `None` leaves it to the model.
+pub(in crate::model) fn effort(thinking: Option<Thinking>, settings: &ModelSettings) -> Option<&str> {
+    if !settings.thinking {
+        return None;
+    }
+    match thinking? {
+        Thinking::Off => settings.least_effort.as_deref(),
+        Thinking::Auto => None,
+        named => Some(word(named)),
+    }
+}
+
+/// The word for how much, of those that all vendors know. For thinking that is on.
+pub(in crate::model) const fn word(thinking: Thinking) -> &'static str {
+    match thinking {
+        Thinking::Off | Thinking::Low | Thinking::Tokens(..=LITTLE) => "low",
+        Thinking::Auto | Thinking::Medium | Thinking::Tokens(..=MEDIUM) => "medium",
+        Thinking::High | Thinking::Tokens(_) => "high",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::model::catalog::effort::*;
+
+    #[test]
+    fn budgets_become_efforts_and_models_that_do_not_think_get_none() {
+        let thinks = ModelSettings { thinking: true, ..ModelSettings::default() };
+        let least = ModelSettings { least_effort: Some("minimal".into()), ..thinks.clone() };
+        for (thinking, expected) in [
+            (None, None),
+            (Some(Thinking::Auto), None),
+            (Some(Thinking::Off), None),
+            (Some(Thinking::Low), Some("low")),
+            (Some(Thinking::Medium), Some("medium")),
+            (Some(Thinking::High), Some("high")),
+            (Some(Thinking::Tokens(4_096)), Some("low")),
+            (Some(Thinking::Tokens(4_097)), Some("medium")),
+            (Some(Thinking::Tokens(60_000)), Some("high")),
+        ] {
+            assert_eq!(effort(thinking, &thinks), expected, "{thinking:?}");
+            assert_eq!(effort(thinking, &ModelSettings::default()), None, "{thinking:?}");
+        }
+        assert_eq!(effort(Some(Thinking::Off), &least), Some("minimal"));
+    }
+}

@@ -1,0 +1,101 @@
+//! Which models there are to choose from, and what is known of them.
+
+use std::collections::BTreeSet;
+
+use crate::model::catalog::builtin;
+use crate::model::models::Models;
+use crate::types::model::{ModelRef, ModelView};
+
+/// Where a price comes from that the configuration names.
+const CONFIGURED: &str = "configuration";
+
+impl Models {
+    /// Models with what is known of them, in order: those that the configuration names, `named` ones, and
+    /// all that the table has of vendors that are configured. A provider may have any number of others.
+    #[must_use]
+    pub fn list(&self, named: &[String]) -> Vec<ModelView> {
+        let mut names: BTreeSet<String> = named.iter().cloned().collect();
+        names.extend(self.configured());
+        for (provider, kind) in self.vendors() {
+            names.extend(builtin::of_vendor(kind).into_iter().map(|(name, ..)| format!("{provider}/{name}")));
+        }
+        names.iter().filter_map(|name| self.view(name)).collect()
+    }
+
+    fn view(&self, name: &str) -> Option<ModelView> {
+        let model: ModelRef = name.parse().ok()?;
+        let (facts, is_known) = self.look_up(&model);
+        let given = self.given(name).filter(|given| given.price.is_some());
+        let (price_as_of, price_source) = match (given, facts.price) {
+            (Some(given), _) => (given.as_of.clone(), Some(CONFIGURED.into())),
+            (None, Some(_)) => {
+                let noted =
+                    self.kind(&model.provider).and_then(|kind| builtin::price_noted(kind, &model.model));
+                noted.map_or((None, None), |(at, source)| (Some(at.into()), Some(source.into())))
+            }
+            (None, None) => (None, None),
+        };
+        Some(ModelView {
+            model: name.to_owned(),
+            pointers: Vec::new(),
+            known: is_known,
+            context_window: facts.context_window,
+            max_output_tokens: facts.max_output_tokens,
+            tools: facts.tools,
+            streaming: facts.streaming,
+            system_role: facts.system_role,
+            thinking: facts.thinking,
+            sampling: facts.sampling,
+            vision: facts.vision,
+            documents: facts.documents,
+            price: facts.price,
+            price_as_of,
+            price_source,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::model::ModelFacts;
+    use crate::model::catalog::list::*;
+    use crate::model::settings::{Kind, Provider, Settings};
+    use crate::types::usage::Price;
+
+    #[test]
+    fn what_is_known_is_told_with_its_source_and_what_is_not_is_told_as_such() {
+        let mut here = Provider::new(Kind::OpenAiChat);
+        here.base_url = Some("http://127.0.0.1:1/v1".into());
+        let mine =
+            ModelFacts { price: Some(Price { input: 1.0, ..Price::default() }), ..ModelFacts::default() };
+        let models = Models::new(Settings {
+            providers: [("vendor".into(), Provider::new(Kind::Anthropic)), ("here".into(), here)].into(),
+            models: [("here/mine".into(), mine)].into(),
+            ..Settings::default()
+        })
+        .expect("models");
+        let list = models.list(&["here/gpt-4o".into(), "vendor/claude-next".into()]);
+        let find =
+            |name: &str| list.iter().find(|view| view.model == name).unwrap_or_else(|| panic!("{name}"));
+        let table = find("vendor/claude-sonnet-4-5");
+        assert!(table.known && table.price_as_of.as_deref() == Some("2026-03"), "{table:?}");
+        assert!(
+            table.price_source.as_deref().is_some_and(|source| source.starts_with("https://")),
+            "{table:?}"
+        );
+        // Others who sell the same model have their own price.
+        let resold = find("here/gpt-4o");
+        assert_eq!((resold.known, resold.price, &resold.price_source), (true, None, &None));
+        let mine = find("here/mine");
+        assert_eq!(
+            (mine.price.map(|price| price.input), mine.price_source.as_deref()),
+            (Some(1.0), Some(CONFIGURED))
+        );
+        let stranger = find("vendor/claude-next");
+        assert_eq!((stranger.known, stranger.price, stranger.context_window), (false, None, None));
+        assert!(
+            !list.iter().any(|view| view.model == "here/gpt-5"),
+            "a server of one's own has its own models"
+        );
+    }
+}

@@ -1,0 +1,7 @@
+//! Capabilities and prices of models: the built-in table, what the configuration adds to it, and the list for clients.
+
+pub(super) mod builtin;
+pub(super) mod called;
+pub(super) mod effort;
+pub(super) mod list;
+pub(super) mod signature;

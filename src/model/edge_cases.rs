@@ -1,0 +1,529 @@
+//! What every API must make of the corners of its own format: one table for all of them.
+
+use serde_json::{Value, json};
+
+use crate::model::api::Api;
+use crate::model::testing::{assert_deltas_tell_the_reply, assert_every_cut_is_told, read, read_pieces};
+use crate::types::model::{FaultKind, ModelReply, ReplyBlock, StopReason};
+
+const ALL: [Api; 3] = [Api::Anthropic, Api::OpenAiChat, Api::OpenAiResponses];
+
+/// One thing that an answer tells.
+#[derive(Clone)]
+enum Part {
+    Start(&'static str),
+    Text(&'static str),
+    /// Id, and the arguments in pieces.
+    Call(&'static str, Vec<&'static str>),
+    /// The beginning of a call, told twice.
+    CallTwice(&'static str, &'static str),
+    /// Something that nobody knows.
+    Unknown,
+    Error,
+    Refusal(&'static str),
+    End(Option<&'static str>),
+}
+
+use Part::{Call, CallTwice, End, Error, Refusal, Start, Text, Unknown};
+
+/// The answer as the API writes it.
+fn wire(api: Api, parts: &[Part]) -> String {
+    let mut events: Vec<Value> = Vec::new();
+    let (mut index, mut calls) = (0, 0);
+    for part in parts {
+        let before = events.len();
+        match api {
+            Api::Anthropic => anthropic(part, index, calls > 0, &mut events),
+            Api::OpenAiChat => chat(part, calls, &mut events),
+            Api::OpenAiResponses => responses(part, index, &mut events),
+        }
+        let is_block = matches!(part, Text(_) | Call(..) | CallTwice(..) | Refusal(_));
+        index += u64::from(is_block && events.len() > before);
+        calls += u64::from(matches!(part, Call(..) | CallTwice(..)));
+    }
+    let mut text: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+    if api == Api::OpenAiChat && matches!(parts.last(), Some(End(_))) {
+        text.push_str("data: [DONE]\n\n");
+    }
+    text
+}
+
+fn anthropic(part: &Part, index: u64, calls: bool, events: &mut Vec<Value>) {
+    let mut block = |start: Value, repeats: usize, deltas: Vec<Value>| {
+        for _ in 0..repeats {
+            events.push(json!({"type":"content_block_start","index":index,"content_block":start}));
+        }
+        for delta in deltas {
+            events.push(json!({"type":"content_block_delta","index":index,"delta":delta}));
+        }
+        events.push(json!({"type":"content_block_stop","index":index}));
+    };
+    let pieces =
+        |all: &[&str]| all.iter().map(|p| json!({"type":"input_json_delta","partial_json":p})).collect();
+    let tool = |id: &str| json!({"type":"tool_use","id":id,"name":"Read","input":{}});
+    match part {
+        Text(text) => {
+            block(json!({"type":"text","text":""}), 1, vec![json!({"type":"text_delta","text":text})]);
+        }
+        Call(id, arguments) => block(tool(id), 1, pieces(arguments)),
+        CallTwice(id, arguments) => block(tool(id), 2, pieces(&[arguments])),
+        Start(id) => {
+            events.push(json!({"type":"message_start","message":{"id":id,"usage":{"input_tokens":3}}}))
+        }
+        Unknown => events.push(json!({"type":"invented_later","index":7,"delta":{"type":"new","text":"?"}})),
+        Error => events.push(json!({"type":"error","error":{"type":"overloaded_error","message":"busy"}})),
+        // A refusal is a reason to end here.
+        Refusal(_) => {}
+        End(reason) => {
+            let reason = reason.unwrap_or(if calls { "tool_use" } else { "end_turn" });
+            events.push(
+                json!({"type":"message_delta","delta":{"stop_reason":reason},"usage":{"output_tokens":4}}),
+            );
+            events.push(json!({"type":"message_stop"}));
+        }
+    }
+}
+
+fn chat(part: &Part, number: u64, events: &mut Vec<Value>) {
+    let chunk = |delta: Value, finish: Value| json!({"id":"c","choices":[{"index":0,"delta":delta,"finish_reason":finish}]});
+    let mut say = |delta: Value| events.push(chunk(delta, Value::Null));
+    let begin = |id: &str| {
+        let mut call = json!({"index":number,"type":"function","function":{"name":"Read","arguments":""}});
+        if !id.is_empty() {
+            call["id"] = json!(id);
+        }
+        json!({"tool_calls":[call]})
+    };
+    let more = |piece: &str| json!({"tool_calls":[{"index":number,"function":{"arguments":piece}}]});
+    match part {
+        Start(_) => say(json!({"role":"assistant","content":""})),
+        Text(text) => say(json!({"content":text})),
+        Call(id, pieces) => {
+            say(begin(id));
+            pieces.iter().for_each(|piece| say(more(piece)));
+        }
+        CallTwice(id, arguments) => {
+            say(begin(id));
+            say(begin(id));
+            say(more(arguments));
+        }
+        Unknown => events.push(json!({"id":"c","object":"invented.later","new":{"a":[1]},"choices":[]})),
+        Error => events.push(json!({"error":{"type":"overloaded_error","message":"busy"}})),
+        Refusal(text) => say(json!({"refusal":text})),
+        End(reason) => {
+            let reason = reason.unwrap_or(if number > 0 { "tool_calls" } else { "stop" });
+            events.push(chunk(json!({}), json!(reason)));
+        }
+    }
+}
+
+fn responses(part: &Part, index: u64, events: &mut Vec<Value>) {
+    let mut item = |item: &Value, repeats: usize, kind: &str, pieces: &[&str]| {
+        for _ in 0..repeats {
+            events.push(json!({"type":"response.output_item.added","output_index":index,"item":item}));
+        }
+        for piece in pieces {
+            events.push(json!({"type":kind,"output_index":index,"delta":piece}));
+        }
+        events.push(json!({"type":"response.output_item.done","output_index":index,"item":item}));
+    };
+    let call = |id: &str| json!({"type":"function_call","call_id":id,"name":"Read","arguments":""});
+    const ARGUMENTS: &str = "response.function_call_arguments.delta";
+    match part {
+        Start(id) => {
+            events.push(json!({"type":"response.created","response":{"id":id,"status":"in_progress"}}))
+        }
+        Text(text) => {
+            item(&json!({"type":"message","content":[]}), 1, "response.output_text.delta", &[text]);
+        }
+        Call(id, pieces) => item(&call(id), 1, ARGUMENTS, pieces),
+        CallTwice(id, arguments) => item(&call(id), 2, ARGUMENTS, &[arguments]),
+        Unknown => events.push(json!({"type":"response.invented.later","output_index":9,"delta":"?"})),
+        Error => events.push(json!({"type":"error","code":"overloaded_error","message":"busy"})),
+        Refusal(text) => item(&json!({"type":"message","content":[]}), 1, "response.refusal.delta", &[text]),
+        End(reason) => {
+            let status = if reason.is_some() { "incomplete" } else { "completed" };
+            let details = reason.map(|reason| json!({"reason":reason}));
+            events.push(json!({"type":format!("response.{status}"),"response":{"id":"a","status":status,
+                "incomplete_details":details,"output":[],"usage":{"input_tokens":3,"output_tokens":4}}}));
+        }
+    }
+}
+
+fn answer(api: Api, parts: &[Part]) -> ModelReply {
+    let (deltas, reply) = read(api, &wire(api, parts));
+    let reply = reply.unwrap_or_else(|fault| panic!("{api:?}: {fault:?}"));
+    assert_deltas_tell_the_reply(&deltas, &reply);
+    reply
+}
+
+/// What a call is told with: a sound object, or why it is none.
+fn inputs(reply: &ModelReply) -> Vec<Result<&Value, &str>> {
+    let calls = reply.content.iter().filter_map(|block| match block {
+        ReplyBlock::ToolCall { input, .. } => Some(input.as_ref().map_err(|(raw, _)| raw.as_str())),
+        _ => None,
+    });
+    calls.collect()
+}
+
+fn ids(reply: &ModelReply) -> Vec<&str> {
+    let calls = reply.content.iter().filter_map(|block| match block {
+        ReplyBlock::ToolCall { provider_id, .. } => Some(provider_id.as_str()),
+        _ => None,
+    });
+    calls.collect()
+}
+
+#[test]
+fn what_nobody_knows_is_passed_over() {
+    for api in ALL {
+        let plain = [Start("a"), Text("so"), Call("t", vec!["{\"a\":", "1}"]), End(None)];
+        let strange = [
+            Unknown,
+            Start("a"),
+            Unknown,
+            Text("so"),
+            Unknown,
+            Call("t", vec!["{\"a\":", "1}"]),
+            Unknown,
+            End(None),
+        ];
+        let mut reply = answer(api, &strange);
+        // Nothing of it is kept silently, but nothing of it is said either.
+        reply.notices.clear();
+        assert_eq!(reply, answer(api, &plain), "{api:?}");
+    }
+}
+
+#[test]
+fn an_error_in_the_middle_ends_the_answer() {
+    for api in ALL {
+        let parts = [Start("a"), Text("so"), Call("t", vec!["{\"a\""]), Error];
+        let (_, outcome) = read(api, &wire(api, &parts));
+        let fault = outcome.expect_err("a fault");
+        assert_eq!(fault.kind, FaultKind::Overloaded, "{api:?}: {fault:?}");
+        assert!(fault.message.contains("busy"), "{api:?}: {fault:?}");
+    }
+}
+
+#[test]
+fn a_beginning_that_is_told_twice_is_one() {
+    for api in ALL {
+        let once = [Start("a"), Text("so"), Call("t", vec!["{\"a\":1}"]), End(None)];
+        let twice = [Start("a"), Start("a"), Text("so"), CallTwice("t", "{\"a\":1}"), End(None)];
+        assert_eq!(answer(api, &twice), answer(api, &once), "{api:?}");
+    }
+}
+
+/// A proxy that connects again and goes on with another answer, or with the same one from its start.
+#[test]
+fn two_answers_in_one_stream_are_none() {
+    let mut streams = Vec::new();
+    for api in [Api::Anthropic, Api::OpenAiResponses] {
+        for second in ["b", "a", ""] {
+            let parts = [Start("a"), Text("so"), Start(second), Text("so it is"), End(None)];
+            streams.push((api, wire(api, &parts)));
+        }
+    }
+    // A chunk of Chat Completions begins an answer if it has another id and names the role.
+    let chat =
+        wire(Api::OpenAiChat, &[Start(""), Text("so"), Call("t", vec!["{\"a\":"]), Start(""), End(None)]);
+    let again =
+        chat.rfind("data: {\"choices\":[{\"delta\":{\"content\":\"\",\"role\"").expect("a second start");
+    let (first, second) = chat.split_at(again);
+    streams.push((Api::OpenAiChat, format!("{first}{}", second.replacen("\"id\":\"c\"", "\"id\":\"d\"", 1))));
+    for (api, stream) in streams {
+        let fault = read(api, &stream).1.expect_err("a fault");
+        assert_eq!(fault.kind, FaultKind::Interrupted, "{api:?}: {fault:?}");
+        assert!(fault.message.contains("began again"), "{api:?}: {fault:?}");
+    }
+    // Either alone is a habit of some servers.
+    assert!(read(Api::OpenAiChat, &chat).1.is_ok());
+    let one = wire(Api::OpenAiChat, &[Start(""), Text("so"), Text("it is"), End(None)]);
+    let (first, rest) = one.split_once("it is").expect("its text");
+    assert!(
+        read(Api::OpenAiChat, &format!("{first}it is{}", rest.replace("\"id\":\"c\"", "\"id\":\"d\"")))
+            .1
+            .is_ok()
+    );
+}
+
+/// One call's arguments must not run as another's.
+#[test]
+fn a_part_of_another_block_than_the_open_one_ends_the_answer() {
+    let block = |index: u64, name: &str| json!({"type":"content_block_start","index":index,"content_block":{"type":"tool_use","id":name,"name":name,"input":{}}});
+    let piece = |index: u64| json!({"type":"content_block_delta","index":index,"delta":{"type":"input_json_delta","partial_json":"{\"command\":\"date\"}"}});
+    let stop = |index: u64| json!({"type":"content_block_stop","index":index});
+    for events in [[block(0, "LS"), block(1, "Bash"), piece(0)], [block(0, "LS"), block(1, "Bash"), stop(0)]]
+    {
+        let stream: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+        let fault = read(Api::Anthropic, &stream).1.expect_err("a fault");
+        assert_eq!(fault.kind, FaultKind::Garbage, "{fault:?}");
+        assert!(fault.message.contains("of block 0 came inside block 1"), "{fault:?}");
+    }
+}
+
+#[test]
+fn an_error_without_a_type_is_read_as_one() {
+    for api in ALL {
+        let stream = "data: {\"error\":{\"message\":\"CUDA out of memory\"}}\n\n";
+        let fault = read(api, stream).1.expect_err("a fault");
+        assert_eq!(fault.kind, FaultKind::Server, "{api:?}: {fault:?}");
+        assert!(fault.message.contains("CUDA out of memory"), "{api:?}: {fault:?}");
+    }
+}
+
+/// It could be written and never be read again (`types::depth`).
+#[test]
+fn arguments_that_are_nested_too_deep_are_told_as_text() {
+    for api in ALL {
+        for (levels, is_taken) in [(90, true), (96, false), (126, false)] {
+            let json: String = format!("{{\"a\":{}{}}}", "[".repeat(levels), "]".repeat(levels));
+            let reply = answer(api, &[Start("a"), Call("t", vec![json.clone().leak()]), End(None)]);
+            let ReplyBlock::ToolCall { input, .. } = &reply.content[0] else { panic!("{reply:?}") };
+            match input {
+                Ok(_) => assert!(is_taken, "{api:?}: {levels}"),
+                Err((text, why)) => {
+                    assert!(!is_taken && *text == json && why.contains("levels"), "{api:?}: {why}");
+                }
+            }
+        }
+    }
+}
+
+/// A counting error never ends a turn (Q20).
+#[test]
+fn strange_counts_are_left_out() {
+    for api in ALL {
+        let plain = [Start("a"), Text("so"), End(None)];
+        let stream = match api {
+            Api::OpenAiChat => wire(api, &plain).replace(
+                "data: [DONE]",
+                "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":4}}\n\ndata: [DONE]",
+            ),
+            _ => wire(api, &plain),
+        };
+        for (odd, expected) in [("4.0", 4), ("\"4\"", 4), ("-1", 0), ("{}", 0), ("true", 0)] {
+            let told = ["output_tokens", "completion_tokens"].iter().fold(stream.clone(), |text, name| {
+                text.replace(&format!("\"{name}\":4"), &format!("\"{name}\":{odd}"))
+            });
+            assert_ne!(told, stream, "{api:?}: there is a count");
+            let reply = read(api, &told).1.unwrap_or_else(|fault| panic!("{api:?} {odd}: {fault:?}"));
+            assert_eq!(reply.usage.output_tokens, expected, "{api:?} {odd}");
+        }
+    }
+}
+
+#[test]
+fn arguments_are_an_object_or_told_as_what_they_are() {
+    for api in ALL {
+        let cases: [(&[&str], Result<Value, &str>); 6] = [
+            (&[], Ok(json!({}))),
+            (&["", " "], Ok(json!({}))),
+            (&["{\"a\":", "[1]}"], Ok(json!({"a":[1]}))),
+            (&["{\"a\":"], Err("{\"a\":")),
+            (&["a=1"], Err("a=1")),
+            (&["[1]"], Ok(json!([1]))),
+        ];
+        for (pieces, expected) in cases {
+            let reply = answer(api, &[Start("a"), Call("t", pieces.to_vec()), End(None)]);
+            assert_eq!(inputs(&reply), [expected.as_ref().map_err(|raw| *raw)], "{api:?}: {pieces:?}");
+            assert_eq!(reply.stop_reason, StopReason::ToolUse, "{api:?}");
+        }
+    }
+}
+
+#[test]
+fn calls_without_an_id_of_their_own_are_given_one() {
+    for api in ALL {
+        let call = |id| Call(id, vec!["{}"]);
+        let other = Call("t", vec!["{\"a\":1}"]);
+        let reply = answer(api, &[Start("a"), call("t"), other, call(""), call(""), End(None)]);
+        let ids = ids(&reply);
+        assert_eq!((ids.len(), ids[0]), (4, "t"), "{api:?}: {ids:?}");
+        let distinct: std::collections::BTreeSet<&str> = ids.iter().copied().collect();
+        assert!(distinct.len() == 4 && !distinct.contains(""), "{api:?}: {ids:?}");
+    }
+}
+
+#[test]
+fn call_that_is_sent_twice_under_one_id_is_one_call() {
+    for api in ALL {
+        let call = || Call("t", vec!["{\"a\":", "1}"]);
+        let reply = answer(api, &[Start("a"), call(), call(), Text("so"), End(None)]);
+        assert_eq!(ids(&reply), ["t"], "{api:?}");
+        assert_eq!(reply.notices.len(), 1, "{api:?}: {:?}", reply.notices);
+    }
+}
+
+/// What was read before shows that the address is right: the stream was damaged on its way.
+#[test]
+fn unreadable_event_inside_an_answer_is_an_interruption() {
+    for api in ALL {
+        let whole = wire(api, &[Start("a"), Text("so"), Call("t", vec!["{\"a\":", "1}"]), End(None)]);
+        let events: Vec<&str> = whole.split_inclusive("\n\n").collect();
+        for at in 1..events.len() - 1 {
+            let (before, after) = (events[..at].concat(), events[at..].concat());
+            let half = &events[at][..events[at].len() / 2];
+            for damaged in [
+                format!("{before}data: {{oops\n\n{after}"),
+                format!("{before}data: upstream timed out\n\n{after}"),
+                format!("{before}data: \"a text\"\n\n{after}"),
+                // The rest of an event is missing, and its blank line, too.
+                format!("{before}{half}\n{after}"),
+            ] {
+                let fault = read(api, &damaged).1.expect_err("a fault");
+                assert_eq!(fault.kind, FaultKind::Interrupted, "{api:?}: {fault:?} in {damaged}");
+            }
+        }
+        // From the start, there may be something else at that address.
+        let fault = read(api, &format!("data: {{oops\n\n{whole}")).1.expect_err("a fault");
+        assert_eq!(fault.kind, FaultKind::Garbage, "{api:?}: {fault:?}");
+    }
+}
+
+#[test]
+fn line_that_is_no_field_of_an_event_changes_nothing() {
+    for api in ALL {
+        let whole = wire(api, &[Start("a"), Text("so"), End(None)]);
+        let foreign = whole.replacen("\n\n", "\n\nupstream: reconnected\n\n", 1);
+        assert_eq!(
+            read(api, &foreign).1.expect("an answer"),
+            answer(api, &[Start("a"), Text("so"), End(None)])
+        );
+    }
+}
+
+#[test]
+fn exhausted_quota_inside_a_stream_is_final() {
+    for api in ALL {
+        for error in [
+            json!({"type":"error","error":{"type":"insufficient_quota","message":"none left"}}),
+            json!({"error":{"type":"rate_limit_error","code":"insufficient_quota","message":"none left"}}),
+        ] {
+            let stream = wire(api, &[Start("a"), Text("so")]);
+            let fault = read(api, &format!("{stream}data: {error}\n\n")).1.expect_err("a fault");
+            assert_eq!(fault.kind, FaultKind::Forbidden, "{api:?}: {fault:?}");
+            assert!(!fault.kind.is_retryable() && fault.message.contains("none left"), "{api:?}: {fault:?}");
+        }
+    }
+}
+
+#[test]
+fn the_reason_of_an_end_is_known_or_told() {
+    for api in ALL {
+        let end = |reason| answer(api, &[Start("a"), Text("so"), End(Some(reason))]);
+        let limit = match api {
+            Api::Anthropic => "max_tokens",
+            Api::OpenAiChat => "length",
+            Api::OpenAiResponses => "max_output_tokens",
+        };
+        assert_eq!(end(limit).stop_reason, StopReason::MaxTokens, "{api:?}");
+        let refusal = if api == Api::Anthropic { "refusal" } else { "content_filter" };
+        assert_eq!(end(refusal).stop_reason, StopReason::Refusal, "{api:?}");
+        let unknown = end("bored");
+        assert_eq!(unknown.stop_reason, StopReason::EndTurn, "{api:?}");
+        assert!(unknown.notices.iter().any(|notice| notice.contains("\"bored\"")), "{api:?}: {unknown:?}");
+        // Whole calls are there whatever the reason says.
+        let reply = answer(api, &[Start("a"), Call("t", vec!["{}"]), End(Some("bored"))]);
+        assert_eq!(ids(&reply), ["t"], "{api:?}");
+    }
+    assert_eq!(
+        answer(Api::Anthropic, &[Start("a"), Text("so"), End(Some("pause_turn"))]).stop_reason,
+        StopReason::Pause
+    );
+}
+
+#[test]
+fn words_of_a_refusal_are_said_and_it_is_one() {
+    for api in [Api::OpenAiChat, Api::OpenAiResponses] {
+        let reply = answer(api, &[Start("a"), Refusal("I will not."), End(None)]);
+        assert_eq!(reply.content, [ReplyBlock::Text("I will not.".into())], "{api:?}");
+        assert_eq!(reply.stop_reason, StopReason::Refusal, "{api:?}");
+    }
+}
+
+#[test]
+fn an_answer_that_says_nothing_is_an_answer() {
+    for api in ALL {
+        let reply = answer(api, &[Start("a"), End(None)]);
+        assert_eq!((reply.content.len(), reply.stop_reason), (0, StopReason::EndTurn), "{api:?}");
+    }
+}
+
+#[test]
+fn bytes_that_are_no_text_are_marked_and_the_rest_is_kept() {
+    for api in ALL {
+        let text = wire(api, &[Start("a"), Text("a@b"), End(None)]);
+        let bytes: Vec<u8> = text.bytes().map(|byte| if byte == b'@' { 0xFF } else { byte }).collect();
+        let (_, outcome) = read_pieces(api, &[&bytes]);
+        let reply = outcome.unwrap_or_else(|fault| panic!("{api:?}: {fault:?}"));
+        assert_eq!(reply.content, [ReplyBlock::Text("a\u{FFFD}b".into())], "{api:?}");
+    }
+}
+
+#[test]
+fn a_cut_after_any_byte_is_told() {
+    for api in ALL {
+        let calls = [Call("t", vec!["{\"a\":", "{\"b\":\"}\"}}"]), Call("u", vec!["{", "}"])];
+        let parts = [&[Start("a"), Text("Grüße 🦀")][..], &calls, &[End(None)]].concat();
+        assert_every_cut_is_told(api, &wire(api, &parts));
+    }
+}
+
+/// What is left of a call that was cut may look like one without arguments: it must not run.
+#[test]
+fn calls_need_a_reason_for_the_end_and_texts_do_not() {
+    let without_reason = |api: Api, parts: &[Part]| {
+        let parts = [parts, &[End(None)]].concat();
+        match api {
+            Api::OpenAiChat => wire(api, &parts)
+                .replace("\"finish_reason\":\"tool_calls\"", "\"finish_reason\":null")
+                .replace("\"finish_reason\":\"stop\"", "\"finish_reason\":null"),
+            _ => {
+                let text = wire(api, &parts);
+                let events = text.split_inclusive("\n\n").filter(|event| !event.contains("message_delta"));
+                events.collect()
+            }
+        }
+    };
+    for api in [Api::Anthropic, Api::OpenAiChat] {
+        for arguments in [vec![], vec!["{\"command\":"], vec!["{\"command\":\"date\"}"]] {
+            let stream = without_reason(api, &[Start("a"), Text("so"), Call("t", arguments.clone())]);
+            let fault = read(api, &stream).1.expect_err("a fault");
+            assert_eq!(fault.kind, FaultKind::Interrupted, "{api:?} {arguments:?}: {fault:?}");
+            let finished = [Start("a"), Call("t", arguments.clone()), End(None)];
+            assert!(read(api, &wire(api, &finished)).1.is_ok(), "{api:?} {arguments:?}");
+        }
+        let stream = without_reason(api, &[Start("a"), Text("so")]);
+        let reply = read(api, &stream).1.unwrap_or_else(|fault| panic!("{api:?}: {fault:?}"));
+        assert_eq!(reply.stop_reason, StopReason::EndTurn, "{api:?}");
+    }
+}
+
+/// Servers that cut a text inside a pair write each half as an escape of its own.
+#[test]
+fn half_of_a_surrogate_pair_is_marked_and_the_rest_is_kept() {
+    for api in ALL {
+        let cases = [
+            ("a\\ud83db", "a\u{FFFD}b"),
+            ("\\ude00", "\u{FFFD}"),
+            ("\\ud83d\\ud83d\\ude00\\uD83D", "\u{FFFD}😀\u{FFFD}"),
+            ("\\\\ud83d \\ude00\\n", "\\ud83d \u{FFFD}\n"),
+            ("\\ud83d\\u0041", "\u{FFFD}A"),
+        ];
+        for (escaped, expected) in cases {
+            let stream = wire(api, &[Start("a"), Text("@@"), End(None)]).replace("@@", escaped);
+            let reply = read(api, &stream).1.unwrap_or_else(|fault| panic!("{api:?} {escaped}: {fault:?}"));
+            assert_eq!(reply.content, [ReplyBlock::Text(expected.into())], "{api:?} {escaped}");
+        }
+        // What is no JSON for another reason stays none.
+        let broken = wire(api, &[Start("a"), Text("@@"), End(None)]).replace("@@", "\\ud83d\\x");
+        assert_eq!(read(api, &broken).1.expect_err("a fault").kind, FaultKind::Interrupted, "{api:?}");
+    }
+    let call = json!({"id":"c","choices":[{"index":0,"delta":{"tool_calls":[
+        {"index":0,"id":"t","function":{"name":"Read","arguments":"{\"a\":\"@@\"}"}}]},"finish_reason":"tool_calls"}]});
+    let stream = format!("data: {call}\n\ndata: [DONE]\n\n").replace("@@", "\\ud83d!");
+    let reply = read(Api::OpenAiChat, &stream).1.expect("an answer");
+    assert_eq!(inputs(&reply), [Ok(&json!({"a": "\u{FFFD}!"}))]);
+}

@@ -1,0 +1,293 @@
+//! The file format of cassettes: JSON Lines, one record a line.
+//!
+//! ```json
+//! {"cassette":1,"match":"order"}
+//! {"api":"anthropic","status":200,"at":0,"hash":"…","body":"event: message_start\n…"}
+//! {"say":"Let me look.","calls":[{"tool":"Read","input":{"file_path":"a"}}],"usage":{"output_tokens":9}}
+//! {"thinking":"Hm.","say":"Done.","delay_ms":50,"pace_ms":20}
+//! {"fail":"overloaded"}
+//! ```
+//!
+//! The first line may be a header. A record with `api` is a recording, all others are written by
+//! hand. Blank lines and lines that begin with `#` or `//` are for people.
+
+use std::fmt;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::types::model::{FaultKind, StopReason};
+use crate::types::usage::Usage;
+
+/// No cassette is larger.
+const MAX_FILE_BYTES: u64 = 256 << 20;
+/// The one version of the format.
+const VERSION: u32 = 1;
+
+/// How a request finds its record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::model) enum Match {
+    /// By the number of answers the conversation already holds.
+    #[default]
+    Order,
+    /// By the fingerprint of the request.
+    Hash,
+}
+
+/// The first line.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::model) struct Header {
+    cassette: u32,
+    #[serde(default, rename = "match")]
+    by: Match,
+}
+
+impl Default for Header {
+    fn default() -> Self {
+        Self { cassette: VERSION, by: Match::default() }
+    }
+}
+
+/// A recorded answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::model) struct Recording {
+    /// Which API it is of.
+    pub api: String,
+    /// HTTP status.
+    pub status: u16,
+    /// Its number in order; without it, its place in the file counts.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub at: Option<usize>,
+    /// Fingerprint of the request.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub hash: Option<String>,
+    /// The bytes, as text.
+    pub body: String,
+}
+
+/// An answer written by hand.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(in crate::model) struct Script {
+    /// Reasoning, first.
+    pub thinking: Option<String>,
+    /// Text, streamed word by word.
+    pub say: Option<String>,
+    /// Tool calls, last.
+    pub calls: Vec<ScriptedCall>,
+    /// Wait before anything.
+    pub delay_ms: u64,
+    /// Wait after each delta.
+    pub pace_ms: u64,
+    /// What it is said to have cost.
+    pub usage: Usage,
+    /// Why it ended, if not for the obvious reason.
+    pub stop: Option<StopReason>,
+    /// Fail in this way after what was said.
+    pub fail: Option<FaultKind>,
+    /// See [`Recording::at`].
+    pub at: Option<usize>,
+    /// See [`Recording::hash`].
+    pub hash: Option<String>,
+}
+
+/// A call written by hand.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::model) struct ScriptedCall {
+    /// The tool.
+    pub tool: String,
+    /// Its arguments.
+    #[serde(default)]
+    pub input: Map<String, Value>,
+}
+
+/// One record.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::model) enum Record {
+    /// Of a real provider.
+    Recording(Recording),
+    /// By hand.
+    Script(Box<Script>),
+}
+
+impl Record {
+    fn at(&self) -> Option<usize> {
+        match self {
+            Record::Recording(recording) => recording.at,
+            Record::Script(script) => script.at,
+        }
+    }
+
+    /// What was recorded beside a conversation is found by its fingerprint alone.
+    fn is_aside(&self) -> bool {
+        matches!(self, Record::Recording(Recording { at: None, hash: Some(_), .. }))
+    }
+
+    fn hash(&self) -> Option<&str> {
+        match self {
+            Record::Recording(recording) => recording.hash.as_deref(),
+            Record::Script(script) => script.hash.as_deref(),
+        }
+    }
+}
+
+/// A loaded cassette.
+#[derive(Debug, PartialEq)]
+pub(in crate::model) struct Cassette {
+    pub by: Match,
+    records: Vec<Record>,
+}
+
+/// Why a cassette cannot be played.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::model) enum CassetteError {
+    /// The file cannot be read.
+    Unreadable(String),
+    /// A line is not what it should be; lines count from 1.
+    Line(usize, String),
+}
+
+impl fmt::Display for CassetteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CassetteError::Unreadable(why) => write!(f, "could not be read ({why})"),
+            CassetteError::Line(line, why) => write!(f, "line {line}: {why}"),
+        }
+    }
+}
+
+impl Cassette {
+    /// Reads a file. Blocking.
+    pub(in crate::model) fn load(file: &Path) -> Result<Self, CassetteError> {
+        let unreadable = |error: std::io::Error| CassetteError::Unreadable(error.to_string());
+        let size = std::fs::metadata(file).map_err(unreadable)?.len();
+        if size > MAX_FILE_BYTES {
+            return Err(CassetteError::Unreadable(format!("more than {} MiB", MAX_FILE_BYTES >> 20)));
+        }
+        Self::parse(&std::fs::read_to_string(file).map_err(unreadable)?)
+    }
+
+    /// Reads the text of a file.
+    pub(in crate::model) fn parse(text: &str) -> Result<Self, CassetteError> {
+        let mut header: Option<Header> = None;
+        let mut records = Vec::new();
+        for (number, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') || line.starts_with("//") {
+                continue;
+            }
+            let wrong = |why: String| CassetteError::Line(number + 1, why);
+            let fields: Map<String, Value> =
+                serde_json::from_str(line).map_err(|error| wrong(format!("not a JSON object ({error})")))?;
+            let whole = Value::Object(fields);
+            if whole.get("cassette").is_some() {
+                if header.is_some() || !records.is_empty() {
+                    return Err(wrong("the header belongs first, and once".into()));
+                }
+                let read: Header = serde_json::from_value(whole).map_err(|e| wrong(e.to_string()))?;
+                if read.cassette != VERSION {
+                    return Err(wrong(format!("format {} is not known, only {VERSION}", read.cassette)));
+                }
+                header = Some(read);
+            } else if whole.get("api").is_some() {
+                let recording = serde_json::from_value(whole).map_err(|e| wrong(e.to_string()))?;
+                records.push(Record::Recording(recording));
+            } else {
+                let script = serde_json::from_value(whole).map_err(|e| wrong(e.to_string()))?;
+                records.push(Record::Script(Box::new(script)));
+            }
+        }
+        Ok(Self { by: header.unwrap_or_default().by, records })
+    }
+
+    /// Record `number` in order: the newest that says it is, else the one in this place that names no number.
+    pub(in crate::model) fn by_order(&self, number: usize) -> Option<&Record> {
+        let in_place = |record: &&Record| record.at().is_none() && !record.is_aside();
+        self.records
+            .iter()
+            .rfind(|record| record.at() == Some(number))
+            .or_else(|| self.records.get(number).filter(in_place))
+    }
+
+    /// The newest record of this fingerprint.
+    pub(in crate::model) fn by_hash(&self, hash: &str) -> Option<&Record> {
+        self.records.iter().rfind(|record| record.hash() == Some(hash))
+    }
+
+    /// How many records there are.
+    pub(in crate::model) fn len(&self) -> usize {
+        self.records.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::model::replay::cassette::*;
+
+    fn check_error(text: &str, line: usize, words: &str) {
+        match Cassette::parse(text) {
+            Err(CassetteError::Line(at, why)) => {
+                assert_eq!(at, line, "{why}");
+                assert!(why.contains(words), "{why:?} lacks {words:?}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_bad_line_is_named_by_its_number() {
+        check_error("{\"say\":\"a\"}\n\n{say}", 3, "not a JSON object");
+        check_error("{\"sya\":\"a\"}", 1, "unknown field `sya`");
+        check_error("{\"fail\":\"sometimes\"}", 1, "unknown variant");
+        check_error("{\"say\":\"a\"}\n{\"cassette\":1}", 2, "belongs first");
+        check_error("{\"cassette\":2}", 1, "format 2 is not known");
+        check_error("{\"api\":\"anthropic\"}", 1, "missing field");
+        check_error("[1]", 1, "not a JSON object");
+    }
+
+    #[test]
+    fn records_are_found_by_number_or_fingerprint() {
+        let text = "# for people\n{\"cassette\":1,\"match\":\"hash\"}\n{\"say\":\"a\",\"hash\":\"h\"}\n\
+                    {\"say\":\"b\"}\n{\"say\":\"c\",\"at\":1}\n{\"say\":\"d\",\"at\":1}\n";
+        let cassette = Cassette::parse(text).unwrap();
+        let said = |record: Option<&Record>| match record? {
+            Record::Script(script) => script.say.clone(),
+            Record::Recording(_) => None,
+        };
+        assert_eq!(cassette.by, Match::Hash);
+        assert_eq!(said(cassette.by_hash("h")).as_deref(), Some("a"));
+        assert_eq!(cassette.by_hash("g"), None);
+        assert_eq!(said(cassette.by_order(0)).as_deref(), Some("a"));
+        assert_eq!(said(cassette.by_order(1)).as_deref(), Some("d"));
+        assert_eq!(cassette.by_order(2), None);
+        assert_eq!(cassette.len(), 4);
+    }
+
+    #[test]
+    fn what_was_recorded_beside_a_conversation_is_no_part_of_its_order() {
+        let title = "{\"api\":\"anthropic\",\"status\":200,\"hash\":\"t\",\"body\":\"a title\"}";
+        let answer = title.replace("\"hash\":\"t\"", "\"at\":0,\"hash\":\"m\"");
+        for lines in [[title, &answer], [&answer, title]] {
+            let cassette = Cassette::parse(&format!("{{\"cassette\":1}}\n{}\n", lines.join("\n"))).unwrap();
+            assert_eq!(cassette.by_order(0).and_then(Record::hash), Some("m"));
+            assert_eq!(cassette.by_order(1), None, "nothing takes the place of what is missing");
+            assert!(cassette.by_hash("t").is_some());
+        }
+    }
+
+    #[test]
+    fn the_example_of_the_reference_is_a_cassette() {
+        let page = include_str!("../../../proto-docs/models.md");
+        let part = page.split("\n## Cassettes\n").nth(1).expect("its part");
+        let example =
+            part.split("```json\n").nth(1).and_then(|rest| rest.split("```").next()).expect("an example");
+        let cassette = Cassette::parse(example).expect("it can be read");
+        assert_eq!((cassette.by, cassette.len()), (Match::Order, 4));
+        assert!(matches!(cassette.by_order(0), Some(Record::Recording(_))));
+    }
+}

@@ -1,0 +1,169 @@
+//! A provider that needs no network: it plays a cassette.
+//!
+//! A record is found from the request alone, so that one cassette serves many sessions and a
+//! restart changes nothing. What is not on the cassette is a fault, never a guess.
+
+pub(super) mod cassette;
+pub(super) mod record;
+pub(super) mod request_hash;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{OnceCell, mpsc};
+
+use super::api::{Api, Reader};
+use crate::model::stream::assembly::{Assembly, CallIds};
+use crate::model::stream::fault;
+use crate::model::stream::http::{hand_on, nobody_listens};
+use crate::types::model::{Delta, FaultKind, ModelFault, ModelReply, ModelRequest, StopReason};
+use cassette::{Cassette, Match, Record, Recording, Script};
+use request_hash::{answers_so_far, request_hash};
+
+/// Bytes of a recording that are read at once, as from a network.
+const CHUNK: usize = 4 << 10;
+
+/// Plays one cassette, which is read at the first call.
+pub(super) struct Player {
+    file: PathBuf,
+    cassette: OnceCell<Arc<Cassette>>,
+}
+
+impl Player {
+    pub(super) fn new(file: PathBuf) -> Self {
+        Self { file, cassette: OnceCell::new() }
+    }
+
+    /// Answers from the record the request asks for. Cancel-safe.
+    pub(super) async fn play(
+        &self,
+        provider: &str,
+        request: &ModelRequest,
+        out: &mpsc::Sender<Vec<Delta>>,
+    ) -> Result<ModelReply, ModelFault> {
+        let cassette = self.cassette.get_or_try_init(|| self.load()).await?;
+        let number = answers_so_far(request);
+        let (record, wanted) = match cassette.by {
+            // It has no place in the order of a conversation.
+            Match::Order if request.aside => (None, "for a call beside the conversation".into()),
+            Match::Order => (cassette.by_order(number), format!("number {}", number + 1)),
+            Match::Hash => {
+                let hash = request_hash(request);
+                (cassette.by_hash(&hash), format!("with hash {hash}"))
+            }
+        };
+        match record {
+            Some(Record::Recording(recording)) => play_recording(provider, number, recording, out).await,
+            Some(Record::Script(script)) => tokio::select! {
+                () = out.closed() => Err(nobody_listens()),
+                outcome = play_script(number, script, out) => outcome,
+            },
+            None => {
+                let text = format!(
+                    "{} has no record {wanted}, it holds {}: add one to go on",
+                    self.file.display(),
+                    cassette.len()
+                );
+                Err(ModelFault::new(FaultKind::CassetteExhausted, text))
+            }
+        }
+    }
+
+    async fn load(&self) -> Result<Arc<Cassette>, ModelFault> {
+        let fault = |why: String| {
+            let text = format!("cassette {}: {why}", self.file.display());
+            ModelFault::new(FaultKind::Unconfigured, text)
+        };
+        let file = self.file.clone();
+        match tokio::task::spawn_blocking(move || Cassette::load(&file)).await {
+            Ok(Ok(cassette)) => Ok(Arc::new(cassette)),
+            Ok(Err(error)) => Err(fault(error.to_string())),
+            Err(error) => Err(fault(error.to_string())),
+        }
+    }
+}
+
+/// Sends recorded bytes the way they came: through the adapter of their API.
+async fn play_recording(
+    provider: &str,
+    number: usize,
+    recording: &Recording,
+    out: &mpsc::Sender<Vec<Delta>>,
+) -> Result<ModelReply, ModelFault> {
+    let Some(api) = Api::from_name(&recording.api) else {
+        let text = format!("the cassette holds a recording of the unknown API {:?}", recording.api);
+        return Err(ModelFault::new(FaultKind::Unconfigured, text));
+    };
+    let body = recording.body.as_bytes();
+    if !(200..300).contains(&recording.status) {
+        return Err(fault::from_status(provider, recording.status, None, body));
+    }
+    let mut reader = Reader::new(api, CallIds::replayed(number));
+    let mut batch = Vec::new();
+    if recording.body.trim_start().starts_with('{') {
+        let outcome = reader.whole(body, &mut batch);
+        hand_on(batch, out).await?;
+        return outcome;
+    }
+    for chunk in body.chunks(CHUNK) {
+        let outcome = reader.feed(chunk, &mut batch);
+        hand_on(std::mem::take(&mut batch), out).await?;
+        outcome?;
+    }
+    let outcome = reader.end(&mut batch);
+    hand_on(batch, out).await?;
+    outcome
+}
+
+async fn play_script(
+    number: usize,
+    script: &Script,
+    out: &mpsc::Sender<Vec<Delta>>,
+) -> Result<ModelReply, ModelFault> {
+    let pace = Duration::from_millis(script.pace_ms);
+    if script.delay_ms > 0 {
+        tokio::time::sleep(Duration::from_millis(script.delay_ms)).await;
+    }
+    let mut answer = Assembly::new(CallIds::replayed(number));
+    let mut batch = Vec::new();
+    for word in script.thinking.iter().flat_map(|text| words(text)) {
+        answer.thinking(word, &mut batch);
+        tell(&mut batch, pace, out).await?;
+    }
+    for word in script.say.iter().flat_map(|text| words(text)) {
+        answer.text(word, &mut batch);
+        tell(&mut batch, pace, out).await?;
+    }
+    for call in &script.calls {
+        answer.call("", &call.tool, &mut batch);
+        let input = serde_json::to_string(&call.input).map_err(fault::garbage)?;
+        answer.call_input(&input, &mut batch);
+        answer.close(&mut batch);
+        tell(&mut batch, pace, out).await?;
+    }
+    if let Some(kind) = script.fail {
+        return Err(ModelFault::new(kind, format!("the cassette says: {}", kind.name())));
+    }
+    let by_content = if script.calls.is_empty() { StopReason::EndTurn } else { StopReason::ToolUse };
+    let reply = answer.reply(script.stop.unwrap_or(by_content), script.usage, None, &mut batch);
+    hand_on(batch, out).await?;
+    Ok(reply)
+}
+
+async fn tell(
+    batch: &mut Vec<Delta>,
+    pace: Duration,
+    out: &mpsc::Sender<Vec<Delta>>,
+) -> Result<(), ModelFault> {
+    hand_on(std::mem::take(batch), out).await?;
+    if !pace.is_zero() {
+        tokio::time::sleep(pace).await;
+    }
+    Ok(())
+}
+
+/// The text word by word, each with the space after it.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split_inclusive(char::is_whitespace)
+}

@@ -1,0 +1,98 @@
+//! Writes what a real provider answers onto a cassette, without secrets, for its owner only.
+
+use std::fs::{OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::model::api::Api;
+use crate::model::replay::cassette::{Header, Recording};
+use crate::model::replay::request_hash::{answers_so_far, request_hash};
+use crate::model::stream::fault::Secrets;
+use crate::types::model::ModelRequest;
+
+/// Most of one answer that is kept.
+const MAX_BYTES: usize = 32 << 20;
+
+/// One answer as it comes.
+pub(in crate::model) struct Tape {
+    hash: String,
+    /// Which answer of its conversation it is; none of an aside, which is found by its hash alone.
+    at: Option<usize>,
+    answer: Option<(Api, u16)>,
+    body: Vec<u8>,
+}
+
+impl Tape {
+    pub(in crate::model) fn new(request: &ModelRequest) -> Self {
+        Self {
+            hash: request_hash(request),
+            at: (!request.aside).then(|| answers_so_far(request)),
+            answer: None,
+            body: Vec::new(),
+        }
+    }
+
+    /// The provider answers, with this status.
+    pub(in crate::model) fn begin(&mut self, api: Api, status: u16) {
+        self.answer = Some((api, status));
+    }
+
+    /// More bytes of the body.
+    pub(in crate::model) fn write(&mut self, bytes: &[u8]) {
+        let room = MAX_BYTES.saturating_sub(self.body.len());
+        self.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    }
+}
+
+/// Appends to one file.
+pub(in crate::model) struct Recorder {
+    file: PathBuf,
+    /// Only one call at a time writes.
+    turn: Mutex<()>,
+}
+
+impl Recorder {
+    pub(in crate::model) fn new(file: PathBuf) -> Self {
+        Self { file, turn: Mutex::new(()) }
+    }
+
+    /// Appends the answer, if there was any. The error is a text for people.
+    pub(in crate::model) async fn append(
+        self: &Arc<Self>,
+        tape: Tape,
+        secrets: &Secrets,
+    ) -> Result<(), String> {
+        let Some((api, status)) = tape.answer else { return Ok(()) };
+        let recording = Recording {
+            api: api.name().into(),
+            status,
+            at: tape.at,
+            hash: Some(tape.hash),
+            body: secrets.scrub(String::from_utf8_lossy(&tape.body).into_owned()),
+        };
+        let recorder = Arc::clone(self);
+        let written = tokio::task::spawn_blocking(move || recorder.write(&recording)).await;
+        written.unwrap_or_else(|error| Err(io::Error::other(error))).map_err(|error| {
+            let text = format!("the answer could not be recorded in {} ({error})", self.file.display());
+            tracing::warn!("{text}");
+            text
+        })
+    }
+
+    fn write(&self, recording: &Recording) -> io::Result<()> {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(&self.file)?;
+        // It may have been there before, open to others.
+        file.set_permissions(Permissions::from_mode(0o600))?;
+        let mut lines = Vec::new();
+        if file.metadata()?.len() == 0 {
+            serde_json::to_writer(&mut lines, &Header::default())?;
+            lines.push(b'\n');
+        }
+        serde_json::to_writer(&mut lines, recording)?;
+        lines.push(b'\n');
+        file.write_all(&lines)
+    }
+}

@@ -1,0 +1,68 @@
+//! Numbers that count tokens: whatever a server writes there, it ends no turn (Q20).
+
+use serde::{Deserialize, Deserializer, de::DeserializeOwned};
+use serde_json::Value;
+
+/// The largest number that all of JSON's readers agree on (RFC 8259, section 6).
+const MOST: f64 = 9_007_199_254_740_991.0;
+
+/// A whole number, however it is written; nothing if it is none.
+pub(in crate::model) fn count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    Ok(match Value::deserialize(from)? {
+        Value::Number(number) => number.as_u64().or_else(|| whole(number.as_f64()?)),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    })
+}
+
+fn whole(number: f64) -> Option<u64> {
+    (0.0..=MOST).contains(&number).then_some(number as u64)
+}
+
+/// A group of them; nothing if it is none.
+pub(in crate::model) fn group<'de, D: Deserializer<'de>, T: DeserializeOwned>(
+    from: D,
+) -> Result<Option<T>, D::Error> {
+    Ok(serde_json::from_value(Value::deserialize(from)?).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::model::request::count::*;
+
+    #[derive(Debug, Deserialize, PartialEq)]
+    struct Counts {
+        #[serde(default, deserialize_with = "count")]
+        input: Option<u64>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    struct Answer {
+        #[serde(default, deserialize_with = "group")]
+        usage: Option<Counts>,
+    }
+
+    #[test]
+    fn a_number_in_any_clothes_counts_and_anything_else_is_nothing() {
+        for (text, expected) in [
+            ("7", Some(7)),
+            ("12.0", Some(12)),
+            ("1e3", Some(1_000)),
+            ("\"12\"", Some(12)),
+            ("18446744073709551615", Some(u64::MAX)),
+            ("-1", None),
+            ("99999999999999999999999", None),
+            ("\"many\"", None),
+            ("{}", None),
+            ("true", None),
+            ("null", None),
+        ] {
+            let counts: Counts = serde_json::from_str(&format!("{{\"input\":{text}}}")).expect(text);
+            assert_eq!(counts, Counts { input: expected }, "{text}");
+        }
+        for text in ["{}", r#"{"usage":null}"#, r#"{"usage":"none"}"#, r#"{"usage":7}"#] {
+            let answer: Answer = serde_json::from_str(text).expect(text);
+            assert!(answer.usage.is_none_or(|counts| counts.input.is_none()), "{text}");
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Pictures and documents on their way into a request: what a model is shown, and what it is told where
+//! it cannot be shown something. The same for the same request and model, byte for byte.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::types::blob::{Attachment, AttachmentKind, BlobRef, Document, Picture};
+use crate::types::ids::BlobId;
+use crate::types::model::ModelRequest;
+
+/// What a model can be shown.
+pub(in crate::model) struct Media<'a> {
+    contents: &'a HashMap<BlobId, Arc<[u8]>>,
+    /// Whether the model can see at all.
+    sees: bool,
+    /// Whether it takes documents.
+    documents: bool,
+}
+
+/// One thing as it goes into a request.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::model) enum Shown<'b> {
+    /// The thing itself.
+    Whole {
+        kind: AttachmentKind,
+        media_type: &'b str,
+        name: Option<&'b str>,
+        /// Its content, in base64.
+        data: String,
+    },
+    /// Words in its place.
+    Words(String),
+}
+
+impl<'a> Media<'a> {
+    /// `sees` and `documents`: what the model can be shown; without sight it takes no documents either,
+    /// since providers show it their pages.
+    pub(in crate::model) fn of(request: &'a ModelRequest, sees: bool, documents: bool) -> Self {
+        Self { contents: &request.media, sees, documents: sees && documents }
+    }
+
+    /// A picture that a person gave: its name, if it has one, then the picture.
+    pub(in crate::model) fn picture<'b>(&self, picture: &'b Picture) -> Vec<Shown<'b>> {
+        let shown = self.show(AttachmentKind::Image, &picture.blob, picture.name.as_deref());
+        let named = matches!(shown, Shown::Whole { .. });
+        let name = picture.name.as_deref().filter(|_| named);
+        name.map(|name| Shown::Words(format!("Image {name}:"))).into_iter().chain([shown]).collect()
+    }
+
+    /// A document that a person gave: itself, or its text.
+    pub(in crate::model) fn document<'b>(&self, document: &'b Document) -> Shown<'b> {
+        if document.blob.media_type == crate::types::blob::PDF
+            && let shown @ Shown::Whole { .. } =
+                self.show(AttachmentKind::Document, &document.blob, document.name.as_deref())
+        {
+            return shown;
+        }
+        let name = document.name.as_deref().unwrap_or("document");
+        let name = name.replace('&', "&amp;").replace('"', "&quot;");
+        Shown::Words(format!("<file name=\"{name}\">\n{}\n</file>", document.text.trim_end()))
+    }
+
+    /// The text of a tool's result; short where a document says the same and is shown.
+    pub(in crate::model) fn told<'b>(&self, text: &'b str, attachments: &[Attachment]) -> Cow<'b, str> {
+        let is_shown = |attachment: &&Attachment| {
+            attachment.in_text && self.can(attachment.kind, attachment.blob.blob_id)
+        };
+        if let Some(attachment) = attachments.iter().find(is_shown) {
+            let name = attachment.name.as_deref().unwrap_or("it");
+            return format!("The document {name} is shown whole.").into();
+        }
+        if text.is_empty() { "(no output)".into() } else { text.into() }
+    }
+
+    /// What belongs to a result, without what the model is told in its text instead.
+    pub(in crate::model) fn attached<'b>(&self, attachments: &'b [Attachment]) -> Vec<Shown<'b>> {
+        let shown = attachments.iter().filter_map(|attachment| {
+            let shown = self.show(attachment.kind, &attachment.blob, attachment.name.as_deref());
+            let is_said = attachment.in_text && matches!(shown, Shown::Words(_));
+            (!is_said).then_some(shown)
+        });
+        shown.collect()
+    }
+
+    fn can(&self, kind: AttachmentKind, blob_id: BlobId) -> bool {
+        let takes = match kind {
+            AttachmentKind::Image => self.sees,
+            AttachmentKind::Document => self.documents,
+        };
+        takes && self.contents.contains_key(&blob_id)
+    }
+
+    fn show<'b>(&self, kind: AttachmentKind, blob: &'b BlobRef, name: Option<&'b str>) -> Shown<'b> {
+        match self.contents.get(&blob.blob_id) {
+            Some(content) if self.can(kind, blob.blob_id) => {
+                Shown::Whole { kind, media_type: &blob.media_type, name, data: STANDARD.encode(content) }
+            }
+            _ => Shown::Words(self.note(kind, blob, name)),
+        }
+    }
+
+    /// What a model is told that is not shown something.
+    fn note(&self, kind: AttachmentKind, blob: &BlobRef, name: Option<&str>) -> String {
+        let (what, takes) = match kind {
+            AttachmentKind::Image => ("image", self.sees),
+            AttachmentKind::Document => ("document", self.documents),
+        };
+        let name = name.unwrap_or("without a name");
+        let why = if takes {
+            "not shown any more: this conversation holds more than one request may; read it again to see it"
+        } else {
+            "not shown, this model cannot see it"
+        };
+        format!("[{what} {name} ({}, {} bytes): {why}]", blob.media_type, blob.bytes)
+    }
+}
+
+/// The last part of a path: what a file is called where a whole path has no place.
+pub(in crate::model) fn file_name<'b>(name: Option<&'b str>, otherwise: &'b str) -> &'b str {
+    name.and_then(|name| name.rsplit('/').next()).filter(|name| !name.is_empty()).unwrap_or(otherwise)
+}

@@ -1,0 +1,227 @@
+//! What requests said last, in the bytes of their API: the next request of a conversation says all of it again.
+//!
+//! A long conversation costs more to write than all else that is done for a request, and all but its end is as
+//! before. What is kept changes no byte of what is sent.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::model::api::Api;
+use crate::types::message::{Block, Message};
+
+/// Conversations that are kept at most, and their bytes in all; the one that was not used longest goes first. The
+/// messages are kept with them, which are about as long.
+const CONVERSATIONS: usize = 32;
+const BYTES: usize = 16 << 20;
+/// How long one is kept that is not used.
+const LIFE: Duration = Duration::from_secs(600);
+
+/// On what, beside itself, the bytes of a message depend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::model) struct CacheKey {
+    pub api: Api,
+    /// Its reasoning goes back.
+    pub keeps: bool,
+}
+
+/// The newest requests.
+#[derive(Debug, Default)]
+pub(in crate::model) struct RequestCache {
+    /// The newest last.
+    kept: Mutex<VecDeque<CachedPart>>,
+}
+
+#[derive(Debug)]
+struct CachedPart {
+    manner: CacheKey,
+    messages: Vec<Arc<Message>>,
+    /// Where in `bytes` each message ends, and whether it is not among them.
+    ends: Vec<(usize, bool)>,
+    bytes: Vec<u8>,
+    used: Option<Instant>,
+}
+
+impl RequestCache {
+    /// Writes `messages` behind `out`, as they were written before where that is known. `write` writes one, by its
+    /// place: plainly if asked to, with what this request alone says of it otherwise, which is asked of those that
+    /// `is_special` names.
+    ///
+    /// # Errors
+    /// Those of `write`.
+    pub fn write<E>(
+        &self,
+        manner: CacheKey,
+        messages: &[Arc<Message>],
+        is_special: impl Fn(usize) -> bool,
+        write: impl Fn(usize, Plainly, &mut Vec<u8>) -> Result<(), E>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), E> {
+        let mut kept = self.take(manner, messages);
+        kept.keep(messages);
+        for (at, message) in messages.iter().enumerate().skip(kept.messages.len()) {
+            let is_left_out = is_of_its_request(message);
+            if !is_left_out {
+                write(at, Plainly(true), &mut kept.bytes)?;
+            }
+            kept.messages.push(Arc::clone(message));
+            kept.ends.push((kept.bytes.len(), is_left_out));
+        }
+        out.reserve(kept.bytes.len());
+        let mut from = 0;
+        let mut begins = 0;
+        for (at, (ends, is_left_out)) in kept.ends.iter().copied().enumerate() {
+            if is_left_out || is_special(at) {
+                out.extend_from_slice(&kept.bytes[from..begins]);
+                write(at, Plainly(false), out)?;
+                from = ends;
+            }
+            begins = ends;
+        }
+        out.extend_from_slice(&kept.bytes[from..]);
+        self.put(kept, Instant::now());
+        Ok(())
+    }
+
+    /// What is kept of this conversation: one that has its first messages. The very first may be made anew for each
+    /// request.
+    fn take(&self, manner: CacheKey, messages: &[Arc<Message>]) -> CachedPart {
+        let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let begins =
+            |kept: &CachedPart| kept.messages.iter().zip(messages).take(2).any(|(a, b)| Arc::ptr_eq(a, b));
+        let found = all.iter().rposition(|kept| kept.manner == manner && begins(kept));
+        let found = found.and_then(|at| all.remove(at));
+        found.unwrap_or_else(|| CachedPart::new(manner))
+    }
+
+    fn put(&self, mut kept: CachedPart, now: Instant) {
+        kept.used = Some(now);
+        let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|kept| kept.used.is_some_and(|used| now.saturating_duration_since(used) < LIFE));
+        // One that is too long for all is not worth what the others are.
+        if kept.messages.is_empty() || kept.size() > BYTES / 2 {
+            return;
+        }
+        all.push_back(kept);
+        let mut bytes: usize = all.iter().map(CachedPart::size).sum();
+        while all.len() > CONVERSATIONS || bytes > BYTES {
+            let Some(oldest) = all.pop_front() else { break };
+            bytes -= oldest.size();
+        }
+    }
+}
+
+/// Whether a message is written as any other request would write it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::model) struct Plainly(pub bool);
+
+impl CachedPart {
+    fn new(manner: CacheKey) -> Self {
+        Self { manner, messages: Vec::new(), ends: Vec::new(), bytes: Vec::new(), used: None }
+    }
+
+    fn size(&self) -> usize {
+        self.bytes.capacity()
+    }
+
+    /// Forgets what differs from `messages`, and all behind it.
+    fn keep(&mut self, messages: &[Arc<Message>]) {
+        let is_same = |(old, new): &(&Arc<Message>, &Arc<Message>)| {
+            Arc::ptr_eq(old, new) || !holds_values(old) && old == new
+        };
+        let same = self.messages.iter().zip(messages).take_while(is_same).count();
+        self.messages.truncate(same);
+        self.ends.truncate(same);
+        self.bytes.truncate(self.ends.last().map_or(0, |(end, _)| *end));
+        if self.bytes.capacity() / 4 > self.bytes.len() {
+            self.bytes.shrink_to_fit();
+        }
+    }
+}
+
+/// Whether equal messages may be written in different bytes: the keys of two equal values may be in another order.
+fn holds_values(message: &Message) -> bool {
+    message.content.iter().any(|block| matches!(block, Block::ToolCall(_)))
+}
+
+/// Whether a message shows something: what stands for that depends on what came with the request.
+fn is_of_its_request(message: &Message) -> bool {
+    message.content.iter().any(|block| match block {
+        Block::Image(_) | Block::Document(_) => true,
+        Block::ToolResult { attachments, .. } => !attachments.is_empty(),
+        Block::Text { .. } | Block::Thinking { .. } | Block::RedactedThinking { .. } | Block::ToolCall(_) => {
+            false
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::model::request::request_cache::*;
+    use std::cell::Cell;
+    use std::convert::Infallible;
+
+    const MANNER: CacheKey = CacheKey { api: Api::Anthropic, keeps: true };
+
+    fn said(texts: &[&str]) -> Vec<Arc<Message>> {
+        texts.iter().map(|text| Arc::new(Message::user(*text))).collect()
+    }
+
+    /// What is written, `!` behind a special one, and how many messages were written for it.
+    fn write(written: &RequestCache, messages: &[Arc<Message>], special: usize) -> (String, usize) {
+        let (mut out, count) = (b"[".to_vec(), Cell::new(0));
+        let piece = |at: usize, plainly: Plainly, out: &mut Vec<u8>| {
+            count.set(count.get() + 1);
+            if let [Block::Text { text }] = messages[at].content.as_slice() {
+                out.extend_from_slice(text.as_bytes());
+            }
+            out.extend_from_slice(if plainly == Plainly(true) { b"," } else { b"!" });
+            Ok::<(), Infallible>(())
+        };
+        written.write(MANNER, messages, |at| at == special, piece, &mut out).expect("written");
+        (String::from_utf8(out).expect("text"), count.get())
+    }
+
+    #[test]
+    fn what_was_written_before_is_not_written_again_and_nothing_else_changes() {
+        let written = RequestCache::default();
+        let mut messages = said(&["a", "b"]);
+        assert_eq!(write(&written, &messages, 1), ("[a,b!".into(), 3));
+        messages.extend(said(&["c", "d"]));
+        assert_eq!(write(&written, &messages, 3), ("[a,b,c,d!".into(), 3), "b stands there plainly");
+        // Another message in the same place, and a shorter conversation.
+        messages[2] = said(&["C"]).remove(0);
+        assert_eq!(write(&written, &messages, 0), ("[a!b,C,d,".into(), 3));
+        messages.truncate(2);
+        assert_eq!(write(&written, &messages, 9), ("[a,b,".into(), 0));
+        // Equal to the letter, made anew.
+        let anew: Vec<_> = messages.iter().take(1).cloned().chain(said(&["b"])).collect();
+        assert_eq!(write(&written, &anew, 9), ("[a,b,".into(), 0));
+        assert_eq!(write(&written, &said(&["a", "b"]), 9), ("[a,b,".into(), 2), "another conversation");
+        // Its first message is made anew each time.
+        let anew: Vec<_> = said(&["a"]).into_iter().chain(messages.iter().skip(1).cloned()).collect();
+        assert_eq!(write(&written, &anew, 9), ("[a,b,".into(), 0));
+        assert_eq!(write(&written, &[], 9), ("[".into(), 0));
+    }
+
+    #[test]
+    fn no_more_is_kept_than_it_may() {
+        let written = RequestCache::default();
+        for _ in 0..2 * CONVERSATIONS {
+            write(&written, &said(&["a"]), 9);
+        }
+        assert_eq!(written.kept.lock().expect("kept").len(), CONVERSATIONS);
+        for _ in 0..20 {
+            write(&written, &said(&[&"x".repeat(BYTES / 8)]), 9);
+        }
+        let count = || written.kept.lock().expect("kept").len();
+        let before = count();
+        assert!((1..=8).contains(&before), "{before}");
+        write(&written, &said(&[&"x".repeat(BYTES)]), 9);
+        write(&written, &[], 9);
+        assert_eq!(count(), before, "what is too long, or nothing, sends nobody away");
+        let later = Instant::now() + LIFE;
+        written.put(CachedPart::new(MANNER), later);
+        assert_eq!(count(), 0, "nobody has used them for long");
+    }
+}

@@ -1,0 +1,139 @@
+//! How freely a model is told to choose its words: what of it a request says, by API and model.
+//!
+//! The rules are the vendors': beside thinking, Anthropic takes no temperature, and a `top_p` of 0.95 at least
+//! (docs.anthropic.com, "Building with extended thinking", 2026-03); its temperature ends at 1, and its newer
+//! models take one of the two alone (docs.anthropic.com, "Migrating to Claude 4", 2026-03). OpenAI's models that
+//! reason take neither (platform.openai.com, "Reasoning models", 2026-03): the table says `sampling = false`.
+
+use crate::model::anthropic;
+use crate::model::api::Api;
+use crate::model::settings::ModelSettings;
+use crate::types::model::ModelRequest;
+use crate::types::sampling::{Sampling, Temperature, TopP};
+
+/// The highest temperature of Anthropic, in thousandths.
+const HOTTEST: u16 = 1_000;
+/// The smallest share that Anthropic takes beside thinking, in thousandths.
+const LEAST_SHARE: u16 = 950;
+
+/// What the request says of it, by itself or by the configuration of its model.
+fn wanted(request: &ModelRequest, settings: &ModelSettings) -> Sampling {
+    request.sampling.or(settings.usual)
+}
+
+/// What is sent of that.
+pub(in crate::model) fn sent(api: Api, request: &ModelRequest, settings: &ModelSettings) -> Sampling {
+    let wanted = wanted(request, settings);
+    if !settings.sampling {
+        return Sampling::default();
+    }
+    if api != Api::Anthropic {
+        return wanted;
+    }
+    if anthropic::asks_to_think(request, settings) {
+        let top_p = wanted.top_p.filter(|share| share.get() >= LEAST_SHARE);
+        return Sampling { temperature: None, top_p };
+    }
+    let temperature = wanted.temperature.and_then(|it| Temperature::new(it.get().min(HOTTEST)));
+    Sampling { temperature, top_p: wanted.top_p.filter(|_| temperature.is_none()) }
+}
+
+/// What people should know where the request says other things than were wanted.
+pub(in crate::model) fn left_out(
+    api: Api,
+    request: &ModelRequest,
+    settings: &ModelSettings,
+) -> Option<String> {
+    let (wanted, sent) = (wanted(request, settings), sent(api, request, settings));
+    if wanted == sent {
+        return None;
+    }
+    let said = |name: &str, wanted: Option<String>, sent: Option<String>| match (wanted, sent) {
+        (Some(wanted), None) => Some(format!("{name} = {wanted} was not sent")),
+        (Some(wanted), Some(sent)) if wanted != sent => {
+            Some(format!("{name} = {sent} was sent for {wanted}"))
+        }
+        _ => None,
+    };
+    let of_temperature = |it: Option<Temperature>| it.map(|it| it.to_string());
+    let of_share = |it: Option<TopP>| it.map(|it| it.to_string());
+    let parts = [
+        said("temperature", of_temperature(wanted.temperature), of_temperature(sent.temperature)),
+        said("top_p", of_share(wanted.top_p), of_share(sent.top_p)),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    let why = if settings.sampling { "its API does not take that here" } else { "it takes neither of them" };
+    Some(format!("{} to the model {}: {why}", parts.join(", "), request.model))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::model::request::sampling::*;
+    use crate::types::thinking::Thinking;
+
+    fn request(temperature: Option<u16>, top_p: Option<u16>, thinking: Option<Thinking>) -> ModelRequest {
+        ModelRequest {
+            model: "p/m".parse().unwrap(),
+            system: "".into(),
+            messages: vec![],
+            tools: [].into(),
+            max_output_tokens: None,
+            thinking,
+            sampling: of(temperature, top_p),
+            media: Default::default(),
+            previous_response_id: None,
+            fresh_connection: false,
+            aside: false,
+        }
+    }
+
+    fn of(temperature: Option<u16>, top_p: Option<u16>) -> Sampling {
+        Sampling { temperature: temperature.and_then(Temperature::new), top_p: top_p.and_then(TopP::new) }
+    }
+
+    #[test]
+    fn each_api_gets_what_it_takes_and_people_are_told_of_the_rest() {
+        use Api::{Anthropic, OpenAiChat, OpenAiResponses};
+        let plain = ModelSettings::default();
+        let thinks = ModelSettings { thinking: true, ..ModelSettings::default() };
+        let neither = ModelSettings { sampling: false, ..ModelSettings::default() };
+        let high = Some(Thinking::High);
+        for (api, settings, thinking, given, expected) in [
+            (OpenAiChat, &plain, None, (Some(1_500), Some(900)), (Some(1_500), Some(900))),
+            (OpenAiResponses, &plain, None, (Some(0), Some(0)), (Some(0), Some(0))),
+            (OpenAiChat, &thinks, high, (Some(600), Some(950)), (Some(600), Some(950))),
+            (OpenAiResponses, &neither, None, (Some(300), Some(900)), (None, None)),
+            (Anthropic, &plain, None, (Some(300), None), (Some(300), None)),
+            (Anthropic, &plain, None, (Some(1_500), None), (Some(1_000), None)),
+            (Anthropic, &plain, None, (None, Some(900)), (None, Some(900))),
+            (Anthropic, &plain, None, (Some(300), Some(900)), (Some(300), None)),
+            (Anthropic, &thinks, high, (Some(300), Some(900)), (None, None)),
+            (Anthropic, &thinks, high, (Some(300), Some(950)), (None, Some(950))),
+            (Anthropic, &thinks, Some(Thinking::Off), (Some(300), None), (Some(300), None)),
+            // One that is not known to think is not asked to.
+            (Anthropic, &plain, high, (Some(300), None), (Some(300), None)),
+            (Anthropic, &neither, None, (Some(300), None), (None, None)),
+        ] {
+            let asked = request(given.0, given.1, thinking);
+            let told = left_out(api, &asked, settings);
+            assert_eq!(
+                sent(api, &asked, settings),
+                of(expected.0, expected.1),
+                "{api:?} {given:?} {thinking:?}"
+            );
+            assert_eq!(told.is_some(), given != expected, "{told:?}");
+        }
+        let told = left_out(Anthropic, &request(Some(1_500), Some(900), None), &plain).expect("told");
+        assert!(
+            told.starts_with("temperature = 1 was sent for 1.5, top_p = 0.9 was not sent to the model p/m"),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn the_configuration_of_a_model_stands_in_for_a_request_that_says_nothing() {
+        let usual = ModelSettings { usual: of(Some(700), Some(800)), ..ModelSettings::default() };
+        assert_eq!(sent(Api::OpenAiChat, &request(None, None, None), &usual), of(Some(700), Some(800)));
+        assert_eq!(sent(Api::OpenAiChat, &request(Some(100), None, None), &usual), of(Some(100), Some(800)));
+    }
+}

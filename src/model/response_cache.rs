@@ -1,0 +1,277 @@
+//! Answers that were given a moment ago, for requests that are the same to the last byte (Q37). Only
+//! where the configuration wants it.
+//!
+//! The key is a digest of where the request goes, of its headers (so also of the key: nobody gets what
+//! another account paid for) and of its body. It is in memory alone and goes with the configuration that
+//! made it.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use reqwest::Url;
+use reqwest::header::HeaderMap;
+use sha2::{Digest, Sha256};
+
+use crate::model::stream::assembly::pieces;
+use crate::types::model::{BlockKind, Delta, ModelReply, ReplyBlock, StopReason};
+use crate::types::usage::Usage;
+
+/// How long an answer is worth something.
+const LIFE: Duration = Duration::from_secs(5 * 60);
+/// Answers that are kept at most.
+const ENTRIES: usize = 100;
+/// Bytes of all of them, at most.
+const BYTES: usize = 16 << 20;
+
+/// What a request is known by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Key([u8; 32]);
+
+impl Key {
+    /// Of one request.
+    pub(super) fn of(provider: &str, url: &Url, headers: &HeaderMap, body: &[u8]) -> Self {
+        let mut digest = Sha256::new();
+        // Each part with its length: no two requests look alike by where their parts end.
+        let mut add = |part: &[u8]| {
+            digest.update((part.len() as u64).to_le_bytes());
+            digest.update(part);
+        };
+        add(provider.as_bytes());
+        add(url.as_str().as_bytes());
+        for (name, value) in headers {
+            add(name.as_str().as_bytes());
+            add(value.as_bytes());
+        }
+        add(body);
+        Self(digest.finalize().into())
+    }
+}
+
+/// The newest answers, the one that was used last at the back.
+#[derive(Debug, Default)]
+pub(super) struct Cache {
+    entries: Mutex<VecDeque<Entry>>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    key: Key,
+    given_at: Instant,
+    bytes: usize,
+    reply: ModelReply,
+}
+
+impl Cache {
+    /// The answer to the same request, if it was given within the last five minutes. Marked as what it
+    /// is: it costs nothing.
+    pub(super) fn get(&self, key: Key, now: Instant) -> Option<ModelReply> {
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.retain(|entry| now.saturating_duration_since(entry.given_at) < LIFE);
+        let at = entries.iter().position(|entry| entry.key == key)?;
+        let entry = entries.remove(at)?;
+        let reply = entry.reply.clone();
+        entries.push_back(entry);
+        Some(reply)
+    }
+
+    /// Keeps an answer, if it is a whole one.
+    pub(super) fn put(&self, key: Key, reply: &ModelReply, now: Instant) {
+        if !matches!(reply.stop_reason, StopReason::EndTurn | StopReason::ToolUse | StopReason::StopSequence)
+        {
+            return;
+        }
+        let bytes = size(reply);
+        if bytes > BYTES / 4 {
+            return;
+        }
+        let reply = ModelReply {
+            usage: Usage::default(),
+            notices: Vec::new(),
+            cache_hit: true,
+            content: reply.content.clone(),
+            stop_reason: reply.stop_reason,
+            response_id: reply.response_id.clone(),
+            last: Vec::new(),
+        };
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.retain(|entry| entry.key != key);
+        entries.push_back(Entry { key, given_at: now, bytes, reply });
+        while entries.len() > ENTRIES || entries.iter().map(|entry| entry.bytes).sum::<usize>() > BYTES {
+            entries.pop_front();
+        }
+    }
+}
+
+/// About how much memory the answer takes.
+fn size(reply: &ModelReply) -> usize {
+    let of = |block: &ReplyBlock| match block {
+        ReplyBlock::Text(text) | ReplyBlock::RedactedThinking(text) => text.len(),
+        ReplyBlock::Thinking { text, signature } => text.len() + signature.as_ref().map_or(0, String::len),
+        // Values of small parts take several times their text.
+        ReplyBlock::ToolCall { tool, input, .. } => tool.len() + 8 * arguments(input).len(),
+    };
+    256 + reply.content.iter().map(|block| of(block) + 64).sum::<usize>()
+}
+
+fn arguments(input: &Result<serde_json::Value, (String, String)>) -> String {
+    match input {
+        Ok(input) => input.to_string(),
+        Err((raw, _)) => raw.clone(),
+    }
+}
+
+/// The answer as deltas: what a client sees is the same wherever it comes from.
+pub(super) fn deltas(reply: &ModelReply) -> Vec<Delta> {
+    let mut out = Vec::new();
+    for (index, block) in (0..).zip(&reply.content) {
+        let kind = match block {
+            ReplyBlock::Text(_) => BlockKind::Text,
+            ReplyBlock::Thinking { .. } | ReplyBlock::RedactedThinking(_) => BlockKind::Thinking,
+            ReplyBlock::ToolCall { tool, .. } => BlockKind::ToolCall { tool: tool.clone() },
+        };
+        out.push(Delta::BlockStarted { index, kind });
+        match block {
+            ReplyBlock::Text(text) => {
+                out.extend(pieces(text).map(|text| Delta::Text { index, text: text.to_owned() }));
+            }
+            ReplyBlock::Thinking { text, .. } => {
+                out.extend(pieces(text).map(|text| Delta::Thinking { index, text: text.to_owned() }));
+            }
+            ReplyBlock::RedactedThinking(_) => {}
+            ReplyBlock::ToolCall { input, .. } => {
+                let json = arguments(input);
+                out.extend(pieces(&json).map(|json| Delta::ToolInput { index, json: json.to_owned() }));
+            }
+        }
+        out.push(Delta::BlockCompleted { index });
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::model::response_cache::*;
+
+    fn reply(text: &str, stop_reason: StopReason) -> ModelReply {
+        ModelReply {
+            content: vec![ReplyBlock::Text(text.into())],
+            stop_reason,
+            usage: Usage { input_tokens: 9, ..Usage::default() },
+            response_id: Some("msg_1".into()),
+            notices: vec!["told once".into()],
+            cache_hit: false,
+            last: Vec::new(),
+        }
+    }
+
+    fn key(n: usize) -> Key {
+        Key::of("p", &Url::parse("http://host/v1").unwrap(), &HeaderMap::new(), n.to_string().as_bytes())
+    }
+
+    #[test]
+    fn an_answer_lives_for_five_minutes_and_costs_nothing() {
+        let (cache, now) = (Cache::default(), Instant::now());
+        cache.put(key(1), &reply("yes", StopReason::EndTurn), now);
+        let later = now + LIFE - Duration::from_secs(1);
+        let hit = cache.get(key(1), later).expect("it is there");
+        assert_eq!((hit.cache_hit, hit.usage, hit.notices.len()), (true, Usage::default(), 0));
+        assert_eq!(hit.content, [ReplyBlock::Text("yes".into())]);
+        assert_eq!(cache.get(key(2), later), None);
+        // Being used does not make it younger.
+        assert_eq!(cache.get(key(1), now + LIFE), None);
+    }
+
+    #[test]
+    fn only_whole_answers_are_kept() {
+        let (cache, now) = (Cache::default(), Instant::now());
+        for stop in [StopReason::MaxTokens, StopReason::Refusal, StopReason::Pause] {
+            cache.put(key(1), &reply("half", stop), now);
+            assert_eq!(cache.get(key(1), now), None, "{stop:?}");
+        }
+        for stop in [StopReason::EndTurn, StopReason::ToolUse, StopReason::StopSequence] {
+            cache.put(key(1), &reply("whole", stop), now);
+            assert_eq!(cache.get(key(1), now).map(|reply| reply.stop_reason), Some(stop));
+        }
+    }
+
+    #[test]
+    fn the_answer_that_was_used_longest_ago_leaves_first() {
+        let (cache, now) = (Cache::default(), Instant::now());
+        for n in 0..ENTRIES {
+            cache.put(key(n), &reply("yes", StopReason::EndTurn), now);
+        }
+        assert!(cache.get(key(0), now).is_some());
+        cache.put(key(ENTRIES), &reply("yes", StopReason::EndTurn), now);
+        assert!(cache.get(key(0), now).is_some(), "it was just used");
+        assert!(cache.get(key(1), now).is_none());
+
+        let large = "x".repeat(BYTES / 5);
+        for n in 0..10 {
+            cache.put(key(n), &reply(&large, StopReason::EndTurn), now);
+        }
+        let kept: usize = cache.entries.lock().unwrap().iter().map(|entry| entry.bytes).sum();
+        assert!(kept <= BYTES, "{kept}");
+        assert!(cache.get(key(9), now).is_some() && cache.get(key(2), now).is_none());
+        cache.put(key(50), &reply(&"x".repeat(BYTES), StopReason::EndTurn), now);
+        assert!(cache.get(key(50), now).is_none(), "one answer is not worth all others");
+    }
+
+    #[test]
+    fn every_part_of_a_request_counts() {
+        let url = |text| Url::parse(text).unwrap();
+        let headers =
+            |key: &str| HeaderMap::from_iter([(reqwest::header::AUTHORIZATION, key.parse().unwrap())]);
+        let known = Key::of("p", &url("http://host/v1"), &headers("a"), b"body");
+        assert_eq!(known, Key::of("p", &url("http://host/v1"), &headers("a"), b"body"));
+        for other in [
+            Key::of("q", &url("http://host/v1"), &headers("a"), b"body"),
+            Key::of("p", &url("http://host/v2"), &headers("a"), b"body"),
+            Key::of("p", &url("http://host/v1"), &headers("b"), b"body"),
+            Key::of("p", &url("http://host/v1"), &HeaderMap::new(), b"body"),
+            Key::of("p", &url("http://host/v1"), &headers("a"), b"body "),
+        ] {
+            assert_ne!(known, other);
+        }
+    }
+
+    #[test]
+    fn its_deltas_are_those_of_an_adapter() {
+        let long = "é".repeat(40_000);
+        let blocks = vec![
+            ReplyBlock::Thinking { text: "hm".into(), signature: Some("s".into()) },
+            ReplyBlock::RedactedThinking("x".into()),
+            ReplyBlock::Text(long.clone()),
+            ReplyBlock::ToolCall {
+                provider_id: "t".into(),
+                tool: "T".into(),
+                input: Ok(serde_json::json!({"a":1})),
+            },
+            ReplyBlock::ToolCall {
+                provider_id: "u".into(),
+                tool: "T".into(),
+                input: Err(("{".into(), "cut".into())),
+            },
+        ];
+        let deltas = deltas(&ModelReply { content: blocks, ..reply("", StopReason::ToolUse) });
+        let text: String = deltas
+            .iter()
+            .filter_map(|delta| match delta {
+                Delta::Text { text, .. } => Some(text.as_str()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(text, long);
+        let inputs: Vec<&str> = deltas
+            .iter()
+            .filter_map(|delta| match delta {
+                Delta::ToolInput { json, .. } => Some(json.as_str()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(inputs, [r#"{"a":1}"#, "{"]);
+        let count = |is: fn(&&Delta) -> bool| deltas.iter().filter(is).count();
+        assert_eq!(count(|delta| matches!(delta, Delta::BlockStarted { .. })), 5);
+        assert_eq!(count(|delta| matches!(delta, Delta::BlockCompleted { .. })), 5);
+    }
+}

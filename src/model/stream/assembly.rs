@@ -1,0 +1,372 @@
+//! Puts an answer together: what an adapter reads goes in, deltas and at last the whole reply come
+//! out. Both adapters use it, so that the promises on deltas are kept in one place:
+//!
+//! - blocks have the indexes 0, 1, 2 … of their place in the reply, one is open at a time;
+//! - a block without content is not there at all, and no delta is empty;
+//! - the text deltas joined are the text blocks joined;
+//! - no delta carries more than [`MAX_PIECE`] bytes.
+
+use serde_json::Value;
+
+use crate::model::stream::fault::clean;
+use crate::types::depth;
+use crate::types::model::{BlockKind, Delta, ModelReply, ReplyBlock, StopReason};
+use crate::types::usage::Usage;
+
+/// Longest text of one delta in bytes.
+pub(in crate::model) const MAX_PIECE: usize = 32 << 10;
+
+/// Where ids of calls come from when the provider gave none.
+#[derive(Clone, Debug)]
+pub(in crate::model) struct CallIds {
+    prefix: String,
+}
+
+impl CallIds {
+    /// Ids that no other answer has.
+    pub(in crate::model) fn fresh() -> Self {
+        Self { prefix: format!("call_{}", uuid::Uuid::now_v7().simple()) }
+    }
+
+    /// Ids that are the same each time record `number` is played.
+    pub(in crate::model) fn replayed(number: usize) -> Self {
+        Self { prefix: format!("call_replay_{number}") }
+    }
+
+    fn nth(&self, n: usize) -> String {
+        format!("{}_{n}", self.prefix)
+    }
+}
+
+/// The answer so far.
+#[derive(Debug)]
+pub(in crate::model) struct Assembly {
+    content: Vec<ReplyBlock>,
+    open: Option<Open>,
+    ids: CallIds,
+    /// Ids that the provider gave to more than one call, with the place of the later call.
+    repeated: Vec<(String, usize)>,
+    notices: Vec<String>,
+}
+
+#[derive(Debug)]
+enum Open {
+    Text(String),
+    Thinking {
+        text: String,
+        signature: String,
+    },
+    Call {
+        id: String,
+        tool: String,
+        json: String,
+    },
+    /// A call whose id another call has already. No delta is sent before it is complete: it may be a
+    /// repetition.
+    Repeated {
+        id: String,
+        tool: String,
+        json: String,
+    },
+}
+
+impl Assembly {
+    pub(in crate::model) fn new(ids: CallIds) -> Self {
+        Self { content: Vec::new(), open: None, ids, repeated: Vec::new(), notices: Vec::new() }
+    }
+
+    /// More text; opens a block if none of text is open.
+    pub(in crate::model) fn text(&mut self, piece: &str, out: &mut Vec<Delta>) {
+        if piece.is_empty() {
+            return;
+        }
+        if !matches!(self.open, Some(Open::Text(_))) {
+            self.open(Open::Text(String::new()), BlockKind::Text, out);
+        }
+        let index = self.index();
+        if let Some(Open::Text(text)) = &mut self.open {
+            text.push_str(piece);
+            out.extend(pieces(piece).map(|part| Delta::Text { index, text: part.to_owned() }));
+        }
+    }
+
+    /// More reasoning; opens a block if none of reasoning is open.
+    pub(in crate::model) fn thinking(&mut self, piece: &str, out: &mut Vec<Delta>) {
+        if piece.is_empty() {
+            return;
+        }
+        self.open_thinking(out);
+        let index = self.index();
+        if let Some(Open::Thinking { text, .. }) = &mut self.open {
+            text.push_str(piece);
+            out.extend(pieces(piece).map(|part| Delta::Thinking { index, text: part.to_owned() }));
+        }
+    }
+
+    /// More of the signature of the reasoning.
+    pub(in crate::model) fn signature(&mut self, piece: &str, out: &mut Vec<Delta>) {
+        if piece.is_empty() {
+            return;
+        }
+        self.open_thinking(out);
+        if let Some(Open::Thinking { signature, .. }) = &mut self.open {
+            signature.push_str(piece);
+        }
+    }
+
+    /// Encrypted reasoning, which comes whole. People see that there was some.
+    pub(in crate::model) fn redacted(&mut self, data: &str, out: &mut Vec<Delta>) {
+        self.close(out);
+        let index = self.index();
+        out.push(Delta::BlockStarted { index, kind: BlockKind::Thinking });
+        out.push(Delta::BlockCompleted { index });
+        self.content.push(ReplyBlock::RedactedThinking(data.to_owned()));
+    }
+
+    /// A tool call begins. An id that is missing is replaced by one of ours. So is one that another call of
+    /// the answer has, unless tool and arguments are the same, too: such a call is a repetition, and is left out.
+    pub(in crate::model) fn call(&mut self, id: &str, tool: &str, out: &mut Vec<Delta>) {
+        self.close(out);
+        let is_taken = !id.is_empty()
+            && self
+                .content
+                .iter()
+                .any(|block| matches!(block, ReplyBlock::ToolCall { provider_id, .. } if provider_id == id));
+        if is_taken {
+            self.open = Some(Open::Repeated { id: id.into(), tool: tool.into(), json: String::new() });
+            return;
+        }
+        let id = if id.is_empty() { self.ids.nth(self.content.len()) } else { id.to_owned() };
+        let open = Open::Call { id, tool: tool.to_owned(), json: String::new() };
+        self.open(open, BlockKind::ToolCall { tool: tool.to_owned() }, out);
+    }
+
+    /// More of the arguments of the open call.
+    pub(in crate::model) fn call_input(&mut self, piece: &str, out: &mut Vec<Delta>) {
+        let index = self.index();
+        match &mut self.open {
+            Some(Open::Call { json, .. }) => {
+                json.push_str(piece);
+                out.extend(pieces(piece).map(|part| Delta::ToolInput { index, json: part.to_owned() }));
+            }
+            Some(Open::Repeated { json, .. }) => json.push_str(piece),
+            _ => {}
+        }
+    }
+
+    /// Whether the open block is a call without any arguments so far.
+    pub(in crate::model) fn call_is_bare(&self) -> bool {
+        matches!(&self.open, Some(Open::Call { json, .. } | Open::Repeated { json, .. }) if json.is_empty())
+    }
+
+    /// The open block, if any, is complete.
+    pub(in crate::model) fn close(&mut self, out: &mut Vec<Delta>) {
+        let Some(mut open) = self.open.take() else { return };
+        if let Open::Repeated { id, tool, json } = open {
+            if self.has_call(&id, &tool, &json) {
+                self.notice(format!("the answer repeated the call {id} of {tool}: it is run once"));
+                return;
+            }
+            let index = self.index();
+            self.repeated.push((id, self.content.len()));
+            out.push(Delta::BlockStarted { index, kind: BlockKind::ToolCall { tool: tool.clone() } });
+            out.extend(pieces(&json).map(|part| Delta::ToolInput { index, json: part.to_owned() }));
+            open = Open::Call { id: self.ids.nth(self.content.len()), tool, json };
+        }
+        out.push(Delta::BlockCompleted { index: self.index() });
+        self.content.push(match open {
+            Open::Text(text) => ReplyBlock::Text(text),
+            Open::Thinking { text, signature } => {
+                ReplyBlock::Thinking { text, signature: (!signature.is_empty()).then_some(signature) }
+            }
+            Open::Call { id, tool, json } | Open::Repeated { id, tool, json } => {
+                ReplyBlock::ToolCall { provider_id: id, tool, input: read_input(json) }
+            }
+        });
+    }
+
+    /// Whether the answer holds the same call under the same id of the provider.
+    fn has_call(&self, id: &str, tool: &str, json: &str) -> bool {
+        let asked = read_input(json.to_owned());
+        self.content.iter().enumerate().any(|(at, block)| match block {
+            ReplyBlock::ToolCall { provider_id, tool: known, input } => {
+                let is_named = || self.repeated.iter().any(|(given, place)| given == id && *place == at);
+                known == tool && *input == asked && (provider_id == id || is_named())
+            }
+            _ => false,
+        })
+    }
+
+    /// Something a person should know.
+    pub(in crate::model) fn notice(&mut self, text: String) {
+        self.notices.push(clean(&text));
+    }
+
+    /// Whether anything was said.
+    pub(in crate::model) fn has_begun(&self) -> bool {
+        self.open.is_some() || !self.content.is_empty()
+    }
+
+    /// Whether the answer holds a tool call that is complete.
+    pub(in crate::model) fn has_calls(&self) -> bool {
+        self.content.iter().any(|block| matches!(block, ReplyBlock::ToolCall { .. }))
+    }
+
+    /// The whole answer; closes what is open.
+    pub(in crate::model) fn reply(
+        mut self,
+        stop_reason: StopReason,
+        usage: Usage,
+        response_id: Option<String>,
+        out: &mut Vec<Delta>,
+    ) -> ModelReply {
+        self.close(out);
+        ModelReply {
+            content: self.content,
+            stop_reason,
+            usage,
+            response_id,
+            notices: self.notices,
+            cache_hit: false,
+            last: Vec::new(),
+        }
+    }
+
+    fn open_thinking(&mut self, out: &mut Vec<Delta>) {
+        if !matches!(self.open, Some(Open::Thinking { .. })) {
+            let open = Open::Thinking { text: String::new(), signature: String::new() };
+            self.open(open, BlockKind::Thinking, out);
+        }
+    }
+
+    fn open(&mut self, open: Open, kind: BlockKind, out: &mut Vec<Delta>) {
+        self.close(out);
+        out.push(Delta::BlockStarted { index: self.index(), kind });
+        self.open = Some(open);
+    }
+
+    /// Index of the open block, or of the next one.
+    fn index(&self) -> u32 {
+        u32::try_from(self.content.len()).unwrap_or(u32::MAX)
+    }
+}
+
+/// The arguments of a call; an empty text stands for no arguments.
+fn read_input(json: String) -> Result<Value, (String, String)> {
+    if json.trim().is_empty() {
+        return Ok(Value::Object(serde_json::Map::new()));
+    }
+    match serde_json::from_str(&json) {
+        Ok(input) if depth::is_readable(&input) => Ok(input),
+        Ok(_) => Err((json, format!("more than {} levels of lists and objects", depth::MOST))),
+        Err(error) => Err((json, error.to_string())),
+    }
+}
+
+/// The text in pieces of at most [`MAX_PIECE`] bytes that end between characters.
+pub(in crate::model) fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let (piece, later) = rest.split_at(rest.floor_char_boundary(MAX_PIECE));
+        rest = later;
+        Some(piece)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::model::stream::assembly::*;
+    use crate::model::testing::assert_deltas_tell_the_reply;
+
+    #[test]
+    fn a_large_piece_is_cut_between_characters() {
+        let text = format!("a{}", "€".repeat(MAX_PIECE));
+        let parts: Vec<&str> = pieces(&text).collect();
+        assert!(parts.len() >= 3 && parts.iter().all(|part| part.len() <= MAX_PIECE && !part.is_empty()));
+        assert_eq!(parts.concat(), text);
+        assert_eq!(pieces("").count(), 0);
+    }
+
+    #[test]
+    fn empty_blocks_leave_no_trace_and_indexes_have_no_gap() {
+        let mut out = Vec::new();
+        let mut answer = Assembly::new(CallIds::replayed(0));
+        answer.text("", &mut out);
+        answer.thinking("", &mut out);
+        answer.close(&mut out);
+        assert_eq!(out, []);
+        answer.signature("sig", &mut out);
+        answer.redacted("opaque", &mut out);
+        answer.text("hi", &mut out);
+        let reply = answer.reply(StopReason::EndTurn, Usage::default(), None, &mut out);
+        let indexes: Vec<u32> = out
+            .iter()
+            .filter_map(|delta| match delta {
+                Delta::BlockStarted { index, .. } => Some(*index),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(indexes, [0, 1, 2]);
+        assert_eq!(
+            reply.content,
+            [
+                ReplyBlock::Thinking { text: String::new(), signature: Some("sig".into()) },
+                ReplyBlock::RedactedThinking("opaque".into()),
+                ReplyBlock::Text("hi".into()),
+            ]
+        );
+    }
+
+    #[test]
+    fn call_repeated_under_its_id_is_kept_once() {
+        let mut out = Vec::new();
+        let mut answer = Assembly::new(CallIds::replayed(3));
+        for (id, tool, json) in [
+            ("a", "T", "{\"x\":1}"),
+            ("a", "T", "{ \"x\": 1 }"),
+            ("a", "T", "{\"x\":2}"),
+            ("a", "U", "{\"x\":2}"),
+            ("a", "T", "{\"x\":2}"),
+            ("b", "T", "{\"x\":1}"),
+        ] {
+            answer.call(id, tool, &mut out);
+            answer.call_input(json, &mut out);
+        }
+        let reply = answer.reply(StopReason::ToolUse, Usage::default(), None, &mut out);
+        assert_deltas_tell_the_reply(&out, &reply);
+        let seen: Vec<(&str, &str)> = reply
+            .content
+            .iter()
+            .map(|block| match block {
+                ReplyBlock::ToolCall { provider_id, tool, .. } => (provider_id.as_str(), tool.as_str()),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(seen, [("a", "T"), ("call_replay_3_1", "T"), ("call_replay_3_2", "U"), ("b", "T")]);
+        assert_eq!(reply.notices.len(), 2, "{:?}", reply.notices);
+    }
+
+    #[test]
+    fn calls_get_unique_ids_and_their_input_is_read_once() {
+        let mut out = Vec::new();
+        let mut answer = Assembly::new(CallIds::replayed(3));
+        for (id, json) in [("a", "{\"x\":1}"), ("a", ""), ("", "{\"x\":")] {
+            answer.call(id, "T", &mut out);
+            answer.call_input(json, &mut out);
+        }
+        let reply = answer.reply(StopReason::ToolUse, Usage::default(), None, &mut out);
+        let seen: Vec<(String, bool)> = reply
+            .content
+            .into_iter()
+            .map(|block| match block {
+                ReplyBlock::ToolCall { provider_id, input, .. } => (provider_id, input.is_ok()),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        let id = |n: usize| format!("call_replay_3_{n}");
+        assert_eq!(seen, [("a".into(), true), (id(1), true), (id(2), false)]);
+    }
+}

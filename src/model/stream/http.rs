@@ -1,0 +1,470 @@
+//! Asking a provider over HTTP: the pooled clients, one exchange, and its faults.
+//!
+//! Clients are built at their first use: reading the system's certificates takes longer than all
+//! the rest of a cold start.
+
+use std::error::Error as _;
+use std::io;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use reqwest::header::{CONTENT_TYPE, DATE, HeaderMap, RETRY_AFTER};
+use reqwest::{Client, Response, Url};
+use tokio::sync::{OnceCell, mpsc};
+
+use crate::crash;
+use crate::model::api::{Api, Reader};
+use crate::model::replay::record::Tape;
+use crate::model::stream::fault;
+use crate::model::stream::fault::garbage;
+use crate::model::stream::timeouts::{Patience, Watchdog};
+use crate::types::model::{Delta, FaultKind, ModelFault, ModelReply};
+use crate::types::usage::Usage;
+
+/// Most of an error's body that is read.
+const MAX_ERROR_BYTES: usize = 64 << 10;
+/// Longest answer in one piece.
+const MAX_BODY_BYTES: usize = 32 << 20;
+/// Longest stream of one answer: the most that models write is a tenth of it.
+const MAX_STREAM_BYTES: usize = 128 << 20;
+/// How long the body of an error may take: the status is known already.
+const ERROR_BODY_LIMIT: Duration = Duration::from_secs(5);
+/// How long a connection may take to end after the answer did, to be kept.
+const READ_OUT_LIMIT: Duration = Duration::from_millis(50);
+/// Bytes of a stream that make one batch, if so many are there at once.
+const BATCH_BYTES: usize = 64 << 10;
+/// A stream whose next chunk comes within this is worth a look for more: a slower one is only delayed.
+const QUICK: Duration = Duration::from_micros(200);
+/// Longest wait a provider may ask for.
+const MAX_RETRY_AFTER_MS: f64 = 86_400_000.0;
+
+/// The pooled clients.
+#[derive(Debug)]
+pub(in crate::model) struct Clients {
+    user_agent: String,
+    connect_timeout: Duration,
+    /// To this machine: no proxy, no certificates.
+    direct: OnceCell<Client>,
+    /// To everywhere else.
+    outside: OnceCell<Client>,
+    /// The same two, but they keep no connection: every request gets a new one.
+    fresh: [OnceCell<Client>; 2],
+}
+
+impl Clients {
+    pub(in crate::model) fn new(user_agent: String, connect_timeout: Duration) -> Self {
+        let (direct, outside, fresh) = Default::default();
+        Self { user_agent, connect_timeout, direct, outside, fresh }
+    }
+
+    /// The client for an address, built if this is its first use. One that is fresh uses no connection
+    /// twice, for when a kept one broke.
+    pub(in crate::model) async fn get(&self, is_direct: bool, is_fresh: bool) -> Result<Client, ModelFault> {
+        let cell = match (is_fresh, is_direct) {
+            (false, true) => &self.direct,
+            (false, false) => &self.outside,
+            (true, _) => &self.fresh[usize::from(is_direct)],
+        };
+        cell.get_or_try_init(|| self.build(is_direct, is_fresh)).await.cloned()
+    }
+
+    async fn build(&self, is_direct: bool, is_fresh: bool) -> Result<Client, ModelFault> {
+        let (user_agent, connect_timeout) = (self.user_agent.clone(), self.connect_timeout);
+        let build = move || {
+            // Somebody else may have chosen one already; theirs will do.
+            let _ = rustls::crypto::ring::default_provider().install_default();
+            let builder = Client::builder()
+                .user_agent(user_agent)
+                .connect_timeout(connect_timeout)
+                // A redirect would carry the key and the conversation to another host.
+                .redirect(reqwest::redirect::Policy::none())
+                .referer(false)
+                .tcp_keepalive(Duration::from_secs(30));
+            let builder = if is_fresh { builder.pool_max_idle_per_host(0) } else { builder };
+            if is_direct { builder.no_proxy().tls_certs_only([]) } else { builder }.build()
+        };
+        let fault = |why: String| {
+            let text = format!(
+                "could not set up the HTTP client ({why}): are CA certificates installed, is user_agent one line?"
+            );
+            ModelFault::new(FaultKind::Unconfigured, text)
+        };
+        match tokio::task::spawn_blocking(build).await {
+            Ok(built) => built.map_err(|error| fault(deepest(&error))),
+            Err(error) => Err(fault(error.to_string())),
+        }
+    }
+}
+
+/// One request, ready to go.
+pub(in crate::model) struct Exchange<'a> {
+    pub client: Client,
+    pub provider: &'a str,
+    pub api: Api,
+    pub url: Url,
+    pub headers: HeaderMap,
+    pub body: Vec<u8>,
+    /// How long the provider is waited for.
+    pub patience: Patience,
+    pub connect_timeout: Duration,
+    /// No proxy is asked.
+    pub is_direct: bool,
+}
+
+/// Variables that name a proxy.
+const PROXIES: [&str; 6] =
+    ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "HTTP_PROXY", "http_proxy"];
+
+impl Exchange<'_> {
+    /// Sends it and hands the answer on, batch by batch. Cancel-safe: dropping it closes the
+    /// connection. What was read goes onto the `tape`, also if a fault follows.
+    pub(in crate::model) async fn run(
+        self,
+        reader: Reader,
+        out: &mpsc::Sender<Vec<Delta>>,
+        tape: &mut Option<Tape>,
+    ) -> Result<ModelReply, ModelFault> {
+        let mut reported = Usage::default();
+        self.read(reader, out, tape, &mut reported).await.map_err(|fault| {
+            let usage = (reported != Usage::default()).then(|| Box::new(reported));
+            ModelFault { usage, ..fault }
+        })
+    }
+
+    /// The same; what the provider reported before a fault is left in `reported`.
+    async fn read(
+        mut self,
+        mut reader: Reader,
+        out: &mpsc::Sender<Vec<Delta>>,
+        tape: &mut Option<Tape>,
+        reported: &mut Usage,
+    ) -> Result<ModelReply, ModelFault> {
+        let request = self
+            .client
+            .post(self.url.clone())
+            .headers(std::mem::take(&mut self.headers))
+            .header(CONTENT_TYPE, "application/json")
+            .body(std::mem::take(&mut self.body))
+            .send();
+        let mut dog = Watchdog::new(self.patience.clone(), self.provider, out);
+        let mut response = dog.wait(request).await?.map_err(|error| self.send_fault(&error))?;
+        crash::point("C4");
+        let status = response.status().as_u16();
+        if let Some(tape) = tape {
+            tape.begin(self.api, status);
+        }
+        if !response.status().is_success() {
+            let retry_after_ms = retry_after_ms(response.headers());
+            let body = error_body(&mut response).await;
+            if let Some(tape) = tape {
+                tape.write(&body);
+            }
+            return Err(fault::from_status(self.provider, status, retry_after_ms, &body));
+        }
+        if matches!(status, 204 | 205) {
+            // Whatever follows is no body of this answer (RFC 9110, 15.3.5).
+            let text = "which is no answer; is the address right, and does it take requests to models?";
+            return Err(garbage(format_args!("{} sent status {status}, {text}", self.provider)));
+        }
+        if is_json(response.headers()) {
+            let body = json_body(&mut response, &dog, tape).await?;
+            let mut batch = Vec::new();
+            let outcome = reader.whole(&body, &mut batch);
+            hand_on(batch, out).await?;
+            return outcome;
+        }
+        let mut batch = Vec::new();
+        let (mut bytes, mut total) = (0, 0);
+        let mut ahead = None;
+        let mut is_quick = false;
+        while !reader.is_done() {
+            let next = match ahead.take() {
+                Some(next) => Ok(next),
+                None => {
+                    let asked = Instant::now();
+                    let next = dog.wait(response.chunk()).await;
+                    is_quick = asked.elapsed() < QUICK;
+                    next
+                }
+            };
+            let chunk = match next {
+                Ok(Ok(Some(chunk))) => chunk,
+                Ok(Ok(None)) => break,
+                // Some servers never close the stream, or break it, after all was said.
+                Ok(Err(_)) | Err(ModelFault { kind: FaultKind::Idle, .. }) if reader.may_end() => break,
+                Ok(Err(error)) => return Err(broken(&error)),
+                Err(fault) => return Err(fault),
+            };
+            if let Some(tape) = tape {
+                tape.write(&chunk);
+            }
+            bytes += chunk.len();
+            total += chunk.len();
+            if total > MAX_STREAM_BYTES {
+                return Err(garbage(format_args!("an answer of more than {} MiB", MAX_STREAM_BYTES >> 20)));
+            }
+            let outcome = reader.feed(&chunk, &mut batch);
+            *reported = reader.usage();
+            if is_quick && outcome.is_ok() && !reader.is_done() && bytes < BATCH_BYTES {
+                ahead = at_hand(&mut response).await;
+            }
+            if reader.is_done() && outcome.is_ok() && bytes < BATCH_BYTES {
+                // It goes with the answer: one thing to write, not two.
+                break;
+            }
+            // What was brought is handed on before anything is waited for.
+            if !matches!(ahead, Some(Ok(Some(_)))) {
+                if !batch.is_empty() {
+                    hand_on(std::mem::take(&mut batch), out).await?;
+                    dog.heard();
+                }
+                bytes = 0;
+            }
+            outcome?;
+        }
+        let is_done = reader.is_done();
+        let mut outcome = reader.end(&mut batch);
+        let is_over = !is_done || matches!(at_hand(&mut response).await, Some(Ok(None)));
+        match &mut outcome {
+            Ok(reply) if is_over => reply.last = batch,
+            // Nobody waits for what comes behind the end to see what was said.
+            _ => hand_on(batch, out).await?,
+        }
+        if !is_over {
+            read_out(&mut response).await;
+        }
+        outcome
+    }
+
+    fn send_fault(&self, error: &reqwest::Error) -> ModelFault {
+        if error.is_builder() {
+            let text = format!("the request to {} cannot be sent ({})", self.provider, deepest(error));
+            return ModelFault::new(FaultKind::Unconfigured, text);
+        }
+        if !error.is_connect() && !error.is_timeout() {
+            return broken(error);
+        }
+        let why = match io_kind(error) {
+            Some(io::ErrorKind::ConnectionRefused) => "connection refused".into(),
+            _ if error.is_timeout() => {
+                format!("no connection within {} s", self.connect_timeout.as_secs_f32())
+            }
+            _ => deepest(error),
+        };
+        let check = self.advice(&why);
+        let text = format!("could not reach {} ({why}): {check}", shown(&self.url));
+        ModelFault { causes: causes(error), ..ModelFault::new(FaultKind::Unreachable, text) }
+    }
+
+    /// What to check where no connection came about.
+    fn advice(&self, why: &str) -> String {
+        let setting = format!("base_url of [providers.{}]", self.provider);
+        let tells = |words: &[&str]| words.iter().any(|word| why.contains(word));
+        let advice = if tells(&["certificate", "CertificateRequired", "UnknownCA"]) {
+            format!(
+                "the server's certificate is not trusted here; SSL_CERT_FILE may name a file with the authority \
+                 that signed it, for the daemon's environment. See {setting}"
+            )
+        } else if tells(&["lookup", "dns", "resolve"]) {
+            format!("is the name right, and is there a network? See {setting}")
+        } else {
+            format!("is the server running? See {setting}")
+        };
+        // Its value may hold a password.
+        match PROXIES.iter().find(|name| !self.is_direct && std::env::var_os(name).is_some()) {
+            Some(name) => {
+                format!("{advice}. A proxy is set in the daemon's environment ({name}): is it right?")
+            }
+            None => advice,
+        }
+    }
+}
+
+/// A body that holds the answer in one piece.
+async fn json_body(
+    response: &mut Response,
+    dog: &Watchdog<'_>,
+    tape: &mut Option<Tape>,
+) -> Result<Vec<u8>, ModelFault> {
+    let mut body = Vec::new();
+    while let Some(chunk) = dog.wait(response.chunk()).await?.map_err(|error| broken(&error))? {
+        if body.len() + chunk.len() > MAX_BODY_BYTES {
+            return Err(garbage(format_args!("a body of more than {} MiB", MAX_BODY_BYTES >> 20)));
+        }
+        if let Some(tape) = tape {
+            tape.write(&chunk);
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
+/// The next chunk, if it is there or the connection has it: many servers send every event as a chunk
+/// of its own, and a batch on its way costs far more than an event.
+async fn at_hand(response: &mut Response) -> Option<reqwest::Result<Option<Bytes>>> {
+    if let Some(next) = response.chunk().now_or_never() {
+        return Some(next);
+    }
+    // The connection's own task gets its turn to hand over what it has.
+    tokio::task::yield_now().await;
+    response.chunk().now_or_never()
+}
+
+/// Reads the end of the body, which often comes right behind the end of the answer: only then can
+/// the connection be used again. Not worth a long wait.
+async fn read_out(response: &mut Response) {
+    let rest = async { while let Ok(Some(_)) = response.chunk().await {} };
+    let _ = tokio::time::timeout(READ_OUT_LIMIT, rest).await;
+}
+
+/// Hands a batch on; waits while the listener is busy.
+pub(in crate::model) async fn hand_on(
+    batch: Vec<Delta>,
+    out: &mpsc::Sender<Vec<Delta>>,
+) -> Result<(), ModelFault> {
+    if batch.is_empty() {
+        return Ok(());
+    }
+    out.send(batch).await.map_err(|_| nobody_listens())
+}
+
+/// The caller dropped its end of the channel.
+pub(in crate::model) fn nobody_listens() -> ModelFault {
+    ModelFault::new(FaultKind::Interrupted, "the answer was stopped: nobody listens to it any more")
+}
+
+/// Scheme, host and port of an address: nothing secret.
+pub(in crate::model) fn shown(url: &Url) -> String {
+    url.origin().ascii_serialization()
+}
+
+fn broken(error: &reqwest::Error) -> ModelFault {
+    let text = format!("the connection broke before the answer was complete ({})", deepest(error));
+    ModelFault { causes: causes(error), ..ModelFault::new(FaultKind::Interrupted, text) }
+}
+
+/// What caused it, from the outermost to the innermost. The error itself is left out: it carries the
+/// address, which may hold more than it should.
+fn causes(error: &reqwest::Error) -> Box<[String]> {
+    let mut causes = Vec::new();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        causes.push(fault::clean(&inner.to_string()));
+        cause = inner.source();
+    }
+    causes.dedup();
+    causes.into()
+}
+
+/// The innermost cause, which is the one that tells something. The outer ones carry the address.
+fn deepest(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    if error.source().is_none() { "no further cause".into() } else { fault::clean(&cause.to_string()) }
+}
+
+fn io_kind(error: &reqwest::Error) -> Option<io::ErrorKind> {
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        if let Some(io) = inner.downcast_ref::<io::Error>() {
+            return Some(io.kind());
+        }
+        cause = inner.source();
+    }
+    None
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("application/json"))
+}
+
+/// Seconds, possibly broken, milliseconds, or a date (RFC 9110, 10.2.3). A date is compared with the
+/// answer's own `Date`: no clock of ours has a say in it.
+fn retry_after_ms(headers: &HeaderMap) -> Option<u64> {
+    let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
+    // What Rust reads as infinite or as no number is not a wish.
+    let number = |name: &str| text(name)?.parse::<f64>().ok().filter(|number| number.is_finite());
+    let date = |name: &str| httpdate::parse_http_date(text(name)?).ok();
+    let until = || {
+        let (then, now) = (date(RETRY_AFTER.as_str())?, date(DATE.as_str())?);
+        // In the past: at once.
+        Some(then.duration_since(now).unwrap_or_default().as_secs_f64())
+    };
+    let seconds = || number(RETRY_AFTER.as_str()).or_else(until);
+    let ms = number("retry-after-ms").or_else(|| seconds().map(|seconds| seconds * 1000.0))?;
+    (ms >= 0.0).then(|| ms.min(MAX_RETRY_AFTER_MS).ceil() as u64)
+}
+
+/// As much of the body as comes soon and fits.
+async fn error_body(response: &mut Response) -> Vec<u8> {
+    let mut body = Vec::new();
+    let read = async {
+        while let Ok(Some(chunk)) = response.chunk().await {
+            let room = MAX_ERROR_BYTES - body.len();
+            body.extend_from_slice(&chunk[..chunk.len().min(room)]);
+            if body.len() == MAX_ERROR_BYTES {
+                break;
+            }
+        }
+    };
+    // Late is as good as never: what there is says enough.
+    let _ = tokio::time::timeout(ERROR_BODY_LIMIT, read).await;
+    body
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::model::stream::http::*;
+
+    #[test]
+    fn the_wish_to_wait_is_read_in_its_forms() {
+        let check = |name: &'static str, value: &str, expected: Option<u64>| {
+            let mut headers = HeaderMap::new();
+            headers.insert(name, value.parse().unwrap());
+            assert_eq!(retry_after_ms(&headers), expected, "{name}: {value}");
+        };
+        check("retry-after", "7", Some(7_000));
+        check("retry-after", "0.25", Some(250));
+        check("retry-after-ms", "1500", Some(1_500));
+        check("retry-after", "-3", None);
+        check("retry-after", "NaN", None);
+        check("retry-after", "1e99", Some(86_400_000));
+        check("retry-after", "99999999999999999999", Some(86_400_000));
+        for odd in ["inf", "-inf", "Infinity", "1e999", "-0.001", "", "7 s", "0x7"] {
+            check("retry-after", odd, None);
+            check("retry-after-ms", odd, None);
+        }
+        check("retry-after", "-0", Some(0));
+        check("x-other", "7", None);
+    }
+
+    #[test]
+    fn a_date_to_wait_for_is_compared_with_the_answer_s_own() {
+        let check = |until: &str, date: Option<&str>, expected: Option<u64>| {
+            let mut headers = HeaderMap::new();
+            headers.insert(RETRY_AFTER, until.parse().unwrap());
+            if let Some(date) = date {
+                headers.insert(DATE, date.parse().unwrap());
+            }
+            assert_eq!(retry_after_ms(&headers), expected, "{until} at {date:?}");
+        };
+        let now = "Fri, 31 Dec 1999 23:59:00 GMT";
+        check("Fri, 31 Dec 1999 23:59:59 GMT", Some(now), Some(59_000));
+        check("Friday, 31-Dec-99 23:59:30 GMT", Some(now), Some(30_000));
+        check("Fri, 31 Dec 1999 23:58:00 GMT", Some(now), Some(0));
+        check("Fri, 31 Dec 1999 23:59:59 GMT", None, None);
+        check("tomorrow", Some(now), None);
+    }
+
+    #[test]
+    fn an_address_is_shown_without_its_password() {
+        let url = Url::parse("http://me:hush@host:81/v1").unwrap();
+        assert_eq!(shown(&url), "http://host:81");
+    }
+}

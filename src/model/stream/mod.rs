@@ -1,0 +1,9 @@
+//! Parts of a streamed answer that all adapters share: HTTP, server-sent events, assembly of blocks, time limits, faults.
+
+pub(super) mod assembly;
+pub(super) mod fault;
+pub(super) mod http;
+pub(super) mod overflow;
+pub(super) mod sse;
+pub(super) mod text;
+pub(super) mod timeouts;

@@ -1,0 +1,109 @@
+//! Numbers out of a provider's complaint that a request and its answer do not fit (Q26).
+//!
+//! Nobody documents these texts; they are what the servers say (Anthropic, OpenAI, vLLM, llama.cpp) and
+//! are only trusted as far as the numbers make sense together.
+
+use crate::types::model::Overflow;
+
+/// The word that providers have for it.
+pub(in crate::model) const WORD: &str = "context_length_exceeded";
+
+/// More tokens than any window has or any request holds: a larger number is something else.
+const MOST: u64 = 1_000_000_000;
+
+/// Whether the text says so without numbers: proxies put the word into it, and send another (LiteLLM:
+/// `ContextWindowExceededError`).
+pub(in crate::model) fn is_named(text: &str) -> bool {
+    text.contains(WORD) || text.contains("ContextWindowExceeded")
+}
+
+/// What the text says of the room there is, if it is such a complaint with numbers.
+pub(in crate::model) fn read(text: &str) -> Option<Overflow> {
+    let lower = text.to_ascii_lowercase();
+    let numbers = numbers(&lower);
+    let overflow = if lower.contains("exceed context limit") {
+        // "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000 …"
+        match numbers.as_slice() {
+            [input, _, limit, ..] => Overflow { limit: *limit, input: *input },
+            _ => return None,
+        }
+    } else if lower.contains("prompt is too long") {
+        // "prompt is too long: 210000 tokens > 200000 maximum"
+        match numbers.as_slice() {
+            [input, limit, ..] => Overflow { limit: *limit, input: *input },
+            _ => return None,
+        }
+    } else if lower.contains("maximum context length") {
+        // "… maximum context length is 128000 tokens. However, you requested 130000 tokens (120000 in the
+        // messages, 10000 in the completion)", or "your messages resulted in 130000 tokens"
+        match numbers.as_slice() {
+            [limit, _, input, _, ..] | [limit, input, ..] => Overflow { limit: *limit, input: *input },
+            _ => return None,
+        }
+    } else if lower.contains("context size") {
+        // "the request exceeds the available context size: 5000 tokens > 4096" and kin
+        match numbers.as_slice() {
+            [input, limit, ..] => Overflow { limit: *limit.min(input), input: *input.max(limit) },
+            _ => return None,
+        }
+    } else {
+        return None;
+    };
+    let is_count = |number: u64| (1..=MOST).contains(&number);
+    (is_count(overflow.limit) && is_count(overflow.input)).then_some(overflow)
+}
+
+/// The whole numbers in the text; separators of thousands are left out.
+fn numbers(text: &str) -> Vec<u64> {
+    let mut found = Vec::new();
+    let mut digits = String::new();
+    let mut chars = text.chars().chain([' ']).peekable();
+    while let Some(c) = chars.next() {
+        let groups = matches!(c, ',' | '_') && chars.peek().is_some_and(char::is_ascii_digit);
+        if c.is_ascii_digit() {
+            digits.push(c);
+        } else if !groups && !digits.is_empty() {
+            found.extend(digits.parse::<u64>());
+            digits.clear();
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::model::stream::overflow::*;
+
+    #[test]
+    fn the_numbers_of_the_known_texts_are_read() {
+        let check = |text: &str, expected: Option<(u64, u64)>| {
+            let got = read(text).map(|overflow| (overflow.limit, overflow.input));
+            assert_eq!(got, expected, "{text}");
+        };
+        check(
+            "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000, decrease input length \
+             or `max_tokens` and try again",
+            Some((200_000, 190_000)),
+        );
+        check("prompt is too long: 210,123 tokens > 200,000 maximum", Some((200_000, 210_123)));
+        check(
+            "This model's maximum context length is 128000 tokens. However, you requested 130000 tokens (120000 \
+             in the messages, 10000 in the completion). Please reduce the length.",
+            Some((128_000, 120_000)),
+        );
+        check(
+            "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.",
+            Some((8_192, 9_000)),
+        );
+        check("request (5000 tokens) exceeds the available context size (4096 tokens)", Some((4_096, 5_000)));
+        check("maximum context length exceeded", None);
+        check("prompt is too long", None);
+        check("bad key 12345 for 67890", None);
+        check("prompt is too long: 99999999999999999999999 > 5", None);
+        check("prompt is too long: 18446744073709551615 tokens > 200000 maximum", None);
+        check("prompt is too long: 5000000 tokens > 18446744073709551615 maximum", None);
+        check("prompt is too long: 0 tokens > 200000 maximum", None);
+        check("prompt is too long: 2000000 tokens > 1000000 maximum", Some((1_000_000, 2_000_000)));
+        check("input length and `max_tokens` exceed context limit: 1761234567890 + 20000 > 200000", None);
+    }
+}

@@ -1,0 +1,147 @@
+//! A string in a provider's JSON, read without a copy where it has no escapes, and without a fuss
+//! where it is `null`, absent, or something else altogether.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Deref;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+/// The string; empty if there was none. A list of parts with `text` fields counts as their text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::model) struct Text<'a>(Cow<'a, str>);
+
+impl<'a> Text<'a> {
+    /// The string itself.
+    pub(in crate::model) fn into_inner(self) -> Cow<'a, str> {
+        self.0
+    }
+}
+
+impl Deref for Text<'_> {
+    type Target = str;
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Tolerant).map(Text)
+    }
+}
+
+struct Tolerant;
+
+impl<'de> Visitor<'de> for Tolerant {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(text))
+    }
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(text.to_owned()))
+    }
+    fn visit_string<E>(self, text: String) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(text))
+    }
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(""))
+    }
+    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(""))
+    }
+    fn visit_i64<E>(self, number: i64) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(number.to_string()))
+    }
+    fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(number.to_string()))
+    }
+    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(""))
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Self::Value, A::Error> {
+        #[derive(Deserialize)]
+        struct Part<'a> {
+            #[serde(borrow, default)]
+            text: Text<'a>,
+        }
+        let mut text = String::new();
+        while let Some(part) = parts.next_element::<Part<'de>>()? {
+            text.push_str(&part.text);
+        }
+        Ok(Cow::Owned(text))
+    }
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Cow::Borrowed(""))
+    }
+}
+
+/// Reads JSON. Half of a surrogate pair, which some servers write where they cut a text between the two, is
+/// U+FFFD in it. `mended` keeps the text that was read in that case.
+pub(in crate::model) fn read_json<'a, T: Deserialize<'a>>(
+    json: &'a str,
+    mended: &'a mut String,
+) -> Result<T, serde_json::Error> {
+    serde_json::from_str(json).or_else(|error| {
+        *mended = without_halves(json).ok_or(error)?;
+        serde_json::from_str(mended)
+    })
+}
+
+/// The JSON with `\ufffd` for each half of a pair; `None` if there is none.
+fn without_halves(json: &str) -> Option<String> {
+    let unit = |at: usize| -> Option<u16> {
+        let digits = json.get(at..at + 6)?.strip_prefix("\\u")?;
+        u16::from_str_radix(digits, 16).ok()
+    };
+    let (mut mended, mut kept, mut at) = (String::new(), 0, 0);
+    while let Some(found) = json[at..].find('\\') {
+        at += found;
+        let is_pair = |low: u16| (0xDC00..0xE000).contains(&low);
+        match unit(at) {
+            Some(0xD800..0xDC00) if unit(at + 6).is_some_and(is_pair) => at += 12,
+            Some(0xD800..0xE000) => {
+                mended.push_str(&json[kept..at]);
+                mended.push_str("\\ufffd");
+                at += 6;
+                kept = at;
+            }
+            Some(_) => at += 6,
+            // Another escape, of which the second byte may be a backslash too.
+            None => at += 1 + json[at + 1..].chars().next().map_or(0, char::len_utf8),
+        }
+    }
+    (kept > 0).then(|| mended + &json[kept..])
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::model::stream::text::*;
+
+    fn check(json: &str, expected: &str) {
+        assert_eq!(&*serde_json::from_str::<Text>(json).unwrap(), expected, "{json}");
+    }
+
+    #[test]
+    fn anything_is_a_text_of_some_sort() {
+        check(r#""plain""#, "plain");
+        check(r#""two\nlines""#, "two\nlines");
+        check("null", "");
+        check("7", "7");
+        check("true", "");
+        check("1.5", "");
+        check(r#"{"a":[1]}"#, "");
+        check(r#"[{"type":"text","text":"a"},{"type":"x"},{"text":"b"}]"#, "ab");
+    }
+
+    #[test]
+    fn a_string_without_escapes_is_borrowed() {
+        assert!(matches!(serde_json::from_str::<Text>(r#""plain""#).unwrap().0, Cow::Borrowed(_)));
+    }
+}

@@ -1,0 +1,197 @@
+//! How much of a model's thinking a subscriber is shown (Q38).
+//!
+//! The journal always holds all of it. What is not shown is left out on the way to the client: events of
+//! nothing but hidden thinking are skipped, never renumbered, so cursors stay exact; finished messages keep
+//! every block in its place, with as much of its text as is shown.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use crate::api::params::{Include, ThinkingShown};
+use crate::types::event::{Envelope, Event};
+use crate::types::message::Block;
+
+/// Characters of a block that a summary shows.
+const HEAD: usize = 200;
+
+/// The event as this subscriber is shown it; `None` if nothing of it is left.
+pub(super) fn redact(body: Arc<str>, include: Include) -> Option<Arc<str>> {
+    if include.thinking == ThinkingShown::Full || !may_hold_thinking(&body) {
+        return Some(body);
+    }
+    match kind(&body) {
+        Some("message.thinking_delta") => None,
+        Some("message.completed" | "history.repaired") => Some(cut(&body, include.thinking).unwrap_or(body)),
+        _ => Some(body),
+    }
+}
+
+/// A cheap look: quotes inside texts are escaped, so nothing that people or models say looks like this.
+/// Arguments of a call may, and are then looked at more closely.
+fn may_hold_thinking(body: &str) -> bool {
+    [r#""type":"message.thinking_delta""#, r#""type":"message.completed""#, r#""type":"history.repaired""#]
+        .iter()
+        .any(|mark| body.contains(mark))
+}
+
+fn kind(body: &str) -> Option<&str> {
+    #[derive(Deserialize)]
+    struct Head<'a> {
+        #[serde(rename = "type")]
+        kind: &'a str,
+    }
+    serde_json::from_str::<Head<'_>>(body).ok().map(|head| head.kind)
+}
+
+/// The event with its thinking as it is shown. What was cut out of it and would show more is not named any
+/// more: a list of blocks that was cut as a whole would hold them whole.
+fn cut(body: &str, shown: ThinkingShown) -> Option<Arc<str>> {
+    let mut envelope: Envelope = serde_json::from_str(body).ok()?;
+    let mut hidden = vec![String::from("/item"), "/item/content".into(), "/messages".into()];
+    match &mut envelope.event {
+        Event::MessageCompleted { item, .. } => {
+            blocks(&mut item.content, "/item/content", shown, &mut hidden)
+        }
+        Event::HistoryRepaired { messages, .. } => {
+            for (at, message) in messages.iter_mut().enumerate() {
+                let place = format!("/messages/{at}/content");
+                blocks(&mut message.content, &place, shown, &mut hidden);
+                hidden.push(place);
+                hidden.push(format!("/messages/{at}"));
+            }
+        }
+        _ => return None,
+    }
+    // Nothing of it was thinking: the event stays as it stands, to the letter.
+    if hidden.iter().all(|place| !place.ends_with("/text")) {
+        return None;
+    }
+    envelope.cut.retain(|cut| !hidden.contains(&cut.at));
+    serde_json::to_string(&envelope).ok().map(Arc::from)
+}
+
+/// Cuts the thinking among these blocks, and names the places that are not to be shown whole.
+fn blocks(blocks: &mut [Block], place: &str, shown: ThinkingShown, hidden: &mut Vec<String>) {
+    for (at, block) in blocks.iter_mut().enumerate() {
+        let secret = match block {
+            Block::Thinking { text, signature } => {
+                *text = match shown {
+                    ThinkingShown::Summary => head(text),
+                    ThinkingShown::None | ThinkingShown::Full => String::new(),
+                };
+                *signature = None;
+                "signature"
+            }
+            Block::RedactedThinking { data } => {
+                data.clear();
+                "data"
+            }
+            _ => continue,
+        };
+        hidden.push(format!("{place}/{at}/text"));
+        hidden.push(format!("{place}/{at}/{secret}"));
+        hidden.push(format!("{place}/{at}"));
+    }
+}
+
+/// The beginning of a thought: its first line, or as much of that as fits.
+fn head(text: &str) -> String {
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    let is_all = line.len() == text.trim().len();
+    match line.char_indices().nth(HEAD) {
+        Some((end, _)) => format!("{}…", line[..end].trim_end()),
+        None if is_all => line.to_owned(),
+        None => format!("{line} …"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use crate::rpc::redact_thinking::*;
+
+    const IDS: &str = r#""session_id":"ses_00000000000000000000000000000001","turn_id":"turn_00000000000000000000000000000001","item_id":"item_00000000000000000000000000000001","at_ms":1"#;
+
+    fn event(rest: &str) -> Arc<str> {
+        Arc::from(format!("{{\"seq\":7,{IDS},{rest}}}"))
+    }
+
+    fn shown(body: &Arc<str>, thinking: ThinkingShown) -> Option<Value> {
+        let veiled = redact(Arc::clone(body), Include { thinking })?;
+        Some(serde_json::from_str(&veiled).expect("an event"))
+    }
+
+    fn message(content: &Value, cut: &Value) -> Arc<str> {
+        let item = json!({"item_id":"item_00000000000000000000000000000001",
+            "turn_id":"turn_00000000000000000000000000000001","kind":"assistant_message","status":"completed",
+            "first_seq":3,"last_seq":7,"text":"so","role":"assistant","content":content});
+        event(&format!("\"cut\":{cut},\"type\":\"message.completed\",\"item\":{item}"))
+    }
+
+    #[test]
+    fn deltas_of_thinking_are_for_those_who_want_all_of_it() {
+        let thought = event(r#""type":"message.thinking_delta","index":0,"text":"hm""#);
+        let said =
+            event(r#""type":"message.text_delta","index":1,"text":"\"type\":\"message.thinking_delta\"""#);
+        let call = event(
+            r#""type":"tool.requested","call_id":"call_00000000000000000000000000000001","tool":"T","input":{"type":"message.thinking_delta"}"#,
+        );
+        for (mode, is_shown) in
+            [(ThinkingShown::Full, true), (ThinkingShown::Summary, false), (ThinkingShown::None, false)]
+        {
+            assert_eq!(shown(&thought, mode).is_some(), is_shown, "{mode:?}");
+            for other in [&said, &call] {
+                let veiled = redact(Arc::clone(other), Include { thinking: mode }).expect("it is shown");
+                assert!(Arc::ptr_eq(other, &veiled), "{mode:?}: {veiled}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_finished_message_keeps_its_blocks_and_loses_what_they_thought() {
+        let long = "x".repeat(500);
+        let content = json!([
+            {"type":"thinking","text":format!("\nFirst this.\n{long}"),"signature":"s"},
+            {"type":"redacted_thinking","data":"opaque"},
+            {"type":"text","text":"so"},
+        ]);
+        let cuts = json!([
+            {"at":"/item/content/0/text","blob_id":"blob_00000000000000000000000000000001","bytes":9,"media_type":"text/plain"},
+            {"at":"/item/text","blob_id":"blob_00000000000000000000000000000002","bytes":9,"media_type":"text/plain"},
+        ]);
+        let body = message(&content, &cuts);
+        let Some(whole) = shown(&body, ThinkingShown::Full) else { panic!("it is shown") };
+        assert_eq!(whole["item"]["content"], content);
+        for (mode, text) in [(ThinkingShown::Summary, "First this. …"), (ThinkingShown::None, "")] {
+            let veiled = shown(&body, mode).expect("it is shown");
+            assert_eq!(veiled["seq"], 7);
+            let expected = json!([
+                {"type":"thinking","text":text},
+                {"type":"redacted_thinking","data":""},
+                {"type":"text","text":"so"},
+            ]);
+            assert_eq!(veiled["item"]["content"], expected, "{mode:?}");
+            let left: Vec<&Value> =
+                veiled["cut"].as_array().expect("cuts").iter().map(|cut| &cut["at"]).collect();
+            assert_eq!(left, ["/item/text"], "{mode:?}: what is hidden cannot be fetched");
+        }
+        let plain = message(&json!([{"type":"text","text":"so"}]), &json!([]));
+        let veiled = redact(Arc::clone(&plain), Include { thinking: ThinkingShown::None }).expect("shown");
+        assert!(Arc::ptr_eq(&plain, &veiled), "to the letter");
+    }
+
+    #[test]
+    fn a_summary_is_the_beginning_of_a_thought() {
+        let long = "é".repeat(HEAD + 1);
+        for (text, expected) in [
+            ("", String::new()),
+            ("  \n one line \n", "one line".into()),
+            ("one\ntwo", "one …".into()),
+            (long.as_str(), format!("{}…", "é".repeat(HEAD))),
+        ] {
+            assert_eq!(head(text), expected, "{text:.20}");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Which rows of the audit log a decision comes to (P7, S27). They go into the transaction of its
+//! facts.
+
+use serde_json::Value;
+
+use crate::engine::{Engine, Plan};
+use crate::judge::Rule;
+use crate::types::audit::{AuditKind, AuditNote};
+use crate::types::event::{Envelope, Event, Origin, SettledBy};
+use crate::types::ids::CallId;
+use crate::types::message::ToolCall;
+use crate::types::permission::{self, Decision, Mode, RuleKind};
+use crate::types::time::Timestamp;
+use crate::types::tool::{Confinement, ToolStatus};
+
+/// The rows of a plan. `before` is the engine that made it: it knows the calls.
+pub(in crate::session) fn notes(plan: &Plan, before: &Engine) -> Vec<AuditNote> {
+    let facts = plan.events.iter().map(|entry| &entry.envelope);
+    facts.flat_map(|fact| note(plan, before, fact).into_iter().chain(of_folders(fact))).collect()
+}
+
+/// The row of a session that got folders beside its own, or has them from the beginning.
+fn of_folders(fact: &Envelope) -> Option<AuditNote> {
+    let folders = match &fact.event {
+        Event::SessionUpdated { additional_dirs: Some(folders), .. } => folders,
+        Event::SessionCreated(spec) if !spec.additional_dirs.is_empty() => &spec.additional_dirs,
+        _ => return None,
+    };
+    let list = if folders.is_empty() { "none".to_owned() } else { folders.join(", ") };
+    Some(of_session(fact, AuditKind::Folders, "allow", format!("folders that count as workspace: {list}")))
+}
+
+fn note(plan: &Plan, before: &Engine, fact: &Envelope) -> Option<AuditNote> {
+    let made = |kind, verdict: &str, reason: String| of_session(fact, kind, verdict, reason);
+    let of_call = |call_id: CallId, note: AuditNote| {
+        let call = before.tool_call(call_id);
+        let edited = match &fact.event {
+            Event::PermissionResolved { updated_input, .. } => updated_input.as_ref(),
+            _ => None,
+        };
+        let digest = call.as_ref().map(|call| digest(call, edited, before));
+        AuditNote { call_id: Some(call_id), tool: call.map(|call| call.tool.clone()), digest, ..note }
+    };
+    match &fact.event {
+        Event::ToolStatus { call_id, allowed_by, prepared } => {
+            // A rule, or in words what else lets it pass: the mode, a table.
+            let is_rule = allowed_by.parse::<Rule>().is_ok();
+            let reason =
+                if is_rule { "nobody was asked".into() } else { format!("nobody was asked: {allowed_by}") };
+            let note = made(AuditKind::Rule, "allow", reason);
+            let note = AuditNote { rule: is_rule.then(|| allowed_by.clone()), ..note };
+            Some(of_call(*call_id, held(note, prepared.sandbox)))
+        }
+        Event::ToolCompleted { call_id, status: ToolStatus::Denied, output, detail, .. }
+            if !was_settled(plan, *call_id) =>
+        {
+            let rule = detail.as_ref().and_then(|detail| detail["rule"].as_str()).map(str::to_owned);
+            Some(of_call(*call_id, AuditNote { rule, ..made(AuditKind::Rule, "deny", output.clone()) }))
+        }
+        Event::PermissionResolved { call_id, decision, scope, grant, by, rule, .. } => {
+            let verdict = match decision {
+                Decision::Allow => "allow",
+                Decision::Deny => "deny",
+            };
+            let reason = match (by, &fact.origin, scope) {
+                (SettledBy::Abort, _, _) => "withdrawn by an abort".to_owned(),
+                (SettledBy::Timeout, _, _) => "nobody answered in time".to_owned(),
+                (SettledBy::Nobody, _, _) => "nobody could be asked".to_owned(),
+                (SettledBy::Rule, _, _) => "a rule that came meanwhile covers it".to_owned(),
+                (SettledBy::Mode, _, _) => "the mode was changed to one that lets it pass".to_owned(),
+                (_, None, _) => "a grant of the session covers it".to_owned(),
+                (_, Some(_), scope) => format!("answered, scope {}", word(scope)),
+            };
+            let rule = grant.clone().or_else(|| rule.clone());
+            let note = AuditNote { rule, ..made(AuditKind::Permission, verdict, reason) };
+            Some(of_call(*call_id, held(note, before.confinement(*call_id))))
+        }
+        Event::QuestionResolved { call_id, choice, kind, by, .. } => {
+            let note = made(AuditKind::Question, &word(choice), format!("{}, by {}", word(kind), word(by)));
+            Some(match call_id {
+                Some(call_id) => of_call(*call_id, note),
+                None => note,
+            })
+        }
+        Event::SessionUpdated { mode: Some(mode), .. } => {
+            Some(made(AuditKind::Mode, mode.name(), "the session's mode was changed".into()))
+        }
+        Event::TurnStarted { mode, .. } if *mode != before.spec().mode => {
+            Some(made(AuditKind::Mode, mode.name(), "the mode of one turn".into()))
+        }
+        Event::PermissionRuleAdded { kind, rule } => {
+            Some(of_rule(made(AuditKind::Grant, kind.name(), "a rule of the session was added".into()), rule))
+        }
+        Event::PermissionRuleRemoved { kind, rule } => Some(of_rule(
+            made(AuditKind::Grant, kind.name(), "a rule of the session was taken back".into()),
+            rule,
+        )),
+        _ => None,
+    }
+}
+
+/// With the sandbox of the call, if it is a command.
+fn held(note: AuditNote, sandbox: Option<Confinement>) -> AuditNote {
+    match sandbox {
+        Some(sandbox) => AuditNote { sandbox: sandbox.to_string(), ..note },
+        None => note,
+    }
+}
+
+fn of_rule(note: AuditNote, rule: &str) -> AuditNote {
+    AuditNote { rule: Some(rule.into()), ..note }
+}
+
+/// The row of a rule of a folder or of the user that was added or taken back.
+pub(in crate::session) fn of_lasting_rule(
+    at: Timestamp,
+    add: bool,
+    kind: RuleKind,
+    rule: &str,
+    place: &str,
+    origin: &Origin,
+) -> AuditNote {
+    let what = if add { "added" } else { "taken back" };
+    let note = AuditNote::new(at, AuditKind::Grant, kind.name(), format!("a rule for {place} was {what}"));
+    of_rule(note.by(Some(origin)), rule)
+}
+
+/// The rows of a session that begins in a mode that asks less than it could, or with folders beside its own.
+pub(in crate::session) fn of_creation(fact: &Envelope, mode: Mode) -> Vec<AuditNote> {
+    let asks_less = matches!(mode, Mode::AcceptEdits | Mode::Bypass);
+    let of_mode = asks_less
+        .then(|| of_session(fact, AuditKind::Mode, mode.name(), "the session begins in this mode".into()));
+    of_mode.into_iter().chain(of_folders(fact)).collect()
+}
+
+fn of_session(fact: &Envelope, kind: AuditKind, verdict: &str, reason: String) -> AuditNote {
+    let note = AuditNote::new(fact.at_ms, kind, verdict, reason).by(fact.origin.as_ref());
+    AuditNote { session_id: Some(fact.session_id), seq: Some(fact.seq), ..note }
+}
+
+/// Whether the plan settles a request about the call: then that is the decision.
+fn was_settled(plan: &Plan, call: CallId) -> bool {
+    plan.events.iter().any(
+        |entry| matches!(&entry.envelope.event, Event::PermissionResolved { call_id, .. } if *call_id == call),
+    )
+}
+
+/// What binds a decision to exactly this call (S6).
+fn digest(call: &ToolCall, edited: Option<&Value>, engine: &Engine) -> String {
+    let input = edited.unwrap_or(&call.input);
+    permission::digest(engine.session_id(), &engine.cwd().to_string_lossy(), &call.tool, input)
+}
+
+/// The wire name of a unit variant.
+fn word<T: serde::Serialize>(value: &T) -> String {
+    serde_json::to_value(value).ok().and_then(|value| Some(value.as_str()?.to_owned())).unwrap_or_default()
+}

@@ -1,0 +1,93 @@
+//! The moments around a decision at which a crash could hurt, named for the crash tests. Nothing but
+//! names: without the feature `failpoints` all of this is empty.
+
+use crate::crash::point;
+use crate::engine::{Effect, Plan};
+use crate::types::event::{Event, SettledBy};
+use crate::types::session::{ItemKind, ItemStatus};
+
+/// Decided, not yet written.
+pub(in crate::session) fn after_decision(plan: &Plan) {
+    if !cfg!(feature = "failpoints") {
+        return;
+    }
+    if has(plan, is_answer) {
+        point("C7");
+    }
+    if has(plan, is_settled) {
+        point("C10");
+    }
+    if has(plan, |event| matches!(event, Event::TurnResumed { .. })) {
+        point("C21.decided");
+    }
+}
+
+/// Written, but neither remembered, nor told, nor done.
+pub(in crate::session) fn after_commit(plan: &Plan) {
+    if !cfg!(feature = "failpoints") {
+        return;
+    }
+    let asks_model = plan.effects.iter().any(|effect| matches!(effect, Effect::CallModel { .. }));
+    let starts = has(plan, |event| matches!(event, Event::ToolStarted { .. }));
+    let ends_turn = has(plan, |event| matches!(event, Event::TurnCompleted { .. }));
+    if has(plan, is_taken_in) && !ends_turn {
+        point("C2.committed");
+    }
+    if !has(plan, is_answer) {
+        if has(plan, |event| matches!(event, Event::MessageTextDelta { .. })) {
+            point("C5");
+        }
+        if has(plan, |event| matches!(event, Event::MessageToolInputDelta { .. })) {
+            point("C6");
+        }
+    }
+    if has(plan, |event| matches!(event, Event::ToolRequested { .. })) {
+        point("C8");
+    }
+    if has(plan, is_settled) && !starts {
+        point("C11");
+    }
+    if starts {
+        point("C12");
+    }
+    if has(plan, |event| matches!(event, Event::ToolProgress { .. })) {
+        point("C13.told");
+    }
+    if has(plan, |event| matches!(event, Event::ToolBackground { end: None, .. })) {
+        point("C13.background");
+    }
+    if has(plan, |event| matches!(event, Event::ToolCompleted { .. })) && !ends_turn {
+        point(if asks_model { "C17" } else { "C15" });
+    }
+    if has(plan, |event| matches!(event, Event::TurnAborting { .. })) {
+        point("C19");
+    }
+    if has(plan, |event| matches!(event, Event::TurnResumed { .. })) {
+        point("C21.committed");
+    }
+}
+
+/// Written, remembered and told, not yet done.
+pub(in crate::session) fn after_publish(plan: &Plan) {
+    if cfg!(feature = "failpoints") && has(plan, |event| matches!(event, Event::PermissionRequested { .. })) {
+        point("C9");
+    }
+}
+
+fn has(plan: &Plan, is_it: impl Fn(&Event) -> bool) -> bool {
+    plan.events.iter().any(|entry| is_it(&entry.envelope.event))
+}
+
+/// A whole answer of the model.
+pub(in crate::session) fn is_answer(event: &Event) -> bool {
+    matches!(event, Event::MessageCompleted { item, .. }
+        if item.kind == ItemKind::AssistantMessage && item.status == ItemStatus::Completed)
+}
+
+fn is_settled(event: &Event) -> bool {
+    matches!(event, Event::PermissionResolved { by: SettledBy::Answer, .. })
+}
+
+fn is_taken_in(event: &Event) -> bool {
+    matches!(event, Event::TurnStarted { .. } | Event::TurnQueued { .. } | Event::TurnSteered { .. })
+}

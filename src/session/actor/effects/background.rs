@@ -1,0 +1,94 @@
+//! Commands that go on behind their calls: they belong to the session, not to its turn.
+
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+
+use crate::crash;
+use crate::engine::{Engine, Input};
+use crate::session::actor::effects::tool_calls::relayed;
+use crate::session::actor::effects::{BackgroundTask, EffectRunner, PIECES};
+use crate::tools::{BackgroundTaskView, Running};
+use crate::types::background::{BackgroundEnd, BackgroundState, KilledBy, Over};
+use crate::types::ids::CallId;
+
+impl EffectRunner {
+    /// A command that was dropped has ended as well, only nobody saw how.
+    pub(super) fn command_ended(
+        &mut self,
+        ended: Result<(tokio::task::Id, Option<Input>), tokio::task::JoinError>,
+    ) -> Option<Input> {
+        match ended {
+            Ok((_, input)) => input,
+            Err(error) => {
+                let call_id = self.live.iter().find(|(_, it)| it.task == error.id()).map(|(id, _)| *id)?;
+                let note = "It was killed, and its end could not be waited for.".to_owned();
+                let end = BackgroundEnd { note: Some(note), ..BackgroundEnd::default() };
+                let over = Over { state: BackgroundState::Lost, end, blob: None };
+                Some(Input::CommandOver { call_id, over: Box::new(over) })
+            }
+        }
+    }
+
+    /// Has background commands end; they come home as any other end of theirs.
+    pub fn stop_commands(&mut self, calls: &[CallId], by: KilledBy) {
+        for call_id in calls {
+            if let Some(command) = self.live.get(call_id) {
+                command.live.stop(by);
+            }
+        }
+    }
+
+    /// Has all of them end, those that are just being started too.
+    pub fn stop_all_commands(&mut self, by: KilledBy) {
+        self.none_goes_on = Some(by);
+        self.live.values().for_each(|command| command.live.stop(by));
+    }
+
+    /// Drops these commands: for those that did not obey in time.
+    pub fn drop_commands(&mut self, calls: &[CallId]) {
+        for call_id in calls {
+            if let Some(command) = self.live.get(call_id) {
+                command.abort.abort();
+            }
+        }
+    }
+
+    pub fn drop_all_commands(&mut self) {
+        self.commands.abort_all();
+    }
+
+    /// The end of a command stands in the journal.
+    pub fn forget_command(&mut self, call_id: CallId) {
+        if let Some(command) = self.live.remove(&call_id) {
+            command.live.written();
+        }
+    }
+
+    /// The session's background commands, for the scene of a call.
+    pub fn commands(&self, engine: &Engine) -> Vec<BackgroundTaskView> {
+        let live = |call_id: &CallId| self.live.get(call_id).map(|it| Arc::clone(&it.live));
+        let known = engine.commands().into_iter();
+        known.map(|known| BackgroundTaskView { live: live(&known.call_id), known }).collect()
+    }
+
+    /// Follows a command that was started, to its end.
+    pub(super) fn follow(&mut self, call_id: CallId, command: Running) {
+        let (report, live) = (self.report.clone(), command.live());
+        let (progress, pieces) = mpsc::channel(PIECES);
+        let abort = self.commands.spawn(async move {
+            let over = relayed(call_id, command.follow(progress), pieces, &report).await?;
+            let over = over.unwrap_or_else(|_| {
+                let note = "The daemon failed at following it; its log says more.".to_owned();
+                let end = BackgroundEnd { note: Some(note), ..BackgroundEnd::default() };
+                Over { state: BackgroundState::Lost, end, blob: None }
+            });
+            crash::point("C14.background");
+            Some(Input::CommandOver { call_id, over: Box::new(over) })
+        });
+        if let Some(by) = self.none_goes_on {
+            live.stop(by);
+        }
+        self.live.insert(call_id, BackgroundTask { live, task: abort.id(), abort });
+    }
+}

@@ -1,0 +1,41 @@
+//! A session's blobs as its tools see them.
+
+use tokio::runtime::Handle;
+
+use crate::store::{SessionKey, Store, StoreError, StoredBlob};
+use crate::tools::Blobs;
+use crate::types::ids::BlobId;
+
+/// The blobs of one session. Tools ask from threads of their own, which may wait.
+pub(in crate::session) struct Own {
+    pub store: Store,
+    pub key: SessionKey,
+    pub runtime: Handle,
+}
+
+impl std::fmt::Debug for Own {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Own({:?})", self.key)
+    }
+}
+
+impl Own {
+    fn stored(&self, blob_id: BlobId) -> Result<Option<StoredBlob>, String> {
+        let found = self.runtime.block_on(self.store.blob(self.key, blob_id));
+        found.map_err(|error| format!("could not {error}"))
+    }
+}
+
+impl Blobs for Own {
+    fn find(&self, blob_id: BlobId) -> Result<Option<(u64, String)>, String> {
+        Ok(self.stored(blob_id)?.map(|blob| (blob.bytes, blob.media_type)))
+    }
+
+    fn read(&self, blob_id: BlobId, offset: u64, most: usize) -> Result<Vec<u8>, String> {
+        let read = async {
+            let Some(blob) = self.store.blob(self.key, blob_id).await? else { return Ok(Vec::new()) };
+            self.store.read_blob(&blob, offset, most).await
+        };
+        self.runtime.block_on(read).map_err(|error: StoreError| format!("could not {error}"))
+    }
+}

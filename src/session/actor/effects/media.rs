@@ -1,0 +1,95 @@
+//! The contents of the pictures and documents of a request (Q7): read anew for every call, the same bytes
+//! each time.
+//!
+//! Providers take so many of them and so much of a request, so a conversation that holds more loses sight
+//! of the oldest. That moves what a provider has in its cache, so it is done rarely and far: once there is
+//! too much, half of it goes.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::store::{SessionKey, Store, StoreError};
+use crate::types::ids::BlobId;
+use crate::types::model::ModelRequest;
+
+/// Bytes of all contents of a request. Base64 makes 28 MB of them, and a request may have 32 MB
+/// (docs.anthropic.com/en/api/overview).
+const MOST_BYTES: u64 = 21 << 20;
+/// Pictures and documents of a request: providers take 100 pictures
+/// (docs.anthropic.com/en/docs/build-with-claude/vision).
+const MOST: usize = 90;
+
+/// The contents of a request. What cannot be read, or is too much, is left out, and the model is told so.
+pub(in crate::session) async fn of(
+    store: &Store,
+    key: SessionKey,
+    request: &ModelRequest,
+) -> HashMap<BlobId, Arc<[u8]>> {
+    let blocks = request.messages.iter().flat_map(|message| &message.content);
+    let all: Vec<(BlobId, u64)> =
+        blocks.flat_map(|block| block.shown()).map(|(_, blob)| (blob.blob_id, blob.bytes)).collect();
+    let mut media = HashMap::new();
+    for (blob_id, _) in &all[first_shown(&all)..] {
+        if media.contains_key(blob_id) {
+            continue;
+        }
+        let read = async {
+            let Some(blob) = store.blob(key, *blob_id).await? else { return Ok(None) };
+            store.read_blob(&blob, 0, usize::MAX).await.map(Some)
+        };
+        match read.await {
+            Ok(Some(bytes)) => {
+                media.insert(*blob_id, Arc::from(bytes));
+            }
+            Ok(None) => tracing::warn!(%blob_id, "an attachment is not there"),
+            Err::<_, StoreError>(error) => tracing::warn!(%blob_id, %error, "an attachment is left out"),
+        }
+    }
+    media
+}
+
+/// Where those begin that are shown. It depends on what is there alone, and only ever moves on: a longer
+/// conversation of the same beginning shows the same of it, until there is too much again.
+fn first_shown(all: &[(BlobId, u64)]) -> usize {
+    let (mut first, mut bytes) = (0, 0_u64);
+    for (at, (_, size)) in all.iter().enumerate() {
+        bytes += size;
+        if bytes > MOST_BYTES || at + 1 - first > MOST {
+            while first < at && (bytes > MOST_BYTES / 2 || at + 1 - first > MOST / 2) {
+                bytes -= all[first].1;
+                first += 1;
+            }
+        }
+    }
+    first
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::session::actor::effects::media::*;
+    use crate::types::blob::TEXT;
+
+    fn all(sizes: &[u64]) -> Vec<(BlobId, u64)> {
+        sizes.iter().enumerate().map(|(n, size)| (BlobId::of(TEXT, &n.to_be_bytes()), *size)).collect()
+    }
+
+    #[test]
+    fn the_oldest_are_left_out_rarely_and_what_is_shown_always_fits() {
+        for size in [1, 1 << 20, 3_750_000, MOST_BYTES] {
+            let all = all(&[size; 400]);
+            let (mut last, mut moves) = (0, 0);
+            for end in 0..=all.len() {
+                let first = first_shown(&all[..end]);
+                assert!(first >= last && first <= end, "{size} {end}: {first} after {last}");
+                let shown = &all[first..end];
+                assert!(shown.len() <= MOST && shown.iter().map(|(_, size)| size).sum::<u64>() <= MOST_BYTES);
+                assert!(end == 0 || !shown.is_empty(), "the newest is always shown");
+                moves += usize::from(first != last);
+                last = first;
+            }
+            let room = (MOST_BYTES / size).min(MOST as u64) as usize;
+            assert!(moves <= 400 / (room / 2).max(1) + 1, "{size}: moved {moves} times");
+        }
+        assert_eq!(first_shown(&all(&[5 << 20; 4])), 0);
+    }
+}

@@ -1,0 +1,450 @@
+//! Effects → model, tools, timers; results come home as inputs. Every job is owned by its session:
+//! when the session stops them, or goes, they go.
+
+use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::FutureExt as _;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use crate::crash;
+use crate::engine::{Engine, Input, SessionRules};
+use crate::session::registry::trust;
+use crate::session::shared::Shared;
+use crate::store::SessionKey;
+use crate::tools::{
+    ActiveModelCall, BackgroundTaskView, Blobs, Live, ProcessStarted, Running, SessionContext, Unreadable,
+};
+use crate::types::background::KilledBy;
+use crate::types::ids::{CallId, Seq, SessionId};
+use crate::types::model::{Delta, FaultKind, ModelFault, ModelReply, ModelRequest, ReplyBlock};
+use crate::workspace;
+use blobs::Own;
+use rate_limiter::RateLimiter;
+
+mod background;
+pub(in crate::session) mod blobs;
+pub(in crate::session) mod media;
+pub(in crate::session) mod rate_limiter;
+#[cfg(test)]
+mod tests;
+mod tool_calls;
+
+pub(in crate::session) use tool_calls::{PendingPreparation, verdict};
+
+/// Reports that may wait for the session; jobs wait beyond that.
+const REPORTS: usize = 64;
+/// Batches of deltas between a model's stream and the session.
+const BATCHES: usize = 16;
+/// Pieces of output between a tool and its job.
+const PIECES: usize = 64;
+
+/// More than this is no short answer.
+const HELPER_BYTES: usize = 64 << 10;
+/// How long a helper may take: it keeps its session in memory.
+const HELPER_TIMEOUT: Duration = Duration::from_secs(30);
+const PANICKED: &str = "the adapter failed on this answer; see the daemon's log";
+
+/// The jobs of one session.
+pub(in crate::session) struct EffectRunner {
+    house: Arc<Shared>,
+    key: SessionKey,
+    /// What tools may read of the session's own.
+    blobs: Arc<dyn Blobs>,
+    running: JoinSet<Option<EffectResult>>,
+    /// Background commands that are followed, and those whose end is not in the journal yet. They belong
+    /// to the session, not to its turn.
+    commands: JoinSet<Option<Input>>,
+    live: HashMap<CallId, BackgroundTask>,
+    /// Models that are asked something beside the turns: the session's too, and nobody waits for them.
+    helpers: JoinSet<Option<Input>>,
+    /// All of them end, also those that are just being started.
+    none_goes_on: Option<KilledBy>,
+    /// Boxed: a queue keeps room for 32 entries, however few there are.
+    reports: mpsc::Receiver<Box<Input>>,
+    report: mpsc::Sender<Box<Input>>,
+    /// The answer that a model is giving. It comes straight from the adapter: a step between would
+    /// cost every delta two more turns of the scheduler.
+    stream: Option<Stream>,
+    /// The end of an answer whose last deltas are to be heard first.
+    held: Option<Input>,
+    /// Stopped by being dropped.
+    others: Vec<AbortHandle>,
+    /// Stopped by being told, since their processes must be gone first.
+    tools: HashMap<CallId, CancellationToken>,
+    /// Processes that were started, on their way to the session.
+    births: mpsc::Sender<ProcessStarted>,
+}
+
+/// A job's last words, with the command that goes on behind it.
+struct EffectResult {
+    input: Input,
+    command: Option<Box<Running>>,
+}
+
+impl From<Input> for EffectResult {
+    fn from(input: Input) -> Self {
+        Self { input, command: None }
+    }
+}
+
+/// A background command.
+struct BackgroundTask {
+    live: Arc<Live>,
+    /// Of the task that follows it.
+    task: tokio::task::Id,
+    abort: AbortHandle,
+}
+
+/// Deltas of one call. Kept until the next call, also when its job is stopped: a job that found
+/// nobody listening would report a failure.
+struct Stream {
+    token: Seq,
+    batches: mpsc::Receiver<Vec<Delta>>,
+    pace: RateLimiter,
+    /// Until when nothing more of it is taken.
+    rests_until: Option<Instant>,
+}
+
+impl Stream {
+    fn of(token: Seq, batches: mpsc::Receiver<Vec<Delta>>) -> Self {
+        Self { token, batches, pace: RateLimiter::new(), rests_until: None }
+    }
+
+    fn input(&mut self, deltas: Vec<Delta>) -> Input {
+        let bytes = deltas.iter().map(said).sum();
+        self.rests_until =
+            self.pace.record(deltas.len(), bytes, Instant::now(), ActiveModelCall::are_others());
+        Input::Deltas { token: self.token, deltas }
+    }
+}
+
+/// The next deltas, if a model is answering. Cancel-safe.
+async fn next_deltas(stream: &mut Option<Stream>) -> Option<Input> {
+    let stream = stream.as_mut()?;
+    if let Some(until) = stream.rests_until {
+        tokio::time::sleep_until(until.into()).await;
+        stream.rests_until = None;
+    }
+    let deltas = stream.batches.recv().await?;
+    Some(stream.input(deltas))
+}
+
+/// What a job may know of its session.
+#[derive(Clone)]
+pub(in crate::session) struct CallContext {
+    pub scene: Arc<SessionContext>,
+    pub rules: Arc<SessionRules>,
+    pub safe_mode: bool,
+    pub mode: crate::types::permission::Mode,
+}
+
+impl CallContext {
+    pub fn from_engine(
+        engine: &Engine,
+        session_id: crate::types::ids::SessionId,
+        commands: Vec<BackgroundTaskView>,
+    ) -> Self {
+        let spec = engine.spec();
+        let scene = SessionContext {
+            session_id,
+            workspace: PathBuf::from(&spec.cwd),
+            additional: spec.additional_dirs.iter().map(PathBuf::from).collect(),
+            cwd: engine.cwd().to_path_buf(),
+            reads: engine.reads(),
+            unattended: spec.background,
+            unreadable: Unreadable::default(),
+            blobs: None,
+            commands,
+        };
+        Self { scene: Arc::new(scene), rules: engine.rules(), safe_mode: spec.safe_mode, mode: engine.mode() }
+    }
+}
+
+impl EffectRunner {
+    pub fn new(house: Arc<Shared>, key: SessionKey, births: mpsc::Sender<ProcessStarted>) -> Self {
+        let (report, reports) = mpsc::channel(REPORTS);
+        let own = Own { store: house.store.clone(), key, runtime: Handle::current() };
+        Self {
+            house,
+            key,
+            blobs: Arc::new(own),
+            running: JoinSet::new(),
+            commands: JoinSet::new(),
+            live: HashMap::new(),
+            helpers: JoinSet::new(),
+            none_goes_on: None,
+            reports,
+            report,
+            stream: None,
+            held: None,
+            others: Vec::new(),
+            tools: HashMap::new(),
+            births,
+        }
+    }
+
+    /// The session's blobs, for the scene of a call.
+    pub fn blobs(&self) -> Arc<dyn Blobs> {
+        Arc::clone(&self.blobs)
+    }
+
+    pub fn are_idle(&self) -> bool {
+        self.running.is_empty() && self.held.is_none()
+    }
+
+    /// Whether no helper's call is under way.
+    pub fn have_no_helpers(&self) -> bool {
+        self.helpers.is_empty()
+    }
+
+    /// What helpers would have said is not wanted any more.
+    pub fn drop_helpers(&mut self) {
+        self.helpers = JoinSet::new();
+    }
+
+    /// Whether no background command is followed.
+    pub fn have_no_commands(&self) -> bool {
+        self.commands.is_empty()
+    }
+
+    pub fn run_tools(&self) -> bool {
+        !self.tools.is_empty()
+    }
+
+    /// The next thing that happened. Cancel-safe. Waits for ever while nothing runs.
+    pub async fn next(&mut self) -> Option<Input> {
+        if let Some(held) = self.held.take() {
+            return Some(held);
+        }
+        tokio::select! {
+            // What a job said comes before its end.
+            biased;
+            Some(input) = self.reports.recv() => Some(*input),
+            Some(input) = next_deltas(&mut self.stream) => Some(input),
+            Some(ended) = self.commands.join_next_with_id() => self.command_ended(ended),
+            Some(ended) = self.running.join_next() => self.ended(ended),
+            Some(ended) = self.helpers.join_next() => ended.ok().flatten(),
+            else => std::future::pending().await,
+        }
+    }
+
+    /// Something that has happened already, without waiting.
+    pub fn try_next(&mut self) -> Option<Input> {
+        let report = self.reports.try_recv().ok().map(|input| *input);
+        report.or_else(|| {
+            let stream = self.stream.as_mut()?;
+            if stream.rests_until.is_some_and(|until| until > Instant::now()) {
+                return None;
+            }
+            let deltas = stream.batches.try_recv().ok()?;
+            Some(stream.input(deltas))
+        })
+    }
+
+    fn ended(&mut self, ended: Result<Option<EffectResult>, tokio::task::JoinError>) -> Option<Input> {
+        self.others.retain(|job| !job.is_finished());
+        let home = ended.ok().flatten();
+        let (input, command) = home.map(|home| (home.input, home.command)).unzip();
+        if let (Some(Input::ToolDone { call_id, .. }), Some(command)) = (&input, command.flatten()) {
+            self.follow(*call_id, *command);
+        }
+        if let Some(Input::ToolDone { call_id, .. }) = &input {
+            self.tools.remove(call_id);
+        }
+        if self.running.is_empty() {
+            self.tools.clear();
+        }
+        // A job may say its last words and end between two looks.
+        if let Some(Input::ModelDone { token, .. } | Input::ModelFailed { token, .. }) = &input
+            && let Some(mut stream) = self.stream.take_if(|stream| stream.token == *token)
+        {
+            let mut deltas = Vec::new();
+            while let Ok(more) = stream.batches.try_recv() {
+                deltas.extend(more);
+            }
+            if !deltas.is_empty() {
+                self.held = input;
+                return Some(stream.input(deltas));
+            }
+        }
+        input
+    }
+
+    /// Stops what can be dropped, tells what must end by itself.
+    pub fn stop_all(&mut self) {
+        for job in self.others.drain(..) {
+            job.abort();
+        }
+        for stop in self.tools.values() {
+            stop.cancel();
+        }
+        self.house.components().tools.discard_all();
+    }
+
+    /// Stops model calls, waits and preparations; running tools go on.
+    pub fn stop_all_but_tools(&mut self) {
+        for job in self.others.drain(..) {
+            job.abort();
+        }
+    }
+
+    /// Drops everything of the turn, finished or not: for jobs that did not obey in time.
+    pub fn drop_all(&mut self) {
+        self.running.abort_all();
+        self.tools.clear();
+        self.others.clear();
+    }
+
+    pub fn stop_tool(&mut self, call_id: CallId) {
+        if let Some(stop) = self.tools.get(&call_id) {
+            stop.cancel();
+        }
+    }
+
+    fn start(&mut self, job: impl Future<Output = Option<Input>> + Send + 'static) {
+        self.others.push(self.running.spawn(async move { job.await.map(EffectResult::from) }));
+    }
+
+    pub fn gather(&mut self, request: workspace::Request) {
+        let house = Arc::clone(&self.house);
+        self.start(async move {
+            let trusted = house.store.trusted(&request.cwd.to_string_lossy()).await.unwrap_or_else(|error| {
+                tracing::warn!(%error, "whether a folder is trusted cannot be read: it counts as not");
+                None
+            });
+            let gathered = workspace::gather(workspace::Request { trusted, ..request }).await?;
+            Some(Input::ContextReady {
+                system: gathered.system,
+                sources: gathered.sources,
+                untrusted: gathered.untrusted,
+            })
+        });
+    }
+
+    /// Looks whether something in the workspace waits for trust.
+    pub fn recheck_trust(&mut self, cwd: PathBuf) {
+        let house = Arc::clone(&self.house);
+        self.start(async move { trust::waiting(&house, &cwd).await.map(Input::Untrusted) });
+    }
+
+    /// Removes what a session that has ended kept for its commands.
+    pub fn forget(&mut self, session: SessionId) {
+        let setup = self.house.components();
+        self.start(async move {
+            setup.tools.forget_session(session).await;
+            None
+        });
+    }
+
+    pub fn sleep(&mut self, token: Seq, delay_ms: u64) {
+        self.start(async move {
+            tokio::time::sleep(Duration::from_millis(delay_ms)).await;
+            Some(Input::TimerFired { token })
+        });
+    }
+
+    pub fn call_model(&mut self, token: Seq, mut request: ModelRequest) {
+        let key = self.key;
+        let house = Arc::clone(&self.house);
+        let setup = house.components();
+        let (out, batches) = mpsc::channel(BATCHES);
+        self.stream = Some(Stream::of(token, batches));
+        self.start(async move {
+            let _present = ActiveModelCall::new();
+            crash::point("C3");
+            let started = house.clock.now();
+            if setup.models.model(&request.model).vision != Some(false) {
+                request.media = media::of(&house.store, key, &request).await;
+            }
+            let result = AssertUnwindSafe(setup.models.call(&request, &out)).catch_unwind().await;
+            let duration_ms = house.clock.now().since(started);
+            let result = result.unwrap_or_else(|_| Err(ModelFault::new(FaultKind::Garbage, PANICKED)));
+            Some(match result {
+                Ok(reply) => {
+                    let terms = setup.models.terms(&request.model);
+                    let cost = terms.cost_usd_micros(&reply.usage);
+                    // What nobody was asked costs nothing, whatever the price.
+                    let cost_usd_micros = if reply.cache_hit { Some(0) } else { cost };
+                    Input::ModelDone { token, reply: Box::new(reply), cost_usd_micros, terms, duration_ms }
+                }
+                Err(fault) => {
+                    let terms = setup.models.terms(&request.model);
+                    Input::ModelFailed { token, fault, terms, duration_ms }
+                }
+            })
+        });
+    }
+
+    /// Asks a model something that nobody sees being written.
+    pub fn ask_helper(&mut self, token: Seq, request: ModelRequest) {
+        let house = Arc::clone(&self.house);
+        let setup = house.components();
+        self.helpers.spawn(async move {
+            crash::point("C3.helper");
+            let started = house.clock.now();
+            let (out, mut batches) = mpsc::channel(BATCHES);
+            let ask = AssertUnwindSafe(async move { setup.models.call(&request, &out).await }).catch_unwind();
+            let listen = async move {
+                let (mut began, mut bytes) = (false, 0);
+                while let Some(deltas) = batches.recv().await {
+                    began |= deltas.iter().any(|delta| !matches!(delta, Delta::Silence { .. }));
+                    bytes += deltas.iter().map(said).sum::<usize>();
+                    if bytes > HELPER_BYTES {
+                        // Nobody listens any more, so it ends.
+                        break;
+                    }
+                }
+                (began, bytes > HELPER_BYTES)
+            };
+            let both = tokio::time::timeout(HELPER_TIMEOUT, async { tokio::join!(ask, listen) }).await;
+            let (outcome, began) = match both {
+                Ok((_, (began, true))) => (Err(too_long()), began),
+                Ok((Ok(outcome), (began, _))) => (outcome.and_then(not_too_long), began),
+                Ok((Err(_), (began, _))) => (Err(ModelFault::new(FaultKind::Garbage, PANICKED)), began),
+                Err(_) => {
+                    let text = format!("no whole answer within {} s", HELPER_TIMEOUT.as_secs());
+                    (Err(ModelFault::new(FaultKind::Idle, text)), true)
+                }
+            };
+            if let Err(fault) = &outcome {
+                tracing::debug!(kind = fault.kind.name(), "a helper gave up: {}", fault.message);
+            }
+            crash::point("C7.helper");
+            let duration_ms = house.clock.now().since(started);
+            Some(Input::HelperDone { token, outcome: Box::new(outcome), began, duration_ms })
+        });
+    }
+}
+
+/// A helper's answer, if it is as short as it should be; what came with its end nobody has counted before.
+fn not_too_long(reply: ModelReply) -> Result<ModelReply, ModelFault> {
+    let text = |block: &ReplyBlock| match block {
+        ReplyBlock::Text(text) | ReplyBlock::Thinking { text, .. } => text.len(),
+        ReplyBlock::RedactedThinking(_) | ReplyBlock::ToolCall { .. } => 0,
+    };
+    if reply.content.iter().map(text).sum::<usize>() <= HELPER_BYTES {
+        return Ok(reply);
+    }
+    Err(ModelFault { usage: Some(Box::new(reply.usage)), ..too_long() })
+}
+
+fn too_long() -> ModelFault {
+    let text = format!("more than {} KiB, which is no short answer", HELPER_BYTES >> 10);
+    ModelFault::new(FaultKind::Garbage, text)
+}
+
+/// Bytes of what a model says.
+fn said(delta: &Delta) -> usize {
+    match delta {
+        Delta::Text { text, .. } | Delta::Thinking { text, .. } => text.len(),
+        Delta::ToolInput { json, .. } => json.len(),
+        _ => 0,
+    }
+}

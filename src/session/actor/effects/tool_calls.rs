@@ -1,0 +1,218 @@
+//! Calls of tools as jobs: looked at and judged, run, inspected after a crash.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::crash;
+use crate::engine::{Input, JudgedCall};
+use crate::session::actor::effects::{CallContext, EffectResult, EffectRunner, PIECES};
+use crate::session::effective_rules;
+use crate::session::effective_rules::EffectiveRules;
+use crate::session::shared::Components;
+use crate::tools::{SessionContext, ToolError};
+use crate::types::ids::{CallId, TurnId};
+use crate::types::message::ToolCall;
+use crate::types::permission::{Mode, Verdict, VerdictKind};
+use crate::types::tool::{Inspection, PreparedCall, Progress, Subject, ToolOutcome};
+
+impl EffectRunner {
+    /// Looks at the calls and judges them, all before any is reported, in one trip to a thread that may wait
+    /// for the disk and that nobody waits for while it judges a long line.
+    pub fn prepare(&mut self, turn_id: TurnId, calls: Vec<Arc<ToolCall>>, around: CallContext) {
+        let looking = self.start_preparation(turn_id, calls, around);
+        self.report_preparation(looking);
+    }
+
+    /// What a look comes to is reported from now on.
+    pub fn report_preparation(&mut self, looking: PendingPreparation) {
+        self.start(async move { Some(looking.end().await) });
+    }
+
+    /// Begins a look that is reported by nobody yet; dropped, it is given up.
+    pub fn start_preparation(
+        &self,
+        turn_id: TurnId,
+        calls: Vec<Arc<ToolCall>>,
+        around: CallContext,
+    ) -> PendingPreparation {
+        let (house, setup) = (Arc::clone(&self.house), self.house.components());
+        let (blobs, runtime, mode) = (Arc::clone(&self.blobs), Handle::current(), around.mode);
+        let given: Vec<CallId> = calls.iter().map(|call| call.call_id).collect();
+        let unwanted = CancellationToken::new();
+        let wanted = unwanted.clone().drop_guard();
+        let looked = tokio::task::spawn_blocking(move || {
+            let desk = runtime.block_on(setup.tools.call_preparer());
+            let law = EffectiveRules::load_blocking(&house, &around, &runtime);
+            let scene = law.session_context(&setup.settings, blobs, &around);
+            let look = |call: &Arc<ToolCall>| {
+                let prepared = desk.prepare(call, &scene)?;
+                let judged =
+                    effective_rules::judge_call(&law, &setup.settings, &around, &call.tool, prepared);
+                if judged.1.verdict != VerdictKind::Allow {
+                    setup.tools.discard_prepared(call.call_id);
+                }
+                Ok(judged)
+            };
+            let look = |call: &Arc<ToolCall>| {
+                let looked = std::panic::catch_unwind(AssertUnwindSafe(|| look(call)));
+                let result = match looked {
+                    Ok(looked) => looked.map_err(|refusal: ToolError| ToolOutcome::from(refusal)),
+                    Err(_) => Err(panicked()),
+                };
+                JudgedCall { call_id: call.call_id, result }
+            };
+            let judged: Vec<_> = calls.iter().take_while(|_| !unwanted.is_cancelled()).map(look).collect();
+            if unwanted.is_cancelled() {
+                setup.tools.discard_all();
+            }
+            judged
+        });
+        PendingPreparation { looked, turn_id, mode, given, _wanted: wanted }
+    }
+
+    /// Looks at the file that an interrupted call was to change.
+    pub fn inspect(&mut self, call_id: CallId, prepared: Arc<PreparedCall>, around: CallContext) {
+        let setup = self.house.components();
+        self.start(async move {
+            let look = AssertUnwindSafe(setup.tools.inspect(call_id, &prepared, &around.scene));
+            let inspection = look.catch_unwind().await.unwrap_or_else(|_| {
+                Inspection::Conflict("looking at it failed inside the daemon; see its log".into())
+            });
+            Some(Input::Inspected { call_id, inspection })
+        });
+    }
+
+    pub fn run_tool(&mut self, call: Arc<ToolCall>, prepared: Arc<PreparedCall>, around: CallContext) {
+        let (house, report, stop) = (Arc::clone(&self.house), self.report.clone(), CancellationToken::new());
+        let setup = house.components();
+        self.tools.insert(call.call_id, stop.clone());
+        let births = self.births.clone();
+        let blobs = Arc::clone(&self.blobs);
+        let goes_on = matches!(prepared.subject, Subject::Bash { background: true, .. });
+        self.running.spawn(async move {
+            let scene = match prepared.subject {
+                // It looks at no files for the model; what it may read is for its sandbox to say, if it has one.
+                Subject::Bash { .. } => {
+                    SessionContext { blobs: Some(blobs), ..SessionContext::clone(&around.scene) }
+                }
+                _ => EffectiveRules::load(&house, &around).await.session_context(
+                    &setup.settings,
+                    blobs,
+                    &around,
+                ),
+            };
+            let started = house.clock.now();
+            let call_id = call.call_id;
+            if goes_on {
+                let start = AssertUnwindSafe(setup.tools.start(&call, &prepared, &scene, births, stop));
+                let (outcome, command) = match start.catch_unwind().await {
+                    // What the model is told of it says the engine, which names it.
+                    Ok(Ok(command)) => {
+                        (ToolOutcome { goes_on: true, ..ToolOutcome::completed("") }, Some(Box::new(command)))
+                    }
+                    Ok(Err(outcome)) => (outcome, None),
+                    Err(_) => (panicked(), None),
+                };
+                crash::point("C14");
+                let duration_ms = house.clock.now().since(started);
+                let input = Input::ToolDone { call_id, outcome: Box::new(outcome), duration_ms };
+                return Some(EffectResult { input, command });
+            }
+            let (progress, pieces) = mpsc::channel(PIECES);
+            let run = async {
+                crash::tool(&call.tool);
+                setup.tools.run(&call, &prepared, &scene, progress, births, stop).await
+            };
+            // The tool goes on while its output waits to be written.
+            let outcome = relayed(call_id, run, pieces, &report).await?;
+            let outcome = outcome.unwrap_or_else(|_| panicked());
+            crash::point("C14");
+            let duration_ms = house.clock.now().since(started);
+            Some(Input::ToolDone { call_id, outcome: Box::new(outcome), duration_ms }.into())
+        });
+    }
+}
+
+/// A look at calls that is under way. Whoever drops it wants no more of it.
+pub(in crate::session) struct PendingPreparation {
+    looked: JoinHandle<Vec<JudgedCall>>,
+    turn_id: TurnId,
+    mode: Mode,
+    given: Vec<CallId>,
+    _wanted: DropGuard,
+}
+
+impl PendingPreparation {
+    async fn end(mut self) -> Input {
+        let failed = |id: &CallId| JudgedCall { call_id: *id, result: Err(panicked()) };
+        let looked = (&mut self.looked).await;
+        let calls = looked.unwrap_or_else(|_| self.given.iter().map(failed).collect());
+        Input::Prepared { turn_id: self.turn_id, mode: self.mode, calls }
+    }
+}
+
+/// Runs something to its end, or to a panic, and reports what it says meanwhile; what it said last comes before its end,
+/// however quickly that follows. Nothing if nobody listens any more.
+pub(super) async fn relayed<T>(
+    call_id: CallId,
+    run: impl Future<Output = T>,
+    mut pieces: mpsc::Receiver<Progress>,
+    report: &mpsc::Sender<Box<Input>>,
+) -> Option<std::thread::Result<T>> {
+    let run = AssertUnwindSafe(run).catch_unwind();
+    tokio::pin!(run);
+    let over = loop {
+        tokio::select! {
+            biased;
+            over = &mut run => break over,
+            Some(progress) = pieces.recv() => {
+                let send = report.send(Box::new(Input::Progress { call_id, progress }));
+                tokio::pin!(send);
+                tokio::select! {
+                    sent = &mut send => if sent.is_err() { return None },
+                    over = &mut run => {
+                        let _ = send.await;
+                        break over;
+                    }
+                }
+            }
+        }
+    };
+    while let Ok(progress) = pieces.try_recv() {
+        if report.send(Box::new(Input::Progress { call_id, progress })).await.is_err() {
+            break;
+        }
+    }
+    Some(over)
+}
+
+/// From so many bytes on a command line may take milliseconds to judge.
+const LONG_COMMAND_BYTES: usize = 4 << 10;
+
+/// What the rules say of a call. A long line is judged on a thread that others do not wait for.
+pub(in crate::session) async fn verdict(
+    law: &EffectiveRules,
+    setup: &Arc<Components>,
+    around: &CallContext,
+    tool: &str,
+    prepared: &PreparedCall,
+) -> Verdict {
+    if !matches!(&prepared.subject, Subject::Bash { command, .. } if command.len() >= LONG_COMMAND_BYTES) {
+        return law.verdict(&setup.settings, around, tool, prepared);
+    }
+    let (law, setup, around) = (law.clone(), Arc::clone(setup), around.clone());
+    let (tool, prepared) = (tool.to_owned(), prepared.clone());
+    let judged =
+        tokio::task::spawn_blocking(move || law.verdict(&setup.settings, &around, &tool, &prepared)).await;
+    judged.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+}
+
+pub(super) fn panicked() -> ToolOutcome {
+    ToolOutcome::failed("internal", "the tool failed inside the daemon; its log says more. Try another way.")
+}

@@ -1,0 +1,175 @@
+//! A decision as one transaction: facts become rows and lines, serialised once.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use crate::engine::{Engine, Plan, Snapshot};
+use crate::session::stream::feed::Entry;
+use crate::session::stream::follow::kind_of;
+use crate::store::{Append, Idempotency, ItemRow, ProcessRow, RequestRow, Row, SessionKey, Summary, Sync};
+use crate::types::blob::Blob;
+use crate::types::event::{Envelope, Event};
+use crate::types::ids::CallId;
+use crate::types::ledger::UsageRecord;
+use crate::types::time::Timestamp;
+use crate::types::tool::ProcessRecord;
+use crate::types::wire;
+
+#[cfg(test)]
+mod tests;
+
+/// One transaction and what to show once it is committed.
+pub(in crate::session) struct Prepared {
+    pub append: Append,
+    pub lines: Vec<Entry>,
+}
+
+/// The row and the line of one event, and what was cut out of them.
+pub(in crate::session) fn write(envelope: &Envelope, fold: Option<u64>) -> (Row, Entry, Vec<Blob>) {
+    let (body, blobs) = wire::wire(envelope);
+    let body: Arc<str> = Arc::from(body);
+    let row = Row {
+        seq: envelope.seq,
+        at: envelope.at_ms,
+        kind: envelope.event.kind(),
+        fold,
+        body: Arc::clone(&body),
+    };
+    (row, Entry { seq: envelope.seq, body, shape: kind_of(&envelope.event) }, blobs)
+}
+
+/// Turns a plan into a transaction. `after` is the engine with the plan's facts applied, needed for
+/// the summary; `None` leaves the summary as it is.
+pub(in crate::session) fn prepare(
+    key: SessionKey,
+    plan: &Plan,
+    after: Option<Snapshot>,
+    idempotency: Option<Idempotency>,
+) -> Prepared {
+    let mut rows = Vec::with_capacity(plan.events.len());
+    let mut lines = Vec::with_capacity(plan.events.len());
+    let mut blobs = plan.blobs.clone();
+    for entry in &plan.events {
+        let (row, line, cut) = write(&entry.envelope, entry.fold);
+        // What this very decision folds is told, and needs no row.
+        if entry.fold.is_none_or(|fold| !plan.folds.contains(&fold)) {
+            rows.push(row);
+        }
+        lines.push(line);
+        blobs.extend(cut);
+    }
+    let is_fact = plan.events.iter().any(|entry| entry.envelope.event.is_fact()) || idempotency.is_some();
+    let items = plan
+        .items
+        .iter()
+        .map(|item| ItemRow {
+            first_seq: item.first_seq,
+            last_seq: item.last_seq,
+            kind: item.kind,
+            status: item.status,
+        })
+        .collect();
+    let requests = plan
+        .requests
+        .iter()
+        .map(|change| {
+            let (request_id, seq) = (change.request_id, change.seq);
+            if change.settled {
+                RequestRow::Settled { request_id, seq }
+            } else {
+                RequestRow::Raised { request_id, seq }
+            }
+        })
+        .collect();
+    let append = Append {
+        key,
+        rows,
+        folds: plan.folds.clone(),
+        items,
+        requests,
+        bookings: plan.events.iter().filter_map(|entry| UsageRecord::of(&entry.envelope)).collect(),
+        summary: after.map(summary),
+        idempotency,
+        processes: Vec::new(),
+        blobs,
+        pending_grant: None,
+        audit: Vec::new(),
+        sync: if is_fact { Sync::Full } else { Sync::Normal },
+    };
+    Prepared { append, lines }
+}
+
+/// The transaction that records a started process: it needs no more than to survive our own death.
+pub(in crate::session) fn birth(key: SessionKey, record: ProcessRecord, at: Timestamp) -> Append {
+    Append {
+        key,
+        rows: Vec::new(),
+        folds: Vec::new(),
+        items: Vec::new(),
+        requests: Vec::new(),
+        bookings: Vec::new(),
+        summary: None,
+        idempotency: None,
+        processes: vec![ProcessRow::Born { record, at }],
+        blobs: Vec::new(),
+        pending_grant: None,
+        audit: Vec::new(),
+        sync: Sync::Normal,
+    }
+}
+
+/// The records that end with the results of a plan: those of calls of which nothing is left.
+pub(in crate::session) fn deaths(plan: &Plan, born: &HashSet<CallId>) -> Vec<ProcessRow> {
+    let goes_on = |call: CallId| {
+        let begins = |event: &Event| matches!(event, Event::ToolBackground { call_id, end: None, .. } if *call_id == call);
+        plan.events.iter().any(|entry| begins(&entry.envelope.event))
+    };
+    let ended = plan.events.iter().filter_map(|entry| match &entry.envelope.event {
+        Event::ToolBackground { call_id, end: Some(end), .. } if end.survivors.is_empty() => Some(*call_id),
+        Event::ToolCompleted { call_id, detail, .. } | Event::ToolBlocked { call_id, detail, .. }
+            if survivors(detail.as_ref()).is_empty() =>
+        {
+            Some(*call_id)
+        }
+        _ => None,
+    });
+    ended.filter(|call_id| born.contains(call_id) && !goes_on(*call_id)).map(ProcessRow::Gone).collect()
+}
+
+/// The processes of a call that could not be ended, by its result's details.
+pub(in crate::session) fn survivors(detail: Option<&serde_json::Value>) -> Vec<i32> {
+    let list = detail.and_then(|detail| detail.get("survivors")).and_then(serde_json::Value::as_array);
+    list.into_iter().flatten().filter_map(|pid| i32::try_from(pid.as_i64()?).ok()).collect()
+}
+
+fn summary(snapshot: Snapshot) -> Summary {
+    Summary {
+        title: snapshot.title,
+        model: snapshot.model,
+        mode: snapshot.mode,
+        thinking: snapshot.thinking,
+        sampling: snapshot.sampling,
+        state: snapshot.state,
+        requires: snapshot.requires,
+        turn_id: snapshot.turn_id,
+        updated_at: snapshot.updated_at,
+        usage: snapshot.usage,
+        cost_usd_micros: snapshot.cost_usd_micros,
+        cost_at_least_usd_micros: snapshot.cost_at_least_usd_micros,
+        last_line: snapshot.last_line,
+    }
+}
+
+/// What `session.list` shows of a session with these events, for journals that come from elsewhere
+/// than a living session. `None` if there are none.
+#[must_use]
+pub fn summarise(events: &[Envelope]) -> Option<Summary> {
+    let mut engine = Engine::new(events.first()?.session_id, Arc::default());
+    events.iter().for_each(|event| engine.apply(event));
+    Some(summary(engine.snapshot()))
+}
+
+/// Whether a plan changes what `session.list` shows.
+pub(in crate::session) fn changes_summary(plan: &Plan) -> bool {
+    plan.events.iter().any(|entry| entry.envelope.event.is_fact())
+}

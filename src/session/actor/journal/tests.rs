@@ -1,0 +1,125 @@
+//! The journal is the truth: whatever a random session did, its summaries can be made again from it.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use serde_json::Value;
+
+use crate::engine::Engine;
+use crate::engine::properties::{Played, histories};
+use crate::session::actor::journal::*;
+use crate::store::{LedgerQuery, NewSession, Store, StoredItem};
+use crate::types::event::Event;
+use crate::types::ids::Seq;
+use crate::types::ledger::{ModelUsage, UsageRecord};
+
+async fn check(played: Played) {
+    played.result.expect("the laws hold");
+    let folder = tempfile::tempdir().unwrap();
+    let (store, owner) = Store::open(&folder.path().join("journal.db")).await.unwrap();
+    let Event::SessionCreated(spec) = played.created.event.clone() else { panic!("the first event") };
+    let (id, at) = (played.created.session_id, played.created.at_ms);
+    let (row, ..) = write(&played.created, None);
+    let new = NewSession {
+        session_id: id,
+        spec,
+        at,
+        rows: vec![row],
+        blobs: Vec::new(),
+        audit: Vec::new(),
+        idempotency: None,
+    };
+    let key = store.create(new).await.unwrap();
+
+    // As the session does it: decide → write, with the summary of what is about to be.
+    let mut living = Engine::new(id, Arc::clone(&played.settings));
+    living.apply(&played.created);
+    let some_plans = played.plans.iter().filter(|plan| !plan.events.is_empty());
+    for plan in some_plans {
+        plan.events.iter().for_each(|entry| living.apply(&entry.envelope));
+        let after = changes_summary(plan).then(|| living.snapshot());
+        store.append(prepare(key, plan, after, None).append).await.unwrap();
+    }
+
+    // As a restart does it.
+    let rows = store.events_after(key, 0, 100_000, usize::MAX).await.unwrap().rows;
+    let envelopes: Vec<Envelope> =
+        rows.iter().map(|row| serde_json::from_str(&row.body).expect("an event")).collect();
+    let mut again = Engine::replay(id, played.settings, &envelopes);
+    again.skip_to(store.last_seq(key).await.unwrap() + 1);
+    assert_eq!(again.snapshot(), living.snapshot());
+    assert_eq!(again.next_seq(), living.next_seq());
+
+    let view = store.view(id).await.unwrap().expect("the session");
+    let rebuilt = again.snapshot();
+    assert_eq!(view.title, rebuilt.title);
+    assert_eq!(view.model, rebuilt.model);
+    assert_eq!(view.mode, rebuilt.mode);
+    assert_eq!((view.state, view.requires), (rebuilt.state, rebuilt.requires));
+    assert_eq!(view.turn_id, rebuilt.turn_id);
+    assert_eq!(view.usage, rebuilt.usage);
+    assert_eq!(view.cost_usd_micros, rebuilt.cost_usd_micros);
+    assert_eq!(view.last_line, rebuilt.last_line);
+    assert_eq!(view.updated_at_ms, rebuilt.updated_at);
+    assert_eq!(view.created_at_ms, at);
+    assert_eq!(view.last_seq, living.next_seq() - 1);
+    assert_eq!(view.cwd, again.spec().cwd);
+
+    // The ledger has every call once; its sums are those of the session and of each turn.
+    let query = LedgerQuery { session_id: Some(id), ..LedgerQuery::default() };
+    let total = store.ledger_total(query).await.unwrap();
+    assert_eq!((total.usage, total.cost_usd_micros), (rebuilt.usage, rebuilt.cost_usd_micros));
+    assert_eq!(total.cost_at_least_usd_micros, view.cost_at_least_usd_micros);
+    let mut by_model: BTreeMap<String, ModelUsage> = BTreeMap::new();
+    for booking in envelopes.iter().filter_map(UsageRecord::of) {
+        by_model.entry(booking.model.clone()).or_default().book(&booking);
+    }
+    let rows = store.ledger(query, None, 100).await.unwrap();
+    assert!(rows.iter().all(|row| row.session_id == id), "never mixed");
+    let stored: BTreeMap<_, _> = rows.into_iter().map(|row| (row.model, row.spent)).collect();
+    assert_eq!(stored, by_model);
+
+    let items = store.items_after(key, 0, 100_000, usize::MAX).await.unwrap().rows;
+    assert_eq!(items.iter().map(shape).collect::<Vec<_>>(), items_of(&envelopes));
+    let pending = store.pending_requests(Some(key), None, 100).await.unwrap();
+    let mut expected: Vec<String> = again.pending().into_iter().map(|it| it.request_id.to_string()).collect();
+    expected.sort();
+    assert_eq!(pending.into_iter().map(|row| row.request_id).collect::<Vec<_>>(), expected);
+    owner.close().await;
+}
+
+fn shape(item: &StoredItem) -> (Seq, String, String) {
+    let first: Value = serde_json::from_str(&item.first).unwrap();
+    assert_eq!(first["seq"], item.first_seq);
+    (item.first_seq, item.status.clone(), first["item_id"].as_str().unwrap().into())
+}
+
+/// Items as the events tell them: where each begins, how it stands, its id.
+fn items_of(envelopes: &[Envelope]) -> Vec<(Seq, String, String)> {
+    let mut items: BTreeMap<Seq, (String, String)> = BTreeMap::new();
+    let mut by_id: BTreeMap<String, Seq> = BTreeMap::new();
+    for envelope in envelopes {
+        let Some(item_id) = envelope.item_id.map(|id| id.to_string()) else { continue };
+        let first = *by_id.entry(item_id.clone()).or_insert(envelope.seq);
+        let item = items.entry(first).or_insert(("running".into(), item_id));
+        match &envelope.event {
+            Event::MessageCompleted { item: whole, .. } => item.0 = whole.status.name().into(),
+            Event::ToolCompleted { .. } => item.0 = "completed".into(),
+            _ => {}
+        }
+    }
+    items.into_iter().map(|(first, (status, id))| (first, status, id)).collect()
+}
+
+proptest! {
+    // Each case writes a database; shrinking is the work of the laws themselves.
+    #![proptest_config(ProptestConfig { cases: 24, max_shrink_iters: 100, ..ProptestConfig::default() })]
+
+    #[test]
+    fn summaries_can_be_made_again_from_the_journal(played in histories()) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            tokio::time::timeout(std::time::Duration::from_secs(120), check(played)).await.expect("in time");
+        });
+    }
+}

@@ -1,0 +1,228 @@
+//! The rules that hold in a session: those of the configuration, of the user, of the workspace (what was
+//! granted for it, and its own as far as they count: see `trust`) and of the session itself (P2). Whose a rule is makes no difference to the verdict.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio::runtime::Handle;
+
+use crate::judge::{BypassGuard, Policy, Repository, Rule, Rules, is_unreadable, judge};
+use crate::policy::Place;
+use crate::session::actor::effects::CallContext;
+use crate::session::registry::trust;
+use crate::session::shared::{Settings, Shared};
+use crate::tools::{Blobs, SessionContext, Unreadable};
+use crate::types::permission::{Mode, Verdict, VerdictKind, outside_grant};
+use crate::types::tool::{Confinement, PreparedCall, Subject};
+use crate::workspace;
+
+/// All rules together, as of one moment.
+#[derive(Clone, Debug)]
+pub(super) struct EffectiveRules {
+    rules: Arc<Rules>,
+    /// A file of rules cannot be believed: what it forbids is not known, so nothing passes unasked.
+    problem: Option<String>,
+    repository: Repository,
+}
+
+impl EffectiveRules {
+    /// Looks up what holds now, on a thread that may wait for the disk.
+    pub async fn load(house: &Arc<Shared>, around: &CallContext) -> Self {
+        let (house, around, runtime) = (Arc::clone(house), around.clone(), Handle::current());
+        let looked = tokio::task::spawn_blocking(move || Self::load_blocking(&house, &around, &runtime));
+        looked.await.unwrap_or_else(|_| Self {
+            rules: Arc::default(),
+            problem: Some("the rules could not be read: see the daemon's log".into()),
+            repository: Repository::Content,
+        })
+    }
+
+    /// The same, for who is on such a thread already. Reads files.
+    pub fn load_blocking(house: &Shared, around: &CallContext, runtime: &Handle) -> Self {
+        let workspace = &around.scene.workspace;
+        let (mut more, mut problem) = read_rule_files(house, workspace);
+        let ground = workspace::scan(workspace);
+        let (project, damage) = runtime.block_on(trust::rules(house, workspace, ground));
+        append_rules(&mut more, &project);
+        problem = problem.or(damage);
+        if problem.is_some() {
+            more.allow.clear();
+        }
+        // They were checked when they were given.
+        let parsed = |rules: &[String]| rules.iter().filter_map(|rule| rule.parse::<Rule>().ok()).collect();
+        let own = &around.rules;
+        append_rules(
+            &mut more,
+            &Rules { allow: parsed(&own.allow), ask: parsed(&own.ask), deny: parsed(&own.deny) },
+        );
+        let settings = &house.components().settings;
+        let rules = if more == Rules::default() {
+            Arc::clone(&settings.rules)
+        } else {
+            let mut all = (*settings.rules).clone();
+            append_rules(&mut all, &more);
+            Arc::new(all)
+        };
+        let repository = workspace::repository(workspace);
+        Self { rules: with_links(rules, workspace, &settings.home), problem, repository }
+    }
+
+    /// The session's own grant that lets exactly this command run outside the sandbox, if it has one: no rule
+    /// of a file does. Whether the command may run at all is for the verdict to say.
+    pub fn unsandboxed_grant(&self, around: &CallContext, prepared: &PreparedCall) -> Option<String> {
+        let Subject::Bash { command, .. } = &prepared.subject else { return None };
+        let grant = outside_grant(command).filter(|_| self.problem.is_none())?;
+        around.rules.allow.contains(&grant).then_some(grant)
+    }
+
+    /// The same and one grant more.
+    pub fn with_grant(&self, grant: &Rule) -> Self {
+        let mut rules = (*self.rules).clone();
+        rules.allow.push(grant.clone());
+        Self { rules: Arc::new(rules), ..self.clone() }
+    }
+
+    /// The scene of a call, with what the rules of this moment keep from being read.
+    pub fn session_context(
+        &self,
+        settings: &Settings,
+        blobs: Arc<dyn Blobs>,
+        around: &CallContext,
+    ) -> SessionContext {
+        let (rules, home) = (Arc::clone(&self.rules), settings.home.clone());
+        let (workspace, mode) = (around.scene.workspace.clone(), around.mode);
+        let safe_mode = around.safe_mode;
+        let unreadable = Unreadable::new(move |tool, path| {
+            let (rules, workspace, home) = (&*rules, workspace.as_path(), home.as_path());
+            let policy = Policy {
+                mode,
+                rules,
+                grants: &[],
+                workspace,
+                additional: &[],
+                home,
+                safe_mode,
+                safe_commands: false,
+                repository: Repository::Content,
+                bypass_guard: BypassGuard::Off,
+            };
+            is_unreadable(&policy, tool, path)
+        });
+        SessionContext { unreadable, blobs: Some(blobs), ..SessionContext::clone(&around.scene) }
+    }
+
+    /// What the rules say of a call.
+    pub fn verdict(
+        &self,
+        settings: &Settings,
+        around: &CallContext,
+        tool: &str,
+        prepared: &PreparedCall,
+    ) -> Verdict {
+        // What the configuration no longer allows, no session goes on with.
+        let mode = match around.mode {
+            Mode::Bypass if settings.bypass.is_err() => Mode::Default,
+            mode => mode,
+        };
+        let policy = Policy {
+            mode,
+            rules: &self.rules,
+            grants: &[],
+            workspace: &around.scene.workspace,
+            additional: &around.scene.additional,
+            home: &settings.home,
+            safe_mode: around.safe_mode || self.problem.is_some(),
+            safe_commands: settings.safe_commands,
+            repository: self.repository,
+            bypass_guard: match (settings.bypass_guard, around.scene.unattended) {
+                (false, _) => BypassGuard::Off,
+                (true, true) => BypassGuard::Deny,
+                (true, false) => BypassGuard::Ask,
+            },
+        };
+        let verdict = judge(&policy, tool, &prepared.subject);
+        match &self.problem {
+            Some(problem) if verdict.verdict != VerdictKind::Allow && verdict.rule.is_none() => {
+                Verdict { reason: problem.clone(), ..verdict }
+            }
+            _ => verdict,
+        }
+    }
+}
+
+/// The rules, and what those that deny or ask mean through links that there are now. Looks at the disk.
+pub(super) fn with_links(rules: Arc<Rules>, workspace: &Path, home: &Path) -> Arc<Rules> {
+    let led = rules.behind_links(workspace, home, &resolve_existing);
+    if led == Rules::default() {
+        return rules;
+    }
+    let mut all = (*rules).clone();
+    append_rules(&mut all, &led);
+    Arc::new(all)
+}
+
+/// Where a path leads, as far as it is there.
+fn resolve_existing(path: &Path) -> Option<PathBuf> {
+    let there = |above: &Path| Some(above.canonicalize().ok()?.join(path.strip_prefix(above).ok()?));
+    path.ancestors().find_map(there)
+}
+
+/// The rules of the user's files, and what is wrong with one of them, if so.
+fn read_rule_files(house: &Shared, workspace: &Path) -> (Rules, Option<String>) {
+    let (mut rules, mut problem) = (Rules::default(), None);
+    for place in [Place::User, Place::Workspace(workspace)] {
+        match house.policies.read(place) {
+            Ok(policy) => append_rules(&mut rules, &policy.rules),
+            Err(error) => problem = Some(error.to_string()),
+        }
+    }
+    (rules, problem)
+}
+
+/// A call with its verdict. A command that the session was granted to run outside the sandbox is judged, and
+/// told, as one that does.
+pub(super) fn judge_call(
+    law: &EffectiveRules,
+    settings: &Settings,
+    around: &CallContext,
+    tool: &str,
+    mut prepared: PreparedCall,
+) -> (PreparedCall, Verdict) {
+    let held = prepared.sandbox.is_some_and(|held| held.level >= 2);
+    let may_leave = held && settings.engine.offer_outside.holds(around.scene.unattended);
+    let grant = law.unsandboxed_grant(around, &prepared).filter(|_| may_leave);
+    if grant.is_some() {
+        prepared.sandbox = Some(Confinement::OUTSIDE);
+    }
+    let verdict = law.verdict(settings, around, tool, &prepared);
+    if let Subject::Bash { background: false, .. } = prepared.subject {
+        prepared.read_only = verdict.read_only;
+    }
+    let verdict = match grant {
+        Some(grant) => verdict_unsandboxed(verdict, &grant),
+        None => verdict,
+    };
+    (prepared, verdict)
+}
+
+/// A verdict over a command that would run outside the sandbox: it says so, and by which grant.
+fn verdict_unsandboxed(verdict: Verdict, grant: &str) -> Verdict {
+    match verdict.verdict {
+        VerdictKind::Allow => {
+            let by = verdict.rule.clone().unwrap_or_else(|| verdict.reason.clone());
+            Verdict { rule: Some(format!("{by}, {grant}")), ..verdict }
+        }
+        VerdictKind::Ask => {
+            let reason =
+                format!("{}; it would run OUTSIDE THE SANDBOX, as the session was granted", verdict.reason);
+            Verdict { reason, ..verdict }
+        }
+        VerdictKind::Deny => verdict,
+    }
+}
+
+fn append_rules(into: &mut Rules, more: &Rules) {
+    into.allow.extend_from_slice(&more.allow);
+    into.ask.extend_from_slice(&more.ask);
+    into.deny.extend_from_slice(&more.deny);
+}

@@ -1,0 +1,105 @@
+//! Grants for a workspace: promised in the journal first, then written to the policy file, and written
+//! at the next start if a crash came between (P5).
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::crash;
+use crate::policy::{Entry, Place, PolicyError};
+use crate::session::error::SessionError;
+use crate::session::registry::Registry;
+use crate::session::shared::Shared;
+use crate::store::PendingGrant;
+use crate::types::ids::{PermissionId, SessionId};
+use crate::types::permission::RuleKind;
+
+/// A grant to be owed: it stands in the transaction of the answer that it was given with.
+pub(in crate::session) fn pending_grant(
+    workspace: &str,
+    request_id: PermissionId,
+    entry: &Entry,
+) -> PendingGrant {
+    PendingGrant {
+        request_id: request_id.to_string(),
+        workspace: workspace.into(),
+        // Plain data with string keys: writing it to memory cannot fail.
+        entry: serde_json::to_string(entry).unwrap_or_default(),
+    }
+}
+
+/// Writes an owed grant to its file and strikes it off the list. What fails is tried again at the next
+/// start.
+pub(in crate::session) async fn write_grant(
+    house: &Arc<Shared>,
+    grant: PendingGrant,
+) -> Result<(), SessionError> {
+    let shared = Arc::clone(house);
+    let PendingGrant { request_id, workspace, entry } = grant;
+    crash::point("C24.grant_owed");
+    let written = tokio::task::spawn_blocking(move || {
+        let entry: Entry =
+            serde_json::from_str(&entry).map_err(|error| PolicyError::BadRule(error.to_string()))?;
+        shared.policies.add(Place::Workspace(Path::new(&workspace)), entry)
+    });
+    written.await.map_err(|_| SessionError::Crashed)?.map_err(SessionError::Policy)?;
+    crash::point("C24.grant_written");
+    Ok(house.store.discard_grants(vec![request_id]).await?)
+}
+
+impl Registry {
+    /// Writes the grants that a crash, or a file that could not be written, has left. To be called at
+    /// the start, before anybody decides by them.
+    pub async fn flush_grants(&self) {
+        let house = &self.inner.shared;
+        let owed = match house.store.pending_grants().await {
+            Ok(owed) => owed,
+            Err(error) => {
+                tracing::error!(%error, "owed grants could not be read");
+                return;
+            }
+        };
+        for grant in owed {
+            let (request, workspace) = (grant.request_id.clone(), grant.workspace.clone());
+            match write_grant(house, grant).await {
+                Ok(()) => tracing::info!(request, workspace, "a grant of before was written"),
+                Err(error) => tracing::error!(request, workspace, %error, "a grant of before is still owed"),
+            }
+        }
+    }
+
+    /// A rule that is taken back is not written by the next start.
+    pub(in crate::session) async fn discard_pending(
+        &self,
+        workspace: &str,
+        kind: RuleKind,
+        rule: &str,
+    ) -> Result<(), SessionError> {
+        let store = &self.inner.shared.store;
+        let is_it = |grant: &PendingGrant| {
+            let entry: Option<Entry> = serde_json::from_str(&grant.entry).ok();
+            grant.workspace == workspace && entry.is_some_and(|it| it.kind == kind && it.rule == rule)
+        };
+        let owed = store.pending_grants().await?;
+        let gone: Vec<String> =
+            owed.into_iter().filter(|grant| is_it(grant)).map(|grant| grant.request_id).collect();
+        if gone.is_empty() { Ok(()) } else { Ok(store.discard_grants(gone).await?) }
+    }
+}
+
+/// What is to stand in the file of a workspace for a grant that was given with an answer.
+pub(in crate::session) fn entry(
+    house: &Shared,
+    rule: String,
+    by: Option<crate::types::event::Origin>,
+    session_id: SessionId,
+    request_id: PermissionId,
+) -> Entry {
+    Entry {
+        kind: RuleKind::Allow,
+        rule,
+        added_at_ms: house.clock.now(),
+        by,
+        session_id: Some(session_id),
+        request_id: Some(request_id),
+    }
+}

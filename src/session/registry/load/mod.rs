@@ -1,0 +1,325 @@
+//! Into memory and out of it (S15). A session is loaded when it is used, and leaves when nobody used
+//! it for a while or when there are too many. Nobody notices: whoever holds a handle keeps it loaded,
+//! and whoever comes while it leaves waits for that moment and loads it again.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+use tokio::sync::{SetOnce, mpsc};
+
+use crate::engine::{Engine, Input, LATEST_ONLY_KINDS, Recovery, TRANSIENT_KINDS};
+use crate::session::actor::effects::EffectRunner;
+use crate::session::actor::{Actor, LoopState};
+use crate::session::error::SessionError;
+use crate::session::handle::{LoadedSession, SessionCommand, SessionHandle};
+use crate::session::lease::LeaseCount;
+use crate::session::registry::{Registry, SessionSlot};
+use crate::session::stream::feed::Feed;
+use crate::store::{Page, SessionKey};
+use crate::types::event::{Event, HISTORY_LOST};
+use crate::types::ids::{Seq, SessionId};
+
+#[cfg(test)]
+pub(in crate::session) mod tests;
+
+/// Commands that may wait for one session; callers wait beyond that.
+const MAILBOX: usize = 64;
+/// Started processes that may wait to be recorded; tools wait beyond that.
+const BIRTHS: usize = 16;
+/// Rows read at once when a session is loaded.
+const PAGE: u32 = 1_000;
+/// Bytes read at once; one event is always read, however long.
+const PAGE_BYTES: usize = 1024 * 1024;
+/// How often a session that panics as soon as it is loaded is loaded again for one caller.
+const CRASHES: usize = 3;
+
+/// One of the loaded sessions, until it is dropped.
+struct Loaded(Arc<AtomicUsize>);
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Where a session comes from.
+enum Source {
+    /// It has just been made.
+    Made(Box<Engine>),
+    Journal,
+}
+
+/// Says how loading ended, also if it ended by a panic.
+struct Outcome {
+    loaded: Arc<SetOnce<Result<(), SessionError>>>,
+    feed: Arc<Feed>,
+}
+
+impl Outcome {
+    fn is(self, result: Result<(), SessionError>) {
+        let has_failed = result.is_err();
+        // Nobody else says so.
+        let _ = self.loaded.set(result);
+        if has_failed {
+            self.feed.crash();
+        }
+    }
+}
+
+impl Drop for Outcome {
+    fn drop(&mut self) {
+        if self.loaded.set(Err(SessionError::Crashed)).is_ok() {
+            self.feed.crash();
+        }
+    }
+}
+
+impl Registry {
+    /// A handle on a session, loaded from the journal if need be. It stays in memory as long as the
+    /// handle.
+    ///
+    /// # Errors
+    /// There is no such session, or it could not be read.
+    pub async fn open(&self, id: SessionId) -> Result<SessionHandle, SessionError> {
+        let mut crashes = 0;
+        loop {
+            let handle = self.open_soon(id).await?;
+            match handle.loaded().await {
+                Ok(()) => return Ok(handle),
+                Err(error) => {
+                    handle.wait_unloaded(&self.inner.live).await;
+                    crashes += 1;
+                    if error != SessionError::Crashed || crashes > CRASHES {
+                        return Err(error);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Like [`Registry::open`], but does not wait until the session is loaded: what it is asked waits
+    /// for that, and fails with what loading fails with.
+    ///
+    /// # Errors
+    /// There is no such session, or that could not be read.
+    pub async fn open_soon(&self, id: SessionId) -> Result<SessionHandle, SessionError> {
+        let mut crashes = 0;
+        loop {
+            self.check_open()?;
+            let slot = self.slot(id);
+            let resident = match slot.get_or_try_init(|| self.load(id)).await {
+                Ok(resident) => resident.clone(),
+                Err(error) => {
+                    // Only if nobody else loads into it now: a task in a place that is off the map
+                    // would be a second owner. Places are taken under the same lock.
+                    let is_last = |slot: &SessionSlot| !slot.initialized() && Arc::strong_count(slot) <= 2;
+                    self.inner.live.remove_if(&id, |_, known| Arc::ptr_eq(known, &slot) && is_last(known));
+                    return Err(error);
+                }
+            };
+            if resident.has_crashed() {
+                crashes += 1;
+                if crashes > CRASHES {
+                    return Err(SessionError::Crashed);
+                }
+            } else {
+                let tick = self.inner.tick.fetch_add(1, Ordering::Relaxed);
+                if let Some(handle) = resident.enter(tick) {
+                    // Whoever began to stop everything may not have seen this one.
+                    if let Err(stopping) = self.check_open() {
+                        handle.park(false).await;
+                        return Err(stopping);
+                    }
+                    return Ok(handle);
+                }
+            }
+            // Its last words come first: one task owns a session.
+            resident.gone().await;
+            self.inner.live.remove_if(&id, |_, known| Arc::ptr_eq(known, &slot));
+        }
+    }
+
+    /// Key and newest published event of a session, which is not loaded for that.
+    ///
+    /// # Errors
+    /// There is no such session, or the database could not be read.
+    pub async fn journal(&self, id: SessionId) -> Result<(SessionKey, Seq), SessionError> {
+        let slot = self.inner.live.get(&id).map(|slot| Arc::clone(&slot));
+        if let Some(resident) = slot.as_ref().and_then(|slot| slot.get()).filter(|it| !it.has_crashed()) {
+            return Ok((resident.key, resident.feed.last_seq()));
+        }
+        let store = &self.inner.shared.store;
+        let key = store.find(id).await?.ok_or(SessionError::NotFound)?;
+        Ok((key, store.last_seq(key).await?))
+    }
+
+    /// Sessions in memory.
+    #[must_use]
+    pub fn loaded(&self) -> usize {
+        self.inner.loaded.load(Ordering::Relaxed)
+    }
+
+    pub(in crate::session) fn slot(&self, id: SessionId) -> SessionSlot {
+        // The guard ends with the statement: nothing is awaited under it.
+        Arc::clone(&self.inner.live.entry(id).or_default())
+    }
+
+    async fn load(&self, id: SessionId) -> Result<LoadedSession, SessionError> {
+        self.check_open()?;
+        let store = &self.inner.shared.store;
+        let key = store.find(id).await?.ok_or(SessionError::NotFound)?;
+        let last_seq = store.last_seq(key).await?;
+        Ok(self.spawn(id, key, last_seq, Source::Journal))
+    }
+
+    /// Takes a session that has just been made into memory.
+    pub(in crate::session) fn made(&self, id: SessionId, key: SessionKey, engine: Engine) -> LoadedSession {
+        let last_seq = engine.next_seq() - 1;
+        self.spawn(id, key, last_seq, Source::Made(Box::new(engine)))
+    }
+
+    /// The state that a journal comes to, and what the session is to be told first. Of settled turns only
+    /// those rows are read that leave something behind.
+    async fn read(
+        &self,
+        id: SessionId,
+        key: SessionKey,
+        last_seq: Seq,
+    ) -> Result<(Engine, Input), SessionError> {
+        let house = &self.inner.shared;
+        let mut engine = Engine::new(id, Arc::clone(&house.components().settings.engine));
+        let settled = house.store.settled(key, TRANSIENT_KINDS, LATEST_ONLY_KINDS).await?;
+        let mut cursor: Seq = 0;
+        // Whether the journal ends where a damaged database did.
+        let mut is_cut = false;
+        loop {
+            self.check_open()?;
+            let Page { rows, is_last } =
+                house.store.lasting_after(key, cursor, &settled, PAGE, PAGE_BYTES).await?;
+            cursor = rows.last().map_or(cursor, |last| last.seq);
+            for row in &rows {
+                // A kind of a later version: its number counts, its meaning is not known.
+                let Some(envelope) = house.store.whole(key, row.seq, &row.body).await? else { continue };
+                is_cut = matches!(&envelope.event, Event::Notice { kind, .. } if kind == HISTORY_LOST);
+                engine.apply(&envelope);
+            }
+            if is_last {
+                break;
+            }
+        }
+        engine.skip_to(last_seq + 1);
+        // What was under way may have come to its end in the part that is lost: it is not done again.
+        let first = if is_cut {
+            Input::Abort { turn_id: None, call_id: None, origin: None }
+        } else {
+            let model = engine.model().parse().ok();
+            Input::Recovered(Recovery {
+                terms: model.map(|model| house.components().models.terms(&model)).unwrap_or_default(),
+            })
+        };
+        Ok((engine, first))
+    }
+
+    fn spawn(&self, id: SessionId, key: SessionKey, last_seq: Seq, source: Source) -> LoadedSession {
+        let (mailbox, inbox) = mpsc::channel(MAILBOX);
+        let (leaving, left) = mpsc::unbounded_channel();
+        let feed = Arc::new(Feed::new(last_seq));
+        let clients = Arc::new(AtomicU32::new(0));
+        let door = Arc::new(LeaseCount::new(self.inner.tick.fetch_add(1, Ordering::Relaxed)));
+        let loaded = Arc::new(SetOnce::new());
+        let commands = Arc::default();
+        let house = Arc::clone(&self.inner.shared);
+        let resident = LoadedSession {
+            id,
+            key,
+            store: house.store.clone(),
+            mailbox,
+            leaving,
+            feed: Arc::clone(&feed),
+            clients: Arc::clone(&clients),
+            door: Arc::clone(&door),
+            commands: Arc::clone(&commands),
+            loaded: Arc::clone(&loaded),
+        };
+        self.inner.loaded.fetch_add(1, Ordering::Relaxed);
+        let counted = Loaded(Arc::clone(&self.inner.loaded));
+        let inner = Arc::downgrade(&self.inner);
+        let outcome = Outcome { loaded, feed: Arc::clone(&feed) };
+        self.inner.actors.spawn(async move {
+            let _counted = counted;
+            let known = match source {
+                Source::Made(engine) => Ok((*engine, None)),
+                Source::Journal => match inner.upgrade().map(|inner| Registry { inner }) {
+                    // Boxed: it is long, and gone soon.
+                    Some(registry) => Box::pin(registry.read(id, key, last_seq))
+                        .await
+                        .map(|(engine, first)| (engine, Some(first))),
+                    None => Err(SessionError::ShuttingDown),
+                },
+            };
+            match known {
+                Ok((engine, first)) => {
+                    outcome.is(Ok(()));
+                    // Boxed: this task would have room for it a second time, as long as it lives.
+                    let running = {
+                        let (birth, births) = mpsc::channel(BIRTHS);
+                        let jobs = EffectRunner::new(Arc::clone(&house), key, birth);
+                        let door = Arc::clone(&door);
+                        let state = LoopState::default();
+                        let actor = Actor {
+                            id,
+                            key,
+                            house,
+                            engine,
+                            feed,
+                            clients,
+                            inbox,
+                            leaving: left,
+                            births,
+                            jobs,
+                            commands,
+                            door,
+                            state,
+                        };
+                        Box::pin(actor.run(first))
+                    };
+                    running.await;
+                }
+                // Whoever waits for an answer is told why there is none.
+                Err(error) => {
+                    outcome.is(Err(error));
+                    drop(inbox);
+                }
+            }
+            if let Some(inner) = inner.upgrade() {
+                // Only its own place: another may stand there already.
+                let is_own = |slot: &SessionSlot| {
+                    slot.get().is_some_and(|resident| Arc::ptr_eq(&resident.door, &door))
+                };
+                inner.live.remove_if(&id, |_, slot| is_own(slot));
+            }
+        });
+        self.make_room();
+        resident
+    }
+
+    /// Asks those that were not used for longest to leave, if there are too many.
+    fn make_room(&self) {
+        let most = self.inner.shared.components().settings.loaded_sessions;
+        let excess = self.loaded().saturating_sub(most);
+        if excess == 0 {
+            return;
+        }
+        let empty_since = |slot: &SessionSlot| {
+            let resident = slot.get()?;
+            Some((resident.door.empty_since()?, resident.mailbox.clone()))
+        };
+        let mut empty: Vec<(u64, mpsc::Sender<Box<SessionCommand>>)> =
+            self.inner.live.iter().filter_map(|entry| empty_since(entry.value())).collect();
+        empty.sort_unstable_by_key(|(tick, _)| *tick);
+        for (_, mailbox) in empty.into_iter().take(excess) {
+            // One whose mailbox is full is in use.
+            let _ = mailbox.try_send(Box::new(SessionCommand::Unload));
+        }
+    }
+}

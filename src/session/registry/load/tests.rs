@@ -1,0 +1,328 @@
+//! Sessions that leave, come back, are too many, or fail, over a real store. There is no model: each
+//! turn fails at once, which is all the work that is needed here.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::ConnectOptions as _;
+use sqlx::sqlite::SqliteConnectOptions;
+
+use crate::engine::{self, Busy};
+use crate::judge::Rules;
+use crate::model::{self, Models};
+use crate::session::actor::journal;
+use crate::session::registry::load::*;
+use crate::session::{Components, NewSessionRequest, Settings, Shared, Submission};
+use crate::store::{Append, Store, StoreError, StoreOwner};
+use crate::tools::{self, Toolbox};
+use crate::types::event::Envelope;
+use crate::types::event::{Event, Origin};
+use crate::types::ids::{Mint, Seed};
+use crate::types::message::InputBlock;
+use crate::types::permission::Mode;
+use crate::types::time::{Clock, Timestamp};
+use crate::types::tool::ProcessRecord;
+use crate::types::usage::Budgets;
+
+struct StoppedClock;
+
+impl Clock for StoppedClock {
+    fn now(&self) -> Timestamp {
+        Timestamp(1)
+    }
+}
+
+/// A registry over a store of its own.
+pub(in crate::session) struct Place {
+    folder: tempfile::TempDir,
+    registry: Registry,
+    _owner: StoreOwner,
+}
+
+impl Place {
+    pub(in crate::session) async fn new(idle_unload: Duration, loaded_sessions: usize) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, owner) = Store::open(&folder.path().join("journal.db")).await.unwrap();
+        let home = folder.path().to_path_buf();
+        let settings = Settings {
+            engine: Arc::new(engine::Settings {
+                retry: engine::Retry { attempts: 1, ..engine::Retry::default() },
+                ..engine::Settings::default()
+            }),
+            rules: Arc::new(Rules::parse::<&str>(&[], &[], &[]).unwrap()),
+            configured: Arc::from([]),
+            home: home.clone(),
+            user_dir: None,
+            main_model: None,
+            mode: Mode::Default,
+            thinking: None,
+            safe_mode: false,
+            safe_commands: false,
+            bypass: Err("not here".into()),
+            bypass_guard: true,
+            budgets: Budgets::default(),
+            unattended_budgets: Budgets::default(),
+            pointers: Default::default(),
+            unattended_usd_is_default: true,
+            idle_unload,
+            loaded_sessions,
+            journal_bytes: u64::MAX,
+            keep_ended: None,
+        };
+        let models = Models::new(model::Settings::default()).unwrap();
+        let tools = Toolbox::new(tools::Settings::new(home));
+        let house = Shared::new(store, Arc::new(StoppedClock), Components { models, tools, settings });
+        Self { folder, registry: Registry::new(house), _owner: owner }
+    }
+
+    pub(in crate::session) fn house(&self) -> Arc<Shared> {
+        Arc::clone(&self.registry.inner.shared)
+    }
+
+    async fn create(&self) -> SessionId {
+        let cwd = self.folder.path().to_str().unwrap().into();
+        let request = NewSessionRequest { cwd, ..NewSessionRequest::default() };
+        self.registry.create(request).await.unwrap().session_id
+    }
+
+    async fn submit(&self, id: SessionId) -> Result<Seq, SessionError> {
+        let submission = Submission {
+            input: vec![InputBlock::Text { text: "go".into() }],
+            blobs: Vec::new(),
+            when_busy: Busy::Queue,
+            expected_turn: None,
+            budgets: None,
+            mode: None,
+            model: None,
+            thinking: None,
+            tools: None,
+            sampling: Default::default(),
+            keyed: None,
+            origin: Origin::default(),
+        };
+        Ok(self.registry.open(id).await?.submit(submission).await?.seq)
+    }
+
+    async fn events(&self, id: SessionId) -> Vec<Envelope> {
+        let (key, _) = self.registry.journal(id).await.unwrap();
+        let page = self.registry.shared().store.events_after(key, 0, u32::MAX, usize::MAX).await.unwrap();
+        page.rows.iter().map(|row| serde_json::from_str(&row.body).unwrap()).collect()
+    }
+
+    async fn is_loaded(&self, id: SessionId) -> bool {
+        let slot = self.registry.inner.live.get(&id).map(|slot| Arc::clone(&slot));
+        slot.is_some_and(|slot| slot.initialized())
+    }
+
+    async fn loaded_are(&self, wanted: usize) {
+        soon(async {
+            while self.registry.loaded() != wanted || self.registry.inner.live.len() != wanted {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        })
+        .await;
+    }
+
+    async fn panic(&self, id: SessionId) {
+        let slot = Arc::clone(self.registry.inner.live.get(&id).unwrap().value());
+        let resident = slot.get().unwrap();
+        assert!(resident.mailbox.send(Box::new(SessionCommand::Panic)).await.is_ok());
+        soon(resident.gone()).await;
+        assert!(resident.has_crashed());
+    }
+}
+
+async fn soon<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(60), future).await.expect("in time")
+}
+
+const NEVER: Duration = Duration::from_secs(100_000);
+
+/// One task owns a session: two would write the same numbers, and the second write would fail.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_submits_while_it_leaves_is_taken_in_all_the_same() {
+    const CALLERS: usize = 3;
+    const ROUNDS: usize = 200;
+    let place = Arc::new(Place::new(Duration::from_millis(1), 1_000).await);
+    let id = place.create().await;
+    let mut callers = tokio::task::JoinSet::new();
+    for caller in 0..CALLERS {
+        let place = Arc::clone(&place);
+        callers.spawn(async move {
+            let mut seqs = Vec::new();
+            for round in 0..ROUNDS {
+                // Another moment each time.
+                let pause = (round * 613 + caller * 331) % 2_500;
+                tokio::time::sleep(Duration::from_micros(pause as u64)).await;
+                seqs.push(place.submit(id).await.expect("nobody is refused"));
+            }
+            seqs
+        });
+    }
+    let mut seqs: Vec<Seq> = soon(callers.join_all()).await.concat();
+    place.loaded_are(0).await;
+    let events = place.events(id).await;
+    assert!(events.iter().zip(1..).all(|(event, seq)| event.seq == seq), "the numbers have a gap");
+    seqs.sort_unstable();
+    seqs.dedup();
+    assert_eq!(seqs.len(), CALLERS * ROUNDS, "every submit has an event of its own");
+    let ended = events.iter().filter(|event| matches!(event.event, Event::TurnCompleted { .. }));
+    assert_eq!(ended.count(), CALLERS * ROUNDS);
+    assert!(!events.iter().any(|event| matches!(event.event, Event::TurnResumed { .. })));
+}
+
+#[tokio::test]
+async fn those_that_were_not_used_for_longest_leave_first() {
+    let place = Place::new(NEVER, 3).await;
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        ids.push(place.create().await);
+        tokio::task::yield_now().await;
+    }
+    // The oldest is used again; somebody stays inside the second.
+    drop(soon(place.registry.open(ids[0])).await.unwrap());
+    let inside = soon(place.registry.open(ids[1])).await.unwrap();
+    for id in &ids {
+        soon(place.registry.open(*id)).await.unwrap();
+    }
+    drop(soon(place.registry.open(ids[0])).await.unwrap());
+    for _ in 0..2 {
+        ids.push(place.create().await);
+        place.loaded_are(3).await;
+    }
+    let mut loaded = Vec::new();
+    for id in &ids {
+        loaded.push(place.is_loaded(*id).await);
+    }
+    assert_eq!(loaded, [false, true, false, true, true], "{ids:?}");
+    drop(inside);
+    // It comes back, and another one goes.
+    soon(place.submit(ids[2])).await.unwrap();
+    place.loaded_are(3).await;
+    assert!(place.is_loaded(ids[2]).await);
+}
+
+#[tokio::test]
+async fn who_is_attached_keeps_it_and_who_left_while_waiting_is_not_counted() {
+    let place = Place::new(Duration::from_millis(2), 1_000).await;
+    let id = place.create().await;
+    let handle = soon(place.registry.open(id)).await.unwrap();
+    let (mut follower, attachment) = soon(handle.attach(0, Origin::default())).await.unwrap();
+    // Given up before there was an answer: polled once, then dropped.
+    for _ in 0..5 {
+        let attach = handle.attach(0, Origin::default());
+        let _ = tokio::time::timeout(Duration::ZERO, attach).await;
+    }
+    drop(handle);
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    assert!(place.is_loaded(id).await, "somebody is attached");
+    assert!(soon(follower.next()).await.unwrap().is_some());
+    drop(attachment);
+    place.loaded_are(0).await;
+    let events = place.events(id).await;
+    let clients: Vec<u32> = events
+        .iter()
+        .filter_map(|event| match event.event {
+            Event::SessionAttached { clients } | Event::SessionDetached { clients } => Some(clients),
+            _ => None,
+        })
+        .collect();
+    assert_eq!((clients.first(), clients.last()), (Some(&1), Some(&0)), "{clients:?}");
+    assert_eq!(place.registry.view(id).await.unwrap().clients, 0);
+}
+
+#[tokio::test]
+async fn a_session_that_fails_is_loaded_anew_and_no_other_notices() {
+    let place = Place::new(NEVER, 1_000).await;
+    let (broken, healthy) = (place.create().await, place.create().await);
+    soon(place.submit(broken)).await.unwrap();
+    let waiting = soon(place.registry.open(broken)).await.unwrap();
+    let (mut follower, _attachment) = soon(waiting.attach(0, Origin::default())).await.unwrap();
+    place.panic(broken).await;
+    // Who holds it is told; who follows comes to an end; a look needs no task.
+    let again = waiting.abort(None, None, None, Origin::default());
+    assert_eq!(soon(again).await, Err(SessionError::Crashed));
+    while let Some(events) = soon(follower.next()).await.unwrap() {
+        assert!(!events.is_empty());
+    }
+    let before = place.events(broken).await.len();
+    assert!(soon(place.submit(healthy)).await.is_ok());
+    let seq = soon(place.submit(broken)).await.expect("it is loaded anew");
+    assert!(seq > before as Seq, "numbers do not repeat");
+    place.loaded_are(2).await;
+    let events = place.events(broken).await;
+    assert!(events.windows(2).all(|pair| pair[0].seq < pair[1].seq));
+}
+
+/// Journal rows that are written past the session, so that it is long.
+async fn lengthen(place: &Place, id: SessionId, rows: u64) {
+    let (key, last_seq) = place.registry.journal(id).await.unwrap();
+    let notice = |seq| {
+        let event = Event::Notice { kind: "test".into(), text: "long ago".into() };
+        let envelope = Envelope {
+            seq,
+            session_id: id,
+            turn_id: None,
+            item_id: None,
+            at_ms: Timestamp(1),
+            origin: None,
+            cut: Vec::new(),
+            event,
+        };
+        journal::write(&envelope, None).0
+    };
+    let rows = (last_seq + 1..=last_seq + rows).map(notice).collect();
+    let birth =
+        ProcessRecord { call_id: Mint::new(0, Seed(1)).call(), pid: 1, started: 1, boot_id: "b".into() };
+    let append = Append { rows, processes: Vec::new(), ..journal::birth(key, birth, Timestamp(1)) };
+    place.registry.shared().store.append(append).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_long_journal_is_followed_while_its_session_is_loaded() {
+    let place = Place::new(Duration::from_millis(1), 1_000).await;
+    let id = place.create().await;
+    soon(place.submit(id)).await.unwrap();
+    place.loaded_are(0).await;
+    lengthen(&place, id, 20_000).await;
+    let (_, last) = place.registry.journal(id).await.unwrap();
+    let handle = soon(place.registry.open_soon(id)).await.unwrap();
+    let (mut follower, attached) = soon(handle.attach(0, Origin::default())).await.unwrap();
+    // Everything comes once, and behind the journal's end that somebody is there.
+    let mut seen = Vec::new();
+    while seen.len() as u64 <= last {
+        seen.extend(soon(follower.next()).await.unwrap().expect("it is there"));
+    }
+    let seen: Vec<Envelope> = seen.iter().map(|body| serde_json::from_str(body).unwrap()).collect();
+    assert!(seen.iter().zip(1..).all(|(event, seq)| event.seq == seq), "the numbers have a gap");
+    assert_eq!(seen.last().map(|event| event.event.kind()), Some("session.attached"));
+    assert_eq!(handle.clients(), 1);
+    // Who leaves before it is loaded is not counted for long.
+    drop((attached, follower, handle));
+    place.loaded_are(0).await;
+    let handle = soon(place.registry.open_soon(id)).await.unwrap();
+    drop(soon(handle.attach(0, Origin::default())).await.unwrap());
+    drop(handle);
+    place.loaded_are(0).await;
+    assert_eq!(place.registry.view(id).await.unwrap().clients, 0);
+}
+
+#[tokio::test]
+async fn a_session_that_cannot_be_loaded_says_why_each_time() {
+    let place = Place::new(Duration::from_millis(1), 1_000).await;
+    let id = place.create().await;
+    place.loaded_are(0).await;
+    let options = SqliteConnectOptions::new().filename(place.folder.path().join("journal.db"));
+    let mut other = options.connect().await.unwrap();
+    sqlx::query("delete from event").execute(&mut other).await.unwrap();
+    for _ in 0..3 {
+        let error = soon(place.registry.open(id)).await.err();
+        assert!(matches!(error, Some(SessionError::Store(StoreError::Corrupt(_)))), "{error:?}");
+        place.loaded_are(0).await;
+    }
+    let handle = soon(place.registry.open_soon(id)).await.unwrap();
+    let error = soon(handle.attach(0, Origin::default())).await.err();
+    assert!(matches!(error, Some(SessionError::Store(StoreError::Corrupt(_)))), "{error:?}");
+    let healthy = place.create().await;
+    assert!(soon(place.submit(healthy)).await.is_ok());
+}

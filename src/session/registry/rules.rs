@@ -1,0 +1,224 @@
+//! Rules with where they come from: listed, added, taken back (P2, P5).
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::judge::Rule;
+use crate::policy::{Entry, Place};
+use crate::session::actor::audit;
+use crate::session::error::SessionError;
+use crate::session::registry::Registry;
+use crate::types::event::Origin;
+use crate::types::ids::SessionId;
+use crate::types::permission::{RuleKind, RuleScope};
+use crate::types::time::Timestamp;
+
+/// A rule that holds somewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownRule {
+    /// What it says.
+    pub kind: RuleKind,
+    /// The rule as it is written.
+    pub rule: String,
+    /// Whose it is.
+    pub scope: RuleScope,
+    /// The file that it stands in; absent for rules of a session.
+    pub file: Option<PathBuf>,
+    /// When it was added, if that is known.
+    pub added_at: Option<Timestamp>,
+    /// Who added it, if that is known.
+    pub by: Option<Origin>,
+}
+
+/// A rule to be added or taken back.
+#[derive(Clone, Debug)]
+pub struct RuleChange {
+    /// What it says.
+    pub kind: RuleKind,
+    /// The rule.
+    pub rule: String,
+    /// Where: `user`, `project` or `session`.
+    pub scope: RuleScope,
+    /// The session whose rule or workspace it is.
+    pub session_id: Option<SessionId>,
+    /// The workspace, where no session names it.
+    pub workspace: Option<String>,
+    /// Who wants it.
+    pub origin: Origin,
+}
+
+impl Registry {
+    /// The rules that hold in a workspace, or in a session and its workspace; and what is wrong with
+    /// files of rules. Without either, those that hold everywhere.
+    ///
+    /// # Errors
+    /// There is no such session or folder.
+    pub async fn rules(
+        &self,
+        session_id: Option<SessionId>,
+        workspace: Option<&str>,
+    ) -> Result<(Vec<KnownRule>, Vec<String>), SessionError> {
+        let house = Arc::clone(&self.inner.shared);
+        let configured = Arc::clone(&house.components().settings.configured);
+        let mut known: Vec<KnownRule> = configured
+            .iter()
+            .map(|rule| KnownRule {
+                kind: rule.kind,
+                rule: rule.rule.clone(),
+                scope: rule.scope,
+                file: Some(rule.file.clone()),
+                added_at: None,
+                by: None,
+            })
+            .collect();
+        let folder = self.place_of(session_id, workspace).await?;
+        let read = tokio::task::spawn_blocking(move || {
+            let mut read = (Vec::new(), Vec::new());
+            let places = [(RuleScope::User, None), (RuleScope::Project, folder.as_deref())];
+            for (scope, folder) in places {
+                let place = match (scope, folder) {
+                    (RuleScope::User, _) => Place::User,
+                    (_, Some(folder)) => Place::Workspace(folder),
+                    (_, None) => continue,
+                };
+                match house.policies.read(place) {
+                    Ok(policy) => read.0.extend(policy.entries.iter().map(|entry| KnownRule {
+                        kind: entry.kind,
+                        rule: entry.rule.clone(),
+                        scope,
+                        file: Some(house.policies.file(place)),
+                        added_at: Some(entry.added_at_ms),
+                        by: entry.by.clone(),
+                    })),
+                    Err(error) => read.1.push(error.to_string()),
+                }
+            }
+            read
+        });
+        let (more, problems) = read.await.map_err(|_| SessionError::Crashed)?;
+        known.extend(more);
+        if let Some(id) = session_id {
+            let own = self.open(id).await?.rules().await?;
+            for kind in [RuleKind::Deny, RuleKind::Ask, RuleKind::Allow] {
+                known.extend(own.of(kind).iter().map(|rule| KnownRule {
+                    kind,
+                    rule: rule.clone(),
+                    scope: RuleScope::Session,
+                    file: None,
+                    added_at: None,
+                    by: None,
+                }));
+            }
+        }
+        Ok((known, problems))
+    }
+
+    /// Adds a rule; it counts from the next verdict on, also in sessions that run. Says whether it was
+    /// new.
+    ///
+    /// # Errors
+    /// The rule or its place is wrong, or it could not be written.
+    pub async fn add_rule(&self, change: RuleChange) -> Result<bool, SessionError> {
+        self.change_rule(true, change).await
+    }
+
+    /// Takes a rule back; that counts from the next verdict on.
+    ///
+    /// # Errors
+    /// There is no such rule there, or it could not be written.
+    pub async fn remove_rule(&self, change: RuleChange) -> Result<bool, SessionError> {
+        self.change_rule(false, change).await
+    }
+
+    async fn change_rule(&self, add: bool, change: RuleChange) -> Result<bool, SessionError> {
+        self.check_open()?;
+        let RuleChange { kind, rule, scope, session_id, workspace, origin } = change;
+        let rule: Rule = rule
+            .parse()
+            .map_err(|error: crate::judge::BadRule| SessionError::BadParam("rule", error.to_string()))?;
+        if add && rule.is_outside() && (scope != RuleScope::Session || kind != RuleKind::Allow) {
+            let why = "running outside the sandbox is granted to a session only: scope session, kind allow";
+            return Err(SessionError::BadParam("rule", why.into()));
+        }
+        let rule = rule.to_string();
+        let folder = match scope {
+            RuleScope::Managed => {
+                let why =
+                    "managed rules stand in /etc/agentd/config.toml, which only an administrator changes";
+                return Err(SessionError::BadParam("scope", why.into()));
+            }
+            RuleScope::Session => {
+                let id = session_id.ok_or_else(|| {
+                    SessionError::BadParam("session_id", "name the session of the rule".into())
+                })?;
+                return self.open(id).await?.change_rule(add, kind, rule, origin).await.map(|()| true);
+            }
+            RuleScope::User => None,
+            RuleScope::Project => {
+                let folder = self.place_of(session_id, workspace.as_deref()).await?;
+                let why = "name the folder, or a session that works in it";
+                Some(folder.ok_or_else(|| SessionError::BadParam("workspace", why.into()))?)
+            }
+        };
+        if let (false, Some(folder)) = (add, &folder) {
+            self.discard_pending(&folder.to_string_lossy(), kind, &rule).await?;
+        }
+        let house = Arc::clone(&self.inner.shared);
+        let wanted = rule.clone();
+        let place = folder.as_ref().map_or("every folder".into(), |folder| folder.display().to_string());
+        let note = audit::of_lasting_rule(house.clock.now(), add, kind, &rule, &place, &origin);
+        let changed = tokio::task::spawn_blocking(move || {
+            let place = folder.as_deref().map_or(Place::User, Place::Workspace);
+            if add {
+                let (added_at_ms, by) = (house.clock.now(), Some(origin));
+                let entry = Entry { kind, rule, added_at_ms, by, session_id, request_id: None };
+                house.policies.add(place, entry)
+            } else {
+                house.policies.remove(place, kind, &rule)
+            }
+        });
+        let changed = changed.await.map_err(|_| SessionError::Crashed)?.map_err(SessionError::Policy)?;
+        if !add && !changed {
+            if self
+                .inner
+                .shared
+                .components()
+                .settings
+                .configured
+                .iter()
+                .any(|it| it.rule == wanted && it.kind == kind)
+            {
+                let why = "this rule stands in the configuration: take it out of the file there";
+                return Err(SessionError::BadParam("rule", why.into()));
+            }
+            return Err(SessionError::Refused(crate::engine::Refusal::NoSuchRule));
+        }
+        if changed {
+            // The file counts already: a failing disk must not make that a refusal.
+            if let Err(error) = self.note(note).await {
+                tracing::error!(%error, "a change of rules is not in the audit log");
+            }
+        }
+        Ok(changed)
+    }
+
+    /// The real path of the workspace that is meant.
+    async fn place_of(
+        &self,
+        session_id: Option<SessionId>,
+        workspace: Option<&str>,
+    ) -> Result<Option<PathBuf>, SessionError> {
+        match (workspace, session_id) {
+            (Some(folder), _) if !Path::new(folder).is_absolute() => {
+                let why = format!("expected an absolute path, got {folder:?}");
+                Err(SessionError::BadParam("workspace", why))
+            }
+            // A folder that is gone may still have rules to be taken back.
+            (Some(folder), _) => {
+                Ok(Some(tokio::fs::canonicalize(folder).await.unwrap_or_else(|_| PathBuf::from(folder))))
+            }
+            (None, Some(id)) => Ok(Some(PathBuf::from(self.view(id).await?.cwd))),
+            (None, None) => Ok(None),
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! What a follower has missed of a block whose rows are gone: taken out of the finished message piece by
+//! piece, so that however long the text is, nobody holds it while a client stands still.
+//!
+//! A piece is as long as a delta may be, and no row was longer: there are never more pieces than rows
+//! were removed, so each gets the number of one of them.
+
+use std::sync::Arc;
+
+use crate::session::error::SessionError;
+use crate::session::stream::feed::Feed;
+use crate::session::stream::follow::{Content, Inside};
+use crate::store::{SessionKey, Store, StoredBlob};
+use crate::types::blob::Cut;
+use crate::types::event::{Envelope, Event};
+use crate::types::ids::Seq;
+use crate::types::message::Block;
+use crate::types::wire;
+
+/// Bytes of a piece as JSON. No shorter than any row: those have 8 KiB of text, of which each byte may
+/// come to six.
+pub(super) const PIECE: usize = if cfg!(test) { 16 } else { 56 * 1024 };
+
+/// Bytes that were cut out of a message that is kept for all who are behind in it.
+const SHARED: u64 = 4 << 20;
+
+/// A part of a block, and what is needed to tell it.
+pub(super) struct Piece {
+    pub text: String,
+    pub is_last: bool,
+    delta: Envelope,
+}
+
+impl Piece {
+    /// The delta with its number.
+    pub fn at(&self, seq: Seq) -> Arc<str> {
+        let delta = Envelope { seq, ..self.delta.clone() };
+        Arc::from(serde_json::to_string(&delta).unwrap_or_default())
+    }
+}
+
+/// Where pieces come from; kept for one look at the journal.
+pub(super) struct Source<'a> {
+    store: &'a Store,
+    feed: &'a Feed,
+    key: SessionKey,
+    /// Bytes of a piece as JSON.
+    room: usize,
+    /// The finished message that was read last: a message of many blocks has as many gaps.
+    finished: Option<(Seq, Arc<Envelope>)>,
+    /// The block of it that was cut out of the event: its message and number, its length and its place.
+    blob: Option<((Seq, u32), StoredBlob)>,
+}
+
+/// Where the text of a block is.
+enum Text<'a> {
+    /// In the event.
+    Here(&'a str),
+    /// Cut out of it.
+    Cut(&'a Cut),
+    /// In a list that was cut out of it.
+    Elsewhere,
+}
+
+impl<'a> Source<'a> {
+    pub fn new(store: &'a Store, feed: &'a Feed, key: SessionKey, room: usize) -> Self {
+        Self { store, feed, key, room, finished: None, blob: None }
+    }
+
+    /// The next piece of a block; `None` if the message is not finished, or nothing is left.
+    pub async fn piece(&mut self, first_seq: Seq, inside: &Inside) -> Result<Option<Piece>, SessionError> {
+        if inside.content == Content::Arguments {
+            return Ok(None);
+        }
+        let room = self.room;
+        let is_known = self.finished.as_ref().is_some_and(|(known, _)| *known == first_seq);
+        if let Some(whole) = self.feed.known_whole(first_seq).filter(|_| !is_known) {
+            self.finished = Some((first_seq, whole));
+        } else if !is_known {
+            let Some(stored) = self.store.message_around(self.key, first_seq).await? else { return Ok(None) };
+            let Ok(event) = serde_json::from_str::<Envelope>(&stored.last) else { return Ok(None) };
+            if !matches!(event.event, Event::MessageCompleted { .. }) {
+                return Ok(None);
+            }
+            self.finished = Some((first_seq, Arc::new(event)));
+        }
+        let Some((_, event)) = &self.finished else { return Ok(None) };
+        let (text, is_last) = match text_of(event, inside) {
+            None => return Ok(None),
+            Some(Text::Here(text)) => match part(text, inside.sent, room) {
+                Some(part) => part,
+                None => return Ok(None),
+            },
+            Some(Text::Cut(cut)) => {
+                let place = (first_seq, inside.index);
+                if self.blob.as_ref().is_none_or(|(known, _)| *known != place) {
+                    let blob = self.store.blob(self.key, cut.blob_id).await?;
+                    self.blob = blob.map(|blob| (place, blob));
+                }
+                let Some((_, blob)) = &self.blob else { return Ok(None) };
+                let bytes = self.store.read_blob(blob, inside.sent as u64, room).await?;
+                let reaches_end = inside.sent as u64 + bytes.len() as u64 == blob.bytes;
+                match part(&whole_characters(bytes), 0, room) {
+                    Some((text, is_last)) => (text, is_last && reaches_end),
+                    None => return Ok(None),
+                }
+            }
+            // Made whole for the rest of this look: many small blocks would else cost the whole message each.
+            Some(Text::Elsewhere) => return self.mend(first_seq, inside).await,
+        };
+        Ok(Some(tell(event, inside, text, is_last)))
+    }
+
+    /// Nothing is missing of the message that was read last.
+    #[cfg(test)]
+    pub fn is_whole(&self) -> bool {
+        self.finished.as_ref().is_some_and(|(_, event)| event.cut.is_empty())
+    }
+
+    /// Fetches what was cut out of the finished message, and its next piece.
+    async fn mend(&mut self, first_seq: Seq, inside: &Inside) -> Result<Option<Piece>, SessionError> {
+        let Some(stored) = self.store.message_around(self.key, first_seq).await? else { return Ok(None) };
+        let read = || async {
+            let whole = self.store.whole(self.key, stored.last_seq, &stored.last).await?;
+            Ok::<_, SessionError>(whole.filter(|whole| whole.cut.is_empty()).map(Arc::new))
+        };
+        let bytes: u64 = wire::cuts(&stored.last).iter().map(|cut| cut.bytes).sum();
+        let whole = match bytes {
+            // Whoever stands still holds nothing; this is held once for all.
+            ..=SHARED => self.feed.whole(first_seq).get_or_try_init(read).await?.clone(),
+            _ => read().await?,
+        };
+        let Some(whole) = whole else { return Ok(None) };
+        let piece = match text_of(&whole, inside) {
+            Some(Text::Here(text)) => {
+                part(text, inside.sent, self.room).map(|(text, is_last)| tell(&whole, inside, text, is_last))
+            }
+            _ => None,
+        };
+        self.finished = Some((first_seq, whole));
+        Ok(piece)
+    }
+}
+
+/// A piece of a block of a finished message.
+fn tell(message: &Envelope, inside: &Inside, text: String, is_last: bool) -> Piece {
+    let index = inside.index;
+    let event = match inside.content {
+        Content::Thinking => Event::MessageThinkingDelta { index, text: text.clone() },
+        Content::Text | Content::Arguments => Event::MessageTextDelta { index, text: text.clone() },
+    };
+    let delta = Envelope {
+        seq: 0,
+        session_id: message.session_id,
+        turn_id: message.turn_id,
+        item_id: message.item_id,
+        at_ms: message.at_ms,
+        origin: None,
+        cut: Vec::new(),
+        event,
+    };
+    Piece { text, is_last, delta }
+}
+
+/// As much of a text as fits into a piece, from `sent` on, and whether that is all; `None` if nothing is
+/// left.
+fn part(text: &str, sent: usize, room: usize) -> Option<(String, bool)> {
+    let rest = text.get(sent..).filter(|rest| !rest.is_empty())?;
+    let head = wire::head(rest, room + 2);
+    Some((head.to_owned(), head.len() == rest.len()))
+}
+
+/// A part of a text, without a character that is cut at its end.
+fn whole_characters(mut bytes: Vec<u8>) -> String {
+    if let Err(error) = std::str::from_utf8(&bytes) {
+        bytes.truncate(error.valid_up_to());
+    }
+    String::from_utf8(bytes).unwrap_or_default()
+}
+
+/// Where the text of a block of the finished message is.
+fn text_of<'e>(event: &'e Envelope, inside: &Inside) -> Option<Text<'e>> {
+    let Event::MessageCompleted { item, .. } = &event.event else { return None };
+    if event.cut.iter().any(|cut| matches!(&*cut.at, "/item" | "/item/content")) {
+        return Some(Text::Elsewhere);
+    }
+    let own = item.content.iter().enumerate().filter_map(|(at, block)| match (inside.content, block) {
+        (Content::Text, Block::Text { text }) | (Content::Thinking, Block::Thinking { text, .. }) => {
+            Some((at, text.as_str()))
+        }
+        (Content::Thinking, Block::RedactedThinking { .. }) => Some((at, "")),
+        _ => None,
+    });
+    let (at, text) = own.into_iter().nth(inside.nth)?;
+    let place = format!("/item/content/{at}/text");
+    Some(event.cut.iter().find(|cut| cut.at == place).map_or(Text::Here(text), Text::Cut))
+}

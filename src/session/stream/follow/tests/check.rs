@@ -1,0 +1,106 @@
+//! What is promised to everybody who follows: numbers rise, nothing permanent is missing or comes
+//! twice, and the text up to a cursor and the deltas after it are the text of the item (R8, R9).
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use crate::session::stream::follow::tests::house::{FeedFixture, Reader, Told};
+use crate::session::stream::follow::*;
+
+impl FeedFixture {
+    /// Everybody reads to the end; then the promises are looked at.
+    pub async fn finish(mut self) -> Result<(), String> {
+        self.hold = false;
+        self.write(vec![Event::SessionEnded { reason: "the end".into() }]).await;
+        for reader in self.readers.iter_mut().filter(|reader| reader.until.is_none()) {
+            while reader.follower.cursor() < self.feed.last_seq() {
+                let lines = crate::session::stream::follow::tests::soon(reader.follower.next()).await;
+                reader.take(lines.unwrap().unwrap());
+            }
+        }
+        for reader in &self.readers {
+            self.check(reader).map_err(|why| {
+                let given: Vec<String> = reader.given.iter().map(Value::to_string).collect();
+                format!("after {}: {why}\n{}", reader.after, given.join("\n"))
+            })?;
+        }
+        Ok(())
+    }
+
+    fn check(&self, reader: &Reader) -> Result<(), String> {
+        let seqs: Vec<Seq> = reader.given.iter().map(|event| event["seq"].as_u64().unwrap()).collect();
+        if !seqs.windows(2).all(|pair| pair[0] < pair[1])
+            || seqs.first().is_some_and(|seq| *seq <= reader.after)
+        {
+            return Err(format!("numbers must rise: {seqs:?}"));
+        }
+        let until = reader.until.unwrap_or(Seq::MAX);
+        let permanent: Vec<Seq> = seqs.iter().copied().filter(|seq| self.permanent.contains(seq)).collect();
+        let expected: Vec<Seq> =
+            self.permanent.iter().copied().filter(|seq| *seq > reader.after && *seq <= until).collect();
+        if permanent != expected {
+            return Err(format!("permanent events were {permanent:?}, expected {expected:?}"));
+        }
+        for told in &self.told {
+            self.check_message(reader, told)?;
+        }
+        Ok(())
+    }
+
+    fn check_message(&self, reader: &Reader, told: &Told) -> Result<(), String> {
+        let end = told.last_seq.unwrap_or(Seq::MAX);
+        let until = reader.until.unwrap_or(Seq::MAX);
+        if reader.after >= end || until < told.first_seq {
+            return Ok(());
+        }
+        let mut sums: HashMap<usize, String> = HashMap::new();
+        let mut deltas = 0;
+        for event in &reader.given {
+            let seq = event["seq"].as_u64().unwrap();
+            let kind = event["type"].as_str().unwrap();
+            if seq < told.first_seq
+                || seq > end
+                || !["message.text_delta", "message.thinking_delta"].contains(&kind)
+            {
+                continue;
+            }
+            deltas += 1;
+            let at = usize::try_from(event["index"].as_u64().unwrap()).unwrap();
+            let content = told.blocks.get(at).map(|block| block.content);
+            let fits = match content {
+                Some(Content::Text) => kind == "message.text_delta",
+                Some(Content::Thinking) => kind == "message.thinking_delta",
+                _ => false,
+            };
+            if !fits || event["item_id"] != told.item_id.to_string() {
+                return Err(format!("{kind} {seq} does not belong to {content:?}"));
+            }
+            let text = event["text"].as_str().unwrap();
+            if text.len() > reader.follower.piece {
+                return Err(format!("{kind} {seq} has {} bytes", text.len()));
+            }
+            sums.entry(at).or_default().push_str(text);
+        }
+        if reader.was_finished == Some(told.first_seq) && deltas == 0 {
+            return Ok(()); // The item alone.
+        }
+        for (at, block) in told.blocks.iter().enumerate() {
+            if block.content == Content::Arguments {
+                continue;
+            }
+            let before = &block.text[..told.before(at, reader.after)];
+            let sum = format!("{before}{}", sums.get(&at).map_or("", String::as_str));
+            let whole = if until < end { &block.text[..told.before(at, until)] } else { &block.text };
+            // Of a finished message it may have got more by then: a new subscription gets the item.
+            let is_ahead = told.last_seq.is_some()
+                && until < end
+                && sum.starts_with(whole)
+                && block.text.starts_with(&sum);
+            if sum != whole && !is_ahead {
+                return Err(format!("block {at} became {sum:?}, expected {whole:?}"));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,488 @@
+//! A journal that random acts are done to, committed and published as a session does it, and those
+//! who follow it.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use serde_json::Value;
+
+use crate::session::actor::journal;
+use crate::session::stream::follow::*;
+use crate::store::{Append, ItemRow, NewSession, StoreOwner, Sync};
+use crate::types::event::Envelope;
+use crate::types::ids::{ItemId, Mint, Seed, SessionId};
+use crate::types::message::Block;
+use crate::types::message::Role;
+use crate::types::permission::Mode;
+use crate::types::session::Item;
+use crate::types::session::{ItemKind, ItemStatus, SessionSpec};
+use crate::types::time::Timestamp;
+use crate::types::tool::ToolStatus;
+use crate::types::usage::Budgets;
+
+/// What happens to the journal.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Act {
+    /// A message begins, unless one streams.
+    Begin,
+    /// A block begins; the one before it ends.
+    Block(Content),
+    /// So many deltas of the open block, in one transaction.
+    Deltas(u8),
+    /// The message is whole: its deltas are folded away.
+    Complete,
+    /// The message is cut short: folded as well, calls are dropped.
+    Interrupt,
+    /// Something else, for example a client that attaches.
+    Other,
+    /// A follower begins; the number chooses where.
+    Join(u16),
+    /// A follower reads once.
+    Read(u8),
+    /// The next transaction is committed, and published only when the one after it begins.
+    Hold,
+    /// A tool runs, says so many pieces in one transaction, and perhaps ends: its pieces are folded.
+    Tool(u8, bool),
+    /// The daemon is killed and started again. Everybody comes back with the last number they had,
+    /// before the broken message is closed, or after that.
+    Restart(bool),
+}
+
+pub(super) fn act() -> impl Strategy<Value = Act> {
+    let content =
+        prop_oneof![3 => Just(Content::Text), 1 => Just(Content::Thinking), 1 => Just(Content::Arguments)];
+    prop_oneof![
+        3 => Just(Act::Begin),
+        4 => content.prop_map(Act::Block),
+        9 => (1..12u8).prop_map(Act::Deltas),
+        2 => Just(Act::Complete),
+        1 => Just(Act::Interrupt),
+        3 => Just(Act::Other),
+        3 => any::<u16>().prop_map(Act::Join),
+        8 => any::<u8>().prop_map(Act::Read),
+        2 => Just(Act::Hold),
+        2 => (0..6u8, any::<bool>()).prop_map(|(pieces, ends)| Act::Tool(pieces, ends)),
+        1 => any::<bool>().prop_map(Act::Restart),
+    ]
+}
+
+/// One block as the model streamed it.
+#[derive(Clone, Debug)]
+pub(super) struct Streamed {
+    pub content: Content,
+    pub text: String,
+}
+
+/// A message with everything that it ever said, kept beside the journal.
+pub(super) struct Told {
+    pub item_id: ItemId,
+    pub first_seq: Seq,
+    pub last_seq: Option<Seq>,
+    pub blocks: Vec<Streamed>,
+    /// Seq, block, and the text so far of that block after each delta.
+    pub steps: Vec<(Seq, usize, usize)>,
+}
+
+impl Told {
+    /// Bytes of a block up to a cursor.
+    pub fn before(&self, block: usize, cursor: Seq) -> usize {
+        let steps = self.steps.iter().filter(|(seq, at, _)| *seq <= cursor && *at == block);
+        steps.map(|(.., bytes)| *bytes).next_back().unwrap_or(0)
+    }
+}
+
+/// A follower and what it was given.
+pub(super) struct Reader {
+    pub follower: Follower,
+    pub after: Seq,
+    /// First seqs of messages that were finished when the cursor was put inside of them.
+    pub was_finished: Option<Seq>,
+    /// Where it stood when the daemon was killed; another one goes on from there.
+    pub until: Option<Seq>,
+    pub given: Vec<Value>,
+}
+pub(super) struct FeedFixture {
+    _folder: tempfile::TempDir,
+    _owner: StoreOwner,
+    pub store: Store,
+    pub key: SessionKey,
+    id: SessionId,
+    pub feed: Arc<Feed>,
+    pub next: Seq,
+    pub told: Vec<Told>,
+    pub readers: Vec<Reader>,
+    pub hold: bool,
+    pub held: Vec<Entry>,
+    pub permanent: Vec<Seq>,
+    /// Seq of the event that opened the running tool call.
+    tool: Option<Seq>,
+}
+
+impl FeedFixture {
+    pub async fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, owner) = Store::open(&folder.path().join("journal.db")).await.unwrap();
+        let id = Mint::new(0, Seed(1)).session();
+        let spec = SessionSpec {
+            cwd: "/w".into(),
+            title: String::new(),
+            model: "p/m".into(),
+            mode: Mode::Default,
+            background: false,
+            safe_mode: false,
+            budgets: Budgets::default(),
+            thinking: None,
+            sampling: Default::default(),
+            system_prompt: None,
+            append_system_prompt: None,
+            tools: Default::default(),
+            additional_dirs: Vec::new(),
+            on_restart: None,
+        };
+        let new = NewSession {
+            session_id: id,
+            spec,
+            at: Timestamp(0),
+            rows: Vec::new(),
+            blobs: Vec::new(),
+            audit: Vec::new(),
+            idempotency: None,
+        };
+        let key = store.create(new).await.unwrap();
+        Self {
+            _folder: folder,
+            _owner: owner,
+            store,
+            key,
+            id,
+            feed: Arc::new(Feed::new(0)),
+            next: 1,
+            told: Vec::new(),
+            readers: Vec::new(),
+            hold: false,
+            held: Vec::new(),
+            permanent: Vec::new(),
+            tool: None,
+        }
+    }
+
+    fn streaming(&mut self) -> Option<&mut Told> {
+        self.told.last_mut().filter(|told| told.last_seq.is_none())
+    }
+
+    pub async fn act(&mut self, act: Act) {
+        match act {
+            Act::Begin if self.streaming().is_none() && self.tool.is_none() => {
+                let item_id = Mint::new(i64::try_from(self.next).unwrap(), Seed(2)).item();
+                let first_seq = self.next;
+                self.told.push(Told {
+                    item_id,
+                    first_seq,
+                    last_seq: None,
+                    blocks: Vec::new(),
+                    steps: Vec::new(),
+                });
+                self.write(vec![Event::MessageStarted { model: "p/m".into(), step: 1, attempt: 1 }]).await;
+            }
+            Act::Block(content) => {
+                let Some(told) = self.streaming() else { return };
+                let mut events = Vec::new();
+                let index = u32::try_from(told.blocks.len()).unwrap();
+                if let Some(before) = index.checked_sub(1) {
+                    events.push(Event::MessageBlockCompleted { index: before });
+                }
+                told.blocks.push(Streamed { content, text: String::new() });
+                let block = match content {
+                    Content::Text => BlockKind::Text,
+                    Content::Thinking => BlockKind::Thinking,
+                    Content::Arguments => BlockKind::ToolCall { tool: "Read".into() },
+                };
+                events.push(Event::MessageBlockStarted { index, block });
+                self.write(events).await;
+            }
+            Act::Deltas(some) => {
+                let first = self.next;
+                let Some(told) = self.streaming() else { return };
+                let Some(at) = told.blocks.len().checked_sub(1) else { return };
+                let index = u32::try_from(at).unwrap();
+                let block = &mut told.blocks[at];
+                let mut events = Vec::new();
+                for seq in first..first + u64::from(some) {
+                    // No piece like another, some bytes of more than one in a character.
+                    let text = format!("{seq}·");
+                    block.text.push_str(&text);
+                    told.steps.push((seq, at, block.text.len()));
+                    events.push(match block.content {
+                        Content::Text => Event::MessageTextDelta { index, text },
+                        Content::Thinking => Event::MessageThinkingDelta { index, text },
+                        Content::Arguments => Event::MessageToolInputDelta { index, json: text },
+                    });
+                }
+                self.write(events).await;
+            }
+            Act::Complete => self.end(ItemStatus::Completed).await,
+            Act::Interrupt => self.end(ItemStatus::Interrupted).await,
+            Act::Other => self.write(vec![Event::SessionAttached { clients: 1 }]).await,
+            Act::Join(pick) => self.join(pick).await,
+            Act::Read(pick) => self.read(pick).await,
+            Act::Hold => self.hold = true,
+            Act::Tool(pieces, ends) => self.tool(pieces, ends).await,
+            Act::Restart(is_early) => self.restart(is_early).await,
+            Act::Begin => {}
+        }
+    }
+
+    /// One delta of the open block.
+    pub async fn say(&mut self, text: String) {
+        let seq = self.next;
+        let Some(told) = self.streaming() else { return };
+        let at = told.blocks.len() - 1;
+        let index = u32::try_from(at).unwrap();
+        let block = &mut told.blocks[at];
+        block.text.push_str(&text);
+        told.steps.push((seq, at, block.text.len()));
+        let event = match block.content {
+            Content::Thinking => Event::MessageThinkingDelta { index, text },
+            _ => Event::MessageTextDelta { index, text },
+        };
+        self.write(vec![event]).await;
+    }
+
+    async fn end(&mut self, status: ItemStatus) {
+        let seq = self.next;
+        let Some(told) = self.streaming() else { return };
+        let whole = status == ItemStatus::Completed;
+        let content: Vec<Block> = told
+            .blocks
+            .iter()
+            .filter_map(|block| match block.content {
+                Content::Text => Some(Block::Text { text: block.text.clone() }),
+                Content::Thinking => Some(Block::Thinking { text: block.text.clone(), signature: None }),
+                Content::Arguments if whole => Some(Block::ToolCall(crate::types::message::ToolCall {
+                    call_id: Mint::new(0, Seed(seq.into())).call(),
+                    provider_id: "p".into(),
+                    tool: "Read".into(),
+                    input: Value::Null,
+                    input_error: None,
+                })),
+                Content::Arguments => None,
+            })
+            .collect();
+        // Only whole messages end their last block.
+        let mut events: Vec<Event> = Vec::new();
+        if let (true, Some(last)) = (whole, told.blocks.len().checked_sub(1)) {
+            events.push(Event::MessageBlockCompleted { index: u32::try_from(last).unwrap() });
+        }
+        let last_seq = seq + events.len() as u64;
+        told.last_seq = Some(last_seq);
+        let texts = told.blocks.iter().filter(|block| block.content == Content::Text);
+        let item = Item {
+            item_id: told.item_id,
+            turn_id: Mint::new(0, Seed(3)).turn(),
+            kind: ItemKind::AssistantMessage,
+            status,
+            first_seq: told.first_seq,
+            last_seq,
+            text: Some(texts.map(|block| block.text.as_str()).collect()),
+            role: Some(Role::Assistant),
+            content,
+            call: None,
+            cut: Vec::new(),
+        };
+        events.push(Event::MessageCompleted {
+            item,
+            model: None,
+            stop_reason: None,
+            usage: None,
+            estimated: false,
+            cost_usd_micros: None,
+            terms: None,
+            duration_ms: None,
+            response_id: None,
+            superseded: false,
+            cache_hit: false,
+        });
+        self.write(events).await;
+    }
+
+    /// Commits and publishes, as the session does.
+    pub async fn write(&mut self, events: Vec<Event>) {
+        self.feed.publish(std::mem::take(&mut self.held));
+        let streaming = self.told.last().filter(|told| told.last_seq.is_none_or(|last| last >= self.next));
+        let opener = streaming.map(|told| (told.item_id, told.first_seq));
+        let mut append = Append {
+            key: self.key,
+            rows: Vec::new(),
+            folds: Vec::new(),
+            items: Vec::new(),
+            requests: Vec::new(),
+            bookings: Vec::new(),
+            summary: None,
+            idempotency: None,
+            processes: Vec::new(),
+            blobs: Vec::new(),
+            pending_grant: None,
+            audit: Vec::new(),
+            sync: Sync::Normal,
+        };
+        let mut lines = Vec::new();
+        for event in events {
+            let seq = self.next;
+            self.next += 1;
+            let of_message = event.kind().starts_with("message.");
+            let opened = opener.map(|(_, first_seq)| first_seq).or(self.tool);
+            let fold = opened.filter(|_| event.is_foldable());
+            if fold.is_none() {
+                self.permanent.push(seq);
+            }
+            let row = |first_seq, status| ItemRow {
+                first_seq,
+                last_seq: seq,
+                kind: ItemKind::AssistantMessage,
+                status,
+            };
+            match &event {
+                Event::MessageStarted { .. } => append.items.push(row(seq, ItemStatus::Running)),
+                Event::MessageCompleted { item, .. } => {
+                    append.items.push(row(item.first_seq, item.status));
+                    append.folds.push(item.first_seq);
+                }
+                Event::ToolStarted { .. } => self.tool = Some(seq),
+                Event::ToolCompleted { .. } => append.folds.extend(self.tool.take()),
+                _ => {}
+            }
+            let envelope = Envelope {
+                seq,
+                session_id: self.id,
+                turn_id: None,
+                item_id: opener.filter(|_| of_message).map(|(item_id, _)| item_id),
+                at_ms: Timestamp(0),
+                origin: None,
+                cut: Vec::new(),
+                event,
+            };
+            let (row, line, blobs) = journal::write(&envelope, fold);
+            append.blobs.extend(blobs);
+            append.rows.push(row);
+            lines.push(line);
+        }
+        self.store.append(append).await.unwrap();
+        if std::mem::take(&mut self.hold) {
+            self.held = lines;
+        } else {
+            self.feed.publish(lines);
+        }
+    }
+
+    async fn join(&mut self, pick: u16) {
+        self.join_after(u64::from(pick) % (self.feed.last_seq() + 1)).await;
+    }
+
+    pub async fn join_after(&mut self, after: Seq) {
+        let follower =
+            Follower::start(self.store.clone(), self.key, Arc::clone(&self.feed), after).await.unwrap();
+        let inside = self
+            .told
+            .iter()
+            .find(|told| told.first_seq <= after && told.last_seq.is_some_and(|last| after < last));
+        let was_finished = inside.map(|told| told.first_seq);
+        self.readers.push(Reader { follower, after, was_finished, until: None, given: Vec::new() });
+    }
+
+    /// Somebody comes with every number that there is.
+    pub async fn join_everywhere(&mut self) {
+        for after in 0..=self.feed.last_seq() {
+            self.join_after(after).await;
+        }
+    }
+
+    async fn tool(&mut self, pieces: u8, ends: bool) {
+        if self.streaming().is_some() {
+            return;
+        }
+        let call_id = Mint::new(0, Seed(7)).call();
+        let mut events = Vec::new();
+        if self.tool.is_none() {
+            events.push(Event::ToolStarted {
+                call_id,
+                tool: "Bash".into(),
+                allowed_by: "a rule".into(),
+                read_only: false,
+                change: None,
+                sandbox: None,
+                attempt: 1,
+            });
+        }
+        let progress = |n| Event::ToolProgress { call_id, stream: "stdout".into(), text: format!("{n}\n") };
+        events.extend((0..pieces).map(progress));
+        if ends {
+            events.push(Event::ToolCompleted {
+                call_id,
+                tool: "Bash".into(),
+                status: ToolStatus::Completed,
+                output: "done".into(),
+                code: None,
+                detail: None,
+                reads: Vec::new(),
+                cwd: None,
+                told: None,
+                duration_ms: 0,
+                output_blob: None,
+                attachments: Vec::new(),
+            });
+        }
+        self.write(events).await;
+    }
+
+    /// Only the store and what clients remember outlive it.
+    async fn restart(&mut self, is_early: bool) {
+        self.held.clear();
+        self.hold = false;
+        let last_seq = self.store.last_seq(self.key).await.unwrap();
+        assert_eq!(last_seq + 1, self.next, "the next number was never given out");
+        self.feed = Arc::new(Feed::new(last_seq));
+        let cursors: Vec<Seq> = self.readers.iter_mut().filter_map(Reader::cut_off).collect();
+        if !is_early {
+            self.end(ItemStatus::Interrupted).await;
+        }
+        for after in cursors {
+            self.join_after(after).await;
+        }
+        if is_early {
+            self.end(ItemStatus::Interrupted).await;
+        }
+    }
+
+    async fn read(&mut self, pick: u8) {
+        if self.readers.is_empty() {
+            return;
+        }
+        let at = usize::from(pick) % self.readers.len();
+        let reader = &mut self.readers[at];
+        if reader.until.is_some() {
+            return;
+        }
+        if reader.follower.cursor() < self.feed.last_seq() {
+            let next = reader.follower.next();
+            // What is held may have folded all that there was to read: then there is nothing yet.
+            let wait = Duration::from_millis(if self.held.is_empty() { 60_000 } else { 3 });
+            match tokio::time::timeout(wait, next).await {
+                Ok(lines) => reader.take(lines.unwrap().unwrap()),
+                Err(_) => assert!(!self.held.is_empty(), "a follower reads what there is"),
+            }
+        }
+    }
+}
+
+impl Reader {
+    pub fn take(&mut self, lines: Vec<Arc<str>>) {
+        assert!(!lines.is_empty(), "a follower is woken for something");
+        self.given.extend(lines.iter().map(|line| serde_json::from_str::<Value>(line).unwrap()));
+    }
+
+    /// The daemon is gone; returns the last number it has.
+    fn cut_off(&mut self) -> Option<Seq> {
+        let first_time = self.until.is_none();
+        first_time.then(|| *self.until.insert(self.follower.cursor()))
+    }
+}

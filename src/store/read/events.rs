@@ -1,0 +1,350 @@
+//! Reading: pages of the journal. Each call takes a reader only for one page, so
+//! that no slow client pins the write-ahead log.
+
+use sqlx::Row as _;
+use sqlx::sqlite::SqliteRow;
+
+use crate::store::error::StoreError;
+use crate::store::open::Store;
+use crate::store::rows::SessionKey;
+use crate::store::writer::statements::integer;
+use crate::types::ids::Seq;
+
+/// A page of the journal that fits; nothing if it does not.
+const WHOLE_PAGE: &str = "select seq, kind, body, null as total from event \
+     where session = ?1 and seq > ?2 and ?4 >= \
+     (select sum(size) from (select octet_length(body) as size from event \
+      where session = ?1 and seq > ?2 order by seq limit ?3)) \
+     order by seq limit ?3";
+/// As much of a page as fits, at least one row, and how many rows it has.
+const PART_OF_PAGE: &str = "select e.seq, e.kind, e.body, p.total from \
+     (select seq, count(*) over () as total, row_number() over by_seq as nth, \
+      sum(size) over by_seq as upto from \
+      (select seq, octet_length(body) as size from event \
+       where session = ?1 and seq > ?2 order by seq limit ?3) \
+      window by_seq as (order by seq rows unbounded preceding)) p \
+     cross join event e on e.session = ?1 and e.seq = p.seq \
+     where p.upto <= ?4 or p.nth = 1 order by p.seq";
+/// Rows that leave something behind: all of the turn that is under way, and of those before it what is
+/// not passing.
+macro_rules! lasting {
+    () => {
+        "session = ?1 and seq > ?2 and (seq > ?5 or kind not in (select value from json_each(?6)) \
+         or seq in (select value from json_each(?7)))"
+    };
+}
+/// A page of lasting rows that fits; nothing if it does not.
+const WHOLE_PAGE_THAT_LASTS: &str = concat!(
+    "select seq, kind, body, null as total from event where ",
+    lasting!(),
+    " and ?4 >= (select sum(size) from (select octet_length(body) as size from event where ",
+    lasting!(),
+    " order by seq limit ?3)) order by seq limit ?3"
+);
+/// As much of a page of lasting rows as fits, at least one row, and how many rows it has.
+const PART_OF_PAGE_THAT_LASTS: &str = concat!(
+    "select e.seq, e.kind, e.body, p.total from \
+     (select seq, count(*) over () as total, row_number() over by_seq as nth, \
+      sum(size) over by_seq as upto from \
+      (select seq, octet_length(body) as size from event where ",
+    lasting!(),
+    " order by seq limit ?3) \
+      window by_seq as (order by seq rows unbounded preceding)) p \
+     cross join event e on e.session = ?1 and e.seq = p.seq \
+     where p.upto <= ?4 or p.nth = 1 order by p.seq"
+);
+/// A page of items that fits; nothing if it does not.
+const WHOLE_PAGE_OF_ITEMS: &str = "select i.first_seq, i.last_seq, i.status, a.body as first, \
+     b.body as last, null as total from item i \
+     join event a on a.session = i.session and a.seq = i.first_seq \
+     join event b on b.session = i.session and b.seq = i.last_seq \
+     where i.session = ?1 and i.first_seq > ?2 and ?4 >= \
+     (select sum(size) from \
+      (select octet_length(a.body) + octet_length(b.body) as size from item i \
+       join event a on a.session = i.session and a.seq = i.first_seq \
+       join event b on b.session = i.session and b.seq = i.last_seq \
+       where i.session = ?1 and i.first_seq > ?2 order by i.first_seq limit ?3)) \
+     order by i.first_seq limit ?3";
+/// As much of a page of items as fits, at least one item, and how many items it has.
+const PART_OF_PAGE_OF_ITEMS: &str = "select p.first_seq, p.last_seq, p.status, a.body as first, \
+     b.body as last, p.total from \
+     (select first_seq, last_seq, status, count(*) over () as total, \
+      row_number() over by_seq as nth, sum(size) over by_seq as upto from \
+      (select i.first_seq, i.last_seq, i.status, \
+       octet_length(a.body) + octet_length(b.body) as size from item i \
+       join event a on a.session = i.session and a.seq = i.first_seq \
+       join event b on b.session = i.session and b.seq = i.last_seq \
+       where i.session = ?1 and i.first_seq > ?2 order by i.first_seq limit ?3) \
+      window by_seq as (order by first_seq rows unbounded preceding)) p \
+     cross join event a on a.session = ?1 and a.seq = p.first_seq \
+     cross join event b on b.session = ?1 and b.seq = p.last_seq \
+     where p.upto <= ?4 or p.nth = 1 order by p.first_seq";
+
+/// One row of the journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JournalRow {
+    /// Its number.
+    pub seq: Seq,
+    /// The event's `type`.
+    pub kind: String,
+    /// The event as it stands on the wire.
+    pub body: String,
+}
+
+/// A page of the journal or of items, bounded in rows and in bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page<T> {
+    /// What is on it, oldest first; at least one entry if there is any.
+    pub rows: Vec<T>,
+    /// Whether nothing came after it when it was read.
+    pub is_last: bool,
+}
+
+/// Where the settled turns of a journal end, and what of them to pass over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settled {
+    /// The newest `turn.completed`; 0 if there is none.
+    upto: Seq,
+    /// Kinds to pass over, and rows to take all the same, as JSON.
+    passing: String,
+    newest: String,
+}
+
+/// An item with the bodies of the events that opened it and that came last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredItem {
+    /// Seq of the first.
+    pub first_seq: Seq,
+    /// Seq of the last.
+    pub last_seq: Seq,
+    /// `running`, `completed` or `interrupted`.
+    pub status: String,
+    /// The event that opened it.
+    pub first: String,
+    /// Its newest permanent event.
+    pub last: String,
+}
+
+impl Store {
+    /// Transactions that were written since the start, and that could not be.
+    #[must_use]
+    pub fn writes(&self) -> (u64, u64) {
+        self.health.writes()
+    }
+
+    /// Damage that a read meets is told by `daemon.status`.
+    pub(in crate::store) fn noted<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
+        self.health.read(&result);
+        result
+    }
+
+    async fn is_there(&self, key: SessionKey) -> Result<bool, StoreError> {
+        let row = sqlx::query("select 1 from session where id = ?").bind(key.0);
+        Ok(row.fetch_optional(&self.readers.now().await).await?.is_some())
+    }
+
+    async fn rows_after(
+        &self,
+        sql: &'static str,
+        key: SessionKey,
+        after: Seq,
+        limit: u32,
+        bytes: usize,
+    ) -> Result<Vec<SqliteRow>, StoreError> {
+        let query = sqlx::query(sql)
+            .bind(key.0)
+            .bind(integer(after))
+            .bind(limit)
+            .bind(i64::try_from(bytes).unwrap_or(i64::MAX));
+        Ok(query.fetch_all(&self.readers.now().await).await?)
+    }
+
+    /// A page of the journal: rows after `after`, oldest first, at most `limit` and at most `bytes` of
+    /// bodies; one row is always read, however long.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn events_after(
+        &self,
+        key: SessionKey,
+        after: Seq,
+        limit: u32,
+        bytes: usize,
+    ) -> Result<Page<JournalRow>, StoreError> {
+        let read = async {
+            let mut rows = self.rows_after(WHOLE_PAGE, key, after, limit, bytes).await?;
+            if rows.is_empty() {
+                rows = self.rows_after(PART_OF_PAGE, key, after, limit, bytes).await?;
+            }
+            if after == 0 && rows.is_empty() && self.is_there(key).await? {
+                return Err(StoreError::Corrupt("a session without its first event".into()));
+            }
+            page(&rows, limit, journal_row)
+        };
+        self.noted(read.await)
+    }
+
+    /// Where the settled turns of a journal end. Up to there, rows of the kinds `passing` leave nothing
+    /// behind, and of each of the kinds `replaced` only the newest does.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn settled(
+        &self,
+        key: SessionKey,
+        passing: &[&str],
+        replaced: &[&str],
+    ) -> Result<Settled, StoreError> {
+        let newest = async |kind: &str, upto: Option<Seq>| -> Result<Option<Seq>, StoreError> {
+            let query = sqlx::query_scalar(
+                "select seq from event where session = ?1 and kind = ?2 and seq <= ?3 order by seq desc limit 1",
+            );
+            let upto = upto.map_or(i64::MAX, integer);
+            let seq: Option<i64> =
+                query.bind(key.0).bind(kind).bind(upto).fetch_optional(&self.readers.now().await).await?;
+            Ok(seq.map(unsigned))
+        };
+        let read = async {
+            let upto = newest("turn.completed", None).await?.unwrap_or(0);
+            let mut rows = Vec::new();
+            for kind in replaced {
+                rows.extend(newest(kind, Some(upto)).await?);
+            }
+            let passing: Vec<&str> = passing.iter().chain(replaced).copied().collect();
+            let json = |value: Result<String, serde_json::Error>| {
+                value.map_err(|error| StoreError::Sql(error.to_string()))
+            };
+            let (passing, newest) =
+                (json(serde_json::to_string(&passing))?, json(serde_json::to_string(&rows))?);
+            Ok(Settled { upto, passing, newest })
+        };
+        self.noted(read.await)
+    }
+
+    /// A page of the rows of a journal that leave something behind: like [`Store::events_after`], but
+    /// without what is passing in its settled turns.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn lasting_after(
+        &self,
+        key: SessionKey,
+        after: Seq,
+        settled: &Settled,
+        limit: u32,
+        bytes: usize,
+    ) -> Result<Page<JournalRow>, StoreError> {
+        let rows = async |sql: &'static str| {
+            let query = sqlx::query(sql).bind(key.0).bind(integer(after)).bind(limit);
+            let query = query.bind(i64::try_from(bytes).unwrap_or(i64::MAX)).bind(integer(settled.upto));
+            query.bind(&settled.passing).bind(&settled.newest).fetch_all(&self.readers.now().await).await
+        };
+        let read = async {
+            let mut found = rows(WHOLE_PAGE_THAT_LASTS).await?;
+            if found.is_empty() {
+                found = rows(PART_OF_PAGE_THAT_LASTS).await?;
+            }
+            if after == 0 && found.is_empty() && self.is_there(key).await? {
+                return Err(StoreError::Corrupt("a session without its first event".into()));
+            }
+            page(&found, limit, journal_row)
+        };
+        self.noted(read.await)
+    }
+
+    /// The newest seq in a session's journal; folded rows at its end are counted by `session.last_seq`.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn last_seq(&self, key: SessionKey) -> Result<Seq, StoreError> {
+        let read = async {
+            let row = sqlx::query(
+                "select max(s.last_seq, coalesce((select max(seq) from event where session = s.id), 0)) as last \
+                 from session s where s.id = ?",
+            )
+            .bind(key.0)
+            .fetch_one(&self.readers.now().await)
+            .await?;
+            Ok(unsigned(row.try_get("last")?))
+        };
+        self.noted(read.await)
+    }
+
+    /// A page of items whose first event comes after `after`, oldest first, at most `limit` and at most
+    /// `bytes` of bodies; one item is always read, however long.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn items_after(
+        &self,
+        key: SessionKey,
+        after: Seq,
+        limit: u32,
+        bytes: usize,
+    ) -> Result<Page<StoredItem>, StoreError> {
+        let read = async {
+            let mut rows = self.rows_after(WHOLE_PAGE_OF_ITEMS, key, after, limit, bytes).await?;
+            if rows.is_empty() {
+                rows = self.rows_after(PART_OF_PAGE_OF_ITEMS, key, after, limit, bytes).await?;
+            }
+            page(&rows, limit, stored_item)
+        };
+        self.noted(read.await)
+    }
+
+    /// The message whose first event is the last one at or before `seq`, if a message was opened
+    /// there at all: the seq of its first event and its newest permanent event.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn message_around(&self, key: SessionKey, seq: Seq) -> Result<Option<StoredItem>, StoreError> {
+        let read = async {
+            let row = sqlx::query(
+                "select i.first_seq, i.last_seq, i.status, a.body as first, b.body as last from item i \
+                 join event a on a.session = i.session and a.seq = i.first_seq \
+                 join event b on b.session = i.session and b.seq = i.last_seq \
+                 where i.session = ? and i.first_seq <= ? and i.kind = 'assistant_message' \
+                 order by i.first_seq desc limit 1",
+            )
+            .bind(key.0)
+            .bind(integer(seq))
+            .fetch_optional(&self.readers.now().await)
+            .await?;
+            row.as_ref().map(stored_item).transpose()
+        };
+        self.noted(read.await)
+    }
+}
+
+fn page<T>(
+    rows: &[SqliteRow],
+    limit: u32,
+    read: impl Fn(&SqliteRow) -> Result<T, StoreError>,
+) -> Result<Page<T>, StoreError> {
+    let total: Option<i64> = rows.first().map(|row| row.try_get("total")).transpose()?.flatten();
+    let total = total.map_or(rows.len() as u64, unsigned);
+    let is_last = total < u64::from(limit) && total == rows.len() as u64;
+    Ok(Page { rows: rows.iter().map(read).collect::<Result<_, _>>()?, is_last })
+}
+
+fn journal_row(row: &SqliteRow) -> Result<JournalRow, StoreError> {
+    Ok(JournalRow {
+        seq: unsigned(row.try_get("seq")?),
+        kind: row.try_get("kind")?,
+        body: row.try_get("body")?,
+    })
+}
+
+fn stored_item(row: &SqliteRow) -> Result<StoredItem, StoreError> {
+    Ok(StoredItem {
+        first_seq: unsigned(row.try_get("first_seq")?),
+        last_seq: unsigned(row.try_get("last_seq")?),
+        status: row.try_get("status")?,
+        first: row.try_get("first")?,
+        last: row.try_get("last")?,
+    })
+}
+
+pub(in crate::store) fn unsigned(value: i64) -> u64 {
+    u64::try_from(value).unwrap_or(0)
+}

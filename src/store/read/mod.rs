@@ -1,0 +1,5 @@
+//! Reading over a pool of connections: pages of events, and summaries of sessions.
+
+pub(super) mod events;
+pub(super) mod pool;
+pub(super) mod sessions;

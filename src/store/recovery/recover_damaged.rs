@@ -1,0 +1,435 @@
+//! A damaged database is set aside and what can be read of it goes on (S10).
+//!
+//! ```text
+//! agentd.db            damaged; read, never changed
+//! agentd.db.rescue     what is saved, in the making; worthless after a crash
+//! agentd.db.corrupt-…  the damaged files under another name, never deleted; a .txt beside says what was saved
+//! agentd.db.salvaged   what is saved, checked and synced: from here on there is no way back
+//! agentd.db            the same, in its place
+//! ```
+//!
+//! What wins: the journal is the truth, so sessions are taken one by one, and of each the longer of
+//! two journals, the damaged database's and the newest sound backup's; the summaries are made anew
+//! from it. A journal is read from its beginning to the first row that cannot be read or does not
+//! fit, so that what is saved has no hole. One that may have had more says so by its last event, and
+//! a turn that was under way in it is not gone on with. A byte that changed inside a text is not seen.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use sqlx::sqlite::SqliteConnection;
+use sqlx::{Connection as _, QueryBuilder, Sqlite};
+
+use crate::store::database_file::{DatabaseFile, make_private};
+use crate::store::error::StoreError;
+use crate::store::open::{Store, StoreOwner};
+use crate::store::recovery::backup::{problems, sync_folder};
+use crate::store::recovery::daily_backups::backups;
+use crate::store::recovery::salvage::{SalvagedJournal, SalvagedRow, Source};
+use crate::store::recovery::summaries::Summaries;
+use crate::store::rows::{SessionKey, Summary};
+use crate::store::tables::audit;
+use crate::store::tables::blobs;
+use crate::store::tables::ledger;
+use crate::store::writer::sql_batch::SqlBatch;
+use crate::store::writer::statements::{integer, to_text};
+use crate::types::event::{Envelope, Event, HISTORY_LOST};
+use crate::types::ledger::UsageRecord;
+use crate::types::time::Timestamp;
+
+/// Numbers left out before that notice: what was lost may have had them, and none is given out twice.
+const LEFT_OUT: u64 = 1_000_000;
+
+/// Makes a session's summary from its events; `None` if they do not fit together.
+pub type Summarise<'a> = &'a (dyn Fn(&[Envelope]) -> Option<Summary> + std::marker::Sync);
+
+impl Store {
+    /// [`Store::open`], and if the database is damaged: sets it aside, saves what can be saved, and
+    /// opens that. `folder` holds the rolling backups: where there are some, an empty file counts as
+    /// damaged, and a missing one is made anew with a notice.
+    ///
+    /// # Errors
+    /// Those of [`Store::open`]; `Corrupt` only if nothing could be set in the damaged one's place.
+    pub async fn open_or_recover(
+        path: &Path,
+        folder: &Path,
+        at: Timestamp,
+        summarise: Summarise<'_>,
+    ) -> Result<(Self, StoreOwner), StoreError> {
+        finish(path)?;
+        let suspicion = sibling_path(path, ".suspect");
+        let is_empty = std::fs::metadata(path).is_ok_and(|meta| meta.len() == 0);
+        let known = backups(folder);
+        if let (Some(newest), false) = (known.first(), path.exists()) {
+            note_missing(path, newest, at)?;
+        }
+        if is_empty && !known.is_empty() {
+            // SQLite would take it for a new database, and its log for none of it.
+            tracing::error!("the database is empty although there are backups: the newest sound one serves");
+            rescue(path, folder, at, summarise).await?;
+            return Self::open(path).await;
+        }
+        let suspected = match suspicion.exists() {
+            true => match sound(path).await {
+                Ok(()) => legible(path).await,
+                unsound => unsound,
+            },
+            false => Ok(()),
+        };
+        let opened = match suspected {
+            Ok(()) => open_and_look(path).await,
+            Err(error) => Err(error),
+        };
+        match opened {
+            Err(StoreError::Corrupt(why)) => {
+                tracing::error!(
+                    why,
+                    "the database is damaged: it is set aside, and what can be read is saved"
+                );
+                rescue(path, folder, at, summarise).await?;
+                Self::open(path).await
+            }
+            Ok(opened) => {
+                let _ = std::fs::remove_file(suspicion);
+                Ok(opened)
+            }
+            other => other,
+        }
+    }
+}
+
+/// What was said when databases beside `path` were set aside or not there, oldest first.
+#[must_use]
+pub fn notices(path: &Path) -> Vec<String> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let database = path.file_name().unwrap_or_default().to_string_lossy();
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut found: Vec<(String, PathBuf)> = entries
+        .filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            let end = name.strip_prefix(&*database)?.strip_suffix(".txt")?;
+            let time = end.strip_prefix(CORRUPT).or_else(|| end.strip_prefix(MISSING))?;
+            Some((time.to_owned(), entry.path()))
+        })
+        .collect();
+    found.sort();
+    found
+        .iter()
+        .filter_map(|(_, file)| std::fs::read_to_string(file).ok())
+        .map(|text| text.trim().into())
+        .collect()
+}
+
+/// How the name of a file that was set aside goes on after the database's.
+const CORRUPT: &str = ".corrupt-";
+/// The same of a note that there was no database.
+const MISSING: &str = ".missing-";
+
+/// Says, for good, that a new database is about to be made where there are backups of another.
+fn note_missing(path: &Path, newest: &Path, at: Timestamp) -> Result<(), StoreError> {
+    let text = format!(
+        "on {} there was no database {path}, and a new one was made; there are backups, the newest is {}: to go \
+         back to it, stop the daemon, move {path}, {path}-wal and {path}-shm away and copy the backup to {path}",
+        at.date(),
+        newest.display(),
+        path = path.display(),
+    );
+    tracing::error!("{text}");
+    let note = sibling_path(path, &format!("{MISSING}{}.txt", stamp(at)));
+    make_private(&note)?;
+    std::fs::write(&note, text)
+        .map_err(|error| StoreError::Unwritable(format!("{}: {error}", note.display())))
+}
+
+async fn sound(path: &Path) -> Result<(), StoreError> {
+    match problems(path).await?.into_iter().next() {
+        Some(problem) => Err(StoreError::Corrupt(problem)),
+        None => Ok(()),
+    }
+}
+
+/// Reads everything: a byte that changed within a row is none of SQLite's business, and keeps us from reading it.
+async fn legible(path: &Path) -> Result<(), StoreError> {
+    let cannot = |what: String| Err(StoreError::Corrupt(format!("{what} cannot be read")));
+    let Some(mut source) = Source::open(path).await else { return cannot("the database".into()) };
+    source.texts().await?;
+    let (keys, all_known) = source.keys().await;
+    if !all_known {
+        return cannot("the list of sessions".into());
+    }
+    for key in keys {
+        let journal = source.journal(key).await;
+        if !journal.is_whole {
+            return cannot(format!("the journal of session {key}, behind event {},", journal.last_seq()));
+        }
+    }
+    Ok(())
+}
+
+/// Opens, and reads what every start reads anyway: damage there is met now.
+async fn open_and_look(path: &Path) -> Result<(Store, StoreOwner), StoreError> {
+    let (store, owner) = Store::open(path).await?;
+    let looked = match store.unfinished().await {
+        Ok(_) => store.counts().await.map(|_| ()),
+        Err(error) => Err(error),
+    };
+    match looked {
+        Err(error @ StoreError::Corrupt(_)) => {
+            owner.close().await;
+            Err(error)
+        }
+        _ => Ok((store, owner)),
+    }
+}
+
+async fn rescue(
+    path: &Path,
+    folder: &Path,
+    at: Timestamp,
+    summarise: Summarise<'_>,
+) -> Result<(), StoreError> {
+    let part = sibling_path(path, ".rescue");
+    for end in ["", "-wal", "-shm"] {
+        let _ = std::fs::remove_file(sibling_path(&part, end));
+    }
+    let mut new = DatabaseFile::make(&part)?.connect().await?;
+    sqlx::migrate!().run(&mut new).await?;
+    let mut report = Report::default();
+    // There is nothing to read in an empty one, and SQLite would delete the log beside it.
+    let is_empty = std::fs::metadata(path).is_ok_and(|meta| meta.len() == 0);
+    let mut damaged = if is_empty { None } else { Source::open(path).await };
+    let mut backup = newest_sound(folder).await;
+
+    let known = match &mut damaged {
+        Some(source) => source.keys().await,
+        None => (BTreeSet::new(), false),
+    };
+    let (mut keys, all_known) = known;
+    // A session that only the backup has was deleted since, if that can be told at all.
+    if let (false, Some((_, source))) = (all_known, &mut backup) {
+        keys.extend(source.keys().await.0);
+    }
+    for key in keys {
+        let own = match &mut damaged {
+            Some(source) => source.journal(key).await,
+            None => SalvagedJournal::default(),
+        };
+        let (mut chosen, mut from_backup) = (own, false);
+        if let (false, Some((_, source))) = (chosen.is_whole, &mut backup) {
+            let other = source.journal(key).await;
+            if other.last_seq() > chosen.last_seq() {
+                let highest = chosen.highest.max(other.highest);
+                chosen = SalvagedJournal { is_whole: false, highest, ..other };
+                from_backup = true;
+            }
+        }
+        save(&mut new, key, chosen, from_backup, at, summarise, &mut report).await?;
+    }
+    for source in [damaged.as_mut(), backup.as_mut().map(|(_, source)| source)].into_iter().flatten() {
+        source.copy_side_tables(&mut new, &report.kept).await?;
+    }
+    let audit_ends_at = audit::rescued(&mut new, at).await?;
+    new.close().await?;
+    if let Some(problem) = problems(&part).await?.into_iter().next() {
+        return Err(StoreError::Corrupt(format!("what was saved is not sound: {problem}")));
+    }
+    // The look made them anew; the log was folded in when the last writer closed.
+    for end in ["-wal", "-shm"] {
+        let _ = std::fs::remove_file(sibling_path(&part, end));
+    }
+
+    let aside = set_aside(path, at)?;
+    let text = report.text(&aside, at, backup.map(|(path, _)| path));
+    tracing::error!("{text}");
+    let note = sibling_path(&aside, ".txt");
+    make_private(&note)?;
+    let failed = |error: std::io::Error| StoreError::Unwritable(format!("{}: {error}", path.display()));
+    std::fs::write(&note, text).map_err(failed)?;
+    std::fs::File::open(&part).and_then(|file| file.sync_all()).map_err(failed)?;
+    sync_folder(path).map_err(failed)?;
+    std::fs::rename(&part, sibling_path(path, ".salvaged")).map_err(failed)?;
+    sync_folder(path).map_err(failed)?;
+    if let Err(error) = audit::note_head(path, &audit_ends_at) {
+        tracing::warn!(%error, "the audit log's newest row could not be noted");
+    }
+    finish(path)
+}
+
+/// Puts what was saved in its place, also if a crash came between. The old log goes first: it would
+/// be taken for the new database's own.
+fn finish(path: &Path) -> Result<(), StoreError> {
+    let saved = sibling_path(path, ".salvaged");
+    if !saved.exists() {
+        return Ok(());
+    }
+    for end in ["-wal", "-shm", ".suspect"] {
+        let _ = std::fs::remove_file(sibling_path(path, end));
+    }
+    std::fs::rename(saved, path)
+        .and_then(|()| sync_folder(path))
+        .map_err(|error| StoreError::Unwritable(format!("{}: {error}", path.display())))
+}
+
+/// Gives the damaged files a second name. Returns the database's.
+fn set_aside(path: &Path, at: Timestamp) -> Result<PathBuf, StoreError> {
+    let aside = sibling_path(path, &format!("{CORRUPT}{}", stamp(at)));
+    for end in ["", "-wal", "-shm"] {
+        let (from, to) = (sibling_path(path, end), sibling_path(&aside, end));
+        if from.exists() && !to.exists() {
+            // Not every file system has links.
+            let kept = std::fs::hard_link(&from, &to).or_else(|_| std::fs::copy(&from, &to).map(|_| ()));
+            kept.map_err(|error| StoreError::Unwritable(format!("{}: {error}", to.display())))?;
+        }
+    }
+    Ok(aside)
+}
+
+/// A time in a file's name: day and second.
+fn stamp(at: Timestamp) -> String {
+    let seconds = at.0.div_euclid(1_000).rem_euclid(86_400);
+    let time = format!("{:02}{:02}{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60);
+    format!("{}-{time}", at.date().replace('-', ""))
+}
+
+pub(in crate::store) fn sibling_path(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(end);
+    PathBuf::from(name)
+}
+
+async fn newest_sound(folder: &Path) -> Option<(PathBuf, Source)> {
+    for path in backups(folder) {
+        if problems(&path).await == Ok(Vec::new())
+            && let Some(source) = Source::open(&path).await
+        {
+            return Some((path, source));
+        }
+    }
+    None
+}
+
+/// What became of the sessions.
+#[derive(Default)]
+struct Report {
+    /// Key to the last number of the saved journal; `None` if it is whole.
+    kept: BTreeMap<i64, Option<u64>>,
+    cut: Vec<String>,
+    from_backup: usize,
+    lost: usize,
+}
+
+impl Report {
+    fn text(&self, aside: &Path, at: Timestamp, backup: Option<PathBuf>) -> String {
+        let whole = self.kept.values().filter(|cut| cut.is_none()).count();
+        let mut text = format!(
+            "the database was damaged on {} and is kept as {}: {whole} sessions were saved whole",
+            at.date(),
+            aside.display()
+        );
+        if !self.cut.is_empty() {
+            let some = self.cut.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
+            text += &format!(", {} are cut short ({some})", self.cut.len());
+        }
+        if let (true, Some(backup)) = (self.from_backup > 0, backup) {
+            text += &format!(", {} of them as of the backup {}", self.from_backup, backup.display());
+        }
+        if self.lost > 0 {
+            text += &format!(", {} are lost", self.lost);
+        }
+        text
+    }
+}
+
+async fn save(
+    new: &mut SqliteConnection,
+    key: i64,
+    mut journal: SalvagedJournal,
+    from_backup: bool,
+    at: Timestamp,
+    summarise: Summarise<'_>,
+    report: &mut Report,
+) -> Result<(), StoreError> {
+    let mut known = journal.events();
+    let Some(Envelope { session_id, at_ms: created, event: Event::SessionCreated(spec), .. }) =
+        known.first().cloned()
+    else {
+        report.lost += 1;
+        return Ok(());
+    };
+    let last = journal.last_seq();
+    if !journal.is_whole {
+        let text =
+            format!("a damaged database took a part of this history: what came after event {last} is lost");
+        let notice = Envelope {
+            seq: journal.highest.max(last) + LEFT_OUT,
+            session_id,
+            turn_id: None,
+            item_id: None,
+            at_ms: at,
+            origin: None,
+            cut: Vec::new(),
+            event: Event::Notice { kind: HISTORY_LOST.into(), text },
+        };
+        journal.lines.push(SalvagedRow::of(&notice));
+        known.push(notice);
+        report.cut.push(session_id.to_string());
+    }
+    let Some(summary) = summarise(&known) else {
+        report.lost += 1;
+        return Ok(());
+    };
+    report.from_backup += usize::from(from_backup);
+    report.kept.insert(key, (!journal.is_whole).then_some(last));
+    let summaries = Summaries::of(&known);
+
+    sqlx::query("begin immediate").execute(&mut *new).await?;
+    let mut sql = QueryBuilder::<Sqlite>::new(
+        "insert into session (id, session_id, cwd, background, created_at_ms, title, model, mode, thinking, \
+         temperature_thousandths, top_p_thousandths, state, requires, turn_id, updated_at_ms, last_seq, usage, cost_usd_micros, cost_at_least_usd_micros, last_line) ",
+    );
+    sql.push_values([summary], |mut values, summary| {
+        values
+            .push_bind(key)
+            .push_bind(session_id.to_string())
+            .push_bind(spec.cwd.clone())
+            .push_bind(spec.background)
+            .push_bind(created.0)
+            .push_bind(summary.title)
+            .push_bind(summary.model)
+            .push_bind(summary.mode.name())
+            .push_bind(summary.thinking.map(|thinking| thinking.to_string()))
+            .push_bind(summary.sampling.temperature.map(|it| it.get()))
+            .push_bind(summary.sampling.top_p.map(|it| it.get()))
+            .push_bind(summary.state.name())
+            .push_bind(summary.requires.map(to_text))
+            .push_bind(summary.turn_id.map(|id| id.to_string()))
+            .push_bind(summary.updated_at.0)
+            .push_bind(integer(journal.last_seq().max(journal.highest)))
+            .push_bind(serde_json::to_string(&summary.usage).unwrap_or_default())
+            .push_bind(summary.cost_usd_micros.map(integer))
+            .push_bind(integer(summary.cost_at_least_usd_micros))
+            .push_bind(summary.last_line);
+    });
+    sql.build().execute(&mut *new).await?;
+    for chunk in journal.lines.chunks(64) {
+        let mut sql =
+            QueryBuilder::<Sqlite>::new("insert into event (session, seq, at_ms, kind, fold, body) ");
+        sql.push_values(chunk, |mut values, line| {
+            values
+                .push_bind(key)
+                .push_bind(integer(line.seq))
+                .push_bind(line.at_ms)
+                .push_bind(&line.kind)
+                .push_bind(line.fold)
+                .push_bind(&line.body);
+        });
+        sql.build().persistent(false).execute(&mut *new).await?;
+    }
+    let mut rest = SqlBatch::default();
+    blobs::insert(&mut rest, SessionKey(key), &journal.blobs);
+    known.iter().filter_map(UsageRecord::of).for_each(|booking| ledger::insert(&mut rest, &booking));
+    rest.run_over(new).await?;
+    summaries.write(new, key).await?;
+    sqlx::query("commit").execute(new).await?;
+    Ok(())
+}

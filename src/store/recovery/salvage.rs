@@ -1,0 +1,357 @@
+//! Reading a database that may be damaged: everything that can be read, in order, until something
+//! cannot.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::path::Path;
+
+use serde::Deserialize;
+use sqlx::sqlite::SqliteConnection;
+
+use crate::store::database_file::open_to_read;
+use crate::store::error::StoreError;
+use crate::store::tables::audit;
+use crate::store::tables::ledger;
+use crate::store::tables::trust;
+use crate::store::writer::statements::integer;
+use crate::types::blob::{Blob, Content};
+use crate::types::event::Envelope;
+use crate::types::ids::BlobId;
+use crate::types::wire;
+
+/// Rows read at once while nothing is wrong.
+const PAGE: i64 = 256;
+
+/// One row of a journal.
+#[derive(Clone, Debug)]
+pub(in crate::store) struct SalvagedRow {
+    pub seq: u64,
+    pub at_ms: i64,
+    pub kind: String,
+    pub fold: Option<i64>,
+    pub body: String,
+}
+
+impl SalvagedRow {
+    pub fn of(envelope: &Envelope) -> Self {
+        Self {
+            seq: envelope.seq,
+            at_ms: envelope.at_ms.0,
+            kind: envelope.event.kind().into(),
+            fold: None,
+            body: serde_json::to_string(envelope).unwrap_or_default(),
+        }
+    }
+}
+
+/// What could be read of one session.
+#[derive(Debug, Default)]
+pub(in crate::store) struct SalvagedJournal {
+    /// From the first on, without a hole.
+    pub lines: Vec<SalvagedRow>,
+    /// Whether that is all.
+    pub is_whole: bool,
+    /// The highest number that it is known to have had.
+    pub highest: u64,
+    /// Contents that were too large for the rows, as far as they can be read.
+    pub blobs: Vec<Blob>,
+}
+
+impl SalvagedJournal {
+    /// Ends before the first event of which a part is lost, and cuts what an older version wrote longer
+    /// than an event may be.
+    fn fit(&mut self) {
+        let known: HashSet<BlobId> = self.blobs.iter().map(|blob| blob.blob_id).collect();
+        let has_all =
+            |line: &SalvagedRow| wire::cuts(&line.body).iter().all(|cut| known.contains(&cut.blob_id));
+        if let Some(end) = self.lines.iter().position(|line| !has_all(line)) {
+            self.lines.truncate(end);
+            self.is_whole = false;
+        }
+        for line in self.lines.iter_mut().filter(|line| line.fold.is_none()) {
+            if line.body.len() > wire::WIRE_BYTES
+                && let Some((body, blobs)) = wire::cut(&line.body)
+            {
+                line.body = body;
+                self.blobs.extend(blobs);
+            }
+        }
+    }
+
+    /// The events, with all that was cut out of them.
+    pub fn events(&self) -> Vec<Envelope> {
+        let bytes = self.blobs.iter().filter_map(|blob| match &blob.content {
+            Content::Bytes(bytes) => Some((blob.blob_id, bytes.to_vec())),
+            Content::File { .. } => None,
+        });
+        let blobs: HashMap<BlobId, Vec<u8>> = bytes.collect();
+        self.lines.iter().filter_map(|line| wire::restore(&line.body, &blobs)).collect()
+    }
+
+    /// Number of the last row; 0 if there is none.
+    pub fn last_seq(&self) -> u64 {
+        self.lines.last().map_or(0, |line| line.seq)
+    }
+}
+
+/// What every body says of itself.
+#[derive(Deserialize)]
+pub(in crate::store) struct Head {
+    seq: u64,
+    session_id: String,
+    #[serde(rename = "type")]
+    kind: String,
+}
+
+impl Head {
+    /// Whether a body says so much: what does not was written by no version.
+    pub(in crate::store) fn is_of(body: &str) -> bool {
+        serde_json::from_str::<Self>(body).is_ok()
+    }
+}
+
+/// A database that is only read.
+pub(in crate::store) struct Source(SqliteConnection);
+
+impl Source {
+    /// Opens it, if it can be opened.
+    pub async fn open(path: &Path) -> Option<Self> {
+        match open_to_read(path).await {
+            Ok(connection) => Some(Self(connection)),
+            Err(error) => {
+                tracing::warn!(path = %path.display(), %error, "nothing can be read of it");
+                None
+            }
+        }
+    }
+
+    /// Whether all texts in the list of sessions are texts.
+    ///
+    /// # Errors
+    /// One of them is not.
+    pub async fn texts(&mut self) -> Result<(), StoreError> {
+        use sqlx::{Row as _, TypeInfo as _, ValueRef as _};
+        let rows = sqlx::query("select * from session").fetch_all(&mut self.0).await?;
+        for row in &rows {
+            for column in 0..row.len() {
+                if row.try_get_raw(column)?.type_info().name() == "TEXT" {
+                    row.try_get::<String, _>(column)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Keys of all sessions that can be found from either end, and whether nothing stood in the way.
+    pub async fn keys(&mut self) -> (BTreeSet<i64>, bool) {
+        let mut keys = BTreeSet::new();
+        let mut all = true;
+        for (up, down) in [
+            (
+                "select session from event where session > ? order by session limit 1",
+                "select session from event where session < ? order by session desc limit 1",
+            ),
+            (
+                "select id from session where id > ? order by id limit 1",
+                "select id from session where id < ? order by id desc limit 1",
+            ),
+        ] {
+            if !self.walk(up, i64::MIN, &mut keys).await {
+                all = false;
+                self.walk(down, i64::MAX, &mut keys).await;
+            }
+        }
+        (keys, all)
+    }
+
+    async fn walk(&mut self, query: &'static str, from: i64, keys: &mut BTreeSet<i64>) -> bool {
+        let mut at = from;
+        loop {
+            let next: Result<Option<i64>, _> =
+                sqlx::query_scalar(query).bind(at).fetch_optional(&mut self.0).await;
+            match next {
+                Ok(None) => return true,
+                // Damage may lead in circles.
+                Ok(Some(key)) if (key > at) == (from == i64::MIN) && key != at => at = key,
+                _ => return false,
+            }
+            keys.insert(at);
+        }
+    }
+
+    /// A session's journal as far as it can be read.
+    pub async fn journal(&mut self, key: i64) -> SalvagedJournal {
+        let mut journal = SalvagedJournal { is_whole: true, ..SalvagedJournal::default() };
+        let mut session_id = None;
+        let mut limit = PAGE;
+        loop {
+            let after = journal.last_seq();
+            match self.page(key, after, limit).await {
+                Ok(lines) => {
+                    let is_end = lines.is_empty() || (lines.len() as i64) < limit;
+                    for line in lines {
+                        if !fits(&line, journal.last_seq(), &mut session_id) {
+                            journal.is_whole = false;
+                            break;
+                        }
+                        journal.lines.push(line);
+                    }
+                    if is_end || !journal.is_whole {
+                        break;
+                    }
+                }
+                Err(_) if limit > 1 => limit = 1,
+                Err(_) => {
+                    journal.is_whole = false;
+                    break;
+                }
+            }
+        }
+        for query in
+            ["select max(seq) from event where session = ?", "select last_seq from session where id = ?"]
+        {
+            let highest: Result<Option<i64>, _> =
+                sqlx::query_scalar(query).bind(key).fetch_one(&mut self.0).await;
+            let highest = highest.ok().flatten().and_then(|seq| u64::try_from(seq).ok()).unwrap_or(0);
+            journal.highest = journal.highest.max(highest);
+        }
+        journal.blobs = self.blobs(key).await;
+        journal.fit();
+        // Damage may also hide rows without an error.
+        journal.is_whole &= !journal.lines.is_empty() && journal.highest <= journal.last_seq();
+        journal
+    }
+
+    /// The contents of a session that can be read whole.
+    async fn blobs(&mut self, key: i64) -> Vec<Blob> {
+        let sql = "select id, blob_id, media_type, bytes, in_file from blob where session = ?";
+        let found: Vec<(i64, String, String, i64, bool)> = self.rows_of(sql, key).await;
+        let mut blobs = Vec::new();
+        for (id, blob_id, media_type, bytes, in_file) in found {
+            let (Ok(blob_id), Ok(bytes)) = (blob_id.parse::<BlobId>(), u64::try_from(bytes)) else {
+                continue;
+            };
+            if in_file {
+                blobs.push(Blob { blob_id, media_type, content: Content::File { bytes } });
+                continue;
+            }
+            let sql = "select content from blob_part where blob = ? order by nth";
+            let parts: Vec<(Vec<u8>,)> = self.rows_of(sql, id).await;
+            let content: Vec<u8> = parts.into_iter().flat_map(|(part,)| part).collect();
+            if content.len() as u64 == bytes {
+                blobs.push(Blob { blob_id, media_type, content: Content::Bytes(content.into()) });
+            }
+        }
+        blobs
+    }
+
+    async fn page(&mut self, key: i64, after: u64, limit: i64) -> Result<Vec<SalvagedRow>, StoreError> {
+        let rows: Vec<(i64, i64, String, Option<i64>, String)> = sqlx::query_as(
+            "select seq, at_ms, kind, fold, body from event where session = ? and seq > ? order by seq limit ?",
+        )
+        .bind(key)
+        .bind(integer(after))
+        .bind(limit)
+        .fetch_all(&mut self.0)
+        .await?;
+        let line = |(seq, at_ms, kind, fold, body)| {
+            let seq = u64::try_from(seq).map_err(|_| StoreError::Corrupt("a negative number".into()))?;
+            Ok(SalvagedRow { seq, at_ms, kind, fold, body })
+        };
+        rows.into_iter().map(line).collect()
+    }
+
+    /// Replies, questions and processes of the sessions in `kept`, as far as they can be read: where a
+    /// journal was cut, only what belongs to the rest. What is there already stays.
+    pub async fn copy_side_tables(
+        &mut self,
+        new: &mut SqliteConnection,
+        kept: &BTreeMap<i64, Option<u64>>,
+    ) -> Result<(), StoreError> {
+        audit::copy(&mut self.0, new).await?;
+        trust::copy(&mut self.0, new).await?;
+        ledger::copy(&mut self.0, new).await?;
+        type Reply = (String, String, Option<i64>, String, String, i64);
+        let replies: Vec<Reply> =
+            self.rows("select method, key, session, digest, reply, at_ms from idempotency").await;
+        for (method, key, session, digest, reply, at_ms) in replies {
+            let belongs = session.is_none_or(|session| match kept.get(&session) {
+                Some(None) => true,
+                Some(Some(last)) => seq_of(&reply).is_none_or(|seq| seq <= *last),
+                None => false,
+            });
+            if belongs {
+                let insert = "insert or ignore into idempotency (method, key, session, digest, reply, at_ms) \
+                              values (?, ?, ?, ?, ?, ?)";
+                let row = sqlx::query(insert).bind(method).bind(key).bind(session).bind(digest);
+                row.bind(reply).bind(at_ms).execute(&mut *new).await?;
+            }
+        }
+        let questions: Vec<(String, i64, i64, Option<i64>)> =
+            self.rows("select request_id, session, seq, settled_seq from question").await;
+        for (id, session, seq, settled) in questions {
+            let Some(cut) = kept.get(&session) else { continue };
+            let last = cut.map_or(i64::MAX, integer);
+            if seq <= last {
+                let insert = "insert or ignore into question (request_id, session, seq, settled_seq) values (?, ?, ?, ?)";
+                let row = sqlx::query(insert).bind(id).bind(session).bind(seq);
+                row.bind(settled.filter(|seq| *seq <= last)).execute(&mut *new).await?;
+            }
+        }
+        let processes: Vec<(String, i64, i64, i64, String, i64)> =
+            self.rows("select call_id, session, pid, started, boot_id, at_ms from process").await;
+        for (call_id, session, pid, started, boot_id, at_ms) in processes {
+            if kept.contains_key(&session) {
+                let insert = "insert or ignore into process (call_id, session, pid, started, boot_id, at_ms) \
+                              values (?, ?, ?, ?, ?, ?)";
+                let row = sqlx::query(insert).bind(call_id).bind(session).bind(pid).bind(started);
+                row.bind(boot_id).bind(at_ms).execute(&mut *new).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Rows of one key, up to the first that cannot be read.
+    async fn rows_of<T>(&mut self, query: &'static str, key: i64) -> Vec<T>
+    where
+        T: for<'r> sqlx::FromRow<'r, sqlx::sqlite::SqliteRow> + Send + Unpin,
+    {
+        use futures_util::TryStreamExt as _;
+        let mut found = Vec::new();
+        let mut rows = sqlx::query_as::<_, T>(query).bind(key).fetch(&mut self.0);
+        while let Ok(Some(row)) = rows.try_next().await {
+            found.push(row);
+        }
+        found
+    }
+
+    /// Rows up to the first that cannot be read.
+    async fn rows<T>(&mut self, query: &'static str) -> Vec<T>
+    where
+        T: for<'r> sqlx::FromRow<'r, sqlx::sqlite::SqliteRow> + Send + Unpin,
+    {
+        use futures_util::TryStreamExt as _;
+        let mut found = Vec::new();
+        let mut rows = sqlx::query_as::<_, T>(query).fetch(&mut self.0);
+        while let Ok(Some(row)) = rows.try_next().await {
+            found.push(row);
+        }
+        found
+    }
+}
+
+/// Whether a row is the next of this session's journal.
+fn fits(line: &SalvagedRow, last: u64, session_id: &mut Option<String>) -> bool {
+    let Ok(head) = serde_json::from_str::<Head>(&line.body) else { return false };
+    let is_first = last == 0;
+    let is_known = *session_id.get_or_insert_with(|| head.session_id.clone()) == head.session_id;
+    head.seq == line.seq
+        && head.kind == line.kind
+        && line.seq > last
+        && is_known
+        && (!is_first || (line.seq == 1 && line.kind == "session.created"))
+}
+
+/// The number that a remembered reply speaks of.
+fn seq_of(reply: &str) -> Option<u64> {
+    serde_json::from_str::<serde_json::Value>(reply).ok()?.get("seq")?.as_u64()
+}

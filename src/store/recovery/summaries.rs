@@ -1,0 +1,90 @@
+//! The summaries of a session made from its events, as the turn machine makes them one by one.
+
+use std::collections::{BTreeMap, HashMap};
+
+use sqlx::sqlite::SqliteConnection;
+
+use crate::store::error::StoreError;
+use crate::store::writer::statements::integer;
+use crate::types::event::{Envelope, Event};
+use crate::types::session::{ItemKind, ItemStatus};
+
+/// Rows of `item` and `permission_request`.
+#[derive(Debug, Default, PartialEq)]
+pub(in crate::store) struct Summaries {
+    items: BTreeMap<u64, (u64, ItemKind, ItemStatus)>,
+    requests: BTreeMap<String, (u64, Option<u64>)>,
+}
+
+impl Summaries {
+    /// Of a whole journal.
+    pub fn of(events: &[Envelope]) -> Self {
+        let mut made = Self::default();
+        let mut calls = HashMap::new();
+        for Envelope { seq, event, .. } in events {
+            let call = match event {
+                Event::MessageStarted { .. } => {
+                    made.items.insert(*seq, (*seq, ItemKind::AssistantMessage, ItemStatus::Running));
+                    continue;
+                }
+                Event::MessageCompleted { item, .. } => {
+                    made.items.insert(item.first_seq, (*seq, item.kind, item.status));
+                    continue;
+                }
+                Event::ToolRequested { call_id, .. } => {
+                    calls.insert(*call_id, *seq);
+                    Some((call_id, ItemStatus::Running))
+                }
+                Event::ToolStatus { call_id, .. }
+                | Event::ToolStarted { call_id, .. }
+                | Event::ToolBlocked { call_id, .. } => Some((call_id, ItemStatus::Running)),
+                Event::ToolCompleted { call_id, .. } => Some((call_id, ItemStatus::Completed)),
+                Event::PermissionRequested { request, .. } => {
+                    made.requests.insert(request.request_id.to_string(), (*seq, None));
+                    Some((&request.call_id, ItemStatus::Running))
+                }
+                Event::PermissionResolved { request_id, call_id, .. } => {
+                    if let Some((_, settled)) = made.requests.get_mut(&request_id.to_string()) {
+                        *settled = Some(*seq);
+                    }
+                    Some((call_id, ItemStatus::Running))
+                }
+                _ => None,
+            };
+            if let Some((call_id, status)) = call
+                && let Some(first) = calls.get(call_id)
+            {
+                made.items.insert(*first, (*seq, ItemKind::ToolCall, status));
+            }
+        }
+        made
+    }
+
+    /// Writes them for a session that has none yet.
+    pub async fn write(&self, connection: &mut SqliteConnection, key: i64) -> Result<(), StoreError> {
+        for (first, (last, kind, status)) in &self.items {
+            sqlx::query(
+                "insert into item (session, first_seq, last_seq, kind, status) values (?, ?, ?, ?, ?)",
+            )
+            .bind(key)
+            .bind(integer(*first))
+            .bind(integer(*last))
+            .bind(kind.name())
+            .bind(status.name())
+            .execute(&mut *connection)
+            .await?;
+        }
+        for (id, (seq, settled)) in &self.requests {
+            sqlx::query(
+                "insert into permission_request (request_id, session, seq, settled_seq) values (?, ?, ?, ?)",
+            )
+            .bind(id)
+            .bind(key)
+            .bind(integer(*seq))
+            .bind(settled.map(integer))
+            .execute(&mut *connection)
+            .await?;
+        }
+        Ok(())
+    }
+}

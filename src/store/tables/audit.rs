@@ -1,0 +1,401 @@
+//! The audit log (S27): rows that are only added to, each bound to the one before it by its hash.
+//!
+//! The writer computes the chain inside the transaction that writes what was decided, so that both
+//! stand there or neither. Now and then the newest row's hash also goes to a file beside the
+//! database: rows that were cut off at the end are missed there. Whoever can write both can make the
+//! whole log anew; against that helps only a hash that somebody keeps elsewhere.
+
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use rusqlite::OptionalExtension as _;
+use sha2::{Digest as _, Sha256};
+use sqlx::Row as _;
+use sqlx::sqlite::{SqliteConnection, SqliteRow};
+use tokio::sync::oneshot;
+
+use crate::crash;
+use crate::store::error::StoreError;
+use crate::store::open::Store;
+use crate::store::recovery::recover_damaged::sibling_path;
+use crate::store::rows::Sync;
+use crate::store::writer::WriterCommand;
+use crate::store::writer::sql_batch::{SqlBatch, values};
+use crate::store::writer::statements::integer;
+use crate::types::audit::{AuditEntry, AuditHead, AuditKind, AuditNote};
+use crate::types::ids::SessionId;
+use crate::types::time::Timestamp;
+
+/// Rows checked at once.
+const PAGE: i64 = 1_000;
+/// Faults of a log that are told; it has more than that only if all of it was made anew.
+const FAULTS: usize = 20;
+
+const COLUMNS: &str = "id, at_ms, kind, session_id, seq, call_id, tool, digest, verdict, rule, reason, client, \
+                       uid, pid, exe, sandbox, prev, hash";
+/// A row of these columns.
+const INSERT: &str = "insert into audit (id, at_ms, kind, session_id, seq, call_id, tool, digest, verdict, rule, \
+                      reason, client, uid, pid, exe, sandbox, prev, hash) \
+                      values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+const NEWEST: &str = "select id, hash from audit order by id desc limit 1";
+
+/// Which rows are asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AuditQuery {
+    /// Only of this session.
+    pub session_id: Option<SessionId>,
+    /// Not older than this.
+    pub since: Option<Timestamp>,
+    /// Only behind this row.
+    pub after: u64,
+    /// At most so many.
+    pub limit: u32,
+}
+
+/// What a look at the whole log found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AuditCheck {
+    /// Rows that were read.
+    pub rows: u64,
+    /// The newest.
+    pub head: Option<AuditHead>,
+    /// What is wrong, in words; empty if the log is whole.
+    pub faults: Vec<String>,
+}
+
+impl Store {
+    /// Writes decisions that belong to no journal; they survive the daemon's death.
+    ///
+    /// # Errors
+    /// None of them was written.
+    pub async fn record(&self, notes: Vec<AuditNote>, sync: Sync) -> Result<(), StoreError> {
+        self.ask(|answer: oneshot::Sender<_>| WriterCommand::Record(notes, sync, answer)).await
+    }
+
+    /// A page of the log, oldest first.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn audit(&self, query: AuditQuery) -> Result<Vec<AuditEntry>, StoreError> {
+        let rows = sqlx::query(
+            "select id, at_ms, kind, session_id, seq, call_id, tool, digest, verdict, rule, reason, client, uid, pid, \
+             exe, sandbox, prev, hash from audit \
+             where id > ?1 and (?2 is null or session_id = ?2) and (?3 is null or at_ms >= ?3) order by id limit ?4",
+        )
+        .bind(integer(query.after))
+        .bind(query.session_id.map(|id| id.to_string()))
+        .bind(query.since.map(|at| at.0))
+        .bind(query.limit)
+        .fetch_all(&self.readers.now().await)
+        .await?;
+        rows.iter().map(Stored::of).map(|row| row?.entry()).collect()
+    }
+
+    /// Reads the whole log and says what does not fit: a row that was changed, left out, put in or moved,
+    /// and rows missing at the end as far as the file beside the database knows of them. `known` is a
+    /// row that somebody has kept elsewhere.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn check_audit(&self, known: Option<AuditHead>) -> Result<AuditCheck, StoreError> {
+        // First, so that rows which come meanwhile are no fault.
+        let noted = anchor(&self.site.path);
+        let marks = [
+            (noted, "the file audit.head, which the daemon keeps beside the database,"),
+            (known, "the row that was given"),
+        ];
+        let mut chain = Chain::default();
+        let mut check = AuditCheck::default();
+        loop {
+            let rows = sqlx::query(sqlx::AssertSqlSafe(format!(
+                "select {COLUMNS} from audit where id > ? order by id limit ?"
+            )))
+            .bind(integer(chain.last_read))
+            .bind(PAGE)
+            .fetch_all(&self.readers.now().await)
+            .await?;
+            let is_last = (rows.len() as i64) < PAGE;
+            for row in &rows {
+                let row = Stored::of(row)?;
+                chain.link(&row, &mut check);
+                for (mark, whose) in &marks {
+                    if let Some(mark) = mark.as_ref().filter(|mark| mark.id == row.id)
+                        && mark.hash != row.hash
+                    {
+                        check.tell(format!("row {}: {whose} knows another row of this number", row.id));
+                    }
+                }
+            }
+            if is_last {
+                break;
+            }
+        }
+        let end = check.head.as_ref().map_or(0, |head| head.id);
+        for (mark, whose) in &marks {
+            if let Some(mark) = mark.as_ref().filter(|mark| mark.id > end) {
+                check.tell(format!("rows {} to {} are missing: {whose} knows of them", end + 1, mark.id));
+            }
+        }
+        Ok(check)
+    }
+}
+
+impl AuditCheck {
+    fn tell(&mut self, fault: String) {
+        if self.faults.len() < FAULTS {
+            self.faults.push(fault);
+        } else if self.faults.len() == FAULTS {
+            self.faults.push("and more".into());
+        }
+    }
+}
+
+/// Follows the chain from row to row.
+#[derive(Default)]
+struct Chain {
+    last_read: u64,
+    hash: String,
+}
+
+impl Chain {
+    fn link(&mut self, row: &Stored, check: &mut AuditCheck) {
+        let expected = self.last_read + 1;
+        if row.id != expected {
+            check.tell(format!("rows {expected} to {} are missing", row.id - 1));
+        } else if row.prev != self.hash {
+            check.tell(format!("row {}: it does not follow the row before it", row.id));
+        }
+        if row.computed() != row.hash {
+            check.tell(format!("row {}: it was changed", row.id));
+        }
+        self.last_read = row.id;
+        self.hash.clone_from(&row.hash);
+        check.rows += 1;
+        check.head = Some(AuditHead { id: row.id, hash: row.hash.clone() });
+    }
+}
+
+/// A row as it stands there, sensible or not.
+struct Stored {
+    id: u64,
+    at_ms: i64,
+    texts: [Option<String>; 11],
+    numbers: [Option<i64>; 3],
+    prev: String,
+    hash: String,
+}
+
+impl Stored {
+    fn of(row: &SqliteRow) -> Result<Self, StoreError> {
+        let id: i64 = row.try_get("id")?;
+        Ok(Self {
+            id: u64::try_from(id)
+                .map_err(|_| StoreError::Corrupt("a negative number in the audit log".into()))?,
+            at_ms: row.try_get("at_ms")?,
+            texts: [
+                row.try_get("kind")?,
+                row.try_get("session_id")?,
+                row.try_get("call_id")?,
+                row.try_get("tool")?,
+                row.try_get("digest")?,
+                row.try_get("verdict")?,
+                row.try_get("rule")?,
+                row.try_get("reason")?,
+                row.try_get("client")?,
+                row.try_get("exe")?,
+                row.try_get("sandbox")?,
+            ],
+            numbers: [row.try_get("seq")?, row.try_get("uid")?, row.try_get("pid")?],
+            prev: row.try_get("prev")?,
+            hash: row.try_get("hash")?,
+        })
+    }
+
+    /// The hash that it should have.
+    fn computed(&self) -> String {
+        let [kind, session_id, call_id, tool, digest, verdict, rule, reason, client, exe, sandbox] =
+            &self.texts;
+        let [seq, uid, pid] = &self.numbers;
+        hash_of(&serde_json::json!([
+            self.prev, self.id, self.at_ms, kind, session_id, seq, call_id, tool, digest, verdict, rule,
+            reason, client, uid, pid, exe, sandbox
+        ]))
+    }
+
+    fn entry(self) -> Result<AuditEntry, StoreError> {
+        let strange =
+            |what: &str| StoreError::Corrupt(format!("a strange {what} in row {} of the audit log", self.id));
+        let [kind, session_id, call_id, tool, digest, verdict, rule, reason, client, exe, sandbox] =
+            self.texts.clone();
+        let [seq, uid, pid] = self.numbers;
+        let kind = AuditKind::ALL.into_iter().find(|known| Some(known.name()) == kind.as_deref());
+        let note = AuditNote {
+            at_ms: Timestamp(self.at_ms),
+            kind: kind.ok_or_else(|| strange("kind"))?,
+            session_id: session_id.map(|id| id.parse()).transpose().map_err(|_| strange("session"))?,
+            seq: seq.map(u64::try_from).transpose().map_err(|_| strange("number"))?,
+            call_id: call_id.map(|id| id.parse()).transpose().map_err(|_| strange("call"))?,
+            tool,
+            digest,
+            verdict: verdict.unwrap_or_default(),
+            rule,
+            reason: reason.unwrap_or_default(),
+            client,
+            uid: uid.map(u32::try_from).transpose().map_err(|_| strange("user"))?,
+            pid: pid.map(i32::try_from).transpose().map_err(|_| strange("process"))?,
+            exe,
+            sandbox: sandbox.unwrap_or_default(),
+        };
+        Ok(AuditEntry { id: self.id, note, prev: self.prev, hash: self.hash })
+    }
+}
+
+/// The hash of a row that is to follow `prev` under the number `id`.
+fn hash(prev: &str, id: u64, note: &AuditNote) -> String {
+    hash_of(&serde_json::json!([
+        prev,
+        id,
+        note.at_ms.0,
+        note.kind.name(),
+        note.session_id,
+        note.seq.map(integer),
+        note.call_id,
+        note.tool,
+        note.digest,
+        note.verdict,
+        note.rule,
+        note.reason,
+        note.client,
+        note.uid,
+        note.pid,
+        note.exe,
+        note.sandbox
+    ]))
+}
+
+fn hash_of(values: &serde_json::Value) -> String {
+    Sha256::digest(values.to_string().as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The newest row; an empty hash before the first.
+pub(in crate::store) fn head(connection: &rusqlite::Connection) -> Result<AuditHead, StoreError> {
+    let row = connection.query_row(NEWEST, [], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+    Ok(head_of(row))
+}
+
+/// The same, over a connection that is not the writer's.
+async fn newest(connection: &mut SqliteConnection) -> Result<AuditHead, StoreError> {
+    Ok(head_of(sqlx::query_as(NEWEST).fetch_optional(connection).await?))
+}
+
+fn head_of(row: Option<(i64, String)>) -> AuditHead {
+    let (id, hash) = row.unwrap_or_default();
+    AuditHead { id: u64::try_from(id).unwrap_or(0), hash }
+}
+
+/// Adds rows behind `head`, which moves on to the last of them. It counts only if the transaction does.
+pub(in crate::store) fn insert(script: &mut SqlBatch, head: &mut AuditHead, notes: &[AuditNote]) {
+    for note in notes {
+        crash::point("C24.deciding");
+        let id = head.id + 1;
+        let own = hash(&head.hash, id, note);
+        script.add(
+            INSERT,
+            values![
+                integer(id),
+                note.at_ms.0,
+                note.kind.name(),
+                note.session_id.map(|id| id.to_string()),
+                note.seq.map(integer),
+                note.call_id.map(|id| id.to_string()),
+                note.tool.as_ref(),
+                note.digest.as_ref(),
+                &note.verdict,
+                note.rule.as_ref(),
+                &note.reason,
+                note.client.as_ref(),
+                note.uid,
+                note.pid,
+                note.exe.as_ref(),
+                &note.sandbox,
+                &head.hash,
+                &own,
+            ],
+        );
+        *head = AuditHead { id, hash: own };
+    }
+}
+
+/// Where the newest row's hash is kept beside the database.
+fn anchor_path(database: &Path) -> PathBuf {
+    database.parent().unwrap_or(Path::new(".")).join("audit.head")
+}
+
+/// The row that the file beside the database knows of; `None` if there is none to be read.
+fn anchor(database: &Path) -> Option<AuditHead> {
+    let text = std::fs::read_to_string(anchor_path(database)).ok()?;
+    serde_json::from_str(&text).ok()
+}
+
+/// Whether the row that the file beside the database knows of is there.
+pub(in crate::store) fn fits_note(connection: &rusqlite::Connection, database: &Path) -> bool {
+    let Some(known) = anchor(database) else { return true };
+    let hash = connection
+        .query_row("select hash from audit where id = ?", [integer(known.id)], |row| row.get::<_, String>(0))
+        .optional();
+    // What cannot be read now is no contradiction.
+    hash.is_err() || hash.is_ok_and(|hash| hash.as_deref() == Some(&known.hash))
+}
+
+/// Notes the newest row beside the database. Blocking. Not synced: after a power cut it may be of an
+/// earlier moment, and then it says less.
+pub(in crate::store) fn note_head(database: &Path, head: &AuditHead) -> std::io::Result<()> {
+    let path = anchor_path(database);
+    let part = sibling_path(&path, ".part");
+    let mut file =
+        std::fs::OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&part)?;
+    file.write_all(serde_json::to_string(head)?.as_bytes())?;
+    std::fs::rename(part, path)
+}
+
+/// Says in the log of a database that was saved from a damaged one that it is such. Returns that row.
+pub(in crate::store) async fn rescued(
+    new: &mut SqliteConnection,
+    at: Timestamp,
+) -> Result<AuditHead, StoreError> {
+    let mut end = newest(new).await?;
+    let reason = format!("a damaged database was set aside; rows after {} may be lost", end.id);
+    let note = AuditNote::new(at, AuditKind::Rescue, "rescued", reason);
+    let mut script = SqlBatch::default();
+    insert(&mut script, &mut end, &[note]);
+    script.run_over(new).await?;
+    Ok(end)
+}
+
+/// Copies the rows that can be read from `source` behind those that `new` has, as they are, and says
+/// which is the last.
+pub(in crate::store) async fn copy(
+    source: &mut SqliteConnection,
+    new: &mut SqliteConnection,
+) -> Result<u64, StoreError> {
+    let mut last = newest(new).await?.id;
+    loop {
+        let query =
+            sqlx::AssertSqlSafe(format!("select {COLUMNS} from audit where id > ? order by id limit 1"));
+        let Ok(Some(row)) = sqlx::query(query).bind(integer(last)).fetch_optional(&mut *source).await else {
+            return Ok(last);
+        };
+        let Ok(row) = Stored::of(&row) else { return Ok(last) };
+        let [kind, session_id, call_id, tool, digest, verdict, rule, reason, client, exe, sandbox] =
+            row.texts;
+        let [seq, uid, pid] = row.numbers;
+        let insert =
+            sqlx::query(INSERT).bind(integer(row.id)).bind(row.at_ms).bind(kind).bind(session_id).bind(seq);
+        let insert =
+            insert.bind(call_id).bind(tool).bind(digest).bind(verdict).bind(rule).bind(reason).bind(client);
+        let insert = insert.bind(uid).bind(pid).bind(exe).bind(sandbox).bind(row.prev).bind(row.hash);
+        insert.execute(&mut *new).await?;
+        last = row.id;
+    }
+}

@@ -1,0 +1,265 @@
+//! Contents that are too large for an event or for a model. Written in the transaction of what refers to
+//! them, read in pieces, removed with their session.
+//!
+//! Most stand in the database, in parts. What a command said is a file in the folder `blobs` beside it,
+//! which a backup leaves out; the file is there before the transaction that names it, and gone after the
+//! one that removes it, so a file without a row is left over and [`Store::sweep_blobs`] takes it away.
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sqlx::Row as _;
+use sqlx::sqlite::SqliteConnection;
+
+use crate::store::error::StoreError;
+use crate::store::open::Store;
+use crate::store::recovery::salvage::Head;
+use crate::store::rows::SessionKey;
+use crate::store::writer::sql_batch::{SqlBatch, Value, values};
+use crate::store::writer::statements::integer;
+use crate::types::blob::{Blob, Content};
+use crate::types::event::Envelope;
+use crate::types::ids::{BlobId, Seq};
+use crate::types::wire;
+
+/// Bytes of a part.
+const PART: usize = 64 * 1024;
+
+/// What is known of a stored blob.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredBlob {
+    /// What it is.
+    pub media_type: String,
+    /// Its length.
+    pub bytes: u64,
+    id: i64,
+    file: Option<PathBuf>,
+}
+
+impl Store {
+    /// A blob of a session, if it has this one.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn blob(&self, key: SessionKey, blob_id: BlobId) -> Result<Option<StoredBlob>, StoreError> {
+        let read = async {
+            let row = sqlx::query(
+                "select id, media_type, bytes, in_file from blob where session = ? and blob_id = ?",
+            )
+            .bind(key.0)
+            .bind(blob_id.to_string())
+            .fetch_optional(&self.readers.now().await)
+            .await?;
+            row.map(|row| {
+                let in_file: bool = row.try_get("in_file")?;
+                Ok(StoredBlob {
+                    media_type: row.try_get("media_type")?,
+                    bytes: unsigned(row.try_get("bytes")?),
+                    id: row.try_get("id")?,
+                    file: in_file.then(|| self.blob_folder().join(blob_id.to_string())),
+                })
+            })
+            .transpose()
+        };
+        self.noted(read.await)
+    }
+
+    /// At most `most` bytes of a blob from `offset` on; fewer only at its end.
+    ///
+    /// # Errors
+    /// It could not be read, or a part of it is gone.
+    pub async fn read_blob(
+        &self,
+        blob: &StoredBlob,
+        offset: u64,
+        most: usize,
+    ) -> Result<Vec<u8>, StoreError> {
+        let wanted = usize::try_from(blob.bytes.saturating_sub(offset)).unwrap_or(usize::MAX).min(most);
+        if wanted == 0 {
+            return Ok(Vec::new());
+        }
+        if let Some(path) = blob.file.clone() {
+            let read = tokio::task::spawn_blocking(move || read_file(&path, offset, wanted)).await;
+            let gone = |error: &dyn std::fmt::Display| {
+                StoreError::Sql(format!("the file that holds this content could not be read: {error}"))
+            };
+            return read.map_err(|error| gone(&error))?.map_err(|error| gone(&error));
+        }
+        let first = offset / PART as u64;
+        let last = (offset + wanted as u64 - 1) / PART as u64;
+        let read = async {
+            let parts: Vec<Vec<u8>> = sqlx::query_scalar(
+                "select content from blob_part where blob = ? and nth between ? and ? order by nth",
+            )
+            .bind(blob.id)
+            .bind(integer(first))
+            .bind(integer(last))
+            .fetch_all(&self.readers.now().await)
+            .await?;
+            let skip = usize::try_from(offset - first * PART as u64).unwrap_or(usize::MAX);
+            let bytes = parts.concat();
+            match bytes.get(skip..skip.saturating_add(wanted)) {
+                Some(bytes) => Ok(bytes.to_vec()),
+                None => Err(StoreError::Corrupt("a part of a blob is missing".into())),
+            }
+        };
+        self.noted(read.await)
+    }
+
+    /// Takes note that an event is none any more; the error that says so.
+    pub fn unreadable(&self, seq: Seq, why: &str) -> StoreError {
+        let error = StoreError::Corrupt(format!("event {seq} cannot be read: {why}"));
+        self.health.read::<()>(&Err(error.clone()));
+        error
+    }
+
+    /// An event with all that was cut out of its wire form; `None` if it is of a kind that this version
+    /// does not know.
+    ///
+    /// # Errors
+    /// What was cut out could not be read.
+    pub async fn whole(&self, key: SessionKey, seq: Seq, body: &str) -> Result<Option<Envelope>, StoreError> {
+        let cuts = wire::cuts(body);
+        let known = match serde_json::from_str::<Envelope>(body) {
+            Ok(envelope) => envelope,
+            Err(error) if !Head::is_of(body) => {
+                return Err(self.unreadable(seq, &error.to_string()));
+            }
+            Err(error) => {
+                tracing::warn!(seq, %error, "an event is of no kind that is known");
+                return Ok(None);
+            }
+        };
+        if cuts.is_empty() {
+            return Ok(Some(known));
+        }
+        let missing = || StoreError::Corrupt(format!("what was cut out of event {seq} is missing"));
+        let mut blobs: HashMap<BlobId, Vec<u8>> = HashMap::new();
+        for cut in cuts {
+            if let Entry::Vacant(place) = blobs.entry(cut.blob_id) {
+                let Some(blob) = self.blob(key, cut.blob_id).await? else {
+                    return self.noted(Err(missing()));
+                };
+                place.insert(self.read_blob(&blob, 0, usize::MAX).await?);
+            }
+        }
+        let whole = wire::restore(body, &blobs).ok_or_else(missing);
+        self.noted(whole.map(Some))
+    }
+
+    /// The folder of the blobs that are files.
+    #[must_use]
+    pub fn blob_folder(&self) -> PathBuf {
+        folder_of(&self.site.path)
+    }
+
+    /// Removes the files that no session refers to: of daemons that died while a command ran or while
+    /// a session was removed. Only before the first command runs.
+    ///
+    /// # Errors
+    /// The database could not be read; nothing was removed then.
+    pub async fn sweep_blobs(&self) -> Result<usize, StoreError> {
+        let known: Vec<String> = sqlx::query_scalar("select blob_id from blob where in_file = 1")
+            .fetch_all(&self.readers.now().await)
+            .await?;
+        let known: HashSet<String> = known.into_iter().collect();
+        let folder = self.blob_folder();
+        let swept = tokio::task::spawn_blocking(move || {
+            let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+            let left = entries.filter(|entry| {
+                entry
+                    .file_name()
+                    .to_str()
+                    .is_some_and(|name| name.parse::<BlobId>().is_ok() && !known.contains(name))
+            });
+            left.filter(|entry| std::fs::remove_file(entry.path()).is_ok()).count()
+        });
+        Ok(swept.await.unwrap_or(0))
+    }
+}
+
+/// The folder of blobs that are files, beside a database.
+pub(in crate::store) fn folder_of(database: &Path) -> PathBuf {
+    database.with_file_name("blobs")
+}
+
+fn read_file(path: &Path, offset: u64, wanted: usize) -> std::io::Result<Vec<u8>> {
+    let mut file = std::fs::File::open(path)?;
+    file.seek(SeekFrom::Start(offset))?;
+    let mut bytes = vec![0; wanted];
+    file.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Writes blobs; those that the session has already stay as they are.
+pub(in crate::store) fn insert(script: &mut SqlBatch, key: SessionKey, blobs: &[Blob]) {
+    for blob in blobs {
+        let blob_id = blob.blob_id.to_string();
+        let in_file = matches!(blob.content, Content::File { .. });
+        script.add(
+            "insert into blob (session, blob_id, media_type, bytes, in_file) values (?, ?, ?, ?, ?) \
+             on conflict (session, blob_id) do nothing",
+            values![key.0, &blob_id, &blob.media_type, integer(blob.len()), in_file],
+        );
+        let Content::Bytes(bytes) = &blob.content else { continue };
+        for (nth, from) in (0..bytes.len()).step_by(PART).enumerate() {
+            let part = Value::Part(Arc::clone(bytes), from..bytes.len().min(from + PART));
+            script.add(
+                "insert into blob_part (blob, nth, content) select id, ?, ? from blob \
+                 where session = ? and blob_id = ? on conflict (blob, nth) do nothing",
+                values![nth as i64, part, key.0, &blob_id],
+            );
+        }
+    }
+}
+
+/// The files of a session that is about to be removed.
+pub(in crate::store) fn files_of(
+    connection: &rusqlite::Connection,
+    key: SessionKey,
+) -> Result<Vec<String>, StoreError> {
+    let mut files = connection.prepare("select blob_id from blob where session = ? and in_file = 1")?;
+    let files = files.query_map([key.0], |row| row.get(0))?;
+    Ok(files.collect::<Result<_, _>>()?)
+}
+
+/// Removes files whose session is gone. What cannot be removed is left to [`Store::sweep_blobs`].
+pub(in crate::store) fn remove_files(database: &Path, files: &[String]) {
+    for name in files {
+        if let Err(error) = std::fs::remove_file(folder_of(database).join(name)) {
+            tracing::debug!(name, %error, "a blob of a removed session is left behind");
+        }
+    }
+}
+
+/// Cuts the events that an older version wrote longer than they may be now, each in a transaction of
+/// its own.
+pub(in crate::store) async fn cut_oversized(connection: &mut SqliteConnection) -> Result<(), StoreError> {
+    loop {
+        let next: Option<(i64, i64, String)> = sqlx::query_as(
+            "select o.session, o.seq, e.body from oversized o \
+             join event e on e.session = o.session and e.seq = o.seq limit 1",
+        )
+        .fetch_optional(&mut *connection)
+        .await?;
+        let Some((session, seq, body)) = next else { break };
+        let mut script = SqlBatch::default();
+        script.add("begin immediate", values![]);
+        if let Some((cut, blobs)) = wire::cut(&body) {
+            insert(&mut script, SessionKey(session), &blobs);
+            script
+                .add("update event set body = ? where session = ? and seq = ?", values![&*cut, session, seq]);
+        }
+        script.add("delete from oversized where session = ? and seq = ?", values![session, seq]);
+        script.add("commit", values![]);
+        script.run_over(connection).await?;
+    }
+    Ok(())
+}
+
+fn unsigned(value: i64) -> u64 {
+    u64::try_from(value).unwrap_or(0)
+}

@@ -1,0 +1,54 @@
+//! Reading the changes of files out of a journal.
+
+use sqlx::Row as _;
+
+use crate::store::error::StoreError;
+use crate::store::open::Store;
+use crate::store::read::events::{JournalRow, Page};
+use crate::store::rows::SessionKey;
+use crate::store::writer::statements::integer;
+use crate::types::ids::Seq;
+
+/// As much of a page as fits, at least one row. Bodies of other events are not touched.
+const PAGE: &str = "select seq, body, total from \
+     (select seq, body, count(*) over () as total, row_number() over by_seq as nth, \
+      sum(octet_length(body)) over by_seq as upto from \
+      (select seq, body from event where session = ?1 and seq > ?2 and kind = 'file.changed' order by seq limit ?3) \
+      window by_seq as (order by seq rows unbounded preceding)) \
+     where upto <= ?4 or nth = 1 order by seq";
+
+impl Store {
+    /// A page of the `file.changed` events after `after`, oldest first, at most `limit` and at most
+    /// `bytes` of bodies; one is always read, however long.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn file_changes_after(
+        &self,
+        key: SessionKey,
+        after: Seq,
+        limit: u32,
+        bytes: usize,
+    ) -> Result<Page<JournalRow>, StoreError> {
+        let read = async {
+            let query = sqlx::query(PAGE)
+                .bind(key.0)
+                .bind(integer(after))
+                .bind(limit)
+                .bind(i64::try_from(bytes).unwrap_or(i64::MAX));
+            let rows = query.fetch_all(&self.readers.now().await).await?;
+            let total = rows.first().map_or(Ok(0), |row| row.try_get::<i64, _>("total"))?;
+            let is_last =
+                total < i64::from(limit) && usize::try_from(total).is_ok_and(|total| total == rows.len());
+            let rows = rows.iter().map(|row| {
+                Ok(JournalRow {
+                    seq: u64::try_from(row.try_get::<i64, _>("seq")?).unwrap_or(0),
+                    kind: "file.changed".into(),
+                    body: row.try_get("body")?,
+                })
+            });
+            Ok(Page { rows: rows.collect::<Result<_, StoreError>>()?, is_last })
+        };
+        self.noted(read.await)
+    }
+}

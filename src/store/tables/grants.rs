@@ -1,0 +1,53 @@
+//! Grants that are promised and not yet written where they belong: an outbox (P5).
+
+use sqlx::Row as _;
+
+use crate::store::error::StoreError;
+use crate::store::open::Store;
+use crate::store::rows::PendingGrant;
+use crate::store::writer::WriterCommand;
+use crate::store::writer::sql_batch::{SqlBatch, values};
+
+impl Store {
+    /// All grants that are owed, oldest first.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn pending_grants(&self) -> Result<Vec<PendingGrant>, StoreError> {
+        let rows = sqlx::query("select request_id, workspace, entry from owed_grant order by request_id")
+            .fetch_all(&self.readers.now().await)
+            .await?;
+        rows.iter()
+            .map(|row| {
+                Ok(PendingGrant {
+                    request_id: row.try_get("request_id")?,
+                    workspace: row.try_get("workspace")?,
+                    entry: row.try_get("entry")?,
+                })
+            })
+            .collect()
+    }
+
+    /// These grants stand where they belong, or are not wanted any more.
+    ///
+    /// # Errors
+    /// None was removed.
+    pub async fn discard_grants(&self, requests: Vec<String>) -> Result<(), StoreError> {
+        self.ask(|answer| WriterCommand::Paid(requests, answer)).await
+    }
+}
+
+pub(in crate::store) fn enqueue(script: &mut SqlBatch, grant: &PendingGrant) {
+    script.add(
+        "insert into owed_grant (request_id, workspace, entry) values (?, ?, ?)",
+        values![&grant.request_id, &grant.workspace, &grant.entry],
+    );
+}
+
+pub(in crate::store) fn discard(requests: &[String]) -> SqlBatch {
+    let mut script = SqlBatch::default();
+    for request in requests {
+        script.add("delete from owed_grant where request_id = ?", values![request]);
+    }
+    script
+}

@@ -1,0 +1,9 @@
+//! One file for each table beside the journal, with its reads and its writes.
+
+pub(super) mod audit;
+pub(super) mod blobs;
+pub(super) mod changes;
+pub(super) mod grants;
+pub(super) mod ledger;
+pub(super) mod processes;
+pub(super) mod trust;

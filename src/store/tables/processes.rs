@@ -1,0 +1,74 @@
+//! The list of processes that may be alive (S9): written when one starts, read when a daemon starts.
+
+use sqlx::Row as _;
+
+use crate::store::error::StoreError;
+use crate::store::open::Store;
+use crate::store::rows::{ProcessRow, SessionKey};
+use crate::store::writer::WriterCommand;
+use crate::store::writer::sql_batch::{SqlBatch, values};
+use crate::store::writer::statements::integer;
+use crate::types::ids::CallId;
+use crate::types::tool::ProcessRecord;
+
+impl Store {
+    /// All recorded processes.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn processes(&self) -> Result<Vec<ProcessRecord>, StoreError> {
+        let rows = sqlx::query("select call_id, pid, started, boot_id from process")
+            .fetch_all(&self.readers.now().await)
+            .await?;
+        let mut records = Vec::with_capacity(rows.len());
+        for row in rows {
+            let call_id: String = row.try_get("call_id")?;
+            // What is no id was not written by us, and no process of ours is behind it.
+            let Ok(call_id) = call_id.parse() else { continue };
+            let started: i64 = row.try_get("started")?;
+            records.push(ProcessRecord {
+                call_id,
+                pid: row.try_get("pid")?,
+                started: u64::try_from(started).unwrap_or(0),
+                boot_id: row.try_get("boot_id")?,
+            });
+        }
+        Ok(records)
+    }
+
+    /// Removes the records of these calls.
+    ///
+    /// # Errors
+    /// None was removed.
+    pub async fn forget_processes(&self, calls: Vec<CallId>) -> Result<(), StoreError> {
+        self.ask(|answer| WriterCommand::Forget(calls, answer)).await
+    }
+}
+
+pub(in crate::store) fn update(script: &mut SqlBatch, key: SessionKey, row: &ProcessRow) {
+    match row {
+        ProcessRow::Born { record, at } => script.add(
+            "insert or replace into process (call_id, session, pid, started, boot_id, at_ms) \
+             values (?, ?, ?, ?, ?, ?)",
+            values![
+                record.call_id.to_string(),
+                key.0,
+                record.pid,
+                integer(record.started),
+                &record.boot_id,
+                at.0,
+            ],
+        ),
+        ProcessRow::Gone(call_id) => gone(script, *call_id),
+    }
+}
+
+fn gone(script: &mut SqlBatch, call_id: CallId) {
+    script.add("delete from process where call_id = ?", values![call_id.to_string()]);
+}
+
+pub(in crate::store) fn forget(calls: &[CallId]) -> SqlBatch {
+    let mut script = SqlBatch::default();
+    calls.iter().for_each(|call_id| gone(&mut script, *call_id));
+    script
+}

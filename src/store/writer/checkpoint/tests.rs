@@ -1,0 +1,275 @@
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use crate::store::open::{Store, StoreOwner};
+use crate::store::rows::{Append, Row, SessionKey, Sync};
+use crate::store::tests::{append, new_session, row, soon};
+use crate::store::writer::checkpoint::*;
+
+const LONG: Duration = Duration::from_secs(60);
+
+fn pages_of(path: &Path) -> u64 {
+    std::fs::metadata(path).map_or(0, |meta| meta.len() / 4_096)
+}
+
+/// A database with a table of texts, and what folds its log.
+struct Bench {
+    folding: Checkpointer,
+    connection: Connection,
+    site: DatabaseFile,
+    text: String,
+    rows: u32,
+    _dir: tempfile::TempDir,
+}
+
+impl Bench {
+    fn new(text: usize) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.db");
+        let site = DatabaseFile::make(&path).unwrap();
+        let connection = site.open_to_write().unwrap();
+        connection
+            .execute_batch("pragma journal_mode = wal; create table t (id integer primary key, text text)")
+            .unwrap();
+        let folding = Checkpointer::new(site.clone(), Health::of(&path), Faults::default()).unwrap();
+        Self { folding, connection, site, text: "x".repeat(text), rows: 0, _dir: dir }
+    }
+
+    fn write(&mut self) -> u32 {
+        self.connection.execute("insert into t (text) values (?)", [&self.text]).unwrap();
+        self.rows += 1;
+        self.folding.after_commit(&self.connection);
+        PAGES.get()
+    }
+
+    fn until_it_begins_anew(&mut self) {
+        let (until, mut before) = (Instant::now() + LONG, 0);
+        loop {
+            let pages = self.write();
+            if pages < before {
+                return;
+            }
+            before = pages;
+            assert!(Instant::now() < until, "{} rows, {pages} pages", self.rows);
+        }
+    }
+}
+
+#[test]
+fn the_log_is_folded_beside_its_writer_and_begins_anew() {
+    let mut bench = Bench::new(20_000);
+    for _ in 0..3 {
+        bench.until_it_begins_anew();
+    }
+    assert!(bench.folding.thread.is_some(), "another thread did it");
+    assert!(pages_of(&bench.site.path) > u64::from(AT), "and it stands in the database");
+    assert_eq!(bench.folding.doubt(), None);
+    let Bench { folding, connection, rows, .. } = bench;
+    drop(folding);
+    let count: u32 = connection.query_row("select count(*) from t", [], |row| row.get(0)).unwrap();
+    assert_eq!(count, rows);
+    let whole: String = connection.query_row("pragma integrity_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(whole, "ok");
+}
+
+#[test]
+fn a_reader_that_stays_holds_nobody_up() {
+    let mut bench = Bench::new(40_000);
+    let reader = bench.site.open_to_write().unwrap();
+    reader.execute_batch("begin; select * from t").unwrap();
+    let _: i64 = reader.query_row("select count(*) from t", [], |row| row.get(0)).unwrap();
+    for _ in 0..1_000 {
+        bench.write();
+    }
+    assert!(PAGES.get() > AT * MOST, "the log goes on: {}", PAGES.get());
+    reader.execute_batch("commit").unwrap();
+    bench.until_it_begins_anew();
+}
+
+#[test]
+fn what_counts_as_folded_is_seen_until_everybody_has_closed_the_database() {
+    let mut bench = Bench::new(20_000);
+    for _ in 0..50 {
+        bench.write();
+    }
+    assert_eq!(Checkpointer::starts_at_first_frame(&bench.connection), Ok(()));
+    let reader = bench.site.open_to_write().unwrap();
+    reader.execute_batch("begin").unwrap();
+    let _: i64 = reader.query_row("select count(*) from t", [], |row| row.get(0)).unwrap();
+    bench.write();
+    assert_eq!(bench.folding.shared.checkpoint(&bench.connection).map(|folded| folded > 50), Some(true));
+    let refused = bench.folding.checkpoint_all(&bench.connection).expect_err("it is read");
+    assert!(refused.to_string().contains("somebody reads"), "{refused}");
+    let open_again = |bench: &mut Bench| {
+        keep_log(&bench.connection);
+        bench.connection = Connection::open_in_memory().unwrap();
+        bench.connection = bench.site.open_to_write().unwrap();
+    };
+    open_again(&mut bench);
+    assert!(Checkpointer::starts_at_first_frame(&bench.connection).is_err(), "the reader had it open");
+    keep_log(&reader);
+    drop(reader);
+    open_again(&mut bench);
+    assert_eq!(Checkpointer::starts_at_first_frame(&bench.connection), Ok(()));
+    assert_eq!(bench.folding.checkpoint_from_start(&bench.connection), Ok(()));
+}
+
+/// A store whose disk can be told to fail.
+struct Failing {
+    store: Store,
+    owner: StoreOwner,
+    key: SessionKey,
+    /// What was acknowledged.
+    bodies: Vec<String>,
+    unsynced: &'static AtomicBool,
+    /// The database before anything was folded.
+    before: Vec<u8>,
+    path: PathBuf,
+    dir: tempfile::TempDir,
+}
+
+impl Failing {
+    async fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.db");
+        let unsynced: &'static AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
+        let lies = Faults { unsynced: Some(unsynced), ..Faults::default() };
+        let (store, owner) = soon(Store::open_over(&path, lies)).await.unwrap();
+        let key = soon(store.create(new_session(1, None))).await.unwrap();
+        let before = std::fs::read(&path).unwrap();
+        let bodies = vec![row(1, None).body.to_string()];
+        Self { store, owner, key, bodies, unsynced, before, path, dir }
+    }
+
+    async fn write(&mut self) -> Result<(), StoreError> {
+        let seq = self.bodies.len() as u64 + 1;
+        let body = format!("{{\"n\":{seq},\"text\":\"{}\"}}", "x".repeat(20_000));
+        let rows = vec![Row { body: body.clone().into(), ..row(seq, None) }];
+        let done = soon(self.store.append(Append { sync: Sync::Full, ..append(self.key, rows) })).await;
+        if done.is_ok() {
+            self.bodies.push(body);
+        }
+        done
+    }
+
+    /// Writes until a fold could not be synced, and takes away what it had folded.
+    async fn lose_what_was_folded(&mut self) {
+        self.unsynced.store(true, Ordering::SeqCst);
+        let until = Instant::now() + LONG;
+        while self.write().await.is_ok() {
+            assert!(Instant::now() < until, "{} rows", self.bodies.len());
+        }
+        assert!(pages_of(&self.path) > 500, "something was folded");
+        let file = std::fs::OpenOptions::new().write(true).open(&self.path).unwrap();
+        file.write_all_at(&self.before, 0).unwrap();
+        file.set_len(self.before.len() as u64).unwrap();
+        // Closing it would take SQLite's locks away.
+        std::mem::forget(file);
+    }
+
+    async fn until_it_is_written(&mut self) {
+        let until = Instant::now() + LONG;
+        while let Err(error) = self.write().await {
+            assert!(matches!(error, StoreError::Unsynced(_)), "{error:?}");
+            assert!(Instant::now() < until, "{error}");
+        }
+    }
+
+    async fn everything_is_there(&self, store: &Store) {
+        let page = soon(store.events_after(self.key, 0, 10_000, 1 << 30)).await.unwrap();
+        let there: Vec<String> = page.rows.into_iter().map(|row| row.body).collect();
+        assert!(there == self.bodies, "{} of {} rows", there.len(), self.bodies.len());
+        assert_eq!(soon(store.problems()).await, Ok(Vec::new()));
+    }
+}
+
+#[tokio::test]
+async fn what_was_folded_and_forgotten_by_the_disk_is_folded_again() {
+    let mut disk = Failing::new().await;
+    disk.lose_what_was_folded().await;
+    let trouble = soon(disk.store.check()).await.expect_err("it is said");
+    assert!(trouble.to_string().contains("could not be synced"), "{trouble}");
+    // Whoever reads all of it keeps it from being opened anew.
+    let turn = soon(disk.store.readers.turn()).await.unwrap();
+    disk.unsynced.store(false, Ordering::SeqCst);
+    assert!(disk.write().await.is_err());
+    drop(turn);
+    disk.until_it_is_written().await;
+    assert_eq!(soon(disk.store.check()).await, Ok(()));
+    disk.everything_is_there(&disk.store).await;
+    for _ in 0..300 {
+        disk.until_it_is_written().await;
+    }
+    disk.everything_is_there(&disk.store).await;
+}
+
+#[tokio::test]
+async fn who_wants_to_read_while_all_are_closed_waits() {
+    let disk = Failing::new().await;
+    let readers = disk.store.readers.clone();
+    let (open, opened) = std::sync::mpsc::channel::<()>();
+    let (closed, is_closed) = tokio::sync::oneshot::channel();
+    let holder = tokio::task::spawn_blocking(move || {
+        let nobody = readers.close_for_now();
+        let _ = closed.send(());
+        let _ = opened.recv_timeout(LONG);
+        nobody.is_ok()
+    });
+    soon(is_closed).await.unwrap();
+    let mut read = std::pin::pin!(disk.store.find(crate::store::tests::id(1)));
+    let waits = |cx: &mut std::task::Context<'_>| std::task::Poll::Ready(read.as_mut().poll(cx).is_pending());
+    assert!(std::future::poll_fn(waits).await);
+    open.send(()).unwrap();
+    assert_eq!(soon(read).await, Ok(Some(disk.key)));
+    assert!(soon(holder).await.unwrap());
+}
+
+#[tokio::test]
+async fn a_daemon_that_ends_in_doubt_leaves_its_log_to_the_next() {
+    let mut disk = Failing::new().await;
+    disk.lose_what_was_folded().await;
+    let Failing { store, owner, key, bodies, unsynced, before, path, dir } = disk;
+    drop(store);
+    soon(owner.close()).await;
+    let (store, owner) = soon(Store::open_over(&path, Faults::default())).await.unwrap();
+    let disk = Failing { store, owner, key, bodies, unsynced, before, path, dir };
+    disk.everything_is_there(&disk.store).await;
+    soon(disk.owner.close()).await;
+    assert!(disk.dir.path().exists());
+}
+
+const HELD: &str = "AGENTD_TEST_HELD_DATABASE";
+
+/// Not a test of its own: another process that has a database open until its input ends.
+#[test]
+fn another_process() {
+    let Some(path) = std::env::var_os(HELD) else { return };
+    let connection = Connection::open(&path).unwrap();
+    let _: i64 = connection.query_row("select count(*) from t", [], |row| row.get(0)).unwrap();
+    println!("\nit is open");
+    let _ = std::io::stdin().read_line(&mut String::new());
+}
+
+#[test]
+fn another_process_that_has_the_database_open_is_seen() {
+    let bench = Bench::new(10);
+    assert_eq!(bench.folding.wait_for_exclusive_access(), Ok(()));
+    let mut other = Command::new(std::env::current_exe().unwrap())
+        .args(["store::folding::tests::another_process", "--exact", "--nocapture"])
+        .env(HELD, &bench.site.path)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(other.stdout.take().unwrap()).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.contains("it is open")));
+    let why = bench.folding.wait_for_exclusive_access().expect_err("another has it").to_string();
+    assert!(why.contains(&other.id().to_string()), "{why}");
+    drop(other.stdin.take());
+    assert!(other.wait().unwrap().success());
+    assert_eq!(bench.folding.wait_for_exclusive_access(), Ok(()));
+}

@@ -1,0 +1,134 @@
+//! The statements of one transaction, put together before any of them runs.
+//!
+//! Whoever makes them does no I/O: the writer runs them on its own thread, and whoever mends a database
+//! runs the same over another connection.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::Arc;
+
+use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
+use sqlx::sqlite::SqliteConnection;
+
+use crate::store::error::StoreError;
+
+/// What a statement is given for one `?`.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::store) enum Value {
+    Null,
+    Integer(i64),
+    Text(String),
+    /// A row's body, which others hold as well.
+    Shared(Arc<str>),
+    /// A part of a content that others hold as well.
+    Part(Arc<[u8]>, Range<usize>),
+}
+
+/// The values of a statement, in the order of its `?`.
+macro_rules! values {
+    ($($value:expr),* $(,)?) => { vec![$($crate::store::writer::sql_batch::Value::from($value)),*] };
+}
+pub(in crate::store) use values;
+
+/// Statements in the order in which they run.
+#[derive(Debug, Default)]
+pub(in crate::store) struct SqlBatch(Vec<(Cow<'static, str>, Vec<Value>)>);
+
+impl SqlBatch {
+    /// Adds a statement. Its text should recur: it is prepared once and kept.
+    pub fn add(&mut self, sql: impl Into<Cow<'static, str>>, values: Vec<Value>) {
+        self.0.push((sql.into(), values));
+    }
+
+    /// Runs all of it in one transaction. After an error the transaction may be open: whoever holds the
+    /// connection rolls it back.
+    pub fn commit(&self, connection: &rusqlite::Connection) -> Result<(), StoreError> {
+        if let [_] = self.0.as_slice() {
+            // A statement is a transaction by itself.
+            return self.run(connection);
+        }
+        connection.prepare_cached("begin immediate")?.execute([])?;
+        self.run(connection)?;
+        connection.prepare_cached("commit")?.execute([])?;
+        Ok(())
+    }
+
+    /// Runs all of it, as a part of a transaction.
+    pub fn run(&self, connection: &rusqlite::Connection) -> Result<(), StoreError> {
+        for (sql, values) in &self.0 {
+            connection.prepare_cached(sql)?.execute(rusqlite::params_from_iter(values))?;
+        }
+        Ok(())
+    }
+
+    /// The same over a connection that is not the writer's.
+    pub async fn run_over(self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
+        for (sql, values) in self.0 {
+            let mut query = sqlx::query(sqlx::AssertSqlSafe(sql.into_owned()));
+            for value in values {
+                query = match value {
+                    Value::Null => query.bind(None::<i64>),
+                    Value::Integer(number) => query.bind(number),
+                    Value::Text(text) => query.bind(text),
+                    Value::Shared(text) => query.bind(text.to_string()),
+                    Value::Part(bytes, part) => query.bind(bytes[part].to_vec()),
+                };
+            }
+            query.execute(&mut *connection).await?;
+        }
+        Ok(())
+    }
+}
+
+impl ToSql for Value {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self {
+            Value::Null => ValueRef::Null,
+            Value::Integer(number) => ValueRef::Integer(*number),
+            Value::Text(text) => ValueRef::Text(text.as_bytes()),
+            Value::Shared(text) => ValueRef::Text(text.as_bytes()),
+            Value::Part(bytes, part) => ValueRef::Blob(&bytes[part.clone()]),
+        }))
+    }
+}
+
+impl<T: Into<Value>> From<Option<T>> for Value {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Value::Null, Into::into)
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Value::Text(text)
+    }
+}
+
+impl From<&String> for Value {
+    fn from(text: &String) -> Self {
+        Value::Text(text.clone())
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Value::Text(text.to_owned())
+    }
+}
+
+impl From<&Arc<str>> for Value {
+    fn from(text: &Arc<str>) -> Self {
+        Value::Shared(Arc::clone(text))
+    }
+}
+
+macro_rules! from_numbers {
+    ($($number:ty),*) => {
+        $(impl From<$number> for Value {
+            fn from(number: $number) -> Self {
+                Value::Integer(i64::from(number))
+            }
+        })*
+    };
+}
+from_numbers!(bool, i32, i64, u16, u32);

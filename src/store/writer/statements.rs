@@ -1,0 +1,191 @@
+//! What a decision is in SQL.
+
+use crate::store::rows::{Append, Idempotency, ItemRow, NewSession, RequestRow, Row, SessionKey, Summary};
+use crate::store::tables::audit;
+use crate::store::tables::blobs;
+use crate::store::tables::grants;
+use crate::store::tables::ledger;
+use crate::store::tables::processes;
+use crate::store::writer::sql_batch::{SqlBatch, values};
+use crate::types::audit::AuditHead;
+use crate::types::ids::RequestId;
+
+/// All that a group of decisions writes. The audit log goes on behind `head`, which moves on.
+pub(in crate::store) fn of_group(group: &[&Append], head: &mut AuditHead) -> SqlBatch {
+    let mut script = SqlBatch::default();
+    for append in group {
+        let key = append.key;
+        rows(&mut script, key, &append.rows);
+        blobs::insert(&mut script, key, &append.blobs);
+        for fold in &append.folds {
+            let fold = integer(*fold);
+            script.add(
+                "delete from event where session = ? and seq > ? and fold = ?",
+                values![key.0, fold, fold],
+            );
+        }
+        append.items.iter().for_each(|row| item(&mut script, key, row));
+        append.requests.iter().for_each(|row| request(&mut script, key, row));
+        append.bookings.iter().for_each(|booking| ledger::insert(&mut script, booking));
+        append.pending_grant.iter().for_each(|grant| grants::enqueue(&mut script, grant));
+        append.processes.iter().for_each(|row| processes::update(&mut script, key, row));
+        audit::insert(&mut script, head, &append.audit);
+        if let Some(row) = &append.summary {
+            summary(&mut script, key, row, append.rows.last().map(|row| row.seq));
+        }
+        if let Some(row) = &append.idempotency {
+            let at = append.rows.last().map_or(0, |row| row.at.0);
+            remember(&mut script, Some(key), row, at);
+        }
+    }
+    script
+}
+
+/// A session's own row. What belongs to it needs the key that the row gets: see [`of_new`].
+pub(in crate::store) fn session(new: &NewSession) -> SqlBatch {
+    let spec = &new.spec;
+    let mut script = SqlBatch::default();
+    script.add(
+        "insert into session (session_id, title, cwd, model, mode, thinking, temperature_thousandths, \
+         top_p_thousandths, background, created_at_ms, updated_at_ms, last_seq, state, usage, cost_usd_micros, last_line) \
+         values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'idle', '{}', 0, '')",
+        values![
+            new.session_id.to_string(),
+            &spec.title,
+            &spec.cwd,
+            &spec.model,
+            spec.mode.name(),
+            spec.thinking.map(|thinking| thinking.to_string()),
+            spec.sampling.temperature.map(|it| it.get()),
+            spec.sampling.top_p.map(|it| it.get()),
+            spec.background,
+            new.at.0,
+            new.at.0,
+            integer(new.rows.last().map_or(0, |row| row.seq)),
+        ],
+    );
+    script
+}
+
+/// What belongs to a new session.
+pub(in crate::store) fn of_new(key: SessionKey, new: &NewSession, head: &mut AuditHead) -> SqlBatch {
+    let mut script = SqlBatch::default();
+    rows(&mut script, key, &new.rows);
+    blobs::insert(&mut script, key, &new.blobs);
+    audit::insert(&mut script, head, &new.audit);
+    if let Some(idempotency) = &new.idempotency {
+        remember(&mut script, Some(key), idempotency, new.at.0);
+    }
+    script
+}
+
+/// One statement a row. Before a statement of many rows changes a page, SQLite keeps a copy of it in case a
+/// later row fails, beyond 64 KiB in a file (<https://www.sqlite.org/tempfiles.html>, statement journals).
+fn rows(script: &mut SqlBatch, key: SessionKey, rows: &[Row]) {
+    for row in rows {
+        let fold = row.fold.map(integer);
+        script.add(
+            "insert into event (session, seq, at_ms, kind, fold, body) values (?, ?, ?, ?, ?, ?)",
+            values![key.0, integer(row.seq), row.at.0, row.kind, fold, &row.body],
+        );
+    }
+}
+
+fn item(script: &mut SqlBatch, key: SessionKey, item: &ItemRow) {
+    let (first, last) = (integer(item.first_seq), integer(item.last_seq));
+    script.add(
+        "insert into item (session, first_seq, last_seq, kind, status) values (?, ?, ?, ?, ?) \
+         on conflict (session, first_seq) do update set last_seq = excluded.last_seq, status = excluded.status",
+        values![key.0, first, last, item.kind.name(), item.status.name()],
+    );
+}
+
+fn request(script: &mut SqlBatch, key: SessionKey, request: &RequestRow) {
+    match request {
+        RequestRow::Raised { request_id, seq } => script.add(
+            match request_id {
+                RequestId::Permission(_) => {
+                    "insert into permission_request (request_id, session, seq) values (?, ?, ?)"
+                }
+                RequestId::Question(_) => "insert into question (request_id, session, seq) values (?, ?, ?)",
+            },
+            values![request_id.to_string(), key.0, integer(*seq)],
+        ),
+        RequestRow::Settled { request_id, seq } => script.add(
+            match request_id {
+                RequestId::Permission(_) => {
+                    "update permission_request set settled_seq = ? where request_id = ?"
+                }
+                RequestId::Question(_) => "update question set settled_seq = ? where request_id = ?",
+            },
+            values![integer(*seq), request_id.to_string()],
+        ),
+    }
+}
+
+fn summary(script: &mut SqlBatch, key: SessionKey, summary: &Summary, last_seq: Option<u64>) {
+    script.add(
+        "update session set title = ?, model = ?, mode = ?, thinking = ?, temperature_thousandths = ?, \
+         top_p_thousandths = ?, requires = ?, turn_id = ?, updated_at_ms = ?, \
+         last_seq = coalesce(?, last_seq), usage = ?, cost_usd_micros = ?, cost_at_least_usd_micros = ?, \
+         last_line = ? where id = ?",
+        values![
+            &summary.title,
+            &summary.model,
+            summary.mode.name(),
+            summary.thinking.map(|thinking| thinking.to_string()),
+            summary.sampling.temperature.map(|it| it.get()),
+            summary.sampling.top_p.map(|it| it.get()),
+            summary.requires.map(to_text),
+            summary.turn_id.map(|id| id.to_string()),
+            summary.updated_at.0,
+            last_seq.map(integer),
+            serde_json::to_string(&summary.usage).unwrap_or_default(),
+            summary.cost_usd_micros.map(integer),
+            integer(summary.cost_at_least_usd_micros),
+            &summary.last_line,
+            key.0,
+        ],
+    );
+    // By itself: SQLite writes an index anew for every update that names its column, and it seldom changes.
+    let state = summary.state.name();
+    script.add("update session set state = ? where id = ? and state <> ?", values![state, key.0, state]);
+}
+
+/// How long the reply of a removed session is kept, in milliseconds: 30 days.
+const DELETED_SESSION_MS: i64 = 30 * 24 * 3_600 * 1_000;
+/// How long a reply of any other method without a session is kept, in milliseconds: a day.
+pub(in crate::store) const WITHOUT_SESSION_MS: i64 = 24 * 3_600 * 1_000;
+
+/// Keeps a reply as long as there is its session. One without a session is kept for a time, so that the table does
+/// not grow for ever.
+pub(in crate::store) fn remember(
+    script: &mut SqlBatch,
+    key: Option<SessionKey>,
+    row: &Idempotency,
+    at_ms: i64,
+) {
+    if key.is_none() {
+        script.add(
+            "delete from idempotency where session is null and at_ms < case method when 'session.delete' then ? else ? end",
+            values![at_ms - DELETED_SESSION_MS, at_ms - WITHOUT_SESSION_MS],
+        );
+    }
+    script.add(
+        "insert into idempotency (method, key, session, digest, reply, at_ms) values (?, ?, ?, ?, ?, ?)",
+        values![row.method, &row.key, key.map(|key| key.0), &row.digest, &row.reply, at_ms],
+    );
+}
+
+/// SQLite's integers are signed; sequence numbers and money never come near the edge.
+pub(in crate::store) fn integer(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+/// The wire name of a unit variant.
+pub(in crate::store) fn to_text<T: serde::Serialize>(value: T) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(text)) => text,
+        _ => String::new(),
+    }
+}

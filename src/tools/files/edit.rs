@@ -1,0 +1,153 @@
+//! Edit (T3): exact replacement of text, behind a chain of checks. Each check has its own code;
+//! they come in a fixed order, so that the first thing to fix is named first.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::tools::ahead::Look;
+use crate::tools::context::Context;
+use crate::tools::digest::LARGE;
+use crate::tools::error::{ToolError, cancelled};
+use crate::tools::files::edit_guard;
+use crate::tools::files::edit_guard::{Change, Needs};
+use crate::tools::files::read::helpful;
+use crate::tools::files::replace::Wanted;
+use crate::tools::fs::pinned::{Content, PinnedPath};
+use crate::tools::fs::text::Charset;
+use crate::tools::sensitivity::Access;
+use crate::tools::{input, toolbox};
+use crate::types::ids::CallId;
+use crate::types::tool::{PreparedCall, ToolOutcome};
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+pub(in crate::tools) struct Input {
+    /// The file: absolute, or relative to the current folder.
+    file_path: String,
+    /// The text to replace, exactly as it is in the file, without line numbers. Empty to create
+    /// the file.
+    old_string: String,
+    /// The text to put there instead.
+    new_string: String,
+    /// Replace every occurrence instead of the only one.
+    #[serde(default, deserialize_with = "input::flag")]
+    #[schemars(with = "bool")]
+    replace_all: bool,
+}
+
+pub(in crate::tools) const DESCRIPTION: &str = "Replaces text in a file. old_string must be in the file exactly once \
+    (add lines around it until it is), unless replace_all is set. Encoding and line endings are kept. \
+    With an empty old_string a new file is created. The file must have been read before.";
+
+pub(in crate::tools) fn prepare(
+    context: &Context,
+    call_id: CallId,
+    input: &Input,
+) -> Result<PreparedCall, ToolError> {
+    wanted(input).require_difference()?;
+    let path = context.resolve(&input.file_path, Access::Edit)?;
+    let plan = plan(context, input, &path, None);
+    if let Ok((change, replaced)) = &plan
+        && change.before.as_ref().is_some_and(|before| before.bytes.len() >= LARGE)
+    {
+        let look = Look { input: input.clone(), change: change.clone(), replaced: *replaced };
+        context.ahead.keep(call_id, look);
+    }
+    edit_guard::prepare(context, path, "Edit", plan.map(|(change, _)| change))
+}
+
+pub(in crate::tools) fn run(
+    context: &Context,
+    call_id: CallId,
+    input: &Input,
+    prepared: &PreparedCall,
+    stop: &CancellationToken,
+) -> Result<ToolOutcome, ToolError> {
+    let look = context.ahead.take(call_id);
+    wanted(input).require_difference()?;
+    let path = context.resolve(&input.file_path, Access::Edit)?;
+    let (change, replaced) = match look.and_then(|look| again(context, input, &path, look)) {
+        Some(known) => known,
+        None => plan(context, input, &path, Some(prepared))?,
+    };
+    toolbox::same_change(prepared, &change)?;
+    if stop.is_cancelled() {
+        return Ok(cancelled());
+    }
+    let shown = context.show(&path.path);
+    let done = match (&change.before, replaced) {
+        (None, _) => format!("Created {shown}"),
+        (Some(_), 0 | 1) => format!("Edited {shown}"),
+        (Some(_), n) => format!("Edited {shown} in {n} places"),
+    };
+    change.make(call_id, &done, json!({ "replaced": replaced }))
+}
+
+/// The change as it was worked out for the same call; `None` if that says nothing about what is there now.
+/// Whether it holds what was looked at is compared before it is replaced.
+fn again(context: &Context, input: &Input, path: &PinnedPath, look: Look) -> Option<(Change, usize)> {
+    let Look { input: seen, change, replaced } = look;
+    let before =
+        path.seen(change.before.as_ref().filter(|_| seen == *input && change.path.path == path.path)?)?;
+    // Else it is all worked out again, which says what is wrong, if anything is.
+    edit_guard::require_known(context, &path.path, &before, Needs::AnyPart).ok()?;
+    let known_whole = context.record(&path.path).is_some_and(|record| record.whole);
+    Some((Change { path: path.clone(), before: Some(before), known_whole, ..change }, replaced))
+}
+
+fn wanted(input: &Input) -> Wanted<'_> {
+    Wanted { old: &input.old_string, new: &input.new_string, all: input.replace_all, number: 0 }
+}
+
+/// Checks 2 to 9, and the change with the number of replaced places.
+fn plan(
+    context: &Context,
+    input: &Input,
+    path: &PinnedPath,
+    planned: Option<&PreparedCall>,
+) -> Result<(Change, usize), ToolError> {
+    let shown = context.show(&path.path);
+    let found = path.load()?;
+    if input.old_string.is_empty() {
+        return match found {
+            // 2: a new file. An empty one counts as none.
+            None => Ok((create(context, input, path, None), 1)),
+            Some(empty) if empty.bytes.is_empty() => Ok((create(context, input, path, Some(empty)), 1)),
+            // 3
+            Some(content) => Err(ToolError::new(
+                "file_exists",
+                format!("{shown} exists and is not empty; give the text to replace as old_string"),
+            )
+            .with(json!({ "path": path.path, "size": content.bytes.len() }))),
+        };
+    }
+    // 4
+    let Some(before) = found else {
+        let missing = ToolError::io(&path.path, &std::io::ErrorKind::NotFound.into());
+        return Err(helpful(context, &path.path, missing));
+    };
+    // Without permission to read, not even "it is not in there" may be told.
+    if !edit_guard::may_show_content(context, path) {
+        edit_guard::require_known(context, &path.path, &before, Needs::AnyPart)?;
+    }
+    // 5 and 6
+    let held = before.clone();
+    let (charset, original) = edit_guard::decode(context, path, &held)?;
+    // 7 and 8
+    let (new, replaced) = wanted(input).apply(&shown, &path.path, &original)?;
+    let known_whole = context.record(&path.path).is_some_and(|record| record.whole);
+    let texts = (&*original, new);
+    let change = Change::within(context, path.clone(), before, texts, charset, "new_string", planned)?;
+    // 9: here, since the digest is made meanwhile.
+    edit_guard::require_known(context, &path.path, &held, Needs::AnyPart)?;
+    Ok((Change { known_whole, ..change }, replaced))
+}
+
+fn create(context: &Context, input: &Input, path: &PinnedPath, before: Option<Content>) -> Change {
+    let old = before.as_ref().map(|_| "");
+    let after = input.new_string.clone().into_bytes();
+    Change::new(context, path.clone(), before, (old, &input.new_string), Charset::UTF8, Arc::new(after))
+}

@@ -1,0 +1,312 @@
+//! The guard against changing what the model does not know (T2, T3), and the last step of every
+//! change to a file.
+
+use std::borrow::Cow;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::tools::context::Context;
+use crate::tools::digest::{Bytes, Digest};
+use crate::tools::error::ToolError;
+use crate::tools::files::notebook;
+use crate::tools::files::read::refuse_binary;
+use crate::tools::fs::diff;
+use crate::tools::fs::diff::Diff;
+use crate::tools::fs::disk;
+use crate::tools::fs::pinned::{Content, PinnedPath};
+use crate::tools::fs::text;
+use crate::tools::fs::text::{Charset, Endings, Shown};
+use crate::types::ids::CallId;
+use crate::types::tool::{
+    FileChange, PathSensitivity, PlannedChange, PlannedEdit, PreparedCall, ReadRecord, ResolvedPath, Subject,
+    ToolOutcome,
+};
+
+/// How much of a file the model must have seen.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::tools) enum Needs {
+    AnyPart,
+    Whole,
+}
+
+/// Refuses unless the model has seen the file as it is now.
+pub(in crate::tools) fn require_known(
+    context: &Context,
+    path: &Path,
+    found: &Content,
+    needs: Needs,
+) -> Result<(), ToolError> {
+    let shown = context.show(path);
+    let not_read = |text: String| Err(ToolError::new("not_read", text).with(json!({ "path": path })));
+    let Some(record) = context.record(path) else {
+        if !context.settings.edit_requires_read {
+            return Ok(());
+        }
+        return not_read(format!("{shown} was not read yet; read it before changing it"));
+    };
+    if record.sha256 != found.digest.hex() {
+        return Err(disk::changed_content(path));
+    }
+    if needs == Needs::Whole && !record.whole && context.settings.edit_requires_read {
+        return not_read(format!(
+            "only a part of {shown} was read; read the whole file before overwriting it, or use Edit"
+        ));
+    }
+    Ok(())
+}
+
+/// Whether an error about this file may show what is in it: the model has seen it, or may.
+pub(in crate::tools) fn may_show_content(context: &Context, path: &ResolvedPath) -> bool {
+    context.record(&path.path).is_some()
+        || (path.in_workspace
+            && !matches!(path.care, PathSensitivity::Secret | PathSensitivity::HardLinked)
+            && !context.scene.unreadable.covers("Read", &path.path))
+}
+
+/// Checks 5 and 6 of a change inside a file: it is text, and its text comes back byte for byte. A
+/// notebook is changed by its cells.
+pub(in crate::tools) fn decode<'b>(
+    context: &Context,
+    path: &ResolvedPath,
+    before: &'b Content,
+) -> Result<(Charset, Cow<'b, str>), ToolError> {
+    if notebook::is_notebook(&path.path) {
+        let shown = context.show(&path.path);
+        let text = format!("{shown} is a Jupyter notebook; change its cells with NotebookEdit");
+        return Err(ToolError::new("is_notebook", text).with(json!({ "path": path.path })));
+    }
+    decode_any(context, path, before)
+}
+
+/// As [`decode`], notebooks included.
+pub(in crate::tools) fn decode_any<'b>(
+    context: &Context,
+    path: &ResolvedPath,
+    before: &'b Content,
+) -> Result<(Charset, Cow<'b, str>), ToolError> {
+    refuse_binary(&path.path, &before.bytes)?;
+    match text::text_of(&before.bytes) {
+        (charset, Some(text)) => Ok((charset, text)),
+        (charset, None) => Err(ToolError::new(
+            "encoding_not_safe",
+            format!(
+                "{} looks like {}, but would not come back byte for byte",
+                context.show(&path.path),
+                charset.name()
+            ),
+        )
+        .with(json!({ "path": path.path, "encoding": charset.name() }))),
+    }
+}
+
+/// The bytes of a changed text. `what` names the argument that may hold a character too many.
+pub(in crate::tools) fn encode(
+    context: &Context,
+    path: &ResolvedPath,
+    charset: Charset,
+    text: &str,
+    what: &str,
+) -> Result<Vec<u8>, ToolError> {
+    charset.encode(text).ok_or_else(|| {
+        let lacking = text.chars().find(|c| charset.encode(c.encode_utf8(&mut [0; 4])).is_none());
+        let named = lacking.map_or("a character".to_owned(), |c| format!("{c:?} (U+{:04X})", u32::from(c)));
+        ToolError::new(
+            "cannot_encode",
+            format!(
+                "{} is kept in {}, which lacks {named} of {what}",
+                context.show(&path.path),
+                charset.name()
+            ),
+        )
+        .with(json!({ "path": path.path, "encoding": charset.name(), "character": lacking }))
+    })
+}
+
+/// A change that is ready to be made.
+#[derive(Clone)]
+pub(in crate::tools) struct Change {
+    pub(in crate::tools) path: PinnedPath,
+    /// What is replaced; `None` for a new file.
+    pub(in crate::tools) before: Option<Content>,
+    pub(in crate::tools) after: Bytes,
+    pub(in crate::tools) digest: Digest,
+    pub(in crate::tools) charset: Charset,
+    pub(in crate::tools) endings: Endings,
+    pub(in crate::tools) diff: Diff,
+    /// Whether the model knows the whole new content.
+    pub(in crate::tools) known_whole: bool,
+    /// The file that moves here, whose permission bits are kept.
+    pub(in crate::tools) mode_of: Option<Content>,
+}
+
+impl Change {
+    /// `old` and `new` are the texts in their original line endings.
+    pub(in crate::tools) fn new(
+        context: &Context,
+        path: PinnedPath,
+        before: Option<Content>,
+        (old, new): (Option<&str>, &str),
+        charset: Charset,
+        after: Bytes,
+    ) -> Self {
+        let digest = Digest::of(&after);
+        let diff = difference(context, &path, old, new);
+        let endings = Endings::of(new);
+        Self { path, before, after, digest, charset, endings, diff, known_whole: true, mode_of: None }
+    }
+
+    /// A change inside a file: `old` and `new` are its texts in their original line endings, `what` names
+    /// the argument that may hold a character too many. Nothing is copied that need not be. `planned` is the
+    /// same call as it was judged: the same change of the same content gives the same again.
+    pub(in crate::tools) fn within(
+        context: &Context,
+        path: PinnedPath,
+        before: Content,
+        (old, new): (&str, String),
+        charset: Charset,
+        what: &str,
+        planned: Option<&PreparedCall>,
+    ) -> Result<Self, ToolError> {
+        let endings = Endings::of(&new);
+        let new = Arc::new(new);
+        let after: Bytes = if charset == Charset::UTF8 {
+            new.clone()
+        } else {
+            Arc::new(encode(context, &path, charset, &new, what)?)
+        };
+        // Beside the diff, if there is nobody who knows it.
+        let made = planned.is_none().then(|| Digest::of(&after));
+        let diff = difference(context, &path, Some(old), &new);
+        let known = || {
+            let Some(PlannedChange::One(edit)) = &planned?.change else { return None };
+            let is_same = edit.sha256_before.as_deref() == Some(before.digest.hex())
+                && planned?.diff.as_ref() == Some(&diff.text);
+            is_same.then(|| Digest::known(edit.sha256_after.clone()))
+        };
+        let digest = made.or_else(known).unwrap_or_else(|| Digest::of(&after));
+        let before = Some(before);
+        Ok(Self { path, before, after, digest, charset, endings, diff, known_whole: true, mode_of: None })
+    }
+
+    pub(in crate::tools) fn prepared(&self, context: &Context, verb: &str) -> PreparedCall {
+        PreparedCall {
+            subject: Subject::Edit { path: self.path.resolved.clone() },
+            summary: format!(
+                "{verb} {} (+{} −{})",
+                context.show(&self.path.path),
+                self.diff.added,
+                self.diff.removed
+            ),
+            diff: Some(self.diff.text.clone()),
+            read_only: false,
+            sandbox: None,
+            change: Some(PlannedChange::One(PlannedEdit {
+                sha256_before: self.before.as_ref().map(|before| before.digest.hex().to_owned()),
+                sha256_after: self.digest.hex().to_owned(),
+                added: self.diff.added,
+                removed: self.diff.removed,
+                whole: self.known_whole,
+            })),
+        }
+    }
+
+    /// Writes the file. `done` is the beginning of what the model is told.
+    pub(in crate::tools) fn make(
+        self,
+        call_id: CallId,
+        done: &str,
+        extra: Value,
+    ) -> Result<ToolOutcome, ToolError> {
+        let path = &self.path.path;
+        let stamp = match &self.mode_of {
+            Some(like) => self.path.create_like(call_id, like, (*self.after).as_ref()),
+            None => self.path.replace(call_id, self.before.as_ref(), (*self.after).as_ref()),
+        }?;
+        let sha256 = self.digest.hex().to_owned();
+        let output = format!(
+            "{done} (+{} −{} lines; {}, {}).",
+            self.diff.added,
+            self.diff.removed,
+            self.charset.name(),
+            self.endings.name()
+        );
+        let mut detail = json!({
+            "path": path,
+            "encoding": self.charset.name(),
+            "line_endings": self.endings.name(),
+            "created": self.before.is_none(),
+            "sha256_before": self.before.as_ref().map(|before| before.digest.hex()),
+            "sha256_after": sha256,
+            "added": self.diff.added,
+            "removed": self.diff.removed,
+        });
+        if let (Value::Object(detail), Value::Object(extra)) = (&mut detail, extra) {
+            detail.extend(extra);
+        }
+        let record = ReadRecord {
+            path: path.clone(),
+            mtime_ns: stamp.mtime_ns,
+            size: stamp.size,
+            sha256: sha256.clone(),
+            whole: self.known_whole,
+            lines: Vec::new(),
+            total_lines: None,
+        };
+        let change = FileChange {
+            path: path.clone(),
+            diff: self.diff.text,
+            added: self.diff.added,
+            removed: self.diff.removed,
+            sha256_before: self.before.map(|before| before.digest.hex().to_owned()),
+            sha256_after: Some(sha256),
+        };
+        Ok(ToolOutcome {
+            detail: Some(detail),
+            changes: vec![change],
+            reads: vec![record],
+            ..ToolOutcome::completed(output)
+        })
+    }
+}
+
+/// The diff that people are shown. Where all lines end alike and go on to do so, it is without their ends; else with
+/// every carriage return that there is or would be.
+fn difference(context: &Context, path: &ResolvedPath, old: Option<&str>, new: &str) -> Diff {
+    let shown = context.show(&path.path);
+    let (before, after) = (old.map(Endings::of), Endings::of(new));
+    if !matches!((before, after), (Some(Endings::CrLf), Endings::CrLf) | (Some(Endings::Cr), Endings::Cr)) {
+        return diff::unified(&shown, old, Some(new));
+    }
+    let old = old.map(|old| Shown::new(old).text);
+    diff::unified(&shown, old.as_deref(), Some(&Shown::new(new).text))
+}
+
+/// What a call on `path` looks like when its change cannot be worked out before it is judged.
+pub(in crate::tools) fn bare(context: &Context, path: PinnedPath, verb: &str) -> PreparedCall {
+    PreparedCall {
+        summary: format!("{verb} {}", context.show(&path.path)),
+        subject: Subject::Edit { path: path.resolved },
+        diff: None,
+        read_only: false,
+        change: None,
+        sandbox: None,
+    }
+}
+
+/// The call as the permission rules see it. Impossible calls go back to the model right away, as
+/// long as the answer tells nothing that the model may not see; protected files are judged first.
+pub(in crate::tools) fn prepare(
+    context: &Context,
+    path: PinnedPath,
+    verb: &str,
+    plan: Result<Change, ToolError>,
+) -> Result<PreparedCall, ToolError> {
+    match plan {
+        _ if path.care == PathSensitivity::Protected => Ok(bare(context, path, verb)),
+        Ok(change) => Ok(change.prepared(context, verb)),
+        Err(refusal) if may_show_content(context, &path) || refusal.code == "not_read" => Err(refusal),
+        Err(_) => Ok(bare(context, path, verb)),
+    }
+}

@@ -1,0 +1,151 @@
+//! Glob (T7): files by their names, newest first.
+
+use std::os::fd::AsFd as _;
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use globset::{GlobBuilder, GlobMatcher};
+use nix::fcntl::OFlag;
+use nix::sys::stat::Mode;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::tools::context::Context;
+use crate::tools::error::{ToolError, cancelled};
+use crate::tools::fs::pinned::PinnedPath;
+use crate::tools::fs::{disk, walk};
+use crate::tools::toolbox;
+use crate::types::tool::{PreparedCall, Subject, ToolOutcome};
+
+/// Paths in one answer.
+const MOST: usize = 100;
+/// Matches that are remembered for sorting.
+const MOST_SORTED: usize = 100_000;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(in crate::tools) struct Input {
+    /// A glob such as `**/*.rs` or `src/**/test_*.py`. Without a `/` it matches at any depth.
+    pattern: String,
+    /// The folder to search; the current folder if not given.
+    #[serde(default)]
+    path: Option<String>,
+}
+
+pub(in crate::tools) const DESCRIPTION: &str = "Finds files by a glob pattern. Newest first, at most 100. Files that \
+    .gitignore names and hidden files are left out (unless the pattern spells the dot).";
+
+pub(in crate::tools) fn prepare(context: &Context, input: &Input) -> Result<PreparedCall, ToolError> {
+    let (path, _) = target(context, input)?;
+    let summary = format!("Glob {}", input.pattern);
+    Ok(PreparedCall {
+        subject: Subject::Read { path: path.resolved },
+        summary,
+        diff: None,
+        read_only: true,
+        change: None,
+        sandbox: None,
+    })
+}
+
+/// A pattern below a folder.
+struct Pattern {
+    matcher: GlobMatcher,
+    hidden: bool,
+}
+
+/// The folder that is really searched (the literal beginning of the pattern belongs to it), and
+/// what remains of the pattern.
+fn target(context: &Context, input: &Input) -> Result<(PinnedPath, Pattern), ToolError> {
+    let pattern = input.pattern.trim();
+    if pattern.is_empty() {
+        return Err(ToolError::new("invalid_pattern", "the pattern is empty; `**/*` finds every file"));
+    }
+    let is_literal = |part: &&str| !part.contains(['*', '?', '[', '{', '\\']);
+    let parts: Vec<&str> = pattern.split('/').collect();
+    let literal = parts[..parts.len() - 1].iter().copied().take_while(is_literal).collect::<Vec<_>>();
+    let rest = parts[literal.len()..].join("/");
+    let base = match (literal.is_empty(), input.path.as_deref().filter(|path| !path.is_empty())) {
+        (true, path) => path.unwrap_or(".").to_owned(),
+        (false, path) => {
+            let folder = literal.join("/");
+            if folder.is_empty() {
+                "/".to_owned()
+            } else if folder.starts_with('/') || folder == "~" || folder.starts_with("~/") {
+                folder
+            } else {
+                format!("{}/{folder}", path.unwrap_or("."))
+            }
+        }
+    };
+    let any_depth = parts.len() == 1;
+    let glob = if any_depth { format!("**/{rest}") } else { rest.clone() };
+    let matcher = GlobBuilder::new(&glob)
+        .literal_separator(true)
+        .backslash_escape(true)
+        .build()
+        .map_err(|e| {
+            ToolError::new("invalid_pattern", format!("{pattern:?} is not a valid glob: {}", e.kind()))
+                .with(json!({ "pattern": pattern }))
+        })?
+        .compile_matcher();
+    let hidden = rest.split('/').any(|part| part.starts_with('.') && part.len() > 1);
+    Ok((walk::root(context, Some(&base))?, Pattern { matcher, hidden }))
+}
+
+pub(in crate::tools) fn run(
+    context: &Context,
+    input: &Input,
+    prepared: &PreparedCall,
+    stop: &CancellationToken,
+) -> Result<ToolOutcome, ToolError> {
+    let (root, pattern) = target(context, input)?;
+    toolbox::same_target(prepared, &Subject::Read { path: root.resolved.clone() })?;
+    walk::require_existing(&root)?;
+    if !root.is_folder() {
+        return Err(ToolError::new(
+            "not_a_directory",
+            format!("{} is a file; give a folder as path", context.show(&root.path)),
+        ));
+    }
+    let mut found: Vec<(SystemTime, PathBuf)> = Vec::new();
+    let mut total = 0_usize;
+    let mut walk = walk::below(context, "Glob", &root.path);
+    walk.builder.hidden(!pattern.hidden);
+    for entry in walk.builder.build() {
+        if stop.is_cancelled() {
+            return Ok(cancelled());
+        }
+        let Some(entry) = entry.ok().filter(walk::is_file) else { continue };
+        let path = entry.into_path();
+        let below = path.strip_prefix(&root.path).unwrap_or(&path);
+        if !pattern.matcher.is_match(below) {
+            continue;
+        }
+        total += 1;
+        if found.len() < MOST_SORTED {
+            let changed = path.symlink_metadata().and_then(|meta| meta.modified());
+            found.push((changed.unwrap_or(SystemTime::UNIX_EPOCH), path));
+        }
+    }
+    found.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    // A folder that became a link while it was walked may have led elsewhere: such names are dropped.
+    let folder = root.folder_handle()?;
+    let is_still_below = |path: &PathBuf| {
+        let below = path.strip_prefix(&root.path).unwrap_or(path);
+        disk::open_below(folder.as_fd(), below, OFlag::O_PATH, Mode::empty()).is_ok()
+    };
+    let newest = found.iter().map(|(_, path)| path).take(MOST);
+    let mut lines: Vec<String> =
+        newest.filter(|path| is_still_below(path)).map(|path| context.show(path)).collect();
+    let shown = lines.len();
+    if total == 0 {
+        lines.push("No files match.".into());
+    } else if total > MOST {
+        lines.push(format!("(the {MOST} newest of {total} files; narrow the pattern to see others)"));
+    }
+    lines.extend(walk.hidden_note());
+    let detail = json!({ "count": total, "shown": shown, "hidden_by_rules": walk.hidden() });
+    Ok(ToolOutcome { detail: Some(detail), ..ToolOutcome::completed(lines.join("\n")) })
+}

@@ -1,0 +1,161 @@
+//! Grep (T8): text in files, with ripgrep's own engine.
+//!
+//! Files that likely hold secrets are searched only when they are named themselves: a search of
+//! the whole workspace must not be a way around the question that reading them raises.
+
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use ignore::WalkBuilder;
+use ignore::overrides::OverrideBuilder;
+use ignore::types::TypesBuilder;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::tools::context::Context;
+use crate::tools::error::{ToolError, cancelled};
+use crate::tools::files::search::{OutputMode, Search, Wanted};
+use crate::tools::fs::pinned::PinnedPath;
+use crate::tools::fs::walk;
+use crate::tools::{input, toolbox};
+use crate::types::tool::{PreparedCall, Subject, ToolOutcome};
+
+/// Lines (or files) in one answer if the model does not say.
+const DEFAULT_LINES: usize = 250;
+const MOST_CONTEXT: u64 = 100;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(in crate::tools) struct Input {
+    /// A regular expression (Rust syntax; escape literal braces).
+    pattern: String,
+    /// The file or folder to search; the current folder if not given.
+    #[serde(default)]
+    path: Option<String>,
+    /// Only files that match this glob, such as `*.rs` or `*.{ts,tsx}`.
+    #[serde(default)]
+    glob: Option<String>,
+    /// What to show: matching lines, only the files (default), or counts per file.
+    #[serde(default)]
+    output_mode: Option<OutputMode>,
+    /// Ignore case.
+    #[serde(default, rename = "-i", deserialize_with = "input::flag")]
+    #[schemars(with = "bool")]
+    ignore_case: bool,
+    /// Show line numbers (default true).
+    #[serde(default = "yes", rename = "-n", deserialize_with = "input::flag")]
+    #[schemars(with = "bool")]
+    line_numbers: bool,
+    /// Lines to show after each match.
+    #[serde(default, rename = "-A", deserialize_with = "input::number")]
+    #[schemars(with = "Option<u64>")]
+    after: Option<u64>,
+    /// Lines to show before each match.
+    #[serde(default, rename = "-B", deserialize_with = "input::number")]
+    #[schemars(with = "Option<u64>")]
+    before: Option<u64>,
+    /// Lines to show around each match.
+    #[serde(default, rename = "-C", deserialize_with = "input::number")]
+    #[schemars(with = "Option<u64>")]
+    around: Option<u64>,
+    /// Let the pattern span lines; `.` then matches line ends too.
+    #[serde(default, deserialize_with = "input::flag")]
+    #[schemars(with = "bool")]
+    multiline: bool,
+    /// Only files of this type, such as rust, py, js.
+    #[serde(default)]
+    r#type: Option<String>,
+    /// Show only so many lines or files.
+    #[serde(default, deserialize_with = "input::number")]
+    #[schemars(with = "Option<u64>")]
+    head_limit: Option<u64>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+pub(in crate::tools) const DESCRIPTION: &str = "Searches the content of files with a regular expression. Files that \
+    .gitignore names, hidden and binary files are left out. Use this instead of grep or rg in Bash.";
+
+pub(in crate::tools) fn prepare(context: &Context, input: &Input) -> Result<PreparedCall, ToolError> {
+    matcher(input)?;
+    let held = walk::root(context, input.path.as_deref())?;
+    choose_files(input, &held, &mut WalkBuilder::new(&held.path))?;
+    let summary = format!("Grep {:?} in {}", input.pattern, context.show(&held.path));
+    let subject = Subject::Read { path: held.resolved };
+    Ok(PreparedCall { subject, summary, diff: None, read_only: true, change: None, sandbox: None })
+}
+
+fn matcher(input: &Input) -> Result<RegexMatcher, ToolError> {
+    let mut builder = RegexMatcherBuilder::new();
+    builder.case_insensitive(input.ignore_case).multi_line(true);
+    if input.multiline {
+        builder.dot_matches_new_line(true);
+    } else {
+        builder.line_terminator(Some(b'\n'));
+    }
+    builder.build(&input.pattern).map_err(|e| {
+        ToolError::new("invalid_regex", format!("{:?} is not a valid regular expression: {e}", input.pattern))
+            .with(json!({ "pattern": input.pattern }))
+    })
+}
+
+/// Which files are searched, beside what is ignored.
+fn choose_files(input: &Input, root: &PinnedPath, builder: &mut WalkBuilder) -> Result<(), ToolError> {
+    if let Some(glob) = input.glob.as_deref().filter(|glob| !glob.is_empty()) {
+        let wrong = |e: ignore::Error| {
+            ToolError::new("invalid_pattern", format!("{glob:?} is not a valid glob: {e}"))
+                .with(json!({ "glob": glob }))
+        };
+        let folder = if root.is_folder() { &root.path } else { root.path.parent().unwrap_or(&root.path) };
+        let mut overrides = OverrideBuilder::new(folder);
+        overrides.add(glob).map_err(wrong)?;
+        builder.overrides(overrides.build().map_err(wrong)?);
+    }
+    if let Some(kind) = input.r#type.as_deref().filter(|kind| !kind.is_empty()) {
+        let mut types = TypesBuilder::new();
+        types.add_defaults();
+        types.select(kind);
+        let types = types.build().map_err(|_| {
+            ToolError::new("invalid_type", format!("{kind:?} is not a known file type; use glob instead"))
+                .with(json!({ "type": kind }))
+        })?;
+        builder.types(types);
+    }
+    Ok(())
+}
+
+pub(in crate::tools) fn run(
+    context: &Context,
+    input: &Input,
+    prepared: &PreparedCall,
+    stop: &CancellationToken,
+) -> Result<ToolOutcome, ToolError> {
+    let root = walk::root(context, input.path.as_deref())?;
+    toolbox::same_target(prepared, &Subject::Read { path: root.resolved.clone() })?;
+    walk::require_existing(&root)?;
+    let mut walk = walk::below(context, "Grep", &root.path);
+    choose_files(input, &root, &mut walk.builder)?;
+
+    let mode = input.output_mode.unwrap_or_default();
+    let around = |side: Option<u64>| {
+        let lines = if mode == OutputMode::Content { side.or(input.around).unwrap_or(0) } else { 0 };
+        usize::try_from(lines.min(MOST_CONTEXT)).unwrap_or(0)
+    };
+    let limit = input.head_limit.filter(|n| *n > 0);
+    let wanted = Wanted {
+        matcher: matcher(input)?,
+        mode,
+        multiline: input.multiline,
+        line_numbers: input.line_numbers,
+        before: around(input.before),
+        after: around(input.after),
+        lines: limit.map_or(DEFAULT_LINES, |n| usize::try_from(n).unwrap_or(usize::MAX)),
+        bytes: context.settings.output_cap,
+    };
+    let search = Search { context, root: &root, wanted: &wanted, stop };
+    match search.run(&walk) {
+        Some(answer) => Ok(answer.into_outcome(context, mode, &walk)),
+        None => Ok(cancelled()),
+    }
+}

@@ -1,0 +1,165 @@
+//! What a person hands to a session beside words (Q7): a picture, a PDF or a text file, by its path or as
+//! bytes. It is the person's own hand that names the file, so no permission rule is asked; but it is
+//! opened with care, bounded, and looked at in a process of its own before it enters a conversation.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::tools::context::Settings;
+use crate::tools::convert;
+use crate::tools::error::ToolError;
+use crate::tools::files::media;
+use crate::tools::files::media::{
+    LARGEST_PDF, LARGEST_PICTURE, LARGEST_SHOWN_PDF, Looked, MOST_PAGES, NoPages,
+};
+use crate::tools::fs::text;
+use crate::tools::toolbox::blocking;
+use crate::types::blob::{Blob, BlobRef, Document, PDF, Picture};
+use crate::types::message::InputBlock;
+
+/// Bytes of a text file: more would fill a conversation with one file.
+const LARGEST_TEXT: usize = 256 << 10;
+
+/// What a person hands over.
+#[derive(Clone, Debug)]
+pub struct InputFile {
+    /// Where it is.
+    pub source: Source,
+    /// What it is called, if the person says so or its file does.
+    pub name: Option<String>,
+    /// Only a picture will do.
+    pub picture: bool,
+}
+
+/// Where it is.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// In this file, an absolute path.
+    File(PathBuf),
+    /// Here.
+    Bytes(Vec<u8>),
+}
+
+/// What was taken in of it.
+#[derive(Clone, Debug)]
+pub struct IngestedFile {
+    /// The block of the input.
+    pub block: InputBlock,
+    /// Its content, to be stored with what refers to the block.
+    pub blob: Blob,
+}
+
+/// Takes in what a person hands over. Cancel-safe.
+pub(in crate::tools) async fn ingest(
+    settings: &Settings,
+    gift: InputFile,
+) -> Result<IngestedFile, ToolError> {
+    let InputFile { source, name, picture } = gift;
+    let (shown, path, bytes) = match source {
+        Source::File(path) => {
+            let shown = path.display().to_string();
+            let largest = if picture { LARGEST_PICTURE } else { LARGEST_PDF };
+            let (from, called) = (path.clone(), shown.clone());
+            let bytes = blocking(move || load(&from, &called, largest)).await?;
+            (shown, path, bytes)
+        }
+        Source::Bytes(bytes) => ("the content".to_owned(), PathBuf::new(), bytes),
+    };
+    let stop = CancellationToken::new();
+    let broken = |why: &str| ToolError::new("not_convertible", format!("{shown} could not be read: {why}"));
+    let head = &bytes[..bytes.len().min(text::SNIFF)];
+    if convert::media_type(head).is_some() && text::binary_kind(head).is_some() {
+        if bytes.len() as u64 > LARGEST_PICTURE {
+            return Err(too_large(&shown, LARGEST_PICTURE));
+        }
+        let looked = media::look(settings, bytes, &stop).await.map_err(|why| broken(&why))?;
+        let Looked { blob, .. } = looked.ok_or_else(|| broken("it was stopped"))?;
+        return Ok(IngestedFile {
+            block: InputBlock::Image(Picture { blob: BlobRef::from(&blob), name }),
+            blob,
+        });
+    }
+    if picture {
+        let kind = text::binary_kind(head).unwrap_or("text");
+        return Err(ToolError::new(
+            "not_an_image",
+            format!("{shown} is {kind}; images are PNG, JPEG, GIF or WebP"),
+        ));
+    }
+    if media::is_pdf(&bytes) {
+        return pdf(settings, bytes, name, &shown, &stop).await;
+    }
+    crate::tools::files::read::refuse_binary(
+        if path.as_os_str().is_empty() { Path::new("the content") } else { &path },
+        head,
+    )?;
+    if bytes.len() > LARGEST_TEXT {
+        return Err(ToolError::new(
+            "file_too_large",
+            format!(
+                "{shown} is larger than {} KiB; name it in the text instead, and the model reads what it needs",
+                LARGEST_TEXT >> 10
+            ),
+        ));
+    }
+    let text = text::detect(&bytes, true).decode(&bytes).ok_or_else(|| broken("it is no valid text"))?;
+    Ok(document(Blob::text(&text), name, text))
+}
+
+async fn pdf(
+    settings: &Settings,
+    bytes: Vec<u8>,
+    name: Option<String>,
+    shown: &str,
+    stop: &CancellationToken,
+) -> Result<IngestedFile, ToolError> {
+    let whole = (bytes.len() as u64 <= LARGEST_SHOWN_PDF).then(|| Blob::new(PDF, bytes.as_slice()));
+    let pages = media::pages(settings, bytes, (1, MOST_PAGES), stop).await.map_err(|error| {
+        let why = match error {
+            NoPages::Unreadable(why) => why,
+            NoPages::PastEnd(_) => "it has no pages".into(),
+            NoPages::Stopped => "it was stopped".into(),
+        };
+        ToolError::new("not_convertible", format!("{shown} could not be read: {why}"))
+    })?;
+    // Of one that providers would refuse only the text goes along.
+    let fits = pages.total <= MOST_PAGES && pages.broken.is_none();
+    let text = match pages.broken {
+        Some(why) => format!("{} Not all of it: {why}.", pages.text),
+        None => pages.text,
+    };
+    let blob = whole.filter(|_| fits).unwrap_or_else(|| Blob::text(&text));
+    Ok(document(blob, name, text))
+}
+
+fn document(blob: Blob, name: Option<String>, text: String) -> IngestedFile {
+    let block = InputBlock::Document(Document { blob: BlobRef::from(&blob), name, text });
+    IngestedFile { block, blob }
+}
+
+/// The bytes of a regular file. Nothing is waited for that has no end: no pipe, no device.
+fn load(path: &Path, shown: &str, largest: u64) -> Result<Vec<u8>, ToolError> {
+    let io = |error: std::io::Error| ToolError::io(path, &error);
+    let flags = nix::libc::O_NONBLOCK | nix::libc::O_NOCTTY;
+    let file: File = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(io)?;
+    let meta = file.metadata().map_err(io)?;
+    if meta.is_dir() {
+        return Err(ToolError::new("is_a_directory", format!("{shown} is a folder")));
+    }
+    if !meta.is_file() {
+        return Err(ToolError::new("not_a_file", format!("{shown} is no regular file")));
+    }
+    if meta.len() > largest {
+        return Err(too_large(shown, largest));
+    }
+    media::load(file, largest, path, shown)
+}
+
+fn too_large(shown: &str, largest: u64) -> ToolError {
+    ToolError::new("file_too_large", format!("{shown} is larger than {} MiB", largest >> 20))
+        .with(json!({ "largest": largest }))
+}

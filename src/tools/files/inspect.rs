@@ -1,0 +1,137 @@
+//! After a crash: what became of a change of files, and nothing left beside them (S4).
+
+use std::path::Path;
+
+use crate::tools::context::Context;
+use crate::tools::fs::disk::Stamp;
+use crate::tools::sensitivity::Access;
+use crate::types::ids::CallId;
+use crate::types::tool::{
+    FileChange, Inspection, PlannedChange, PlannedFile, PreparedCall, ReadRecord, Subject,
+};
+
+/// What became of one file.
+enum Found {
+    /// It is as planned; its record, if it is there.
+    New(Option<ReadRecord>),
+    Old,
+    Neither(String),
+}
+
+/// Looks at the files that a call was to change. Removes the temporary files of that call, if its
+/// process was killed before it could.
+pub(in crate::tools) fn inspect(context: &Context, call_id: CallId, prepared: &PreparedCall) -> Inspection {
+    if !prepared.subject.changes_files() {
+        return Inspection::Conflict("it is no change of a file".into());
+    }
+    remove_temps(context, &prepared.subject, call_id);
+    let files = match (&prepared.change, &prepared.subject) {
+        (Some(PlannedChange::Several { files }), _) => files.clone(),
+        (Some(PlannedChange::One(edit)), Subject::Edit { path }) => vec![PlannedFile {
+            path: path.path.clone(),
+            sha256_before: edit.sha256_before.clone(),
+            sha256_after: Some(edit.sha256_after.clone()),
+            added: edit.added,
+            removed: edit.removed,
+            whole: edit.whole,
+        }],
+        _ => return Inspection::Conflict("what it was to write was not known beforehand".into()),
+    };
+    let (mut done, mut undone) = (Vec::new(), Vec::new());
+    let mut records = Vec::new();
+    for file in &files {
+        match look(context, file) {
+            Found::New(record) => {
+                records.extend(record);
+                done.push(file);
+            }
+            Found::Old => undone.push(file),
+            Found::Neither(why) => return Inspection::Conflict(why),
+        }
+    }
+    let changes = done.iter().map(|file| change(file)).collect();
+    if undone.is_empty() {
+        Inspection::Done { records, changes }
+    } else if done.is_empty() {
+        Inspection::NotDone
+    } else {
+        let list = |files: &[&PlannedFile]| {
+            files.iter().map(|file| context.show(&file.path)).collect::<Vec<_>>().join(", ")
+        };
+        let text = format!("Changed: {}. Not changed: {}.", list(&done), list(&undone));
+        Inspection::Partly { records, changes, text }
+    }
+}
+
+fn remove_temps(context: &Context, subject: &Subject, call_id: CallId) {
+    match subject {
+        Subject::Edit { path } | Subject::Delete { path } => {
+            if let Ok(held) = context.hold(&path.path, Access::Edit) {
+                held.remove_temp(call_id);
+            }
+        }
+        Subject::Several { parts } => parts.iter().for_each(|part| remove_temps(context, part, call_id)),
+        Subject::Read { .. }
+        | Subject::Web { .. }
+        | Subject::Bash { .. }
+        | Subject::Background { .. }
+        | Subject::Blob { .. }
+        | Subject::Tool { .. } => {}
+    }
+}
+
+fn look(context: &Context, file: &PlannedFile) -> Found {
+    let path = file.path.as_path();
+    let shown = context.show(path);
+    // Links that came in since are not followed: what was judged is what is looked at.
+    let loaded = context.hold(path, Access::Edit).and_then(|held| Ok((held.load()?, held)));
+    let (found, meta) = match &loaded {
+        Ok((found, held)) => (found.as_ref(), held.found.as_ref().map(|found| &found.meta)),
+        Err(refusal) => return Found::Neither(format!("{shown} could not be read: {}", refusal.text)),
+    };
+    let now = found.map(|content| content.digest.hex());
+    let planned_before = file.sha256_before.as_deref();
+    // What an earlier call of the same message wrote is what this one began with: then the plan, made
+    // before both, does not say what this one would have come to.
+    let known = known(context, path);
+    let is_planned = known.is_none() || known == planned_before || planned_before.is_none() && now.is_none();
+    if (known.is_some() && now == known) || (is_planned && now == planned_before) {
+        return Found::Old;
+    }
+    if !is_planned || now != file.sha256_after.as_deref() {
+        return Found::Neither(format!("{shown} holds neither the content before nor the one after"));
+    }
+    match (found, meta) {
+        (None, _) => Found::New(None),
+        (Some(content), Some(meta)) => {
+            let stamp = Stamp::of(meta);
+            Found::New(Some(ReadRecord {
+                path: path.to_path_buf(),
+                mtime_ns: stamp.mtime_ns,
+                size: stamp.size,
+                sha256: content.digest.hex().to_owned(),
+                whole: file.whole,
+                lines: Vec::new(),
+                total_lines: None,
+            }))
+        }
+        (Some(_), None) => Found::Neither(format!("{shown} could not be looked at")),
+    }
+}
+
+/// The hash of the content that the model knows.
+fn known<'c>(context: &'c Context, path: &Path) -> Option<&'c str> {
+    context.record(path).map(|record| record.sha256.as_str()).filter(|hash| !hash.is_empty())
+}
+
+/// The diff was shown before the call ran, and is not kept.
+fn change(file: &PlannedFile) -> FileChange {
+    FileChange {
+        path: file.path.clone(),
+        diff: String::new(),
+        added: file.added,
+        removed: file.removed,
+        sha256_before: file.sha256_before.clone(),
+        sha256_after: file.sha256_after.clone(),
+    }
+}

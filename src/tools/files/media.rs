@@ -1,0 +1,298 @@
+//! What Read does with files that are no text and yet can be shown: PDFs and pictures. `given` does the
+//! same with what a person hands over.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::json;
+use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
+
+use crate::tools::context::{Context, Settings};
+use crate::tools::convert::{Document, Seen, convert};
+use crate::tools::error::{ToolError, cancelled};
+use crate::tools::fs::disk;
+use crate::tools::fs::disk::Stamp;
+use crate::types::blob::{Attachment, AttachmentKind, Blob, BlobRef, PDF};
+use crate::types::tool::{ReadRecord, ToolOutcome};
+
+/// Bytes of a PDF whose text is read.
+pub(in crate::tools) const LARGEST_PDF: u64 = 32 << 20;
+/// Bytes of a picture that is looked at, before it is made smaller.
+pub(in crate::tools) const LARGEST_PICTURE: u64 = 20 << 20;
+/// Bytes of a PDF that models get as it is. Providers take 32 MB for a whole request, in base64
+/// (docs.anthropic.com/en/docs/build-with-claude/pdf-support).
+pub(in crate::tools) const LARGEST_SHOWN_PDF: u64 = 10 << 20;
+/// Pages that are shown if nothing is said, and at most: no more are taken by providers either (same
+/// source).
+const DEFAULT_PAGES: u64 = 20;
+pub(in crate::tools) const MOST_PAGES: u64 = 100;
+/// Bytes of text of one answer.
+const LARGEST_ANSWER: usize = 120_000;
+
+pub(in crate::tools) fn is_pdf(head: &[u8]) -> bool {
+    head.starts_with(b"%PDF-")
+}
+
+/// A line of the converter.
+#[derive(Deserialize)]
+struct Page {
+    page: Option<u64>,
+    pages: Option<u64>,
+    text: Option<String>,
+    error: Option<String>,
+}
+
+/// The text of some pages.
+pub(in crate::tools) struct Pages {
+    /// What a model is told of them.
+    pub(in crate::tools) text: String,
+    /// The first and the last of them.
+    pub(in crate::tools) first: u64,
+    pub(in crate::tools) last: u64,
+    /// Of the whole document.
+    pub(in crate::tools) total: u64,
+    /// Why it is not all.
+    pub(in crate::tools) broken: Option<String>,
+}
+
+impl Pages {
+    /// Whether that is the whole document.
+    pub(in crate::tools) fn are_all(&self) -> bool {
+        self.first == 1 && self.last == self.total && self.broken.is_none()
+    }
+}
+
+/// Why there are no pages.
+pub(in crate::tools) enum NoPages {
+    Stopped,
+    /// It has only so many.
+    PastEnd(u64),
+    Unreadable(String),
+}
+
+/// The text of a PDF from page `first` on, numbered from 1. Cancel-safe.
+pub(in crate::tools) async fn pages(
+    settings: &Settings,
+    bytes: Vec<u8>,
+    (first, count): (u64, u64),
+    stop: &CancellationToken,
+) -> Result<Pages, NoPages> {
+    let last = first.saturating_add(count.clamp(1, MOST_PAGES) - 1);
+    let number = |page: u64| u32::try_from(page).unwrap_or(u32::MAX);
+    let document = Document::Pdf { first: number(first), last: number(last) };
+    let made = convert(settings, document, bytes, stop).await.ok_or(NoPages::Stopped)?;
+    let text = made.text();
+    let lines: Vec<Page> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    drop(text);
+    // One without pages was mended beyond recognition, or never was one.
+    let Some(total) = lines.iter().find_map(|line| line.pages).filter(|pages| *pages > 0) else {
+        return Err(NoPages::Unreadable(made.broken.unwrap_or_else(|| "it has no pages".into())));
+    };
+    if first > total {
+        return Err(NoPages::PastEnd(total));
+    }
+    let (mut text, mut last) = (String::new(), first - 1);
+    for line in &lines {
+        let Some(page) = line.page else { continue };
+        if text.len() >= LARGEST_ANSWER {
+            break;
+        }
+        text.push_str(&format!("<page number={page}>\n"));
+        match (&line.text, &line.error) {
+            (Some(said), _) if !said.trim().is_empty() => text.push_str(said.trim_end()),
+            (Some(_), _) => text.push_str("[no text on this page]"),
+            (None, error) => {
+                let why = error.as_deref().unwrap_or("unknown");
+                text.push_str(&format!("[this page could not be read: {why}]"));
+            }
+        }
+        text.push_str("\n</page>\n");
+        last = page;
+    }
+    text.push_str(&format!("(pages {first} to {last} of {total})"));
+    Ok(Pages { text, first, last, total, broken: made.broken })
+}
+
+/// The text of a PDF; `offset` and `limit` count pages, from 1. If that is the whole document and it is
+/// not too large, the document itself goes along for models that take it.
+pub(in crate::tools) fn read_pdf(
+    context: &Context,
+    (offset, limit): (Option<u64>, Option<u64>),
+    path: &Path,
+    (file, stamp): (File, Stamp),
+    stop: &CancellationToken,
+) -> Result<ToolOutcome, ToolError> {
+    let shown = context.show(path);
+    let bytes = load(file, LARGEST_PDF, path, &shown)?;
+    let (size, sha256) = (bytes.len() as u64, disk::sha256(&bytes));
+    let whole = (size <= LARGEST_SHOWN_PDF).then(|| Blob::new(PDF, bytes.as_slice()));
+    let first = offset.unwrap_or(1).max(1);
+    // This runs on a thread for waiting, inside the runtime.
+    let work = pages(&context.settings, bytes, (first, limit.unwrap_or(DEFAULT_PAGES)), stop);
+    let pages = match Handle::current().block_on(work) {
+        Ok(pages) => pages,
+        Err(NoPages::Stopped) => return Ok(cancelled()),
+        Err(NoPages::PastEnd(total)) => {
+            return Err(ToolError::new(
+                "offset_past_end",
+                format!("{shown} has only {total} pages; offset {first} is past its end"),
+            )
+            .with(json!({ "total_pages": total, "offset": first })));
+        }
+        Err(NoPages::Unreadable(why)) => return Err(unreadable(&shown, path, &why)),
+    };
+    let blobs: Vec<Blob> = whole.filter(|_| pages.are_all()).into_iter().collect();
+    let attachments = blobs.iter().map(|blob| Attachment {
+        kind: AttachmentKind::Document,
+        blob: BlobRef::from(blob),
+        name: Some(shown.clone()),
+        in_text: true,
+    });
+    let attachments = attachments.collect();
+    let Pages { mut text, last, total, broken, .. } = pages;
+    if last < total && broken.is_none() {
+        text.push_str(&format!(" Go on with offset {}.", last + 1));
+    }
+    if let Some(why) = &broken {
+        text.push_str(&format!(" Not all of it: {why}."));
+    }
+    let record = ReadRecord {
+        path: path.to_path_buf(),
+        mtime_ns: stamp.mtime_ns,
+        size,
+        sha256,
+        whole: false,
+        lines: Vec::new(),
+        total_lines: None,
+    };
+    let detail = json!({ "total_pages": total, "last_page": last, "size": size, "problem": broken });
+    Ok(ToolOutcome {
+        detail: Some(detail),
+        reads: vec![record],
+        attachments,
+        blobs,
+        ..ToolOutcome::completed(text)
+    })
+}
+
+/// A picture that was looked at.
+pub(in crate::tools) struct Looked {
+    /// What it is.
+    pub(in crate::tools) seen: Seen,
+    /// As models are shown it.
+    pub(in crate::tools) blob: Blob,
+}
+
+impl Looked {
+    /// For people and models: what it is, and what it was made.
+    pub(in crate::tools) fn describe(&self, size: usize) -> String {
+        let Seen { media_type, width, height, scaled } = &self.seen;
+        let kind = media_type.strip_prefix("image/").unwrap_or(media_type).to_uppercase();
+        let mut text = format!("{kind} image, {width}×{height} pixels, {size} bytes");
+        if let Some(scaled) = scaled {
+            text.push_str(&format!("; shown at {}×{}", scaled.width, scaled.height));
+        }
+        text
+    }
+}
+
+/// Looks at a picture, to its end, and makes it smaller if it is too large. `None` if it was stopped.
+/// Cancel-safe.
+///
+/// # Errors
+/// Why it cannot be shown, for people.
+pub(in crate::tools) async fn look(
+    settings: &Settings,
+    bytes: Vec<u8>,
+    stop: &CancellationToken,
+) -> Result<Option<Looked>, String> {
+    let Some(made) = convert(settings, Document::Image, bytes.clone(), stop).await else { return Ok(None) };
+    if let Some(why) = made.broken {
+        return Err(why);
+    }
+    let line = made.bytes.iter().position(|byte| *byte == b'\n').unwrap_or(made.bytes.len());
+    let (line, rest) = made.bytes.split_at(line);
+    let seen: Seen =
+        serde_json::from_slice(line).map_err(|_| "the converter was not understood".to_owned())?;
+    let blob = match &seen.scaled {
+        Some(scaled) => Blob::new(scaled.media_type.as_str(), rest.get(1..).unwrap_or_default()),
+        None => Blob::new(seen.media_type.as_str(), bytes),
+    };
+    Ok(Some(Looked { seen, blob }))
+}
+
+/// A picture, for models that see.
+pub(in crate::tools) fn read_picture(
+    context: &Context,
+    path: &Path,
+    (file, stamp): (File, Stamp),
+    stop: &CancellationToken,
+) -> Result<ToolOutcome, ToolError> {
+    let shown = context.show(path);
+    let bytes = load(file, LARGEST_PICTURE, path, &shown)?;
+    let (size, sha256) = (bytes.len(), disk::sha256(&bytes));
+    // This runs on a thread for waiting, inside the runtime.
+    let looked = match Handle::current().block_on(look(&context.settings, bytes, stop)) {
+        Ok(Some(looked)) => looked,
+        Ok(None) => return Ok(cancelled()),
+        Err(why) => return Err(unreadable(&shown, path, &why)),
+    };
+    let text = format!("{shown}: {}", looked.describe(size));
+    let Looked { seen, blob } = looked;
+    let attachment = Attachment {
+        kind: AttachmentKind::Image,
+        blob: BlobRef::from(&blob),
+        name: Some(shown),
+        in_text: false,
+    };
+    let record = ReadRecord {
+        path: path.to_path_buf(),
+        mtime_ns: stamp.mtime_ns,
+        size: size as u64,
+        sha256,
+        whole: true,
+        lines: Vec::new(),
+        total_lines: None,
+    };
+    let detail = json!({
+        "media_type": seen.media_type,
+        "width": seen.width,
+        "height": seen.height,
+        "size": size,
+        "scaled": seen.scaled,
+    });
+    Ok(ToolOutcome {
+        detail: Some(detail),
+        reads: vec![record],
+        attachments: vec![attachment],
+        blobs: vec![blob],
+        ..ToolOutcome::completed(text)
+    })
+}
+
+fn unreadable(shown: &str, path: &Path, why: &str) -> ToolError {
+    ToolError::new("not_convertible", format!("{shown} could not be read: {why}"))
+        .with(json!({ "path": path, "problem": why }))
+}
+
+/// All bytes of a file.
+pub(in crate::tools) fn load(
+    file: File,
+    largest: u64,
+    path: &Path,
+    shown: &str,
+) -> Result<Vec<u8>, ToolError> {
+    let mut bytes = Vec::new();
+    file.take(largest + 1).read_to_end(&mut bytes).map_err(|e| ToolError::io(path, &e))?;
+    if bytes.len() as u64 > largest {
+        return Err(ToolError::new(
+            "file_too_large",
+            format!("{shown} is larger than {} MiB; look at it with Bash", largest >> 20),
+        )
+        .with(json!({ "path": path, "largest": largest })));
+    }
+    Ok(bytes)
+}

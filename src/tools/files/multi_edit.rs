@@ -1,0 +1,153 @@
+//! MultiEdit (T4): several exact replacements in one file, each in what the one before left. All are
+//! made or none.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::tools::context::Context;
+use crate::tools::error::{ToolError, cancelled};
+use crate::tools::files::edit_guard;
+use crate::tools::files::edit_guard::{Change, Needs};
+use crate::tools::files::read::helpful;
+use crate::tools::files::replace::Wanted;
+use crate::tools::fs::pinned::PinnedPath;
+use crate::tools::fs::text::Charset;
+use crate::tools::sensitivity::Access;
+use crate::tools::{input, toolbox};
+use crate::types::ids::CallId;
+use crate::types::tool::{PreparedCall, ToolOutcome};
+
+/// More edits than this in one call are a mistake.
+const MOST_EDITS: usize = 500;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(in crate::tools) struct Input {
+    /// The file: absolute, or relative to the current folder.
+    file_path: String,
+    /// The edits, made one after the other; all or none.
+    edits: Vec<One>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct One {
+    /// The text to replace, exactly as it is in the file after the edits before, without line
+    /// numbers. Empty only in the first edit, to create the file.
+    old_string: String,
+    /// The text to put there instead.
+    new_string: String,
+    /// Replace every occurrence instead of the only one.
+    #[serde(default, deserialize_with = "input::flag")]
+    #[schemars(with = "bool")]
+    replace_all: bool,
+}
+
+pub(in crate::tools) const DESCRIPTION: &str = "Makes several exact replacements in one file at once: all of them or none. \
+    Each edit follows the rules of Edit and sees the text as the edits before it left it. \
+    The file must have been read before.";
+
+pub(in crate::tools) fn prepare(context: &Context, input: &Input) -> Result<PreparedCall, ToolError> {
+    require_edits(input)?;
+    let path = context.resolve(&input.file_path, Access::Edit)?;
+    let plan = plan(context, input, &path).map(|(change, _)| change);
+    edit_guard::prepare(context, path, "MultiEdit", plan)
+}
+
+pub(in crate::tools) fn run(
+    context: &Context,
+    call_id: CallId,
+    input: &Input,
+    prepared: &PreparedCall,
+    stop: &CancellationToken,
+) -> Result<ToolOutcome, ToolError> {
+    require_edits(input)?;
+    let path = context.resolve(&input.file_path, Access::Edit)?;
+    let (change, replaced) = plan(context, input, &path)?;
+    toolbox::same_change(prepared, &change)?;
+    if stop.is_cancelled() {
+        return Ok(cancelled());
+    }
+    let verb = if change.before.is_some() { "Edited" } else { "Created" };
+    let done = format!("{verb} {} with {} edits", context.show(&path.path), input.edits.len());
+    change.make(call_id, &done, json!({ "edits": input.edits.len(), "replaced": replaced }))
+}
+
+fn wanted(input: &Input) -> impl Iterator<Item = Wanted<'_>> {
+    (1..).zip(&input.edits).map(|(number, one)| Wanted {
+        old: &one.old_string,
+        new: &one.new_string,
+        all: one.replace_all,
+        number,
+    })
+}
+
+/// There are edits, and each changes something (check 1).
+fn require_edits(input: &Input) -> Result<(), ToolError> {
+    let count = input.edits.len();
+    if count == 0 || count > MOST_EDITS {
+        let text = format!("edits holds {count} entries; give 1 to {MOST_EDITS}");
+        return Err(ToolError::new("invalid_input", text).with(json!({ "path": "edits", "count": count })));
+    }
+    wanted(input).try_for_each(|one| {
+        one.require_difference()?;
+        if one.number > 1 && one.old.is_empty() {
+            let text = "old_string is empty, which only the first edit may be (to create the file)";
+            return Err(one.refuse("invalid_input", text.into(), json!({ "path": "edits" })));
+        }
+        Ok(())
+    })
+}
+
+/// The other checks, in the order of Edit, and the change with the number of replaced places.
+fn plan(context: &Context, input: &Input, path: &PinnedPath) -> Result<(Change, usize), ToolError> {
+    let shown = context.show(&path.path);
+    let found = path.load()?;
+    let creates = input.edits.first().is_some_and(|edit| edit.old_string.is_empty());
+    let (before, charset, original) = match found {
+        found @ (None | Some(_)) if creates => {
+            if let Some(content) = found.as_ref().filter(|content| !content.bytes.is_empty()) {
+                return Err(ToolError::new(
+                    "file_exists",
+                    format!("{shown} exists and is not empty; give the text to replace as old_string"),
+                )
+                .with(json!({ "path": path.path, "size": content.bytes.len() })));
+            }
+            (found, Charset::UTF8, String::new())
+        }
+        None => {
+            let missing = ToolError::io(&path.path, &std::io::ErrorKind::NotFound.into());
+            return Err(helpful(context, &path.path, missing));
+        }
+        Some(before) => {
+            // Without permission to read, not even "it is not in there" may be told.
+            if !edit_guard::may_show_content(context, path) {
+                edit_guard::require_known(context, &path.path, &before, Needs::AnyPart)?;
+            }
+            let (charset, original) = edit_guard::decode(context, path, &before)?;
+            let original = original.into_owned();
+            (Some(before), charset, original)
+        }
+    };
+    let (mut text, mut replaced) = (original.clone(), 0);
+    for one in wanted(input) {
+        if one.old.is_empty() {
+            text = one.new.to_owned();
+            replaced += 1;
+            continue;
+        }
+        let places;
+        (text, places) = one.apply(&shown, &path.path, &text)?;
+        replaced += places;
+    }
+    if let Some(before) = before.as_ref().filter(|_| !creates) {
+        edit_guard::require_known(context, &path.path, before, Needs::AnyPart)?;
+    }
+    let after = edit_guard::encode(context, path, charset, &text, "a new_string")?;
+    let known_whole = creates || context.record(&path.path).is_some_and(|record| record.whole);
+    let old = before.is_some().then_some(original.as_str());
+    let change = Change::new(context, path.clone(), before, (old, &text), charset, Arc::new(after));
+    Ok((Change { known_whole, ..change }, replaced))
+}

@@ -1,0 +1,253 @@
+//! The new text of a notebook after one cell was replaced, put in or taken out. Outside that cell
+//! every byte stays; inside it the layout of the file is followed.
+
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use crate::tools::files::notebook::shape::{Cell, Notebook};
+
+/// What is done to a notebook.
+pub(super) enum Change<'a> {
+    /// The cell gets this source, and this kind if one is given.
+    Replace {
+        at: usize,
+        source: &'a str,
+        kind: Option<&'a str>,
+    },
+    /// A new cell comes to stand at this number.
+    Insert {
+        at: usize,
+        source: &'a str,
+        kind: &'a str,
+    },
+    Delete {
+        at: usize,
+    },
+}
+
+/// Numbers of cells must be right: at most the count for an insert, below it otherwise.
+pub(super) fn apply(notebook: &Notebook<'_>, change: &Change<'_>) -> String {
+    match *change {
+        Change::Replace { at, source, kind } => replace(notebook, at, source, kind),
+        Change::Insert { at, source, kind } => insert(notebook, at, source, kind),
+        Change::Delete { at } => delete(notebook, at),
+    }
+}
+
+fn replace(notebook: &Notebook<'_>, at: usize, source: &str, kind: Option<&str>) -> String {
+    let (text, cell) = (notebook.text, &notebook.cells[at]);
+    let layout = Layout::of(notebook);
+    if kind.is_some_and(|kind| kind != cell.kind) || cell.member("source").is_none() {
+        let kind = kind.unwrap_or(&cell.kind);
+        let new = layout.cell(&rebuilt(notebook, cell, kind, source));
+        return splice(text, &[(cell.place.clone(), new)]);
+    }
+    let mut parts = Vec::new();
+    if let Some(place) = cell.member("source") {
+        let as_list = text[place.clone()].starts_with('[');
+        parts.push((place, layout.value(&source_value(source, as_list), 3)));
+    }
+    if cell.kind == "code" {
+        // What it showed was shown by the old source.
+        parts.extend(cell.member("outputs").map(|place| (place, "[]".to_owned())));
+        parts.extend(cell.member("execution_count").map(|place| (place, "null".to_owned())));
+    }
+    parts.sort_by_key(|(place, _)| place.start);
+    splice(text, &parts)
+}
+
+/// The members of a cell whose kind changes: what belongs to code comes or goes.
+fn rebuilt(notebook: &Notebook<'_>, cell: &Cell<'_>, kind: &str, source: &str) -> Vec<(String, Value)> {
+    let mut members: Vec<(String, Value)> = Vec::new();
+    for (name, place) in &cell.members {
+        let of_code = matches!(name.as_ref(), "outputs" | "execution_count");
+        if of_code || matches!(name.as_ref(), "source" | "cell_type") {
+            continue;
+        }
+        // It was read as JSON before.
+        let value = serde_json::from_str(&notebook.text[place.clone()]).unwrap_or(Value::Null);
+        members.push((name.to_string(), value));
+    }
+    whole(members, kind, source)
+}
+
+/// The members of a cell of this kind, sorted as nbformat writes them.
+fn whole(mut members: Vec<(String, Value)>, kind: &str, source: &str) -> Vec<(String, Value)> {
+    let mut set = |name: &str, value: Value| members.push((name.to_owned(), value));
+    set("cell_type", kind.into());
+    set("source", source_value(source, true));
+    if kind == "code" {
+        set("execution_count", Value::Null);
+        set("outputs", Value::Array(Vec::new()));
+    }
+    if !members.iter().any(|(name, _)| name == "metadata") {
+        members.push(("metadata".into(), Value::Object(serde_json::Map::new())));
+    }
+    members.sort_by(|a, b| a.0.cmp(&b.0));
+    members
+}
+
+/// A list of lines, each with its end, or one string.
+fn source_value(source: &str, as_list: bool) -> Value {
+    if as_list {
+        source.split_inclusive('\n').map(Value::from).collect::<Vec<_>>().into()
+    } else {
+        source.into()
+    }
+}
+
+fn insert(notebook: &Notebook<'_>, at: usize, source: &str, kind: &str) -> String {
+    let (text, cells, list) = (notebook.text, &notebook.cells, &notebook.list);
+    let layout = Layout::of(notebook);
+    let mut members = Vec::new();
+    if notebook.has_ids {
+        members.push(("id".to_owned(), Value::from(new_id(notebook, at, source))));
+    }
+    let new = layout.cell(&whole(members, kind, source));
+    let Some(first) = cells.first() else {
+        let (open, close) = (layout.line(2), layout.line(1));
+        return splice(text, &[(list.clone(), format!("[{open}{new}{close}]"))]);
+    };
+    // What stands between two cells of this file.
+    let between = match cells.get(1) {
+        Some(second) => text[first.place.end..second.place.start].to_owned(),
+        None => format!(",{}", &text[list.start + 1..first.place.start]),
+    };
+    match cells.get(at) {
+        Some(next) => splice(text, &[(next.place.start..next.place.start, format!("{new}{between}"))]),
+        None => {
+            let end = cells[cells.len() - 1].place.end;
+            splice(text, &[(end..end, format!("{between}{new}"))])
+        }
+    }
+}
+
+fn delete(notebook: &Notebook<'_>, at: usize) -> String {
+    let cells = &notebook.cells;
+    let place = &cells[at].place;
+    let gone = match (cells.get(at + 1), at.checked_sub(1).map(|before| &cells[before])) {
+        (Some(next), _) => place.start..next.place.start,
+        (None, Some(before)) => before.place.end..place.end,
+        (None, None) => notebook.list.start + 1..notebook.list.end - 1,
+    };
+    splice(notebook.text, &[(gone, String::new())])
+}
+
+/// Eight hexadecimal digits that no other cell has. The same for the same change, so that what is
+/// judged is what is written.
+fn new_id(notebook: &Notebook<'_>, at: usize, source: &str) -> String {
+    let mut salt = 0_u32;
+    loop {
+        let digest = Sha256::digest(format!("{at} {salt} {} {source}", notebook.cells.len()));
+        let id: String = digest[..4].iter().map(|byte| format!("{byte:02x}")).collect();
+        if !notebook.cells.iter().any(|cell| cell.id.as_deref() == Some(&id)) {
+            return id;
+        }
+        salt += 1;
+    }
+}
+
+fn splice(text: &str, parts: &[(std::ops::Range<usize>, String)]) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut done = 0;
+    for (place, new) in parts {
+        out.push_str(&text[done..place.start]);
+        out.push_str(new);
+        done = place.end;
+    }
+    out.push_str(&text[done..]);
+    out
+}
+
+/// Whether letters beyond ASCII are written as escapes; control characters always are.
+fn has_escapes(text: &str) -> bool {
+    text.match_indices("\\u").any(|(at, _)| {
+        let digits = text.get(at + 2..at + 6);
+        digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()).is_some_and(|code| code >= 0x80)
+    })
+}
+
+/// How a file is laid out.
+struct Layout<'t> {
+    /// What begins a line: line end, then this many times the unit. `None` if all stands in one line.
+    unit: Option<(&'t str, &'t str)>,
+    /// What stands after a comma and a colon within a line.
+    blank: &'t str,
+    /// Letters beyond ASCII are written as escapes.
+    ascii: bool,
+}
+
+impl<'t> Layout<'t> {
+    fn of(notebook: &Notebook<'t>) -> Self {
+        let text = notebook.text;
+        let inner = text.trim_start().strip_prefix('{').unwrap_or("");
+        let white = &inner[..inner.len() - inner.trim_start().len()];
+        let unit = white.find('\n').map(|at| {
+            let end = if white[..at].ends_with('\r') { "\r\n" } else { "\n" };
+            (end, &white[white.rfind('\n').unwrap_or(at) + 1..])
+        });
+        let blank = if unit.is_some() || text.contains("\"cells\": ") { " " } else { "" };
+        Self { unit, blank, ascii: text.is_ascii() && has_escapes(text) }
+    }
+
+    /// The beginning of a line at this depth.
+    fn line(&self, depth: usize) -> String {
+        self.unit.map_or(String::new(), |(end, unit)| format!("{end}{}", unit.repeat(depth)))
+    }
+
+    fn cell(&self, members: &[(String, Value)]) -> String {
+        self.members(members.iter().map(|(name, value)| (name.as_str(), value)), 2)
+    }
+
+    fn members<'m>(&self, members: impl Iterator<Item = (&'m str, &'m Value)>, depth: usize) -> String {
+        let parts = members.map(|(name, value)| {
+            format!(
+                "{}:{}{}",
+                self.string(name),
+                if self.unit.is_some() { " " } else { self.blank },
+                self.value(value, depth + 1)
+            )
+        });
+        self.listed('{', parts.collect(), '}', depth)
+    }
+
+    fn listed(&self, open: char, parts: Vec<String>, close: char, depth: usize) -> String {
+        if parts.is_empty() {
+            return format!("{open}{close}");
+        }
+        let comma = match self.unit {
+            Some(_) => format!(",{}", self.line(depth + 1)),
+            None => format!(",{}", self.blank),
+        };
+        format!("{open}{}{}{}{close}", self.line(depth + 1), parts.join(&comma), self.line(depth))
+    }
+
+    /// A value whose first line stands at this depth.
+    fn value(&self, value: &Value, depth: usize) -> String {
+        match value {
+            Value::Array(values) => {
+                let parts = values.iter().map(|value| self.value(value, depth + 1)).collect();
+                self.listed('[', parts, ']', depth)
+            }
+            Value::Object(map) => self.members(map.iter().map(|(name, value)| (name.as_str(), value)), depth),
+            Value::String(text) => self.string(text),
+            other => other.to_string(),
+        }
+    }
+
+    fn string(&self, text: &str) -> String {
+        let quoted = Value::from(text).to_string();
+        if !self.ascii || quoted.is_ascii() {
+            return quoted;
+        }
+        let mut out = String::with_capacity(quoted.len() * 2);
+        for c in quoted.chars() {
+            if c.is_ascii() {
+                out.push(c);
+            } else {
+                c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| out.push_str(&format!("\\u{unit:04x}")));
+            }
+        }
+        out
+    }
+}

@@ -1,0 +1,53 @@
+//! What any text must do as a notebook: the laws that the fuzz target and its corpus hold us to.
+
+use crate::tools::files::notebook::change::{Change, apply};
+use crate::tools::files::notebook::shape::read;
+use crate::tools::files::notebook::show;
+use crate::tools::files::notebook::show::Window;
+
+/// The first byte says what to do, the second which cell, the rest is the notebook. Whatever is read
+/// stays a notebook after a change, and outside the cell it keeps its bytes.
+///
+/// # Panics
+/// If a law is broken.
+pub(in crate::tools) fn notebook(data: &[u8]) {
+    let [what, which, text @ ..] = data else { return };
+    let text = String::from_utf8_lossy(text);
+    let _ = show::read(&text, &Window { first: 1, limit: 100, largest: 100_000 });
+    let Ok(notebook) = read(&text) else { return };
+    let count = notebook.cells.len();
+    let source = "x = 'é'\n\"\\ y";
+    let at = usize::from(*which) % (count + 1);
+    let change = match what % 4 {
+        0 if at < count => Change::Replace { at, source, kind: None },
+        1 if at < count => Change::Replace { at, source, kind: Some("markdown") },
+        2 if at < count => Change::Delete { at },
+        _ => Change::Insert { at, source, kind: "code" },
+    };
+    let new = apply(&notebook, &change);
+    let after = read(&new).expect("a notebook stays one");
+    let (expected, changed) = match change {
+        Change::Replace { at, .. } => (count, Some(at)),
+        Change::Insert { at, .. } => (count + 1, Some(at)),
+        Change::Delete { .. } => (count - 1, None),
+    };
+    assert_eq!(after.cells.len(), expected);
+    if let Some(at) = changed {
+        assert_eq!(after.cells[at].source, source);
+    }
+    let place = |notebook: &crate::tools::files::notebook::shape::Notebook<'_>| notebook.list.clone();
+    let (old_list, new_list) = (place(&notebook), place(&after));
+    assert_eq!(text[..old_list.start], new[..new_list.start]);
+    assert_eq!(text[old_list.end..], new[new_list.end..]);
+    // All other cells keep their bytes.
+    let bytes = |text: &str, cells: &[crate::tools::files::notebook::shape::Cell<'_>]| -> Vec<String> {
+        cells.iter().map(|cell| text[cell.place.clone()].to_owned()).collect()
+    };
+    let (mut old, mut new) = (bytes(&text, &notebook.cells), bytes(&new, &after.cells));
+    match change {
+        Change::Replace { at, .. } => drop((old.remove(at), new.remove(at))),
+        Change::Insert { at, .. } => drop(new.remove(at)),
+        Change::Delete { at } => drop(old.remove(at)),
+    }
+    assert_eq!(old, new);
+}

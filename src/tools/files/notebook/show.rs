@@ -1,0 +1,154 @@
+//! What Read shows of a notebook: its cells with their sources and outputs, bounded.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::tools::files::notebook::shape;
+use crate::tools::files::notebook::shape::{Cell, Lines};
+
+/// Letters of one source and of one output that are shown.
+const LONGEST_SOURCE: usize = 40_000;
+const LONGEST_OUTPUT: usize = 8_000;
+/// Outputs of one cell.
+const MOST_OUTPUTS: usize = 50;
+
+/// Which cells are wanted, and how much of them.
+pub(in crate::tools) struct Window {
+    /// The first cell, from 1.
+    pub(in crate::tools) first: u64,
+    pub(in crate::tools) limit: u64,
+    /// Bytes of the answer, about.
+    pub(in crate::tools) largest: usize,
+}
+
+/// What is told of a notebook.
+#[derive(Debug)]
+pub(in crate::tools) struct Shown {
+    pub(in crate::tools) text: String,
+    pub(in crate::tools) total: u64,
+    /// The last cell that is shown, from 1; 0 if none is.
+    pub(in crate::tools) last: u64,
+    /// Something in these cells was left out.
+    pub(in crate::tools) cut: bool,
+}
+
+/// Shows a notebook. The error says what is wrong with it, a fragment.
+pub(in crate::tools) fn read(text: &str, window: &Window) -> Result<Shown, String> {
+    let notebook = shape::read(text)?;
+    let total = notebook.cells.len() as u64;
+    let mut shown = Shown { text: String::new(), total, last: 0, cut: false };
+    let from = usize::try_from(window.first.max(1) - 1).unwrap_or(usize::MAX);
+    let limit = usize::try_from(window.limit).unwrap_or(usize::MAX);
+    for (at, cell) in notebook.cells.iter().enumerate().skip(from).take(limit) {
+        if shown.text.len() >= window.largest {
+            break;
+        }
+        show(&mut shown, at, cell, &notebook.language);
+        shown.last = at as u64 + 1;
+    }
+    Ok(shown)
+}
+
+fn show(shown: &mut Shown, at: usize, cell: &Cell<'_>, language: &str) {
+    let id = cell.id.clone().unwrap_or_else(|| format!("cell-{at}"));
+    let kind = match cell.kind.as_str() {
+        "code" if language != "python" => format!("code language={language:?}"),
+        kind => kind.to_owned(),
+    };
+    let count = cell.execution_count.map_or(String::new(), |count| format!(" run={count}"));
+    shown.text.push_str(&format!("<cell number={at} id={id:?} type={kind}{count}>\n"));
+    push(shown, &cell.source, LONGEST_SOURCE);
+    shown.text.push_str("</cell>\n");
+    let outputs: Vec<&RawValue> =
+        cell.outputs.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+    for raw in outputs.iter().take(MOST_OUTPUTS) {
+        shown.text.push_str("<output>\n");
+        output(shown, raw);
+        shown.text.push_str("</output>\n");
+    }
+    if let Some(more) = outputs.len().checked_sub(MOST_OUTPUTS).filter(|more| *more > 0) {
+        shown.cut = true;
+        shown.text.push_str(&format!("[{more} more outputs]\n"));
+    }
+}
+
+fn push(shown: &mut Shown, text: &str, longest: usize) {
+    match text.char_indices().nth(longest) {
+        None => shown.text.push_str(text),
+        Some((at, _)) => {
+            shown.cut = true;
+            let more = text[at..].chars().count();
+            shown.text.push_str(&format!("{}\n[cut: {more} more characters]", &text[..at]));
+        }
+    }
+    if !text.is_empty() && !text.ends_with('\n') {
+        shown.text.push('\n');
+    }
+}
+
+/// An output as nbformat 4 describes it.
+#[derive(Deserialize)]
+struct Output<'t> {
+    output_type: Option<String>,
+    #[serde(borrow)]
+    text: Option<&'t RawValue>,
+    #[serde(borrow)]
+    data: Option<&'t RawValue>,
+    ename: Option<String>,
+    evalue: Option<String>,
+    traceback: Option<Lines>,
+}
+
+fn output(shown: &mut Shown, raw: &RawValue) {
+    let Ok(output) = serde_json::from_str::<Output<'_>>(raw.get()) else {
+        shown.cut = true;
+        shown.text.push_str("[an output that cannot be read]\n");
+        return;
+    };
+    if output.output_type.as_deref() == Some("error") {
+        let (name, value) = (output.ename.unwrap_or_default(), output.evalue.unwrap_or_default());
+        push(shown, &format!("{name}: {value}"), LONGEST_OUTPUT);
+        let trace = match output.traceback {
+            Some(Lines::Many(lines)) => lines.join("\n"),
+            Some(Lines::One(text)) => text,
+            None => String::new(),
+        };
+        push(shown, &plain(&trace), LONGEST_OUTPUT);
+        return;
+    }
+    if let Some(text) = shape::lines(output.text) {
+        push(shown, &plain(&text), LONGEST_OUTPUT);
+    }
+    let Some(data) = output.data else { return };
+    let Ok(data) = serde_json::from_str::<std::collections::BTreeMap<String, &RawValue>>(data.get()) else {
+        return;
+    };
+    // One form is enough: the one that reads best.
+    let text = ["text/markdown", "text/plain", "text/latex", "text/html", "application/json"]
+        .iter()
+        .find_map(|kind| data.get(*kind));
+    if let Some(raw) = text {
+        let text = shape::lines(Some(raw)).unwrap_or_else(|| raw.get().to_owned());
+        push(shown, &plain(&text), LONGEST_OUTPUT);
+    }
+    for (kind, raw) in &data {
+        if !kind.starts_with("text/") && kind != "application/json" {
+            let kind: String = kind.chars().filter(|c| !c.is_control()).take(80).collect();
+            shown.text.push_str(&format!("[{kind}, {} bytes as text]\n", raw.get().len()));
+        }
+    }
+}
+
+/// Text without the colours of a terminal.
+fn plain(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("\u{1b}[") {
+        out.push_str(&rest[..at]);
+        let code = &rest[at + 2..];
+        let end = code.find(|c: char| c.is_ascii_alphabetic() || c == '~').map_or(code.len(), |end| end + 1);
+        rest = &code[end..];
+    }
+    out.push_str(rest);
+    out
+}

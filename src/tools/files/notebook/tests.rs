@@ -1,0 +1,171 @@
+//! Notebooks of several layouts, changed and shown.
+
+use crate::tools::files::notebook::change::{Change, apply};
+use crate::tools::files::notebook::fuzz::notebook as laws;
+use crate::tools::files::notebook::shape::read;
+use crate::tools::files::notebook::show;
+use crate::tools::files::notebook::show::Window;
+
+/// As nbformat writes it.
+const PRETTY: &str = r##"{
+ "cells": [
+  {
+   "cell_type": "markdown",
+   "id": "aaaa",
+   "metadata": {},
+   "source": [
+    "# Title\n",
+    "text"
+   ]
+  },
+  {
+   "cell_type": "code",
+   "execution_count": 3,
+   "id": "bbbb",
+   "metadata": {"tags":  ["x"]},
+   "outputs": [
+    {
+     "name": "stdout",
+     "output_type": "stream",
+     "text": [
+      "\u001b[31mred\u001b[0m\n",
+      "two\n"
+     ]
+    },
+    {
+     "data": {
+      "image/png": "aGVsbG8=",
+      "text/plain": [
+       "<Figure>"
+      ]
+     },
+     "metadata": {},
+     "output_type": "display_data"
+    }
+   ],
+   "source": [
+    "print(1)"
+   ]
+  }
+ ],
+ "metadata": {
+  "kernelspec": {"language": "python"}
+ },
+ "nbformat": 4,
+ "nbformat_minor": 5
+}
+"##;
+
+const COMPACT: &str = r##"{"cells":[{"cell_type":"code","source":"a","outputs":[],"metadata":{},"execution_count":null}],"nbformat":4,"nbformat_minor":4,"metadata":{}}"##;
+
+fn changed(text: &str, change: &Change<'_>) -> String {
+    apply(&read(text).unwrap(), change)
+}
+
+#[test]
+fn a_replaced_source_keeps_the_layout_and_clears_the_outputs() {
+    let new = changed(PRETTY, &Change::Replace { at: 1, source: "print(2)\n\"é\"", kind: None });
+    let outputs = PRETTY.find("\"outputs\": [").unwrap() + "\"outputs\": ".len();
+    let end = PRETTY.find("   ],\n   \"source\": [\n    \"print(1)\"").unwrap() + 4;
+    let expected = format!("{}[]{}", &PRETTY[..outputs], &PRETTY[end..])
+        .replace("\"execution_count\": 3", "\"execution_count\": null")
+        .replace("    \"print(1)\"\n", "    \"print(2)\\n\",\n    \"\\\"é\\\"\"\n");
+    assert_eq!(new, expected);
+    // Who writes escapes goes on doing so.
+    let escaped = COMPACT.replace("\"a\"", "\"\\u00e9\"");
+    let new = changed(&escaped, &Change::Replace { at: 0, source: "ü😀", kind: None });
+    assert_eq!(new, COMPACT.replace("\"a\"", "\"\\u00fc\\ud83d\\ude00\""));
+    let new = changed(PRETTY, &Change::Replace { at: 0, source: "", kind: Some("markdown") });
+    assert_eq!(new, PRETTY.replace("[\n    \"# Title\\n\",\n    \"text\"\n   ]", "[]"));
+    // A string stays a string, and one line one line.
+    let new = changed(COMPACT, &Change::Replace { at: 0, source: "b\nc", kind: None });
+    assert_eq!(new, COMPACT.replace("\"a\"", "\"b\\nc\""));
+}
+
+#[test]
+fn a_cell_of_another_kind_has_what_belongs_to_it() {
+    let new = changed(PRETTY, &Change::Replace { at: 1, source: "words", kind: Some("markdown") });
+    let place = read(PRETTY).unwrap().cells[1].place.clone();
+    let cell = "{\n   \"cell_type\": \"markdown\",\n   \"id\": \"bbbb\",\n   \"metadata\": {\n    \"tags\": [\n     \"x\"\n    ]\n   },\n   \
+                \"source\": [\n    \"words\"\n   ]\n  }";
+    assert_eq!(new, format!("{}{cell}{}", &PRETTY[..place.start], &PRETTY[place.end..]));
+    let new = changed(PRETTY, &Change::Replace { at: 0, source: "1", kind: Some("code") });
+    let cell = &read(&new).unwrap().cells[0];
+    assert_eq!((cell.kind.as_str(), cell.outputs.map(|raw| raw.get())), ("code", Some("[]")));
+}
+
+#[test]
+fn cells_come_and_go_and_the_others_keep_their_bytes() {
+    let new = changed(PRETTY, &Change::Insert { at: 1, source: "x", kind: "code" });
+    let notebook = read(&new).unwrap();
+    let id = notebook.cells[1].id.clone().unwrap();
+    let cell = format!(
+        "  {{\n   \"cell_type\": \"code\",\n   \"execution_count\": null,\n   \"id\": \"{id}\",\n   \"metadata\": {{}},\n   \
+         \"outputs\": [],\n   \"source\": [\n    \"x\"\n   ]\n  }},\n"
+    );
+    let at = PRETTY.find("  {\n   \"cell_type\": \"code\"").unwrap();
+    assert_eq!(new, format!("{}{cell}{}", &PRETTY[..at], &PRETTY[at..]));
+    // And taken out again nothing is left of it.
+    assert_eq!(changed(&new, &Change::Delete { at: 1 }), PRETTY);
+    for at in [0, 2] {
+        let new = changed(PRETTY, &Change::Insert { at, source: "x", kind: "raw" });
+        assert_eq!(read(&new).unwrap().cells[at].kind, "raw");
+        assert_eq!(changed(&new, &Change::Delete { at }), PRETTY);
+    }
+    // Without ids in the format none is made.
+    let new = changed(COMPACT, &Change::Insert { at: 1, source: "m", kind: "markdown" });
+    let cell = r#",{"cell_type":"markdown","metadata":{},"source":["m"]}]"#;
+    assert_eq!(new, COMPACT.replacen("],\"nbformat\"", &format!("{cell},\"nbformat\""), 1));
+    let empty = changed(COMPACT, &Change::Delete { at: 0 });
+    assert!(empty.starts_with("{\"cells\":[],"));
+    assert_eq!(
+        read(&changed(&empty, &Change::Insert { at: 0, source: "", kind: "raw" })).unwrap().cells.len(),
+        1
+    );
+}
+
+#[test]
+fn cells_are_shown_with_their_outputs_and_bounded() {
+    let all = Window { first: 1, limit: 9, largest: 1_000_000 };
+    let shown = show::read(PRETTY, &all).unwrap();
+    assert_eq!(
+        shown.text,
+        "<cell number=0 id=\"aaaa\" type=markdown>\n# Title\ntext\n</cell>\n\
+         <cell number=1 id=\"bbbb\" type=code run=3>\nprint(1)\n</cell>\n<output>\nred\ntwo\n</output>\n\
+         <output>\n<Figure>\n[image/png, 10 bytes as text]\n</output>\n"
+    );
+    assert_eq!((shown.total, shown.last, shown.cut), (2, 2, false));
+    let huge = PRETTY.replace("two\\n", &"y".repeat(3_000_000));
+    let shown = show::read(&huge, &all).unwrap();
+    assert!(shown.text.len() < 20_000 && shown.text.contains("[cut: 2992004 more characters]") && shown.cut);
+    let one = show::read(PRETTY, &Window { first: 2, limit: 1, ..all }).unwrap();
+    assert!(one.text.starts_with("<cell number=1"));
+    for (text, words) in [
+        ("[]", "not a JSON object"),
+        ("{}", "no cells"),
+        ("{\"cells\": {}}", "no list"),
+        ("{\"cells\": [1]}", "cell 0"),
+        ("{\"cells\": [{}]}", "cell_type"),
+        ("{\"cells\": [{\"cell_type\": \"code\", \"source\": 1}]}", "source of cell 0"),
+        (&"[".repeat(100_000), "JSON"),
+        (&format!("{{\"cells\": {}", "[".repeat(100_000)), "JSON"),
+    ] {
+        let why = show::read(text, &all).unwrap_err();
+        assert!(why.contains(words), "{why}");
+    }
+}
+
+#[test]
+fn the_laws_hold_for_every_layout() {
+    let tabs = PRETTY.replace("\n ", "\n\t");
+    let windows = PRETTY.replace('\n', "\r\n");
+    for text in
+        [PRETTY, COMPACT, &tabs, &windows, "{\"cells\": [ ] }", "{\"cells\":[{\"cell_type\":\"raw\"}]}"]
+    {
+        for what in 0..4 {
+            for which in 0..3 {
+                laws(&[&[what, which], text.as_bytes()].concat());
+            }
+        }
+    }
+}

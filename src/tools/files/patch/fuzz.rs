@@ -1,0 +1,48 @@
+//! What any patch must do to any text: the laws that the fuzz target and its corpus hold us to.
+
+use crate::tools::files::patch::apply::place;
+use crate::tools::files::patch::parse::{Line, Section, parse, unify};
+
+/// The bytes are a patch and, behind the first byte 0x1F, the text of the file that it updates.
+/// Reading never fails hard; hunks that are found keep every line that they do not remove, and what
+/// they remove was there.
+///
+/// # Panics
+/// If a law is broken.
+pub(in crate::tools) fn patch(data: &[u8]) {
+    let mut parts = data.splitn(2, |byte| *byte == 0x1f);
+    let patch = String::from_utf8_lossy(parts.next().unwrap_or_default()).into_owned();
+    let file = String::from_utf8_lossy(parts.next().unwrap_or_default()).replace("\r\n", "\n");
+    let patch = unify(&patch);
+    let Ok(sections) = parse(&patch) else { return };
+    assert!(!sections.is_empty());
+    for section in &sections {
+        let Section::Update { hunks, .. } = section else { continue };
+        let Ok(edits) = place(&file, hunks) else { continue };
+        let mut done = 0;
+        for (range, _) in &edits {
+            assert!(done <= range.start && range.start <= range.end && range.end <= file.len());
+            assert!(file.is_char_boundary(range.start) && file.is_char_boundary(range.end));
+            done = range.end;
+        }
+        let lines = |text: &str| text.lines().count();
+        let removed: usize = edits.iter().map(|(range, _)| lines(&file[range.clone()])).sum();
+        let wanted = hunks.iter().flat_map(|hunk| &hunk.lines);
+        let (minus, plus) = wanted.fold((0, 0), |(minus, plus), line| match line {
+            Line::Remove(_) => (minus + 1, plus),
+            Line::Add(_) => (minus, plus + 1),
+            Line::Keep(_) => (minus, plus),
+        });
+        assert_eq!(removed, minus, "as many lines go as the patch removes: {edits:?}");
+        let mut new = file.clone();
+        for (range, text) in edits.iter().rev() {
+            new.replace_range(range.clone(), text);
+        }
+        // An empty line at the very end may be none.
+        let (old, new) = (lines(&file), lines(&new));
+        assert!(
+            new + minus == old + plus || new + minus + 1 == old + plus,
+            "{old} - {minus} + {plus} != {new}"
+        );
+    }
+}

@@ -1,0 +1,269 @@
+//! The text of a patch, taken apart.
+//!
+//! The format is that of the `apply_patch` tool in the prompts of OpenAI's coding models:
+//!
+//! ```text
+//! *** Begin Patch
+//! *** Add File: PATH            then lines that begin with `+`
+//! *** Delete File: PATH
+//! *** Update File: PATH         then, if it is renamed, `*** Move to: PATH`, and hunks:
+//! @@ a line above the hunk      any number of these, also a bare `@@`
+//!  kept / -removed / +added     lines
+//! *** End of File               after a hunk that reaches to the end
+//! *** End Patch
+//! ```
+//!
+//! Read leniently where a slip cannot be misunderstood: blanks around the markers, a here-document
+//! or a code fence around the whole, `\r\n`, an empty line for an empty kept line, no `@@` before the
+//! first hunk of a file.
+
+use std::borrow::Cow;
+
+use serde_json::json;
+
+use crate::tools::error::ToolError;
+
+/// More files or hunks than this in one patch are a mistake.
+const MOST_PARTS: usize = 1_000;
+
+/// What a patch does with one file.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::tools) enum Section<'p> {
+    Add { path: &'p str, lines: Vec<&'p str> },
+    Delete { path: &'p str },
+    Update { path: &'p str, move_to: Option<&'p str>, hunks: Vec<Hunk<'p>> },
+}
+
+/// One place of a file that is changed.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(in crate::tools) struct Hunk<'p> {
+    /// Lines above it that say where to look, outermost first.
+    pub(in crate::tools) anchors: Vec<&'p str>,
+    pub(in crate::tools) lines: Vec<Line<'p>>,
+    /// Its last line is the last one of the file.
+    pub(in crate::tools) at_end: bool,
+    /// Number of its first line in the patch, from 1.
+    pub(in crate::tools) number: usize,
+}
+
+/// One line of a hunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::tools) enum Line<'p> {
+    Keep(&'p str),
+    Remove(&'p str),
+    Add(&'p str),
+}
+
+impl<'p> Line<'p> {
+    /// What stands behind the sign.
+    pub(in crate::tools) fn text(self) -> &'p str {
+        match self {
+            Line::Keep(text) | Line::Remove(text) | Line::Add(text) => text,
+        }
+    }
+}
+
+/// A patch is text with `\n` line endings.
+pub(in crate::tools) fn unify(patch: &str) -> Cow<'_, str> {
+    if patch.contains("\r\n") { patch.replace("\r\n", "\n").into() } else { patch.into() }
+}
+
+/// Takes a patch (with `\n` line endings) apart. The refusal names the line that is wrong.
+pub(in crate::tools) fn parse(patch: &str) -> Result<Vec<Section<'_>>, ToolError> {
+    let (lines, first) = body(patch)?;
+    let mut sections: Vec<Section<'_>> = Vec::new();
+    let mut parts = 0;
+    // A blank line in an added file: right only if no line follows it.
+    let mut blank = None;
+    for (number, line) in (first..).zip(lines.iter().copied()) {
+        parts += usize::from(line.starts_with("***") || line.starts_with("@@"));
+        if parts > MOST_PARTS {
+            return Err(wrong(number, format!("a patch has at most {MOST_PARTS} files and hunks")));
+        }
+        if let Some(section) = header(line, number)? {
+            sections.push(section);
+            blank = None;
+            continue;
+        }
+        match sections.last_mut() {
+            None if line.trim().is_empty() => {}
+            None => {
+                return Err(wrong(
+                    number,
+                    format!(
+                        "expected *** Add File: PATH, *** Update File: PATH or *** Delete File: PATH, found {:?}",
+                        shorten(line)
+                    ),
+                ));
+            }
+            Some(Section::Delete { .. }) if line.trim().is_empty() => {}
+            Some(Section::Delete { .. }) => {
+                return Err(wrong(number, "*** Delete File takes no lines".into()));
+            }
+            Some(Section::Add { lines, .. }) => match line.strip_prefix('+') {
+                Some(text) if blank.is_none() => lines.push(text),
+                None if line.trim().is_empty() => blank = blank.or(Some(number)),
+                _ => {
+                    let (number, found) = blank.map_or((number, line), |number| (number, ""));
+                    return Err(wrong(
+                        number,
+                        format!("every line of an added file begins with +, found {:?}", shorten(found)),
+                    ));
+                }
+            },
+            Some(Section::Update { move_to, hunks, .. }) => {
+                if let Some(target) = marker(line, "Move to:") {
+                    if move_to.is_some() || !hunks.is_empty() {
+                        return Err(wrong(number, "*** Move to: stands right below *** Update File:".into()));
+                    }
+                    *move_to = Some(path(target, number)?);
+                } else {
+                    update_line(hunks, line, number)?;
+                }
+            }
+        }
+    }
+    for section in &mut sections {
+        finish(section, first)?;
+    }
+    if sections.is_empty() {
+        return Err(wrong(first, "the patch changes no file".into()));
+    }
+    Ok(sections)
+}
+
+/// The lines between the two markers, and the number of the first.
+fn body(patch: &str) -> Result<(Vec<&str>, usize), ToolError> {
+    let lines: Vec<&str> = patch.split('\n').collect();
+    let is = |line: &str, words: &str| marker(line, words).is_some_and(str::is_empty);
+    let Some(begin) = lines.iter().position(|line| is(line, "Begin Patch")) else {
+        return Err(wrong(1, "the patch must begin with *** Begin Patch".into()));
+    };
+    // Before it only the beginning of a here-document or of a code fence.
+    let is_wrapping = |line: &str| {
+        let line = line.trim();
+        line.is_empty() || line.starts_with("```") || line.contains("<<")
+    };
+    if let Some(at) = lines[..begin].iter().position(|line| !is_wrapping(line)) {
+        return Err(wrong(
+            at + 1,
+            format!("unexpected text before *** Begin Patch: {:?}", shorten(lines[at])),
+        ));
+    }
+    let Some(end) = lines.iter().rposition(|line| is(line, "End Patch")).filter(|end| *end > begin) else {
+        return Err(wrong(lines.len(), "the patch must end with *** End Patch".into()));
+    };
+    // After it only the end of what was begun before it.
+    if lines[end + 1..].iter().filter(|line| !line.trim().is_empty()).count() > 1 {
+        return Err(wrong(end + 2, "unexpected text after *** End Patch".into()));
+    }
+    Ok((lines[begin + 1..end].to_vec(), begin + 2))
+}
+
+/// What follows `*** WORDS` on the line.
+fn marker<'p>(line: &'p str, words: &str) -> Option<&'p str> {
+    line.trim().strip_prefix("***")?.trim_start().strip_prefix(words).map(str::trim)
+}
+
+fn header<'p>(line: &'p str, number: usize) -> Result<Option<Section<'p>>, ToolError> {
+    // A kept line of a file may say the same, and then begins with a blank.
+    if !line.starts_with("***") {
+        return Ok(None);
+    }
+    if let Some(text) = marker(line, "Add File:") {
+        return Ok(Some(Section::Add { path: path(text, number)?, lines: Vec::new() }));
+    }
+    if let Some(text) = marker(line, "Delete File:") {
+        return Ok(Some(Section::Delete { path: path(text, number)? }));
+    }
+    if let Some(text) = marker(line, "Update File:") {
+        let path = path(text, number)?;
+        return Ok(Some(Section::Update { path, move_to: None, hunks: Vec::new() }));
+    }
+    Ok(None)
+}
+
+fn path(text: &str, number: usize) -> Result<&str, ToolError> {
+    if text.is_empty() { Err(wrong(number, "the path is missing".into())) } else { Ok(text) }
+}
+
+fn update_line<'p>(hunks: &mut Vec<Hunk<'p>>, line: &'p str, number: usize) -> Result<(), ToolError> {
+    if let Some(anchor) = line.strip_prefix("@@") {
+        // `@@ -1,2 +3,4 @@ text` is the form of other tools: only the text says something here.
+        let anchor = match anchor.trim_start().strip_prefix('-').and_then(|rest| rest.split_once("@@")) {
+            Some((numbers, text)) if numbers.chars().all(|c| c.is_ascii_digit() || ",+- ".contains(c)) => {
+                text
+            }
+            _ => anchor,
+        };
+        let anchor = anchor.strip_prefix(' ').unwrap_or(anchor);
+        let anchor = anchor.strip_suffix(" @@").unwrap_or(anchor);
+        let begins = hunks.last().is_none_or(|hunk| !hunk.lines.is_empty() || hunk.at_end);
+        if begins {
+            hunks.push(Hunk { number, ..Hunk::default() });
+        }
+        if let Some(hunk) = hunks.last_mut().filter(|_| !anchor.trim().is_empty()) {
+            hunk.anchors.push(anchor);
+        }
+        return Ok(());
+    }
+    if marker(line, "End of File").is_some_and(str::is_empty) && line.starts_with("***") {
+        match hunks.last_mut().filter(|hunk| !hunk.lines.is_empty()) {
+            Some(hunk) => hunk.at_end = true,
+            None => return Err(wrong(number, "*** End of File stands below the lines of a hunk".into())),
+        }
+        return Ok(());
+    }
+    let line = match (line.split_at_checked(1), line) {
+        (_, "") => Line::Keep(""),
+        (Some((" ", text)), _) => Line::Keep(text),
+        (Some(("-", text)), _) => Line::Remove(text),
+        (Some(("+", text)), _) => Line::Add(text),
+        _ => {
+            return Err(wrong(
+                number,
+                format!(
+                    "a line of a hunk begins with a blank, - or +, and a hunk with @@; found {:?}",
+                    shorten(line)
+                ),
+            ));
+        }
+    };
+    match hunks.last_mut().filter(|hunk| !hunk.at_end) {
+        Some(hunk) => hunk.lines.push(line),
+        // A blank line between two files is no hunk.
+        None if line == Line::Keep("") => {}
+        None => hunks.push(Hunk { number, lines: vec![line], ..Hunk::default() }),
+    }
+    Ok(())
+}
+
+/// Takes away blank lines that stand between files, and hunks that say nothing.
+fn finish(section: &mut Section<'_>, first: usize) -> Result<(), ToolError> {
+    let Section::Update { path, move_to, hunks } = section else { return Ok(()) };
+    for hunk in hunks.iter_mut() {
+        // An empty line that was not written as a kept one, at the very end, is layout.
+        while matches!(hunk.lines.last(), Some(Line::Keep(""))) && !hunk.at_end {
+            hunk.lines.pop();
+        }
+        if hunk.lines.iter().all(|line| matches!(line, Line::Keep(_))) && move_to.is_none() {
+            return Err(wrong(hunk.number, "this hunk neither adds nor removes a line".into()));
+        }
+    }
+    if hunks.is_empty() && move_to.is_none() {
+        return Err(wrong(first, format!("*** Update File: {path} has no hunk")));
+    }
+    Ok(())
+}
+
+fn shorten(line: &str) -> String {
+    match line.char_indices().nth(60) {
+        Some((at, _)) => format!("{}…", &line[..at]),
+        None => line.to_owned(),
+    }
+}
+
+fn wrong(line: usize, text: String) -> ToolError {
+    ToolError::new("bad_patch", format!("the patch is wrong at line {line}: {text}. Nothing was changed."))
+        .with(json!({ "line": line, "problem": text }))
+}

@@ -1,0 +1,115 @@
+//! Read of a blob (Q14): a window of the whole result that a model was shown a part of. Only the
+//! session's own; nothing on the disk is named, so it passes without asking. A picture or a PDF that the
+//! session has is shown again.
+
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::tools::context::{Blobs, Context};
+use crate::tools::error::{ToolError, cancelled};
+use crate::tools::files::read::{Input, Look};
+use crate::tools::fs::text::Charset;
+use crate::types::blob::{Attachment, AttachmentKind, BlobRef, PDF};
+use crate::types::ids::BlobId;
+use crate::types::tool::{PreparedCall, Subject, ToolOutcome};
+
+/// Bytes that are read at once.
+const CHUNK: usize = 1 << 20;
+
+pub(super) fn prepare(context: &Context, blob_id: BlobId) -> Result<PreparedCall, ToolError> {
+    find(context, blob_id)?;
+    Ok(PreparedCall {
+        subject: Subject::Blob { blob_id },
+        summary: format!("Read {blob_id}"),
+        diff: None,
+        read_only: true,
+        change: None,
+        sandbox: None,
+    })
+}
+
+fn find(context: &Context, blob_id: BlobId) -> Result<(&dyn Blobs, BlobRef), ToolError> {
+    let unreadable = |why: String| ToolError::new("io_error", format!("{blob_id} could not be read: {why}"));
+    let Some(blobs) = context.scene.blobs.as_deref() else {
+        return Err(unreadable("this session keeps no blobs".into()));
+    };
+    match blobs.find(blob_id).map_err(unreadable)? {
+        Some((bytes, media_type)) if is_text(&media_type) || sight(&media_type).is_some() => {
+            Ok((blobs, BlobRef { blob_id, bytes, media_type }))
+        }
+        Some((_, media_type)) => Err(ToolError::new(
+            "binary_file",
+            format!("{blob_id} is {media_type}; only text, images and PDFs can be read"),
+        )),
+        None => Err(ToolError::new(
+            "blob_not_found",
+            format!("this session has no {blob_id}; give the id as the result of a tool named it"),
+        )
+        .with(json!({ "blob_id": blob_id }))),
+    }
+}
+
+fn is_text(media_type: &str) -> bool {
+    media_type.starts_with("text/") || media_type == crate::types::blob::JSON
+}
+
+/// What it is for a model that is shown it.
+fn sight(media_type: &str) -> Option<AttachmentKind> {
+    match media_type {
+        "image/png" | "image/jpeg" | "image/gif" | "image/webp" => Some(AttachmentKind::Image),
+        PDF => Some(AttachmentKind::Document),
+        _ => None,
+    }
+}
+
+pub(super) fn run(
+    context: &Context,
+    input: &Input,
+    blob_id: BlobId,
+    stop: &CancellationToken,
+) -> Result<ToolOutcome, ToolError> {
+    let (blobs, blob) = find(context, blob_id)?;
+    if let Some(kind) = sight(&blob.media_type) {
+        let text = format!("{blob_id}: {}, {} bytes", blob.media_type, blob.bytes);
+        let name = Some(blob_id.to_string());
+        let attachments = vec![Attachment { kind, blob, name, in_text: false }];
+        return Ok(ToolOutcome { attachments, ..ToolOutcome::completed(text) });
+    }
+    let bytes = blob.bytes;
+    let first = input.offset.unwrap_or(1).max(1);
+    let mut look = Look::new(Charset::UTF8, input.window('\n'));
+    let mut at = 0;
+    loop {
+        if stop.is_cancelled() {
+            return Ok(cancelled());
+        }
+        let piece = blobs
+            .read(blob_id, at, CHUNK)
+            .map_err(|why| ToolError::new("io_error", format!("{blob_id} could not be read: {why}")))?;
+        at += piece.len() as u64;
+        look.take(&piece);
+        if piece.is_empty() {
+            break;
+        }
+        if at >= bytes {
+            look.take(&[]);
+            break;
+        }
+    }
+    let shown = look.window.finish();
+    if first > shown.total.max(1) {
+        return Err(ToolError::new(
+            "offset_past_end",
+            format!("{blob_id} has only {} lines; offset {first} is past its end", shown.total),
+        )
+        .with(json!({ "total_lines": shown.total, "offset": first })));
+    }
+    let detail = json!({
+        "total_lines": shown.total,
+        "first_line": if shown.last >= first { first } else { 0 },
+        "last_line": shown.last,
+        "size": bytes,
+        "blob_id": blob_id,
+    });
+    Ok(ToolOutcome { detail: Some(detail), ..ToolOutcome::completed(shown.into_answer(first)) })
+}

@@ -1,0 +1,363 @@
+//! Read (T1): a window of a text file, with line numbers. Memory stays bounded however large
+//! the file is.
+
+mod blob;
+mod window;
+
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::Path;
+
+use encoding_rs::Decoder;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+use tokio_util::sync::CancellationToken;
+use window::Window;
+
+use crate::tools::context::Context;
+use crate::tools::error::{ToolError, cancelled};
+use crate::tools::files::did_you_mean::similar_path;
+use crate::tools::files::{media, notebook};
+use crate::tools::fs::disk;
+use crate::tools::fs::disk::Stamp;
+use crate::tools::fs::pinned::PinnedPath;
+use crate::tools::fs::text;
+use crate::tools::fs::text::Charset;
+use crate::tools::sensitivity::Access;
+use crate::tools::{convert, input, toolbox};
+use crate::types::ids::BlobId;
+use crate::types::tool::{PathSensitivity, PreparedCall, ReadRecord, Subject, ToolOutcome};
+
+const DEFAULT_LINES: u64 = 2_000;
+/// Bytes of one answer. Larger than the cap of other tools: half a file helps nobody.
+const LARGEST_ANSWER: usize = 120_000;
+/// Above this size the content is not hashed, and the file does not count as read whole.
+const LARGEST_HASHED: u64 = 64 << 20;
+/// So many bytes are looked at to tell the encoding.
+const DETECT: usize = 1 << 20;
+const CHUNK: usize = 64 << 10;
+/// A notebook is read whole.
+const LARGEST_NOTEBOOK: u64 = 64 << 20;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(in crate::tools) struct Input {
+    /// The file: absolute, or relative to the current folder. Or the id of a blob, as the result of a tool
+    /// names it.
+    file_path: String,
+    /// Number of the first line to read, from 1.
+    #[serde(default, deserialize_with = "input::number")]
+    #[schemars(with = "Option<u64>")]
+    offset: Option<u64>,
+    /// How many lines to read; 2000 if not given.
+    #[serde(default, deserialize_with = "input::number")]
+    #[schemars(with = "Option<u64>")]
+    limit: Option<u64>,
+    /// Of each line, the first character to show, from 1: for lines of more than 2000 characters.
+    #[serde(default, deserialize_with = "input::number")]
+    #[schemars(with = "Option<u64>")]
+    column: Option<u64>,
+}
+
+impl Input {
+    /// The window that is asked for.
+    fn window(&self, feed: char) -> Window {
+        let (first, limit) = (self.offset.unwrap_or(1).max(1), self.limit.unwrap_or(DEFAULT_LINES).max(1));
+        Window::new(first, limit, feed).beginning_at(self.column.unwrap_or(1))
+    }
+}
+
+pub(in crate::tools) const DESCRIPTION: &str = "Reads a file and shows it: text with line numbers (number, tab, text), \
+    images (PNG, JPEG, GIF, WebP) as they are. \
+    Shows up to 2000 lines from the beginning unless offset and limit say otherwise; the total number of lines \
+    is always told. A Jupyter notebook is shown by its cells, which offset and limit then count; of a PDF \
+    the text is shown, by pages (20 unless limit says otherwise), or the document itself. \
+    Read a file before you edit or overwrite it.";
+
+pub(in crate::tools) fn prepare(context: &Context, input: &Input) -> Result<PreparedCall, ToolError> {
+    if let Some(blob_id) = blob(input) {
+        return blob::prepare(context, blob_id);
+    }
+    let path = context.resolve(&input.file_path, Access::Read)?;
+    // What may be read anyway is checked right here; elsewhere a person is asked first.
+    if path.in_workspace && path.care == PathSensitivity::Ordinary {
+        path.open().map_err(|refusal| helpful(context, &path.path, refusal))?;
+    }
+    let summary = format!("Read {}", context.show(&path.path));
+    Ok(PreparedCall {
+        subject: Subject::Read { path: path.resolved },
+        summary,
+        diff: None,
+        read_only: true,
+        change: None,
+        sandbox: None,
+    })
+}
+
+/// The blob that is meant, if one is. A file of such a name can be read by a path with a slash.
+fn blob(input: &Input) -> Option<BlobId> {
+    input.file_path.parse().ok()
+}
+
+/// A missing file is answered with the name that was probably meant.
+pub(in crate::tools) fn helpful(context: &Context, path: &Path, refusal: ToolError) -> ToolError {
+    if refusal.code != "file_not_found" {
+        return refusal;
+    }
+    let hidden = |path: &Path| context.scene.unreadable.covers("Read", path);
+    match similar_path(path, &context.scene.workspace, &hidden) {
+        None => refusal,
+        Some(similar) => ToolError {
+            text: format!("{}. Did you mean {}?", refusal.text, context.show(&similar)),
+            ..refusal.with(json!({ "path": path, "did_you_mean": similar }))
+        },
+    }
+}
+
+pub(in crate::tools) fn run(
+    context: &Context,
+    input: &Input,
+    prepared: &PreparedCall,
+    stop: &CancellationToken,
+) -> Result<ToolOutcome, ToolError> {
+    if let Some(blob_id) = blob(input) {
+        return blob::run(context, input, blob_id, stop);
+    }
+    let path = context.resolve(&input.file_path, Access::Read)?;
+    toolbox::same_target(prepared, &Subject::Read { path: path.resolved.clone() })?;
+    read(context, input, &path, stop)
+}
+
+fn read(
+    context: &Context,
+    input: &Input,
+    held: &PinnedPath,
+    stop: &CancellationToken,
+) -> Result<ToolOutcome, ToolError> {
+    let path = &held.path;
+    let io = |e: std::io::Error| ToolError::io(path, &e);
+    let (mut file, meta) = held.open().map_err(|refusal| helpful(context, path, refusal))?;
+    let stamp = Stamp::of(&meta);
+    if notebook::is_notebook(path) {
+        return read_notebook(context, input, path, (file, stamp));
+    }
+    let mut head = Vec::new();
+    (&mut file).take(DETECT as u64).read_to_end(&mut head).map_err(io)?;
+    if convert::media_type(&head).is_some() && text::binary_kind(&head).is_some() {
+        file.seek(SeekFrom::Start(0)).map_err(io)?;
+        return media::read_picture(context, path, (file, stamp), stop);
+    }
+    if media::is_pdf(&head) {
+        file.seek(SeekFrom::Start(0)).map_err(io)?;
+        return media::read_pdf(context, (input.offset, input.limit), path, (file, stamp), stop);
+    }
+    let (charset, feed) = sniff(&head, path)?;
+    drop(head);
+    file.seek(SeekFrom::Start(0)).map_err(io)?;
+
+    let first = input.offset.unwrap_or(1).max(1);
+    let mut look = Look::new(charset, input.window(feed));
+    let mut hash = Sha256::new();
+    let mut bytes = 0_u64;
+    let mut chunk = vec![0; CHUNK];
+    loop {
+        if stop.is_cancelled() {
+            return Ok(cancelled());
+        }
+        let n = file.read(&mut chunk).map_err(io)?;
+        if bytes < LARGEST_HASHED {
+            hash.update(&chunk[..n]);
+        }
+        bytes += n as u64;
+        look.take(&chunk[..n]);
+        if n == 0 {
+            break;
+        }
+    }
+    let shown = look.window.finish();
+    if first > shown.total.max(1) {
+        return Err(ToolError::new(
+            "offset_past_end",
+            format!("{} has only {} lines; offset {first} is past its end", context.show(path), shown.total),
+        )
+        .with(json!({ "total_lines": shown.total, "offset": first })));
+    }
+
+    let hashed = bytes <= LARGEST_HASHED;
+    let sha256 = if hashed { disk::hex(&hash.finalize()) } else { String::new() };
+    let all = first == 1 && shown.last == shown.total && !shown.cut_a_line;
+    let is_part = hashed && !all && !shown.cut_a_line && shown.last >= first;
+    let record = ReadRecord {
+        path: path.clone(),
+        mtime_ns: stamp.mtime_ns,
+        size: bytes,
+        sha256,
+        whole: hashed && all,
+        lines: if is_part { vec![(first, shown.last)] } else { Vec::new() },
+        total_lines: is_part.then_some(shown.total),
+    };
+    let record = record.and_before(context.record(path));
+    let detail = json!({
+        "total_lines": shown.total,
+        "first_line": if shown.last >= first { first } else { 0 },
+        "last_line": shown.last,
+        "encoding": charset.name(),
+        "size": bytes,
+        "whole": record.whole,
+    });
+    Ok(ToolOutcome {
+        detail: Some(detail),
+        reads: vec![record],
+        ..ToolOutcome::completed(shown.into_answer(first))
+    })
+}
+
+/// Tells the encoding and what ends a line, or refuses what is not text.
+fn sniff(head: &[u8], path: &Path) -> Result<(Charset, char), ToolError> {
+    refuse_binary(path, head)?;
+    let charset = text::detect(head, head.len() < DETECT);
+    let is_cr = head.contains(&b'\r') && !head.contains(&b'\n');
+    Ok((charset, if is_cr { '\r' } else { '\n' }))
+}
+
+/// Refuses what is no text.
+pub(in crate::tools) fn refuse_binary(path: &Path, head: &[u8]) -> Result<(), ToolError> {
+    let Some(kind) = text::binary_kind(head) else { return Ok(()) };
+    Err(ToolError::new(
+        "binary_file",
+        format!("{} is {kind}; only text files can be opened with this tool", path.display()),
+    )
+    .with(json!({ "path": path, "kind": kind })))
+}
+
+/// A notebook is shown by its cells; `offset` and `limit` count these.
+fn read_notebook(
+    context: &Context,
+    input: &Input,
+    path: &Path,
+    (mut file, stamp): (File, Stamp),
+) -> Result<ToolOutcome, ToolError> {
+    let shown = context.show(path);
+    let mut bytes = Vec::new();
+    let largest = LARGEST_NOTEBOOK + 1;
+    (&mut file).take(largest).read_to_end(&mut bytes).map_err(|e| ToolError::io(path, &e))?;
+    if bytes.len() as u64 == largest {
+        return Err(ToolError::new(
+            "file_too_large",
+            format!("{shown} is larger than {} MiB; look at it with Bash", LARGEST_NOTEBOOK >> 20),
+        )
+        .with(json!({ "path": path, "size": stamp.size, "largest": LARGEST_NOTEBOOK })));
+    }
+    refuse_binary(path, &bytes)?;
+    let bad = |why: String| {
+        ToolError::new(
+            "bad_notebook",
+            format!("{shown} cannot be read as a notebook: {why}. Look at it with Bash"),
+        )
+        .with(json!({ "path": path, "problem": why }))
+    };
+    let charset = text::detect(&bytes, true);
+    let text = charset.decode(&bytes).ok_or_else(|| bad("it is no valid text".into()))?;
+    let window = notebook::Window {
+        first: input.offset.unwrap_or(1).max(1),
+        limit: input.limit.unwrap_or(u64::MAX).max(1),
+        largest: LARGEST_ANSWER,
+    };
+    let cells = notebook::read(&text, &window).map_err(bad)?;
+    if window.first > cells.total.max(1) {
+        return Err(ToolError::new(
+            "offset_past_end",
+            format!("{shown} has only {} cells; offset {} is past its end", cells.total, window.first),
+        )
+        .with(json!({ "total_cells": cells.total, "offset": window.first })));
+    }
+    let mut answer = cells.text;
+    let whole = window.first == 1 && cells.last == cells.total;
+    if whole {
+        answer.push_str(&format!("({} cells in total)", cells.total));
+    } else {
+        answer.push_str(&format!("(cells {} to {} of {})", window.first, cells.last, cells.total));
+        if cells.last < cells.total {
+            answer.push_str(&format!(" Go on with offset {}.", cells.last + 1));
+        }
+    }
+    let sha256 = disk::sha256(&bytes);
+    let is_part = !whole && !cells.cut && cells.last >= window.first;
+    let record = ReadRecord {
+        path: path.to_path_buf(),
+        mtime_ns: stamp.mtime_ns,
+        size: bytes.len() as u64,
+        sha256,
+        whole: whole && !cells.cut,
+        lines: if is_part { vec![(window.first, cells.last)] } else { Vec::new() },
+        total_lines: is_part.then_some(cells.total),
+    };
+    let record = record.and_before(context.record(path));
+    let detail = json!({
+        "total_cells": cells.total,
+        "last_cell": cells.last,
+        "encoding": charset.name(),
+        "size": bytes.len(),
+        "whole": record.whole,
+    });
+    Ok(ToolOutcome { detail: Some(detail), reads: vec![record], ..ToolOutcome::completed(answer) })
+}
+
+/// A file that is looked through piece by piece.
+struct Look {
+    charset: Charset,
+    decoder: Decoder,
+    /// Bytes of the byte order mark that are still to come.
+    skip: usize,
+    window: Window,
+}
+
+impl Look {
+    fn new(charset: Charset, window: Window) -> Self {
+        let decoder = charset.encoding.new_decoder_without_bom_handling();
+        Self { charset, decoder, skip: charset.bom, window }
+    }
+
+    /// Goes on with the next piece; an empty one is the end.
+    fn take(&mut self, piece: &[u8]) {
+        let last = piece.is_empty();
+        let fresh = &piece[self.skip.min(piece.len())..];
+        self.skip -= piece.len() - fresh.len();
+        if self.window.is_full() && self.charset.is_ascii_compatible() {
+            self.window.count_only(fresh);
+        } else {
+            self.decode(fresh, last);
+        }
+    }
+
+    fn decode(&mut self, mut bytes: &[u8], last: bool) {
+        let mut out = String::with_capacity(bytes.len() + 64);
+        loop {
+            out.reserve(self.decoder.max_utf8_buffer_length(bytes.len()).unwrap_or(CHUNK));
+            let (result, read, _) = self.decoder.decode_to_string(bytes, &mut out, last);
+            self.window.take(&out);
+            out.clear();
+            bytes = &bytes[read..];
+            if result == encoding_rs::CoderResult::InputEmpty {
+                return;
+            }
+        }
+    }
+}
+
+/// What Read shows of a file that comes in pieces, and how many lines it has; `None` if it is no text.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(in crate::tools) fn shown(
+    head: &[u8],
+    pieces: &mut dyn Iterator<Item = &[u8]>,
+    first: u64,
+    limit: u64,
+) -> Option<(String, u64)> {
+    let (charset, feed) = sniff(head, Path::new("file")).ok()?;
+    let mut look = Look::new(charset, Window::new(first, limit, feed));
+    pieces.filter(|piece| !piece.is_empty()).for_each(|piece| look.take(piece));
+    look.take(&[]);
+    let shown = look.window.finish();
+    Some((shown.text, shown.total))
+}

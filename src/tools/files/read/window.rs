@@ -1,0 +1,242 @@
+//! The lines of a file that are shown, collected while it goes by in pieces.
+
+use crate::tools::files::read::LARGEST_ANSWER;
+
+/// Letters of one line.
+const LONGEST_LINE: usize = 2_000;
+
+/// Collects the wanted lines from pieces of text, and counts all of them.
+pub(super) struct Window {
+    pub(super) first: u64,
+    /// The last wanted line.
+    until: u64,
+    /// What ends a line.
+    feed: char,
+    /// The line being read, from 1.
+    line: u64,
+    text: String,
+    /// Letters of each line before the first that is shown.
+    before: u64,
+    /// Letters of the current line: of those before, how many were seen; those that were kept, and that were not.
+    passed: u64,
+    kept: usize,
+    left_out: usize,
+    /// The current line has at least one letter.
+    begun: bool,
+    /// A `\r` that may belong to the line ending.
+    pending_return: bool,
+    last: u64,
+    cut_a_line: bool,
+    stopped_early: bool,
+    /// Something of a line is shown.
+    reached: bool,
+}
+
+/// What a [`Window`] has seen.
+pub(super) struct Shown {
+    pub(super) text: String,
+    pub(super) total: u64,
+    /// The last line that is shown; 0 if none is.
+    pub(super) last: u64,
+    pub(super) cut_a_line: bool,
+    /// The column that none of the lines reaches, if so.
+    beyond: Option<u64>,
+}
+
+impl Window {
+    pub(super) fn new(first: u64, limit: u64, feed: char) -> Self {
+        Self {
+            first,
+            until: first.saturating_add(limit - 1),
+            feed,
+            line: 1,
+            text: String::new(),
+            before: 0,
+            passed: 0,
+            kept: 0,
+            left_out: 0,
+            begun: false,
+            pending_return: false,
+            last: 0,
+            cut_a_line: false,
+            stopped_early: false,
+            reached: false,
+        }
+    }
+
+    /// Shows lines from this letter on, from 1.
+    pub(super) fn beginning_at(mut self, column: u64) -> Self {
+        self.before = column.saturating_sub(1);
+        self.cut_a_line = self.before > 0;
+        self
+    }
+
+    fn is_wanted(&self) -> bool {
+        !self.stopped_early && (self.first..=self.until).contains(&self.line)
+    }
+
+    /// Whether nothing more will be shown, at the beginning of a line or within one.
+    pub(super) fn is_full(&self) -> bool {
+        self.stopped_early || self.line > self.until
+    }
+
+    /// Goes on in bytes of which only the line feeds matter.
+    pub(super) fn count_only(&mut self, bytes: &[u8]) {
+        // Both are ASCII.
+        let feed = self.feed as u8;
+        self.line += bytes.iter().filter(|byte| **byte == feed).count() as u64;
+        if let Some(byte) = bytes.last() {
+            self.begun = *byte != feed;
+        }
+    }
+
+    pub(super) fn take(&mut self, piece: &str) {
+        for part in piece.split_inclusive(self.feed) {
+            let (line, ends) = match part.strip_suffix(self.feed) {
+                Some(line) => (line, true),
+                None => (part, false),
+            };
+            if self.is_wanted() {
+                self.keep(line);
+            }
+            if ends {
+                self.end_line();
+            } else {
+                self.begun = true;
+            }
+        }
+    }
+
+    fn keep(&mut self, part: &str) {
+        for c in part.chars() {
+            if self.pending_return {
+                self.pending_return = false;
+                self.push('\r');
+            }
+            if c == '\r' { self.pending_return = true } else { self.push(c) }
+        }
+    }
+
+    fn push(&mut self, c: char) {
+        if self.kept == 0 && self.left_out == 0 && self.passed == 0 {
+            self.number();
+        }
+        if self.passed < self.before {
+            self.passed += 1;
+            return;
+        }
+        if self.kept < LONGEST_LINE {
+            self.text.push(c);
+            self.kept += 1;
+        } else {
+            self.left_out += 1;
+        }
+    }
+
+    fn number(&mut self) {
+        use std::fmt::Write as _;
+        // Writing to a String cannot fail.
+        let _ = write!(self.text, "{:>6}\t", self.line);
+    }
+
+    fn end_line(&mut self) {
+        use std::fmt::Write as _;
+        if self.is_wanted() {
+            if self.kept == 0 && self.passed == 0 {
+                self.number();
+            }
+            self.reached |= self.kept > 0;
+            if self.left_out > 0 {
+                self.cut_a_line = true;
+                let next = self.before + self.kept as u64 + 1;
+                let _ =
+                    write!(self.text, " [line cut: {} more characters, from column {next}]", self.left_out);
+            }
+            self.text.push('\n');
+            self.last = self.line;
+            self.stopped_early = self.text.len() >= LARGEST_ANSWER;
+        }
+        self.line += 1;
+        (self.passed, self.kept, self.left_out) = (0, 0, 0);
+        (self.begun, self.pending_return) = (false, false);
+    }
+
+    pub(super) fn finish(mut self) -> Shown {
+        let total = if self.begun { self.line } else { self.line - 1 };
+        if self.begun {
+            if self.pending_return && self.is_wanted() {
+                self.push('\r');
+            }
+            self.end_line();
+        }
+        let beyond = (self.before > 0 && !self.reached && self.last > 0).then_some(self.before + 1);
+        Shown { text: self.text, total, last: self.last, cut_a_line: self.cut_a_line, beyond }
+    }
+}
+
+impl Shown {
+    pub(super) fn into_answer(mut self, first: u64) -> String {
+        if self.total == 0 {
+            return "(the file is empty)".into();
+        }
+        if first == 1 && self.last == self.total {
+            self.text.push_str(&format!("({} lines in total)", self.total));
+        } else {
+            self.text.push_str(&format!("(lines {first} to {} of {})", self.last, self.total));
+            if self.last < self.total {
+                self.text.push_str(&format!(" Go on with offset {}.", self.last + 1));
+            }
+        }
+        if let Some(column) = self.beyond {
+            self.text.push_str(&format!(" None of them has {column} characters."));
+        }
+        self.text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tools::files::read::window::*;
+
+    fn window(first: u64, limit: u64, pieces: &[&str]) -> (String, u64, u64) {
+        let mut window = Window::new(first, limit, '\n');
+        pieces.iter().for_each(|piece| window.take(piece));
+        let shown = window.finish();
+        (shown.text, shown.last, shown.total)
+    }
+
+    #[test]
+    fn lines_are_numbered_however_the_text_is_cut_into_pieces() {
+        for (first, limit, pieces, expected) in [
+            (1, 9, &["a\nb\n"][..], ("     1\ta\n     2\tb\n", 2, 2)),
+            (1, 9, &["a", "\r", "\nb", "b"], ("     1\ta\n     2\tbb\n", 2, 2)),
+            (2, 1, &["a\nb\nc\n"], ("     2\tb\n", 2, 3)),
+            (1, 9, &["\n\nx"], ("     1\t\n     2\t\n     3\tx\n", 3, 3)),
+            (1, 9, &["a\rb\r\n"], ("     1\ta\rb\n", 1, 1)),
+            (1, 9, &["a\r"], ("     1\ta\r\n", 1, 1)),
+            (5, 9, &["a\n"], ("", 0, 1)),
+            (1, 9, &[], ("", 0, 0)),
+        ] {
+            let (text, last, total) = window(first, limit, pieces);
+            assert_eq!((text.as_str(), last, total), expected, "{first} {limit} {pieces:?}");
+        }
+    }
+
+    #[test]
+    fn long_lines_are_cut_with_a_note() {
+        let (text, ..) = window(1, 1, &[&"é".repeat(2_500)]);
+        assert!(text.ends_with("é [line cut: 500 more characters, from column 2001]\n"), "{text}");
+    }
+
+    #[test]
+    fn where_no_line_reaches_the_column_the_answer_says_so() {
+        let told = |column: u64| {
+            let mut window = Window::new(1, 9, '\n').beginning_at(column);
+            window.take("abcd\nab\n\nabc\r\n");
+            window.finish().into_answer(1)
+        };
+        let numbers = ["     1\td", "     2\t", "     3\t", "     4\t", "(4 lines in total)"];
+        assert_eq!(told(4), numbers.join("\n"));
+        assert!(told(5).ends_with("(4 lines in total) None of them has 5 characters."), "{}", told(5));
+    }
+}

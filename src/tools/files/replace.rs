@@ -1,0 +1,105 @@
+//! Exact replacement in a text: what Edit and MultiEdit share of the chain of checks (T3).
+
+use std::ops::Range;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::tools::error::ToolError;
+use crate::tools::files::did_you_mean::nearest;
+use crate::tools::fs::text::Shown;
+
+/// One replacement that is wanted.
+pub(in crate::tools) struct Wanted<'a> {
+    pub(in crate::tools) old: &'a str,
+    pub(in crate::tools) new: &'a str,
+    pub(in crate::tools) all: bool,
+    /// Which of several edits it is, from 1; 0 where there is only one.
+    pub(in crate::tools) number: usize,
+}
+
+impl Wanted<'_> {
+    /// Check 1. Line endings do not make a difference: the model does not see them.
+    pub(in crate::tools) fn require_difference(&self) -> Result<(), ToolError> {
+        if self.old.replace("\r\n", "\n") == self.new.replace("\r\n", "\n") {
+            return Err(self.refuse(
+                "same_strings",
+                "old_string and new_string are the same, so there is nothing to change".into(),
+                json!({ "length": self.old.len() }),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Checks 7 and 8: the text with the change made, in its own line endings, and in how many
+    /// places it was made. `path` is how the file is called, `real` where it lies.
+    pub(in crate::tools) fn apply(
+        &self,
+        path: &str,
+        real: &Path,
+        text: &str,
+    ) -> Result<(String, usize), ToolError> {
+        let view = Shown::new(text);
+        let old = view.unify(self.old);
+        let places: Vec<Range<usize>> =
+            memchr::memmem::find_iter(view.text.as_bytes(), &old).map(|at| at..at + old.len()).collect();
+        if places.is_empty() {
+            return Err(self.absent(path, real, &view.text, &old));
+        }
+        if places.len() > 1 && !self.all {
+            return Err(self.ambiguous(path, real, &view.text, &places));
+        }
+        Ok((view.replace(&places, &view.unify(self.new)), places.len()))
+    }
+
+    /// A refusal that says which of several edits it speaks of.
+    pub(in crate::tools) fn refuse(&self, code: &'static str, text: String, mut meta: Value) -> ToolError {
+        if self.number == 0 {
+            return ToolError::new(code, text).with(meta);
+        }
+        if let Value::Object(meta) = &mut meta {
+            meta.insert("edit".into(), self.number.into());
+        }
+        let text = format!("edit {}: {text} Nothing was changed.", self.number);
+        ToolError::new(code, text).with(meta)
+    }
+
+    fn absent(&self, path: &str, real: &Path, text: &str, old: &str) -> ToolError {
+        let mut message = format!("old_string is not in {path}.");
+        let near = nearest(text, old);
+        if let Some(near) = &near {
+            let hint = if near.only_whitespace { " (only whitespace differs)" } else { "" };
+            message
+                .push_str(&format!(" The nearest text begins at line {}{hint}:\n{}", near.line, near.text));
+            if self.number > 0 {
+                message.push('\n');
+            }
+        } else {
+            message.push_str(" Read the file again and copy the text exactly, without the line numbers.");
+        }
+        let nearest = near.map(
+            |near| json!({ "line": near.line, "text": near.text, "only_whitespace": near.only_whitespace }),
+        );
+        self.refuse("string_not_found", message, json!({ "path": real, "nearest": nearest }))
+    }
+
+    fn ambiguous(&self, path: &str, real: &Path, text: &str, places: &[Range<usize>]) -> ToolError {
+        const MOST: usize = 20;
+        let mut lines = Vec::new();
+        let (mut line, mut done) = (1, 0);
+        for place in places.iter().take(MOST) {
+            line += text[done..place.start].matches('\n').count();
+            done = place.start;
+            lines.push(line);
+        }
+        let list = lines.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
+        let more = if places.len() > MOST { ", …" } else { "" };
+        let message = format!(
+            "old_string is in {path} {} times, at lines {list}{more}. Add lines around it until it is unique, \
+             or set replace_all.",
+            places.len()
+        );
+        let meta = json!({ "path": real, "count": places.len(), "lines": lines });
+        self.refuse("multiple_matches", message, meta)
+    }
+}

@@ -1,0 +1,401 @@
+//! The search behind Grep: ripgrep's engine, on all processors, with an answer that does not depend on
+//! which of them was faster.
+//!
+//! The answer is the first lines in the order of paths. As soon as that many are found, files that
+//! come later are not opened.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use grep_regex::RegexMatcher;
+use grep_searcher::{
+    BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch,
+};
+use ignore::{DirEntry, WalkState};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::tools::context::Context;
+use crate::tools::fs::hardlink::Names;
+use crate::tools::fs::pinned::{PinnedPath, open_regular};
+use crate::tools::fs::walk;
+use crate::tools::fs::walk::Walk;
+use crate::tools::sensitivity::SecretNames;
+use crate::types::tool::ToolOutcome;
+
+/// Letters of one line.
+const LONGEST_LINE: usize = 500;
+/// Bytes that a multi-line search may hold of one file.
+const HEAP: usize = 64 << 20;
+/// More threads than this do not make a disk faster.
+const MOST_THREADS: usize = 12;
+
+/// What is shown of a match.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::tools) enum OutputMode {
+    Content,
+    #[default]
+    FilesWithMatches,
+    Count,
+}
+
+/// What to look for and how much of it to tell.
+pub(in crate::tools) struct Wanted {
+    pub(in crate::tools) matcher: RegexMatcher,
+    pub(in crate::tools) mode: OutputMode,
+    pub(in crate::tools) multiline: bool,
+    pub(in crate::tools) line_numbers: bool,
+    pub(in crate::tools) before: usize,
+    pub(in crate::tools) after: usize,
+    /// Lines of the answer, and bytes.
+    pub(in crate::tools) lines: usize,
+    pub(in crate::tools) bytes: usize,
+}
+
+impl Wanted {
+    fn searcher(&self) -> Searcher {
+        SearcherBuilder::new()
+            .line_number(self.mode == OutputMode::Content)
+            .multi_line(self.multiline)
+            .before_context(self.before)
+            .after_context(self.after)
+            .binary_detection(BinaryDetection::quit(0))
+            .heap_limit(Some(HEAP))
+            .build()
+    }
+}
+
+/// One search.
+pub(in crate::tools) struct Search<'a> {
+    pub(in crate::tools) context: &'a Context,
+    pub(in crate::tools) root: &'a PinnedPath,
+    pub(in crate::tools) wanted: &'a Wanted,
+    pub(in crate::tools) stop: &'a CancellationToken,
+}
+
+impl Search<'_> {
+    /// The answer; `None` if it was stopped.
+    pub(in crate::tools) fn run(&self, walk: &Walk) -> Option<Answer> {
+        let shared = Shared {
+            kept: Mutex::new(Kept::default()),
+            secrets: AtomicUsize::new(0),
+            linked: AtomicUsize::new(0),
+            names: OnceLock::new(),
+        };
+        if self.root.is_folder() {
+            self.search_folder(walk, &shared);
+        } else if let Ok((file, _)) = self.root.open() {
+            let hits = self.search_file(&mut self.wanted.searcher(), file);
+            shared.keep(self.wanted, self.root.path.clone(), hits);
+        }
+        let kept = shared.kept.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let (secrets, linked) = (shared.secrets.into_inner(), shared.linked.into_inner());
+        (!self.stop.is_cancelled()).then_some(Answer {
+            kept,
+            secrets,
+            linked,
+            lines: self.wanted.lines,
+            bytes: self.wanted.bytes,
+        })
+    }
+
+    fn search_folder(&self, walk: &Walk, shared: &Shared) {
+        let threads = std::thread::available_parallelism().map_or(2, usize::from).min(MOST_THREADS);
+        let Ok(folder) = self.root.folder_handle() else { return };
+        let mut builder = walk.builder.clone();
+        let looks = || {
+            let mut searcher = self.wanted.searcher();
+            let mut secret_names = SecretNames::new(&self.context.places);
+            move |entry: Result<DirEntry, ignore::Error>| {
+                if self.stop.is_cancelled() {
+                    return WalkState::Quit;
+                }
+                let Some(entry) = entry.ok().filter(walk::is_file) else { return WalkState::Continue };
+                let Some(below) = below(&entry, &self.root.path) else { return WalkState::Continue };
+                if secret_names.contain(entry.path()) {
+                    shared.secrets.fetch_add(1, Relaxed);
+                    return WalkState::Continue;
+                }
+                if shared.is_beyond(entry.path()) {
+                    return WalkState::Continue;
+                }
+                // What cannot be opened (any more), or is no longer below the folder, is left out.
+                let Ok(Some((file, meta))) = open_regular(folder.as_fd(), below, entry.path()) else {
+                    return WalkState::Continue;
+                };
+                if meta.nlink() > 1 && !shared.names(self).allow(entry.path(), &meta) {
+                    shared.linked.fetch_add(1, Relaxed);
+                    return WalkState::Continue;
+                }
+                let hits = self.search_file(&mut searcher, file);
+                shared.keep(self.wanted, entry.into_path(), hits);
+                WalkState::Continue
+            }
+        };
+        // Where the user has no process left no thread can be made, and the walk over several would panic.
+        if std::thread::Builder::new().spawn(|| ()).is_ok_and(|thread| thread.join().is_ok()) {
+            builder.threads(threads).build_parallel().run(|| Box::new(looks()));
+        } else {
+            let mut look = looks();
+            let _ = builder.build().any(|entry| look(entry) == WalkState::Quit);
+        }
+    }
+
+    fn search_file(&self, searcher: &mut Searcher, file: File) -> Hits {
+        let mut hits = Hits { lines: Vec::new(), bytes: 0, matches: 0, cut: false };
+        let mut sink = Taker { hits: &mut hits, wanted: self.wanted };
+        // A file that cannot be read to its end shows what was found up to there.
+        let _ = searcher.search_reader(&self.wanted.matcher, Watched { file, stop: self.stop }, &mut sink);
+        hits
+    }
+}
+
+fn below<'e>(entry: &'e DirEntry, root: &Path) -> Option<&'e Path> {
+    entry.path().strip_prefix(root).ok()
+}
+
+/// A file that ends when the call is stopped.
+struct Watched<'a> {
+    file: File,
+    stop: &'a CancellationToken,
+}
+
+impl Read for Watched<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.stop.is_cancelled() {
+            return Err(io::Error::other("stopped"));
+        }
+        self.file.read(buffer)
+    }
+}
+
+/// What the threads share.
+struct Shared {
+    kept: Mutex<Kept>,
+    secrets: AtomicUsize,
+    /// Files with names that must not be read, or that nobody knows.
+    linked: AtomicUsize,
+    /// Looked up when a file of several names is met.
+    names: OnceLock<Names>,
+}
+
+/// The files whose lines come first, as far as is known.
+#[derive(Default)]
+struct Kept {
+    files: BTreeMap<PathBuf, Hits>,
+    lines: usize,
+    bytes: usize,
+    /// From this path on nothing is needed.
+    end: Option<PathBuf>,
+}
+
+impl Shared {
+    fn is_beyond(&self, path: &Path) -> bool {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.end.as_deref().is_some_and(|end| path >= end)
+    }
+
+    fn names(&self, search: &Search<'_>) -> &Names {
+        self.names.get_or_init(|| {
+            let scene = &search.context.scene;
+            let kept = |path: &Path| ["Read", "Grep"].iter().any(|tool| scene.unreadable.covers(tool, path));
+            let roots = scene.roots().map(PathBuf::as_path);
+            Names::of(roots, &search.context.places, &kept, &|| search.stop.is_cancelled())
+        })
+    }
+
+    fn keep(&self, wanted: &Wanted, path: PathBuf, hits: Hits) {
+        if hits.matches == 0 {
+            return;
+        }
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.lines += hits.weight();
+        kept.bytes += hits.bytes;
+        kept.files.insert(path, hits);
+        // The last file goes if the others fill the answer.
+        while let Some((path, last)) = kept.files.last_key_value() {
+            let (lines, bytes) = (kept.lines - last.weight(), kept.bytes - last.bytes);
+            if lines < wanted.lines && bytes < wanted.bytes {
+                return;
+            }
+            (kept.lines, kept.bytes, kept.end) = (lines, bytes, Some(path.clone()));
+            kept.files.pop_last();
+        }
+    }
+}
+
+/// What was found in one file.
+struct Hits {
+    /// Without the name of the file.
+    lines: Vec<String>,
+    bytes: usize,
+    matches: u64,
+    /// There is more in it.
+    cut: bool,
+}
+
+impl Hits {
+    /// Lines of the answer.
+    fn weight(&self) -> usize {
+        self.lines.len().max(1)
+    }
+}
+
+/// Takes the matches of one file.
+struct Taker<'a> {
+    hits: &'a mut Hits,
+    wanted: &'a Wanted,
+}
+
+impl Taker<'_> {
+    fn push(&mut self, number: Option<u64>, mark: char, bytes: &[u8]) {
+        // A multi-line match is several lines.
+        let text = String::from_utf8_lossy(bytes);
+        for (offset, line) in text.lines().enumerate() {
+            let place = match number {
+                Some(number) if self.wanted.line_numbers => format!("{mark}{}", number + offset as u64),
+                _ => String::new(),
+            };
+            let line = line.trim_end_matches('\r');
+            let line = match line.char_indices().nth(LONGEST_LINE) {
+                Some((at, _)) => format!("{place}{mark}{} [line cut]", &line[..at]),
+                None => format!("{place}{mark}{line}"),
+            };
+            self.add(line);
+        }
+    }
+
+    fn add(&mut self, line: String) {
+        // One more than can be shown, so that it is known that there is more.
+        if self.hits.lines.len() > self.wanted.lines || self.hits.bytes > self.wanted.bytes {
+            self.hits.cut = true;
+            return;
+        }
+        self.hits.bytes += line.len();
+        self.hits.lines.push(line);
+    }
+}
+
+impl Sink for Taker<'_> {
+    type Error = io::Error;
+
+    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, Self::Error> {
+        self.hits.matches += 1;
+        match self.wanted.mode {
+            OutputMode::FilesWithMatches => return Ok(false),
+            OutputMode::Count => {}
+            OutputMode::Content => self.push(found.line_number(), ':', found.bytes()),
+        }
+        Ok(!self.hits.cut)
+    }
+
+    fn context(&mut self, _: &Searcher, line: &SinkContext<'_>) -> Result<bool, Self::Error> {
+        if *line.kind() != SinkContextKind::Other {
+            self.push(line.line_number(), '-', line.bytes());
+        }
+        Ok(!self.hits.cut)
+    }
+
+    fn context_break(&mut self, _: &Searcher) -> Result<bool, Self::Error> {
+        self.add(String::new());
+        Ok(!self.hits.cut)
+    }
+}
+
+/// What was found, ready to be told.
+pub(in crate::tools) struct Answer {
+    kept: Kept,
+    secrets: usize,
+    linked: usize,
+    lines: usize,
+    bytes: usize,
+}
+
+impl Answer {
+    pub(in crate::tools) fn into_outcome(
+        self,
+        context: &Context,
+        mode: OutputMode,
+        walk: &Walk,
+    ) -> ToolOutcome {
+        let mut out = Lines { lines: Vec::new(), room: self.lines, bytes: self.bytes, full: false };
+        out.full = self.kept.end.is_some();
+        let (mut files, mut matches) = (0_usize, 0_u64);
+        for (path, hits) in self.kept.files {
+            files += 1;
+            matches += hits.matches;
+            let shown = context.show(&path);
+            match mode {
+                OutputMode::FilesWithMatches => out.add(shown),
+                OutputMode::Count => out.add(format!("{shown}:{}", hits.matches)),
+                OutputMode::Content => {
+                    for line in hits.lines {
+                        // Between groups of lines that do not touch stands a mark alone.
+                        out.add(if line.is_empty() { "--".into() } else { format!("{shown}{line}") });
+                    }
+                }
+            }
+            out.full |= hits.cut;
+        }
+        let mut lines = out.lines;
+        let shown = lines.len();
+        if matches == 0 {
+            lines.push("No matches found.".into());
+        }
+        if out.full {
+            lines.push("(there is more; narrow the search or raise head_limit)".into());
+        }
+        if mode == OutputMode::Count && matches > 0 {
+            lines.push(format!("({matches} matching lines in {files} files)"));
+        }
+        if self.secrets > 0 {
+            lines.push(format!(
+                "({} files that likely hold secrets were not searched; give the file itself as path)",
+                self.secrets
+            ));
+        }
+        if self.linked > 0 {
+            lines.push(format!(
+                "({} files that have other names as well, secret or unknown ones (hard links), were not searched; give \
+                 the file itself as path)",
+                self.linked
+            ));
+        }
+        lines.extend(walk.hidden_note());
+        let detail = json!({
+            "files": files, "matches": matches, "shown": shown, "truncated": out.full,
+            "secrets_skipped": self.secrets, "linked_skipped": self.linked, "hidden_by_rules": walk.hidden(),
+        });
+        ToolOutcome { detail: Some(detail), ..ToolOutcome::completed(lines.join("\n")) }
+    }
+}
+
+/// The lines of the answer, as many as there is room for.
+struct Lines {
+    lines: Vec<String>,
+    room: usize,
+    bytes: usize,
+    full: bool,
+}
+
+impl Lines {
+    fn add(&mut self, line: String) {
+        if self.room == 0 || self.bytes < line.len() {
+            self.full = true;
+            return;
+        }
+        self.room -= 1;
+        self.bytes -= line.len();
+        self.lines.push(line);
+    }
+}

@@ -1,0 +1,93 @@
+//! Write (T2): new files, and overwriting of files that were read whole.
+//!
+//! An existing file keeps its encoding and, if it has CRLF (or CR) throughout and the new
+//! content has none, its line endings: the model never saw them and should not flip them by accident.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::tools::context::Context;
+use crate::tools::error::{ToolError, cancelled};
+use crate::tools::files::edit_guard;
+use crate::tools::files::edit_guard::{Change, Needs};
+use crate::tools::files::read::refuse_binary;
+use crate::tools::fs::pinned::PinnedPath;
+use crate::tools::fs::text;
+use crate::tools::fs::text::{Charset, Endings};
+use crate::tools::sensitivity::Access;
+use crate::tools::toolbox;
+use crate::types::ids::CallId;
+use crate::types::tool::{PreparedCall, ToolOutcome};
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(in crate::tools) struct Input {
+    /// The file: absolute, or relative to the current folder. Missing folders are made.
+    file_path: String,
+    /// The whole new content.
+    content: String,
+}
+
+pub(in crate::tools) const DESCRIPTION: &str = "Writes a file: creates it with its folders, or replaces its whole content. \
+    An existing file must have been read whole before. To change parts of a file use Edit.";
+
+pub(in crate::tools) fn prepare(context: &Context, input: &Input) -> Result<PreparedCall, ToolError> {
+    let path = context.resolve(&input.file_path, Access::Edit)?;
+    let plan = plan(context, input, &path);
+    edit_guard::prepare(context, path, "Write", plan)
+}
+
+pub(in crate::tools) fn run(
+    context: &Context,
+    call_id: CallId,
+    input: &Input,
+    prepared: &PreparedCall,
+    stop: &CancellationToken,
+) -> Result<ToolOutcome, ToolError> {
+    let path = context.resolve(&input.file_path, Access::Edit)?;
+    let change = plan(context, input, &path)?;
+    toolbox::same_change(prepared, &change)?;
+    if stop.is_cancelled() {
+        return Ok(cancelled());
+    }
+    let shown = context.show(&path.path);
+    let done =
+        if change.before.is_some() { format!("Overwrote {shown}") } else { format!("Created {shown}") };
+    change.make(call_id, &done, json!({}))
+}
+
+fn plan(context: &Context, input: &Input, path: &PinnedPath) -> Result<Change, ToolError> {
+    let Some(before) = path.load()? else {
+        let after = input.content.clone().into_bytes();
+        return Ok(Change::new(
+            context,
+            path.clone(),
+            None,
+            (None, &input.content),
+            Charset::UTF8,
+            Arc::new(after),
+        ));
+    };
+    if !before.bytes.is_empty() {
+        refuse_binary(&path.path, &before.bytes)?;
+        edit_guard::require_known(context, &path.path, &before, Needs::Whole)?;
+    }
+    let detected = text::detect(&before.bytes, true);
+    let old = detected.decode(&before.bytes);
+    let endings = old.as_deref().map_or(Endings::None, Endings::of);
+    let content = match endings {
+        Endings::Cr if !input.content.contains('\r') => input.content.replace('\n', "\r"),
+        Endings::CrLf if !input.content.contains("\r\n") => input.content.replace('\n', "\r\n"),
+        _ => input.content.clone(),
+    };
+    // What the old encoding lacks can only be kept in UTF-8.
+    let (charset, after) = match detected.encode(&content) {
+        Some(bytes) if old.is_some() => (detected, bytes),
+        _ => (Charset::UTF8, content.clone().into_bytes()),
+    };
+    let old = old.unwrap_or_else(|| String::from_utf8_lossy(&before.bytes).into_owned());
+    Ok(Change::new(context, path.clone(), Some(before), (Some(&old), &content), charset, Arc::new(after)))
+}

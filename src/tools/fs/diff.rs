@@ -1,0 +1,235 @@
+//! Unified diffs for people: bounded, and the same for the same texts.
+
+use std::time::Duration;
+
+use similar::{ChangeTag, TextDiff};
+
+/// A diff longer than this is cut at a line, with a note. What is too long for an event is cut on the wire,
+/// and whole in a blob.
+const LONGEST: usize = 1 << 20;
+
+/// Texts of which the changed part is longer than this are not compared line by line.
+const LARGEST: usize = 1 << 20;
+
+/// What changed from one text to another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::tools) struct Diff {
+    pub(in crate::tools) text: String,
+    pub(in crate::tools) added: u64,
+    pub(in crate::tools) removed: u64,
+}
+
+/// Lines around a change that are shown with it.
+const CONTEXT: usize = 3;
+
+/// Compares two texts with `\n` line endings. `old` is `None` for a new file, `new` for one that goes.
+pub(in crate::tools) fn unified(path: &str, old: Option<&str>, new: Option<&str>) -> Diff {
+    let from = if old.is_some() { format!("a/{path}") } else { "/dev/null".to_owned() };
+    let to = if new.is_some() { format!("b/{path}") } else { "/dev/null".to_owned() };
+    let (old, new) = (old.unwrap_or(""), new.unwrap_or(""));
+    let (head, tail) = common_lines(old, new);
+    let changed = (old.len().max(new.len())).saturating_sub(head.bytes + tail);
+    if changed > LARGEST {
+        let (added, removed) = (line_count(new), line_count(old));
+        let text = format!(
+            "--- {from}\n+++ {to}\n[the change is too large to show: {removed} lines become {added}]\n"
+        );
+        return Diff { text, added, removed };
+    }
+    // Only what differs is compared, so that a small change of a large file costs little.
+    let (old, new) = (&old[head.bytes..old.len() - tail], &new[head.bytes..new.len() - tail]);
+    let diff = lines(old, new);
+    let (mut added, mut removed) = (0, 0);
+    let mut full = String::new();
+    for group in diff.grouped_ops(CONTEXT) {
+        let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };
+        if full.is_empty() {
+            full = format!("--- {from}\n+++ {to}\n");
+        }
+        let range = |start: usize, end: usize| match end - start {
+            1 => format!("{}", head.lines + start + 1),
+            0 => format!("{},0", head.lines + start),
+            n => format!("{},{n}", head.lines + start + 1),
+        };
+        let old_range = range(first.old_range().start, last.old_range().end);
+        let new_range = range(first.new_range().start, last.new_range().end);
+        full.push_str(&format!("@@ -{old_range} +{new_range} @@\n"));
+        for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
+            match change.tag() {
+                ChangeTag::Insert => added += 1,
+                ChangeTag::Delete => removed += 1,
+                ChangeTag::Equal => {}
+            }
+            full.push_str(&format!("{}{}", change.tag(), change.value()));
+            if !change.value().ends_with('\n') {
+                full.push_str("\n\\ No newline at end of file\n");
+            }
+        }
+    }
+    Diff { text: cut(full), added, removed }
+}
+
+/// For so long two texts are compared thoroughly; then what is left is told as exchanged in larger pieces.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Compares two texts line by line. A line ends with `\n` and nothing else, as it does for `diff` and
+/// `patch`: a carriage return alone is a character of its line.
+pub fn lines<'t>(old: &'t str, new: &'t str) -> TextDiff<'t, 't, str> {
+    let of = |text: &'t str| text.split_inclusive('\n').collect::<Vec<_>>();
+    TextDiff::configure().timeout(PATIENCE).diff_slices(&of(old), &of(new))
+}
+
+/// A beginning that two texts share.
+struct Head {
+    bytes: usize,
+    lines: usize,
+}
+
+/// Whole lines that two texts share at the beginning and, in bytes, at the end, but for those that
+/// are shown around the change.
+fn common_lines(old: &str, new: &str) -> (Head, usize) {
+    let same = common(old.as_bytes().chunks(CHUNK), new.as_bytes().chunks(CHUNK), |a, b| {
+        a.iter().zip(b).take_while(|(a, b)| a == b).count()
+    });
+    let mut bytes = memchr::memrchr(b'\n', &old.as_bytes()[..same]).map_or(0, |at| at + 1);
+    let most = old.len().min(new.len()) - bytes;
+    let same = common(old.as_bytes().rchunks(CHUNK), new.as_bytes().rchunks(CHUNK), |a, b| {
+        a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count()
+    })
+    .min(most);
+    // The shared end begins after a line feed in both.
+    let mut tail = same;
+    let is_border =
+        |text: &str, tail: usize| text.len() == tail || text.as_bytes()[text.len() - tail - 1] == b'\n';
+    while tail > 0 && !(is_border(old, tail) && is_border(new, tail)) {
+        let shared = &old.as_bytes()[old.len() - tail..];
+        tail = shared.iter().position(|b| *b == b'\n').map_or(0, |at| tail - at - 1);
+    }
+    for _ in 0..CONTEXT {
+        bytes = old.as_bytes()[..bytes.saturating_sub(1)]
+            .iter()
+            .rposition(|b| *b == b'\n')
+            .map_or(0, |at| at + 1);
+        let shared = &old.as_bytes()[old.len() - tail..];
+        tail = shared.iter().position(|b| *b == b'\n').map_or(0, |at| tail - at - 1);
+    }
+    (Head { bytes, lines: memchr::memchr_iter(b'\n', &old.as_bytes()[..bytes]).count() }, tail)
+}
+
+/// Pieces are compared as a whole before their bytes are.
+const CHUNK: usize = 4 << 10;
+
+/// How many bytes are the same, from where the pieces begin.
+fn common<'a>(
+    old: impl Iterator<Item = &'a [u8]>,
+    new: impl Iterator<Item = &'a [u8]>,
+    count: impl Fn(&[u8], &[u8]) -> usize,
+) -> usize {
+    let mut same = 0;
+    for (a, b) in old.zip(new) {
+        if a != b {
+            return same + count(a, b);
+        }
+        same += a.len();
+    }
+    same
+}
+
+fn cut(mut text: String) -> String {
+    if text.len() <= LONGEST {
+        return text;
+    }
+    let mut end = LONGEST;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let end = text[..end].rfind('\n').map_or(end, |at| at + 1);
+    let lines = line_count(&text[end..]);
+    text.truncate(end);
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text.push_str(&format!("[cut: {lines} more lines of this diff]\n"));
+    text
+}
+
+fn line_count(text: &str) -> u64 {
+    text.lines().count() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tools::fs::diff::*;
+
+    #[test]
+    fn a_change_shows_its_lines_and_counts_them() {
+        let diff = unified("x.txt", Some("a\nb\nc\n"), Some("a\nB\nc\nd\n"));
+        assert_eq!(diff.text, "--- a/x.txt\n+++ b/x.txt\n@@ -1,3 +1,4 @@\n a\n-b\n+B\n c\n+d\n");
+        assert_eq!((diff.added, diff.removed), (2, 1));
+        let new = unified("x.txt", None, Some("a\n"));
+        assert_eq!(new.text, "--- /dev/null\n+++ b/x.txt\n@@ -0,0 +1 @@\n+a\n");
+        let gone = unified("x.txt", Some("a\n"), None);
+        assert_eq!(gone.text, "--- a/x.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n");
+        assert_eq!((gone.added, gone.removed), (0, 1));
+    }
+
+    #[test]
+    fn long_diffs_are_cut_with_a_note_and_huge_ones_only_counted() {
+        let long = unified("x", None, Some(&"0123456789\n".repeat(95_000)));
+        assert!(long.text.len() < LONGEST + 100 && long.text.ends_with("more lines of this diff]\n"));
+        assert_eq!(long.added, 95_000);
+        let whole = unified("x", None, Some(&"a line that repeats\n".repeat(5_000)));
+        assert_eq!(whole.text.lines().count(), 5_003, "past the size of an event, and whole");
+        let huge = unified("x", Some("y\n"), Some(&"0123456789\n".repeat(200_000)));
+        assert!(huge.text.contains("too large") && huge.text.len() < 200);
+        assert_eq!((huge.added, huge.removed), (200_000, 1));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn leaving_out_what_is_the_same_changes_no_diff(
+            old in "([ab\r]{0,2}\n){0,12}[ab\r]{0,2}",
+            new in "([ab\r]{0,2}\n){0,12}[ab\r]{0,2}",
+            head in 0usize..9,
+            tail in 0usize..9,
+        ) {
+            let frame = |text: &str| format!("{}{text}{}", "h\n".repeat(head), "\nt".repeat(tail));
+            let (old, new) = (frame(&old), frame(&new));
+            let got = unified("x", Some(&old), Some(&new));
+            // Applied to the old text, it gives the new one.
+            proptest::prop_assert_eq!(patched(&old, &got.text), new);
+        }
+    }
+
+    /// Applies a unified diff, strictly.
+    fn patched(old: &str, diff: &str) -> String {
+        let lines: Vec<&str> = old.split_inclusive('\n').collect();
+        let (mut out, mut at) = (String::new(), 0);
+        let mut diff = diff.split_terminator('\n').skip(2).peekable();
+        while let Some(line) = diff.next() {
+            if let Some(range) = line.strip_prefix("@@ -") {
+                let (range, _) = range.split_once(' ').unwrap();
+                let (start, len) = range.split_once(',').unwrap_or((range, "1"));
+                let start = start.parse::<usize>().unwrap() - usize::from(len != "0");
+                out.extend(lines[at..start].iter().copied());
+                at = start;
+                continue;
+            }
+            let ends = if diff.peek().is_some_and(|next| next.starts_with('\\')) { "" } else { "\n" };
+            let text = format!("{}{ends}", &line[1..]);
+            match line.as_bytes()[0] {
+                b'+' => out.push_str(&text),
+                b'\\' => {}
+                sign => {
+                    assert_eq!(lines[at], text, "{diff:?}");
+                    at += 1;
+                    if sign == b' ' {
+                        out.push_str(&text);
+                    }
+                }
+            }
+        }
+        out.extend(lines[at..].iter().copied());
+        out
+    }
+}

@@ -1,0 +1,266 @@
+//! Opening without following any link: what the kernel is asked, what it answers, and what to do
+//! where it lacks the question. `held` builds on this.
+
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::path::{Component, Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
+use nix::sys::stat::Mode;
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+
+use crate::tools::error::ToolError;
+
+/// What tells one version of a file from another, cheaply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::tools) struct Stamp {
+    pub(in crate::tools) mtime_ns: i64,
+    pub(in crate::tools) size: u64,
+}
+
+impl Stamp {
+    pub(in crate::tools) fn of(meta: &Metadata) -> Self {
+        Self {
+            mtime_ns: meta.mtime().saturating_mul(1_000_000_000).saturating_add(meta.mtime_nsec()),
+            size: meta.len(),
+        }
+    }
+}
+
+/// What tells one object of a file system from every other, as long as a handle to it is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(in crate::tools) struct Identity {
+    pub(in crate::tools) device: u64,
+    pub(in crate::tools) inode: u64,
+}
+
+impl Identity {
+    pub(in crate::tools) fn of(meta: &Metadata) -> Self {
+        Self { device: meta.dev(), inode: meta.ino() }
+    }
+}
+
+pub(in crate::tools) fn sha256(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+pub(in crate::tools) fn hex(digest: &[u8]) -> String {
+    digest.iter().fold(String::with_capacity(64), |mut out, byte| {
+        use std::fmt::Write as _;
+        // Writing to a String cannot fail.
+        let _ = write!(out, "{byte:02x}");
+        out
+    })
+}
+
+/// Whether a look failed because nothing is there, and not because nobody may look.
+pub(in crate::tools) fn is_missing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+/// Whether there is something at a path, and no link on the way. One look, where each folder would be one.
+pub(in crate::tools) fn is_plain(path: &Path) -> bool {
+    let how = OpenHow::new()
+        .flags(OFlag::O_PATH | OFlag::O_CLOEXEC)
+        .resolve(ResolveFlag::RESOLVE_NO_SYMLINKS | ResolveFlag::RESOLVE_NO_MAGICLINKS);
+    path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)))
+        && path.is_absolute()
+        && openat2(AT_FDCWD, path, how).is_ok()
+}
+
+/// Where a path leads, all links followed.
+pub(in crate::tools) fn real(path: &Path) -> io::Result<PathBuf> {
+    if is_plain(path) { Ok(path.components().collect()) } else { path.canonicalize() }
+}
+
+/// Opens `path` below `folder`, following no link on the way, and not leaving the folder. An empty
+/// path and `.` are the folder itself.
+pub(in crate::tools) fn open_below(
+    folder: BorrowedFd<'_>,
+    path: &Path,
+    flags: OFlag,
+    mode: Mode,
+) -> Result<OwnedFd, Errno> {
+    let flags = flags | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW;
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    let how = OpenHow::new()
+        .flags(flags)
+        .mode(if flags.contains(OFlag::O_CREAT) { mode } else { Mode::empty() })
+        .resolve(
+            ResolveFlag::RESOLVE_BENEATH
+                | ResolveFlag::RESOLVE_NO_SYMLINKS
+                | ResolveFlag::RESOLVE_NO_MAGICLINKS,
+        );
+    match openat2(folder, path, how) {
+        // Kernels before 5.6, and filters that do not know the call.
+        Err(Errno::ENOSYS | Errno::EPERM) => open_by_steps(folder, path, flags, mode),
+        // Something above was renamed while the kernel looked.
+        Err(Errno::EAGAIN) => openat2(folder, path, how),
+        other => other,
+    }
+}
+
+/// The same without `openat2`: one part after the other, none of which may be a link.
+fn open_by_steps(folder: BorrowedFd<'_>, path: &Path, flags: OFlag, mode: Mode) -> Result<OwnedFd, Errno> {
+    let flags = flags | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW;
+    let mut parts = Vec::new();
+    for part in path.components() {
+        match part {
+            Component::Normal(name) => parts.push(name),
+            Component::CurDir => {}
+            Component::ParentDir | Component::RootDir | Component::Prefix(_) => return Err(Errno::EXDEV),
+        }
+    }
+    let Some((last, above)) = parts.split_last() else {
+        return nix::fcntl::openat(folder, ".", flags, mode);
+    };
+    let mut held: Option<OwnedFd> = None;
+    for name in above {
+        let at = held.as_ref().map_or(folder, |fd| fd.as_fd());
+        let step = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let next = nix::fcntl::openat(at, *name, step, Mode::empty()).map_err(|errno| {
+            // A link where a folder was wanted is reported like a file there.
+            if errno == Errno::ENOTDIR && is_link(at, name) { Errno::ELOOP } else { errno }
+        })?;
+        held = Some(next);
+    }
+    let at = held.as_ref().map_or(folder, |fd| fd.as_fd());
+    nix::fcntl::openat(at, *last, flags, mode).map_err(|errno| match errno {
+        Errno::ENOTDIR if is_link(at, last) => Errno::ELOOP,
+        errno => errno,
+    })
+}
+
+fn is_link(folder: BorrowedFd<'_>, name: &std::ffi::OsStr) -> bool {
+    nix::fcntl::readlinkat(folder, name).is_ok()
+}
+
+/// The root of all paths.
+pub(in crate::tools) fn open_root() -> Result<File, Errno> {
+    nix::fcntl::open("/", OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())
+        .map(File::from)
+}
+
+/// Takes hold of a folder below another, without reading it.
+pub(in crate::tools) fn hold_folder(folder: BorrowedFd<'_>, path: &Path) -> Result<File, Errno> {
+    open_below(folder, path, OFlag::O_PATH | OFlag::O_DIRECTORY, Mode::empty()).map(File::from)
+}
+
+/// Whether the object lies in a file system that shows processes, wherever that is mounted.
+pub(in crate::tools) fn is_of_processes(object: &File) -> bool {
+    nix::sys::statfs::fstatfs(object)
+        .is_ok_and(|found| found.filesystem_type() == nix::sys::statfs::PROC_SUPER_MAGIC)
+}
+
+pub(in crate::tools) fn refused(path: &Path, errno: Errno) -> ToolError {
+    match errno {
+        Errno::ELOOP | Errno::EXDEV => changed_underway(path),
+        Errno::ENXIO => not_regular(path, "a socket or a pipe"),
+        errno => ToolError::io(path, &errno.into()),
+    }
+}
+
+/// The path no longer leads where it led when the call was judged.
+pub(in crate::tools) fn changed_underway(path: &Path) -> ToolError {
+    ToolError::new(
+        "target_changed",
+        format!("{} became something else after the call was judged; look again and retry", path.display()),
+    )
+    .with(json!({ "path": path.to_string_lossy() }))
+}
+
+/// The content is not the one the model knows.
+pub(in crate::tools) fn changed_content(path: &Path) -> ToolError {
+    ToolError::new(
+        "file_changed",
+        format!("{} changed since it was read; read it again before changing it", path.display()),
+    )
+    .with(json!({ "path": path.to_string_lossy() }))
+}
+
+fn not_regular(path: &Path, what: &str) -> ToolError {
+    ToolError::new("not_a_regular_file", format!("{} is {what}, not a regular file", path.display()))
+        .with(json!({ "path": path.to_string_lossy() }))
+}
+
+/// Refuses pipes, sockets and devices: opening them may wait, end something, or never end.
+pub(in crate::tools) fn refuse_special(path: &Path, kind: fs::FileType) -> Result<(), ToolError> {
+    if kind.is_file() || kind.is_dir() {
+        Ok(())
+    } else if kind.is_symlink() {
+        Err(changed_underway(path))
+    } else if kind.is_fifo() {
+        Err(not_regular(path, "a named pipe"))
+    } else if kind.is_socket() {
+        Err(not_regular(path, "a socket"))
+    } else {
+        Err(not_regular(path, "a device"))
+    }
+}
+
+pub(in crate::tools) fn require_regular(path: &Path, meta: &Metadata) -> Result<(), ToolError> {
+    refuse_special(path, meta.file_type())?;
+    if meta.is_dir() {
+        return Err(ToolError::new(
+            "is_a_directory",
+            format!("{} is a folder; use LS to list it", path.display()),
+        )
+        .with(json!({ "path": path.to_string_lossy() })));
+    }
+    Ok(())
+}
+
+/// The names in a folder that is held, whatever its path leads to by now.
+pub(in crate::tools) fn list(folder: &File, path: &Path) -> Result<fs::ReadDir, ToolError> {
+    use std::os::fd::AsRawFd as _;
+    // There is no safe way to read a folder by its handle, but this link leads to just that handle.
+    let by_handle = fs::read_dir(format!("/proc/self/fd/{}", folder.as_raw_fd()));
+    by_handle.map_err(|e| ToolError::io(path, &e))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use crate::tools::fs::disk::*;
+
+    /// A way to open: folder, path, flags, mode.
+    type Way = fn(BorrowedFd<'_>, &Path, OFlag, Mode) -> Result<OwnedFd, Errno>;
+
+    #[test]
+    fn without_the_kernels_help_a_path_is_opened_just_so() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        fs::create_dir_all(root.join("d/e")).unwrap();
+        fs::write(root.join("d/e/f"), "x").unwrap();
+        symlink("e", root.join("d/link")).unwrap();
+        symlink("f", root.join("d/e/file")).unwrap();
+        symlink("/", root.join("root")).unwrap();
+        let folder = File::open(root).unwrap();
+        let ways: [Way; 2] = [open_below, open_by_steps];
+        for (path, expected) in [
+            ("d/e/f", Ok(())),
+            ("d//e/./f", Ok(())),
+            ("", Ok(())),
+            (".", Ok(())),
+            ("d/link/f", Err(Errno::ELOOP)),
+            ("d/e/file", Err(Errno::ELOOP)),
+            ("root/etc", Err(Errno::ELOOP)),
+            ("d/none/f", Err(Errno::ENOENT)),
+            ("d/e/none", Err(Errno::ENOENT)),
+            ("d/e/f/g", Err(Errno::ENOTDIR)),
+            ("../x", Err(Errno::EXDEV)),
+            ("/etc/passwd", Err(Errno::EXDEV)),
+        ] {
+            for way in ways {
+                let path = if path.is_empty() { Path::new(".") } else { Path::new(path) };
+                let opened = way(folder.as_fd(), path, OFlag::O_RDONLY, Mode::empty()).map(|_| ());
+                assert_eq!(opened, expected, "{}", path.display());
+            }
+        }
+    }
+}

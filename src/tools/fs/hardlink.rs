@@ -1,0 +1,189 @@
+//! Files with several names (hard links). Links in a path are followed and judged by where they lead;
+//! of a hard link nobody can tell which name is the real one. So the other names are looked for: where
+//! credentials and the daemon's files lie, and in the workspace. The most delicate name counts, and a
+//! file that has names nobody found is judged as if it lay elsewhere.
+
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::fs::{self, Metadata};
+use std::os::unix::fs::{DirEntryExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+use crate::tools::fs::disk::Identity;
+use crate::tools::sensitivity;
+use crate::tools::sensitivity::{Access, SecretNames, SensitivePaths};
+use crate::types::credentials::{CREDENTIALS, SETTINGS};
+use crate::types::tool::PathSensitivity;
+
+/// Entries that are looked at in all, so that a verdict comes at once.
+const MOST_ENTRIES: usize = 10_000;
+
+/// Where in a home folder something is obeyed, beside the places of credentials.
+const OBEYED: &[&str] =
+    &["", ".cargo", ".config/agentd", ".local/share/agentd", ".config/autostart", ".config/systemd/user"];
+
+/// The folders of a home where credentials lie and where something is obeyed, each once.
+fn delicate_folders(home: &Path) -> BTreeSet<PathBuf> {
+    let kept = CREDENTIALS.iter().chain(SETTINGS).map(Path::new);
+    let around = kept.flat_map(|kept| [Some(kept), kept.parent()]).flatten();
+    around.chain(OBEYED.iter().map(Path::new)).map(|folder| home.join(folder)).collect()
+}
+
+/// Folders that package managers fill with hard links to their own store.
+const FILLED: &[&str] =
+    &["node_modules", "site-packages", ".venv", "venv", "target", "objects", ".pnpm-store"];
+
+/// How careful to be with a regular file of more than one name, and of which of them a rule speaks: `hidden` says of a
+/// path whether one keeps it from being read.
+pub(in crate::tools) fn care<'r>(
+    path: &Path,
+    meta: &Metadata,
+    access: Access,
+    by_name: PathSensitivity,
+    roots: impl Iterator<Item = &'r Path>,
+    places: &SensitivePaths,
+    hidden: &dyn Fn(&Path) -> bool,
+) -> (PathSensitivity, Vec<PathBuf>) {
+    let mut search = Search { identity: Identity::of(meta), names: Vec::new(), left: MOST_ENTRIES };
+    for folder in delicate_folders(&places.home) {
+        search.look(&folder, 0);
+    }
+    for folder in &places.protected {
+        search.look(folder, 3);
+    }
+    let is_filled = is_filled(path);
+    let wanted = usize::try_from(meta.nlink()).unwrap_or(usize::MAX);
+    for root in roots {
+        search.look(&root.join(".git"), 0);
+        search.look(&root.join(".git/hooks"), 0);
+        search.look(&root.join(".agentd"), 1);
+        if search.names.len() < wanted {
+            search.look(root, usize::MAX);
+        }
+    }
+    search.names.sort();
+    search.names.dedup();
+    let is_all = search.names.len() >= wanted || is_filled;
+    let of_names = search.names.iter().map(|name| sensitivity::sensitivity(name, access, places));
+    let beside = if is_all { PathSensitivity::Ordinary } else { PathSensitivity::HardLinked };
+    let care = of_names.fold(sensitivity::strictest(by_name, beside), sensitivity::strictest);
+    let ruled: Vec<PathBuf> = search.names.into_iter().filter(|name| name != path && hidden(name)).collect();
+    let of_rules = if ruled.is_empty() { PathSensitivity::Ordinary } else { PathSensitivity::Secret };
+    (sensitivity::strictest(care, of_rules), ruled)
+}
+
+/// Entries of the workspace that a search looks at for the names of the files that it meets.
+const MOST_OF_A_SEARCH: usize = 200_000;
+
+/// All names of the files of a workspace, for a search that meets files of several names.
+pub(in crate::tools) struct Names {
+    files: HashMap<Identity, Known>,
+    /// Credentials of the home folder and of the daemon.
+    delicate: HashSet<Identity>,
+}
+
+#[derive(Default)]
+struct Known {
+    names: u64,
+    /// One of them is that of a secret, or a rule keeps it from being read.
+    kept: bool,
+}
+
+impl Names {
+    /// Looks through the workspace, but no further than [`MOST_OF_A_SEARCH`] entries or until `stop` says so: what it
+    /// has not seen is not known.
+    pub(in crate::tools) fn of<'r>(
+        roots: impl Iterator<Item = &'r Path>,
+        places: &SensitivePaths,
+        kept: &dyn Fn(&Path) -> bool,
+        stop: &dyn Fn() -> bool,
+    ) -> Self {
+        let mut files: HashMap<Identity, Known> = HashMap::new();
+        let mut secrets = SecretNames::new(places);
+        let mut folders: VecDeque<PathBuf> = roots.map(Path::to_path_buf).collect();
+        // A root inside another is looked through once.
+        let mut seen = HashSet::new();
+        let mut left = MOST_OF_A_SEARCH;
+        while let Some(folder) = folders.pop_front().filter(|_| left > 0 && !stop()) {
+            let Ok(meta) = fs::symlink_metadata(&folder) else { continue };
+            if !meta.is_dir() || !seen.insert(Identity::of(&meta)) {
+                continue;
+            }
+            for entry in fs::read_dir(&folder).into_iter().flatten().flatten().take(left) {
+                left -= 1;
+                let Ok(kind) = entry.file_type() else { continue };
+                if kind.is_dir() {
+                    folders.push_back(entry.path());
+                } else if kind.is_file() {
+                    let path = entry.path();
+                    let identity = Identity { device: meta.dev(), inode: entry.ino() };
+                    let known = files.entry(identity).or_default();
+                    known.names += 1;
+                    known.kept |= secrets.contain(&path) || kept(&path);
+                }
+            }
+        }
+        Self { files, delicate: delicate(places) }
+    }
+
+    /// Whether a search may show a file of several names: none of them is delicate, and all are known. What
+    /// package managers filled is taken for what it is.
+    pub(in crate::tools) fn allow(&self, path: &Path, meta: &Metadata) -> bool {
+        let identity = Identity::of(meta);
+        let known = self.files.get(&identity);
+        let all_known = || known.is_some_and(|known| known.names >= meta.nlink()) || is_filled(path);
+        !self.delicate.contains(&identity) && known.is_none_or(|known| !known.kept) && all_known()
+    }
+}
+
+fn is_filled(path: &Path) -> bool {
+    path.iter().any(|part| FILLED.iter().any(|name| part == *name))
+}
+
+/// The files of a home folder and of the daemon that likely hold credentials.
+fn delicate(places: &SensitivePaths) -> HashSet<Identity> {
+    let folders = delicate_folders(&places.home).into_iter().chain(places.protected.iter().cloned());
+    let mut found = HashSet::new();
+    for folder in folders {
+        let Ok(entries) = fs::read_dir(folder) else { continue };
+        for entry in entries.flatten().take(MOST_ENTRIES) {
+            if sensitivity::sensitivity(&entry.path(), Access::Read, places) == PathSensitivity::Secret
+                && let Ok(meta) = fs::symlink_metadata(entry.path())
+                && meta.is_file()
+                && meta.nlink() > 1
+            {
+                found.insert(Identity::of(&meta));
+            }
+        }
+    }
+    found
+}
+
+struct Search {
+    identity: Identity,
+    names: Vec<PathBuf>,
+    left: usize,
+}
+
+impl Search {
+    /// Looks for other names in `folder`, and so many floors below it, nearest first.
+    fn look(&mut self, folder: &Path, depth: usize) {
+        let mut folders = VecDeque::from([(folder.to_path_buf(), depth)]);
+        while let Some((folder, depth)) = folders.pop_front() {
+            let is_here = fs::symlink_metadata(&folder)
+                .is_ok_and(|meta| meta.is_dir() && meta.dev() == self.identity.device);
+            let Some(entries) = is_here.then(|| fs::read_dir(&folder).ok()).flatten() else { continue };
+            for entry in entries.flatten() {
+                if self.left == 0 {
+                    return;
+                }
+                self.left -= 1;
+                let Ok(kind) = entry.file_type() else { continue };
+                if kind.is_dir() && depth > 0 {
+                    folders.push_back((entry.path(), depth - 1));
+                } else if kind.is_file() && entry.ino() == self.identity.inode {
+                    self.names.push(entry.path());
+                }
+            }
+        }
+    }
+}

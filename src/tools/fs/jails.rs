@@ -1,0 +1,46 @@
+//! The workspaces of the sessions that use the tools, each held since its first call.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::tools::context::SessionContext;
+use crate::tools::fs::jail::Jail;
+use crate::tools::sensitivity::SensitivePaths;
+use crate::types::ids::SessionId;
+
+/// So many are held; of more, those that were used last.
+const MOST: usize = 128;
+
+/// See the module.
+#[derive(Debug)]
+pub(in crate::tools) struct Jails {
+    places: Arc<SensitivePaths>,
+    /// The one that was used last stands last.
+    held: Mutex<Vec<(SessionId, Arc<Jail>)>>,
+}
+
+impl Jails {
+    pub(in crate::tools) fn new(places: Arc<SensitivePaths>) -> Self {
+        Self { places, held: Mutex::new(Vec::new()) }
+    }
+
+    /// The jail of a session. Waits for the disk.
+    pub(in crate::tools) fn of(&self, scene: &SessionContext) -> Arc<Jail> {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = held.iter().position(|(session_id, _)| *session_id == scene.session_id);
+        let jail = known.map(|at| held.remove(at).1).filter(|jail| is_usable(jail, scene));
+        let jail = jail.unwrap_or_else(|| {
+            let roots: Vec<PathBuf> = scene.roots().cloned().collect();
+            Arc::new(Jail::hold(&roots, Arc::clone(&self.places)))
+        });
+        held.push((scene.session_id, Arc::clone(&jail)));
+        if held.len() > MOST {
+            held.remove(0);
+        }
+        jail
+    }
+}
+
+fn is_usable(jail: &Jail, scene: &SessionContext) -> bool {
+    jail.is_of(scene.roots()) && jail.is_current()
+}

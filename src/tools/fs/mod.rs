@@ -1,0 +1,12 @@
+//! Access to files: paths are resolved, judged and opened without a race; encodings and diffs.
+
+pub(super) mod aliases;
+pub(super) mod diff;
+pub(super) mod disk;
+pub(super) mod hardlink;
+pub(super) mod jail;
+pub(super) mod jails;
+pub(super) mod pinned;
+pub(super) mod resolve;
+pub(super) mod text;
+pub(super) mod walk;

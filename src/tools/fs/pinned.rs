@@ -1,0 +1,525 @@
+//! A judged object, held: it is opened, replaced or removed as what it was when it was judged, or not
+//! at all (S24).
+//!
+//! Replacing is atomic: a reader, or a restart after a crash, finds the old or the new content. A
+//! link that was named stays, and what it leads to is replaced; of a file with several names (hard
+//! links) only the name that was meant gets the new content.
+
+use std::ffi::OsString;
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, fchown};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use nix::errno::Errno;
+use nix::fcntl::{AtFlags, OFlag};
+use nix::sys::stat::Mode;
+use nix::unistd::{AccessFlags, UnlinkatFlags};
+use serde_json::json;
+
+use crate::crash;
+use crate::tools::digest;
+use crate::tools::digest::{Bytes, Digest};
+use crate::tools::error::ToolError;
+use crate::tools::fs::disk;
+use crate::tools::fs::disk::{Identity, Stamp};
+use crate::tools::room;
+use crate::types::ids::CallId;
+use crate::types::tool::ResolvedPath;
+
+/// Files above this size are not held in memory: they can be read in parts, not edited.
+pub(in crate::tools) const LARGEST_EDIT: u64 = 32 << 20;
+
+/// Bytes that are read at once.
+const CHUNK: usize = 256 << 10;
+
+/// Beginning of the names of temporary files; the call follows.
+const TEMP_PREFIX: &str = ".agentd-tmp-";
+
+/// A path that was judged, and a hold on what it led to. Cheap to clone; the handles close with the
+/// last clone.
+#[derive(Clone, Debug)]
+pub struct PinnedPath {
+    pub(in crate::tools) resolved: ResolvedPath,
+    /// What it is opened below.
+    pub(in crate::tools) anchor: Arc<Anchor>,
+    /// The deepest folder above it that exists.
+    pub(in crate::tools) folder: Arc<File>,
+    /// The folders between that one and the object, which do not exist.
+    pub(in crate::tools) missing: Vec<OsString>,
+    /// `None` for the anchor itself.
+    pub(in crate::tools) name: Option<OsString>,
+    /// What was there.
+    pub(in crate::tools) found: Option<Arc<Found>>,
+}
+
+/// A folder that stays the same however paths change.
+#[derive(Debug)]
+pub(in crate::tools) struct Anchor {
+    pub(in crate::tools) path: PathBuf,
+    pub(in crate::tools) folder: File,
+    pub(in crate::tools) identity: Identity,
+}
+
+/// An object that exists.
+#[derive(Debug)]
+pub(in crate::tools) struct Found {
+    /// Neither for reading nor for writing, but it keeps the object's number from being used anew.
+    pub(in crate::tools) handle: File,
+    pub(in crate::tools) meta: Metadata,
+}
+
+impl Found {
+    pub(in crate::tools) fn new(handle: File) -> io::Result<Self> {
+        let meta = handle.metadata()?;
+        Ok(Self { handle, meta })
+    }
+}
+
+/// The whole content of a file, as it was at one moment.
+#[derive(Clone, Debug)]
+pub(in crate::tools) struct Content {
+    pub(in crate::tools) bytes: Arc<Vec<u8>>,
+    pub(in crate::tools) digest: Digest,
+    /// Permission bits.
+    mode: u32,
+    owner: (u32, u32),
+}
+
+/// What differs between a file and the same one after it was written to, as exactly as the file system's
+/// clock ticks: a few milliseconds, on newer kernels (6.13) every time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Version {
+    identity: Identity,
+    size: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl Version {
+    fn of(meta: &Metadata) -> Self {
+        Self {
+            identity: Identity::of(meta),
+            size: meta.len(),
+            modified: (meta.mtime(), meta.mtime_nsec()),
+            changed: (meta.ctime(), meta.ctime_nsec()),
+        }
+    }
+}
+
+impl std::ops::Deref for PinnedPath {
+    type Target = ResolvedPath;
+
+    fn deref(&self) -> &ResolvedPath {
+        &self.resolved
+    }
+}
+
+impl PinnedPath {
+    /// What the permission rules judge.
+    #[must_use]
+    pub fn resolved(&self) -> &ResolvedPath {
+        &self.resolved
+    }
+
+    /// Whether something is there.
+    #[must_use]
+    pub fn exists(&self) -> bool {
+        self.found.is_some()
+    }
+
+    /// Whether a folder is there.
+    #[must_use]
+    pub fn is_folder(&self) -> bool {
+        self.found.as_ref().is_some_and(|found| found.meta.is_dir())
+    }
+
+    /// Opens the regular file for reading. Never waits for a pipe's writer and never opens a device.
+    ///
+    /// # Errors
+    /// Nothing is there, it is no regular file, or it is not the object that was judged.
+    pub fn open(&self) -> Result<(File, Metadata), ToolError> {
+        let path = &self.path;
+        let found = self.require_found()?;
+        disk::require_regular(path, &found.meta)?;
+        let Some((file, meta)) = self.open_now()? else { return Err(disk::changed_underway(path)) };
+        if Identity::of(&meta) != Identity::of(&found.meta) {
+            return Err(disk::changed_underway(path));
+        }
+        Ok((file, meta))
+    }
+
+    /// The folder itself, to list it or to open what lies below it.
+    pub(in crate::tools) fn folder_handle(&self) -> Result<&File, ToolError> {
+        let found = self.require_found()?;
+        if !found.meta.is_dir() {
+            return Err(ToolError::io(&self.path, &io::ErrorKind::NotADirectory.into()));
+        }
+        Ok(&found.handle)
+    }
+
+    fn require_found(&self) -> Result<&Found, ToolError> {
+        self.found.as_deref().ok_or_else(|| ToolError::io(&self.path, &io::ErrorKind::NotFound.into()))
+    }
+
+    /// The regular file that has the name now.
+    fn open_now(&self) -> Result<Option<(File, Metadata)>, ToolError> {
+        let path = &self.path;
+        let Some(name) = self.name.as_ref().filter(|_| self.missing.is_empty()) else { return Ok(None) };
+        open_regular(self.folder.as_fd(), Path::new(name), path)
+    }
+
+    /// Reads the whole file, of at most [`LARGEST_EDIT`] bytes. `None` if nothing is there.
+    pub(in crate::tools) fn load(&self) -> Result<Option<Content>, ToolError> {
+        if self.found.is_none() {
+            return Ok(None);
+        }
+        let (file, meta) = self.open()?;
+        if meta.len() > LARGEST_EDIT {
+            return Err(self.too_large(meta.len()));
+        }
+        let bytes = Arc::new(self.read(file, &meta)?);
+        let shared: Bytes = bytes.clone();
+        Ok(Some(Content {
+            bytes,
+            digest: Digest::of(&shared),
+            mode: meta.mode() & 0o7777,
+            owner: (meta.uid(), meta.gid()),
+        }))
+    }
+
+    /// Content that was read before, with the permissions of what is there now; `None` if that cannot hold it.
+    pub(in crate::tools) fn seen(&self, before: &Content) -> Option<Content> {
+        let meta = &self.found.as_ref()?.meta;
+        let could_hold = meta.is_file() && meta.len() == before.bytes.len() as u64;
+        could_hold.then(|| Content {
+            mode: meta.mode() & 0o7777,
+            owner: (meta.uid(), meta.gid()),
+            ..before.clone()
+        })
+    }
+
+    fn read(&self, file: File, meta: &Metadata) -> Result<Vec<u8>, ToolError> {
+        let expected = usize::try_from(meta.len().min(LARGEST_EDIT)).unwrap_or(0);
+        let mut bytes = room::bytes(expected + 1);
+        file.take(LARGEST_EDIT + 1).read_to_end(&mut bytes).map_err(|e| ToolError::io(&self.path, &e))?;
+        if bytes.len() as u64 > LARGEST_EDIT {
+            return Err(self.too_large(meta.len()));
+        }
+        Ok(bytes)
+    }
+
+    fn too_large(&self, size: u64) -> ToolError {
+        let shown = self.path.display();
+        ToolError::new(
+            "file_too_large",
+            format!("{shown} is larger than {} MiB; change it with Bash", LARGEST_EDIT >> 20),
+        )
+        .with(json!({ "path": self.path, "size": size, "largest": LARGEST_EDIT }))
+    }
+
+    /// Puts `bytes` there, atomically. `before` is the content that is replaced; `None` means that
+    /// nothing is there. If something else is found, nothing is written. Missing folders are made.
+    /// Permission bits (and the owner, where we may) are kept.
+    pub(in crate::tools) fn replace(
+        &self,
+        call_id: CallId,
+        before: Option<&Content>,
+        bytes: &[u8],
+    ) -> Result<Stamp, ToolError> {
+        self.put(call_id, before, before, bytes)
+    }
+
+    /// As [`Self::replace`] where nothing is there, with the permission bits of another file: it moves
+    /// here.
+    pub(in crate::tools) fn create_like(
+        &self,
+        call_id: CallId,
+        like: &Content,
+        bytes: &[u8],
+    ) -> Result<Stamp, ToolError> {
+        self.put(call_id, None, Some(like), bytes)
+    }
+
+    fn put(
+        &self,
+        call_id: CallId,
+        before: Option<&Content>,
+        like: Option<&Content>,
+        bytes: &[u8],
+    ) -> Result<Stamp, ToolError> {
+        let path = &self.path;
+        let io = |e: io::Error| ToolError::io(path, &e);
+        let errno = |e: Errno| disk::refused(path, e);
+        let Some(name) = &self.name else { return Err(io(io::ErrorKind::IsADirectory.into())) };
+        self.require_writable()?;
+        self.require_place()?;
+        let folder = self.make_folders()?;
+        let mode = if like.is_some() { 0o600 } else { 0o666 };
+        let (temp_name, mut temp) = create_temp(folder.as_fd(), path, call_id, mode)?;
+        let guard = TempGuard { folder: folder.as_fd(), name: &temp_name };
+        crash::point("C16.made");
+        if let Some(like) = like {
+            // Best effort: only root may give files away. The mode is set after it, because giving
+            // away clears the set-id bits.
+            let _ = fchown(&temp, Some(like.owner.0), Some(like.owner.1));
+            temp.set_permissions(fs::Permissions::from_mode(like.mode)).map_err(io)?;
+        }
+        temp.write_all(bytes).map_err(io)?;
+        crash::point("C16.written");
+        let seen = match before {
+            Some(before) if before.bytes.len() >= digest::LARGE => {
+                Some(self.look_while_syncing(&temp, before)?)
+            }
+            _ => {
+                temp.sync_all().map_err(io)?;
+                None
+            }
+        };
+        let stamp = Stamp::of(&temp.metadata().map_err(io)?);
+
+        crash::point("C16.synced");
+        self.require_place()?;
+        match before {
+            None => {
+                // A hard link never replaces: a file that appears in this very moment wins.
+                match nix::unistd::linkat(
+                    &folder,
+                    temp_name.as_str(),
+                    &folder,
+                    name.as_os_str(),
+                    AtFlags::empty(),
+                ) {
+                    Ok(()) => {}
+                    Err(Errno::EEXIST) => return Err(self.appeared(&folder)),
+                    // File systems without hard links.
+                    Err(Errno::EPERM | Errno::EOPNOTSUPP | Errno::ENOSYS | Errno::EMLINK) => {
+                        if open_regular(folder.as_fd(), Path::new(name), path)?.is_some() {
+                            return Err(disk::changed_content(path));
+                        }
+                        nix::fcntl::renameat(&folder, temp_name.as_str(), &folder, name.as_os_str())
+                            .map_err(errno)?;
+                    }
+                    Err(e) => return Err(errno(e)),
+                }
+            }
+            Some(before) => {
+                match seen {
+                    Some(seen) => self.require_untouched(seen)?,
+                    None => _ = self.require_unchanged(before)?,
+                }
+                nix::fcntl::renameat(&folder, temp_name.as_str(), &folder, name.as_os_str())
+                    .map_err(errno)?;
+            }
+        }
+        crash::point("C16.replaced");
+        drop(guard);
+        // The rename itself must survive a power cut as well. Some file systems cannot sync folders.
+        sync_folder(&folder);
+        Ok(stamp)
+    }
+
+    /// Removes the file, if it still holds `before`.
+    pub(in crate::tools) fn remove(&self, before: &Content) -> Result<(), ToolError> {
+        let Some(name) = &self.name else {
+            return Err(ToolError::io(&self.path, &io::ErrorKind::IsADirectory.into()));
+        };
+        self.require_place()?;
+        self.require_unchanged(before)?;
+        nix::unistd::unlinkat(self.folder.as_ref(), name.as_os_str(), UnlinkatFlags::NoRemoveDir)
+            .map_err(|e| disk::refused(&self.path, e))?;
+        crash::point("C16.removed");
+        // The removal must survive a power cut as well.
+        sync_folder(&self.folder);
+        Ok(())
+    }
+
+    /// A file that may not be written is not replaced either, though that would be possible.
+    fn require_writable(&self) -> Result<(), ToolError> {
+        let Some(name) = self.name.as_ref().filter(|_| self.exists()) else { return Ok(()) };
+        let flags = AtFlags::AT_EACCESS | AtFlags::AT_SYMLINK_NOFOLLOW;
+        match nix::unistd::faccessat(self.folder.as_ref(), name.as_os_str(), AccessFlags::W_OK, flags) {
+            // Kernels before 5.8 cannot answer this for links; there is none.
+            Err(Errno::EINVAL | Errno::ENOSYS | Errno::EPERM) | Ok(()) => Ok(()),
+            // Found again at the last look, with what to say.
+            Err(Errno::ENOENT) => Err(disk::changed_content(&self.path)),
+            Err(errno) => Err(disk::refused(&self.path, errno)),
+        }
+    }
+
+    /// The folder must still lie where it lay: else the file would be made somewhere else.
+    fn require_place(&self) -> Result<(), ToolError> {
+        let above = 1 + self.missing.len();
+        let parent =
+            self.path.ancestors().nth(above).and_then(|path| path.strip_prefix(&self.anchor.path).ok());
+        let Some(parent) = parent else { return Err(disk::changed_underway(&self.path)) };
+        let now = disk::hold_folder(self.anchor.folder.as_fd(), parent).ok();
+        let now = now.and_then(|now| now.metadata().ok()).map(|meta| Identity::of(&meta));
+        let held = self.folder.metadata().ok().map(|meta| Identity::of(&meta));
+        if now.is_none() || now != held || !self.anchor.is_in_place() {
+            return Err(disk::changed_underway(&self.path));
+        }
+        Ok(())
+    }
+
+    /// Compares what is there while the new content goes to the disk: of a large file either takes its time.
+    fn look_while_syncing(&self, temp: &File, before: &Content) -> Result<Version, ToolError> {
+        std::thread::scope(|scope| {
+            let syncing = std::thread::Builder::new().spawn_scoped(scope, || temp.sync_all());
+            let seen = self.require_unchanged(before);
+            // Without a thread one comes after the other.
+            let synced =
+                syncing.ok().and_then(|thread| thread.join().ok()).unwrap_or_else(|| temp.sync_all());
+            synced.map_err(|e| ToolError::io(&self.path, &e))?;
+            seen
+        })
+    }
+
+    /// What was compared a moment ago must not have been written to since then.
+    fn require_untouched(&self, seen: Version) -> Result<(), ToolError> {
+        match self.open_now()? {
+            Some((_, meta)) if Version::of(&meta) == seen => Ok(()),
+            _ => Err(disk::changed_content(&self.path)),
+        }
+    }
+
+    /// The object must be the one that was judged, with the content that was looked at. Gives its version as
+    /// it was before it was compared.
+    fn require_unchanged(&self, before: &Content) -> Result<Version, ToolError> {
+        let found = self.require_found()?;
+        let Some((mut file, meta)) = self.open_now()? else { return Err(disk::changed_content(&self.path)) };
+        let is_same_object = Identity::of(&meta) == Identity::of(&found.meta);
+        let is_same_content = meta.len() == before.bytes.len() as u64
+            && holds(&mut file, &before.bytes).map_err(|e| ToolError::io(&self.path, &e))?;
+        if !is_same_content {
+            return Err(disk::changed_content(&self.path));
+        }
+        // An editor that saved the same content put another object there; what was judged is gone.
+        if is_same_object { Ok(Version::of(&meta)) } else { Err(disk::changed_underway(&self.path)) }
+    }
+
+    /// Something stands where nothing was: a link leads elsewhere, a file was made by somebody.
+    fn appeared(&self, folder: &File) -> ToolError {
+        let Some(name) = &self.name else { return disk::changed_underway(&self.path) };
+        match nix::fcntl::readlinkat(folder, name.as_os_str()) {
+            Ok(_) => disk::changed_underway(&self.path),
+            Err(_) => disk::changed_content(&self.path),
+        }
+    }
+
+    /// Makes the folders that are missing, below the one that is held.
+    fn make_folders(&self) -> Result<File, ToolError> {
+        let refused = |e: Errno| disk::refused(&self.path, e);
+        let mut folder = reopen(&self.folder, Path::new("")).map_err(refused)?;
+        for name in &self.missing {
+            match nix::sys::stat::mkdirat(&folder, name.as_os_str(), Mode::from_bits_truncate(0o777)) {
+                Ok(()) | Err(Errno::EEXIST) => {}
+                Err(e) => return Err(refused(e)),
+            }
+            folder = reopen(&folder, Path::new(name)).map_err(|errno| match errno {
+                // A link where a folder was wanted is reported like a file there.
+                Errno::ENOTDIR => disk::changed_underway(&self.path),
+                errno => refused(errno),
+            })?;
+        }
+        Ok(folder)
+    }
+
+    /// Removes the temporary file that a killed call left beside this file, if it did.
+    pub(in crate::tools) fn remove_temp(&self, call_id: CallId) {
+        if !self.missing.is_empty() {
+            return;
+        }
+        let name = temp_name(call_id);
+        if nix::unistd::unlinkat(self.folder.as_ref(), name.as_str(), UnlinkatFlags::NoRemoveDir).is_ok() {
+            tracing::info!(beside = %self.path.display(), name, "a temporary file of a killed call was removed");
+        }
+    }
+}
+
+/// As much as there is, up to the length of the buffer.
+fn read_full(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match file.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(n) => filled += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+/// Whether a file holds these bytes and no more.
+fn holds(file: &mut File, bytes: &[u8]) -> io::Result<bool> {
+    let mut buffer = vec![0; CHUNK.min(bytes.len() + 1)];
+    for expected in bytes.chunks(buffer.len()) {
+        let n = read_full(file, &mut buffer[..expected.len()])?;
+        if buffer[..n] != *expected {
+            return Ok(false);
+        }
+    }
+    Ok(read_full(file, &mut buffer[..1])? == 0)
+}
+
+/// A handle that can be synced.
+fn reopen(folder: &File, name: &Path) -> Result<File, Errno> {
+    disk::open_below(folder.as_fd(), name, OFlag::O_RDONLY | OFlag::O_DIRECTORY, Mode::empty())
+        .map(File::from)
+}
+
+fn sync_folder(folder: &File) {
+    let _ = reopen(folder, Path::new("")).map(|folder| folder.sync_all());
+}
+
+/// Opens a regular file for reading, following no link. `None` if nothing is there.
+pub(in crate::tools) fn open_regular(
+    folder: BorrowedFd<'_>,
+    name: &Path,
+    path: &Path,
+) -> Result<Option<(File, Metadata)>, ToolError> {
+    let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
+    let file = match disk::open_below(folder, name, flags, Mode::empty()) {
+        Ok(fd) => File::from(fd),
+        Err(Errno::ENOENT) => return Ok(None),
+        Err(errno) => return Err(disk::refused(path, errno)),
+    };
+    let meta = file.metadata().map_err(|e| ToolError::io(path, &e))?;
+    disk::require_regular(path, &meta)?;
+    Ok(Some((file, meta)))
+}
+
+/// Removes the temporary file, whatever happened. After a rename there is nothing to remove.
+struct TempGuard<'a> {
+    folder: BorrowedFd<'a>,
+    name: &'a str,
+}
+
+impl Drop for TempGuard<'_> {
+    fn drop(&mut self) {
+        let _ = nix::unistd::unlinkat(self.folder, self.name, UnlinkatFlags::NoRemoveDir);
+    }
+}
+
+/// The name of a call's temporary file: it says whose it is, so that after a crash exactly this one
+/// can be removed.
+fn temp_name(call_id: CallId) -> String {
+    format!("{TEMP_PREFIX}{call_id}")
+}
+
+fn create_temp(
+    folder: BorrowedFd<'_>,
+    path: &Path,
+    call_id: CallId,
+    mode: u32,
+) -> Result<(String, File), ToolError> {
+    let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL;
+    let name = temp_name(call_id);
+    match disk::open_below(folder, Path::new(&name), flags, Mode::from_bits_truncate(mode)) {
+        Ok(fd) => Ok((name, File::from(fd))),
+        Err(e) => Err(disk::refused(path, e)),
+    }
+}

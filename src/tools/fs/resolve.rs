@@ -1,0 +1,168 @@
+//! From the text of a path to the object it names (P4): links and `..` are followed as the
+//! kernel would, what does not exist yet is kept as written.
+//!
+//! This says *which* path is meant, at this moment; `jail` then takes hold of what is there, and
+//! refuses if a link has come in between.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use serde_json::json;
+
+use crate::tools::error::ToolError;
+use crate::types::names;
+
+/// More links than this in one path are a loop (the kernel's own limit).
+const MOST_LINKS: usize = 40;
+
+/// More folders than this lead to nothing a person made.
+const MOST_PARTS: usize = 1_000;
+
+/// Names that the kernel may be made to look up for one path: each look begins at the root. A tree of links can be
+/// made to ask for millions.
+const MOST_NAMES: usize = 50_000;
+
+/// The path that `text` names, absolute and free of links, relative to `cwd`. `~` means the home
+/// folder only at the beginning; nothing else is expanded or decoded.
+///
+/// Also the path as it was written, absolute, with links in it.
+pub(in crate::tools) fn resolve(
+    text: &str,
+    cwd: &Path,
+    home: &Path,
+) -> Result<(PathBuf, PathBuf), ToolError> {
+    refuse_hidden_characters(text)?;
+    let written = if text == "~" {
+        home.to_path_buf()
+    } else if let Some(rest) = text.strip_prefix("~/") {
+        home.join(rest.trim_start_matches('/'))
+    } else {
+        cwd.join(text)
+    };
+    let path = follow(&written)?;
+    // Where links led may be called anything.
+    match path.to_str() {
+        Some(path) => refuse_hidden_characters(path)?,
+        None => {
+            let shown = path.display().to_string();
+            return Err(ToolError::new("bad_path", format!("{shown} is a name that is not UTF-8"))
+                .with(json!({ "path": shown })));
+        }
+    }
+    let mut plain = PathBuf::from("/");
+    for part in parts(&written) {
+        if part == ".." {
+            plain.pop();
+        } else {
+            plain.push(part)
+        }
+    }
+    Ok((path, plain))
+}
+
+fn refuse_hidden_characters(text: &str) -> Result<(), ToolError> {
+    if text.is_empty() {
+        return Err(ToolError::new("bad_path", "the path is empty"));
+    }
+    let hidden = text.chars().find(|c| names::is_hidden(*c));
+    match hidden {
+        None => Ok(()),
+        Some(c) => Err(ToolError::new(
+            "bad_path",
+            format!("the path holds the invisible character U+{:04X}; write it without", u32::from(c)),
+        )
+        .with(json!({ "character": u32::from(c) }))),
+    }
+}
+
+/// Follows every link of an absolute path. Parts that do not exist are kept; a `..` behind them
+/// takes the last of them away.
+pub(in crate::tools) fn follow(path: &Path) -> Result<PathBuf, ToolError> {
+    let mut out = PathBuf::from("/");
+    let mut rest: VecDeque<OsString> = parts(path);
+    let mut missing = 0_usize;
+    let mut links = 0_usize;
+    let (mut depth, mut names) = (0_usize, 0_usize);
+    if rest.len() > MOST_PARTS {
+        return Err(ToolError::new("bad_path", format!("the path has more than {MOST_PARTS} parts")));
+    }
+    while let Some(part) = rest.pop_front() {
+        if part == ".." {
+            out.pop();
+            depth = depth.saturating_sub(1);
+            missing = missing.saturating_sub(1);
+            continue;
+        }
+        out.push(&part);
+        depth += 1;
+        if missing > 0 {
+            missing += 1;
+            continue;
+        }
+        if is_process_folder(&out) {
+            return Err(magic(&out));
+        }
+        names += depth;
+        if names > MOST_NAMES {
+            return Err(too_many_links(path));
+        }
+        match fs::symlink_metadata(&out) {
+            Ok(meta) if meta.is_symlink() => {
+                links += 1;
+                if links > MOST_LINKS {
+                    return Err(too_many_links(path));
+                }
+                let target = fs::read_link(&out).map_err(|e| ToolError::io(&out, &e))?;
+                out.pop();
+                depth -= 1;
+                if target.is_absolute() {
+                    out = PathBuf::from("/");
+                    depth = 0;
+                }
+                for part in parts(&target).into_iter().rev() {
+                    rest.push_front(part);
+                }
+            }
+            Ok(meta) if !meta.is_dir() && !rest.is_empty() => {
+                return Err(ToolError::io(&out, &io::Error::from(io::ErrorKind::NotADirectory)));
+            }
+            Ok(_) => {}
+            Err(e) if e.kind() == io::ErrorKind::NotFound => missing = 1,
+            Err(e) => return Err(ToolError::io(&out, &e)),
+        }
+    }
+    Ok(out)
+}
+
+fn too_many_links(path: &Path) -> ToolError {
+    ToolError::new("too_many_links", format!("{} leads through too many links or folders", path.display()))
+}
+
+fn parts(path: &Path) -> VecDeque<OsString> {
+    path.components()
+        .filter_map(|part| match part {
+            Component::Normal(name) => Some(name.to_owned()),
+            Component::ParentDir => Some(OsString::from("..")),
+            Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
+        })
+        .collect()
+}
+
+/// What belongs to a process is nobody's file.
+pub(in crate::tools) fn magic(path: &Path) -> ToolError {
+    ToolError::new("magic_path", format!("{} belongs to a process; tools do not open it", path.display()))
+        .with(json!({ "path": path.to_string_lossy() }))
+}
+
+/// `/proc/PID` and its aliases: its links are not what they look like, its files hold the
+/// environment and the memory of a process, possibly the daemon's.
+fn is_process_folder(path: &Path) -> bool {
+    let Ok(below) = path.strip_prefix("/proc") else { return false };
+    let Some(Component::Normal(first)) = below.components().next() else { return false };
+    first == "self"
+        || first == "thread-self"
+        || first.to_str().is_some_and(|name| name.bytes().all(|b| b.is_ascii_digit()))
+}

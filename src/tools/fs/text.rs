@@ -1,0 +1,455 @@
+//! Text files as bytes: which encoding, which line endings, and back again without loss.
+//!
+//! The model sees `\n` and UTF-8. An edit is made in the original text, so everything outside
+//! the edited range keeps its bytes.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
+use encoding_rs::{Encoding, GB18030, GBK, UTF_8, UTF_16BE, UTF_16LE};
+
+use crate::tools::room;
+
+/// So many bytes at the beginning decide whether a file is binary.
+pub(in crate::tools) const SNIFF: usize = 8 << 10;
+
+/// How text is kept in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::tools) struct Charset {
+    pub(in crate::tools) encoding: &'static Encoding,
+    /// Length of the byte order mark at the beginning.
+    pub(in crate::tools) bom: usize,
+}
+
+impl Charset {
+    pub(in crate::tools) const UTF8: Self = Self { encoding: UTF_8, bom: 0 };
+
+    /// The name for people.
+    pub(in crate::tools) fn name(self) -> String {
+        match (self.encoding == UTF_8, self.bom) {
+            (true, 0) => "UTF-8".into(),
+            (true, _) => "UTF-8 with BOM".into(),
+            (false, 0) if !self.is_ascii_compatible() => format!("{} without BOM", self.encoding.name()),
+            (false, _) => self.encoding.name().into(),
+        }
+    }
+
+    /// Whether the byte 0x0A is a line feed and nothing else.
+    pub(in crate::tools) fn is_ascii_compatible(self) -> bool {
+        self.encoding != UTF_16LE && self.encoding != UTF_16BE
+    }
+
+    /// The bytes of `text` with the byte order mark. `None` if the encoding lacks a character, or would give
+    /// back another one: the encoders of the web write a yen sign as a backslash in Shift_JIS
+    /// (encoding.spec.whatwg.org, "Shift_JIS encoder").
+    pub(in crate::tools) fn encode(self, text: &str) -> Option<Vec<u8>> {
+        let bytes = self.bytes_of(text)?;
+        let comes_back = || {
+            let (back, malformed) =
+                self.encoding.decode_without_bom_handling(&bytes[self.bom.min(bytes.len())..]);
+            !malformed && back == text
+        };
+        (self.encoding == UTF_8 || comes_back()).then_some(bytes)
+    }
+
+    fn bytes_of(self, text: &str) -> Option<Vec<u8>> {
+        let utf16 = |bom: [u8; 2], bytes: fn(u16) -> [u8; 2]| {
+            let mark = bom.into_iter().take(self.bom);
+            mark.chain(text.encode_utf16().flat_map(bytes)).collect()
+        };
+        if self.encoding == UTF_16LE {
+            return Some(utf16([0xFF, 0xFE], u16::to_le_bytes));
+        }
+        if self.encoding == UTF_16BE {
+            return Some(utf16([0xFE, 0xFF], u16::to_be_bytes));
+        }
+        if self.encoding == UTF_8 && self.bom == 0 {
+            return Some(text.as_bytes().to_vec());
+        }
+        let (bytes, _, unmappable) = self.encoding.encode(text);
+        if unmappable {
+            return None;
+        }
+        let bom: &[u8] = if self.bom > 0 { b"\xEF\xBB\xBF" } else { b"" };
+        Some([bom, &bytes].concat())
+    }
+
+    /// The text of a whole file. `None` if it would not come back byte for byte.
+    pub(in crate::tools) fn decode(self, bytes: &[u8]) -> Option<String> {
+        self.view(bytes).map(Cow::into_owned)
+    }
+
+    /// The same, not copied where the bytes are the text.
+    pub(in crate::tools) fn view(self, bytes: &[u8]) -> Option<Cow<'_, str>> {
+        if self.encoding == UTF_8 {
+            // What is valid comes back as it was.
+            return std::str::from_utf8(&bytes[self.bom..]).ok().map(Cow::Borrowed);
+        }
+        let (text, malformed) = self.encoding.decode_without_bom_handling(&bytes[self.bom..]);
+        if malformed {
+            return None;
+        }
+        let text = text.into_owned();
+        (self.bytes_of(&text)? == bytes).then_some(Cow::Owned(text))
+    }
+}
+
+/// Why a file is not text, for people: `an image (PNG)`, `binary data`.
+pub(in crate::tools) fn binary_kind(head: &[u8]) -> Option<&'static str> {
+    const MAGIC: &[(&[u8], &str)] = &[
+        (b"\x89PNG\r\n", "an image (PNG)"),
+        (b"\xFF\xD8\xFF", "an image (JPEG)"),
+        (b"GIF8", "an image (GIF)"),
+        (b"%PDF-", "a PDF document"),
+        (b"PK\x03\x04", "a ZIP archive"),
+        (b"\x1F\x8B", "a gzip archive"),
+        (b"\x7FELF", "a program (ELF)"),
+        (b"SQLite format 3", "a SQLite database"),
+        (b"BZh", "a bzip2 archive"),
+        (b"\xFD7zXZ", "an xz archive"),
+        (b"\x28\xB5\x2F\xFD", "a zstd archive"),
+    ];
+    if let Some((_, kind)) = MAGIC.iter().find(|(magic, _)| head.starts_with(magic)) {
+        // A text may begin with the letters of two of these by chance.
+        let by_chance = matches!(*kind, "an image (GIF)" | "a bzip2 archive");
+        if !by_chance || std::str::from_utf8(head).is_err() || head.contains(&0) {
+            return Some(kind);
+        }
+    }
+    if head.starts_with(b"RIFF") && head.get(8..12) == Some(b"WEBP") {
+        return Some("an image (WebP)");
+    }
+    let utf32 = head.starts_with(b"\xFF\xFE\0\0") || head.starts_with(b"\0\0\xFE\xFF");
+    if !utf32 && (head.starts_with(b"\xFF\xFE") || head.starts_with(b"\xFE\xFF")) {
+        return None;
+    }
+    if bare_utf16(head).is_some() {
+        return None;
+    }
+    let head = &head[..head.len().min(SNIFF)];
+    let control = head.iter().filter(|b| **b < 9 || (14..32).contains(*b) && **b != 0x1B).count();
+    (utf32 || head.contains(&0) || control * 10 > head.len()).then_some("binary data")
+}
+
+/// So many characters a text in UTF-16 without a byte order mark must have to be recognised.
+const BARE_UTF16: usize = 4;
+
+/// UTF-16 without a byte order mark: every second byte of most characters is zero, and all of them are
+/// characters that a text has. Numbers of two bytes hardly ever look like that.
+fn bare_utf16(bytes: &[u8]) -> Option<&'static Encoding> {
+    let sample = &bytes[..bytes.len().min(SNIFF)];
+    memchr::memchr(0, sample)?;
+    let units = sample.len() / 2;
+    if units < BARE_UTF16 || bytes.len() <= SNIFF && !bytes.len().is_multiple_of(2) {
+        return None;
+    }
+    [(UTF_16LE, u16::from_le_bytes as fn([u8; 2]) -> u16), (UTF_16BE, u16::from_be_bytes)]
+        .into_iter()
+        .find_map(|(encoding, unit)| {
+            let (pairs, _) = sample.as_chunks::<2>();
+            let narrow = pairs.iter().filter(|pair| unit(**pair) < 0x100).count();
+            let is_text = |found: Result<char, std::char::DecodeUtf16Error>| match found {
+                Ok(c) => {
+                    !c.is_control() && c != '\u{fffe}' && c != '\u{ffff}' || matches!(c, '\t' | '\n' | '\r')
+                }
+                Err(_) => false,
+            };
+            // Half a character may stand at the end of a sample.
+            let last = pairs.last().is_some_and(|pair| unit(*pair) & 0xFC00 == 0xD800);
+            let whole = &pairs[..units - usize::from(last && bytes.len() > SNIFF)];
+            let all = || char::decode_utf16(whole.iter().map(|pair| unit(*pair))).all(is_text);
+            (narrow * 10 >= units * 7 && all()).then_some(encoding)
+        })
+}
+
+/// The encoding of a text: by its mark, else UTF-8 if it is valid, else by its letters. `whole`
+/// says that `bytes` are all there is; otherwise a character may be cut at the end.
+pub(in crate::tools) fn detect(bytes: &[u8], whole: bool) -> Charset {
+    match bytes {
+        [0xEF, 0xBB, 0xBF, ..] => return Charset { encoding: UTF_8, bom: 3 },
+        [0xFF, 0xFE, ..] => return Charset { encoding: UTF_16LE, bom: 2 },
+        [0xFE, 0xFF, ..] => return Charset { encoding: UTF_16BE, bom: 2 },
+        _ => {}
+    }
+    if let Some(encoding) = bare_utf16(bytes) {
+        return Charset { encoding, bom: 0 };
+    }
+    match std::str::from_utf8(bytes) {
+        Ok(_) => return Charset::UTF8,
+        Err(e) if !whole && e.error_len().is_none() => return Charset::UTF8,
+        Err(_) => {}
+    }
+    let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
+    detector.feed(bytes, whole);
+    let guessed = Charset { encoding: detector.guess(None, Utf8Detection::Deny), bom: 0 };
+    // Both are read alike; only the larger one can write characters of four bytes (encoding.spec.whatwg.org,
+    // "gb18030 encoder").
+    let larger = Charset { encoding: GB18030, bom: 0 };
+    if guessed.encoding == GBK && guessed.view(bytes).is_none() && larger.view(bytes).is_some() {
+        return larger;
+    }
+    guessed
+}
+
+/// The charset of a whole file and its text; `None` for the text if it would not come back byte for byte.
+/// Plain UTF-8 is looked through once for both.
+pub(in crate::tools) fn text_of(bytes: &[u8]) -> (Charset, Option<Cow<'_, str>>) {
+    let has_mark = matches!(bytes, [0xEF, 0xBB, 0xBF, ..] | [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..]);
+    if !has_mark
+        && bare_utf16(bytes).is_none()
+        && let Ok(text) = std::str::from_utf8(bytes)
+    {
+        return (Charset::UTF8, Some(Cow::Borrowed(text)));
+    }
+    let charset = detect(bytes, true);
+    (charset, charset.view(bytes))
+}
+
+/// Which line endings a text has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::tools) enum Endings {
+    None,
+    Lf,
+    CrLf,
+    /// Carriage returns alone, and at least one.
+    Cr,
+    Mixed,
+}
+
+impl Endings {
+    pub(in crate::tools) fn of(text: &str) -> Self {
+        let bytes = text.as_bytes();
+        let has_feed = memchr::memchr(b'\n', bytes).is_some();
+        if memchr::memchr(b'\r', bytes).is_none() {
+            return if has_feed { Self::Lf } else { Self::None };
+        }
+        let all = memchr::memchr_iter(b'\n', bytes).count();
+        let crlf = memchr::memchr_iter(b'\r', bytes).filter(|at| bytes.get(at + 1) == Some(&b'\n')).count();
+        match (all, crlf) {
+            (0, _) => Self::Cr,
+            (_, 0) => Self::Lf,
+            (all, crlf) if all == crlf => Self::CrLf,
+            _ => Self::Mixed,
+        }
+    }
+
+    pub(in crate::tools) const fn name(self) -> &'static str {
+        match self {
+            Self::None => "no line endings",
+            Self::Lf => "LF",
+            Self::CrLf => "CRLF",
+            Self::Cr => "CR",
+            Self::Mixed => "mixed line endings",
+        }
+    }
+}
+
+/// A text as the model sees it (`\n` only), with the way back to the original.
+pub(in crate::tools) struct Shown<'t> {
+    original: &'t str,
+    pub(in crate::tools) text: Cow<'t, str>,
+    /// Positions in `text` of the line feeds that are `\r\n` in the original, ascending.
+    crlf: Vec<usize>,
+    /// Every line feed of `text` is a `\r` in the original.
+    cr: bool,
+}
+
+impl<'t> Shown<'t> {
+    pub(in crate::tools) fn new(original: &'t str) -> Self {
+        match Endings::of(original) {
+            Endings::Lf | Endings::None => {
+                return Self { original, text: Cow::Borrowed(original), crlf: Vec::new(), cr: false };
+            }
+            Endings::Cr => {
+                let text = Cow::Owned(original.replace('\r', "\n"));
+                return Self { original, text, crlf: Vec::new(), cr: true };
+            }
+            Endings::CrLf | Endings::Mixed => {}
+        }
+        let mut text = room::text(original.len());
+        let mut crlf = Vec::new();
+        let mut done = 0;
+        for at in memchr::memmem::find_iter(original.as_bytes(), b"\r\n") {
+            text.push_str(&original[done..at]);
+            crlf.push(text.len());
+            text.push('\n');
+            done = at + 2;
+        }
+        text.push_str(&original[done..]);
+        Self { original, text: Cow::Owned(text), crlf, cr: false }
+    }
+
+    /// Where the character at `at` of `text` begins in the original.
+    fn origin(&self, at: usize) -> usize {
+        at + self.crlf.partition_point(|feed| *feed < at)
+    }
+
+    fn is_crlf(&self, feed: usize) -> bool {
+        self.crlf.binary_search(&feed).is_ok()
+    }
+
+    /// A text of a model in the line endings that are compared: `\n` only.
+    pub(in crate::tools) fn unify(&self, text: &str) -> String {
+        let text = text.replace("\r\n", "\n");
+        if self.cr { text.replace('\r', "\n") } else { text }
+    }
+
+    /// The original with each range of `ranges` (ascending, apart, in `text`) replaced by `new`.
+    /// Line feeds of `new` take the form of those they replace, else of their neighbours.
+    pub(in crate::tools) fn replace(&self, ranges: &[Range<usize>], new: &str) -> String {
+        self.replace_each(ranges.iter().map(|range| (range.clone(), new)))
+    }
+
+    /// As [`Self::replace`], each range by a text of its own.
+    pub(in crate::tools) fn replace_each<'n>(
+        &self,
+        parts: impl IntoIterator<Item = (Range<usize>, &'n str)>,
+    ) -> String {
+        let mut out = room::text(self.original.len() + 1024);
+        let mut done = 0;
+        for (range, new) in parts {
+            out.push_str(&self.original[done..self.origin(range.start)]);
+            let mut old_feeds = self.text[range.clone()].match_indices('\n').map(|(at, _)| range.start + at);
+            let mut form = self.form_near(range.start);
+            for piece in new.split_inclusive('\n') {
+                match piece.strip_suffix('\n') {
+                    None => out.push_str(piece),
+                    Some(line) => {
+                        if let Some(feed) = old_feeds.next() {
+                            form = self.is_crlf(feed);
+                        }
+                        out.push_str(line);
+                        out.push_str(match (self.cr, form) {
+                            (true, _) => "\r",
+                            (false, true) => "\r\n",
+                            (false, false) => "\n",
+                        });
+                    }
+                }
+            }
+            done = self.origin(range.end);
+        }
+        out.push_str(&self.original[done..]);
+        out
+    }
+
+    /// Whether the line ending nearest to `at` is `\r\n`.
+    fn form_near(&self, at: usize) -> bool {
+        let before = self.text[..at].rfind('\n');
+        let near = before.or_else(|| self.text[at..].find('\n').map(|offset| at + offset));
+        near.is_some_and(|feed| self.is_crlf(feed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tools::fs::text::*;
+
+    #[test]
+    fn texts_come_back_byte_for_byte() {
+        let gbk = encoding_rs::GBK.encode("第一行：你好，世界。这是一个测试文件。\n第二行\n").0.into_owned();
+        let rare =
+            encoding_rs::GB18030.encode("第一行：你好，世界。这是一个测试文件。\u{20000}\n").0.into_owned();
+        let latin = b"caf\xe9 cr\xe8me na\xefve fa\xe7ade\n".to_vec();
+        for (bytes, name, text) in [
+            (b"plain\n".to_vec(), "UTF-8", Some("plain\n")),
+            ("é ü\n".as_bytes().to_vec(), "UTF-8", Some("é ü\n")),
+            (b"\xEF\xBB\xBFx\n".to_vec(), "UTF-8 with BOM", Some("x\n")),
+            (b"\xFF\xFEa\0\n\0".to_vec(), "UTF-16LE", Some("a\n")),
+            (b"\xFE\xFF\0a\0\n".to_vec(), "UTF-16BE", Some("a\n")),
+            (b"\xFF\xFEa\0\n".to_vec(), "UTF-16LE", None),
+            (b"h\0i\0!\0\n\0".to_vec(), "UTF-16LE without BOM", Some("hi!\n")),
+            (b"\0h\0i\0!\0\r\0\n".to_vec(), "UTF-16BE without BOM", Some("hi!\r\n")),
+            (b"\xFF\xFE\0\xD8a\0".to_vec(), "UTF-16LE", None),
+            (gbk, "GBK", Some("第一行：你好，世界。这是一个测试文件。\n第二行\n")),
+            (rare, "gb18030", Some("第一行：你好，世界。这是一个测试文件。\u{20000}\n")),
+            (latin, "windows-1252", Some("café crème naïve façade\n")),
+        ] {
+            let charset = detect(&bytes, true);
+            assert_eq!(text_of(&bytes), (charset, charset.view(&bytes)));
+            assert_eq!(
+                (charset.name().as_str(), charset.decode(&bytes).as_deref()),
+                (name, text),
+                "{bytes:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_character_that_the_encoding_lacks_is_not_written() {
+        let charset = Charset { encoding: encoding_rs::GBK, bom: 0 };
+        assert_eq!(charset.encode("ok 你").map(|b| b.len()), Some(5));
+        assert_eq!(Charset { encoding: encoding_rs::WINDOWS_1252, bom: 0 }.encode("你"), None);
+        let japanese = Charset { encoding: encoding_rs::SHIFT_JIS, bom: 0 };
+        assert_eq!(japanese.encode("ｱ\\日").map(|b| b.len()), Some(4));
+        assert_eq!((japanese.encode("1 \u{a5}"), japanese.encode("\u{203e}")), (None, None));
+    }
+
+    #[test]
+    fn binary_files_are_told_apart() {
+        for (bytes, expected) in [
+            (&b"text\n"[..], None),
+            (b"", None),
+            (b"GIF8 is a word", None),
+            (b"\x1b[31mred\x1b[0m", None),
+            (b"\xFF\xFEa\0", None),
+            (b"\x89PNG\r\n\x1a\n", Some("an image (PNG)")),
+            (b"%PDF-1.7 text", Some("a PDF document")),
+            (b"a\0b", Some("binary data")),
+            (b"h\0e\0l\0l\0\xe9\0\n\0", None),
+            (b"\0h\0e\0l\0l\0\n", None),
+            // Numbers of two bytes; an odd length; half a pair.
+            (b"\x01\0\x02\0A\0B\0C\0D\0", Some("binary data")),
+            (b"h\0e\0l\0l\0o", Some("binary data")),
+            (b"h\0e\0l\0l\0o\0\0\xd8", Some("binary data")),
+            (b"a\0\0\0b\0\0\0c\0\0\0", Some("binary data")),
+            (b"\x01\x02\x03\x04abc", Some("binary data")),
+            (b"\xFF\xFE\0\0a\0\0\0", Some("binary data")),
+        ] {
+            assert_eq!(binary_kind(bytes), expected, "{bytes:?}");
+        }
+    }
+
+    fn check(original: &str, old: &str, new: &str, expected: &str) {
+        let shown = Shown::new(original);
+        let ranges: Vec<_> = shown.text.match_indices(old).map(|(at, m)| at..at + m.len()).collect();
+        assert!(!ranges.is_empty(), "{original:?} lacks {old:?}");
+        assert_eq!(shown.replace(&ranges, new), expected, "{original:?}: {old:?} -> {new:?}");
+    }
+
+    #[test]
+    fn line_endings_outside_the_edit_stay_and_inside_follow() {
+        for (original, old, new, expected) in [
+            ("a\nb\nc\n", "b", "x\ny", "a\nx\ny\nc\n"),
+            ("a\r\nb\r\nc\r\n", "b", "x\ny", "a\r\nx\r\ny\r\nc\r\n"),
+            ("a\r\nb\r\nc\r\n", "a\nb\n", "z\n", "z\r\nc\r\n"),
+            ("a\r\nb\nc\r\n", "a\nb\nc", "A\nB\nC", "A\r\nB\nC\r\n"),
+            ("a\r\nb\nc\r\n", "b\n", "b\nx\n", "a\r\nb\nx\nc\r\n"),
+            ("a\r\nb\nc\r\n", "\nb", "\nB", "a\r\nB\nc\r\n"),
+            ("x\ny\r\nx\r\n", "x", "1\n2", "1\n2\ny\r\n1\r\n2\r\n"),
+            ("lone\rcr\n", "cr", "CR", "lone\rCR\n"),
+            ("a\rb\rc", "b\n", "x\ny\n", "a\rx\ry\rc"),
+            ("a\r", "a", "b", "b\r"),
+            ("one", "one", "1\n2", "1\n2"),
+        ] {
+            check(original, old, new, expected);
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn what_is_not_edited_keeps_its_bytes(original in "[ab\r\n]{0,40}", at in 0usize..40, len in 0usize..8) {
+            let shown = Shown::new(&original);
+            let start = at.min(shown.text.len());
+            let end = (start + len).min(shown.text.len());
+            let range = start..end;
+            let out = shown.replace(std::slice::from_ref(&range), "Z");
+            let (head, tail) = (&original[..shown.origin(start)], &original[shown.origin(end)..]);
+            proptest::prop_assert_eq!(out, format!("{head}Z{tail}"));
+            // Replacing a part by itself changes nothing.
+            let same = shown.replace(std::slice::from_ref(&range), &shown.text[range.clone()]);
+            proptest::prop_assert_eq!(same, original);
+        }
+    }
+}

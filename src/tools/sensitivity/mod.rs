@@ -1,0 +1,382 @@
+//! How careful to be with a path (P4): tables over resolved paths. Pure.
+//!
+//! Names are compared folded (`types::names`), because some file systems take such spellings for the
+//! same file.
+
+mod auto_executed;
+mod git;
+pub(super) mod git_config_paths;
+pub(super) mod repository;
+
+use std::path::{Path, PathBuf};
+
+use crate::types::credentials::{CREDENTIALS, SETTINGS};
+use crate::types::names;
+use crate::types::secret_names;
+use crate::types::tool::PathSensitivity;
+
+pub(super) use git::is_directory;
+
+/// What the caller wants to do with the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Read, list or search it.
+    Read,
+    /// Create, change or remove it.
+    Edit,
+}
+
+/// Links of one folder that are followed.
+const MOST_LINKS: usize = 256;
+
+/// Folders that the tables need to know.
+#[derive(Clone, Debug)]
+pub(super) struct SensitivePaths {
+    pub(super) home: PathBuf,
+    /// The daemon's own folders.
+    pub(super) protected: Vec<PathBuf>,
+    folded_home: Vec<String>,
+    folded_protected: Vec<Vec<String>>,
+    /// Where credentials really lie that a link in the home folder leads to.
+    linked: Vec<Vec<String>>,
+    /// Where links in the home folder lead, each with the link: what lies there has that name, too.
+    aliases: Vec<(Vec<String>, Vec<String>)>,
+}
+
+impl SensitivePaths {
+    pub(super) fn new(home: &Path, protected: &[PathBuf]) -> Self {
+        Self {
+            home: home.to_path_buf(),
+            protected: protected.to_vec(),
+            folded_home: folded(home),
+            folded_protected: protected.iter().map(|folder| folded(folder)).collect(),
+            linked: Vec::new(),
+            aliases: Vec::new(),
+        }
+    }
+
+    /// The same, which also knows where links in the home folder lead by now. Waits for the disk.
+    pub(super) fn with_links(mut self) -> Self {
+        let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
+        let Ok(home) = self.home.canonicalize() else { return self };
+        // What holds the home folder is left out: all would be kept with it.
+        let moved = moved(&variable).into_iter().filter_map(|place| place.canonicalize().ok());
+        self.linked.extend(moved.filter(|real| !home.starts_with(real)).map(|place| folded(&place)));
+        for name in CREDENTIALS.iter().chain(SETTINGS) {
+            if let Ok(real) = self.home.join(name).canonicalize()
+                && real != home.join(name)
+                && !home.starts_with(&real)
+            {
+                self.linked.push(folded(&real));
+            }
+        }
+        for folder in ["", ".config", ".local", ".local/share"].map(|name| home.join(name)) {
+            let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+            let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
+            // A folder of links beyond count is nobody's settings.
+            for link in links.take(MOST_LINKS) {
+                if let Ok(real) = link.path().canonicalize()
+                    && !home.starts_with(&real)
+                {
+                    self.aliases.push((folded(&real), folded(&folder.join(link.file_name()))));
+                }
+            }
+        }
+        self
+    }
+
+    /// The other names of a path, by links in the home folder.
+    fn other_names<'p>(&'p self, parts: &'p [&'p str]) -> impl Iterator<Item = Vec<&'p str>> {
+        let named = move |(real, link): &'p (Vec<String>, Vec<String>)| {
+            let rest = begins(parts, real).then(|| &parts[real.len()..])?;
+            Some(link.iter().map(String::as_str).chain(rest.iter().copied()).collect())
+        };
+        self.aliases.iter().filter_map(named)
+    }
+
+    fn lead_to(&self, parts: &[&str]) -> bool {
+        self.linked.iter().any(|place| begins(parts, place))
+    }
+
+    /// The parts below the home folder.
+    fn below_home<'p, 's>(&self, parts: &'p [&'s str]) -> Option<&'p [&'s str]> {
+        let home = &self.folded_home;
+        (!home.is_empty() && parts.len() > home.len() && begins(parts, home)).then(|| &parts[home.len()..])
+    }
+}
+
+/// Classifies a resolved path for one access: what matters for reading (secrets) and what
+/// matters for writing are different questions.
+pub(super) fn sensitivity(path: &Path, access: Access, places: &SensitivePaths) -> PathSensitivity {
+    let parts = folded(path);
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    let others = places.other_names(&parts).map(|parts| of_name(&parts, access, places));
+    others.fold(of_name(&parts, access, places), |care, other| if care < other { other } else { care })
+}
+
+fn of_name(parts: &[&str], access: Access, places: &SensitivePaths) -> PathSensitivity {
+    let below_home = places.below_home(parts);
+    let daemon = is_daemon_place(parts, below_home, places);
+    match access {
+        Access::Read if daemon || places.lead_to(parts) || secret_names::is_secret(parts, below_home) => {
+            PathSensitivity::Secret
+        }
+        Access::Read => PathSensitivity::Ordinary,
+        Access::Edit if daemon || git::is_control(parts) => PathSensitivity::Protected,
+        Access::Edit => match agentd_folder(parts) {
+            Some(care) => care,
+            None if auto_executed::is_auto_executed(parts, below_home) => PathSensitivity::AutoExecuted,
+            None if secret_names::is_secret(parts, below_home) => PathSensitivity::Secret,
+            None => PathSensitivity::Ordinary,
+        },
+    }
+}
+
+/// Whether files likely hold secrets, asked for one file after the other. What is found of a folder
+/// is remembered for the next file in it.
+pub(super) struct SecretNames<'p> {
+    places: &'p SensitivePaths,
+    folder: PathBuf,
+    parts: Vec<String>,
+}
+
+impl<'p> SecretNames<'p> {
+    pub(super) fn new(places: &'p SensitivePaths) -> Self {
+        Self { places, folder: PathBuf::new(), parts: Vec::new() }
+    }
+
+    pub(super) fn contain(&mut self, path: &Path) -> bool {
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return false };
+        if folder != self.folder {
+            self.folder = folder.to_path_buf();
+            self.parts = folded(folder);
+        }
+        let name = folded(Path::new(name));
+        let parts: Vec<&str> = self.parts.iter().chain(&name).map(String::as_str).collect();
+        let below_home = self.places.below_home(&parts);
+        is_daemon_place(&parts, below_home, self.places)
+            || self.places.lead_to(&parts)
+            || secret_names::is_secret(&parts, below_home)
+    }
+}
+
+/// Folders of a home that a variable puts elsewhere (the XDG Base Directory Specification, Cargo's and GnuPG's manuals).
+const MOVED: &[(&str, &str)] = &[
+    (".config", "XDG_CONFIG_HOME"),
+    (".local/share", "XDG_DATA_HOME"),
+    (".cache", "XDG_CACHE_HOME"),
+    (".cargo", "CARGO_HOME"),
+    (".gnupg", "GNUPGHOME"),
+];
+
+/// Where credentials would lie that a variable puts elsewhere.
+pub(super) fn moved(variable: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for (folder, name) in MOVED {
+        let Some(place) = variable(name).filter(|place| place.is_absolute()) else { continue };
+        let kept = CREDENTIALS.iter().filter_map(|kept| Path::new(kept).strip_prefix(folder).ok());
+        found.extend(kept.map(|rest| place.join(rest)));
+    }
+    found
+}
+
+/// The stricter of two answers about the same access.
+pub(super) fn strictest(a: PathSensitivity, b: PathSensitivity) -> PathSensitivity {
+    let rank = |care: PathSensitivity| match care {
+        PathSensitivity::Ordinary => 0,
+        PathSensitivity::HardLinked => 1,
+        PathSensitivity::Secret => 2,
+        PathSensitivity::AutoExecuted => 3,
+        PathSensitivity::Protected => 4,
+    };
+    if rank(a) >= rank(b) { a } else { b }
+}
+
+/// The parts of a path as the most forgiving file system would compare them.
+fn folded(path: &Path) -> Vec<String> {
+    path.iter()
+        .filter(|part| *part != "/")
+        .map(|part| {
+            let name = names::fold(&part.to_string_lossy());
+            match short_name(&name) {
+                Some(long) => long.to_owned(),
+                None => name,
+            }
+        })
+        .collect()
+}
+
+/// The short names that Windows makes of the names that matter most (the second is what it makes
+/// when the first four are taken).
+fn short_name(name: &str) -> Option<&'static str> {
+    let (stem, number) = name.split_once('~')?;
+    let is_number = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
+    match stem {
+        _ if !is_number => None,
+        "git" | "gi7eba" => Some(".git"),
+        "agentd" => Some(".agentd"),
+        _ => None,
+    }
+}
+
+fn begins(parts: &[&str], folder: &[String]) -> bool {
+    !folder.is_empty()
+        && folder.len() <= parts.len()
+        && folder.iter().zip(parts).all(|(a, b)| a.as_str() == *b)
+}
+
+/// The daemon's configuration, data and runtime folders: the configured ones and the defaults; and
+/// its socket and database by their names, wherever they are.
+fn is_daemon_place(parts: &[&str], below_home: Option<&[&str]>, places: &SensitivePaths) -> bool {
+    places.folded_protected.iter().any(|folder| begins(parts, folder))
+        || matches!(parts, ["etc", "agentd", ..] | ["run", "user", _, "agentd", ..])
+        || matches!(below_home, Some([".config", "agentd", ..] | [".local", "share" | "state", "agentd", ..]))
+        || matches!(parts, [.., "agentd.sock" | "agentd.db" | "agentd.db-wal" | "agentd.db-shm"])
+}
+
+/// `.agentd/` and what is in it, at any depth; `None` elsewhere.
+fn agentd_folder(parts: &[&str]) -> Option<PathSensitivity> {
+    let at = parts.iter().position(|part| *part == ".agentd")?;
+    Some(match parts.get(at + 1) {
+        Some(&("agents" | "commands" | "skills")) => PathSensitivity::AutoExecuted,
+        _ => PathSensitivity::Protected,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tools::sensitivity::*;
+    use PathSensitivity::{AutoExecuted, Ordinary, Protected, Secret};
+
+    fn check(path: &str, read: PathSensitivity, edit: PathSensitivity) {
+        let places = SensitivePaths::new(Path::new("/home/u"), &["/run/x/agentd".into()]);
+        assert_eq!(sensitivity(Path::new(path), Access::Read, &places), read, "reading {path}");
+        assert_eq!(sensitivity(Path::new(path), Access::Edit, &places), edit, "editing {path}");
+    }
+
+    #[test]
+    fn what_a_variable_puts_elsewhere_and_what_a_link_leads_to_is_kept_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        for folder in ["moved/gh", "home/dots", "moved/other"] {
+            std::fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        std::fs::write(root.join("home/dots/netrc"), "").unwrap();
+        std::os::unix::fs::symlink("dots/netrc", root.join("home/.netrc")).unwrap();
+        let home = root.join("home");
+        let variable = |name: &str| match name {
+            "XDG_CONFIG_HOME" => Some(root.join("moved")),
+            "GNUPGHOME" => Some(home.clone()),
+            _ => None,
+        };
+        assert!(moved(&variable).contains(&root.join("moved/gh")));
+        let places = SensitivePaths::new(&root.join("home"), &[]).with_links();
+        for (path, expected) in [("home/dots/netrc", Secret), ("home/dots/other", Ordinary)] {
+            assert_eq!(sensitivity(&root.join(path), Access::Read, &places), expected, "{path}");
+        }
+        // What is obeyed is so by every name.
+        for (to, link) in [("dots/bashrc", ".bashrc"), ("dots/config", ".config"), (".", "self")] {
+            std::os::unix::fs::symlink(root.join("home").join(to), root.join("home").join(link)).unwrap();
+        }
+        std::fs::create_dir_all(root.join("home/dots/config/agentd")).unwrap();
+        std::fs::write(root.join("home/dots/bashrc"), "").unwrap();
+        let places = SensitivePaths::new(&root.join("home"), &[]).with_links();
+        for (path, expected) in [
+            ("dots/bashrc", AutoExecuted),
+            ("dots/config/systemd/user/x.service", AutoExecuted),
+            ("dots/config/agentd/new.toml", Protected),
+            ("dots/config/other", Ordinary),
+            ("dots/other", Ordinary),
+        ] {
+            assert_eq!(sensitivity(&root.join("home").join(path), Access::Edit, &places), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn paths_are_classified_by_what_they_are() {
+        for (path, read, edit) in [
+            ("/w/src/main.rs", Ordinary, Ordinary),
+            ("/w/..config/x", Ordinary, Ordinary),
+            ("/w/Makefile", Ordinary, Ordinary),
+            ("/w/secrets.rs", Ordinary, Ordinary),
+            ("/w/.env.example", Ordinary, Ordinary),
+            ("/w/environment", Ordinary, Ordinary),
+            ("/w/git/hooks/x", Ordinary, Ordinary),
+            // The daemon's own.
+            ("/run/x/agentd/agentd.sock", Secret, Protected),
+            ("/run/x/agentd2/a", Ordinary, Ordinary),
+            ("/home/u/.config/agentd/config.toml", Secret, Protected),
+            ("/home/u/.local/share/agentd/x.db", Secret, Protected),
+            ("/run/user/1000/agentd/agentd.sock", Secret, Protected),
+            ("/w/.agentd", Ordinary, Protected),
+            ("/w/.agentd/policy.toml", Ordinary, Protected),
+            ("/w/.agentd\u{301}/policy.toml", Ordinary, Protected),
+            ("/w/.AgentD/Policy.toml", Ordinary, Protected),
+            ("/w/.agentd/agents/a.md", Ordinary, AutoExecuted),
+            ("/w/.agentd/skills/a/SKILL.md", Ordinary, AutoExecuted),
+            ("/w/.agentd. /policy.toml", Ordinary, Protected),
+            ("/w/AGENTD~1/policy.toml", Ordinary, Protected),
+            ("/w/.agent\u{ff44}/x", Ordinary, Protected),
+            ("/w/.agentd/SKILLS/x", Ordinary, AutoExecuted),
+            ("/srv/x/agentd.sock", Secret, Protected),
+            // git.
+            ("/w/GIT~1/config", Ordinary, Protected),
+            ("/w/.git::$INDEX_ALLOCATION/config", Ordinary, Protected),
+            ("/w/.g\u{131}t/hooks/x", Ordinary, Protected),
+            ("/w/sub/.git", Ordinary, Protected),
+            ("/w/.git/modules/a/b/config", Ordinary, Protected),
+            ("/srv/proj.git/hooks/post-receive", Ordinary, Protected),
+            ("/srv/proj.git/config", Ordinary, Protected),
+            ("/srv/proj.git/src/config", Ordinary, Ordinary),
+            ("/w/config", Ordinary, Ordinary),
+            ("/w/.gitignore", Ordinary, Ordinary),
+            ("/w/.gitattributes", Ordinary, AutoExecuted),
+            ("/w/.git", Ordinary, Protected),
+            ("/w/.git/config", Ordinary, Protected),
+            ("/w/.GIT/hooks/pre-commit", Ordinary, Protected),
+            ("/w/.git/modules/x/hooks/post-checkout", Ordinary, Protected),
+            ("/w/.git/worktrees/a/config.worktree", Ordinary, Protected),
+            ("/w/.git/HEAD", Ordinary, AutoExecuted),
+            // Run or obeyed automatically.
+            ("/home/u/.bashrc", Ordinary, AutoExecuted),
+            ("/w/.envrc", Secret, AutoExecuted),
+            ("/w/AGENTS.md", Ordinary, AutoExecuted),
+            ("/w/sub/CLAUDE.md", Ordinary, AutoExecuted),
+            ("/w/conftest.py", Ordinary, AutoExecuted),
+            ("/w/.Agent/Policy.toml", Ordinary, AutoExecuted),
+            ("/w/.claude/agents/x.md", Ordinary, AutoExecuted),
+            ("/w/.vscode/tasks.json", Ordinary, AutoExecuted),
+            ("/w/.github/workflows/ci.yml", Ordinary, AutoExecuted),
+            ("/home/u/.config/systemd/user/x.service", Ordinary, AutoExecuted),
+            ("/home/u/bin/ls", Ordinary, AutoExecuted),
+            ("/w/bin/ls", Ordinary, Ordinary),
+            ("/etc/passwd", Ordinary, AutoExecuted),
+            ("/w/package.json", Ordinary, Ordinary),
+            ("/w/build.rs", Ordinary, Ordinary),
+            ("/w/.editorconfig", Ordinary, Ordinary),
+            ("/w/.github/ISSUE_TEMPLATE.md", Ordinary, Ordinary),
+            ("/w/.docker/Dockerfile", Ordinary, Ordinary),
+            ("/w/src/tokens.rs", Ordinary, Ordinary),
+            ("/w/monkey.txt", Ordinary, Ordinary),
+            ("/sys/kernel/x", Ordinary, AutoExecuted),
+            // Secrets.
+            ("/home/u/.docker/config.json", Secret, Secret),
+            ("/w/id_rsa.bak", Secret, Secret),
+            ("/w/.ENV", Secret, Secret),
+            ("/home/u/.config/gh/hosts.yml", Secret, Secret),
+            ("/w/.env", Secret, Secret),
+            ("/w/.env.production", Secret, Secret),
+            ("/w/server.pem", Secret, Secret),
+            ("/w/secrets.json", Secret, Secret),
+            ("/w/id_rsa", Secret, Secret),
+            ("/w/id_rsa.pub", Ordinary, Ordinary),
+            ("/home/u/.ssh/id_rsa", Secret, AutoExecuted),
+            ("/home/u/.ssh/config", Secret, AutoExecuted),
+            ("/home/u/.aws/credentials", Secret, Secret),
+            ("/home/u/.npmrc", Secret, AutoExecuted),
+            ("/etc/shadow", Secret, AutoExecuted),
+        ] {
+            check(path, read, edit);
+        }
+    }
+}

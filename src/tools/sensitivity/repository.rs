@@ -1,0 +1,96 @@
+//! Where a repository of git keeps what it obeys, and what its configuration says, by looking at its files
+//! (gitrepository-layout(5), git-config(1)). Whoever fills the workspace chooses what they are: nothing here waits for a
+//! pipe, and of a long file the beginning counts.
+
+use std::fs::OpenOptions;
+use std::io::Read as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::OFlag;
+
+use crate::tools::fs::disk::is_missing;
+
+/// More than any configuration that was written by people.
+const MOST_BYTES: u64 = 64 * 1024;
+
+/// The text of a file, if it is one.
+pub(in crate::tools) fn text_of(path: &Path) -> Option<String> {
+    let file = OpenOptions::new().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path).ok()?;
+    file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+    let mut bytes = Vec::new();
+    file.take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Whether a file holds more than [`text_of`] reads, or may hold anything, since it cannot be read now.
+pub(in crate::tools) fn is_longer(path: &Path) -> bool {
+    match std::fs::metadata(path) {
+        Ok(meta) if meta.is_file() => meta.len() > MOST_BYTES || text_of(path).is_none(),
+        Ok(_) => false,
+        Err(error) => !is_missing(&error),
+    }
+}
+
+/// The folder that a `.git` file names, as it is written there; it need not exist.
+pub(in crate::tools) fn named_in(git: &Path) -> Option<PathBuf> {
+    Some(git.parent()?.join(text_of(git)?.strip_prefix("gitdir:")?.trim()))
+}
+
+/// The folder that `commondir` names, if there is one.
+pub(in crate::tools) fn shared_of(own: &Path) -> Option<PathBuf> {
+    Some(own.join(text_of(&own.join("commondir"))?.trim()))
+}
+
+/// A line of a configuration.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::tools) struct Setting {
+    /// Without what tells sections of one kind apart; in small letters, as the name.
+    pub(in crate::tools) section: String,
+    pub(in crate::tools) name: String,
+    /// As it is written; nothing where a name stands alone, which means `true`.
+    pub(in crate::tools) value: Option<String>,
+}
+
+/// The settings of a configuration, in their order. Values that go on in the next line are cut.
+pub(in crate::tools) fn settings(text: &str) -> impl Iterator<Item = Setting> {
+    let mut section = String::new();
+    text.lines().filter_map(move |line| {
+        let mut line = line.trim();
+        if let Some((head, rest)) = line.strip_prefix('[').and_then(|line| line.split_once(']')) {
+            section = head.split([' ', '"', '.']).next().unwrap_or_default().to_ascii_lowercase();
+            line = rest.trim();
+        }
+        let (name, value) = match line.split_once('=') {
+            Some((name, value)) => (name.trim(), Some(value.trim().to_owned())),
+            None => (line, None),
+        };
+        let is_setting = name.starts_with(|c: char| c.is_ascii_alphabetic());
+        is_setting.then(|| Setting { section: section.clone(), name: name.to_ascii_lowercase(), value })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tools::sensitivity::repository::*;
+
+    #[test]
+    fn settings_are_found_wherever_they_stand() {
+        let text = "# x = y\n[core]\n\tbare\n\tHooksPath = a b\n[branch \"m\"] remote=o\n[x.y]\n;\n z = 1\n";
+        let found: Vec<_> =
+            settings(text).map(|it| (it.section, it.name, it.value.unwrap_or("-".into()))).collect();
+        let expected =
+            [("core", "bare", "-"), ("core", "hookspath", "a b"), ("branch", "remote", "o"), ("x", "z", "1")];
+        assert_eq!(found, expected.map(|(a, b, c)| (a.to_owned(), b.to_owned(), c.to_owned())));
+    }
+
+    #[test]
+    fn a_pipe_is_not_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in [".git", "commondir"] {
+            let mode = nix::sys::stat::Mode::from_bits_truncate(0o600);
+            nix::unistd::mkfifo(&dir.path().join(name), mode).unwrap();
+        }
+        assert_eq!((named_in(&dir.path().join(".git")), shared_of(dir.path())), (None, None));
+    }
+}

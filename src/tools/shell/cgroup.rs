@@ -1,0 +1,376 @@
+//! A cgroup of its own for every call, where the kernel lets us make one (cgroup v2, see
+//! <https://docs.kernel.org/admin-guide/cgroup-v2.html>). A process cannot leave it by losing its
+//! parents, its session or its environment, and all of it is killed at once.
+//!
+//! The folders are flat, `agentd-INSTANCE.CALL` below one base, so that whoever comes after us finds
+//! its own by their name, be it in `/proc/PID/cgroup`.
+//!
+//! Making, setting, killing and removing one are calls to the kernel's memory: there is no disk or server behind this
+//! file system that they could wait for. So they are made where they stand, also on a worker of the runtime and in
+//! `Drop`.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nix::unistd::{AccessFlags, eaccess};
+
+use crate::proc;
+use crate::tools::shell::limits::Limits;
+use crate::types::ids::CallId;
+
+/// Where the daemon goes when its own cgroup has to be empty of processes to pass controllers on.
+const OWN_LEAF: &str = "agentd-self";
+
+/// Where cgroups of calls are made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum CgroupSetting {
+    /// Nowhere.
+    #[default]
+    Off,
+    /// In the daemon's own cgroup, if that can be.
+    Auto,
+    /// In this folder of the cgroup v2 hierarchy.
+    At(PathBuf),
+}
+
+/// What a cgroup limits by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Powers {
+    pub(super) memory: bool,
+    pub(super) processes: bool,
+}
+
+/// The cgroups of one daemon.
+#[derive(Debug)]
+pub(in crate::tools) struct Cgroups {
+    base: Result<PathBuf, String>,
+    powers: Powers,
+    prefix: String,
+    /// Emptied, but not yet removed.
+    rest: Mutex<Vec<PathBuf>>,
+}
+
+impl Cgroups {
+    /// Finds out what can be done here, by doing it. Reads and writes a few files.
+    pub(in crate::tools) fn find(setting: &CgroupSetting, instance: &str) -> Self {
+        let prefix = format!("agentd-{instance}.");
+        let base = match setting {
+            // Without a name nobody could find what is left.
+            _ if instance.is_empty() => Err("nothing is run".to_owned()),
+            CgroupSetting::Off => Err("switched off".to_owned()),
+            CgroupSetting::Auto => own_cgroup().ok_or_else(|| "no cgroup v2 here".to_owned()),
+            CgroupSetting::At(dir) => Ok(dir.clone()),
+        };
+        let base = base.and_then(|base| match probe(&base, &prefix) {
+            Ok(()) => Ok(base),
+            Err(error) => Err(format!("{} cannot be used: {error}", base.display())),
+        });
+        let mut powers = Powers::default();
+        if let Ok(base) = &base {
+            // For root every cgroup is writable; that it was meant for us, only the setting says.
+            let is_ours = matches!(setting, CgroupSetting::At(_)) || !nix::unistd::geteuid().is_root();
+            powers.memory = pass_on(base, "memory", is_ours);
+            powers.processes = pass_on(base, "pids", is_ours);
+        }
+        Self { base, powers, prefix, rest: Mutex::default() }
+    }
+
+    /// For people: what is in force.
+    pub(in crate::tools) fn describe(&self) -> String {
+        match (&self.base, self.powers) {
+            (Err(why), _) => format!("rlimits (no cgroup: {why})"),
+            (Ok(_), Powers { memory: true, processes: true }) => "cgroup v2: memory, pids, kill".into(),
+            (Ok(_), Powers { memory: true, processes: false }) => "cgroup v2: memory, kill; rlimits".into(),
+            (Ok(_), Powers { memory: false, processes: true }) => "cgroup v2: pids, kill; rlimits".into(),
+            (Ok(_), _) => "cgroup v2: kill only; rlimits".into(),
+        }
+    }
+
+    /// A cgroup for a call. `None` where there are none, and where it cannot be made now: the call
+    /// goes on without.
+    pub(super) fn open(self: &Arc<Self>, call_id: CallId, limits: &Limits) -> Option<CallCgroup> {
+        let base = self.base.as_ref().ok()?;
+        self.remove_rest();
+        let dir = base.join(format!("{}{call_id}", self.prefix));
+        let folder = match fs::create_dir(&dir).and_then(|()| File::open(&dir)) {
+            Ok(folder) => folder,
+            Err(error) => {
+                tracing::warn!(dir = %dir.display(), %error, "no cgroup could be made for a call");
+                let _ = fs::remove_dir(&dir);
+                return None;
+            }
+        };
+        let cell = CallCgroup { cells: Arc::clone(self), dir, folder };
+        if let Some(bytes) = limits.memory.filter(|_| self.powers.memory) {
+            cell.set("memory.max", bytes);
+            // The whole call goes, not one process of it, and it does not hide in the swap.
+            cell.set("memory.oom.group", 1);
+            cell.set("memory.swap.max", 0);
+        }
+        if let Some(count) = limits.processes.filter(|_| self.powers.processes) {
+            cell.set("pids.max", count);
+        }
+        Some(cell)
+    }
+
+    pub(super) fn powers(&self) -> Powers {
+        self.powers
+    }
+
+    /// Whether a process stands in a cgroup of ours, by its line of `/proc/PID/cgroup`.
+    pub(super) fn holds(&self, path: &str) -> bool {
+        path.split('/').any(|part| part.starts_with(&self.prefix))
+    }
+
+    /// Kills and removes what an earlier daemon left, but for cgroups that hold one of `spared`.
+    pub(super) fn end_leftovers(&self, spared: &[i32]) {
+        let Ok(base) = &self.base else { return };
+        let Ok(entries) = fs::read_dir(base) else { return };
+        for entry in entries.flatten() {
+            let dir = entry.path();
+            if !entry.file_name().to_string_lossy().starts_with(&self.prefix)
+                || members(&dir).iter().any(|pid| spared.contains(pid))
+            {
+                continue;
+            }
+            let _ = fs::write(dir.join("cgroup.kill"), "1");
+            remove(&dir);
+        }
+    }
+
+    fn remove_rest(&self) {
+        let mut rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
+        rest.retain(|dir| !remove(dir));
+    }
+}
+
+/// The cgroup of one call. Dropped, it is removed as soon as it is empty.
+#[derive(Debug)]
+pub(super) struct CallCgroup {
+    cells: Arc<Cgroups>,
+    dir: PathBuf,
+    folder: File,
+}
+
+impl CallCgroup {
+    /// The folder that it is: a process can be started inside.
+    pub(super) fn folder(&self) -> BorrowedFd<'_> {
+        self.folder.as_fd()
+    }
+
+    /// A process that writes `0` here is inside, with all that it starts later.
+    pub(super) fn entrance(&self) -> io::Result<File> {
+        File::options().write(true).open(self.dir.join("cgroup.procs"))
+    }
+
+    fn set(&self, file: &str, value: u64) {
+        // Some kernels lack some of these files; what counts is told by the events below.
+        if let Err(error) = fs::write(self.dir.join(file), value.to_string()) {
+            tracing::debug!(file, %error, "a limit of a cgroup is not set");
+        }
+    }
+
+    /// Everybody inside, and inside of what they may have made there.
+    pub(super) fn members(&self) -> Vec<i32> {
+        members(&self.dir)
+    }
+
+    /// Whether nobody lives inside: the kernel's own word for all of it at one moment. `false` if it does not say.
+    pub(super) fn is_empty(&self) -> bool {
+        let text = fs::read_to_string(self.dir.join("cgroup.events")).unwrap_or_default();
+        text.lines().any(|line| line == "populated 0")
+    }
+
+    /// Kills everybody inside, also those who are just being started.
+    pub(super) fn kill(&self) {
+        let _ = fs::write(self.dir.join("cgroup.kill"), "1");
+    }
+
+    /// How often the kernel killed inside for want of memory.
+    pub(super) fn oom_kills(&self) -> u64 {
+        self.event("memory.events", "oom_kill")
+    }
+
+    /// How often a process could not be started because there were too many.
+    pub(super) fn refused_forks(&self) -> u64 {
+        self.event("pids.events", "max")
+    }
+
+    fn event(&self, file: &str, name: &str) -> u64 {
+        let text = fs::read_to_string(self.dir.join(file)).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
+    }
+}
+
+impl Drop for CallCgroup {
+    fn drop(&mut self) {
+        if !remove(&self.dir) {
+            let mut rest = self.cells.rest.lock().unwrap_or_else(PoisonError::into_inner);
+            rest.push(self.dir.clone());
+        }
+    }
+}
+
+impl Drop for Cgroups {
+    fn drop(&mut self) {
+        self.remove_rest();
+    }
+}
+
+/// Where this process stands in the cgroup v2 hierarchy, as a folder.
+fn own_cgroup() -> Option<PathBuf> {
+    let path = proc::cgroup(i32::try_from(std::process::id()).ok()?)?;
+    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    let dir = mounts.lines().find_map(|line| folder_of(line, &path))?;
+    // An earlier image of this process may have moved itself there.
+    if dir.ends_with(OWN_LEAF) { dir.parent().map(Path::to_owned) } else { Some(dir) }
+}
+
+/// The folder of a cgroup, if this line of mountinfo, proc(5), is a mount of the v2 hierarchy.
+fn folder_of(line: &str, cgroup: &str) -> Option<PathBuf> {
+    let (mount, kind) = line.split_once(" - ")?;
+    if kind.split(' ').next() != Some("cgroup2") {
+        return None;
+    }
+    let mut fields = mount.split(' ').skip(3);
+    let (root, point) = (fields.next()?, fields.next()?);
+    let below = if root == "/" { cgroup } else { cgroup.strip_prefix(root)? };
+    Some(Path::new(point).join(below.trim_start_matches('/')))
+}
+
+/// Whether cgroups can be made in a folder, and killed as a whole.
+fn probe(base: &Path, prefix: &str) -> io::Result<()> {
+    // Moving a process needs this of the nearest cgroup above both its places.
+    eaccess(&base.join("cgroup.procs"), AccessFlags::W_OK)?;
+    let dir = base.join(format!("{prefix}probe"));
+    match fs::create_dir(&dir) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    let usable = eaccess(&dir.join("cgroup.kill"), AccessFlags::W_OK)
+        .and_then(|()| eaccess(&dir.join("cgroup.procs"), AccessFlags::W_OK));
+    fs::remove_dir(&dir)?;
+    usable.map_err(|_| io::Error::other("this kernel cannot kill a cgroup"))
+}
+
+/// Has a controller work in the cgroups below `base`, if it was given to us. Says whether it does.
+fn pass_on(base: &Path, controller: &str, is_ours: bool) -> bool {
+    let names = |file: &str| fs::read_to_string(base.join(file)).unwrap_or_default();
+    let has = |file: &str| names(file).split_whitespace().any(|name| name == controller);
+    if has("cgroup.subtree_control") {
+        return true;
+    }
+    if !is_ours || !has("cgroup.controllers") {
+        return false;
+    }
+    let enable = || fs::write(base.join("cgroup.subtree_control"), format!("+{controller}"));
+    // A cgroup with processes of its own cannot pass controllers on. If only we are in it, we can
+    // make room.
+    if enable().is_err() && names("cgroup.procs").trim() == std::process::id().to_string() {
+        let leaf = base.join(OWN_LEAF);
+        let moved = fs::create_dir(&leaf).and_then(|()| fs::write(leaf.join("cgroup.procs"), "0"));
+        if moved.and_then(|()| enable()).is_err() {
+            return false;
+        }
+    }
+    has("cgroup.subtree_control")
+}
+
+fn members(dir: &Path) -> Vec<i32> {
+    let text = fs::read_to_string(dir.join("cgroup.procs")).unwrap_or_default();
+    let mut pids: Vec<i32> = text.lines().filter_map(|line| line.parse().ok()).collect();
+    for below in folders(dir) {
+        pids.extend(members(&below));
+    }
+    pids
+}
+
+/// Removes a cgroup with those inside it; says whether it is gone.
+fn remove(dir: &Path) -> bool {
+    let gone = || match fs::remove_dir(dir) {
+        Ok(()) => true,
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    };
+    // Few have others inside, and to list one is to list all its files.
+    gone() || {
+        for below in folders(dir) {
+            remove(&below);
+        }
+        gone()
+    }
+}
+
+fn folders(dir: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
+    let is_dir = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+    entries.flatten().filter(is_dir).map(|entry| entry.path()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tools::shell::cgroup::*;
+    use crate::types::ids::{Mint, Seed};
+    use tokio::io::AsyncReadExt as _;
+    use tokio::process::Command;
+
+    #[tokio::test]
+    async fn a_command_begins_its_life_inside_and_is_counted_there() {
+        let cells = Arc::new(Cgroups::find(&CgroupSetting::Auto, &format!("t{}", std::process::id())));
+        let Some(cell) = cells.open(Mint::new(0, Seed(7)).call(), &Limits::default()) else {
+            eprintln!("SKIPPED: {}", cells.describe());
+            return;
+        };
+        assert!(cell.is_empty());
+        let mut command = Command::new("/bin/bash");
+        command.args(["-c", "cat /proc/self/cgroup; exec >&-; exec sleep 1000"]).env_clear();
+        #[expect(unsafe_code, reason = "what is tested")]
+        // SAFETY: nothing is done in the child.
+        let child = unsafe { proc::spawn_inside(&command, Some(cell.folder()), &mut || Ok(())) };
+        let Some(mut child) = child.expect("started") else {
+            eprintln!("SKIPPED: this kernel starts nobody in a cgroup");
+            return;
+        };
+        let mut place = String::new();
+        child.stdout.take().expect("a pipe").read_to_string(&mut place).await.expect("its place");
+        assert!(cells.holds(place.trim_end()), "{place}");
+        assert!(!cell.is_empty() && cell.members() == [child.id()]);
+        cell.kill();
+        child.wait().await.expect("killed");
+        assert!(cell.is_empty());
+    }
+
+    #[test]
+    fn a_cgroup_is_found_below_whatever_is_mounted() {
+        let v1 = "35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory";
+        let whole = "41 31 0:38 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate";
+        let part = "41 31 0:38 /docker/x /sys/fs/cgroup rw master:5 - cgroup2 cgroup2 rw";
+        for (line, cgroup, expected) in [
+            (v1, "/a", None),
+            (whole, "/", Some("/sys/fs/cgroup")),
+            (whole, "/user.slice/a", Some("/sys/fs/cgroup/user.slice/a")),
+            (part, "/docker/x/y", Some("/sys/fs/cgroup/y")),
+            (part, "/docker/z", None),
+        ] {
+            let found = folder_of(line, cgroup);
+            assert_eq!(found.as_deref().map(|dir| dir.join("")), expected.map(|dir| Path::new(dir).join("")));
+        }
+    }
+
+    #[test]
+    fn only_cgroups_of_this_instance_are_ours() {
+        let cells = Cgroups::find(&CgroupSetting::Off, "ab");
+        for (path, expected) in [
+            ("/x/agentd-ab.call_1", true),
+            ("/agentd-ab.call_1/sub", true),
+            ("/agentd-abc.call_1", false),
+            ("/", false),
+        ] {
+            assert_eq!(cells.holds(path), expected, "{path}");
+        }
+        assert!(cells.describe().contains("switched off"), "{}", cells.describe());
+    }
+}

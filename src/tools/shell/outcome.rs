@@ -1,0 +1,228 @@
+//! A command that is over (T6): what may have been in its way, and what of it goes to the model.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use nix::unistd::AccessFlags;
+use serde_json::json;
+
+use crate::tools::context::Context;
+use crate::tools::fs::disk;
+use crate::tools::shell::cgroup::Powers;
+use crate::tools::shell::limits::{Breach, Limits};
+use crate::tools::shell::output::OutputExcerpt;
+use crate::tools::shell::process_tree::Ended;
+use crate::tools::shell::sandbox;
+use crate::tools::shell::sandbox::{Choice, SandboxView};
+use crate::tools::toolbox;
+use crate::types::blob::BlobRef;
+use crate::types::tool::{Barrier, Blocked, Confinement, ToolOutcome, ToolStatus};
+
+/// Why a command is over.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum CommandEnd {
+    Exited,
+    TimedOut,
+    Stopped,
+}
+
+/// A command that is over.
+pub(super) struct FinishedCommand {
+    pub(super) end: CommandEnd,
+    pub(super) status: Option<ExitStatus>,
+    pub(super) ended: Ended,
+    pub(super) choice: Choice,
+    /// As it is told.
+    pub(super) how: Confinement,
+    pub(super) ground: SandboxView,
+    pub(super) powers: Powers,
+    /// Where it started, and where it ended.
+    pub(super) cwd: PathBuf,
+    pub(super) folder: Option<PathBuf>,
+    pub(super) spent: Duration,
+}
+
+/// How a command was held, and what of it seems to have been in its way: `files` or `network`.
+#[derive(serde::Serialize)]
+struct Held {
+    #[serde(flatten)]
+    how: Confinement,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    blocked: Option<Barrier>,
+}
+
+/// Everything that is known when a command is over.
+pub(super) struct Report<'a> {
+    pub(super) context: &'a Context,
+    /// In milliseconds.
+    pub(super) limit: u64,
+    pub(super) ran: FinishedCommand,
+    pub(super) folder: Folder,
+}
+
+impl FinishedCommand {
+    /// The signal that ended the shell, and its exit code as shells tell it.
+    pub(super) fn code(&self) -> (Option<i32>, Option<i32>) {
+        use std::os::unix::process::ExitStatusExt as _;
+        let signal = self.status.and_then(|status| status.signal());
+        (signal, self.status.and_then(|status| status.code().or(signal.map(|signal| 128 + signal))))
+    }
+
+    /// What may have been in the way of a command that failed: the limit that it ran into, as far as the
+    /// kernel tells, else what its words let suspect.
+    pub(super) fn trouble(
+        &self,
+        limits: &Limits,
+        text: &str,
+    ) -> (Option<Breach>, Option<Blocked>, Vec<String>) {
+        let (signal, exit_code) = self.code();
+        let breach = self.breach(limits, signal, exit_code);
+        if let Some(breach) = breach {
+            return (Some(breach), None, vec![format!("The command {}.", limits.words(breach))]);
+        }
+        if let Some(words) = limits.suspect(text, self.powers) {
+            return (None, None, vec![words]);
+        }
+        let blocked = sandbox::suspect(text, self.choice, &self.ground);
+        let words = blocked.as_ref().map(|by| sandbox::blocked_words(by, self.choice));
+        (None, blocked, words.into_iter().collect())
+    }
+
+    fn breach(&self, limits: &Limits, signal: Option<i32>, exit_code: Option<i32>) -> Option<Breach> {
+        if self.ended.oom_kills > 0 {
+            return Some(Breach::Memory);
+        }
+        if self.ended.refused_forks > 0 {
+            return Some(Breach::Processes);
+        }
+        // The shell tells of its last command's signal by its own exit code.
+        limits.breach_of(signal.or(exit_code.map(|code| code - 128))?)
+    }
+}
+
+impl Report<'_> {
+    pub(super) fn tell(self, said: OutputExcerpt) -> ToolOutcome {
+        let OutputExcerpt { mut text, truncated, bytes, spooled } = said;
+        let (signal, exit_code) = self.ran.code();
+
+        let mut notes = Vec::new();
+        let (mut limit_reached, mut blocked): (_, Option<Blocked>) = (None, None);
+        let (status, code) = match (self.ran.end, exit_code) {
+            (CommandEnd::Stopped, _) => {
+                notes.push("The command was cancelled.".to_owned());
+                (ToolStatus::Cancelled, Some("cancelled"))
+            }
+            (CommandEnd::TimedOut, _) => {
+                notes.push(format!("The command was stopped after {} ms (its timeout).", self.limit));
+                (ToolStatus::Failed, Some("timed_out"))
+            }
+            (CommandEnd::Exited, Some(0)) => (ToolStatus::Completed, None),
+            (CommandEnd::Exited, exit_code) => {
+                let trouble;
+                (limit_reached, blocked, trouble) = self.ran.trouble(&self.context.settings.limits, &text);
+                notes.extend(trouble);
+                notes.push(match (signal, exit_code) {
+                    (Some(signal), _) => format!("The command was ended by signal {signal}."),
+                    (None, Some(code)) => format!("Exit code {code}"),
+                    (None, None) => "The exit code of the command is not known.".to_owned(),
+                });
+                (ToolStatus::Failed, Some(limit_reached.map_or("exit_code", |_| "limit_exceeded")))
+            }
+        };
+        let survivors = &self.ran.ended.survivors;
+        let cwd = self.next_folder(&mut notes);
+        if !survivors.is_empty() {
+            notes.push(format!("These processes could not be ended: {survivors:?}"));
+        }
+        let blob = spooled.and_then(|spooled| {
+            notes.push(spooled.note);
+            spooled.blob
+        });
+        if text.trim().is_empty() && notes.is_empty() {
+            notes.push("(no output)".to_owned());
+        }
+        if !notes.is_empty() {
+            if !text.is_empty() && !text.ends_with('\n') {
+                text.push('\n');
+            }
+            text.push_str(&notes.join("\n"));
+        }
+        let detail = json!({
+            "exit_code": exit_code,
+            "signal": signal,
+            "timed_out": self.ran.end == CommandEnd::TimedOut,
+            "truncated": truncated,
+            "stdout_bytes": bytes[0],
+            "stderr_bytes": bytes[1],
+            "duration_ms": u64::try_from(self.ran.spent.as_millis()).unwrap_or(u64::MAX),
+            "cwd": cwd.as_ref().unwrap_or(&self.ran.cwd),
+            "survivors": survivors,
+            "limit": limit_reached.map(Breach::name),
+            "sandbox": Held { how: self.ran.how, blocked: blocked.as_ref().map(|blocked| blocked.by) },
+        });
+        ToolOutcome {
+            status,
+            code: code.map(str::to_owned),
+            detail: Some(detail),
+            cwd,
+            whole: blob.as_ref().map(BlobRef::from),
+            blobs: blob.into_iter().collect(),
+            blocked,
+            ..ToolOutcome::completed(text)
+        }
+    }
+}
+
+/// Where the next command starts.
+pub(super) enum Folder {
+    /// Where this one did, as far as anybody knows.
+    Same,
+    /// In another folder of the workspace.
+    Moved(PathBuf),
+    /// The command ended outside, or in a folder that is gone.
+    Reset,
+}
+
+impl Folder {
+    pub(super) async fn of(context: &Context, ran: &FinishedCommand) -> Self {
+        let started_elsewhere = ran.cwd != context.scene.cwd;
+        match &ran.folder {
+            Some(folder) if *folder == ran.cwd && !started_elsewhere => Self::Same,
+            Some(folder) if context.scene.holds(folder) => {
+                let folder = folder.clone();
+                // A command says itself where it ended: what is no plain way there may lead anywhere.
+                let look = move || Ok(is_plain_folder(&folder).then_some(folder));
+                let looked = toolbox::blocking(look).await;
+                looked.ok().flatten().map_or(Self::Reset, Self::Moved)
+            }
+            Some(_) => Self::Reset,
+            None if started_elsewhere => Self::Reset,
+            None => Self::Same,
+        }
+    }
+}
+
+/// Whether this is a folder in which a command can start, reached without links and detours. A name that is no text
+/// cannot be told to anybody.
+pub(super) fn is_plain_folder(path: &Path) -> bool {
+    path.is_dir()
+        && path.to_str().is_some()
+        && nix::unistd::access(path, AccessFlags::X_OK).is_ok()
+        && disk::real(path).is_ok_and(|real| real.as_os_str() == path.as_os_str())
+}
+
+impl Report<'_> {
+    /// The folder for the next command, if it is another one than before.
+    fn next_folder(&self, notes: &mut Vec<String>) -> Option<PathBuf> {
+        let scene = &self.context.scene;
+        match &self.folder {
+            Folder::Same => None,
+            Folder::Moved(folder) => (*folder != scene.cwd).then(|| folder.clone()),
+            Folder::Reset => {
+                notes.push(format!("The working directory was reset to {}", self.ran.cwd.display()));
+                (self.ran.cwd != scene.cwd).then(|| self.ran.cwd.clone())
+            }
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! The whole process tree of a call, and its end (S8, S9).
+//!
+//! A process belongs to a call if it is in the call's cgroup, in the session that the shell leads, if
+//! it carries the call's mark in its environment, or if it descends from one that does. What was seen
+//! once is remembered, so a process that loses its parent while we kill is not lost. One that closes its environment to
+//! us (`gpg-agent` does, prctl(2), PR_SET_DUMPABLE) and loses its parents becomes our child without anybody having
+//! started it here: it belongs to the last call to end that ran when it began. Where there is no cgroup, a process
+//! that left the session, scrubbed its environment *and* lost its parents before
+//! we first looked escapes; that takes a PID namespace to catch.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::unistd::Pid;
+use tokio::time::{Instant, sleep};
+
+use crate::proc::{self, Process};
+use crate::tools::shell::cgroup::CallCgroup;
+
+/// From the first signal until survivors are reported.
+const AT_MOST: Duration = Duration::from_secs(5);
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(20);
+/// Looks at a process without an environment, until it is taken for one that has none.
+const DOUBTS: u8 = 5;
+/// Looks and kills of a tree that is dropped: nobody waits for it.
+const LAST_LOOKS: usize = 3;
+
+/// Leader and start of the trees that have not ended, of all sessions: an orphan may be of any of them.
+static RUNNING: Mutex<Vec<(i32, u64)>> = Mutex::new(Vec::new());
+
+fn running() -> MutexGuard<'static, Vec<(i32, u64)>> {
+    // A list of numbers is whole at every moment.
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The processes of one call. Kills what is left when it is dropped before [`Tree::end`].
+pub(super) struct Tree {
+    leader: i32,
+    /// When the leader started, in clock ticks since boot: no member is older.
+    began: u64,
+    /// `AGENTD_CALL=…` as it stands in an environment.
+    mark: Vec<u8>,
+    cell: Option<CallCgroup>,
+    /// Members seen so far, with their start time, which tells a process from a later one with
+    /// the same id.
+    known: HashMap<i32, u64>,
+    /// Processes seen without the mark.
+    strangers: HashSet<(i32, u64)>,
+    /// Processes seen without any environment, and how often.
+    bare: HashMap<(i32, u64), u8>,
+    /// At the last look one of those may have been a member.
+    in_doubt: bool,
+    /// At the last look somebody was in the leader's group, so its number is not somebody else's.
+    has_group: bool,
+    ended: bool,
+}
+
+/// What was left when a tree had ended.
+pub(super) struct Ended {
+    /// Those that could not be ended.
+    pub(super) survivors: Vec<i32>,
+    pub(super) oom_kills: u64,
+    pub(super) refused_forks: u64,
+}
+
+impl Tree {
+    /// `leader` leads its own session.
+    pub(super) fn new(leader: i32, began: u64, mark: String, cell: Option<CallCgroup>) -> Self {
+        running().push((leader, began));
+        Self {
+            leader,
+            began,
+            mark: mark.into_bytes(),
+            cell,
+            known: HashMap::from([(leader, began)]),
+            strangers: HashSet::new(),
+            bare: HashMap::new(),
+            in_doubt: false,
+            has_group: false,
+            ended: false,
+        }
+    }
+
+    /// Living members, now.
+    fn look(&mut self) -> Vec<i32> {
+        let me = i32::try_from(std::process::id()).unwrap_or(0);
+        let inside: HashSet<i32> = self.cell.iter().flat_map(CallCgroup::members).collect();
+        let processes: Vec<Process> = proc::all().into_iter().filter(|process| process.pid != me).collect();
+        // Once the leader and its group are gone, its number may be given to another.
+        let leads = !is_taken(&processes, self.leader, self.began);
+        self.in_doubt = false;
+        let mut members = HashSet::new();
+        for process in &processes {
+            let is_member = (leads && is_led_by(process, self.leader, self.began))
+                || self.known.get(&process.pid) == Some(&process.started)
+                || inside.contains(&process.pid)
+                || self.is_marked(process);
+            if is_member {
+                members.insert(process.pid);
+            }
+        }
+        add_descendants(&mut members, &processes);
+        self.has_group = leads && processes.iter().any(|process| process.group == self.leader);
+        let members = processes.iter().filter(|process| members.contains(&process.pid));
+        members
+            .filter_map(|process| {
+                self.known.insert(process.pid, process.started);
+                (!process.is_dead).then_some(process.pid)
+            })
+            .collect()
+    }
+
+    fn is_marked(&mut self, process: &Process) -> bool {
+        let identity = (process.pid, process.started);
+        if process.is_dead || process.started < self.began || self.strangers.contains(&identity) {
+            return false;
+        }
+        let environ = proc::environ(process.pid);
+        if environ.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied) {
+            return self.has_left(process);
+        }
+        let is_marked = environ.as_deref().is_ok_and(|environ| proc::has_entry(environ, &self.mark));
+        // One that is just becoming another program has none for a moment.
+        if environ.is_ok_and(|environ| environ.is_empty()) {
+            let looks = self.bare.entry(identity).or_default();
+            *looks = looks.saturating_add(1);
+            if *looks < DOUBTS {
+                self.in_doubt = true;
+                return false;
+            }
+        }
+        if !is_marked {
+            self.strangers.insert(identity);
+        }
+        is_marked
+    }
+
+    /// Whether a process that shows nothing of itself can be of this call alone.
+    fn has_left(&mut self, process: &Process) -> bool {
+        let is_older = |(leader, began): &(i32, u64)| {
+            (*leader, *began) != (self.leader, self.began) && *began <= process.started
+        };
+        let is_alone = !running().iter().any(is_older);
+        let adopted = if is_alone { proc::is_adopted(process) } else { Some(false) };
+        self.in_doubt |= adopted.is_none();
+        adopted == Some(true)
+    }
+
+    /// It does not run any more.
+    fn leave(&self) {
+        running().retain(|tree| *tree != (self.leader, self.began));
+    }
+
+    fn signal(&self, members: &[i32], signal: Signal) {
+        if signal == Signal::SIGKILL
+            && let Some(cell) = &self.cell
+        {
+            cell.kill();
+        }
+        // The group first and at once: it cannot fork away from that.
+        if self.has_group {
+            let _ = killpg(Pid::from_raw(self.leader), signal);
+        }
+        for pid in members {
+            let _ = kill(Pid::from_raw(*pid), signal);
+        }
+    }
+
+    /// Whether nobody can be left, so that nobody has to be looked for: after most commands.
+    fn is_surely_empty(&self) -> bool {
+        match &self.cell {
+            None => proc::is_alone(),
+            // Two signs, each of which misses only who works at it: one that has moved itself to another
+            // cgroup, and orphans that die and leave new ones while the lists are read.
+            Some(cell) => {
+                cell.is_empty() && !proc::is_there(self.leader, self.began) && proc::has_no_orphan()
+            }
+        }
+    }
+
+    fn ended(&self, survivors: Vec<i32>) -> Ended {
+        let cell = self.cell.as_ref();
+        Ended {
+            survivors,
+            oom_kills: cell.map_or(0, CallCgroup::oom_kills),
+            refused_forks: cell.map_or(0, CallCgroup::refused_forks),
+        }
+    }
+
+    /// Ends every member: TERM, after `grace` KILL, until none is left or five seconds are over.
+    /// If this future is dropped, what is left is killed at once.
+    pub(super) async fn end(mut self, grace: Duration) -> Ended {
+        // Of two that end at once, at least the later one finds whoever may be of both.
+        self.leave();
+        if self.is_surely_empty() {
+            self.ended = true;
+            // Orphans that have died.
+            proc::reap();
+            return self.ended(Vec::new());
+        }
+        let begun = Instant::now();
+        let mut termed = false;
+        loop {
+            // Looking reads all of /proc: not on this thread.
+            let looked = tokio::task::spawn_blocking(move || {
+                let members = self.look();
+                // Members whose parents died are our children now.
+                proc::reap();
+                (self, members)
+            })
+            .await;
+            let Ok((tree, members)) = looked else {
+                return Ended { survivors: Vec::new(), oom_kills: 0, refused_forks: 0 };
+            };
+            self = tree;
+            if members.is_empty() && !self.in_doubt || begun.elapsed() >= AT_MOST {
+                self.ended = true;
+                return self.ended(members);
+            }
+            if begun.elapsed() >= grace {
+                self.signal(&members, Signal::SIGKILL);
+            } else if !termed {
+                termed = true;
+                self.signal(&members, Signal::SIGTERM);
+                // A stopped process must run to hear it.
+                self.signal(&members, Signal::SIGCONT);
+            }
+            sleep(LOOK).await;
+        }
+    }
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        self.leave();
+        if self.ended {
+            return;
+        }
+        // Nobody waits for us here; killing what can be seen now is what is possible.
+        for _ in 0..LAST_LOOKS {
+            let members = self.look();
+            if members.is_empty() && !self.in_doubt {
+                break;
+            }
+            self.signal(&members, Signal::SIGKILL);
+        }
+        proc::reap();
+    }
+}
+
+/// Whether the leader's number belongs to a process that is not the leader.
+fn is_taken(processes: &[Process], leader: i32, began: u64) -> bool {
+    processes.iter().any(|process| process.pid == leader && process.started != began)
+}
+
+/// Whether a process is in the leader's session or group and not older than it.
+fn is_led_by(process: &Process, leader: i32, began: u64) -> bool {
+    (process.session == leader || process.group == leader) && process.started >= began
+}
+
+/// Adds the children of members, their children, and so on.
+pub(super) fn add_descendants(members: &mut HashSet<i32>, processes: &[Process]) {
+    loop {
+        let before = members.len();
+        let children = processes.iter().filter(|process| members.contains(&process.parent));
+        let children: Vec<i32> = children.map(|process| process.pid).collect();
+        members.extend(children);
+        if members.len() == before {
+            break;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tools::shell::process_tree::*;
+
+    fn process(pid: i32, session: i32, started: u64) -> Process {
+        Process { pid, parent: 1, group: session, session, started, is_dead: false }
+    }
+
+    #[test]
+    fn a_number_that_was_given_out_again_makes_nobody_a_member() {
+        let (leader, began) = (40, 700);
+        let own = [process(40, 40, 700), process(41, 40, 705)];
+        assert!(!is_taken(&own, leader, began) && own.iter().all(|one| is_led_by(one, leader, began)));
+        // The leader is gone, what it started is not.
+        assert!(!is_taken(&own[1..], leader, began));
+        let later = [process(40, 40, 900), process(42, 40, 901)];
+        assert!(is_taken(&later, leader, began));
+        assert!(!is_led_by(&process(43, 40, 699), leader, began), "older than the leader");
+        assert!(!is_led_by(&process(44, 44, 701), leader, began));
+    }
+}

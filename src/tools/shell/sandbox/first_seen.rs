@@ -1,0 +1,121 @@
+//! Where hidden things lay when this daemon looked for the first time: a command may have removed the link that led to
+//! one since. What links lead to that were made later is hidden as long as they are there; to remember it would be to let
+//! a command choose what nobody sees any more.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use crate::tools::fs::disk::is_plain;
+use crate::tools::shell::sandbox::layout::Located;
+
+/// As long as a daemon lives, also when its configuration is read again.
+#[derive(Debug, Default)]
+pub(super) struct FirstSeen {
+    known: Mutex<SeenPath>,
+}
+
+#[derive(Debug, Default)]
+struct SeenPath {
+    /// What the configuration names, and where that led.
+    given: HashMap<PathBuf, Option<PathBuf>>,
+    /// Where credentials lay.
+    credentials: Option<Vec<PathBuf>>,
+    /// Folders that could not be looked into then.
+    shut: Vec<PathBuf>,
+}
+
+impl SeenPath {
+    fn learn(&mut self, seen: Vec<Located>) {
+        let is_new = self.credentials.is_none();
+        let mut shut = Vec::new();
+        let known = self.credentials.get_or_insert_default();
+        for sight in seen {
+            match sight {
+                // What came later elsewhere is not remembered.
+                Located::Found(path) if is_new || self.shut.iter().any(|folder| path.starts_with(folder)) => {
+                    if !known.contains(&path) {
+                        known.push(path);
+                    }
+                }
+                Located::Unsearchable(folder) if is_new || self.shut.contains(&folder) => shut.push(folder),
+                Located::Found(_) | Located::Unsearchable(_) | Located::Missing => {}
+            }
+        }
+        self.shut = shut;
+    }
+}
+
+impl FirstSeen {
+    /// Where something that the configuration names led at first, if it is there and is not what it leads to now.
+    pub(super) fn given(&self, name: &Path, now: Option<&Path>) -> Option<PathBuf> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = match known.given.get(name) {
+            Some(first) => first.clone(),
+            None => {
+                known.given.insert(name.to_owned(), now.map(Path::to_owned));
+                return None;
+            }
+        };
+        drop(known);
+        first.filter(|first| Some(first.as_path()) != now && is_plain(first))
+    }
+
+    /// Where credentials lay at first, are there, and are not among those found now. `look` says where they lie for who
+    /// works nowhere; it is asked once, and of what lay in a folder that could not be looked into, until it could.
+    pub(super) fn credentials(&self, now: &[PathBuf], look: impl FnOnce() -> Vec<Located>) -> Vec<PathBuf> {
+        let is_whole = |known: &SeenPath| known.credentials.is_some() && known.shut.is_empty();
+        if !is_whole(&self.known.lock().unwrap_or_else(PoisonError::into_inner)) {
+            // Nobody waits for the disk with the lock in hand.
+            let seen = look();
+            self.known.lock().unwrap_or_else(PoisonError::into_inner).learn(seen);
+        }
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = known.credentials.iter().flatten();
+        let gone: Vec<PathBuf> = first.filter(|path| !now.contains(path)).cloned().collect();
+        drop(known);
+        gone.into_iter().filter(|path| is_plain(path)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use crate::tools::shell::sandbox::first_seen::*;
+
+    #[test]
+    fn what_was_hidden_at_first_is_remembered_and_what_came_later_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let [first, later, linked] = ["first", "later", "linked"].map(|name| root.join(name));
+        for path in [&first, &later, &linked] {
+            fs::create_dir(path).unwrap();
+        }
+        let memory = FirstSeen::default();
+        let all = || [&first, &linked].map(|path| Located::Found(path.clone())).into();
+        let none = || panic!("it is known");
+        assert!(memory.credentials(&[first.clone(), linked.clone()], all).is_empty());
+        assert_eq!(memory.credentials(std::slice::from_ref(&later), none), [first.clone(), linked.clone()]);
+        // What could not be looked into is looked into again, and nothing else.
+        let shut = FirstSeen::default();
+        let some = || vec![Located::Unsearchable(root.join("later")), Located::Found(first.clone())];
+        assert_eq!(shut.credentials(&[], some), std::slice::from_ref(&first));
+        let open = || [&later, &linked].map(|path| Located::Found(path.clone())).into();
+        assert_eq!(shut.credentials(&[], open), [first.clone(), later.clone()]);
+        assert_eq!(shut.credentials(&[], none), [first.clone(), later.clone()]);
+        // What is reached through a link by now cannot be covered.
+        fs::remove_dir(&linked).unwrap();
+        symlink(&later, &linked).unwrap();
+        assert_eq!(memory.credentials(&[], none), std::slice::from_ref(&first));
+
+        let [name, none] = ["name", "none"].map(|name| root.join(name));
+        assert_eq!(memory.given(&name, Some(&first)), None);
+        assert_eq!(memory.given(&none, None), None);
+        assert_eq!(memory.given(&name, Some(&later)), Some(first.clone()));
+        assert_eq!(memory.given(&name, Some(&first)), None);
+        assert_eq!(memory.given(&none, Some(&later)), None, "nothing was there");
+        assert_eq!(memory.given(&name, None), Some(first));
+    }
+}

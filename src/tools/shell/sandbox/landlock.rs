@@ -1,0 +1,207 @@
+//! A layout as rules of Landlock (<https://docs.kernel.org/userspace-api/landlock.html>).
+//!
+//! Landlock gives rights on a folder with all below it and cannot take them away further down. So a
+//! folder that holds something hidden gets no right itself; each of its entries does, but for those. What
+//! is guarded within a writable folder cannot be held at all: names are made with a right on the
+//! folder above; nor is hidden by rules what mounts cover there. All other folders may be listed, also hidden ones.
+//!
+//! Other commands may change a folder while its entries are given rights: what is opened below one is looked up in what
+//! was opened before, and no link is followed.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use landlock::{
+    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, PathBeneath, Ruleset,
+    RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, Scope,
+};
+use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
+use nix::sys::stat::Mode;
+
+use crate::tools::shell::sandbox::kept::Look;
+use crate::tools::shell::sandbox::layout::FsPolicy;
+use crate::tools::shell::sandbox::level::Choice;
+
+/// The newest we know; what a kernel lacks of it is left out.
+const NEWEST: ABI = ABI::V9;
+
+/// Devices that every program may use.
+const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom", "tty", "ptmx"];
+/// Memory that processes share: where a command has none of its own (see `guards`). Terminals are left out then, since
+/// those of others may have a person before them.
+const SHARED: &str = "shm";
+
+/// What else than files a command has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Means {
+    pub(super) network: bool,
+    /// Terminals and shared memory of its own.
+    pub(super) apart: bool,
+}
+
+impl Means {
+    pub(super) fn of(choice: Choice) -> Self {
+        Self { network: choice.network, apart: choice.guards }
+    }
+}
+
+/// Rules that hold a layout, and what they rest on; without that, if something could not be looked at. Reads
+/// the folders above what is hidden.
+pub(super) fn of(layout: &FsPolicy, means: Means) -> io::Result<(OwnedFd, Option<Vec<Look>>)> {
+    let mut ruleset = Ruleset::default().set_compatibility(CompatLevel::BestEffort);
+    ruleset = ruleset.handle_access(AccessFs::from_all(NEWEST)).map_err(io::Error::other)?;
+    if !means.network {
+        ruleset = ruleset.handle_access(AccessNet::from_all(NEWEST)).map_err(io::Error::other)?;
+    }
+    let ruleset = ruleset.scope(Scope::from_all(NEWEST)).map_err(io::Error::other)?;
+    let ruleset = Some(ruleset.create().map_err(io::Error::other)?);
+    let mut rules = Rules { ruleset, looks: vec![Look::into(Path::new("/"))], is_sure: true };
+    let is_left = |path: &&PathBuf| !means.apart || !layout.is_covered(path);
+    let hidden: Vec<&Path> = layout.hidden.iter().filter(is_left).map(PathBuf::as_path).collect();
+
+    let top = fs::File::open("/")?.into();
+    rules.add(top, AccessFs::ReadDir.into())?;
+    for entry in fs::read_dir("/")?.flatten() {
+        // Raw devices hold everything that is hidden elsewhere.
+        if entry.file_name() != "dev" {
+            rules.grant(&entry.path(), reading(), &hidden)?;
+        }
+    }
+    let is_shared = !means.apart || layout.lies_in_shared_memory();
+    for device in DEVICES.iter().chain(is_shared.then_some(&SHARED)) {
+        let device = Path::new("/dev").join(device);
+        rules.looks.push(Look::at(&device));
+        rules.grant(&device, using(), &hidden)?;
+    }
+    for folder in layout.writable.iter().chain([&layout.temp]) {
+        rules.looks.push(Look::at(folder));
+        rules.grant(folder, reading() | writing(), &hidden)?;
+    }
+    rules.finish()
+}
+
+/// Nothing is looked up through links.
+fn how() -> OpenHow {
+    OpenHow::new()
+        .flags(OFlag::O_PATH | OFlag::O_CLOEXEC)
+        .mode(Mode::empty())
+        .resolve(ResolveFlag::RESOLVE_NO_SYMLINKS | ResolveFlag::RESOLVE_NO_MAGICLINKS)
+}
+
+/// Rules that only keep a process from signalling and reaching what is outside by other ways than
+/// files. `None` where the kernel knows none.
+pub(super) fn of_scope(abi: u32) -> io::Result<Option<OwnedFd>> {
+    if abi < 6 {
+        return Ok(None);
+    }
+    let ruleset = Ruleset::default().set_compatibility(CompatLevel::BestEffort);
+    let ruleset = ruleset.scope(Scope::from_all(NEWEST)).map_err(io::Error::other)?;
+    Ok(ruleset.create().map_err(io::Error::other)?.into())
+}
+
+fn reading() -> BitFlags<AccessFs> {
+    AccessFs::from_read(NEWEST) | AccessFs::ResolveUnix
+}
+
+/// Reading, writing, and all that one asks of a device.
+fn using() -> BitFlags<AccessFs> {
+    reading() | writing() | AccessFs::IoctlDev
+}
+
+/// Rights on a folder of devices as the kernel counts them, of this version of Landlock.
+pub(super) fn on_devices(abi: u32) -> u64 {
+    let known = ABI::from(i32::try_from(abi).unwrap_or(i32::MAX));
+    (using() & AccessFs::from_all(known)).bits()
+}
+
+/// Everything but making devices.
+fn writing() -> BitFlags<AccessFs> {
+    let devices = AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev;
+    AccessFs::from_write(NEWEST) & !devices
+}
+
+struct Rules {
+    /// `None` after a failure.
+    ruleset: Option<RulesetCreated>,
+    looks: Vec<Look>,
+    /// Whatever was missing was not there.
+    is_sure: bool,
+}
+
+impl Rules {
+    /// Rights on a path and all below it, but for what is hidden.
+    fn grant(&mut self, path: &Path, access: BitFlags<AccessFs>, hidden: &[&Path]) -> io::Result<()> {
+        let opened = openat2(nix::fcntl::AT_FDCWD, path, how());
+        self.grant_opened(opened, path, access, hidden)
+    }
+
+    /// The same of what was opened at this path.
+    fn grant_opened(
+        &mut self,
+        opened: nix::Result<OwnedFd>,
+        path: &Path,
+        access: BitFlags<AccessFs>,
+        hidden: &[&Path],
+    ) -> io::Result<()> {
+        let object = match opened {
+            Ok(object) => object,
+            // A link is not followed: what it leads to has its rights where it is.
+            Err(nix::Error::ELOOP) => return Ok(()),
+            Err(error) => {
+                self.missed(&error.into());
+                return Ok(());
+            }
+        };
+        // What is hidden elsewhere is not compared with each entry again: folders for temporary files hold
+        // hundreds.
+        let within: Vec<&Path> = hidden.iter().copied().filter(|hidden| hidden.starts_with(path)).collect();
+        if within.contains(&path) {
+            return Ok(());
+        }
+        if within.is_empty() {
+            return self.add(object, access);
+        }
+        self.looks.push(Look::into(path));
+        let entries = match fs::read_dir(format!("/proc/self/fd/{}", object.as_raw_fd())) {
+            Ok(entries) => entries,
+            Err(error) => {
+                self.missed(&error);
+                return Ok(());
+            }
+        };
+        for entry in entries {
+            match entry {
+                Ok(entry) => {
+                    let name: &OsStr = &entry.file_name();
+                    self.grant_opened(openat2(&object, name, how()), &path.join(name), access, &within)?;
+                }
+                Err(error) => self.missed(&error),
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, object: OwnedFd, access: BitFlags<AccessFs>) -> io::Result<()> {
+        let object = fs::File::from(object);
+        let is_folder = object.metadata()?.is_dir();
+        let access = if is_folder { access } else { access & AccessFs::from_file(NEWEST) };
+        let Some(ruleset) = self.ruleset.take() else { return Ok(()) };
+        self.ruleset = Some(ruleset.add_rule(PathBeneath::new(object, access)).map_err(io::Error::other)?);
+        Ok(())
+    }
+
+    /// What cannot be opened gets no rights. Only what is not there, or is for others alone, will be so the next
+    /// time.
+    fn missed(&mut self, error: &io::Error) {
+        self.is_sure &= matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied);
+    }
+
+    fn finish(self) -> io::Result<(OwnedFd, Option<Vec<Look>>)> {
+        let fd: Option<OwnedFd> = self.ruleset.and_then(Into::into);
+        let fd = fd.ok_or_else(|| io::Error::other("this kernel has no Landlock"))?;
+        Ok((fd, self.is_sure.then_some(self.looks)))
+    }
+}

@@ -1,0 +1,164 @@
+//! Looks that fail: a folder that cannot be searched, listed or written now may be opened again by the command that runs
+//! in it, if it is ours.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use nix::unistd::{AccessFlags, eaccess};
+
+use crate::tools::fs::disk::{is_missing, is_plain};
+
+/// Links on the way to a path; the kernel's own number, path_resolution(7).
+const MOST_LINKS: usize = 40;
+
+/// Where a path leads.
+enum Way {
+    To(PathBuf),
+    Nowhere,
+    /// Up to a folder that cannot be searched now, or in which it is too long for a name.
+    UpTo(PathBuf),
+    /// Through a link that is not followed.
+    Link,
+}
+
+/// Follows a path, and those links for which `follows` holds, which is told the folder and the link in it.
+fn way(path: &Path, follows: &mut dyn FnMut(&Path, &Path) -> bool) -> Way {
+    let parts =
+        |path: &Path| path.components().rev().map(|part| part.as_os_str().to_owned()).collect::<Vec<_>>();
+    let (mut rest, mut at, mut links) = (parts(path), PathBuf::new(), 0);
+    while let Some(part) = rest.pop() {
+        if part == ".." {
+            at.pop();
+            continue;
+        }
+        let next = at.join(&part);
+        match fs::symlink_metadata(&next) {
+            Ok(meta) if meta.is_symlink() => {
+                links += 1;
+                if links > MOST_LINKS || !follows(&at, &next) {
+                    return Way::Link;
+                }
+                let Ok(to) = fs::read_link(&next) else { return Way::Nowhere };
+                rest.extend(parts(&to));
+            }
+            Ok(_) => at = next,
+            Err(error) if is_missing(&error) => return Way::Nowhere,
+            Err(_) => return Way::UpTo(at),
+        }
+    }
+    Way::To(at)
+}
+
+/// The folder on the way to a path, links followed, that cannot be searched now, if we own it: then a command may open
+/// it again. Also one in which the path is too long for a name.
+pub(super) fn barrier(path: &Path) -> Option<PathBuf> {
+    match way(path, &mut |_, _| true) {
+        Way::UpTo(at) if is_ours(&at) => Some(at),
+        _ => None,
+    }
+}
+
+/// A link on the way to a path, in a folder for which `counts` holds: whoever may write there may put another thing in
+/// its place, and no mount covers a link.
+pub(super) fn link_on_the_way(path: &Path, counts: &dyn Fn(&Path) -> bool) -> Option<PathBuf> {
+    if is_plain(path) {
+        return None;
+    }
+    let mut found = None;
+    way(path, &mut |folder, link| {
+        let stops = counts(folder);
+        if stops {
+            found = Some(link.to_owned());
+        }
+        !stops
+    });
+    found
+}
+
+/// What lies at a path in the end, if no link on the way is one that a command could have made: of whoever runs the
+/// daemon, or anywhere but in the topmost folder if that is root. Whoever plants such a link would widen what all commands
+/// may do.
+pub(super) fn without_own_links(path: &Path) -> Option<PathBuf> {
+    if is_plain(path) {
+        return Some(path.components().collect());
+    }
+    let is_root = nix::unistd::geteuid().is_root();
+    match way(path, &mut |folder, link| folder == Path::new("/") || !is_root && !is_ours(link)) {
+        Way::To(real) => Some(real),
+        _ => None,
+    }
+}
+
+/// The folder around a path, if nothing can be made in it now and we own it.
+pub(super) fn closed_around(path: &Path) -> Option<PathBuf> {
+    let folder = path.parent()?;
+    let meta = fs::symlink_metadata(folder).ok()?;
+    let is_closed = meta.is_dir() && meta.mode() & 0o300 != 0o300 && !nix::unistd::geteuid().is_root();
+    (is_closed && is_ours(folder)).then(|| folder.to_owned())
+}
+
+fn is_ours(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|meta| meta.uid() == nix::unistd::geteuid().as_raw())
+}
+
+/// Whether a folder is there and cannot be listed, or nothing in it be looked at.
+pub(super) fn is_shut(folder: &Path) -> bool {
+    lacks(folder, AccessFlags::R_OK | AccessFlags::X_OK)
+}
+
+/// Whether a folder is there and nothing in it can be looked at.
+pub(super) fn is_locked(folder: &Path) -> bool {
+    lacks(folder, AccessFlags::X_OK)
+}
+
+fn lacks(folder: &Path, access: AccessFlags) -> bool {
+    eaccess(folder, access).is_err_and(|errno| !is_missing(&errno.into()))
+}
+
+/// The kind of what is there, links followed; nothing if nothing is there.
+///
+/// # Errors
+/// It cannot be looked at now.
+pub(super) fn kind(path: &Path) -> io::Result<Option<fs::FileType>> {
+    match fs::metadata(path) {
+        Ok(meta) => Ok(Some(meta.file_type())),
+        Err(error) if is_missing(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether something is there, and is no link.
+pub(super) fn is_there(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_symlink())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tools::shell::sandbox::layout::unreadable::*;
+
+    #[test]
+    fn a_link_that_a_command_could_have_made_widens_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        fs::create_dir_all(root.join("cache/real")).unwrap();
+        fs::create_dir(root.join("keys")).unwrap();
+        std::os::unix::fs::symlink("../keys", root.join("cache/planted")).unwrap();
+        let found = |name: &str| without_own_links(&root.join(name));
+        assert_eq!(found("cache/real"), Some(root.join("cache/real")));
+        assert_eq!(found("cache/../keys"), Some(root.join("keys")));
+        let within =
+            |folder: &str| link_on_the_way(&root.join("cache/planted/in"), &|path| path == root.join(folder));
+        assert_eq!((within("cache"), within("keys")), (Some(root.join("cache/planted")), None));
+        assert_eq!(
+            (found("cache/planted"), found("cache/planted/in"), found("cache/none")),
+            (None, None, None)
+        );
+        // Links of the system in the topmost folder, such as `/bin`, are nobody's attempt.
+        let topmost = fs::read_dir("/").unwrap().flatten().map(|entry| entry.path());
+        for link in topmost.filter(|path| path.is_symlink() && path.is_dir()) {
+            assert_eq!(without_own_links(&link), link.canonicalize().ok(), "{}", link.display());
+        }
+    }
+}

@@ -1,0 +1,365 @@
+//! Stand-ins for protected places that do not exist, for as long as a command runs, so that something can be
+//! put over them: an empty folder, or a file that says to git what it takes for granted without it. Who makes
+//! `.git` while it is protected would otherwise make its hooks.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, OpenHow, RenameFlags, ResolveFlag, openat2, renameat2};
+use nix::sys::stat::{Mode, fstatat};
+use nix::unistd::{UnlinkatFlags, unlinkat};
+
+use crate::tools::fs::disk;
+use crate::tools::fs::disk::is_missing;
+
+/// How many commands need a stand-in that was made here. To remove one is to take the cover off in
+/// every sandbox that has it.
+static NEEDED: Mutex<BTreeMap<PathBuf, Need>> = Mutex::new(BTreeMap::new());
+
+#[derive(Debug)]
+struct Need {
+    commands: usize,
+    note: Option<PathBuf>,
+}
+
+fn needed() -> MutexGuard<'static, BTreeMap<PathBuf, Need>> {
+    // Numbers are right at every moment.
+    NEEDED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a stand-in says, if it is a file: git reads it while it is there, also outside (gitrepository-layout(5)).
+fn text_of(path: &Path) -> Option<&'static str> {
+    match path.file_name()?.to_str()? {
+        // The folder itself is where the shared parts lie. With a slash: libgit2 takes the dot for nothing.
+        "commondir" => Some("./\n"),
+        "config" | "config.worktree" => Some(""),
+        _ => None,
+    }
+}
+
+/// Whether what is there stands in for something, so that nothing is. What somebody has put something into is what it
+/// looks like.
+pub(super) fn is_placeholder(path: &Path) -> bool {
+    needed().contains_key(path) && is_as_made(path)
+}
+
+fn is_as_made(path: &Path) -> bool {
+    Place::of(path).is_ok_and(|place| place.is_as_made())
+}
+
+/// A name in a folder that was reached without a link: others may put one in the place of any folder, and what is made
+/// and removed is made and removed here.
+struct Place<'p> {
+    folder: OwnedFd,
+    name: &'p OsStr,
+    text: Option<&'static str>,
+}
+
+impl<'p> Place<'p> {
+    fn of(path: &'p Path) -> io::Result<Self> {
+        let (folder, name) = path.parent().zip(path.file_name()).ok_or(io::ErrorKind::NotFound)?;
+        let how = OpenHow::new()
+            .flags(OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC)
+            .resolve(ResolveFlag::RESOLVE_NO_SYMLINKS | ResolveFlag::RESOLVE_NO_MAGICLINKS);
+        Ok(Self { folder: openat2(AT_FDCWD, folder, how)?, name, text: text_of(path) })
+    }
+
+    fn open(&self, name: &OsStr, flags: OFlag) -> io::Result<fs::File> {
+        let flags = flags | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+        Ok(nix::fcntl::openat(&self.folder, name, flags, Mode::from_bits_truncate(0o644))?.into())
+    }
+
+    fn is_as_made(&self) -> bool {
+        let Some(text) = self.text else {
+            let Ok(folder) = self.open(self.name, OFlag::O_RDONLY | OFlag::O_DIRECTORY) else { return false };
+            let entries = fs::read_dir(format!("/proc/self/fd/{}", folder.as_raw_fd()));
+            return entries.is_ok_and(|mut entries| entries.next().is_none());
+        };
+        let Ok(file) = self.open(self.name, OFlag::O_RDONLY) else { return false };
+        let is_so_long = file.metadata().is_ok_and(|meta| meta.is_file() && meta.len() == text.len() as u64);
+        let mut found = Vec::new();
+        is_so_long && file.take(64).read_to_end(&mut found).is_ok() && found == text.as_bytes()
+    }
+
+    /// At once with all that it says: git reads what it finds. Others may use the repository, and git does not pass over
+    /// what it cannot read.
+    fn make(&self) -> io::Result<()> {
+        let readable = fs::Permissions::from_mode(0o644);
+        match self.text {
+            None => Ok(nix::sys::stat::mkdirat(&self.folder, self.name, Mode::from_bits_truncate(0o777))?),
+            Some("") => {
+                let file = self.open(self.name, OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL)?;
+                file.set_permissions(readable)
+            }
+            Some(text) => {
+                if self.is_there() {
+                    return Err(io::ErrorKind::AlreadyExists.into());
+                }
+                // Of a name that nobody guesses: whoever makes it before would hold up every command.
+                let draft = OsString::from(format!(".agentd-{}", uuid::Uuid::now_v7().simple()));
+                let mut file = self.open(&draft, OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL)?;
+                let written = file.write_all(text.as_bytes()).and_then(|()| file.set_permissions(readable));
+                let flags = RenameFlags::RENAME_NOREPLACE;
+                let placed = written.and_then(|()| {
+                    Ok(renameat2(&self.folder, draft.as_os_str(), &self.folder, self.name, flags)?)
+                });
+                if placed.is_err() {
+                    let _ = unlinkat(&self.folder, draft.as_os_str(), UnlinkatFlags::NoRemoveDir);
+                }
+                placed
+            }
+        }
+    }
+
+    fn is_there(&self) -> bool {
+        fstatat(&self.folder, self.name, AtFlags::AT_SYMLINK_NOFOLLOW).is_ok()
+    }
+
+    /// Only what is as it was made goes. Whether it is gone, or is something else by now.
+    fn remove(&self) -> bool {
+        let flag = if self.text.is_none() { UnlinkatFlags::RemoveDir } else { UnlinkatFlags::NoRemoveDir };
+        if self.text.is_none() || self.is_as_made() {
+            let _ = unlinkat(&self.folder, self.name, flag);
+        }
+        match fstatat(&self.folder, self.name, AtFlags::AT_SYMLINK_NOFOLLOW) {
+            Ok(_) => !self.is_as_made(),
+            // A folder that was closed meanwhile does not say.
+            Err(error) => is_missing(&error.into()),
+        }
+    }
+}
+
+/// Stand-ins; the last to be dropped removes them.
+#[derive(Debug, Default)]
+pub(super) struct Placeholders(Vec<PathBuf>);
+
+/// Where stand-ins are noted, below the folder for temporary files.
+pub(super) const NOTES: &str = "stand-ins";
+
+/// The folder of notes of sessions whose folders for temporary files lie beside `temp`.
+pub(super) fn notes_beside(temp: &Path) -> Option<PathBuf> {
+    Some(temp.parent().filter(|root| !root.as_os_str().is_empty())?.join(NOTES))
+}
+
+/// The note of a stand-in: a link that leads to it.
+fn note_of(notes: &Path, path: &Path) -> PathBuf {
+    use std::os::unix::ffi::OsStrExt as _;
+    let digest = disk::sha256(path.as_os_str().as_bytes());
+    notes.join(&digest[..20])
+}
+
+/// Without a note the stand-in may stay after a crash, no more.
+fn note(notes: &Path, path: &Path) -> PathBuf {
+    let note = note_of(notes, path);
+    let write = || std::os::unix::fs::symlink(path, &note);
+    let is_new = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    if write().as_ref().is_err_and(is_new) && fs::create_dir(notes).is_ok() {
+        let _ = write();
+    }
+    note
+}
+
+/// Of what does not stand any more.
+fn take_back(note: Option<PathBuf>) {
+    if let Some(note) = note {
+        let _ = fs::remove_file(note);
+    }
+}
+
+/// Removes what a daemon that died has left standing, of those below this folder for temporary files. Nothing may run
+/// yet. Says how many.
+pub(in crate::tools) fn clear_left(root: &Path) -> usize {
+    let entries = fs::read_dir(root.join(NOTES)).into_iter().flatten().flatten();
+    let mut removed = 0;
+    for entry in entries {
+        // Nothing else was ever put in the place of anything.
+        let is_ours = |path: &PathBuf| note_of(&root.join(NOTES), path) == entry.path() && is_as_made(path);
+        if let Some(path) = fs::read_link(entry.path()).ok().filter(is_ours) {
+            let _ = Place::of(&path).map(|place| place.remove());
+            removed += usize::from(fs::symlink_metadata(&path).is_err());
+        }
+        let _ = fs::remove_file(entry.path());
+    }
+    removed
+}
+
+impl Placeholders {
+    /// Whether there is nothing to remove.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Makes them where nothing is. In `notes` each is noted before it stands, so that the next daemon removes what this
+    /// one left.
+    ///
+    /// # Errors
+    /// The folder around one cannot be written, so nobody else can make it either: such are left out. Other
+    /// failures are told.
+    pub(super) fn new(paths: &[PathBuf], notes: Option<&Path>) -> io::Result<Self> {
+        let mut needed = needed();
+        let mut placed = Self::default();
+        for path in paths {
+            if let Some(need) = needed.get_mut(path) {
+                // Somebody may have removed it meanwhile.
+                if fs::symlink_metadata(path).is_err()
+                    && let Err(error) = Place::of(path).and_then(|place| place.make())
+                {
+                    // What was placed before is taken back under the same lock.
+                    drop(needed);
+                    return Err(error);
+                }
+                need.commands += 1;
+                placed.0.push(path.clone());
+                continue;
+            }
+            let note = notes.map(|notes| note(notes, path));
+            match Place::of(path).and_then(|place| place.make()) {
+                Ok(()) => {
+                    needed.insert(path.clone(), Need { commands: 1, note });
+                    placed.0.push(path.clone());
+                }
+                Err(error) => {
+                    take_back(note);
+                    // It is there by now, and whose it is counts.
+                    if error.kind() != io::ErrorKind::AlreadyExists && !is_closed(&error, path) {
+                        drop(needed);
+                        return Err(error);
+                    }
+                }
+            }
+        }
+        Ok(placed)
+    }
+}
+
+/// Of these, what is there by now: what stands in, and what somebody else was faster to make.
+pub(super) fn there<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> Vec<PathBuf> {
+    let is_there = |path: &&PathBuf| fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_symlink());
+    paths.into_iter().filter(is_there).cloned().collect()
+}
+
+/// Whether nobody can make it: who owns the folder may open it to himself again.
+fn is_closed(error: &io::Error, path: &Path) -> bool {
+    let of_others = || {
+        let folder = path.parent().and_then(|folder| fs::symlink_metadata(folder).ok());
+        folder.is_some_and(|folder| folder.uid() != nix::unistd::geteuid().as_raw())
+    };
+    match error.kind() {
+        io::ErrorKind::ReadOnlyFilesystem => true,
+        io::ErrorKind::PermissionDenied => of_others(),
+        _ => false,
+    }
+}
+
+impl Drop for Placeholders {
+    fn drop(&mut self) {
+        let mut needed = needed();
+        for path in &self.0 {
+            let Some(need) = needed.get_mut(path) else { continue };
+            need.commands -= 1;
+            if need.commands == 0 {
+                let note = needed.remove(path).and_then(|need| need.note);
+                // What could not be removed the next daemon tries again.
+                if Place::of(path).map_or_else(|error| is_missing(&error), |place| place.remove()) {
+                    take_back(note);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::libc;
+
+    use crate::tools::shell::sandbox::placeholders::*;
+
+    #[test]
+    fn a_stand_in_stays_until_the_last_command_that_needs_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let paths = [dir.path().join(".git"), dir.path().join("there")];
+        fs::create_dir(&paths[1]).unwrap();
+        let first = Placeholders::new(&paths, None).unwrap();
+        let second = Placeholders::new(&paths, None).unwrap();
+        drop(first);
+        assert!(paths[0].is_dir());
+        drop(second);
+        assert!(!paths[0].exists() && paths[1].exists());
+        Placeholders::new(&[dir.path().join("no/such")], None).unwrap_err();
+        // Where nobody can make anything, nothing has to stand in.
+        let failed = |code, path: &str| is_closed(&io::Error::from_raw_os_error(code), Path::new(path));
+        assert!(failed(libc::EROFS, "/x") && !failed(libc::ENOSPC, "/x"));
+        let mine = paths[0].display().to_string();
+        assert!(!failed(libc::EACCES, &mine), "who owns the folder can make it");
+        assert_eq!(there(&paths), [paths[1].clone()]);
+    }
+
+    #[test]
+    fn what_cannot_be_made_again_is_told_and_holds_up_nobody() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("d/commondir");
+        fs::create_dir(dir.path().join("d")).unwrap();
+        let paths = vec![path];
+        let first = Placeholders::new(&paths, None).unwrap();
+        fs::rename(dir.path().join("d"), dir.path().join("gone")).unwrap();
+        std::os::unix::fs::symlink("gone", dir.path().join("d")).unwrap();
+        fs::remove_file(dir.path().join("gone/commondir")).unwrap();
+        let (say, heard) = std::sync::mpsc::channel();
+        std::thread::spawn(move || say.send(Placeholders::new(&paths, None).map(drop)));
+        let told =
+            heard.recv_timeout(std::time::Duration::from_secs(20)).expect("it does not wait for itself");
+        told.unwrap_err();
+        drop(first);
+    }
+
+    #[test]
+    fn a_file_that_stands_in_says_what_goes_without_saying_and_what_is_written_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name| dir.path().join(name);
+        let paths = [path("commondir"), path("config.worktree"), path("config")];
+        fs::write(&paths[2], "[core]\n").unwrap();
+        let placed = Placeholders::new(&paths, None).unwrap();
+        assert_eq!(fs::read(&paths[0]).unwrap(), b"./\n");
+        assert_eq!(paths.each_ref().map(|path| is_placeholder(path)), [true, true, false]);
+        fs::write(&paths[1], "[core]\n").unwrap();
+        assert!(!is_placeholder(&paths[1]));
+        drop(placed);
+        let left: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        assert_eq!(left.len(), 2, "{left:?}");
+        assert!(!paths[0].exists() && !is_placeholder(&paths[0]));
+    }
+
+    #[test]
+    fn what_a_daemon_left_standing_is_removed_by_the_next() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("temp");
+        fs::create_dir(&root).unwrap();
+        let paths = ["commondir", "hooks", "there"].map(|name| dir.path().join(name));
+        fs::create_dir(&paths[2]).unwrap();
+        let notes = notes_beside(&root.join("session"));
+        let first = Placeholders::new(&paths, notes.as_deref()).unwrap();
+        assert_eq!(fs::metadata(&paths[0]).unwrap().permissions().mode() & 0o777, 0o644);
+        std::mem::forget(first);
+        // A name that says something else is not believed.
+        let other = dir.path().join("config.worktree");
+        fs::write(&other, "").unwrap();
+        std::os::unix::fs::symlink(&other, root.join(NOTES).join("evil")).unwrap();
+        assert_eq!(clear_left(&root), 2);
+        assert!(!paths[0].exists() && !paths[1].exists() && paths[2].exists() && other.exists());
+        assert_eq!(fs::read_dir(root.join(NOTES)).unwrap().count(), 0);
+        paths.iter().for_each(|path| _ = needed().remove(path));
+
+        // Of those that went as they should nothing is left to remove, also if somebody makes the same.
+        drop(Placeholders::new(&paths, notes.as_deref()).unwrap());
+        fs::create_dir(&paths[1]).unwrap();
+        assert_eq!(clear_left(&root), 0);
+        assert!(paths[1].exists());
+        assert_eq!(notes_beside(Path::new("")), None);
+    }
+}

@@ -1,0 +1,443 @@
+//! What is guarded in a folder that may be written: each such file or folder is mounted over itself, only to be
+//! read, in a table of mounts that is the command's own, mount_namespaces(7). At level 2 Landlock forbids who is
+//! under it to change mounts, so nobody takes them off again (the kernel's userspace-api/landlock.rst, "Filesystem
+//! topology modification"); at level 3 bubblewrap takes them along.
+//!
+//! Other commands may change such a folder while this one is started, and put a link where a folder was. So no link
+//! is followed, and what was opened is what is mounted, on itself: bubblewrap looks each path up twice.
+//!
+//! Who is not root gets the right to mount from a user namespace, user_namespaces(7), in which he is who he
+//! is and everybody else is nobody. It is made once: a process of this program may not write its own maps,
+//! since nobody may look into it (`PR_SET_DUMPABLE`); another program does not mind. Where the machine allows
+//! none, level 2 goes without.
+
+use std::ffi::{CStr, CString};
+use std::fs;
+use std::io::{self, Read as _};
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nix::libc;
+
+use crate::proc;
+use crate::tools::shell::sandbox::landlock;
+use crate::tools::shell::sandbox::temp::Nothing;
+
+/// What is done in the child: all of it is made before.
+#[derive(Debug, Default)]
+pub(super) struct Guards {
+    mounts: Vec<Mount>,
+    user: Option<Arc<OwnedFd>>,
+    /// At level 3 bubblewrap sees to that.
+    own: Option<Apart>,
+}
+
+/// Terminals and shared memory of the command's own.
+#[derive(Debug)]
+struct Apart {
+    /// The ruleset that is to give rights on them, and these rights.
+    rules: Arc<OwnedFd>,
+    rights: u64,
+    /// Not if somebody works there.
+    memory: bool,
+}
+
+/// A user namespace for commands; none for root, who needs none.
+///
+/// # Errors
+/// The machine allows none.
+pub(super) fn namespace() -> io::Result<Option<Arc<OwnedFd>>> {
+    static MADE: Mutex<Option<Arc<OwnedFd>>> = Mutex::new(None);
+    let (uid, gid) = (nix::unistd::geteuid(), nix::unistd::getegid());
+    if uid.is_root() {
+        return Ok(None);
+    }
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    if made.is_none() {
+        let mut holder = std::process::Command::new("/bin/sh");
+        // Until its input ends.
+        holder.args(["-c", "echo; read -r _"]).env_clear().stdin(Stdio::piped()).stdout(Stdio::piped());
+        #[expect(unsafe_code, reason = "only pre_exec reaches the child before it becomes the program")]
+        // SAFETY: one system call, whose argument is a number.
+        unsafe {
+            holder.pre_exec(|| done(libc::unshare(libc::CLONE_NEWUSER).into()));
+        }
+        let mut holder = proc::spawn_plain(&mut holder)?;
+        let found = (|| {
+            // It has become another program when it speaks.
+            let mut word = [0];
+            holder.stdout.as_mut().ok_or(io::ErrorKind::BrokenPipe)?.read_exact(&mut word)?;
+            let place = format!("/proc/{}", holder.id());
+            // Without this the second map may not be written, user_namespaces(7).
+            fs::write(format!("{place}/setgroups"), "deny")?;
+            fs::write(format!("{place}/uid_map"), format!("{uid} {uid} 1"))?;
+            fs::write(format!("{place}/gid_map"), format!("{gid} {gid} 1"))?;
+            fs::File::open(format!("{place}/ns/user"))
+        })();
+        drop(holder.stdin.take());
+        holder.wait()?;
+        *made = Some(Arc::new(found?.into()));
+    }
+    Ok(made.clone())
+}
+
+/// What is mounted on a path.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Cover {
+    /// Itself, so that it is not moved away.
+    Pin,
+    /// Itself, only to be read.
+    Guard,
+    /// Something else that is empty, only to be read.
+    Hide(PathBuf),
+    /// What lies at another path, looked up without links.
+    Of(PathBuf),
+}
+
+#[derive(Debug)]
+struct Mount {
+    path: CString,
+    /// What is mounted there, if it is something else, and how it is looked up.
+    source: Option<(CString, u64)>,
+    /// What is mounted instead where no folder is by now.
+    file: Option<CString>,
+    is_writable: bool,
+    may_be_gone: bool,
+}
+
+/// open_how, openat2(2).
+#[repr(C)]
+struct How {
+    flags: u64,
+    mode: u64,
+    resolve: u64,
+}
+
+/// RESOLVE_NO_MAGICLINKS and RESOLVE_NO_SYMLINKS, openat2(2).
+const NO_LINKS: u64 = 0x02 | 0x04;
+/// OPEN_TREE_CLONE, open_tree(2).
+const CLONE: libc::c_int = 1;
+/// MOVE_MOUNT_F_EMPTY_PATH and MOVE_MOUNT_T_EMPTY_PATH, move_mount(2).
+const BOTH_EMPTY: libc::c_int = 0x04 | 0x40;
+
+/// `struct mount_attr`, mount_setattr(2).
+#[repr(C)]
+struct Attributes {
+    set: u64,
+    clear: u64,
+    propagation: u64,
+    namespace: u64,
+}
+
+/// MOUNT_ATTR_RDONLY, mount_setattr(2).
+const READ_ONLY: u64 = 1;
+
+/// AT_RECURSIVE, mount_setattr(2).
+const RECURSIVE: libc::c_int = 0x8000;
+
+impl Guards {
+    /// For these paths, with terminals of the command's own, and shared memory if `memory`. `rules` is the ruleset that
+    /// is to give rights on them.
+    ///
+    /// # Errors
+    /// This user may not mount anything here.
+    pub(super) fn apart(
+        list: Vec<(PathBuf, Cover)>,
+        nothing: &Nothing,
+        rules: &Arc<OwnedFd>,
+        abi: u32,
+        memory: bool,
+    ) -> io::Result<Self> {
+        let own = Some(Apart { rules: Arc::clone(rules), rights: landlock::on_devices(abi), memory });
+        Ok(Self { user: namespace()?, own, ..Self::of(list, nothing)? })
+    }
+
+    /// For these paths.
+    ///
+    /// # Errors
+    /// This user may not mount anything here.
+    pub(super) fn of(mut list: Vec<(PathBuf, Cover)>, nothing: &Nothing) -> io::Result<Self> {
+        // What is above comes first: it would cover the other.
+        list.sort_by_key(|(path, _)| path.components().count());
+        let is_needed = |cover: &Cover| matches!(cover, Cover::Guard | Cover::Of(_));
+        let mut needed: Vec<PathBuf> =
+            list.iter().filter(|(_, cover)| is_needed(cover)).map(|(path, _)| path.clone()).collect();
+        needed.sort();
+        // What lies in a folder comes right behind it.
+        let holds_needed = |path: &PathBuf| {
+            needed
+                .get(needed.partition_point(|other| other < path))
+                .is_some_and(|next| next.starts_with(path))
+        };
+        let raw = |path: &PathBuf| CString::new(path.as_os_str().as_bytes());
+        let mounts = list.iter().map(|(path, cover)| {
+            let (source, file) = match cover {
+                // They lie in a folder of ours alone.
+                Cover::Hide(source) if *source == nothing.file => {
+                    (Some((raw(&nothing.folder)?, 0)), Some(raw(source)?))
+                }
+                Cover::Hide(source) => (Some((raw(source)?, 0)), Some(raw(&nothing.file)?)),
+                Cover::Of(source) => (Some((raw(source)?, NO_LINKS)), None),
+                Cover::Pin | Cover::Guard => (None, None),
+            };
+            let is_writable = matches!(cover, Cover::Pin | Cover::Of(_));
+            // Others may take away what is hidden, and what is there for its sake alone, while this is done: then there is
+            // nothing to hide.
+            let may_be_gone = !is_needed(cover) && !holds_needed(path);
+            Ok(Mount { path: raw(path)?, source, file, is_writable, may_be_gone })
+        });
+        let mounts = mounts.collect::<io::Result<Vec<Mount>>>()?;
+        let user = if mounts.is_empty() { None } else { namespace()? };
+        Ok(Self { mounts, user, own: None })
+    }
+
+    /// After the fork: nothing here may allocate or take a lock.
+    pub(super) fn enter(&self) -> io::Result<()> {
+        if self.mounts.is_empty() && self.own.is_none() {
+            return Ok(());
+        }
+        let mut cwd = [0_u8; libc::PATH_MAX as usize];
+        #[expect(unsafe_code, reason = "called after a fork; the libraries that wrap these calls allocate")]
+        // SAFETY: all arguments are numbers, null, or pointers to values that live until the call returns.
+        unsafe {
+            let folder = libc::getcwd(cwd.as_mut_ptr().cast(), cwd.len());
+            if let Some(user) = &self.user {
+                done(libc::setns(user.as_raw_fd(), libc::CLONE_NEWUSER).into())?;
+            }
+            let memory = if self.own.is_some() { libc::CLONE_NEWIPC } else { 0 };
+            done(libc::unshare(libc::CLONE_NEWNS | memory).into())?;
+            // What is mounted outside later is seen; what is mounted here is not seen outside.
+            let flags = libc::MS_REC | libc::MS_SLAVE;
+            let none = std::ptr::null();
+            done(libc::mount(none, c"/".as_ptr(), none, flags, none.cast()).into())?;
+            if let Some(Apart { rules, rights, memory }) = &self.own {
+                TERMINALS.put(rules.as_raw_fd(), *rights)?;
+                if *memory {
+                    MEMORY.put(rules.as_raw_fd(), *rights)?;
+                }
+            }
+            for mount in &self.mounts {
+                mount.put()?;
+            }
+            // Who stands in a folder that was covered stands below the cover, where it may be written.
+            if !folder.is_null() {
+                done(libc::chdir(folder).into())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A file system of the command's own.
+struct Own {
+    kind: &'static CStr,
+    at: &'static CStr,
+    options: &'static CStr,
+    flags: libc::c_ulong,
+}
+
+/// In this place lie the terminals of all others, which a person may sit at.
+const TERMINALS: Own = Own {
+    kind: c"devpts",
+    at: c"/dev/pts",
+    options: c"newinstance,ptmxmode=0666,mode=0620",
+    flags: libc::MS_NOEXEC,
+};
+/// Here the memory that they share, shm_overview(7).
+const MEMORY: Own = Own { kind: c"tmpfs", at: c"/dev/shm", options: c"mode=1777", flags: 0 };
+
+/// `struct landlock_path_beneath_attr`, landlock_add_rule(2).
+#[repr(C, packed)]
+struct Beneath {
+    allowed: u64,
+    folder: libc::c_int,
+}
+
+/// LANDLOCK_RULE_PATH_BENEATH, landlock_add_rule(2).
+const PATH_BENEATH: libc::c_int = 1;
+
+impl Own {
+    /// Mounts it and gives the command rights on it: a ruleset speaks of objects, and this one is new. Where there is no
+    /// such place, there is nothing to be kept apart. After the fork: nothing here may allocate or take a lock.
+    fn put(&self, rules: libc::c_int, rights: u64) -> io::Result<()> {
+        let flags = libc::MS_NOSUID | self.flags;
+        #[expect(unsafe_code, reason = "called after a fork; the libraries that wrap these calls allocate")]
+        // SAFETY: all arguments are numbers, or pointers to constants and to values that live until the call returns.
+        unsafe {
+            let (kind, at) = (self.kind.as_ptr(), self.at.as_ptr());
+            match done(libc::mount(kind, at, kind, flags, self.options.as_ptr().cast()).into()) {
+                Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return Ok(()),
+                put => put?,
+            }
+            let folder = number(libc::open(at, libc::O_PATH | libc::O_CLOEXEC).into())?;
+            let beneath = Beneath { allowed: rights, folder };
+            done(libc::syscall(libc::SYS_landlock_add_rule, rules, PATH_BENEATH, &raw const beneath, 0))?;
+            libc::close(folder);
+        }
+        Ok(())
+    }
+}
+
+impl Mount {
+    /// Opens the path and mounts on what was opened. After the fork: nothing here may allocate or take a lock.
+    fn put(&self) -> io::Result<()> {
+        let at = match open(&self.path, NO_LINKS) {
+            Err(error) if self.may_be_gone && is_missing(&error) => return Ok(()),
+            opened => opened?,
+        };
+        match self.put_on(at) {
+            // It was taken away since, whatever stands in its place by now.
+            Err(_) if self.may_be_gone && is_removed(at) => Ok(()),
+            put => put,
+        }
+    }
+
+    #[expect(unsafe_code, reason = "called after a fork; the libraries that wrap these calls allocate")]
+    fn put_on(&self, at: libc::c_int) -> io::Result<()> {
+        let empty = c"".as_ptr();
+        // SAFETY: all arguments are numbers, or pointers to values that live until the call returns; descriptors are
+        // closed by the call that uses them last, or with the program that the child becomes.
+        unsafe {
+            let from = match (&self.file, &self.source) {
+                (Some(file), _) if !is_folder(at) => open(file, 0)?,
+                (_, Some((source, resolve))) => open(source, *resolve)?,
+                (_, None) => at,
+            };
+            // With all that is mounted below it: nobody may take that away in a namespace of his own.
+            let flags = CLONE | libc::O_CLOEXEC | libc::AT_EMPTY_PATH | RECURSIVE;
+            let tree = number(libc::syscall(libc::SYS_open_tree, from, empty, flags))?;
+            if !self.is_writable {
+                let attributes = Attributes { set: READ_ONLY, clear: 0, propagation: 0, namespace: 0 };
+                let (flags, size) = (libc::AT_EMPTY_PATH | RECURSIVE, size_of::<Attributes>());
+                done(libc::syscall(
+                    libc::SYS_mount_setattr,
+                    tree,
+                    empty,
+                    flags,
+                    &raw const attributes,
+                    size,
+                ))?;
+            }
+            done(libc::syscall(libc::SYS_move_mount, tree, empty, at, empty, BOTH_EMPTY))?;
+            for opened in [tree, at] {
+                libc::close(opened);
+            }
+            if from != at {
+                libc::close(from);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_missing(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENOTDIR))
+}
+
+/// Whether what was opened has no name any more.
+fn is_removed(opened: libc::c_int) -> bool {
+    look(opened).is_some_and(|stat| stat.st_nlink == 0)
+}
+
+fn is_folder(opened: libc::c_int) -> bool {
+    look(opened).is_some_and(|stat| stat.st_mode & libc::S_IFMT == libc::S_IFDIR)
+}
+
+#[expect(unsafe_code, reason = "called after a fork; the libraries that wrap these calls allocate")]
+fn look(opened: libc::c_int) -> Option<libc::stat> {
+    // SAFETY: the kernel writes one `stat`, for which all zeroes is a value.
+    unsafe {
+        let mut stat: libc::stat = std::mem::zeroed();
+        (libc::fstat(opened, &raw mut stat) == 0).then_some(stat)
+    }
+}
+
+/// What lies at a path.
+#[expect(unsafe_code, reason = "called after a fork")]
+fn open(path: &CString, resolve: u64) -> io::Result<libc::c_int> {
+    let how = How { flags: (libc::O_PATH | libc::O_CLOEXEC) as u64, mode: 0, resolve };
+    // SAFETY: pointers to values that live until the call returns.
+    let opened = unsafe {
+        libc::syscall(libc::SYS_openat2, libc::AT_FDCWD, path.as_ptr(), &raw const how, size_of::<How>())
+    };
+    number(opened)
+}
+
+fn number(result: libc::c_long) -> io::Result<libc::c_int> {
+    done(result.min(0))?;
+    Ok(result as libc::c_int)
+}
+
+fn done(result: libc::c_long) -> io::Result<()> {
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tools::shell::sandbox::draft::Draft;
+    use crate::tools::shell::sandbox::layout::FsPolicy;
+    use crate::tools::shell::sandbox::level::{Choice, Level};
+    use crate::tools::shell::sandbox::probe::Available;
+    use crate::tools::shell::sandbox::readonly_mounts::*;
+    use crate::tools::shell::sandbox::spawn::Confined;
+
+    #[tokio::test]
+    async fn a_link_that_is_put_in_a_folder_s_place_leads_nowhere() {
+        let here = Available::here().await;
+        for level in [Level::Landlock, Level::Bubblewrap] {
+            if here.guards().is_err() || level == Level::Bubblewrap && here.bubblewrap().is_err() {
+                eprintln!("SKIPPED: {level:?} does not work here");
+                continue;
+            }
+            let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+            let root = dir.path().canonicalize().unwrap();
+            let path = |name: &str| root.join(name);
+            for folder in ["ws/pinned", "ws/guarded", "ws/hidden", "outside", "temp"] {
+                fs::create_dir_all(path(folder)).unwrap();
+            }
+            let layout = FsPolicy {
+                writable: vec![path("ws")],
+                pinned: vec![path("ws/pinned")],
+                guarded: vec![path("ws/guarded")],
+                // At level 2 no right is given to it, and none to what a link leads to.
+                hidden: if level == Level::Bubblewrap { vec![path("ws/hidden")] } else { Vec::new() },
+                temp: path("temp"),
+                home: root.clone(),
+                ..FsPolicy::default()
+            };
+            for name in ["ws/none", "ws/pinned", "ws/guarded", "ws/hidden"] {
+                if level == Level::Landlock && name == "ws/hidden" {
+                    continue;
+                }
+                let choice = Choice { level, network: false, guards: true };
+                let draft = Draft::of(choice, layout.clone(), &path("root"), here).unwrap();
+                let made = Confined::by(draft, here, &root).unwrap();
+                let (kept, is_there) = (path("kept"), path(name).exists());
+                if is_there {
+                    fs::rename(path(name), &kept).unwrap();
+                    std::os::unix::fs::symlink(path("outside"), path(name)).unwrap();
+                }
+                let script = "touch ws/file; touch outside/file ws/pinned/file";
+                let mut command = made.command("/bin/sh");
+                command.args(["-c", script]).current_dir(&root).stderr(Stdio::null());
+                made.enforce_in(&mut command, Vec::new(), None, None);
+                let ran = proc::spawn(&mut command);
+                if let Ok(mut child) = ran {
+                    let ended = tokio::time::timeout(std::time::Duration::from_secs(20), child.wait());
+                    let _ = ended.await.expect("it ends");
+                }
+                assert!(!path("outside/file").exists(), "{level:?} {name}");
+                assert_eq!(path("ws/file").exists(), !is_there, "{level:?} {name}: it does not run");
+                let _ = fs::remove_file(path("ws/file"));
+                if is_there {
+                    fs::remove_file(path(name)).unwrap();
+                    fs::rename(&kept, path(name)).unwrap();
+                }
+            }
+        }
+    }
+}

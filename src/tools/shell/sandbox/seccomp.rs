@@ -1,0 +1,322 @@
+//! The system calls that a command may not make, as a BPF program, seccomp(2). They fail with EPERM.
+//!
+//! Calls of another architecture (32-bit programs) and of the x32 ABI all fail: their numbers differ, and
+//! a filter that does not know them would let through under one number what it forbids under another.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use nix::libc;
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch, sock_filter,
+};
+
+const EPERM: u32 = libc::EPERM as u32;
+
+/// Forbidden whatever their arguments: other processes' memory, mounts and namespaces, keys, the kernel's
+/// own machinery, the clock, and ways past what checks paths.
+const FORBIDDEN: &[libc::c_long] = &[
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_process_madvise,
+    libc::SYS_kcmp,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_move_mount,
+    libc::SYS_open_tree,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    libc::SYS_unshare,
+    libc::SYS_setns,
+    libc::SYS_keyctl,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_kexec_load,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_reboot,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_userfaultfd,
+    libc::SYS_fanotify_init,
+    libc::SYS_quotactl,
+    libc::SYS_acct,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_clock_adjtime,
+    libc::SYS_adjtimex,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_syslog,
+    libc::SYS_vhangup,
+    libc::SYS_nfsservctl,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_kexec_file_load,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_iopl,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_ioperm,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_modify_ldt,
+];
+
+/// New namespaces of clone(2).
+const NAMESPACES: &[i32] = &[
+    libc::CLONE_NEWUSER,
+    libc::CLONE_NEWNS,
+    libc::CLONE_NEWPID,
+    libc::CLONE_NEWNET,
+    libc::CLONE_NEWIPC,
+    libc::CLONE_NEWUTS,
+    libc::CLONE_NEWCGROUP,
+];
+
+/// Putting words into a terminal's input, ioctl_tty(2).
+const TERMINAL: &[u64] = &[0x5412, 0x541C];
+
+/// What differs from command to command.
+#[derive(Clone, Copy)]
+pub(super) struct Allowed {
+    /// Else there are no sockets but local ones.
+    pub(super) network: bool,
+    /// truncate(2).
+    pub(super) truncate: bool,
+    /// To name other processes where limits and the scheduler are set: where it sees none but its own.
+    pub(super) others: bool,
+}
+
+/// The program; `None` on an architecture that is not known here.
+pub(super) fn program(allowed: Allowed) -> Option<BpfProgram> {
+    /// There are eight, and making one takes longer than all else of a call's filter.
+    static MADE: [OnceLock<Option<BpfProgram>>; 8] = [const { OnceLock::new() }; 8];
+    let Allowed { network, truncate, others } = allowed;
+    let made = &MADE[usize::from(others) * 4 + usize::from(network) * 2 + usize::from(truncate)];
+    made.get_or_init(|| make(allowed)).clone()
+}
+
+fn make(allowed: Allowed) -> Option<BpfProgram> {
+    let arch: TargetArch = std::env::consts::ARCH.try_into().ok()?;
+    let mut program = preface()?;
+    program.extend(rules(allowed, arch).ok()?);
+    Some(program)
+}
+
+/// Calls whose first argument is a process, or 0 for the caller: limits and priorities of others end them, or starve them.
+const OF_A_PROCESS: &[libc::c_long] =
+    &[libc::SYS_sched_setattr, libc::SYS_sched_setparam, libc::SYS_sched_setscheduler];
+
+/// Those that say first what the second argument is, setpriority(2) and ioprio_set(2), and the number for all processes of
+/// a user.
+const OF_SOME: &[(libc::c_long, u64)] = &[(libc::SYS_setpriority, 2), (libc::SYS_ioprio_set, 3)];
+
+/// Families of sockets: local ones, and with a network IP and the kernel's own tables.
+fn families(network: bool) -> &'static [i32] {
+    if network { &[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK] } else { &[libc::AF_UNIX] }
+}
+
+fn rules(allowed: Allowed, arch: TargetArch) -> Result<BpfProgram, seccompiler::BackendError> {
+    let Allowed { network, truncate, others } = allowed;
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
+        FORBIDDEN.iter().map(|number| (*number, Vec::new())).collect();
+    if !truncate {
+        rules.insert(libc::SYS_truncate, Vec::new());
+    }
+    let rule = |conditions| SeccompRule::new(conditions);
+    let is = |at, op, value| SeccompCondition::new(at, Len::Dword, op, value);
+
+    let no_family = families(network).iter().map(|family| is(0, Op::Ne, *family as u64));
+    rules.insert(libc::SYS_socket, vec![rule(no_family.collect::<Result<_, _>>()?)?]);
+    let mut spaces = Vec::new();
+    for bit in NAMESPACES {
+        spaces.push(rule(vec![is(0, Op::MaskedEq(*bit as u64), *bit as u64)?])?);
+    }
+    rules.insert(libc::SYS_clone, spaces);
+    let mut terminal = Vec::new();
+    for request in TERMINAL {
+        terminal.push(rule(vec![is(1, Op::Eq, *request)?])?);
+    }
+    rules.insert(libc::SYS_ioctl, terminal);
+    // Who may only read a file would hold up everybody else who opens it, and looks that must not wait would fail.
+    rules.insert(libc::SYS_fcntl, vec![rule(vec![is(1, Op::Eq, libc::F_SETLEASE as u64)?])?]);
+    if !others {
+        for call in OF_A_PROCESS {
+            rules.insert(*call, vec![rule(vec![is(0, Op::Ne, 0)?])?]);
+        }
+        for (call, user) in OF_SOME {
+            rules.insert(*call, vec![rule(vec![is(1, Op::Ne, 0)?])?, rule(vec![is(0, Op::Eq, *user)?])?]);
+        }
+        // To look at limits is fine: then there are no new ones.
+        let new = SeccompCondition::new(2, Len::Qword, Op::Ne, 0)?;
+        rules.insert(libc::SYS_prlimit64, vec![rule(vec![is(0, Op::Ne, 0)?, new])?]);
+    }
+
+    SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Errno(EPERM), arch)?.try_into()
+}
+
+/// What no list of numbers can say: other architectures, other numbers, and clone3(2), whose flags
+/// cannot be looked at; a C library that hears ENOSYS uses clone(2).
+fn preface() -> Option<BpfProgram> {
+    const LOAD: u16 = 0x20;
+    const IS: u16 = 0x15;
+    const AT_LEAST: u16 = 0x35;
+    const RETURN: u16 = 0x06;
+    const ERRNO: u32 = 0x0005_0000;
+    let arch = match std::env::consts::ARCH {
+        "x86_64" => 0xC000_003E,
+        "aarch64" => 0xC000_00B7,
+        _ => return None,
+    };
+    let op = |code, jt, jf, k| sock_filter { code, jt, jf, k };
+    let clone3 = u32::try_from(libc::SYS_clone3).ok()?;
+    Some(vec![
+        // struct seccomp_data: the number at 0, the architecture at 4.
+        op(LOAD, 0, 0, 4),
+        op(IS, 1, 0, arch),
+        op(RETURN, 0, 0, ERRNO | EPERM),
+        op(LOAD, 0, 0, 0),
+        op(AT_LEAST, 0, 1, 0x4000_0000),
+        op(RETURN, 0, 0, ERRNO | EPERM),
+        op(IS, 0, 1, clone3),
+        op(RETURN, 0, 0, ERRNO | libc::ENOSYS as u32),
+    ])
+}
+
+/// The program as bubblewrap reads it.
+pub(super) fn bytes(program: &[sock_filter]) -> Vec<u8> {
+    let one = |op: &sock_filter| {
+        let mut bytes = [0; 8];
+        bytes[..2].copy_from_slice(&op.code.to_ne_bytes());
+        bytes[2] = op.jt;
+        bytes[3] = op.jf;
+        bytes[4..].copy_from_slice(&op.k.to_ne_bytes());
+        bytes
+    };
+    program.iter().flat_map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tools::shell::sandbox::seccomp::*;
+
+    /// What the program says to a call: the kernel's machine, as far as these programs use it.
+    fn run(program: &[sock_filter], arch: u32, number: u32, args: [u64; 6]) -> u32 {
+        let mut data = Vec::new();
+        data.extend(number.to_le_bytes());
+        data.extend(arch.to_le_bytes());
+        data.extend([0; 8]);
+        args.iter().for_each(|arg| data.extend(arg.to_le_bytes()));
+        let (mut at, mut a) = (0, 0_u32);
+        loop {
+            let op = &program[at];
+            at += 1;
+            let jump = |holds: bool| usize::from(if holds { op.jt } else { op.jf });
+            match op.code {
+                0x20 => {
+                    let from = op.k as usize;
+                    a = u32::from_le_bytes(data[from..from + 4].try_into().unwrap());
+                }
+                0x06 => return op.k,
+                0x05 => at += op.k as usize,
+                0x15 => at += jump(a == op.k),
+                0x25 => at += jump(a > op.k),
+                0x35 => at += jump(a >= op.k),
+                0x54 => a &= op.k,
+                other => panic!("an instruction {other:#x}"),
+            }
+        }
+    }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn what_is_forbidden_fails_under_every_number_and_the_rest_passes() {
+        const NATIVE: u32 = 0xC000_003E;
+        const I386: u32 = 0x4000_0003;
+        const ALLOW: u32 = 0x7fff_0000;
+        const DENY: u32 = 0x0005_0000 | EPERM;
+        const ABSENT: u32 = 0x0005_0000 | 38;
+        let call = |number: libc::c_long| u32::try_from(number).unwrap();
+        let first = |value: u64| [value, 0, 0, 0, 0, 0];
+        let flags = |flags: i32| first(flags as u64);
+        for (network, arch, number, args, expected) in [
+            (true, NATIVE, call(libc::SYS_read), [0; 6], ALLOW),
+            (true, NATIVE, call(libc::SYS_execve), [0; 6], ALLOW),
+            (true, NATIVE, call(libc::SYS_ptrace), [0; 6], DENY),
+            (true, NATIVE, call(libc::SYS_io_uring_setup), [0; 6], DENY),
+            (true, NATIVE, call(libc::SYS_unshare), [0; 6], DENY),
+            (true, NATIVE, 0x4000_0000 | call(libc::SYS_ptrace), [0; 6], DENY),
+            (true, NATIVE, 0x4000_0000 | call(libc::SYS_read), [0; 6], DENY),
+            // 26 is ptrace there, and 3 read.
+            (true, I386, 26, [0; 6], DENY),
+            (true, I386, 3, [0; 6], DENY),
+            (true, NATIVE, call(libc::SYS_clone3), [0; 6], ABSENT),
+            (true, NATIVE, call(libc::SYS_clone), flags(libc::SIGCHLD), ALLOW),
+            (true, NATIVE, call(libc::SYS_clone), flags(libc::CLONE_NEWUSER | libc::SIGCHLD), DENY),
+            (true, NATIVE, call(libc::SYS_clone), flags(libc::CLONE_NEWNET | libc::CLONE_VM), DENY),
+            (true, NATIVE, call(libc::SYS_socket), flags(libc::AF_UNIX), ALLOW),
+            (true, NATIVE, call(libc::SYS_socket), flags(libc::AF_INET6), ALLOW),
+            (true, NATIVE, call(libc::SYS_socket), flags(libc::AF_VSOCK), DENY),
+            (true, NATIVE, call(libc::SYS_socket), flags(libc::AF_PACKET), DENY),
+            (false, NATIVE, call(libc::SYS_socket), flags(libc::AF_UNIX), ALLOW),
+            (false, NATIVE, call(libc::SYS_socket), flags(libc::AF_INET), DENY),
+            // The kernel looks at the lower half alone, so does the filter.
+            (false, NATIVE, call(libc::SYS_socket), first(1 << 32 | libc::AF_INET as u64), DENY),
+            (true, NATIVE, call(libc::SYS_ioctl), [0, 0x5412, 0, 0, 0, 0], DENY),
+            (true, NATIVE, call(libc::SYS_ioctl), [0, 1 << 32 | 0x5412, 0, 0, 0, 0], DENY),
+            (true, NATIVE, call(libc::SYS_ioctl), [0, 0x5401, 0, 0, 0, 0], ALLOW),
+        ] {
+            let program = program(Allowed { network, truncate: true, others: true }).unwrap();
+            assert_eq!(
+                run(&program, arch, number, args),
+                expected,
+                "{network} {arch:#x} {number:#x} {args:?}"
+            );
+        }
+    }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn limits_and_priorities_of_others_stay_as_they_are() {
+        const NATIVE: u32 = 0xC000_003E;
+        let (user, other) = (1 << 32, 77);
+        for (number, args, is_fine) in [
+            (libc::SYS_prlimit64, [0, 7, 1, 0], true),
+            (libc::SYS_prlimit64, [other, 7, 0, 1], true),
+            (libc::SYS_prlimit64, [other, 7, 1, 0], false),
+            (libc::SYS_prlimit64, [other, 7, user, 0], false),
+            (libc::SYS_setpriority, [0, 0, 5, 0], true),
+            (libc::SYS_setpriority, [1, 0, 5, 0], true),
+            (libc::SYS_setpriority, [2, 0, 5, 0], false),
+            (libc::SYS_setpriority, [0, other, 5, 0], false),
+            (libc::SYS_ioprio_set, [1, 0, 5, 0], true),
+            (libc::SYS_ioprio_set, [3, 0, 5, 0], false),
+            (libc::SYS_ioprio_set, [1, other, 5, 0], false),
+            // Threads name themselves so.
+            (libc::SYS_sched_setaffinity, [other, 8, 1, 0], true),
+            (libc::SYS_sched_setscheduler, [other, 5, 1, 0], false),
+            (libc::SYS_sched_getaffinity, [other, 8, 1, 0], true),
+        ] {
+            for others in [false, true] {
+                let program = program(Allowed { network: true, truncate: true, others }).unwrap();
+                let [a, b, c, d] = args;
+                let said = run(&program, NATIVE, u32::try_from(number).unwrap(), [a, b, c, d, 0, 0]);
+                let expected = if is_fine || others { 0x7fff_0000 } else { 0x0005_0000 | EPERM };
+                assert_eq!(said, expected, "{number} {args:?} {others}");
+            }
+        }
+    }
+}

@@ -1,0 +1,350 @@
+//! A sandbox for one command: everything is made before the fork; after it only calls that enforce, in
+//! their order: session, cgroup, limits, mounts, no new privileges, capabilities, Landlock, seccomp last.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::libc;
+use nix::sys::resource::setrlimit;
+use seccompiler::BpfProgram;
+use tokio::process::Command;
+
+use crate::proc;
+use crate::tools::shell::cgroup::CallCgroup;
+use crate::tools::shell::limits::Rlimit;
+use crate::tools::shell::sandbox::bwrap;
+use crate::tools::shell::sandbox::draft::{Draft, Made};
+use crate::tools::shell::sandbox::level::{Choice, Level};
+use crate::tools::shell::sandbox::placeholder_cache::PlaceholderCache;
+use crate::tools::shell::sandbox::placeholders::Placeholders;
+use crate::tools::shell::sandbox::probe::Available;
+use crate::tools::shell::sandbox::readonly_mounts::Guards;
+use crate::tools::shell::sandbox::seccomp;
+use crate::tools::shell::sandbox::seccomp::Allowed;
+use crate::types::ids::SessionId;
+
+/// Descriptors that a command inherits get numbers above those that scripts and shells use.
+const LOWEST_INHERITED: RawFd = 300;
+/// The same under a limit of fewer descriptors.
+const LOW_INHERITED: RawFd = 20;
+/// How much likelier than others the kernel picks commands when memory runs out, of 1000, proc(5).
+const OOM_SCORE: &[u8] = b"500";
+/// What root keeps at level 2: CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID, capabilities(7).
+const KEPT: u64 = 0b1111_1011;
+const LAST_CAPABILITY: u64 = 63;
+
+/// What a command is held by; to be kept until it has ended.
+#[derive(Debug)]
+pub(in crate::tools::shell) struct Confined {
+    /// Before the command: bubblewrap with its arguments.
+    wrapper: Vec<OsString>,
+    variables: Vec<(&'static str, PathBuf)>,
+    held: Arc<Held>,
+    placed: Placeholders,
+}
+
+/// What is enforced after the fork.
+#[derive(Debug, Default)]
+struct Held {
+    rules: Option<Arc<OwnedFd>>,
+    filter: Option<BpfProgram>,
+    guards: Guards,
+    /// Where bubblewrap reads the filter.
+    filter_fd: Option<OwnedFd>,
+    new_privileges: bool,
+}
+
+impl Confined {
+    /// What holds nothing.
+    pub(in crate::tools::shell) fn free() -> Self {
+        let held = Held { new_privileges: true, ..Held::default() };
+        Self {
+            wrapper: Vec::new(),
+            variables: Vec::new(),
+            held: Arc::new(held),
+            placed: Placeholders::default(),
+        }
+    }
+
+    /// Makes what holds a command that starts in `cwd`, by a draft. Looks at what stands in for what is not there.
+    ///
+    /// # Errors
+    /// It could not be made.
+    pub(in crate::tools::shell) fn by(mut draft: Draft, here: &Available, cwd: &Path) -> io::Result<Self> {
+        let placed = draft.stand(here)?;
+        let Draft { choice, layout, made: Made { guards, rules, mut wrapper, .. }, .. } = draft;
+        let filter = filter_of(choice, here.abi)?;
+        let mut held = Held { guards, rules, ..Held::default() };
+        let temp = if choice.level == Level::Bubblewrap {
+            let fd = readable(&seccomp::bytes(&filter))?;
+            wrapper.extend(["--chdir".into(), cwd.into()]);
+            wrapper.extend(["--seccomp".into(), fd.as_raw_fd().to_string().into(), "--".into()]);
+            wrapper.extend(bwrap::FIRST.iter().map(OsString::from));
+            held.filter_fd = Some(fd);
+            bwrap::temp_of(&layout)
+        } else {
+            held.filter = Some(filter);
+            layout.temp.as_path()
+        };
+        Ok(Self { wrapper, variables: variables(temp, choice), held: Arc::new(held), placed })
+    }
+
+    /// Once the command has ended: what stands in for it may stay for the session's next.
+    pub(in crate::tools::shell) fn leave(self, lingering: &PlaceholderCache, session: SessionId) {
+        lingering.keep(session, self.placed);
+    }
+
+    /// Variables that the command is to have, whatever else they would be.
+    pub(in crate::tools::shell) fn variables(&self) -> &[(&'static str, PathBuf)] {
+        &self.variables
+    }
+
+    /// The command that runs `program` in it; arguments and the rest are to be added.
+    pub(in crate::tools::shell) fn command(&self, program: &str) -> Command {
+        match self.wrapper.split_first() {
+            None => Command::new(program),
+            Some((first, rest)) => {
+                let mut command = Command::new(first);
+                command.args(rest).arg(program);
+                command
+            }
+        }
+    }
+
+    /// Starts a command that enforces it, with its limits, in its cgroup; `channel` stays open.
+    ///
+    /// # Errors
+    /// It could not be started, or not be held.
+    pub(in crate::tools::shell) fn spawn(
+        &self,
+        mut command: Command,
+        limits: Vec<Rlimit>,
+        cell: Option<&CallCgroup>,
+        channel: RawFd,
+    ) -> io::Result<proc::Child> {
+        let mut enforce = self.enforcing(limits.clone(), None, Some(channel));
+        #[expect(unsafe_code, reason = "what is enforced is enforced in the child")]
+        // SAFETY: `enforcing` says what it does there.
+        let child = unsafe { proc::spawn_inside(&command, cell.map(CallCgroup::folder), &mut enforce)? };
+        if let Some(child) = child {
+            return Ok(proc::Child::Inside(child));
+        }
+        let entrance = cell.and_then(|cell| cell.entrance().ok());
+        let entrance_fd = entrance.as_ref().map(|file| file.as_raw_fd());
+        self.enforce_in(&mut command, limits, entrance_fd, Some(channel));
+        proc::spawn(&mut command).map(proc::Child::Usual)
+    }
+
+    /// Has the child enforce it, with its limits, in the cgroup behind `entrance`; `channel` stays open.
+    pub(super) fn enforce_in(
+        &self,
+        command: &mut Command,
+        limits: Vec<Rlimit>,
+        entrance: Option<RawFd>,
+        channel: Option<RawFd>,
+    ) {
+        let enforce = self.enforcing(limits, entrance, channel);
+        #[expect(unsafe_code, reason = "only pre_exec reaches the child before it becomes the command")]
+        // SAFETY: `enforcing` says what it does there.
+        unsafe {
+            command.pre_exec(enforce);
+        }
+    }
+
+    /// What the child does before it becomes the command. Between fork and exec it makes only
+    /// async-signal-safe calls (setsid, open, write, setrlimit, close_range, fcntl, getcwd, setns, unshare,
+    /// mount, mount_setattr, chdir, prctl, capset, landlock_restrict_self, seccomp); nothing is allocated, no
+    /// lock is taken, and nothing is written but
+    /// its own variables: it may use our memory. All that the calls change is the child's alone. The
+    /// descriptors are open in the child: they are copies of ours, which outlive its start.
+    fn enforcing(
+        &self,
+        limits: Vec<Rlimit>,
+        entrance: Option<RawFd>,
+        channel: Option<RawFd>,
+    ) -> impl FnMut() -> io::Result<()> + Send + Sync + use<> {
+        let held = Arc::clone(&self.held);
+        let parent = nix::unistd::getpid();
+        move || {
+            // Until it is another program it holds all that we have open, our socket among it: it
+            // must not outlive us so. The thread that forked waits for it meanwhile, prctl(2).
+            set_death_signal(libc::SIGKILL);
+            if nix::unistd::getppid() != parent {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            // Its own session: no terminal can be opened, and the group can be killed whole.
+            nix::unistd::setsid()?;
+            if let Some(entrance) = entrance {
+                // Before there is anything that could start processes. Where it fails, the tree
+                // is found by its other signs.
+                enter(entrance);
+            }
+            prefer_for_oom();
+            for (resource, soft, hard) in &limits {
+                setrlimit(*resource, *soft, *hard)?;
+            }
+            inherit_only(channel.into_iter().chain(held.filter_fd.as_ref().map(|fd| fd.as_raw_fd())))?;
+            set_death_signal(0);
+            held.enforce()
+        }
+    }
+}
+
+/// The filter of system calls.
+fn filter_of(choice: Choice, abi: u32) -> io::Result<BpfProgram> {
+    // Before this version Landlock lets files be cut to nothing that may not be written.
+    let is_bubble = choice.level == Level::Bubblewrap;
+    seccomp::program(Allowed { network: choice.network, truncate: is_bubble || abi >= 3, others: is_bubble })
+        .ok_or_else(|| io::Error::other("no filter of system calls for this architecture"))
+}
+
+fn set_death_signal(signal: libc::c_int) {
+    #[expect(unsafe_code, reason = "called after a fork")]
+    // SAFETY: all arguments are numbers.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, signal);
+    }
+}
+
+/// Goes into the cgroup behind this descriptor, if it can.
+fn enter(entrance: RawFd) {
+    #[expect(unsafe_code, reason = "called after a fork")]
+    // SAFETY: one byte of a constant is written.
+    unsafe {
+        let _ = libc::write(entrance, c"0".as_ptr().cast(), 1);
+    }
+}
+
+/// Whatever the daemon itself was started with, or opened carelessly, ends with the program, but for these.
+fn inherit_only(numbers: impl Iterator<Item = RawFd>) -> io::Result<()> {
+    #[expect(unsafe_code, reason = "called after a fork")]
+    // SAFETY: all arguments are numbers.
+    unsafe {
+        // On kernels without this call only what is already marked is closed.
+        let _ = libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC);
+        for number in numbers {
+            if libc::fcntl(number, libc::F_SETFD, 0) == -1 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Where temporary files go; and what is cached, if the usual place cannot be written.
+fn variables(temp: &Path, choice: Choice) -> Vec<(&'static str, PathBuf)> {
+    let mut list = vec![("TMPDIR", temp.to_owned())];
+    if !choice.network {
+        list.push(("XDG_CACHE_HOME", temp.join("cache")));
+    }
+    list
+}
+
+/// Rather this than the daemon when the machine is out of memory; best effort.
+fn prefer_for_oom() {
+    #[expect(unsafe_code, reason = "called after a fork")]
+    // SAFETY: plain system calls on a constant path and on the descriptor that comes of it.
+    unsafe {
+        let file = libc::open(c"/proc/self/oom_score_adj".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
+        if file >= 0 {
+            let _ = libc::write(file, OOM_SCORE.as_ptr().cast(), OOM_SCORE.len());
+            let _ = libc::close(file);
+        }
+    }
+}
+
+impl Held {
+    /// After the fork: nothing here may allocate or take a lock.
+    fn enforce(&self) -> io::Result<()> {
+        fn done(result: libc::c_long) -> io::Result<()> {
+            if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+        }
+        if self.new_privileges {
+            return Ok(());
+        }
+        self.guards.enter()?;
+        #[expect(unsafe_code, reason = "the libraries that wrap these calls allocate")]
+        // SAFETY: all arguments are numbers, or pointers to values that live until the call returns.
+        unsafe {
+            done(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0).into())?;
+            if self.filter.is_some() {
+                drop_capabilities()?;
+            }
+            if let Some(rules) = &self.rules {
+                done(libc::syscall(libc::SYS_landlock_restrict_self, rules.as_raw_fd(), 0))?;
+            }
+            if let Some(filter) = &self.filter {
+                let program = libc::sock_fprog {
+                    len: u16::try_from(filter.len()).map_err(|_| io::ErrorKind::InvalidInput)?,
+                    filter: filter.as_ptr().cast_mut().cast(),
+                };
+                done(libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Root without most of what makes it root. Others have nothing to lose.
+#[expect(unsafe_code, reason = "no library for these calls here")]
+fn drop_capabilities() -> io::Result<()> {
+    #[repr(C)]
+    struct Header {
+        version: u32,
+        pid: i32,
+    }
+    #[repr(C)]
+    #[derive(Clone, Copy, Default)]
+    struct Data {
+        effective: u32,
+        permitted: u32,
+        inheritable: u32,
+    }
+    // capget(2): version 3 has two of the data, the lower half first.
+    let mut header = Header { version: 0x2008_0522, pid: 0 };
+    let mut data = [Data::default(); 2];
+    // SAFETY: the kernel reads and writes one header and two data, which is what version 3 says.
+    unsafe {
+        for capability in (0..=LAST_CAPABILITY).filter(|capability| KEPT >> capability & 1 == 0) {
+            // Numbers beyond the kernel's and the lack of the right to do it are no failures: what
+            // counts is below.
+            libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0);
+        }
+        if libc::syscall(libc::SYS_capget, &raw mut header, data.as_mut_ptr()) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        for (half, data) in data.iter_mut().enumerate() {
+            let kept = (KEPT >> (32 * half)) as u32;
+            data.effective &= kept;
+            data.permitted &= kept;
+            data.inheritable = 0;
+        }
+        if libc::syscall(libc::SYS_capset, &raw mut header, data.as_ptr()) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+/// A descriptor from which these few bytes can be read once.
+fn readable(bytes: &[u8]) -> io::Result<OwnedFd> {
+    let (read, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
+    // Far less than a pipe holds.
+    File::from(write).write_all(bytes)?;
+    raise(&read)
+}
+
+/// A copy of a descriptor with a high number, closed on exec.
+pub(in crate::tools::shell) fn raise(fd: &OwnedFd) -> io::Result<OwnedFd> {
+    // Where so few descriptors are allowed, any number will do.
+    let copy = fcntl(fd, FcntlArg::F_DUPFD_CLOEXEC(LOWEST_INHERITED))
+        .or_else(|_| fcntl(fd, FcntlArg::F_DUPFD_CLOEXEC(LOW_INHERITED)))?;
+    #[expect(unsafe_code, reason = "fcntl gives a bare number")]
+    // SAFETY: the call succeeded, so the number is a new descriptor that nobody else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(copy) })
+}

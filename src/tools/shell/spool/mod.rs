@@ -1,0 +1,264 @@
+//! The whole output of a command, in a file (S15): what does not fit into the answer for the model goes
+//! into a spool of the call, readable for its owner alone, which becomes the call's blob when it ends.
+//!
+//! In memory there is at most a piece that is being gathered, one that is being written, and the end of
+//! what did not fit any more. A spool has a quota, and all of them together have one; beyond it, and on a
+//! full disk, the middle is left out, and the file and the answer say so. A spool whose call was dropped
+//! removes its file; those of a daemon that died are removed by the next one, since no blob refers to
+//! them.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::task::JoinHandle;
+
+use crate::types::blob::{Blob, Content, TEXT};
+use crate::types::ids::{BlobId, CallId};
+
+/// Bytes that are written at once.
+const PIECE: usize = 128 << 10;
+/// Bytes of the end that are kept when the middle is left out.
+const TAIL: usize = 128 << 10;
+
+/// Where spools lie, and how much they may hold.
+#[derive(Clone, Debug)]
+pub struct Spools {
+    folder: Arc<Path>,
+    call_bytes: u64,
+    total_bytes: u64,
+    /// Bytes in the folder, as far as is known.
+    used: Arc<Mutex<u64>>,
+}
+
+impl Spools {
+    /// Spools in `folder`, which is made when the first is; each holds at most `call_bytes`, and all
+    /// files of the folder together `total_bytes`.
+    #[must_use]
+    pub fn new(folder: &Path, call_bytes: u64, total_bytes: u64) -> Self {
+        let used = Arc::new(Mutex::new(bytes_in(folder)));
+        Self { folder: folder.into(), call_bytes, total_bytes, used }
+    }
+
+    /// As many of `wanted` bytes as may still be written.
+    fn grant(&self, wanted: u64) -> u64 {
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        if *used + wanted > self.total_bytes {
+            // Sessions may have been removed since. Whoever has a clone may hold back two pieces.
+            let held_back = Arc::strong_count(&self.used) as u64 * 2 * PIECE as u64;
+            *used = (*used).min(bytes_in(&self.folder) + held_back);
+        }
+        let granted = wanted.min(self.total_bytes.saturating_sub(*used));
+        *used += granted;
+        granted
+    }
+}
+
+fn bytes_in(folder: &Path) -> u64 {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.metadata().ok()).map(|meta| meta.len()).sum()
+}
+
+/// The file, and what became of it so far.
+struct Sheet {
+    /// None if it could not be made.
+    file: Option<File>,
+    written: u64,
+    trouble: Option<String>,
+}
+
+/// The spool of one call.
+pub(super) struct Spool {
+    place: Option<Spools>,
+    blob_id: BlobId,
+    /// Not written yet. Small output never gets further than here.
+    piece: Vec<u8>,
+    state: State,
+    /// Bytes that the file was given or will be.
+    granted: u64,
+    /// Beyond the quota: the end of all that came, and how much of it is gone.
+    tail: Vec<u8>,
+    gone: u64,
+}
+
+enum State {
+    /// Nothing was written yet.
+    Fresh,
+    Ready(Box<Sheet>),
+    Writing(JoinHandle<Box<Sheet>>),
+    /// The thread that wrote failed; what became of the file is not known.
+    Failed,
+}
+
+/// What became of a spool.
+pub(super) struct Spooled {
+    /// The blob, if there is a file.
+    pub blob: Option<Blob>,
+    /// What the model should know.
+    pub note: String,
+}
+
+impl Spool {
+    /// A spool that makes its file once there is a piece to write; without a place there is never one.
+    pub(super) fn new(place: Option<Spools>, call_id: CallId) -> Self {
+        Self {
+            place,
+            blob_id: BlobId::of_call(call_id),
+            piece: Vec::new(),
+            state: State::Fresh,
+            granted: 0,
+            tail: Vec::new(),
+            gone: 0,
+        }
+    }
+
+    /// Takes what was said. Never waits: [`Spool::settle`] does, before more is read.
+    pub(super) fn push(&mut self, text: &str) {
+        let Some(place) = &self.place else { return };
+        let wanted = text.len() as u64;
+        let left = place.call_bytes.saturating_sub(self.granted);
+        let is_open = self.gone == 0 && self.tail.is_empty();
+        let mut granted = if is_open { place.grant(wanted.min(left)) } else { 0 };
+        while !text.is_char_boundary(granted as usize) {
+            granted -= 1;
+        }
+        self.granted += granted;
+        let (fits, rest) = text.split_at(granted as usize);
+        self.piece.extend_from_slice(fits.as_bytes());
+        self.tail.extend_from_slice(rest.as_bytes());
+        if self.tail.len() > 2 * TAIL {
+            let gone = self.tail.len() - TAIL;
+            self.tail.drain(..gone);
+            self.gone += gone as u64;
+        }
+    }
+
+    /// Waits until there is room for more. Cancel-safe.
+    pub(super) async fn settle(&mut self) {
+        if self.piece.len() < PIECE {
+            return;
+        }
+        self.written().await;
+        self.write();
+    }
+
+    /// Waits until what is being written is.
+    async fn written(&mut self) {
+        if let State::Writing(job) = &mut self.state {
+            self.state = match job.await {
+                Ok(sheet) => State::Ready(sheet),
+                Err(_) => State::Failed,
+            };
+        }
+    }
+
+    /// Begins to write what was gathered.
+    fn write(&mut self) {
+        let piece = std::mem::take(&mut self.piece);
+        let Some(place) = &self.place else { return };
+        let path = place.folder.join(self.blob_id.to_string());
+        let sheet = match std::mem::replace(&mut self.state, State::Fresh) {
+            State::Ready(sheet) => Some(sheet),
+            State::Fresh => None,
+            other => {
+                self.state = other;
+                return;
+            }
+        };
+        self.state = State::Writing(tokio::task::spawn_blocking(move || {
+            let mut sheet = sheet.unwrap_or_else(|| make(&path));
+            if let (Some(file), None) = (&mut sheet.file, &sheet.trouble) {
+                match file.write_all(&piece) {
+                    Ok(()) => sheet.written += piece.len() as u64,
+                    Err(error) => sheet.trouble = Some(error.to_string()),
+                }
+            }
+            sheet
+        }));
+    }
+
+    /// Brings it to its end. `is_told`: the model is told all of it anyway, and there is no need of it.
+    pub(super) async fn finish(mut self, is_told: bool) -> Option<Spooled> {
+        let place = self.place.clone()?;
+        if is_told {
+            return None;
+        }
+        self.written().await;
+        if self.gone > 0 {
+            let note = format!("\n[… {} bytes were left out here: more than may be kept …]\n", self.gone);
+            self.piece.extend_from_slice(note.as_bytes());
+            let start = self.tail.iter().take(3).take_while(|byte| **byte & 0xC0 == 0x80).count();
+            self.piece.extend_from_slice(&self.tail[start..]);
+        } else {
+            self.piece.append(&mut self.tail);
+        }
+        self.write();
+        self.written().await;
+        let State::Ready(sheet) = std::mem::replace(&mut self.state, State::Fresh) else {
+            return Some(Spooled { blob: None, note: "The whole output could not be kept.".into() });
+        };
+        let (sheet, synced) = tokio::task::spawn_blocking(move || {
+            let synced = match &sheet.file {
+                // What was written in part is cut off; what is kept is there after a power cut too.
+                Some(file) => file.set_len(sheet.written).and_then(|()| file.sync_data()),
+                None => Ok(()),
+            };
+            (sheet, synced)
+        })
+        .await
+        .ok()?;
+        if sheet.written == 0 || synced.is_err() {
+            let why = sheet.trouble.or(synced.err().map(|error| error.to_string())).unwrap_or_default();
+            let _ = std::fs::remove_file(place.folder.join(self.blob_id.to_string()));
+            return Some(Spooled {
+                blob: None,
+                note: format!("The whole output could not be kept ({why})."),
+            });
+        }
+        let bytes = sheet.written;
+        let kept = match (&sheet.trouble, self.gone) {
+            (Some(why), _) => format!("Only the first {bytes} bytes of the output were kept ({why})"),
+            (None, 0) => format!("The whole output ({bytes} bytes) is kept"),
+            (None, gone) => format!(
+                "{bytes} bytes of the output are kept, {gone} from the middle are not: it was more than may be kept"
+            ),
+        };
+        let note = format!(
+            "{kept}: read any part with Read, file_path \"{}\", offset and limit (column in long lines).",
+            self.blob_id
+        );
+        let content = Content::File { bytes };
+        let blob = Blob { blob_id: self.blob_id, media_type: TEXT.into(), content };
+        // From here on it belongs to the result.
+        self.place = None;
+        Some(Spooled { blob: Some(blob), note })
+    }
+}
+
+impl Drop for Spool {
+    fn drop(&mut self) {
+        let Some(place) = &self.place else { return };
+        if !matches!(self.state, State::Fresh) {
+            let _ = std::fs::remove_file(place.folder.join(self.blob_id.to_string()));
+        }
+    }
+}
+
+fn make(path: &Path) -> Box<Sheet> {
+    let made = || {
+        if let Some(folder) = path.parent() {
+            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        }
+        File::options().write(true).create(true).truncate(true).mode(0o600).open(path)
+    };
+    let (file, trouble) = match made() {
+        Ok(file) => (Some(file), None),
+        Err(error) => (None, Some(error.to_string())),
+    };
+    Box::new(Sheet { file, written: 0, trouble })
+}
+
+#[cfg(test)]
+mod tests;

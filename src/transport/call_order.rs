@@ -1,0 +1,98 @@
+//! The order of a connection's calls. They run side by side, but a client that writes three lines
+//! without waiting for replies means them in that order: a method may wait for its turn, and lets
+//! the next one pass when it is answered, or earlier.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::watch;
+
+/// The queue of one connection.
+#[derive(Debug)]
+pub(super) struct CallOrder {
+    line: Mutex<Line>,
+    passed: watch::Sender<u64>,
+}
+
+#[derive(Debug, Default)]
+struct Line {
+    given: u64,
+    /// Every ticket below this one has passed.
+    passed: u64,
+    /// Tickets that passed before their turn.
+    early: BTreeSet<u64>,
+}
+
+/// One call's place in the queue; dropping it lets the next one pass.
+#[derive(Debug)]
+pub(super) struct Ticket {
+    turns: Arc<CallOrder>,
+    number: u64,
+}
+
+impl CallOrder {
+    pub fn new() -> Arc<Self> {
+        Arc::new(Self { line: Mutex::default(), passed: watch::Sender::new(0) })
+    }
+
+    /// The next place. To be called in the order in which calls came.
+    pub fn ticket(self: &Arc<Self>) -> Ticket {
+        let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = line.given;
+        line.given += 1;
+        Ticket { turns: Arc::clone(self), number }
+    }
+}
+
+impl Ticket {
+    /// Resolves when every earlier call has passed. Cancel-safe.
+    pub async fn turn(&self) {
+        let mut passed = self.turns.passed.subscribe();
+        // The sender lives as long as the ticket, so this cannot fail.
+        let _ = passed.wait_for(|passed| *passed >= self.number).await;
+    }
+
+    /// Lets the next one pass. The second time changes nothing.
+    pub fn pass(&self) {
+        let mut line = self.turns.line.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.number < line.passed {
+            return;
+        }
+        line.early.insert(self.number);
+        let before = line.passed;
+        while let Some(first) = line.early.first().copied().filter(|first| *first == line.passed) {
+            line.early.remove(&first);
+            line.passed += 1;
+        }
+        if line.passed > before {
+            self.turns.passed.send_replace(line.passed);
+        }
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        self.pass();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use crate::transport::call_order::*;
+
+    #[test]
+    fn a_turn_comes_when_all_before_it_have_passed() {
+        let turns = CallOrder::new();
+        let (first, second, third) = (turns.ticket(), turns.ticket(), turns.ticket());
+        assert!(first.turn().now_or_never().is_some());
+        assert!(third.turn().now_or_never().is_none());
+        second.pass();
+        assert!(third.turn().now_or_never().is_none());
+        drop(first);
+        assert!(third.turn().now_or_never().is_some());
+        second.pass();
+        assert!(third.turn().now_or_never().is_some());
+    }
+}

@@ -1,0 +1,397 @@
+//! Whether a peer is a process that one of our tools has started (S21).
+//!
+//! Such a process has the user id of the person whom we work for, so that alone tells nothing. But
+//! the daemon is a child subreaper: however a tool's process forks, leaves its session or loses its
+//! parents, its parents lead to this process for as long as it lives. So the chain of parents is read
+//! when a peer connects, while a handle (`SO_PEERPIDFD`, unix(7)) keeps its id from being given to
+//! another process. Beside that counts the mark that every tool's process is born with: it gives away
+//! those who had themselves started by somebody else, as long as they kept their environment. Tools of another daemon
+//! of the same user are tools here as well, or two daemons would approve each other's.
+//!
+//! Whatever cannot be told counts as a tool's process.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+
+use crate::proc;
+
+/// How long a look may take: a process can make its own environment unreadable for as long as it likes.
+const WITHIN: Duration = Duration::from_secs(2);
+/// Looks at the same time; each takes two descriptors, of which there may be few.
+const LOOKS: usize = 4;
+/// Between two tries when there was no descriptor free.
+const AGAIN: Duration = Duration::from_millis(20);
+/// Parents that are followed.
+const LONGEST: usize = 128;
+/// Walks that are begun again because a process on the way ended.
+const WALKS: usize = 16;
+
+static LOOKING: Semaphore = Semaphore::const_new(LOOKS);
+
+/// What was found out about a peer when it connected.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct PeerOrigin {
+    /// The program it runs, for people; a process may have run another before.
+    pub exe: Option<PathBuf>,
+    /// Why it counts as a process of a tool; `None`: it does not.
+    pub tool: Option<String>,
+}
+
+impl PeerOrigin {
+    fn tool(why: impl Into<String>) -> Self {
+        Self { exe: None, tool: Some(why.into()) }
+    }
+}
+
+/// Looks at the process on the other side of `socket`. `pid` is what `SO_PEERCRED` says, `mark` the
+/// `NAME=VALUE` that processes of our tools carry.
+pub(super) async fn of_peer(
+    socket: &tokio::net::UnixStream,
+    pid: Option<i32>,
+    mark: Option<Arc<[u8]>>,
+) -> PeerOrigin {
+    let Some(pid) = pid.filter(|pid| *pid > 0) else {
+        return PeerOrigin::tool("its process is not in the daemon's namespace");
+    };
+    if u32::try_from(pid) == Ok(std::process::id()) {
+        return PeerOrigin { exe: std::env::current_exe().ok(), tool: None };
+    }
+    let look = async {
+        loop {
+            let permit = LOOKING.acquire().await.ok()?;
+            let handle = match peer_handle(socket.as_fd()) {
+                Err(error) if is_shortage(&error) => {
+                    drop(permit);
+                    tokio::time::sleep(AGAIN).await;
+                    continue;
+                }
+                handle => handle,
+            };
+            let mark = mark.clone();
+            let look = tokio::task::spawn_blocking(move || {
+                let _permit = permit;
+                match handle {
+                    Ok(handle) => look(pid, handle.as_ref(), mark.as_deref()),
+                    Err(_) => Some(PeerOrigin::tool(ENDED)),
+                }
+            });
+            match look.await.ok()? {
+                Some(descent) => return Some(descent),
+                None => tokio::time::sleep(AGAIN).await,
+            }
+        }
+    };
+    match tokio::time::timeout(WITHIN, look).await {
+        Ok(Some(descent)) => descent,
+        Ok(None) | Err(_) => PeerOrigin::tool("its process could not be looked at in time"),
+    }
+}
+
+const ENDED: &str = "its process had ended before it could be looked at";
+
+/// Out of descriptors or memory: that says nothing about the peer, and passes.
+fn is_shortage(error: &io::Error) -> bool {
+    use nix::libc::{EMFILE, ENFILE, ENOMEM};
+    error.raw_os_error().is_some_and(|code| [EMFILE, ENFILE, ENOMEM].contains(&code))
+}
+
+/// A handle on the peer's process; `None` where the kernel (before 6.5) has none.
+///
+/// # Errors
+/// The process is gone.
+fn peer_handle(socket: BorrowedFd<'_>) -> io::Result<Option<OwnedFd>> {
+    let mut handle: nix::libc::c_int = -1;
+    let mut length = size_of_val(&handle) as nix::libc::socklen_t;
+    #[expect(unsafe_code, reason = "this option of unix(7) has no safe wrapper")]
+    // SAFETY: both pointers are to live variables of the sizes that the call is told.
+    let done = unsafe {
+        nix::libc::getsockopt(
+            socket.as_raw_fd(),
+            nix::libc::SOL_SOCKET,
+            nix::libc::SO_PEERPIDFD,
+            (&raw mut handle).cast(),
+            &raw mut length,
+        )
+    };
+    if done == 0 && handle >= 0 {
+        #[expect(unsafe_code, reason = "the kernel hands out a bare number")]
+        // SAFETY: the call has just made this descriptor for us, and nobody else knows it.
+        return Ok(Some(unsafe { OwnedFd::from_raw_fd(handle) }));
+    }
+    let error = io::Error::last_os_error();
+    if error.raw_os_error() == Some(nix::libc::ENOPROTOOPT) { Ok(None) } else { Err(error) }
+}
+
+/// Whether the process behind a handle still has this id, and runs. Without a handle the id must do.
+/// `None`: there was no descriptor free to look with.
+fn lives(pid: i32, handle: Option<&OwnedFd>) -> Option<bool> {
+    if let Some(handle) = handle {
+        // -1 once somebody has taken its exit status, and only then another may get the id.
+        let is_it = |line: &str| line.strip_prefix("Pid:").is_some_and(|id| id.trim() == pid.to_string());
+        match std::fs::read_to_string(format!("/proc/self/fdinfo/{}", handle.as_raw_fd())) {
+            Ok(info) if info.lines().any(is_it) => {}
+            Err(error) if is_shortage(&error) => return None,
+            Ok(_) | Err(_) => return Some(false),
+        }
+    }
+    match proc::one(pid) {
+        Ok(process) => Some(!process.is_dead),
+        Err(error) if is_shortage(&error) => None,
+        Err(_) => Some(false),
+    }
+}
+
+/// `None`: there was no descriptor free to look with.
+fn look(pid: i32, handle: Option<&OwnedFd>, mark: Option<&[u8]>) -> Option<PeerOrigin> {
+    if !lives(pid, handle)? {
+        return Some(PeerOrigin::tool(ENDED));
+    }
+    let own = i32::try_from(std::process::id()).unwrap_or(-1);
+    let chain = match steady(|| walk(pid, own)) {
+        Ok(chain) => chain,
+        Err(Broken::Short) => return None,
+        Err(Broken::Unreadable(why)) => return Some(PeerOrigin::tool(why)),
+        Err(Broken::Changed) => {
+            let why = "its parents cannot be read: they end too fast, or /proc hides them (hidepid)";
+            return Some(PeerOrigin::tool(why));
+        }
+    };
+    // A program that closes itself to others of its user shows its name only.
+    let name = || std::fs::read_to_string(format!("/proc/{pid}/comm")).ok();
+    let exe = std::fs::read_link(format!("/proc/{pid}/exe")).ok();
+    let exe = exe.or_else(|| name().map(|name| PathBuf::from(format!("[{}]", name.trim()))));
+    let others = Others::of(own);
+    let carries = |entry: &dyn Fn(&[u8]) -> bool| {
+        let has = |environ: Vec<u8>| environ.split(|byte| *byte == 0).any(entry);
+        chain.links.iter().any(|link| proc::environ(link.pid).is_ok_and(has))
+    };
+    let tool = if chain.ends_here {
+        Some(
+            "it descends from this daemon: from a tool, or from a program that the configuration names"
+                .to_owned(),
+        )
+    } else if chain.links.iter().any(|link| others.is_daemon(*link)) {
+        Some("it descends from another process called agentd, as the tools of one do".to_owned())
+    } else if mark.is_some_and(|mark| carries(&|entry| entry == mark)) {
+        Some("it, or a process above it, carries the mark of this daemon's tools".to_owned())
+    } else if carries(&|entry| others.is_mark(entry)) {
+        Some("it, or a process above it, carries the mark of another agentd's tools".to_owned())
+    } else if !lives(pid, handle)? {
+        Some("its process ended while it was looked at".to_owned())
+    } else {
+        None
+    };
+    Some(PeerOrigin { exe, tool })
+}
+
+/// The mark of a daemon's tools begins so in their environment.
+const MARK: &[u8] = b"AGENTD_INSTANCE=";
+/// As the kernel knows a daemon, whatever its file is called: it says so itself when it begins ([`call_itself`]), and no
+/// process below it can change that.
+const NAME: &str = "agentd";
+
+/// Makes this process known as a daemon to others of its user.
+pub fn set_process_name() {
+    // Not through prctl(2), which names the thread alone. Who cannot be known by name is by the mark.
+    let _ = std::fs::write("/proc/self/comm", NAME);
+}
+
+/// Other daemons, but for those that have started this one: who works inside a tool of theirs works with us there.
+struct Others {
+    lineage: Vec<Link>,
+    inherited: Option<Vec<u8>>,
+}
+
+impl Others {
+    fn of(own: i32) -> Self {
+        // What ends meanwhile has started nobody who asks.
+        let lineage = walk(own, -1).map(|chain| chain.links).unwrap_or_default();
+        // The daemon has closed its own environment to others of its user, and so to itself, as far as `/proc` goes.
+        let inherited = std::env::var_os("AGENTD_INSTANCE").map(|value| [MARK, value.as_bytes()].concat());
+        Self { lineage, inherited }
+    }
+
+    fn is_daemon(&self, link: Link) -> bool {
+        let name = || std::fs::read_to_string(format!("/proc/{}/comm", link.pid)).unwrap_or_default();
+        !self.lineage.contains(&link) && name().trim_end() == NAME
+    }
+
+    fn is_mark(&self, entry: &[u8]) -> bool {
+        entry.starts_with(MARK) && self.inherited.as_deref() != Some(entry)
+    }
+}
+
+/// A process in a chain of parents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Link {
+    pid: i32,
+    started: u64,
+}
+
+/// A process, its parent, its parent's parent …
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Chain {
+    links: Vec<Link>,
+    /// It ends at this daemon, not at the first process.
+    ends_here: bool,
+}
+
+/// Why a chain is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Broken {
+    /// A process on the way ended meanwhile: those below it have another parent now.
+    Changed,
+    /// No descriptor was free to read it with.
+    Short,
+    /// It will not get better.
+    Unreadable(&'static str),
+}
+
+/// Two walks that found the same: nobody was on the move meanwhile.
+fn steady(walk: impl Fn() -> Result<Chain, Broken>) -> Result<Chain, Broken> {
+    let mut last: Option<Chain> = None;
+    for _ in 0..WALKS {
+        match walk() {
+            // Whose parents lead here once descends from us, whatever comes after.
+            Ok(chain) if chain.ends_here => return Ok(chain),
+            Ok(chain) if last.as_ref() == Some(&chain) => return Ok(chain),
+            Ok(chain) => last = Some(chain),
+            Err(Broken::Changed) => last = None,
+            Err(other) => return Err(other),
+        }
+    }
+    Err(Broken::Changed)
+}
+
+fn walk(pid: i32, own: i32) -> Result<Chain, Broken> {
+    climb(pid, own, |pid| match proc::one(pid) {
+        Ok(process) => Ok((process.parent, process.started)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Broken::Changed),
+        Err(error) if is_shortage(&error) => Err(Broken::Short),
+        Err(_) => Err(Broken::Unreadable("its parents could not be read")),
+    })
+}
+
+/// Goes up from `pid`. `read` tells a process's parent and when it started.
+fn climb(pid: i32, own: i32, read: impl Fn(i32) -> Result<(i32, u64), Broken>) -> Result<Chain, Broken> {
+    let mut links: Vec<Link> = Vec::new();
+    let mut at = pid;
+    while links.len() < LONGEST {
+        if at == own {
+            return Ok(Chain { links, ends_here: true });
+        }
+        let (parent, started) = read(at)?;
+        // Who is younger than its child is not its parent: it has only got the number.
+        if links.last().is_some_and(|child| child.started < started) {
+            return Err(Broken::Changed);
+        }
+        links.push(Link { pid: at, started });
+        // The first process, or one whose parent lives outside of this namespace: not below us.
+        if at == 1 || parent == 0 {
+            return Ok(Chain { links, ends_here: false });
+        }
+        at = parent;
+    }
+    Err(Broken::Unreadable("it has too many parents"))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::transport::peer_origin::*;
+    use std::cell::Cell;
+    use std::collections::HashMap;
+
+    const OWN: i32 = 10;
+
+    fn climbed(processes: &[(i32, i32, u64)], pid: i32) -> Result<(Vec<i32>, bool), Broken> {
+        let known: HashMap<i32, (i32, u64)> =
+            processes.iter().map(|(pid, parent, started)| (*pid, (*parent, *started))).collect();
+        let chain = climb(pid, OWN, |pid| known.get(&pid).copied().ok_or(Broken::Changed))?;
+        Ok((chain.links.iter().map(|link| link.pid).collect(), chain.ends_here))
+    }
+
+    #[test]
+    fn parents_lead_here_or_to_the_first_process() {
+        let house = [(1, 0, 0), (5, 1, 3), (10, 5, 4), (20, 10, 7), (21, 20, 7), (30, 5, 9), (40, 0, 9)];
+        assert_eq!(climbed(&house, 21), Ok((vec![21, 20], true)));
+        assert_eq!(climbed(&house, 20), Ok((vec![20], true)));
+        assert_eq!(climbed(&house, 30), Ok((vec![30, 5, 1], false)));
+        assert_eq!(climbed(&house, 40), Ok((vec![40], false)), "its parent is outside of the namespace");
+        assert_eq!(climbed(&house, 99), Err(Broken::Changed));
+    }
+
+    #[test]
+    fn a_parent_that_is_younger_than_its_child_only_has_the_number() {
+        assert_eq!(climbed(&[(1, 0, 0), (5, 1, 8), (30, 5, 7)], 30), Err(Broken::Changed));
+    }
+
+    #[test]
+    fn a_ring_or_a_tower_of_parents_is_not_followed_for_ever() {
+        assert!(matches!(climbed(&[(30, 31, 7), (31, 30, 7)], 30), Err(Broken::Unreadable(_))));
+    }
+
+    #[test]
+    fn only_what_was_seen_twice_counts() {
+        let chain = |pid: i32| Chain { links: vec![Link { pid, started: 1 }], ends_here: false };
+        let turns = Cell::new(0);
+        let next = |answers: Vec<Result<Chain, Broken>>| {
+            turns.set(0);
+            steady(|| {
+                turns.set(turns.get() + 1);
+                answers.get(turns.get() - 1).cloned().unwrap_or(Err(Broken::Changed))
+            })
+        };
+        assert_eq!(next(vec![Ok(chain(1)), Ok(chain(2)), Ok(chain(2))]), Ok(chain(2)));
+        assert_eq!(next(vec![Ok(chain(1)), Err(Broken::Changed), Ok(chain(1)), Ok(chain(1))]), Ok(chain(1)));
+        assert_eq!(turns.get(), 4);
+        assert!(next(vec![Ok(chain(1))]).is_err(), "they change too fast");
+        let ours = Chain { ends_here: true, ..chain(3) };
+        assert_eq!(next(vec![Ok(chain(1)), Ok(ours.clone())]), Ok(ours));
+    }
+
+    #[tokio::test]
+    async fn a_peer_that_is_gone_or_is_our_child_is_a_tool_s() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("s");
+        let listener = tokio::net::UnixListener::bind(&path).expect("bound");
+        // This very process is not its own child.
+        let _own = tokio::net::UnixStream::connect(&path).await.expect("connected");
+        let (socket, _) = listener.accept().await.expect("accepted");
+        let pid = socket.peer_cred().expect("credentials").pid();
+        assert_eq!(of_peer(&socket, pid, None).await.tool, None);
+        assert!(of_peer(&socket, Some(0), None).await.tool.is_some());
+        assert!(of_peer(&socket, None, None).await.tool.is_some());
+
+        // One that connects and ends at once, before anybody looks.
+        let script = "import socket,sys; s=socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])";
+        let ended = tokio::process::Command::new("python3").args(["-c", script]).arg(&path).status().await;
+        if !ended.is_ok_and(|status| status.success()) {
+            eprintln!("SKIPPED: needs python3");
+            return;
+        }
+        let (socket, _) = listener.accept().await.expect("accepted");
+        let pid = socket.peer_cred().expect("credentials").pid();
+        let why = of_peer(&socket, pid, None).await.tool.expect("gone");
+        assert!(why.contains("ended"), "{why}");
+
+        // One that stays, and is our child: as a command of a tool is.
+        let mut child = tokio::process::Command::new("python3")
+            .args(["-c", &format!("{script}; import time; time.sleep(60)")])
+            .arg(&path)
+            .kill_on_drop(true)
+            .spawn()
+            .expect("started");
+        let (socket, _) = listener.accept().await.expect("accepted");
+        let pid = socket.peer_cred().expect("credentials").pid();
+        let found = of_peer(&socket, pid, None).await;
+        assert!(found.tool.expect("a child").contains("descends"));
+        assert!(found.exe.is_some_and(|exe| exe.to_string_lossy().contains("python")));
+        child.kill().await.expect("killed");
+    }
+}

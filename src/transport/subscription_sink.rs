@@ -1,0 +1,164 @@
+//! Where a subscription's notifications go in.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio_util::sync::CancellationToken;
+
+use crate::transport::connection::Shared;
+use crate::transport::outbox::{Credit, Out};
+
+/// One serialised JSON text, without a newline; shared or not.
+#[derive(Clone, Debug)]
+pub enum Text {
+    /// Bytes that may be a part of something larger.
+    Bytes(Bytes),
+    /// Text that many subscriptions send.
+    Shared(Arc<str>),
+}
+
+impl Text {
+    /// The bytes to write.
+    pub fn as_bytes(&self) -> &[u8] {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Shared(text) => text.as_bytes(),
+        }
+    }
+}
+
+impl From<Bytes> for Text {
+    fn from(bytes: Bytes) -> Self {
+        Self::Bytes(bytes)
+    }
+}
+
+impl From<String> for Text {
+    fn from(text: String) -> Self {
+        Self::Bytes(text.into())
+    }
+}
+
+impl From<Vec<u8>> for Text {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::Bytes(bytes.into())
+    }
+}
+
+impl From<Arc<str>> for Text {
+    fn from(text: Arc<str>) -> Self {
+        Self::Shared(text)
+    }
+}
+
+/// The connection is gone or the subscription was ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Closed;
+
+impl fmt::Display for Closed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the subscription has ended")
+    }
+}
+
+impl std::error::Error for Closed {}
+
+/// The way from one subscription to its peer. Waiting in it is the back-pressure: it goes on when
+/// the peer has read.
+#[derive(Debug)]
+pub struct SubscriptionSink {
+    pub(super) shared: Arc<Shared>,
+    pub(super) id: Arc<str>,
+    pub(super) ended: CancellationToken,
+}
+
+impl SubscriptionSink {
+    /// Id of the subscription, as the client knows it.
+    pub fn subscription(&self) -> &str {
+        &self.id
+    }
+
+    /// Queues notifications, each one whole JSON object without a newline, in order and with nothing
+    /// of this subscription between them. Waits while more than `Limits::outbox_bytes` of
+    /// notifications wait for this connection's peer. Cancel-safe: either all is queued or nothing.
+    ///
+    /// # Errors
+    /// [`Closed`] when the connection is gone or the subscription was ended; nothing was queued then.
+    pub async fn send<M: Into<Text>>(&self, messages: Vec<M>) -> Result<(), Closed> {
+        let messages: Vec<Text> = messages.into_iter().map(Into::into).collect();
+        let bytes = messages.iter().map(|message| message.as_bytes().len()).sum();
+        if messages.is_empty() {
+            return self.open();
+        }
+        self.queue(bytes, |credit| Out::Notifications { messages, credit }).await
+    }
+
+    /// Waits until `bytes` may be queued, before they are even read: a subscription whose peer does not
+    /// read holds nothing while it waits. Cancel-safe.
+    ///
+    /// # Errors
+    /// [`Closed`] when the connection is gone or the subscription was ended.
+    pub async fn room(&self, bytes: usize) -> Result<SendPermit<'_>, Closed> {
+        self.open()?;
+        tokio::select! {
+            biased;
+            credit = self.shared.outbox.credit(bytes) => {
+                credit.map(|credit| SendPermit { outlet: self, credit }).ok_or(Closed)
+            }
+            () = self.ended.cancelled() => Err(Closed),
+        }
+    }
+
+    /// Waits until the subscription has ended.
+    pub async fn ended(&self) {
+        self.ended.cancelled().await;
+    }
+
+    /// Whether it can still be sent to.
+    fn open(&self) -> Result<(), Closed> {
+        if self.ended.is_cancelled() { Err(Closed) } else { Ok(()) }
+    }
+
+    async fn queue(&self, bytes: usize, make: impl FnOnce(usize) -> Out) -> Result<(), Closed> {
+        self.open()?;
+        tokio::select! {
+            biased;
+            queued = self.shared.outbox.with_credit(bytes, make) => {
+                if queued { Ok(()) } else { Err(Closed) }
+            }
+            () = self.ended.cancelled() => Err(Closed),
+        }
+    }
+}
+
+/// Room in the queue of a peer; what is not used of it goes back.
+#[derive(Debug)]
+pub struct SendPermit<'a> {
+    outlet: &'a SubscriptionSink,
+    credit: Credit<'a>,
+}
+
+impl SendPermit<'_> {
+    /// Queues events that were serialised once for all subscribers: each goes out as a notification
+    /// `method` with `{"subscription": ID, "result": EVENT}`, and is copied only into the socket's
+    /// buffer. What needs more than the room there is passes all the same.
+    ///
+    /// # Errors
+    /// [`Closed`] when the connection is gone or the subscription was ended; nothing was queued then.
+    pub fn publish<M: Into<Text>>(self, method: &str, events: Vec<M>) -> Result<(), Closed> {
+        self.outlet.open()?;
+        let events: Vec<Text> = events.into_iter().map(Into::into).collect();
+        if events.is_empty() {
+            return Ok(());
+        }
+        let (method, id) = (serde_json::Value::from(method), serde_json::Value::from(&*self.outlet.id));
+        let start: Arc<str> =
+            format!(r#"{{"jsonrpc":"2.0","method":{method},"params":{{"subscription":{id},"result":"#).into();
+        let end = "}}";
+        let wrapping = start.len() + end.len();
+        let bytes = events.iter().map(|event| event.as_bytes().len() + wrapping).sum();
+        let queued = self.credit.spend(bytes, |credit| Out::Events { start, end, events, credit });
+        if queued { Ok(()) } else { Err(Closed) }
+    }
+}

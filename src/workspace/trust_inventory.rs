@@ -1,0 +1,420 @@
+//! What a folder says of itself, and a digest of all of it (S22): trust is given to exactly this.
+//!
+//! Nothing is run, and what is read is bounded in files, depth and bytes: a folder may be made to be
+//! looked at. Links are noted and never followed, and what is neither file nor folder is never opened.
+//! What is too large to be looked at whole is never used.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::{OFlag, openat};
+use nix::sys::stat::Mode;
+use sha2::{Digest as _, Sha256};
+
+use crate::workspace::project;
+use crate::workspace::project::Project;
+
+/// Bytes of one file.
+const FILE: u64 = 1 << 20;
+/// Bytes of all files.
+const ALL: u64 = 16 << 20;
+/// Files and folders.
+const ENTRIES: usize = 2_000;
+/// Folders inside folders.
+const DEPTH: usize = 8;
+/// Bytes of git's own configuration.
+const GIT_CONFIG: u64 = 256 << 10;
+/// Parts that are told by name.
+const PARTS: usize = 100;
+
+/// Goes into every digest: another way of looking is another digest, and asks again.
+const VERSION: &str = "agentd workspace 1";
+
+/// Where the project's own settings stand.
+const SETTINGS: &str = ".agentd/config.toml";
+/// Things in a workspace that later versions use, and this one does not.
+const LATER: [&str; 8] = [
+    ".agentd/hooks",
+    ".agentd/agents",
+    ".agentd/commands",
+    ".agentd/skills",
+    ".mcp.json",
+    ".mcprc",
+    ".claude",
+    ".kode",
+];
+
+/// A look at a folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TrustInventory {
+    /// Of everything that trust would cover, in hexadecimal.
+    pub digest: String,
+    /// What becomes active with trust, or would in a later version, for people; empty: nothing.
+    pub parts: Vec<String>,
+    /// The project's own rules.
+    pub project: Project,
+    /// Whether there is a repository whose facts can be told.
+    pub(super) has_git: bool,
+}
+
+/// Looks at a folder, absolute and free of links. Blocking, bounded, and never fails: what cannot be
+/// read is a part that is not used.
+#[must_use]
+pub fn scan(cwd: &Path) -> TrustInventory {
+    let mut ground = TrustInventory::default();
+    let mut digest = Sha256::new();
+    digest.update(VERSION);
+    let mut walk = Walk { digest: &mut digest, entries: 0, bytes: 0, too_large: false };
+    let settings = read_below(cwd, Path::new(SETTINGS), FILE);
+    walk.note(SETTINGS.as_bytes(), b"settings");
+    match &settings {
+        Ok(Some(text)) => {
+            walk.note(text, b"text");
+            ground.project = project::read(text);
+            ground.parts.extend(ground.project.shown());
+        }
+        Ok(None) => {}
+        Err(error) => {
+            walk.note(error.to_string().as_bytes(), b"unreadable");
+            ground.project = project::unreadable(error.to_string());
+            ground.parts.extend(ground.project.shown());
+        }
+    }
+    for name in LATER {
+        let path = cwd.join(name);
+        if fs::symlink_metadata(&path).is_err() {
+            continue;
+        }
+        walk.too_large = false;
+        walk.look(&path, name.as_bytes(), 0);
+        let size = if walk.too_large { ", and too large to be used at all" } else { "" };
+        ground.parts.push(format!("{name} (not used yet{size})"));
+    }
+    if let Some(root) = crate::workspace::root::repository_root(cwd) {
+        match git_settings(&root) {
+            Ok(text) => {
+                walk.note(text.as_bytes(), b"git");
+                ground.has_git = true;
+                ground.parts.push(
+                    "git facts for the model (branch, status, last commits, user): git is run here".into(),
+                );
+            }
+            Err(why) => {
+                walk.note(why.as_bytes(), b"no git");
+                ground.parts.push(format!("git facts (not used: {why})"));
+            }
+        }
+    }
+    if ground.parts.len() > PARTS {
+        let more = ground.parts.len() - PARTS;
+        ground.parts.truncate(PARTS);
+        ground.parts.push(format!("and {more} more"));
+    }
+    ground.digest = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    ground
+}
+
+struct Walk<'d> {
+    digest: &'d mut Sha256,
+    entries: usize,
+    bytes: u64,
+    too_large: bool,
+}
+
+impl Walk<'_> {
+    /// Takes in a value under a word, so that no two looks read the same.
+    fn note(&mut self, value: &[u8], word: &[u8]) {
+        for part in [word, value] {
+            self.digest.update((part.len() as u64).to_be_bytes());
+            self.digest.update(part);
+        }
+    }
+
+    fn look(&mut self, path: &Path, name: &[u8], depth: usize) {
+        self.entries += 1;
+        if self.entries > ENTRIES || depth > DEPTH {
+            self.too_large = true;
+            self.note(name, b"too many");
+            return;
+        }
+        let Ok(meta) = fs::symlink_metadata(path) else {
+            self.note(name, b"unreadable");
+            return;
+        };
+        if meta.is_symlink() {
+            let target = fs::read_link(path).unwrap_or_default();
+            self.note(name, b"link");
+            self.note(target.as_os_str().as_bytes(), b"to");
+        } else if meta.is_dir() {
+            self.note(name, b"folder");
+            let entries: Vec<_> =
+                fs::read_dir(path).into_iter().flatten().flatten().take(ENTRIES + 1).collect();
+            let mut names: Vec<_> = entries.into_iter().map(|entry| entry.file_name()).collect();
+            names.sort_unstable();
+            for name in names {
+                self.look(&path.join(&name), name.as_bytes(), depth + 1);
+            }
+            self.note(b"", b"end");
+        } else if meta.is_file() {
+            self.note(name, b"file");
+            self.note(&[u8::from(meta.mode() & 0o111 != 0)], b"may run");
+            self.file(path);
+        } else {
+            // A pipe or a device: opening it may wait for ever, or do something.
+            self.note(name, b"neither");
+        }
+    }
+
+    fn file(&mut self, path: &Path) {
+        let room = FILE.min(ALL.saturating_sub(self.bytes));
+        match open_plain(path).and_then(|file| read_up_to(file, room)) {
+            Ok(Some(bytes)) => {
+                self.bytes += bytes.len() as u64;
+                self.note(&bytes, b"text");
+            }
+            Ok(None) => {
+                self.too_large = true;
+                self.note(b"", b"too large");
+            }
+            Err(error) => self.note(error.kind().to_string().as_bytes(), b"unreadable"),
+        }
+    }
+}
+
+/// Opens a file if it is one, without waiting for anybody and without following a last link.
+fn open_plain(path: &Path) -> io::Result<File> {
+    let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+    plain(nix::fcntl::open(path, flags, Mode::empty()).map_err(io::Error::from)?)
+}
+
+fn plain(fd: OwnedFd) -> io::Result<File> {
+    let file = File::from(fd);
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a file")) }
+}
+
+/// The whole content; `None` if there is more.
+fn read_up_to(file: File, most: u64) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    file.take(most + 1).read_to_end(&mut bytes)?;
+    Ok((bytes.len() as u64 <= most).then_some(bytes))
+}
+
+/// A file below a folder, reached without following any link. `None` if there is none.
+fn read_below(folder: &Path, path: &Path, most: u64) -> io::Result<Option<Vec<u8>>> {
+    let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+    let mut at = File::open(folder)?;
+    for name in path {
+        match openat(&at, Path::new(name), flags, Mode::empty()).map_err(io::Error::from) {
+            Ok(fd) => at = File::from(fd),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if error.raw_os_error() == Some(nix::libc::ELOOP) => {
+                return Err(io::Error::other("a link is not followed"));
+            }
+            Err(error) if error.raw_os_error() == Some(nix::libc::ENOTDIR) => return Ok(None),
+            Err(error) => return Err(error),
+        }
+    }
+    if !at.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a file"));
+    }
+    read_up_to(at, most)?.map(Some).ok_or_else(|| io::Error::other(format!("it has more than {most} bytes")))
+}
+
+/// Sections of git's configuration that change with daily work, and name nothing that git would run when
+/// it is asked for the facts. Everything else is bound by trust.
+const DAILY: [&str; 4] = ["branch", "remote", "user", "submodule"];
+
+/// What of a repository's own configuration decides what git runs.
+fn git_settings(root: &Path) -> Result<String, String> {
+    let (own, shared) = git_folders(root)?;
+    let mut kept = what_counts(&shared.join("config"))?;
+    // Of the work tree alone, where the other asks for it (git-worktree(1)).
+    let of_tree = own.join("config.worktree");
+    if fs::symlink_metadata(&of_tree).is_ok() {
+        kept.push_str(&what_counts(&of_tree)?);
+    }
+    Ok(kept)
+}
+
+fn what_counts(path: &Path) -> Result<String, String> {
+    let file = open_plain(path).map_err(|error| format!("its configuration: {error}"))?;
+    let text = read_up_to(file, GIT_CONFIG).map_err(|error| format!("its configuration: {error}"))?;
+    let text = text.ok_or("its configuration is too large")?;
+    let text = String::from_utf8_lossy(&text);
+    let mut kept = String::new();
+    let mut is_daily = false;
+    for line in text.lines() {
+        let line = line.trim();
+        if let Some(section) = line.strip_prefix('[') {
+            let name: String =
+                section.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '-').collect();
+            // What follows a section's head on its line belongs to it.
+            let is_alone = section.trim_end().ends_with(']');
+            is_daily = is_alone && DAILY.contains(&name.to_ascii_lowercase().as_str());
+            if name.to_ascii_lowercase().starts_with("include") {
+                return Err("its configuration includes other files".into());
+            }
+        }
+        if !is_daily && !line.is_empty() {
+            kept.push_str(line);
+            kept.push('\n');
+        }
+    }
+    Ok(kept)
+}
+
+/// Where a work tree and all of its repository keep their configurations: `.git`, or what a file of this name leads
+/// to, and what is named there (gitrepository-layout(5)).
+fn git_folders(root: &Path) -> Result<(PathBuf, PathBuf), String> {
+    let dot_git = root.join(".git");
+    let meta = fs::symlink_metadata(&dot_git).map_err(|error| error.to_string())?;
+    let pointer = |path: &Path| -> Result<String, String> {
+        let file = open_plain(path).map_err(|error| error.to_string())?;
+        let text = read_up_to(file, 4_096).map_err(|error| error.to_string())?.ok_or("a strange .git")?;
+        Ok(String::from_utf8_lossy(&text).trim().to_owned())
+    };
+    let own = if meta.is_dir() {
+        dot_git
+    } else {
+        let text = pointer(&dot_git)?;
+        root.join(text.strip_prefix("gitdir:").ok_or("a strange .git")?.trim())
+    };
+    let named = own.join("commondir");
+    let shared = if fs::symlink_metadata(&named).is_ok() { own.join(pointer(&named)?) } else { own.clone() };
+    Ok((own, shared))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::workspace::trust_inventory::*;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    struct Folder(tempfile::TempDir);
+
+    impl Folder {
+        fn new() -> Self {
+            Self(tempfile::tempdir().expect("a folder"))
+        }
+
+        fn path(&self) -> PathBuf {
+            self.0.path().canonicalize().expect("resolved")
+        }
+
+        fn write(&self, name: &str, text: &str) {
+            let path = self.path().join(name);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+            fs::write(path, text).expect("written");
+        }
+
+        fn digest(&self) -> String {
+            scan(&self.path()).digest
+        }
+    }
+
+    #[test]
+    fn whatever_changes_in_what_is_trusted_changes_the_digest() {
+        let folder = Folder::new();
+        let mut seen = vec![folder.digest()];
+        let mut changed = |what: &str| {
+            let digest = folder.digest();
+            assert!(!seen.contains(&digest), "{what} is not noticed");
+            seen.push(digest);
+        };
+        folder.write(".agentd/config.toml", "[permissions]\nallow = [\"Bash(make)\"]\n");
+        changed("a new file");
+        folder.write(".agentd/config.toml", "[permissions]\nallow = [\"Bash(make:*)\"]\n");
+        changed("another rule");
+        folder.write(".agentd/hooks/a", "x");
+        changed("a file in a folder");
+        folder.write(".agentd/hooks/b", "");
+        changed("an empty file");
+        fs::rename(folder.path().join(".agentd/hooks/b"), folder.path().join(".agentd/hooks/c"))
+            .expect("moved");
+        changed("a name");
+        let hook = folder.path().join(".agentd/hooks/a");
+        fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).expect("set");
+        changed("that it may run");
+        symlink("/etc/passwd", folder.path().join(".mcp.json")).expect("linked");
+        changed("a link");
+        fs::remove_file(folder.path().join(".mcp.json")).expect("removed");
+        symlink("/etc/group", folder.path().join(".mcp.json")).expect("linked");
+        changed("where a link leads");
+        folder.write(".git/config", "[core]\n\tbare = false\n");
+        changed("a repository");
+        folder.write(".git/config", "[core]\n\tbare = false\n[filter \"x\"]\n\tclean = touch pwned\n");
+        changed("a program of git's");
+        folder.write(".git/config.worktree", "[core]\n\tfsmonitor = touch pwned\n");
+        changed("a program of the work tree's");
+        folder.write("other/config", "[core]\n\tfsmonitor = touch pwned\n");
+        folder.write(".git/commondir", "../other\n");
+        changed("another repository's configuration");
+    }
+
+    #[test]
+    fn daily_work_and_other_files_do_not_ask_again() {
+        let folder = Folder::new();
+        folder.write(".git/config", "[core]\n\tbare = false\n[branch \"main\"]\n\tremote = origin\n");
+        let before = folder.digest();
+        folder.write(".git/config", "[core]\n\tbare = false\n[branch \"other\"]\n\tremote = elsewhere\n");
+        folder.write("src/main.rs", "fn main() {}");
+        folder.write("AGENTS.md", "text");
+        assert_eq!(folder.digest(), before);
+        // What the sandbox puts there while a command runs says nothing new.
+        folder.write(".git/commondir", "./\n");
+        folder.write(".git/config.worktree", "");
+        assert_eq!(folder.digest(), before);
+        // What hides on the line of such a section's head does count.
+        folder.write(".git/config", "[core]\n\tbare = false\n[branch \"x\"] y = 1\n\tfsmonitor = pwned\n");
+        assert_ne!(folder.digest(), before);
+    }
+
+    #[test]
+    fn what_is_made_to_hang_or_to_fill_the_memory_does_neither() {
+        let folder = Folder::new();
+        let pipe = |name: &str| {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+            nix::unistd::mkfifo(&path, Mode::from_bits_truncate(0o600)).expect("a pipe");
+        };
+        pipe(".agentd/config.toml");
+        pipe(".mcp.json");
+        pipe(".claude/pipe");
+        folder.write(".git", "gitdir: elsewhere");
+        // Ten gigabytes that take no room.
+        let huge = File::create(folder.path().join(".mcprc")).expect("made");
+        huge.set_len(10 << 30).expect("a hole");
+        for n in 0..3_000 {
+            folder.write(&format!(".kode/{n}"), "x");
+        }
+        let deep = (0..40).map(|_| "d").collect::<Vec<_>>().join("/");
+        folder.write(&format!(".agentd/skills/{deep}/x"), "x");
+        let ground = scan(&folder.path());
+        let told = ground.parts.join("\n");
+        let settings = ".agentd/config.toml (not understood, so every call asks: it is not a file)";
+        assert!(told.contains(settings), "{told}");
+        for name in [".mcprc", ".kode", ".agentd/skills"] {
+            assert!(told.contains(&format!("{name} (not used yet, and too large")), "{name}: {told}");
+        }
+        assert!(ground.project.is_closed && !ground.has_git, "{told}");
+    }
+
+    #[test]
+    fn nothing_is_read_through_a_link() {
+        let outside = Folder::new();
+        outside.write("config.toml", "[permissions]\nallow = [\"Bash\"]\n");
+        for link in [".agentd", ".agentd/config.toml"] {
+            let folder = Folder::new();
+            let path = folder.path().join(link);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+            let target = if link == ".agentd" { outside.path() } else { outside.path().join("config.toml") };
+            symlink(target, path).expect("linked");
+            let ground = scan(&folder.path());
+            let none = project::unreadable("a link is not followed".into());
+            assert_eq!(ground.project, none, "{link}");
+        }
+    }
+}
