@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_point_is_named_with_the_time_that_counts_and_the_way_to_go() {
+    fn crash_point_setting_parses_name_count_and_end() {
         let read = |text| wanted(text).map(|w| (w.point, w.time, w.end));
         assert_eq!(read("C5"), Some(("C5".into(), 1, End::Abort)));
         assert_eq!(read("C5.a:3"), Some(("C5.a".into(), 3, End::Abort)));

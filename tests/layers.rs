@@ -466,7 +466,7 @@ fn of(path: &str, text: &str) -> Vec<String> {
 }
 
 #[test]
-fn planted_breaches_are_found() {
+fn forbidden_imports_are_reported_by_layer_check() {
     let cases: &[(&str, &str, &str)] = &[
         ("engine/a.rs", "use crate::store::Store;", "engine must not know store"),
         ("store/a.rs", "fn f() { crate::model::x() }", "store must not know model"),
@@ -512,7 +512,7 @@ fn planted_breaches_are_found() {
 }
 
 #[test]
-fn what_only_looks_like_a_breach_is_none() {
+fn allowed_text_is_not_reported_as_breach() {
     let cases = [
         ("engine/a.rs", "//! See crate::store. async, tokio, std::fs.\nuse crate::types::ids::Seq;"),
         ("engine/a.rs", "/* crate::store /* nested */ async */ use super::super::types::ids::Seq;"),
@@ -548,7 +548,7 @@ fn what_only_looks_like_a_breach_is_none() {
 }
 
 #[test]
-fn the_table_is_a_house() {
+fn the_table_is_a_daemon() {
     for (folder, layer, allowed) in LAYERS {
         for other in *allowed {
             let below = LAYERS.iter().find(|(known, ..)| known == other).map(|(_, below, _)| below);

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn the_socket_follows_the_order_of_the_places() {
+    fn socket_path_follows_documented_precedence() {
         let check = |pairs, flag: Option<&str>, expected: &str| {
             let env = env_of(pairs);
             assert_eq!(
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn without_home_nothing_is_guessed() {
+    fn missing_home_yields_error_without_guessing() {
         let env = env_of(&[]);
         assert_eq!(data_dir(&env, None), Err(NoHome));
         assert_eq!(config_files(&env, Some("/c.toml".into())), Ok(vec![("/c.toml".into(), true)]));

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn data_carries_kind_and_retryable_beside_the_details() {
+    fn fault_data_contains_kind_retryable_and_details() {
         let fault = Fault::new(Code::Busy, "a turn is running").with("turn_id", "turn_x");
         assert_eq!(fault.data(), json!({"kind": "busy", "retryable": true, "turn_id": "turn_x"}));
     }

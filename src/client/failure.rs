@@ -126,7 +126,7 @@ mod tests {
     use crate::types::session::Subtype;
 
     #[test]
-    fn every_result_has_its_exit_code() {
+    fn turn_result_subtype_maps_to_exit_code() {
         let check = |subtype: Subtype, expected| assert_eq!(code_of(subtype.name()), expected);
         check(Subtype::Success, 0);
         check(Subtype::LlmError, 2);

@@ -142,7 +142,7 @@ mod tests {
     use crate::client::resolve_id::*;
 
     #[test]
-    fn names_find_one_session_or_say_why_not() {
+    fn session_name_resolves_to_one_or_explains() {
         let sessions: Vec<SessionView> = [
             ("ses_0190f2a4-0000-7000-8000-000000000001", "fix it"),
             ("ses_0190f2a4-1111-7000-8000-000000000002", "0190f2a4-0000"),
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_found_by_their_start() {
+    fn request_id_prefix_resolves_to_request() {
         let ids: Vec<PermissionId> =
             ["0190f2a4-0000-7000-8000-000000000001", "0190f2a5-0000-7000-8000-000000000001"]
                 .iter()

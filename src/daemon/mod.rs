@@ -108,7 +108,7 @@ pub async fn check_config(options: Options) -> Result<Checked, DaemonError> {
     let env = |name: &str| std::env::var(name).ok();
     let config = Config::load(&env, options.config)?;
     let places = paths::find(&env, options.socket, &config)?;
-    wiring::setup(&config, &places, &HostFacts::default().with_sandboxes(&config).await)?;
+    wiring::components(&config, &places, &HostFacts::default().with_sandboxes(&config).await)?;
     #[cfg(feature = "otel")]
     wiring::telemetry(&config, &env)?;
     Ok(Checked {
@@ -163,7 +163,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let listens_at = is_found_by_path.then(|| places.socket.clone());
     // Nothing is made for a configuration that cannot be.
     let found = HostFacts::default().with_sandboxes(&config).await;
-    wiring::setup(&config, &places, &found)?;
+    wiring::components(&config, &places, &found)?;
     #[cfg(feature = "otel")]
     wiring::telemetry(&config, &env)?;
     let ways = notifier::NotifyChannels::of(&config)?;
@@ -171,7 +171,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let lock = StateLock::try_lock(&places.data_dir.join("agentd.lock"))?;
     let instance = orphans::instance(&places.data_dir)?;
     let found = HostFacts { instance, open_files: orphans::raise_open_files(), ..found };
-    let setup = wiring::setup(&config, &places, &found)?;
+    let components = wiring::components(&config, &places, &found)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let (database, backups) = (places.data_dir.join("agentd.db"), places.data_dir.join("backups"));
     let (store, store_owner) = Store::open_or_recover(&database, &backups, clock.now(), &summarise).await?;
@@ -179,17 +179,17 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
 
     let copying = store.clone().keep_backups(backups.clone(), config.daemon.backups, Arc::clone(&clock));
     let policies = Policies::at(places.data_dir.join("policy"));
-    let house = Shared::new(store, Arc::clone(&clock), setup).with_policies(policies);
+    let shared = Shared::new(store, Arc::clone(&clock), components).with_policies(policies);
     #[cfg(feature = "otel")]
-    let (house, exporter) = match wiring::telemetry(&config, &env)? {
+    let (shared, exporter) = match wiring::telemetry(&config, &env)? {
         Some(settings) => {
             let started = crate::otel::Exporter::start(&settings, Arc::clone(&clock));
             let (watcher, exporter) = started.map_err(DaemonError::Bug)?;
-            (house.with_observer(telemetry::Exported(watcher)), Some(exporter))
+            (shared.with_observer(telemetry::Exported(watcher)), Some(exporter))
         }
-        None => (house, None),
+        None => (shared, None),
     };
-    let registry = Registry::new(house);
+    let registry = Registry::new(shared);
     // Before anybody decides by them.
     registry.flush_grants().await;
     // Before anything can be started, and before anybody can ask for it.
@@ -254,9 +254,9 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     });
     let warming = registry.clone();
     let warm = tokio::spawn(async move {
-        let setup = warming.shared().components();
+        let components = warming.shared().components();
         // Found out now, so that the first command does not wait for it.
-        tokio::join!(setup.models.warm(), tools::Available::here());
+        tokio::join!(components.models.warm(), tools::Available::here());
     });
 
     let copying = tokio::spawn(copying);

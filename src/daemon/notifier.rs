@@ -65,22 +65,22 @@ pub(super) async fn run(registry: Registry, ways: watch::Receiver<NotifyChannels
     let mut running = JoinSet::new();
     loop {
         tokio::select! {
-            rung = bell.recv() => match rung {
-                Ok(rung) => {
+            pending_change = bell.recv() => match pending_change {
+                Ok(pending_change) => {
                     let ways = ways.borrow().clone();
-                    if ways.is_none() || !rung.is_pending || !rung.background {
+                    if ways.is_none() || !pending_change.is_pending || !pending_change.background {
                         continue;
                     }
                     if running.len() >= AT_ONCE + WAITING {
-                        tracing::warn!(session = %rung.session_id, "too much waits: nobody is told of this");
+                        tracing::warn!(session = %pending_change.session_id, "too much waits: nobody is told of this");
                         continue;
                     }
                     let (registry, turns) = (registry.clone(), Arc::clone(&turns));
                     let poster = poster.clone();
                     running.spawn(async move {
                         let Ok(_turn) = turns.acquire_owned().await else { return };
-                        let text = notification_text(&registry, &rung).await.to_string();
-                        tokio::join!(by_command(&ways, &rung, &text), by_hook(&ways, &poster, &rung, &text));
+                        let text = notification_text(&registry, &pending_change).await.to_string();
+                        tokio::join!(by_command(&ways, &pending_change, &text), by_hook(&ways, &poster, &pending_change, &text));
                     });
                 }
                 Err(RecvError::Lagged(missed)) => tracing::warn!(missed, "nobody was told of some of what waits"),
@@ -91,28 +91,28 @@ pub(super) async fn run(registry: Registry, ways: watch::Receiver<NotifyChannels
     }
 }
 
-async fn by_command(ways: &NotifyChannels, rung: &PendingChange, text: &str) {
+async fn by_command(ways: &NotifyChannels, pending_change: &PendingChange, text: &str) {
     let Some(program) = ways.command.first() else { return };
     if let Err(why) = send(&ways.command, text).await {
-        tracing::warn!(session = %rung.session_id, program, why, "nobody was told of what waits");
+        tracing::warn!(session = %pending_change.session_id, program, why, "nobody was told of what waits");
     }
 }
 
-async fn by_hook(ways: &NotifyChannels, poster: &Poster, rung: &PendingChange, text: &str) {
+async fn by_hook(ways: &NotifyChannels, poster: &Poster, pending_change: &PendingChange, text: &str) {
     let Some(hook) = &ways.hook else { return };
     if let Err(why) = poster.tell(hook, text).await {
         let host = hook.shown();
-        tracing::warn!(session = %rung.session_id, host, why, "nobody was told of what waits");
+        tracing::warn!(session = %pending_change.session_id, host, why, "nobody was told of what waits");
     }
 }
 
 /// The event, with what helps to answer it.
-async fn notification_text(registry: &Registry, rung: &PendingChange) -> Value {
-    let event: Value = serde_json::from_str(&rung.body).unwrap_or_default();
-    let id = rung.request_id.to_string();
+async fn notification_text(registry: &Registry, pending_change: &PendingChange) -> Value {
+    let event: Value = serde_json::from_str(&pending_change.body).unwrap_or_default();
+    let id = pending_change.request_id.to_string();
     let mut tidings = json!({
         "type": event["type"],
-        "session_id": rung.session_id,
+        "session_id": pending_change.session_id,
         "request_id": id,
         "at_ms": event["at_ms"],
         "kind": event["kind"],
@@ -123,7 +123,7 @@ async fn notification_text(registry: &Registry, rung: &PendingChange) -> Value {
         "deadline_ms": event["deadline_ms"],
         "on_timeout": event["on_timeout"],
     });
-    if let Ok(view) = registry.view(rung.session_id).await {
+    if let Ok(view) = registry.view(pending_change.session_id).await {
         tidings["title"] = view.title.into();
         tidings["cwd"] = view.cwd.into();
     }
@@ -195,7 +195,7 @@ mod tests {
     use crate::daemon::notifier::*;
 
     #[tokio::test]
-    async fn a_command_gets_the_text_and_its_failure_is_told() {
+    async fn notify_command_receives_text_and_reports_failure() {
         let dir = tempfile::tempdir().expect("a folder");
         let file = dir.path().join("said");
         let script = format!("cat > {}", file.display());
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_not_handed_on() {
+    fn notify_command_environment_contains_no_keys() {
         assert!(is_handed_on("PATH") && is_handed_on("LC_ALL"));
         assert!(!is_handed_on("ANTHROPIC_API_KEY") && !is_handed_on("AGENTD_CONFIG"));
     }

@@ -98,28 +98,28 @@ pub(super) async fn sweep_temp(registry: Registry) {
 }
 
 async fn sweep_temp_once(registry: &Registry) -> Result<usize, String> {
-    let house = registry.shared();
-    let tools = house.components().tools.clone();
+    let shared = registry.shared();
+    let tools = shared.components().tools.clone();
     let found = tools.temp_folders().await.map_err(|error| error.to_string())?;
     if found.is_empty() {
         return Ok(0);
     }
     let week = i64::try_from(TEMP_FOR.as_millis()).unwrap_or(i64::MAX);
-    let since = Timestamp(house.clock.now().0.saturating_sub(week));
-    let kept = house.store.in_use_since(since).await.map_err(|error| error.to_string())?;
+    let since = Timestamp(shared.clock.now().0.saturating_sub(week));
+    let kept = shared.store.in_use_since(since).await.map_err(|error| error.to_string())?;
     Ok(tools.sweep_temp(found, kept).await)
 }
 
 /// Ends what an earlier daemon over the same state left running. Nothing may have been started yet.
 /// The records stay until [`Leftovers::forget`]: they name the sessions that have to be told.
 pub(super) async fn sweep(registry: &Registry) -> Leftovers {
-    let house = registry.shared();
-    let records = house.store.processes().await.unwrap_or_else(|error| {
+    let shared = registry.shared();
+    let records = shared.store.processes().await.unwrap_or_else(|error| {
         tracing::error!(%error, "the list of processes cannot be read; their marks must do");
         Vec::new()
     });
     let calls: Vec<_> = records.iter().map(|record| record.call_id).collect();
-    let swept = house.components().tools.sweep(records).await;
+    let swept = shared.components().tools.sweep(records).await;
     if swept.found > 0 {
         tracing::info!(count = swept.found, "processes that an earlier daemon had left were ended");
     }
@@ -129,7 +129,7 @@ pub(super) async fn sweep(registry: &Registry) -> Leftovers {
         return Leftovers { survivors: swept.survivors, ended: Vec::new() };
     }
     // Nothing is held by them any more.
-    house.components().tools.clear_stand_ins().await;
+    shared.components().tools.clear_stand_ins().await;
     Leftovers { survivors: Vec::new(), ended: calls }
 }
 
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_instance_stays_with_its_folder() {
+    fn instance_id_is_bound_to_data_folder() {
         let root = tempfile::tempdir().expect("a folder");
         let (a, b) = (root.path().join("a"), root.path().join("b"));
         for dir in [&a, &b] {

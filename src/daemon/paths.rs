@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_of_others_is_refused_and_left_as_it_is() {
+    fn shared_folder_is_refused_and_unchanged() {
         let folder = tempfile::tempdir().expect("a folder");
         for (name, open, holds, expected) in [
             ("new", 0o755, None, Some(0o700)),
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_to_a_folder_is_refused() {
+    fn symlink_as_data_folder_is_refused() {
         let folder = tempfile::tempdir().expect("a folder");
         let (real, link) = (folder.path().join("real"), folder.path().join("link"));
         make_private(&real).expect("made");
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_chosen_place_may_lie_where_everybody_writes() {
+    fn only_explicit_paths_may_be_in_shared_folder() {
         let folder = tempfile::tempdir().expect("a folder");
         let shared = folder.path().join("tmp");
         std::fs::create_dir(&shared).expect("made");

@@ -70,11 +70,11 @@ impl Reloader {
         let config = Config::load(&env, self.flag.clone())?;
         let ways = notifier::NotifyChannels::of(&config)?;
         let found = self.found.clone().with_sandboxes(&config).await;
-        let setup = wiring::setup(&config, &self.places, &found)?;
+        let components = wiring::components(&config, &self.places, &found)?;
         let Changes { at_once: changed, after_restart: needs_restart } =
             Changes::between(&self.at_start, &self.in_force, &config);
         // Also when no key has changed: a file with a key may hold another one.
-        self.registry.reload(setup, &changed, &needs_restart).await;
+        self.registry.reload(components, &changed, &needs_restart).await;
         Ok((config, ways, ReloadReply { changed, needs_restart }))
     }
 }

@@ -36,9 +36,9 @@ pub(super) async fn run(registry: Registry) {
 }
 
 async fn remove(registry: &Registry, kept: Duration) -> Result<usize, String> {
-    let house = registry.shared();
-    let before = house.clock.now().before(u64::try_from(kept.as_millis()).unwrap_or(u64::MAX));
-    let old = house.store.ended_before(before, MANY).await.map_err(|error| error.to_string())?;
+    let shared = registry.shared();
+    let before = shared.clock.now().before(u64::try_from(kept.as_millis()).unwrap_or(u64::MAX));
+    let old = shared.store.ended_before(before, MANY).await.map_err(|error| error.to_string())?;
     let mut removed = 0;
     for id in &old {
         let origin =

@@ -55,11 +55,11 @@ mod tests {
 
     /// In a process of its own: what it does to itself cannot be taken back.
     #[test]
-    fn where_no_thread_can_be_made_tasks_still_run() {
+    fn tasks_run_without_permission_to_create_threads() {
         if std::env::var_os(INSIDE).is_some() {
             return without_more_threads();
         }
-        let own = "daemon::threads::tests::where_no_thread_can_be_made_tasks_still_run";
+        let own = "daemon::runtime::tests::tasks_run_without_permission_to_create_threads";
         let program = std::env::current_exe().unwrap();
         let output =
             Command::new(program).args(["--exact", own, "--nocapture"]).env(INSIDE, "1").output().unwrap();

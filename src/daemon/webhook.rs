@@ -123,7 +123,7 @@ mod tests {
     use crate::daemon::webhook::*;
 
     #[test]
-    fn an_address_is_read_and_its_secret_is_not_shown() {
+    fn webhook_url_is_parsed_and_shown_without_secret() {
         let hook =
             Webhook::parse(" https://u:geheim@hooks.example.org/services/T0/geheim?k=geheim ").expect("one");
         for shown in [hook.shown(), format!("{hook:?}")] {

@@ -49,7 +49,11 @@ impl HostFacts {
 ///
 /// # Errors
 /// Something that parses and yet cannot be: file, line and key are told.
-pub(super) fn setup(config: &Config, places: &Places, found: &HostFacts) -> Result<Components, DaemonError> {
+pub(super) fn components(
+    config: &Config,
+    places: &Places,
+    found: &HostFacts,
+) -> Result<Components, DaemonError> {
     let models = models(config)?;
     for (pointer, model) in config.models.all() {
         if let Some(model) = model {
@@ -512,7 +516,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_configuration_is_protected_wherever_it_lies() {
+    fn configuration_file_is_protected_at_any_path() {
         let folder = tempfile::tempdir().expect("a folder");
         let root = folder.path().canonicalize().expect("a path");
         let file = root.join("my.toml");
@@ -528,7 +532,7 @@ mod tests {
     }
 
     #[test]
-    fn what_webfetch_may_reach_is_checked_where_it_is_written() {
+    fn web_fetch_ranges_are_validated_in_configuration() {
         let mut config = Config::default();
         assert_eq!(web_private(&config).expect("right"), tools::Ranges::default());
         config.tools.web_private = vec!["10.0.0.0/8".into(), "intranet".into()];
@@ -542,7 +546,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mode_that_every_session_would_be_refused_with_is_named() {
+    fn unusable_default_mode_is_refused_in_configuration() {
         let check = |mode, bypass: Result<(), String>, word: Option<&str>| {
             let mut config = Config::default();
             config.session.mode = mode;
@@ -559,7 +563,7 @@ mod tests {
     }
 
     #[test]
-    fn bypass_needs_the_configuration_and_root_needs_it_twice() {
+    fn bypass_requires_configuration_and_second_key_for_root() {
         let mut config = Config::default();
         assert!(bypass(&config, false).is_err());
         config.permissions.allow_bypass = true;

@@ -46,7 +46,7 @@ mod tests {
     use super::read;
 
     #[test]
-    fn a_line_is_an_input() {
+    fn corpus_line_is_one_escaped_input() {
         let corpus = read("# a comment\na\\n\\x00\\xffb\\\\\n\n\\x23\n").unwrap();
         assert_eq!(corpus, [(2, b"a\n\0\xffb\\".to_vec()), (4, b"#".to_vec())]);
         assert!(read("\\q").is_err());

@@ -62,78 +62,78 @@ mod tests {
     }
 
     #[test]
-    fn answers_keep_their_laws() {
+    fn answer_corpus_satisfies_its_properties() {
         replay("answer");
     }
 
     #[test]
-    fn commands_keep_their_laws() {
+    fn command_corpus_satisfies_its_properties() {
         replay("command");
     }
 
     #[test]
-    fn dispatch_keeps_its_laws() {
+    fn dispatch_corpus_satisfies_its_properties() {
         replay("dispatch");
     }
 
     #[test]
-    fn edits_keep_their_laws() {
+    fn edit_corpus_satisfies_its_properties() {
         replay("edit");
     }
 
     #[test]
-    fn encodings_keep_their_laws() {
+    fn encoding_corpus_satisfies_its_properties() {
         replay("encoding");
     }
 
     #[test]
-    fn paths_keep_their_laws() {
+    fn path_corpus_satisfies_its_properties() {
         replay("path");
     }
 
     #[test]
-    fn escaping_keeps_its_laws() {
+    fn escape_corpus_satisfies_its_properties() {
         replay("escape");
     }
 
     #[test]
-    fn framings_keep_their_laws() {
+    fn framing_corpus_satisfies_its_properties() {
         replay("framing");
     }
 
     #[test]
-    fn histories_keep_their_laws() {
+    fn history_corpus_satisfies_its_properties() {
         replay("history");
     }
 
     #[test]
-    fn notebooks_keep_their_laws() {
+    fn notebook_corpus_satisfies_its_properties() {
         replay("notebook");
     }
 
     #[test]
-    fn patches_keep_their_laws() {
+    fn patch_corpus_satisfies_its_properties() {
         replay("patch");
     }
 
     #[test]
-    fn pictures_keep_their_laws() {
+    fn picture_corpus_satisfies_its_properties() {
         replay("picture");
     }
 
     #[test]
-    fn the_screen_keeps_its_laws() {
+    fn screen_corpus_satisfies_its_properties() {
         replay("screen");
     }
 
     #[test]
-    fn event_streams_keep_their_laws() {
+    fn sse_corpus_satisfies_its_properties() {
         replay("sse");
     }
 
     /// A target that is forgotten in one of the places would look as if it had found nothing.
     #[test]
-    fn every_target_is_in_every_place() {
+    fn every_fuzz_target_has_corpus_and_manifest_entry() {
         let names: BTreeSet<String> = TARGETS.iter().map(|(name, _)| (*name).to_owned()).collect();
         let stems = |sub: &str, ending: &str| -> BTreeSet<String> {
             let files = std::fs::read_dir(folder().join(sub)).expect("a folder");

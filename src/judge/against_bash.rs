@@ -99,7 +99,7 @@ fn looked_for(line: &str, folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn what_is_allowed_runs_only_granted_names() {
+fn allowed_line_runs_only_granted_programs_in_bash() {
     if !Path::new("/bin/bash").exists() {
         eprintln!("SKIPPED: there is no /bin/bash to compare with");
         return;

@@ -43,7 +43,7 @@ fn failures(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_shared_cases_hold() {
+fn shared_permission_cases_get_expected_verdict() {
     let mut wrong = failures(include_str!("../../tests/cases/bash-permissions.jsonl"));
     // Further ones: a file of the same form.
     if let Ok(path) = std::env::var("AGENTD_BASH_CASES") {
@@ -79,18 +79,18 @@ fn check_table(table: &str, safe: bool) {
 }
 
 #[test]
-fn our_own_cases_hold() {
+fn own_command_cases_get_expected_verdict() {
     check_table(include_str!("../../tests/cases/bash-own.txt"), false);
     check_table(include_str!("../../tests/cases/bash-manuals.txt"), false);
 }
 
 #[test]
-fn commands_that_only_look_pass_inside_the_workspace() {
+fn read_only_commands_are_allowed_inside_workspace() {
     check_table(include_str!("../../tests/cases/bash-safe.txt"), true);
 }
 
 #[test]
-fn git_passes_by_what_it_finds() {
+fn git_verdict_depends_on_found_repository() {
     use Repository::{Above, Content, Nowhere, Top};
     let verdict = |repository: Repository, command: &str| {
         let rules = Rules::default();
@@ -141,7 +141,7 @@ fn verdict_from(
 }
 
 #[test]
-fn a_line_is_judged_from_the_folder_in_which_it_starts() {
+fn command_line_is_judged_from_current_folder() {
     use VerdictKind::{Allow, Ask, Deny};
     const TOP: &str = "/w/proj";
     let all = ["tee:*", "cat:*", "rm:*", "git:*", "./run.sh:*", "echo:*"];
@@ -183,7 +183,7 @@ fn a_line_is_judged_from_the_folder_in_which_it_starts() {
 }
 
 #[test]
-fn what_is_denied_is_found_behind_any_number_of_options() {
+fn denied_subcommand_is_found_after_many_options() {
     for option in ["-c a=b ", "-P ", "-C . "] {
         let line = format!("git {}push", option.repeat(60_000 / option.len()));
         let got = verdict(&["git:*".to_owned()], &["git push:*".to_owned()], &line, false);
@@ -192,7 +192,7 @@ fn what_is_denied_is_found_behind_any_number_of_options() {
 }
 
 #[test]
-fn a_line_that_is_too_dear_is_never_allowed() {
+fn line_over_work_budget_is_never_allowed() {
     let fill = |head: &str, unit: &str, tail: &str| {
         let times = (64 * 1024 - head.len() - tail.len()) / unit.len();
         format!("{head}{}{tail}", unit.repeat(times))
@@ -225,7 +225,7 @@ fn a_line_that_is_too_dear_is_never_allowed() {
 }
 
 #[test]
-fn a_long_line_of_ordinary_words_is_judged() {
+fn long_line_of_ordinary_words_is_judged() {
     use std::fmt::Write as _;
     for workspace in ["/w/proj", "/home/u/work/agent-project/.config"] {
         let (mut add, mut build) = ("git add".to_owned(), String::new());
@@ -244,7 +244,7 @@ fn a_long_line_of_ordinary_words_is_judged() {
 }
 
 #[test]
-fn of_many_rules_each_is_looked_for() {
+fn every_rule_of_long_list_is_checked() {
     let many = |program: &str| (0..3_000).map(|n| format!("{program} w{n}:*")).collect::<Vec<_>>();
     let line: String = (0..1_300).map(|n| format!("foo -v w{n} x; ")).collect();
     for (denies, command, expected) in [
@@ -262,7 +262,7 @@ fn of_many_rules_each_is_looked_for() {
 }
 
 #[test]
-fn a_line_that_is_far_too_long_is_looked_through_and_never_allowed() {
+fn oversized_line_is_denied_or_asks_but_never_allowed() {
     let long = |unit: &str, tail: &str| format!("{}{tail}", unit.repeat(1_500_000 / unit.len()));
     let grants = ["ls:*".to_owned(), "git:*".to_owned(), "echo:*".to_owned()];
     let denies = ["git push:*".to_owned()];
@@ -286,14 +286,14 @@ fn a_line_that_is_far_too_long_is_looked_through_and_never_allowed() {
 }
 
 #[test]
-fn a_pattern_longer_than_any_name_may_be_any_program() {
+fn overlong_pattern_as_program_name_asks() {
     let denies = (0..2_000).map(|n| format!("git b{n}:*")).collect::<Vec<_>>();
     let got = verdict(&["git:*".into()], &denies, &format!("{} x", "[a-z]".repeat(10_000)), false);
     assert_eq!(got.verdict, VerdictKind::Ask);
 }
 
 #[test]
-fn no_rule_is_offered_that_nobody_should_give_with_one_key() {
+fn dangerous_commands_get_no_suggested_rule() {
     let offered = |command: &str| verdict(&[], &[], command, true).suggestions;
     for command in ["rm -rf /", "rm -rf ~", "ls; rm -rf .", "mv .git gone"] {
         assert_eq!(offered(command), Vec::<String>::new(), "{command}");

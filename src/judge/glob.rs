@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_match_as_in_a_gitignore() {
+    fn path_patterns_match_like_gitignore() {
         for (pattern, path, expected) in [
             ("src/**", "/w/proj/src/a/b.rs", true),
             ("src/**", "/w/proj/src", true),
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_pattern_begins_with_may_be_a_link() {
+    fn pattern_prefix_is_resolved_through_symlinks() {
         let (workspace, home) = (Path::new("/w/proj"), Path::new("/home/u"));
         let links = [("/w/proj/l", "/w/proj/src"), ("/home/u/.config/x", "/home/u/[dot]/x"), ("/a", "/")];
         let real = |path: &Path| {
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_that_denies_catches_other_spellings_of_the_same_name() {
+    fn deny_rule_matches_other_spellings_of_name() {
         for (pattern, path, expected) in [
             ("secrets/**", "/w/proj/secrets/key", true),
             ("secrets/**", "/w/proj/SECRETS/key", true),
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_pattern_without_wildcards_names_a_file_exactly() {
+    fn pattern_without_wildcards_names_file_exactly() {
         let named = |pattern: &str, path: &str| {
             PathPattern::parse(pattern).unwrap().names_exactly(
                 Path::new(path),
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn an_escaped_name_matches_itself_only() {
+    fn escaped_path_pattern_matches_itself_only() {
         for name in ["a*b", "a?b", "[a]", "{a,b}", "a\\b", "!x", "~", "#x", "a b", "(a)"] {
             let pattern = PathPattern::parse(&escape(&format!("/d/{name}"))).unwrap();
             let at = |path: &str| pattern.matches(Path::new(path), Path::new("/w"), Path::new("/h"));

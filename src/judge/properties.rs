@@ -128,7 +128,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_denied_stays_denied_whatever_is_granted(
+    fn denied_call_stays_denied_with_any_grant(
         mode in mode(), deny in rules(), allow in rules(), grants in rules(), (tool, subject) in call(),
     ) {
         let alone = Rules { deny: deny.clone(), ..Rules::default() };
@@ -140,7 +140,7 @@ proptest! {
     }
 
     #[test]
-    fn an_option_that_nobody_knows_asks(line in looking(), option in "-(-[a-z]{2,3}-[a-z]{2}|[JKYé])") {
+    fn unknown_option_is_never_allowed(line in looking(), option in "-(-[a-z]{2,3}-[a-z]{2}|[JKYé])") {
         let rules = Rules::default();
         let policy = Policy { safe_commands: true, ..policy(Mode::Default, &rules, &[]) };
         let verdict = |line: &str| judge(&policy, "Bash", &Subject::command(line.to_owned())).verdict;
@@ -151,7 +151,7 @@ proptest! {
     }
 
     #[test]
-    fn writing_a_protected_path_is_denied_in_every_mode(
+    fn protected_path_write_is_denied_in_every_mode(
         mode in mode(), allow in rules(), grants in rules(), mut path in resolved(),
     ) {
         path.care = PathSensitivity::Protected;
@@ -162,7 +162,7 @@ proptest! {
     }
 
     #[test]
-    fn a_prefix_grant_never_allows_a_substitution_or_an_unseen_character(
+    fn prefix_grant_never_allows_substitution_or_invisible_character(
         head in "npm( [a-z]{0,4}){0,2}", special in "[`\\x01-\\x08\\x0b-\\x1f\\x7f\u{200b}\u{202e}\u{a0}]", tail in "[ -~]{0,10}",
     ) {
         let rules = Rules::parse(&["Bash(npm:*)"], &[], &[]).unwrap();
@@ -172,7 +172,7 @@ proptest! {
     }
 
     #[test]
-    fn a_suggestion_that_is_granted_lets_the_same_call_pass(
+    fn granted_suggestion_allows_same_call(
         mode in mode(), base in rules(), ask in rules(), (tool, subject) in call(),
     ) {
         let rules = Rules { deny: base, ask, ..Rules::default() };
@@ -189,7 +189,7 @@ proptest! {
     }
 
     #[test]
-    fn an_ordinary_call_that_asks_can_be_granted(path in resolved()) {
+    fn ordinary_call_that_asks_has_suggestion(path in resolved()) {
         prop_assume!(path.care != PathSensitivity::Protected);
         let rules = Rules::default();
         let got = judge(&policy(Mode::Default, &rules, &[]), "Edit", &Subject::Edit { path });
@@ -198,7 +198,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_a_rule_or_an_error_and_a_rule_prints_as_written(text in "\\PC{0,30}") {
+    fn parsed_rule_prints_as_written(text in "\\PC{0,30}") {
         if let Ok(rule) = text.parse::<Rule>() {
             prop_assert_eq!(rule.to_string(), text.trim());
         }

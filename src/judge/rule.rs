@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_print_as_written_and_errors_say_what_is_wrong() {
+    fn rules_print_as_written_and_errors_name_problem() {
         for good in [
             "Bash",
             "Bash(npm run test)",
@@ -373,13 +373,13 @@ mod tests {
     }
 
     #[test]
-    fn a_list_with_a_bad_rule_is_refused_and_the_rule_is_named() {
+    fn rule_list_error_names_invalid_rule() {
         let bad = Rules::parse(&["Read", "Bash("], &[], &[]).unwrap_err();
         assert_eq!(bad.text, "Bash(");
     }
 
     #[test]
-    fn a_grant_to_leave_the_sandbox_covers_one_command_and_no_call() {
+    fn unsandboxed_grant_covers_one_command_and_no_call() {
         let rule: Rule = "Outside(make install)".parse().unwrap();
         assert!(rule.is_outside() && !"Bash(make install)".parse::<Rule>().unwrap().is_outside());
         let subject = Subject::command("make install");

@@ -481,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_offer_themselves_and_a_prefix_that_says_what_happens() {
+    fn command_suggestions_are_exact_text_and_safe_prefix() {
         for (command, expected) in [
             ("npm run build", &["Bash(npm run build)", "Bash(npm run:*)"][..]),
             ("cargo test --lib x", &["Bash(cargo test --lib x)", "Bash(cargo test:*)"]),
@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn files_offer_themselves_and_their_folder() {
+    fn file_suggestions_are_path_and_folder() {
         let edit = |path: &str, care| Subject::Edit {
             path: ResolvedPath {
                 path: PathBuf::from(path),

@@ -175,7 +175,7 @@ fn ids(reply: &ModelReply) -> Vec<&str> {
 }
 
 #[test]
-fn what_nobody_knows_is_passed_over() {
+fn unknown_stream_events_are_ignored() {
     for api in ALL {
         let plain = [Start("a"), Text("so"), Call("t", vec!["{\"a\":", "1}"]), End(None)];
         let strange = [
@@ -196,7 +196,7 @@ fn what_nobody_knows_is_passed_over() {
 }
 
 #[test]
-fn an_error_in_the_middle_ends_the_answer() {
+fn error_event_in_stream_ends_reply() {
     for api in ALL {
         let parts = [Start("a"), Text("so"), Call("t", vec!["{\"a\""]), Error];
         let (_, outcome) = read(api, &wire(api, &parts));
@@ -207,7 +207,7 @@ fn an_error_in_the_middle_ends_the_answer() {
 }
 
 #[test]
-fn a_beginning_that_is_told_twice_is_one() {
+fn duplicate_start_events_are_ignored() {
     for api in ALL {
         let once = [Start("a"), Text("so"), Call("t", vec!["{\"a\":1}"]), End(None)];
         let twice = [Start("a"), Start("a"), Text("so"), CallTwice("t", "{\"a\":1}"), End(None)];
@@ -217,7 +217,7 @@ fn a_beginning_that_is_told_twice_is_one() {
 
 /// A proxy that connects again and goes on with another answer, or with the same one from its start.
 #[test]
-fn two_answers_in_one_stream_are_none() {
+fn second_reply_in_stream_interrupts_call() {
     let mut streams = Vec::new();
     for api in [Api::Anthropic, Api::OpenAiResponses] {
         for second in ["b", "a", ""] {
@@ -250,7 +250,7 @@ fn two_answers_in_one_stream_are_none() {
 
 /// One call's arguments must not run as another's.
 #[test]
-fn a_part_of_another_block_than_the_open_one_ends_the_answer() {
+fn delta_for_other_than_open_block_ends_reply() {
     let block = |index: u64, name: &str| json!({"type":"content_block_start","index":index,"content_block":{"type":"tool_use","id":name,"name":name,"input":{}}});
     let piece = |index: u64| json!({"type":"content_block_delta","index":index,"delta":{"type":"input_json_delta","partial_json":"{\"command\":\"date\"}"}});
     let stop = |index: u64| json!({"type":"content_block_stop","index":index});
@@ -264,7 +264,7 @@ fn a_part_of_another_block_than_the_open_one_ends_the_answer() {
 }
 
 #[test]
-fn an_error_without_a_type_is_read_as_one() {
+fn untyped_error_event_becomes_server_fault() {
     for api in ALL {
         let stream = "data: {\"error\":{\"message\":\"CUDA out of memory\"}}\n\n";
         let fault = read(api, stream).1.expect_err("a fault");
@@ -275,7 +275,7 @@ fn an_error_without_a_type_is_read_as_one() {
 
 /// It could be written and never be read again (`types::depth`).
 #[test]
-fn arguments_that_are_nested_too_deep_are_told_as_text() {
+fn too_deeply_nested_arguments_are_kept_as_text() {
     for api in ALL {
         for (levels, is_taken) in [(90, true), (96, false), (126, false)] {
             let json: String = format!("{{\"a\":{}{}}}", "[".repeat(levels), "]".repeat(levels));
@@ -293,7 +293,7 @@ fn arguments_that_are_nested_too_deep_are_told_as_text() {
 
 /// A counting error never ends a turn (Q20).
 #[test]
-fn strange_counts_are_left_out() {
+fn invalid_usage_counts_are_ignored() {
     for api in ALL {
         let plain = [Start("a"), Text("so"), End(None)];
         let stream = match api {
@@ -315,7 +315,7 @@ fn strange_counts_are_left_out() {
 }
 
 #[test]
-fn arguments_are_an_object_or_told_as_what_they_are() {
+fn non_object_arguments_are_kept_as_text() {
     for api in ALL {
         let cases: [(&[&str], Result<Value, &str>); 6] = [
             (&[], Ok(json!({}))),
@@ -334,7 +334,7 @@ fn arguments_are_an_object_or_told_as_what_they_are() {
 }
 
 #[test]
-fn calls_without_an_id_of_their_own_are_given_one() {
+fn calls_without_unique_id_get_new_id() {
     for api in ALL {
         let call = |id| Call(id, vec!["{}"]);
         let other = Call("t", vec!["{\"a\":1}"]);
@@ -347,7 +347,7 @@ fn calls_without_an_id_of_their_own_are_given_one() {
 }
 
 #[test]
-fn call_that_is_sent_twice_under_one_id_is_one_call() {
+fn call_sent_twice_with_one_id_is_one_call() {
     for api in ALL {
         let call = || Call("t", vec!["{\"a\":", "1}"]);
         let reply = answer(api, &[Start("a"), call(), call(), Text("so"), End(None)]);
@@ -358,7 +358,7 @@ fn call_that_is_sent_twice_under_one_id_is_one_call() {
 
 /// What was read before shows that the address is right: the stream was damaged on its way.
 #[test]
-fn unreadable_event_inside_an_answer_is_an_interruption() {
+fn unreadable_event_inside_reply_is_interruption() {
     for api in ALL {
         let whole = wire(api, &[Start("a"), Text("so"), Call("t", vec!["{\"a\":", "1}"]), End(None)]);
         let events: Vec<&str> = whole.split_inclusive("\n\n").collect();
@@ -383,7 +383,7 @@ fn unreadable_event_inside_an_answer_is_an_interruption() {
 }
 
 #[test]
-fn line_that_is_no_field_of_an_event_changes_nothing() {
+fn non_field_line_in_stream_is_ignored() {
     for api in ALL {
         let whole = wire(api, &[Start("a"), Text("so"), End(None)]);
         let foreign = whole.replacen("\n\n", "\n\nupstream: reconnected\n\n", 1);
@@ -395,7 +395,7 @@ fn line_that_is_no_field_of_an_event_changes_nothing() {
 }
 
 #[test]
-fn exhausted_quota_inside_a_stream_is_final() {
+fn exhausted_quota_inside_stream_is_final() {
     for api in ALL {
         for error in [
             json!({"type":"error","error":{"type":"insufficient_quota","message":"none left"}}),
@@ -410,7 +410,7 @@ fn exhausted_quota_inside_a_stream_is_final() {
 }
 
 #[test]
-fn the_reason_of_an_end_is_known_or_told() {
+fn stop_reason_is_mapped_or_reported() {
     for api in ALL {
         let end = |reason| answer(api, &[Start("a"), Text("so"), End(Some(reason))]);
         let limit = match api {
@@ -435,7 +435,7 @@ fn the_reason_of_an_end_is_known_or_told() {
 }
 
 #[test]
-fn words_of_a_refusal_are_said_and_it_is_one() {
+fn refusal_text_is_kept_with_refusal_stop_reason() {
     for api in [Api::OpenAiChat, Api::OpenAiResponses] {
         let reply = answer(api, &[Start("a"), Refusal("I will not."), End(None)]);
         assert_eq!(reply.content, [ReplyBlock::Text("I will not.".into())], "{api:?}");
@@ -444,7 +444,7 @@ fn words_of_a_refusal_are_said_and_it_is_one() {
 }
 
 #[test]
-fn an_answer_that_says_nothing_is_an_answer() {
+fn empty_reply_is_complete_reply() {
     for api in ALL {
         let reply = answer(api, &[Start("a"), End(None)]);
         assert_eq!((reply.content.len(), reply.stop_reason), (0, StopReason::EndTurn), "{api:?}");
@@ -452,7 +452,7 @@ fn an_answer_that_says_nothing_is_an_answer() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_marked_and_the_rest_is_kept() {
+fn invalid_utf8_in_stream_is_replaced() {
     for api in ALL {
         let text = wire(api, &[Start("a"), Text("a@b"), End(None)]);
         let bytes: Vec<u8> = text.bytes().map(|byte| if byte == b'@' { 0xFF } else { byte }).collect();
@@ -463,7 +463,7 @@ fn bytes_that_are_no_text_are_marked_and_the_rest_is_kept() {
 }
 
 #[test]
-fn a_cut_after_any_byte_is_told() {
+fn stream_ending_after_any_byte_is_detected() {
     for api in ALL {
         let calls = [Call("t", vec!["{\"a\":", "{\"b\":\"}\"}}"]), Call("u", vec!["{", "}"])];
         let parts = [&[Start("a"), Text("Grüße 🦀")][..], &calls, &[End(None)]].concat();
@@ -473,7 +473,7 @@ fn a_cut_after_any_byte_is_told() {
 
 /// What is left of a call that was cut may look like one without arguments: it must not run.
 #[test]
-fn calls_need_a_reason_for_the_end_and_texts_do_not() {
+fn missing_stop_reason_is_accepted_without_calls_only() {
     let without_reason = |api: Api, parts: &[Part]| {
         let parts = [parts, &[End(None)]].concat();
         match api {
@@ -503,7 +503,7 @@ fn calls_need_a_reason_for_the_end_and_texts_do_not() {
 
 /// Servers that cut a text inside a pair write each half as an escape of its own.
 #[test]
-fn half_of_a_surrogate_pair_is_marked_and_the_rest_is_kept() {
+fn lone_surrogate_in_stream_is_replaced() {
     for api in ALL {
         let cases = [
             ("a\\ud83db", "a\u{FFFD}b"),

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn keys_come_from_the_environment_a_file_or_a_command() {
+    async fn api_key_is_read_from_environment_file_or_command() {
         // Set by cargo for every test: the environment must not be changed here.
         check(Key::Env("CARGO_PKG_NAME".into()), Ok("agentd")).await;
         check(Key::Env("AGENTD_NO_SUCH_KEY".into()), Err("set AGENTD_NO_SUCH_KEY, or api_key_env")).await;
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_command_that_is_no_longer_waited_for_is_stopped_with_its_children() {
+    async fn dropped_key_command_is_killed_with_its_children() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("pid");
         let command = format!("sleep 1000 & echo $! > {}; wait", file.display());
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_credential_of_systemd_is_a_key() {
+    async fn systemd_credential_is_read_as_api_key() {
         let folder = tempfile::tempdir().unwrap();
         // With an access list for the service's user, systemd's files show bits of a group.
         let file = folder.path().join("acme");
@@ -272,12 +272,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_key_is_a_choice() {
+    async fn provider_without_key_is_allowed() {
         assert_eq!(Key::None.read("acme", "X").await, Ok(None));
     }
 
     #[test]
-    fn a_key_does_not_print() {
+    fn api_key_debug_output_is_redacted() {
         assert_eq!(format!("{:?}", Secret("sk".into())), "***");
         assert_eq!(format!("{:?}", Key::Command("echo sk".into())), "Command(***)");
     }

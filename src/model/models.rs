@@ -602,7 +602,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_cannot_work_are_refused_with_a_word() {
+    fn invalid_provider_settings_are_refused_with_code() {
         check(|_| {}, None);
         check(|p| p.base_url = Some("127.0.0.1:11434".into()), Some("bad_base_url"));
         check(|p| p.base_url = Some("ftp://host".into()), Some("bad_base_url"));
@@ -628,7 +628,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_not_configured_is_told_with_advice() {
+    async fn unconfigured_provider_is_refused_with_advice() {
         let models = build(Provider::new(Kind::OpenAiChat)).unwrap();
         let (out, _in) = mpsc::channel(1);
         for (model, words) in [("y/m", "there is: x")] {
@@ -652,7 +652,7 @@ mod tests {
     }
 
     #[test]
-    fn loopback_addresses_are_known() {
+    fn loopback_hosts_are_recognised_by_name_and_address() {
         for (host, expected) in
             [("localhost", true), ("127.0.0.2", true), ("[::1]", true), ("10.0.0.1", false), ("a.b", false)]
         {

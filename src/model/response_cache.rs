@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_lives_for_five_minutes_and_costs_nothing() {
+    fn cached_reply_lives_five_minutes_and_costs_nothing() {
         let (cache, now) = (Cache::default(), Instant::now());
         cache.put(key(1), &reply("yes", StopReason::EndTurn), now);
         let later = now + LIFE - Duration::from_secs(1);
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn only_whole_answers_are_kept() {
+    fn only_complete_replies_are_cached() {
         let (cache, now) = (Cache::default(), Instant::now());
         for stop in [StopReason::MaxTokens, StopReason::Refusal, StopReason::Pause] {
             cache.put(key(1), &reply("half", stop), now);
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_that_was_used_longest_ago_leaves_first() {
+    fn least_recently_used_reply_is_evicted_first() {
         let (cache, now) = (Cache::default(), Instant::now());
         for n in 0..ENTRIES {
             cache.put(key(n), &reply("yes", StopReason::EndTurn), now);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn every_part_of_a_request_counts() {
+    fn cache_key_covers_every_request_part() {
         let url = |text| Url::parse(text).unwrap();
         let headers =
             |key: &str| HeaderMap::from_iter([(reqwest::header::AUTHORIZATION, key.parse().unwrap())]);
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn its_deltas_are_those_of_an_adapter() {
+    fn cached_reply_deltas_equal_adapter_deltas() {
         let long = "é".repeat(40_000);
         let blocks = vec![
             ReplyBlock::Thinking { text: "hm".into(), signature: Some("s".into()) },

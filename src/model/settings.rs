@@ -294,7 +294,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn printing_a_provider_shows_no_secret() {
+    fn provider_debug_output_contains_no_secret() {
         let mut provider = Provider::new(Kind::OpenAiChat);
         provider.headers.insert("X-Api-Key".into(), "hush-1".into());
         provider.headers.insert("X-Title".into(), "agentd".into());

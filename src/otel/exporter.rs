@@ -58,8 +58,8 @@ pub struct Watcher {
 
 impl Watcher {
     /// Takes a committed fact in, if it matters and there is room.
-    pub fn saw(&self, fact: &Envelope) {
-        if let Some(mark) = Mark::of(fact)
+    pub fn saw(&self, envelope: &Envelope) {
+        if let Some(mark) = Mark::of(envelope)
             && self.marks.try_send(mark).is_err()
         {
             self.left_out.fetch_add(1, Ordering::Relaxed);

@@ -125,8 +125,8 @@ impl Ended {
 
 impl Mark {
     /// What of a fact matters here, if anything does.
-    pub fn of(fact: &Envelope) -> Option<Self> {
-        let what = match &fact.event {
+    pub fn of(envelope: &Envelope) -> Option<Self> {
+        let what = match &envelope.event {
             Event::TurnStarted { model, .. } => What::TurnBegan { model: model.clone() },
             Event::TurnPhase { phase: Phase::ModelCall, .. } => What::CallBegan,
             Event::MessageCompleted {
@@ -156,8 +156,8 @@ impl Mark {
             Event::TurnCompleted { result } => What::TurnEnded { result: Box::new(Ended::of(result)) },
             _ => return None,
         };
-        let (session_id, seq, at) = (fact.session_id, fact.seq, fact.at_ms);
-        Some(Self { session_id, turn_id: fact.turn_id?, seq, at, what })
+        let (session_id, seq, at) = (envelope.session_id, envelope.seq, envelope.at_ms);
+        Some(Self { session_id, turn_id: envelope.turn_id?, seq, at, what })
     }
 }
 

@@ -25,7 +25,7 @@ impl Clock for Fixed {
     }
 }
 
-fn fact(seq: u64, at_ms: i64, event: Value) -> Envelope {
+fn envelope(seq: u64, at_ms: i64, event: Value) -> Envelope {
     let mut all = json!({"seq": seq, "session_id": SESSION, "turn_id": TURN, "at_ms": at_ms});
     let (to, from) =
         (all.as_object_mut().expect("an object"), event.as_object().cloned().expect("an object"));
@@ -42,33 +42,33 @@ fn item(status: &str) -> Value {
 fn turn() -> Vec<Envelope> {
     let usage = json!({"input_tokens": 10, "cache_read_tokens": 90, "output_tokens": 7});
     vec![
-        fact(1, 1_000, json!({"type": "turn.started", "model": "here/m/1", "mode": "default"})),
-        fact(2, 1_100, json!({"type": "turn.phase", "phase": "model_call", "step": 1})),
-        fact(
+        envelope(1, 1_000, json!({"type": "turn.started", "model": "here/m/1", "mode": "default"})),
+        envelope(2, 1_100, json!({"type": "turn.phase", "phase": "model_call", "step": 1})),
+        envelope(
             3,
             1_400,
             json!({"type": "usage", "model": "here/m/1", "usage": {"input_tokens": 50},
             "reason": "lost_attempt", "estimated": true}),
         ),
-        fact(
+        envelope(
             4,
             1_400,
             json!({"type": "retry", "attempt": 1, "max": 3, "delay_ms": 100, "reason": "a secret word"}),
         ),
-        fact(5, 1_500, json!({"type": "turn.phase", "phase": "model_call", "step": 1})),
-        fact(
+        envelope(5, 1_500, json!({"type": "turn.phase", "phase": "model_call", "step": 1})),
+        envelope(
             6,
             2_500,
             json!({"type": "message.completed", "item": item("completed"), "model": "here/m/1",
             "stop_reason": "tool_use", "usage": usage, "duration_ms": 1_000, "response_id": "resp_1"}),
         ),
-        fact(
+        envelope(
             7,
             3_000,
             json!({"type": "tool.completed", "call_id": CALL, "tool": "Bash", "status": "failed",
             "output": "a secret word", "code": "exit", "duration_ms": 400}),
         ),
-        fact(
+        envelope(
             8,
             4_000,
             json!({"type": "turn.completed", "result": {"subtype": "success", "text": "a secret word",
@@ -80,7 +80,7 @@ fn turn() -> Vec<Envelope> {
 }
 
 #[test]
-fn every_call_is_one_span_under_its_turn() {
+fn every_call_creates_one_span_under_turn() {
     let mut spans = Spans::new();
     let made: Vec<_> = turn().iter().filter_map(Mark::of).filter_map(|mark| spans.take(mark)).collect();
     let names: Vec<_> =
@@ -156,10 +156,10 @@ async fn soon<T>(work: impl Future<Output = T>) -> T {
 }
 
 #[tokio::test]
-async fn a_receiver_gets_spans_and_metrics_as_otlp() {
+async fn exporter_sends_spans_and_metrics_as_otlp() {
     let (address, mut heard) = receiver(200).await;
     let (watcher, exporter) = Exporter::start(&settings(address), Arc::new(Fixed)).expect("settings");
-    turn().iter().for_each(|fact| watcher.saw(fact));
+    turn().iter().for_each(|envelope| watcher.saw(envelope));
     drop(watcher);
     soon(exporter.finished()).await;
     let (head, body) = soon(heard.recv()).await.expect("traces");
@@ -187,13 +187,13 @@ async fn a_receiver_gets_spans_and_metrics_as_otlp() {
 }
 
 #[tokio::test]
-async fn a_receiver_that_fails_or_is_not_there_holds_nobody_up() {
+async fn failing_telemetry_receiver_blocks_nothing() {
     let (failing, _heard) = receiver(500).await;
     for endpoint in [failing, "http://127.0.0.1:1".to_owned()] {
         let (watcher, exporter) = Exporter::start(&settings(endpoint), Arc::new(Fixed)).expect("settings");
         // Far more than there is room for: to look never waits.
         for _ in 0..2_000 {
-            turn().iter().for_each(|fact| watcher.saw(fact));
+            turn().iter().for_each(|envelope| watcher.saw(envelope));
         }
         drop(watcher);
         soon(exporter.finished()).await;
@@ -201,7 +201,7 @@ async fn a_receiver_that_fails_or_is_not_there_holds_nobody_up() {
 }
 
 #[test]
-fn settings_that_cannot_work_are_refused_without_a_secret() {
+fn invalid_telemetry_settings_are_refused_without_secret() {
     for (endpoint, header, word) in [
         ("localhost:4318", "fine", "endpoint"),
         ("ftp://host", "fine", "endpoint"),

@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_stay_with_their_workspace_and_are_seen_at_once() {
+    fn added_rules_apply_to_their_workspace_immediately() {
         let dir = tempfile::tempdir().expect("a folder");
         let (policies, other) =
             (Policies::at(dir.path().join("policy")), Policies::at(dir.path().join("policy")));
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_that_is_none_changes_nothing() {
+    fn invalid_rule_is_refused_without_creating_file() {
         let dir = tempfile::tempdir().expect("a folder");
         let policies = Policies::at(dir.path().into());
         let bad = policies.add(Place::User, entry(RuleKind::Allow, "Bash("));
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_believed_is_an_error_and_stays() {
+    fn invalid_policy_file_is_refused_and_unchanged() {
         let dir = tempfile::tempdir().expect("a folder");
         let policies = Policies::at(dir.path().into());
         let place = Place::Workspace(Path::new("/w"));
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_crash_left_beside_a_file_is_in_nobodys_way() {
+    fn leftover_temporary_policy_file_is_ignored() {
         let dir = tempfile::tempdir().expect("a folder");
         let policies = Policies::at(dir.path().into());
         fs::write(policies.file(Place::User).with_extension("json.new"), "half").expect("written");

@@ -211,7 +211,7 @@ mod tests {
     use std::time::Duration;
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn a_start_that_hangs_holds_up_neither_another_nor_the_reaper() {
+    async fn hanging_spawn_blocks_neither_spawn_nor_reaper() {
         let (tell, told) = tokio::sync::oneshot::channel();
         let (release, released) = std::sync::mpsc::channel::<()>();
         // As a start does that does not come back from the kernel.

@@ -44,7 +44,7 @@ mod tests {
     use crate::proc::release_startup_pages::*;
 
     #[test]
-    fn only_code_of_this_program_is_let_go_of() {
+    fn only_own_program_code_pages_are_selected() {
         let line = |perms: &str, path: &str| format!("7f0a1000-7f0b2000 {perms} 00001000 fe:00 77    {path}");
         let program = "/opt/a b/agentd";
         assert_eq!(code_of(&line("r-xp", program), program), Some((0x7f0a_1000, 0x7f0b_2000)));
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn the_program_goes_on_without_what_was_mapped() {
+    fn program_continues_after_releasing_code_pages() {
         // Others run in the same pages meanwhile and fault them in again.
         let other = std::thread::spawn(|| (0..1_000).map(|n| format!("{n}")).collect::<String>().len());
         assert!(release_startup_pages() > 0, "there is code");

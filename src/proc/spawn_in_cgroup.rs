@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_child_is_what_the_command_says_and_nothing_more() {
+    async fn spawned_child_has_only_configured_environment() {
         // Signals by the shell's own means: others have handlers of their own.
         let script = "echo \"$A $HOME $PWD $0\"; cat; while read -r name value; do case $name in \
                       SigBlk:|SigIgn:) echo $value >&2;; esac; done </proc/self/status; exit 7";
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_cannot_become_the_program_says_why() {
+    async fn failed_exec_returns_its_error() {
         let missing = start(&Command::new("/no/such/program"), &mut || Ok(()));
         assert!(!matches!(missing, Ok(Some(_))));
         let Err(error) = missing else {
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_is_dropped_is_killed_and_does_not_stay() {
+    async fn dropped_child_is_killed_and_reaped() {
         let Some(child) = start(&bash("exec sleep 1000"), &mut || Ok(())).unwrap() else {
             eprintln!("SKIPPED: no clone3 here");
             return;
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_signal_that_ends_it_is_told() {
+    async fn child_exit_status_reports_signal() {
         let Some(mut child) = start(&bash("kill -KILL $$"), &mut || Ok(())).unwrap() else {
             eprintln!("SKIPPED: no clone3 here");
             return;

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_is_read_whatever_its_name_holds() {
+    fn process_stat_is_parsed_with_any_name() {
         let stat = b"42 (\xff) b (c) S 1 41 40 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 777 0 0";
         let process = parse(42, stat).expect("a process");
         assert_eq!((process.parent, process.group, process.session), (1, 41, 40));
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zombie_whose_threads_run_is_alive() {
+    fn zombie_with_running_threads_is_alive() {
         let stat = |state: &str, threads: u32| {
             format!("42 (x) {state} 1 41 40 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 {threads} 0 777 0 0")
         };
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_is_found_and_a_missing_one_is_not() {
+    fn own_process_is_found_and_missing_pid_fails() {
         let me = i32::try_from(std::process::id()).expect("an id");
         assert!(all().iter().any(|process| process.pid == me));
         assert_eq!(one(me).expect("it runs").pid, me);

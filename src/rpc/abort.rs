@@ -10,31 +10,31 @@ use crate::rpc::context::RpcContext;
 use crate::session::AbortOutcome;
 
 pub(super) async fn abort(
-    office: Arc<RpcContext>,
+    ctx: Arc<RpcContext>,
     caller: Caller,
     mut p: AbortParams,
 ) -> Result<AbortReply, Fault> {
     let keyed = convert::keyed(p.idempotency_key.take(), &p);
-    let session = office.registry.open(p.session_id).await.map_err(convert::fault)?;
+    let session = ctx.registry.open(p.session_id).await.map_err(convert::fault)?;
     let aborted =
         session.abort(p.turn_id, p.call_id, keyed, caller.origin()).await.map_err(convert::fault)?;
     Ok(reply(aborted))
 }
 
 pub(super) async fn kill(
-    office: Arc<RpcContext>,
+    ctx: Arc<RpcContext>,
     caller: Caller,
     mut p: EndParams,
 ) -> Result<AbortReply, Fault> {
     let keyed = convert::keyed(p.idempotency_key.take(), &p);
-    let session = office.registry.open(p.session_id).await.map_err(convert::fault)?;
+    let session = ctx.registry.open(p.session_id).await.map_err(convert::fault)?;
     let aborted = session.kill(keyed, caller.origin()).await.map_err(convert::fault)?;
     Ok(reply(aborted))
 }
 
-pub(super) async fn delete(office: Arc<RpcContext>, caller: Caller, mut p: EndParams) -> Result<Done, Fault> {
+pub(super) async fn delete(ctx: Arc<RpcContext>, caller: Caller, mut p: EndParams) -> Result<Done, Fault> {
     let keyed = convert::keyed(p.idempotency_key.take(), &p);
-    office.registry.delete(p.session_id, keyed, caller.origin()).await.map_err(convert::fault)?;
+    ctx.registry.delete(p.session_id, keyed, caller.origin()).await.map_err(convert::fault)?;
     Ok(Done {})
 }
 

@@ -11,7 +11,7 @@ use crate::session::QuestionAnswer;
 use crate::types::question::Choice;
 
 pub(super) async fn answer(
-    office: Arc<RpcContext>,
+    ctx: Arc<RpcContext>,
     caller: Caller,
     mut p: AnswerParams,
 ) -> Result<AnswerReply, Fault> {
@@ -24,6 +24,6 @@ pub(super) async fn answer(
     };
     let keyed = convert::keyed(p.idempotency_key.take(), &p);
     let chosen = QuestionAnswer { request_id: p.request_id, choice, keyed, origin: caller.origin() };
-    let (session_id, seq) = office.registry.answer_question(chosen).await.map_err(convert::fault)?;
+    let (session_id, seq) = ctx.registry.answer_question(chosen).await.map_err(convert::fault)?;
     Ok(AnswerReply { session_id, seq })
 }

@@ -16,14 +16,14 @@ use crate::types::permission::{Decision, Scope};
 const MOST: usize = 256;
 
 pub(super) async fn approve(
-    office: Arc<RpcContext>,
+    ctx: Arc<RpcContext>,
     caller: Caller,
     mut p: ApproveParams,
 ) -> Result<ApproveReply, Fault> {
     let key = p.idempotency_key.take();
     let Some(answers) = p.answers.take() else {
         let keyed = convert::keyed(key, &p);
-        return one(&office, caller.origin(), keyed, p).await.map(ApproveReply::One);
+        return one(&ctx, caller.origin(), keyed, p).await.map(ApproveReply::One);
     };
     let alone = p.request_id.is_none() && p.decision.is_none();
     if !alone {
@@ -37,7 +37,7 @@ pub(super) async fn approve(
         let request_id = answer.request_id;
         // One key for the call: each answer is remembered by its place.
         let keyed = convert::keyed(key.as_ref().map(|key| format!("{key}#{at}")), &answer);
-        let taken = one(&office, caller.origin(), keyed, answer).await;
+        let taken = one(&ctx, caller.origin(), keyed, answer).await;
         let (approved, error) = match taken {
             Ok(approved) => (Some(approved), None),
             Err(fault) => (None, Some(error(&fault))),
@@ -56,7 +56,7 @@ fn wrong(path: &str, why: &str) -> Fault {
 }
 
 async fn one(
-    office: &RpcContext,
+    ctx: &RpcContext,
     origin: Origin,
     keyed: Option<IdempotencyKey>,
     p: ApproveParams,
@@ -101,6 +101,6 @@ async fn one(
         keyed,
         origin,
     };
-    let (session_id, answered) = office.registry.answer(answer).await.map_err(convert::fault)?;
+    let (session_id, answered) = ctx.registry.answer(answer).await.map_err(convert::fault)?;
     Ok(Approved { session_id, seq: answered.seq, grant: answered.grant })
 }

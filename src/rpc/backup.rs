@@ -10,15 +10,15 @@ use crate::api::{Code, Fault};
 use crate::rpc::context::RpcContext;
 
 pub(super) async fn backup(
-    office: Arc<RpcContext>,
+    ctx: Arc<RpcContext>,
     _: Caller,
     mut p: BackupParams,
 ) -> Result<BackupReply, Fault> {
     let keyed = convert::keyed(p.idempotency_key.take(), &p);
-    office.registry.once("daemon.backup", None, keyed, copy_to(&office, p)).await
+    ctx.registry.once("daemon.backup", None, keyed, copy_to(&ctx, p)).await
 }
 
-async fn copy_to(office: &RpcContext, p: BackupParams) -> Result<BackupReply, Fault> {
+async fn copy_to(ctx: &RpcContext, p: BackupParams) -> Result<BackupReply, Fault> {
     let path = Path::new(&p.path);
     let wrong = |why: String| Fault::new(Code::InvalidParams, format!("path: {why}")).with("path", "path");
     let Some(folder) = path.parent().filter(|_| path.is_absolute() && path.file_name().is_some()) else {
@@ -26,15 +26,15 @@ async fn copy_to(office: &RpcContext, p: BackupParams) -> Result<BackupReply, Fa
     };
     let real = |path: &Path| tokio::fs::canonicalize(path.to_owned());
     let folder = real(folder).await.map_err(|error| wrong(format!("{}: {error}", folder.display())))?;
-    if real(Path::new(&office.info.data_dir)).await.is_ok_and(|data| data == folder) {
+    if real(Path::new(&ctx.info.data_dir)).await.is_ok_and(|data| data == folder) {
         return Err(wrong("a copy beside the database is lost with it: choose another folder".into()));
     }
-    let bytes = office.registry.shared().store.backup(path).await.map_err(|error| storage(&error))?;
+    let bytes = ctx.registry.shared().store.backup(path).await.map_err(|error| storage(&error))?;
     tracing::info!(path = p.path, bytes, "a backup was written");
     Ok(BackupReply { path: p.path, bytes })
 }
 
-pub(super) async fn check(office: Arc<RpcContext>, _: Caller, _: NoParams) -> Result<CheckReply, Fault> {
-    let problems = office.registry.shared().store.problems().await.map_err(|error| storage(&error))?;
+pub(super) async fn check(ctx: Arc<RpcContext>, _: Caller, _: NoParams) -> Result<CheckReply, Fault> {
+    let problems = ctx.registry.shared().store.problems().await.map_err(|error| storage(&error))?;
     Ok(CheckReply { problems })
 }

@@ -12,8 +12,8 @@ use crate::api::{Code, Fault};
 use crate::rpc::context::RpcContext;
 use crate::session::SessionError;
 
-pub(super) async fn blob(office: Arc<RpcContext>, _: Caller, p: BlobParams) -> Result<BlobReply, Fault> {
-    let store = &office.registry.shared().store;
+pub(super) async fn blob(ctx: Arc<RpcContext>, _: Caller, p: BlobParams) -> Result<BlobReply, Fault> {
+    let store = &ctx.registry.shared().store;
     let failed = |error| convert::fault(SessionError::Store(error));
     let key = store.find(p.session_id).await.map_err(failed)?;
     let key = key.ok_or_else(|| convert::fault(SessionError::NotFound))?;
@@ -65,7 +65,7 @@ mod tests {
     use super::whole_characters;
 
     #[test]
-    fn a_part_of_a_text_ends_with_a_whole_character() {
+    fn blob_text_part_ends_at_character_boundary() {
         for (bytes, expected) in [
             ("aé".as_bytes(), Some("aé")),
             (&"aé".as_bytes()[..2], Some("a")),

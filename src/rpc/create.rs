@@ -11,7 +11,7 @@ use crate::session::NewSessionRequest;
 use crate::types::sampling::Sampling;
 
 pub(super) async fn create(
-    office: Arc<RpcContext>,
+    ctx: Arc<RpcContext>,
     caller: Caller,
     mut p: CreateParams,
 ) -> Result<SessionReply, Fault> {
@@ -35,6 +35,6 @@ pub(super) async fn create(
         keyed,
         origin: Some(caller.origin()),
     };
-    let session = office.registry.create(request).await.map_err(convert::fault)?;
+    let session = ctx.registry.create(request).await.map_err(convert::fault)?;
     Ok(SessionReply { session })
 }

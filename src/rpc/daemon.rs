@@ -52,35 +52,35 @@ pub(super) async fn hello(_: Arc<RpcContext>, caller: Caller, p: HelloParams) ->
     })
 }
 
-pub(super) async fn status(office: Arc<RpcContext>, _: Caller, _: NoParams) -> Result<StatusReply, Fault> {
-    let house = office.registry.shared();
-    let counts = house.store.counts().await;
-    let storage = match counts.as_ref().map(|_| ()).map_err(Clone::clone).and(house.store.check().await) {
+pub(super) async fn status(ctx: Arc<RpcContext>, _: Caller, _: NoParams) -> Result<StatusReply, Fault> {
+    let shared = ctx.registry.shared();
+    let counts = shared.store.counts().await;
+    let storage = match counts.as_ref().map(|_| ()).map_err(Clone::clone).and(shared.store.check().await) {
         Ok(()) => "ok".to_string(),
         Err(error) => format!("could not {error}"),
     };
-    let setup = house.components();
-    let config = office.config.borrow().clone();
-    let sandbox = setup.tools.sandbox().await;
+    let components = shared.components();
+    let config = ctx.config.borrow().clone();
+    let sandbox = components.tools.sandbox().await;
     let (sessions, active_sessions) = counts.unwrap_or_default();
     Ok(StatusReply {
         version: env!("CARGO_PKG_VERSION").into(),
         protocol_version: PROTOCOL_VERSION,
         pid: std::process::id(),
-        started_at_ms: office.info.started_at,
-        socket: office.info.socket.clone(),
-        data_dir: office.info.data_dir.clone(),
+        started_at_ms: ctx.info.started_at,
+        socket: ctx.info.socket.clone(),
+        data_dir: ctx.info.data_dir.clone(),
         config_files: config.files,
-        providers: setup.models.providers(),
-        main_model: setup.settings.main_model.clone(),
+        providers: components.models.providers(),
+        main_model: components.settings.main_model.clone(),
         sessions,
         active_sessions,
-        loaded_sessions: office.registry.loaded() as u64,
-        journal_bytes: house.journal_bytes(),
+        loaded_sessions: ctx.registry.loaded() as u64,
+        journal_bytes: shared.journal_bytes(),
         storage,
-        storage_notices: office.info.storage_notices.clone(),
-        backups: backups(&office.info.backups).iter().map(|path| path.display().to_string()).collect(),
-        confinement: setup.tools.confinement(),
+        storage_notices: ctx.info.storage_notices.clone(),
+        backups: backups(&ctx.info.backups).iter().map(|path| path.display().to_string()).collect(),
+        confinement: components.tools.confinement(),
         sandbox: SandboxReply {
             attended: choice(sandbox.attended),
             unattended: choice(sandbox.unattended),
@@ -94,7 +94,7 @@ pub(super) async fn status(office: Arc<RpcContext>, _: Caller, _: NoParams) -> R
                 (tried, _) => works(tried),
             },
         },
-        leftovers: office.info.leftovers.clone(),
+        leftovers: ctx.info.leftovers.clone(),
         last_reload: config.last_reload,
     })
 }
@@ -113,18 +113,18 @@ fn works(tried: Result<(), String>) -> String {
 }
 
 pub(super) async fn reload(
-    office: Arc<RpcContext>,
+    ctx: Arc<RpcContext>,
     _: Caller,
     mut p: ReloadParams,
 ) -> Result<ReloadReply, Fault> {
     let keyed = convert::keyed(p.idempotency_key.take(), &p);
-    office.registry.once("daemon.reload", None, keyed, read_again(&office)).await
+    ctx.registry.once("daemon.reload", None, keyed, read_again(&ctx)).await
 }
 
-async fn read_again(office: &RpcContext) -> Result<ReloadReply, Fault> {
+async fn read_again(ctx: &RpcContext) -> Result<ReloadReply, Fault> {
     let stopping = |_| Fault::new(Code::ShuttingDown, "the daemon is stopping");
     let (reply, told) = oneshot::channel();
-    office.reload.send(reply).await.map_err(|_| stopping(()))?;
+    ctx.reload.send(reply).await.map_err(|_| stopping(()))?;
     told.await.map_err(|_| stopping(()))?.map_err(|refused| {
         let why = format!("{} (the configuration in force stays)", refused.message);
         Fault::new(Code::InvalidParams, why)
@@ -134,10 +134,10 @@ async fn read_again(office: &RpcContext) -> Result<ReloadReply, Fault> {
     })
 }
 
-pub(super) async fn shutdown(office: Arc<RpcContext>, _: Caller, p: ShutdownParams) -> Result<Done, Fault> {
+pub(super) async fn shutdown(ctx: Arc<RpcContext>, _: Caller, p: ShutdownParams) -> Result<Done, Fault> {
     if p.mode == ShutdownMode::Now {
-        office.hurry.cancel();
+        ctx.hurry.cancel();
     }
-    office.stop.cancel();
+    ctx.stop.cancel();
     Ok(Done {})
 }

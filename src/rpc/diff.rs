@@ -10,12 +10,12 @@ use crate::api::params::{DiffParams, DiffReply};
 use crate::rpc::context::RpcContext;
 use crate::session::{SessionError, changes_of};
 
-pub(super) async fn diff(office: Arc<RpcContext>, _: Caller, p: DiffParams) -> Result<DiffReply, Fault> {
+pub(super) async fn diff(ctx: Arc<RpcContext>, _: Caller, p: DiffParams) -> Result<DiffReply, Fault> {
     let skip = convert::cursor(p.cursor.as_deref())?.unwrap_or(0);
     let limit = convert::limit(p.limit, 100, 500) as usize;
-    let store = &office.registry.shared().store;
+    let store = &ctx.registry.shared().store;
     let failed = |error| convert::fault(SessionError::Store(error));
-    let view = office.registry.view(p.session_id).await.map_err(convert::fault)?;
+    let view = ctx.registry.view(p.session_id).await.map_err(convert::fault)?;
     let key = store.find(p.session_id).await.map_err(failed)?;
     let key = key.ok_or_else(|| convert::fault(SessionError::NotFound))?;
     let all = changes_of(store, key, Path::new(&view.cwd)).await.map_err(failed)?;

@@ -23,14 +23,14 @@ pub(super) struct RawEvents {
     next_cursor: Option<String>,
 }
 
-pub(super) async fn events(office: Arc<RpcContext>, _: Caller, p: EventsParams) -> Result<RawEvents, Fault> {
+pub(super) async fn events(ctx: Arc<RpcContext>, _: Caller, p: EventsParams) -> Result<RawEvents, Fault> {
     let after = convert::cursor(p.cursor.as_deref())?.unwrap_or(p.after_seq);
     let limit = convert::limit(p.limit, 500, 1_000);
-    let (key, last_seq) = office.registry.journal(p.session_id).await.map_err(convert::fault)?;
+    let (key, last_seq) = ctx.registry.journal(p.session_id).await.map_err(convert::fault)?;
     if after > last_seq {
         return Err(convert::fault(SessionError::CursorAhead { last_seq }));
     }
-    let store = &office.registry.shared().store;
+    let store = &ctx.registry.shared().store;
     let Page { mut rows, is_last } = store
         .events_after(key, after, limit, convert::PAGE_BYTES)
         .await

@@ -33,7 +33,7 @@ pub(super) fn is_plain(input: &SubmitInput) -> bool {
 }
 
 pub(super) async fn ingest(
-    office: &RpcContext,
+    ctx: &RpcContext,
     session_id: SessionId,
     input: SubmitInput,
 ) -> Result<Input, Fault> {
@@ -48,7 +48,7 @@ pub(super) async fn ingest(
         let why = format!("input: {count} images and files; at most {MOST} are taken at once");
         return Err(Fault::new(Code::InvalidParams, why).with("path", "input").with("most", MOST));
     }
-    let tools = office.registry.shared().components().tools.clone();
+    let tools = ctx.registry.shared().components().tools.clone();
     let (mut blocks, mut blobs, mut bytes) = (Vec::with_capacity(given.len()), Vec::new(), 0);
     for (index, block) in given.into_iter().enumerate() {
         let (given, picture) = match block {
@@ -59,7 +59,7 @@ pub(super) async fn ingest(
             SubmitBlock::Image(given) => (given, true),
             SubmitBlock::File(given) => (given, false),
         };
-        let (field, gift) = input_file(office, session_id, index, given, picture).await?;
+        let (field, gift) = input_file(ctx, session_id, index, given, picture).await?;
         // One after the other: what is held in memory is one file and what is kept of the others.
         let IngestedFile { block, blob } = tools.take_in(gift).await.map_err(|refusal| {
             Fault::new(Code::InvalidParams, format!("{field}: {}", refusal.text))
@@ -80,7 +80,7 @@ pub(super) async fn ingest(
 
 /// What is to be taken in, and the name of the parameter that says so.
 async fn input_file(
-    office: &RpcContext,
+    ctx: &RpcContext,
     session_id: SessionId,
     index: usize,
     given: Given,
@@ -99,7 +99,7 @@ async fn input_file(
             let name = name.or_else(|| Some(path.clone()));
             let mut file = std::path::PathBuf::from(&path);
             if file.is_relative() {
-                let view = office.registry.view(session_id).await.map_err(convert::fault)?;
+                let view = ctx.registry.view(session_id).await.map_err(convert::fault)?;
                 file = std::path::Path::new(&view.cwd).join(file);
             }
             Ok((format!("input[{index}].path"), InputFile { source: GiftSource::File(file), name, picture }))

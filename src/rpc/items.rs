@@ -13,10 +13,10 @@ use crate::types::event::{Envelope, Event};
 use crate::types::message::Role;
 use crate::types::session::{CallStatus, CallView, Item, ItemKind, ItemStatus};
 
-pub(super) async fn items(office: Arc<RpcContext>, _: Caller, p: ItemsParams) -> Result<ItemsReply, Fault> {
+pub(super) async fn items(ctx: Arc<RpcContext>, _: Caller, p: ItemsParams) -> Result<ItemsReply, Fault> {
     let after = convert::cursor(p.cursor.as_deref())?.unwrap_or(0);
     let limit = convert::limit(p.limit, 100, 500);
-    let store = &office.registry.shared().store;
+    let store = &ctx.registry.shared().store;
     let failed = |error| convert::fault(SessionError::Store(error));
     let key = store.find(p.session_id).await.map_err(failed)?;
     let key = key.ok_or_else(|| convert::fault(SessionError::NotFound))?;

@@ -11,8 +11,8 @@ use crate::session::Registry;
 use crate::types::metrics::Metrics;
 use crate::types::time::Timestamp;
 
-pub(super) async fn metrics(office: Arc<RpcContext>, _: Caller, _: NoParams) -> Result<Metrics, Fault> {
-    Ok(now(&office.registry, office.info.started_at))
+pub(super) async fn metrics(ctx: Arc<RpcContext>, _: Caller, _: NoParams) -> Result<Metrics, Fault> {
+    Ok(now(&ctx.registry, ctx.info.started_at))
 }
 
 /// The numbers of this moment. Waits for nothing.
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_text_is_what_prometheus_reads() {
+    fn metrics_page_has_prometheus_text_format() {
         let metrics = Metrics {
             uptime_ms: 1_234,
             cost_usd_micros: 1_500_000,

@@ -38,8 +38,8 @@ pub use refusals::Refusals;
 ///
 /// # Errors
 /// Two methods have the same name: a mistake in the code.
-pub fn methods(office: RpcContext) -> Result<Methods, String> {
-    let mut module = RpcModule::new(office);
+pub fn methods(ctx: RpcContext) -> Result<Methods, String> {
+    let mut module = RpcModule::new(ctx);
     let m = &mut module;
     params::serve(m, "rpc.discover", daemon::discover)?;
     params::serve(m, "daemon.hello", daemon::hello)?;

@@ -11,13 +11,13 @@ use crate::session::LedgerQuery;
 use crate::types::ids::SessionId;
 
 pub(super) async fn list(
-    office: Arc<RpcContext>,
+    ctx: Arc<RpcContext>,
     _: Caller,
     p: ModelListParams,
 ) -> Result<ModelListReply, Fault> {
     let limit = convert::limit(p.limit, 100, 500) as usize;
     let after = p.cursor.unwrap_or_default();
-    let mut models = office.registry.models();
+    let mut models = ctx.registry.models();
     models.retain(|view| view.model > after);
     let more = models.len() > limit;
     models.truncate(limit);
@@ -26,14 +26,14 @@ pub(super) async fn list(
 }
 
 pub(super) async fn usage(
-    office: Arc<RpcContext>,
+    ctx: Arc<RpcContext>,
     _: Caller,
     p: ModelUsageParams,
 ) -> Result<ModelUsageReply, Fault> {
     let after = p.cursor.as_deref().map(cursor).transpose()?;
     let limit = convert::limit(p.limit, 100, 500);
     let query = LedgerQuery { session_id: p.session_id, since: p.since_ms, until: p.until_ms };
-    let (rows, total, more) = office.registry.ledger(query, after, limit).await.map_err(convert::fault)?;
+    let (rows, total, more) = ctx.registry.ledger(query, after, limit).await.map_err(convert::fault)?;
     let next_cursor =
         if more { rows.last().map(|row| format!("{} {}", row.session_id, row.model)) } else { None };
     Ok(ModelUsageReply { rows, total, next_cursor })

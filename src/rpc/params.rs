@@ -56,7 +56,7 @@ where
 {
     let method = methods::find(name).ok_or_else(|| format!("{name} is not in the table of methods"))?;
     module
-        .register_async_method(name, move |params: Params<'static>, office, extensions: Extensions| {
+        .register_async_method(name, move |params: Params<'static>, ctx, extensions: Extensions| {
             let handler = handler.clone();
             async move {
                 let Some(connection) = extensions.get::<Connection>().cloned() else {
@@ -64,7 +64,7 @@ where
                 };
                 let caller = Caller { connection };
                 if !method.is_for(caller.role()) {
-                    return Err(wire(refuse(&office, &caller, method).await));
+                    return Err(wire(refuse(&ctx, &caller, method).await));
                 }
                 let params = parse::<P>(method, params.as_str()).map_err(wire)?;
                 // Lines that a client wrote without waiting for replies take effect in their order.
@@ -72,7 +72,7 @@ where
                 if method.waits {
                     caller.connection.let_pass();
                 }
-                handler(office, caller, params).await.map_err(wire)
+                handler(ctx, caller, params).await.map_err(wire)
             }
         })
         .map(|_| ())
@@ -80,14 +80,14 @@ where
 }
 
 /// Says no to a caller whose role does not reach, and writes down that it tried.
-async fn refuse(office: &RpcContext, caller: &Caller, method: &methods::Method) -> Fault {
+async fn refuse(ctx: &RpcContext, caller: &Caller, method: &methods::Method) -> Fault {
     let (role, why) = match caller.connection.tool() {
         Some(why) => {
             ("tool", format!("{} is not for processes of a tool, and this client is one: {why}", method.name))
         }
         None => ("observer", format!("{} changes something, and this client is an observer", method.name)),
     };
-    office.refusals.note(&office.registry, caller.origin(), method.name, &why).await;
+    ctx.refusals.note(&ctx.registry, caller.origin(), method.name, &why).await;
     Fault::new(Code::NotAuthorised, why).with("role", role)
 }
 

@@ -16,14 +16,13 @@ use crate::transport::{Overloaded, SubscriptionSink};
 use crate::types::permission::RuleScope;
 
 pub(super) async fn list(
-    office: Arc<RpcContext>,
+    ctx: Arc<RpcContext>,
     _: Caller,
     p: PermissionListParams,
 ) -> Result<PermissionListReply, Fault> {
     let after = convert::cursor(p.cursor.as_deref())?;
     let limit = convert::limit(p.limit, 100, 500);
-    let (requests, next) =
-        office.registry.pending(p.session_id, after, limit).await.map_err(convert::fault)?;
+    let (requests, next) = ctx.registry.pending(p.session_id, after, limit).await.map_err(convert::fault)?;
     let requests = requests
         .into_iter()
         .map(|pending| {
@@ -34,9 +33,9 @@ pub(super) async fn list(
     Ok(PermissionListReply { requests, next_cursor: next.map(|id| id.to_string()) })
 }
 
-pub(super) async fn subscribe(office: Arc<RpcContext>, caller: Caller, _: NoParams) -> Result<String, Fault> {
-    let vigil = office.registry.follow_pending();
-    caller.connection.subscribe(move |outlet| pump(vigil, outlet)).map_err(|why| match why {
+pub(super) async fn subscribe(ctx: Arc<RpcContext>, caller: Caller, _: NoParams) -> Result<String, Fault> {
+    let follower = ctx.registry.follow_pending();
+    caller.connection.subscribe(move |outlet| pump(follower, outlet)).map_err(|why| match why {
         Overloaded::Closed => Fault::new(Code::ShuttingDown, "the daemon is stopping"),
         why => Fault::new(Code::Overloaded, why.to_string()),
     })
@@ -46,9 +45,9 @@ pub(super) async fn subscribe(office: Arc<RpcContext>, caller: Caller, _: NoPara
 const FRAME: usize = 256;
 
 /// Reads on when the client does.
-async fn pump(mut vigil: PendingFollower, outlet: SubscriptionSink) {
+async fn pump(mut follower: PendingFollower, outlet: SubscriptionSink) {
     loop {
-        match vigil.next().await {
+        match follower.next().await {
             Ok(Some(events)) => {
                 let bytes = events.iter().map(|event| event.len() + FRAME).sum();
                 let Ok(room) = outlet.room(bytes).await else { return };
@@ -65,11 +64,11 @@ async fn pump(mut vigil: PendingFollower, outlet: SubscriptionSink) {
     }
 }
 
-pub(super) async fn rules(office: Arc<RpcContext>, _: Caller, p: RulesParams) -> Result<RulesReply, Fault> {
+pub(super) async fn rules(ctx: Arc<RpcContext>, _: Caller, p: RulesParams) -> Result<RulesReply, Fault> {
     let after: usize = convert::cursor(p.cursor.as_deref())?.unwrap_or(0);
     let limit = convert::limit(p.limit, 500, 500) as usize;
     let (known, problems) =
-        office.registry.rules(p.session_id, p.workspace.as_deref()).await.map_err(convert::fault)?;
+        ctx.registry.rules(p.session_id, p.workspace.as_deref()).await.map_err(convert::fault)?;
     let next_cursor = (known.len() > after.saturating_add(limit)).then(|| (after + limit).to_string());
     let rules = known.into_iter().skip(after).take(limit).map(view).collect();
     Ok(RulesReply { rules, problems, next_cursor })
@@ -87,23 +86,23 @@ fn view(known: KnownRule) -> RuleView {
 }
 
 pub(super) async fn add_rule(
-    office: Arc<RpcContext>,
+    ctx: Arc<RpcContext>,
     caller: Caller,
     p: RuleParams,
 ) -> Result<RuleReply, Fault> {
-    change_rule(&office, &caller, p, "permission.add_rule").await
+    change_rule(&ctx, &caller, p, "permission.add_rule").await
 }
 
 pub(super) async fn remove_rule(
-    office: Arc<RpcContext>,
+    ctx: Arc<RpcContext>,
     caller: Caller,
     p: RuleParams,
 ) -> Result<RuleReply, Fault> {
-    change_rule(&office, &caller, p, "permission.remove_rule").await
+    change_rule(&ctx, &caller, p, "permission.remove_rule").await
 }
 
 async fn change_rule(
-    office: &RpcContext,
+    ctx: &RpcContext,
     caller: &Caller,
     mut p: RuleParams,
     method: &'static str,
@@ -113,12 +112,12 @@ async fn change_rule(
     let change = change(caller, p);
     let work = async {
         let changed = match method {
-            "permission.add_rule" => office.registry.add_rule(change).await,
-            _ => office.registry.remove_rule(change).await,
+            "permission.add_rule" => ctx.registry.add_rule(change).await,
+            _ => ctx.registry.remove_rule(change).await,
         };
         Ok(RuleReply { changed: changed.map_err(convert::fault)? })
     };
-    office.registry.once(method, session, keyed, work).await
+    ctx.registry.once(method, session, keyed, work).await
 }
 
 fn change(caller: &Caller, p: RuleParams) -> RuleChange {
@@ -133,11 +132,11 @@ fn change(caller: &Caller, p: RuleParams) -> RuleChange {
 }
 
 pub(super) async fn explain(
-    office: Arc<RpcContext>,
+    ctx: Arc<RpcContext>,
     _: Caller,
     p: ExplainParams,
 ) -> Result<ExplainReply, Fault> {
-    let home = p.home.unwrap_or_else(|| office.registry.shared().components().settings.home.clone());
+    let home = p.home.unwrap_or_else(|| ctx.registry.shared().components().settings.home.clone());
     let question = session::Question {
         workspace: p.workspace,
         home,

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn deltas_of_thinking_are_for_those_who_want_all_of_it() {
+    fn thinking_deltas_are_sent_to_full_subscribers_only() {
         let thought = event(r#""type":"message.thinking_delta","index":0,"text":"hm""#);
         let said =
             event(r#""type":"message.text_delta","index":1,"text":"\"type\":\"message.thinking_delta\"""#);
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_finished_message_keeps_its_blocks_and_loses_what_they_thought() {
+    fn completed_message_keeps_blocks_with_redacted_thinking() {
         let long = "x".repeat(500);
         let content = json!([
             {"type":"thinking","text":format!("\nFirst this.\n{long}"),"signature":"s"},
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_is_the_beginning_of_a_thought() {
+    fn thinking_summary_is_beginning_of_text() {
         let long = "é".repeat(HEAD + 1);
         for (text, expected) in [
             ("", String::new()),

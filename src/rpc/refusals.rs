@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flood_is_counted_and_told_with_the_next_row() {
+    fn refusal_flood_is_counted_in_next_audit_row() {
         let mut window = Window::default();
         for _ in 0..ROWS {
             assert_eq!(window.take(1_000_000), Some(0));

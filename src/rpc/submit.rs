@@ -11,31 +11,30 @@ use crate::session::{Busy, Submission, SubmitOutcome, SubmittedAs};
 use crate::types::sampling::Sampling;
 
 pub(super) async fn submit(
-    office: Arc<RpcContext>,
+    ctx: Arc<RpcContext>,
     caller: Caller,
     mut p: SubmitParams,
 ) -> Result<SubmitReply, Fault> {
     let keyed = convert::keyed(p.idempotency_key.take(), &p);
     let budgets = match p.budgets {
         Some(budgets) => {
-            Some(office.registry.turn_budgets(p.session_id, budgets).await.map_err(convert::fault)?)
+            Some(ctx.registry.turn_budgets(p.session_id, budgets).await.map_err(convert::fault)?)
         }
         None => None,
     };
-    let model = p.model.as_deref().map(|model| office.registry.known_model(model)).transpose();
+    let model = p.model.as_deref().map(|model| ctx.registry.known_model(model)).transpose();
     let model = model.map_err(convert::fault)?;
-    let tools =
-        p.tools.map(|tools| office.registry.known_tools(tools)).transpose().map_err(convert::fault)?;
+    let tools = p.tools.map(|tools| ctx.registry.known_tools(tools)).transpose().map_err(convert::fault)?;
     if let Some(mode) = p.mode {
-        office.registry.check_mode(mode).map_err(convert::fault)?;
+        ctx.registry.check_mode(mode).map_err(convert::fault)?;
     }
     if let (Some(keyed), false) = (&keyed, input_files::is_plain(&p.input))
-        && let Some(known) = office.registry.submitted(p.session_id, keyed).await.map_err(convert::fault)?
+        && let Some(known) = ctx.registry.submitted(p.session_id, keyed).await.map_err(convert::fault)?
     {
         // Files may have changed since: what was taken in then stands.
         return Ok(reply(&known));
     }
-    let given = input_files::ingest(&office, p.session_id, p.input).await?;
+    let given = input_files::ingest(&ctx, p.session_id, p.input).await?;
     let submission = Submission {
         input: given.blocks,
         blobs: given.blobs,
@@ -56,7 +55,7 @@ pub(super) async fn submit(
         keyed,
         origin: caller.origin(),
     };
-    let session = office.registry.open(p.session_id).await.map_err(convert::fault)?;
+    let session = ctx.registry.open(p.session_id).await.map_err(convert::fault)?;
     let submitted = session.submit(submission).await.map_err(convert::fault)?;
     Ok(reply(&submitted))
 }

@@ -13,12 +13,12 @@ use crate::session::{AttachReply, Follower};
 use crate::transport::{Overloaded, SubscriptionSink};
 
 pub(super) async fn subscribe(
-    office: Arc<RpcContext>,
+    ctx: Arc<RpcContext>,
     caller: Caller,
     p: SubscribeParams,
 ) -> Result<String, Fault> {
     let include = p.include;
-    let session = office.registry.open_soon(p.session_id).await.map_err(convert::fault)?;
+    let session = ctx.registry.open_soon(p.session_id).await.map_err(convert::fault)?;
     let (follower, attached) = session.attach(p.after_seq, caller.origin()).await.map_err(convert::fault)?;
     caller.connection.subscribe(move |outlet| pump(follower, attached, include, outlet)).map_err(|why| {
         match why {

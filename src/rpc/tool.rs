@@ -8,14 +8,10 @@ use crate::api::Fault;
 use crate::api::params::{ToolListParams, ToolListReply, ToolView};
 use crate::rpc::context::RpcContext;
 
-pub(super) async fn list(
-    office: Arc<RpcContext>,
-    _: Caller,
-    p: ToolListParams,
-) -> Result<ToolListReply, Fault> {
+pub(super) async fn list(ctx: Arc<RpcContext>, _: Caller, p: ToolListParams) -> Result<ToolListReply, Fault> {
     let limit = convert::limit(p.limit, 100, 500) as usize;
     let after = p.cursor.unwrap_or_default();
-    let mut tools: Vec<ToolView> = office
+    let mut tools: Vec<ToolView> = ctx
         .registry
         .tools()
         .iter()

@@ -11,7 +11,7 @@ use crate::session::Changes;
 use crate::types::sampling::Sampling;
 
 pub(super) async fn update(
-    office: Arc<RpcContext>,
+    ctx: Arc<RpcContext>,
     caller: Caller,
     mut p: UpdateParams,
 ) -> Result<SessionReply, Fault> {
@@ -29,6 +29,6 @@ pub(super) async fn update(
         keyed,
         origin,
     };
-    let session = office.registry.update(p.session_id, changes).await.map_err(convert::fault)?;
+    let session = ctx.registry.update(p.session_id, changes).await.map_err(convert::fault)?;
     Ok(SessionReply { session })
 }

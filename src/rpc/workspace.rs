@@ -10,35 +10,35 @@ use crate::rpc::context::RpcContext;
 use crate::session::TrustStatus;
 
 pub(super) async fn status(
-    office: Arc<RpcContext>,
+    ctx: Arc<RpcContext>,
     _: Caller,
     p: WorkspaceParams,
 ) -> Result<WorkspaceReply, Fault> {
-    office.registry.workspace(&p.cwd).await.map(reply).map_err(convert::fault)
+    ctx.registry.workspace(&p.cwd).await.map(reply).map_err(convert::fault)
 }
 
 pub(super) async fn trust(
-    office: Arc<RpcContext>,
+    ctx: Arc<RpcContext>,
     caller: Caller,
     mut p: TrustParams,
 ) -> Result<WorkspaceReply, Fault> {
     let keyed = convert::keyed(p.idempotency_key.take(), &p);
     let trust = async {
-        let trusted = office.registry.trust(&p.cwd, p.digest.as_deref(), caller.origin()).await;
+        let trusted = ctx.registry.trust(&p.cwd, p.digest.as_deref(), caller.origin()).await;
         trusted.map(reply).map_err(convert::fault)
     };
-    office.registry.once("workspace.trust", None, keyed, trust).await
+    ctx.registry.once("workspace.trust", None, keyed, trust).await
 }
 
 pub(super) async fn untrust(
-    office: Arc<RpcContext>,
+    ctx: Arc<RpcContext>,
     caller: Caller,
     mut p: UntrustParams,
 ) -> Result<WorkspaceReply, Fault> {
     let keyed = convert::keyed(p.idempotency_key.take(), &p);
     let untrust =
-        async { office.registry.untrust(&p.cwd, caller.origin()).await.map(reply).map_err(convert::fault) };
-    office.registry.once("workspace.untrust", None, keyed, untrust).await
+        async { ctx.registry.untrust(&p.cwd, caller.origin()).await.map(reply).map_err(convert::fault) };
+    ctx.registry.once("workspace.untrust", None, keyed, untrust).await
 }
 
 fn reply(found: TrustStatus) -> WorkspaceReply {

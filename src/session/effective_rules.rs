@@ -27,9 +27,10 @@ pub(super) struct EffectiveRules {
 
 impl EffectiveRules {
     /// Looks up what holds now, on a thread that may wait for the disk.
-    pub async fn load(house: &Arc<Shared>, around: &CallContext) -> Self {
-        let (house, around, runtime) = (Arc::clone(house), around.clone(), Handle::current());
-        let looked = tokio::task::spawn_blocking(move || Self::load_blocking(&house, &around, &runtime));
+    pub async fn load(shared: &Arc<Shared>, call_context: &CallContext) -> Self {
+        let (shared, call_context, runtime) = (Arc::clone(shared), call_context.clone(), Handle::current());
+        let looked =
+            tokio::task::spawn_blocking(move || Self::load_blocking(&shared, &call_context, &runtime));
         looked.await.unwrap_or_else(|_| Self {
             rules: Arc::default(),
             problem: Some("the rules could not be read: see the daemon's log".into()),
@@ -38,11 +39,11 @@ impl EffectiveRules {
     }
 
     /// The same, for who is on such a thread already. Reads files.
-    pub fn load_blocking(house: &Shared, around: &CallContext, runtime: &Handle) -> Self {
-        let workspace = &around.scene.workspace;
-        let (mut more, mut problem) = read_rule_files(house, workspace);
+    pub fn load_blocking(shared: &Shared, call_context: &CallContext, runtime: &Handle) -> Self {
+        let workspace = &call_context.session_context.workspace;
+        let (mut more, mut problem) = read_rule_files(shared, workspace);
         let ground = workspace::scan(workspace);
-        let (project, damage) = runtime.block_on(trust::rules(house, workspace, ground));
+        let (project, damage) = runtime.block_on(trust::rules(shared, workspace, ground));
         append_rules(&mut more, &project);
         problem = problem.or(damage);
         if problem.is_some() {
@@ -50,12 +51,12 @@ impl EffectiveRules {
         }
         // They were checked when they were given.
         let parsed = |rules: &[String]| rules.iter().filter_map(|rule| rule.parse::<Rule>().ok()).collect();
-        let own = &around.rules;
+        let own = &call_context.rules;
         append_rules(
             &mut more,
             &Rules { allow: parsed(&own.allow), ask: parsed(&own.ask), deny: parsed(&own.deny) },
         );
-        let settings = &house.components().settings;
+        let settings = &shared.components().settings;
         let rules = if more == Rules::default() {
             Arc::clone(&settings.rules)
         } else {
@@ -69,10 +70,10 @@ impl EffectiveRules {
 
     /// The session's own grant that lets exactly this command run outside the sandbox, if it has one: no rule
     /// of a file does. Whether the command may run at all is for the verdict to say.
-    pub fn unsandboxed_grant(&self, around: &CallContext, prepared: &PreparedCall) -> Option<String> {
+    pub fn unsandboxed_grant(&self, call_context: &CallContext, prepared: &PreparedCall) -> Option<String> {
         let Subject::Bash { command, .. } = &prepared.subject else { return None };
         let grant = outside_grant(command).filter(|_| self.problem.is_none())?;
-        around.rules.allow.contains(&grant).then_some(grant)
+        call_context.rules.allow.contains(&grant).then_some(grant)
     }
 
     /// The same and one grant more.
@@ -87,11 +88,11 @@ impl EffectiveRules {
         &self,
         settings: &Settings,
         blobs: Arc<dyn Blobs>,
-        around: &CallContext,
+        call_context: &CallContext,
     ) -> SessionContext {
         let (rules, home) = (Arc::clone(&self.rules), settings.home.clone());
-        let (workspace, mode) = (around.scene.workspace.clone(), around.mode);
-        let safe_mode = around.safe_mode;
+        let (workspace, mode) = (call_context.session_context.workspace.clone(), call_context.mode);
+        let safe_mode = call_context.safe_mode;
         let unreadable = Unreadable::new(move |tool, path| {
             let (rules, workspace, home) = (&*rules, workspace.as_path(), home.as_path());
             let policy = Policy {
@@ -108,19 +109,23 @@ impl EffectiveRules {
             };
             is_unreadable(&policy, tool, path)
         });
-        SessionContext { unreadable, blobs: Some(blobs), ..SessionContext::clone(&around.scene) }
+        SessionContext {
+            unreadable,
+            blobs: Some(blobs),
+            ..SessionContext::clone(&call_context.session_context)
+        }
     }
 
     /// What the rules say of a call.
     pub fn verdict(
         &self,
         settings: &Settings,
-        around: &CallContext,
+        call_context: &CallContext,
         tool: &str,
         prepared: &PreparedCall,
     ) -> Verdict {
         // What the configuration no longer allows, no session goes on with.
-        let mode = match around.mode {
+        let mode = match call_context.mode {
             Mode::Bypass if settings.bypass.is_err() => Mode::Default,
             mode => mode,
         };
@@ -128,13 +133,13 @@ impl EffectiveRules {
             mode,
             rules: &self.rules,
             grants: &[],
-            workspace: &around.scene.workspace,
-            additional: &around.scene.additional,
+            workspace: &call_context.session_context.workspace,
+            additional: &call_context.session_context.additional,
             home: &settings.home,
-            safe_mode: around.safe_mode || self.problem.is_some(),
+            safe_mode: call_context.safe_mode || self.problem.is_some(),
             safe_commands: settings.safe_commands,
             repository: self.repository,
-            bypass_guard: match (settings.bypass_guard, around.scene.unattended) {
+            bypass_guard: match (settings.bypass_guard, call_context.session_context.unattended) {
                 (false, _) => BypassGuard::Off,
                 (true, true) => BypassGuard::Deny,
                 (true, false) => BypassGuard::Ask,
@@ -168,10 +173,10 @@ fn resolve_existing(path: &Path) -> Option<PathBuf> {
 }
 
 /// The rules of the user's files, and what is wrong with one of them, if so.
-fn read_rule_files(house: &Shared, workspace: &Path) -> (Rules, Option<String>) {
+fn read_rule_files(shared: &Shared, workspace: &Path) -> (Rules, Option<String>) {
     let (mut rules, mut problem) = (Rules::default(), None);
     for place in [Place::User, Place::Workspace(workspace)] {
-        match house.policies.read(place) {
+        match shared.policies.read(place) {
             Ok(policy) => append_rules(&mut rules, &policy.rules),
             Err(error) => problem = Some(error.to_string()),
         }
@@ -182,19 +187,19 @@ fn read_rule_files(house: &Shared, workspace: &Path) -> (Rules, Option<String>) 
 /// A call with its verdict. A command that the session was granted to run outside the sandbox is judged, and
 /// told, as one that does.
 pub(super) fn judge_call(
-    law: &EffectiveRules,
+    effective: &EffectiveRules,
     settings: &Settings,
-    around: &CallContext,
+    call_context: &CallContext,
     tool: &str,
     mut prepared: PreparedCall,
 ) -> (PreparedCall, Verdict) {
     let held = prepared.sandbox.is_some_and(|held| held.level >= 2);
-    let may_leave = held && settings.engine.offer_outside.holds(around.scene.unattended);
-    let grant = law.unsandboxed_grant(around, &prepared).filter(|_| may_leave);
+    let may_leave = held && settings.engine.offer_outside.holds(call_context.session_context.unattended);
+    let grant = effective.unsandboxed_grant(call_context, &prepared).filter(|_| may_leave);
     if grant.is_some() {
         prepared.sandbox = Some(Confinement::OUTSIDE);
     }
-    let verdict = law.verdict(settings, around, tool, &prepared);
+    let verdict = effective.verdict(settings, call_context, tool, &prepared);
     if let Subject::Bash { background: false, .. } = prepared.subject {
         prepared.read_only = verdict.read_only;
     }

@@ -156,7 +156,7 @@ pub struct Changes {
 /// What a request would run, and where: for whoever wants to change its arguments.
 pub(super) struct PendingCall {
     pub call: Arc<ToolCall>,
-    pub scene: Arc<SessionContext>,
+    pub session_context: Arc<SessionContext>,
 }
 
 /// An answer to a question.
@@ -239,7 +239,7 @@ pub(super) enum SessionCommand {
 #[derive(Clone)]
 pub struct SessionHandle {
     at: LoadedSession,
-    visit: Lease,
+    lease: Lease,
 }
 
 /// A session in memory, as the registry keeps it: it may leave.
@@ -254,7 +254,7 @@ pub(super) struct LoadedSession {
     pub(super) leaving: mpsc::UnboundedSender<Box<Origin>>,
     pub(super) feed: Arc<Feed>,
     pub(super) clients: Arc<AtomicU32>,
-    pub(super) door: Arc<LeaseCount>,
+    pub(super) leases: Arc<LeaseCount>,
     /// Commands that run in the background.
     pub(super) commands: Arc<RwLock<Vec<BackgroundCommand>>>,
     /// How loading it ended, once it has.
@@ -294,8 +294,8 @@ impl Drop for AttachGuard {
 impl LoadedSession {
     /// A handle on it; `None` once it leaves. `tick` rises from visit to visit.
     pub fn enter(&self, tick: u64) -> Option<SessionHandle> {
-        let visit = self.door.acquire(tick)?;
-        Some(SessionHandle { at: self.clone(), visit })
+        let lease = self.leases.acquire(tick)?;
+        Some(SessionHandle { at: self.clone(), lease })
     }
 
     /// Commands that run in the background now.
@@ -442,7 +442,7 @@ impl SessionHandle {
         let LoadedSession { store, key, feed, leaving, .. } = &self.at;
         let follower = Follower::start(store.clone(), *key, Arc::clone(feed), after_seq).await?;
         let attachment =
-            AttachGuard { leaving: leaving.clone(), origin, is_counted: false, _visit: self.visit.clone() };
+            AttachGuard { leaving: leaving.clone(), origin, is_counted: false, _visit: self.lease.clone() };
         let (reply, mut answer) = oneshot::channel();
         let command = Box::new(SessionCommand::Attach(attachment, reply));
         self.at.mailbox.send(command).await.map_err(|_| self.gone())?;
@@ -456,7 +456,8 @@ impl SessionHandle {
     /// Waits until the session's task has ended, and takes it out of this map if it is still there.
     pub(super) async fn wait_unloaded(&self, live: &DashMap<SessionId, SessionSlot>) {
         self.at.gone().await;
-        let is_it = |slot: &SessionSlot| slot.get().is_some_and(|it| Arc::ptr_eq(&it.door, &self.at.door));
+        let is_it =
+            |slot: &SessionSlot| slot.get().is_some_and(|it| Arc::ptr_eq(&it.leases, &self.at.leases));
         live.remove_if(&self.at.id, |_, slot| is_it(slot));
     }
 

@@ -74,7 +74,7 @@ mod tests {
     use crate::session::lease::*;
 
     #[test]
-    fn it_shuts_only_behind_the_last_and_then_for_ever() {
+    fn lease_count_closes_only_after_last_lease() {
         let door = Arc::new(LeaseCount::default());
         let first = door.acquire(1).expect("it is open");
         let second = first.clone();
@@ -86,12 +86,12 @@ mod tests {
     }
 
     #[test]
-    fn only_who_rests_and_is_alone_may_be_asked_to_leave() {
+    fn idle_session_without_leases_is_eviction_candidate() {
         let door = Arc::new(LeaseCount::default());
-        let visit = door.acquire(7);
+        let lease = door.acquire(7);
         door.set_idle(true);
         assert_eq!(door.empty_since(), None);
-        drop(visit);
+        drop(lease);
         assert_eq!(door.empty_since(), Some(7));
         door.set_idle(false);
         assert_eq!(door.empty_since(), None);

@@ -78,13 +78,13 @@ pub(super) struct Counts {
 
 impl Counts {
     /// Takes a committed fact in.
-    pub fn saw(&self, fact: &Envelope) {
-        if let Some(booking) = UsageRecord::of(fact) {
+    pub fn saw(&self, envelope: &Envelope) {
+        if let Some(booking) = UsageRecord::of(envelope) {
             self.booked(&booking);
         }
-        match &fact.event {
+        match &envelope.event {
             Event::TurnStarted { .. } => self.turns_started.add(1),
-            Event::TurnCompleted { result } => self.ended(fact, result),
+            Event::TurnCompleted { result } => self.ended(envelope, result),
             Event::Retry { .. } => self.retries.add(1),
             Event::PermissionRequested { .. } => self.permission_requests.add(1),
             Event::Error { .. } => self.errors.add(1),
@@ -114,7 +114,7 @@ impl Counts {
         self.web_search_requests.add(usage.web_search_requests);
     }
 
-    fn ended(&self, fact: &Envelope, result: &TurnResult) {
+    fn ended(&self, envelope: &Envelope, result: &TurnResult) {
         if let Some(at) = ENDS.iter().position(|known| *known == result.subtype) {
             self.ends[at].add(1);
         }
@@ -125,8 +125,8 @@ impl Counts {
         if is_slow(result) {
             self.slow_turns.add(1);
             tracing::info!(
-                session = %fact.session_id,
-                turn = fact.turn_id.map(|id| id.to_string()),
+                session = %envelope.session_id,
+                turn = envelope.turn_id.map(|id| id.to_string()),
                 result = result.subtype.name(),
                 total_ms = result.duration_ms,
                 model_ms = result.model_ms,
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn time_that_people_took_makes_no_turn_slow() {
+    fn user_wait_time_does_not_make_turn_slow() {
         assert!(!is_slow(&result("success", 30_000, 0)));
         assert!(is_slow(&result("success", 30_001, 0)));
         assert!(!is_slow(&result("success", 90_000, 60_000)));
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn every_way_to_end_is_counted() {
+    fn every_turn_result_subtype_is_counted() {
         let schema = serde_json::to_value(schemars::schema_for!(Subtype)).expect("a schema");
         let names: Vec<&str> = schema["oneOf"]
             .as_array()

@@ -86,7 +86,7 @@ pub struct ConfiguredRule {
 /// must not wait, and what becomes of it is its own affair.
 pub trait Observer: Send + Sync {
     /// A fact was committed.
-    fn on_commit(&self, fact: &Envelope);
+    fn on_commit(&self, envelope: &Envelope);
 }
 
 /// Something began or ceased to wait for a person.
@@ -139,7 +139,7 @@ pub struct Shared {
 impl Shared {
     /// A house with its first set-up.
     #[must_use]
-    pub fn new(store: Store, clock: Arc<dyn Clock>, setup: Components) -> Self {
+    pub fn new(store: Store, clock: Arc<dyn Clock>, components: Components) -> Self {
         let (pending_tx, _) = broadcast::channel(PENDING_CAPACITY);
         let policies = Arc::default();
         Self {
@@ -149,7 +149,7 @@ impl Shared {
             counts: Counts::default(),
             observer: None,
             pending_tx,
-            components: RwLock::new(Arc::new(setup)),
+            components: RwLock::new(Arc::new(components)),
             journal_bytes: AtomicU64::new(0),
         }
     }
@@ -188,10 +188,10 @@ impl Shared {
     }
 
     /// Counts a committed fact and shows it to who observes.
-    pub(super) fn on_commit(&self, fact: &Envelope) {
-        self.counts.saw(fact);
+    pub(super) fn on_commit(&self, envelope: &Envelope) {
+        self.counts.saw(envelope);
         if let Some(observer) = &self.observer {
-            observer.on_commit(fact);
+            observer.on_commit(envelope);
         }
     }
 
@@ -205,9 +205,9 @@ impl Shared {
         self.pending_tx.receiver_count() > 0
     }
 
-    pub(super) fn notify_pending(&self, rung: PendingChange) {
+    pub(super) fn notify_pending(&self, pending_change: PendingChange) {
         // Nobody may listen.
-        let _ = self.pending_tx.send(rung);
+        let _ = self.pending_tx.send(pending_change);
     }
 
     /// The set-up of this moment. Whoever works with it keeps what was given: a model call, a tool and
@@ -218,9 +218,9 @@ impl Shared {
     }
 
     /// Another set-up, for all that begins from now on.
-    pub(super) fn replace(&self, setup: Components) {
+    pub(super) fn replace(&self, components: Components) {
         let mut current = self.components.write().unwrap_or_else(PoisonError::into_inner);
-        let tools = setup.tools.inherit_from(&current.tools);
-        *current = Arc::new(Components { tools, ..setup });
+        let tools = components.tools.inherit_from(&current.tools);
+        *current = Arc::new(Components { tools, ..components });
     }
 }

@@ -56,7 +56,7 @@ async fn full() -> Place {
 }
 
 #[tokio::test]
-async fn rows_are_written_with_what_they_tell_of_or_not_at_all() {
+async fn audit_rows_are_written_atomically_with_events() {
     let place = Place::new().await;
     let key = place.store.create(new_session(1, None)).await.expect("a session");
     let good = Append { audit: vec![note(1), note(2)], ..append(key, vec![row(2, None)]) };
@@ -76,7 +76,7 @@ async fn rows_are_written_with_what_they_tell_of_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn many_at_once_make_one_chain() {
+async fn concurrent_audit_records_form_one_chain() {
     let place = Place::new().await;
     let all = (1..=50).map(|number| place.store.record(vec![note(number), note(number)], Sync::Normal));
     for result in futures_util::future::join_all(all).await {
@@ -88,7 +88,7 @@ async fn many_at_once_make_one_chain() {
 }
 
 #[tokio::test]
-async fn rows_can_be_asked_for_by_session_time_and_place() {
+async fn audit_rows_are_filtered_by_session_time_and_cursor() {
     let place = full().await;
     let ask = async |query: AuditQuery| {
         let rows = place.store.audit(AuditQuery { limit: 9, ..query }).await.expect("rows");
@@ -102,7 +102,7 @@ async fn rows_can_be_asked_for_by_session_time_and_place() {
 }
 
 #[tokio::test]
-async fn the_database_itself_refuses_to_change_or_remove_a_row() {
+async fn audit_row_update_and_delete_are_refused_by_database() {
     let place = full().await;
     let path = place.folder.path().join("j.db");
     let mut other = SqliteConnectOptions::new().filename(&path).connect().await.expect("opened");
@@ -114,7 +114,7 @@ async fn the_database_itself_refuses_to_change_or_remove_a_row() {
 }
 
 #[tokio::test]
-async fn whatever_is_done_to_a_row_is_found() {
+async fn changed_audit_row_is_found_by_check() {
     let check = async |sql: &'static str, expected: &str| {
         let found = full().await.after(sql).await;
         assert!(found.faults.iter().any(|fault| fault.contains(expected)), "{sql}: {found:?}");
@@ -140,7 +140,7 @@ async fn whatever_is_done_to_a_row_is_found() {
 }
 
 #[tokio::test]
-async fn a_row_kept_elsewhere_shows_a_log_that_was_made_anew() {
+async fn saved_audit_head_reveals_rewritten_log() {
     let place = full().await;
     let head = place.store.check_audit(None).await.expect("read").head.expect("rows");
     assert_eq!(place.store.check_audit(Some(head.clone())).await.expect("read").faults, Vec::<String>::new());
@@ -156,7 +156,7 @@ async fn a_row_kept_elsewhere_shows_a_log_that_was_made_anew() {
 }
 
 #[tokio::test]
-async fn the_note_beside_the_database_stays_when_it_knows_more() {
+async fn newer_audit_head_file_is_not_overwritten() {
     let place = full().await;
     let folder = place.folder;
     place.owner.close().await;

@@ -129,7 +129,7 @@ async fn open_until_it_reads(place: &Place, why: &str) -> Vec<(Vec<Seq>, bool)> 
 }
 
 #[tokio::test]
-async fn whichever_page_is_damaged_what_is_saved_has_no_hole_and_says_what_is_lost() {
+async fn salvage_of_any_damaged_page_has_no_gap() {
     let origin = Place::new();
     let (store, owner) = origin.open().await;
     fill(&store, EVENTS).await;
@@ -171,7 +171,7 @@ fn flip(place: &Place, sql: &str) {
 }
 
 #[tokio::test]
-async fn a_byte_that_changed_within_a_row_is_met_by_its_reader_and_mended_by_the_next_start() {
+async fn changed_byte_in_row_is_repaired_at_next_start() {
     for sql in [
         // No JSON; no kind; no text.
         "update event set body = 'z' || substr(body, 2) where session = 2 and seq = 40",
@@ -205,7 +205,7 @@ async fn a_byte_that_changed_within_a_row_is_met_by_its_reader_and_mended_by_the
 }
 
 #[tokio::test]
-async fn a_title_that_is_no_text_and_a_changed_note_of_a_migration_are_mended() {
+async fn invalid_title_and_migration_checksum_are_repaired() {
     let place = Place::new();
     let (store, owner) = place.open().await;
     fill(&store, EVENTS).await;
@@ -225,7 +225,7 @@ async fn a_title_that_is_no_text_and_a_changed_note_of_a_migration_are_mended() 
 }
 
 #[tokio::test]
-async fn what_the_damaged_file_has_not_comes_from_the_newest_sound_backup() {
+async fn missing_sessions_are_restored_from_newest_valid_backup() {
     let place = Place::new();
     let (store, owner) = place.open().await;
     fill(&store, 20).await;
@@ -262,7 +262,7 @@ async fn what_the_damaged_file_has_not_comes_from_the_newest_sound_backup() {
 }
 
 #[tokio::test]
-async fn an_empty_file_beside_backups_is_set_aside_and_the_backup_serves() {
+async fn empty_database_is_set_aside_and_replaced_by_backup() {
     let place = Place::new();
     let (store, owner) = place.open().await;
     fill(&store, 20).await;
@@ -288,7 +288,7 @@ async fn an_empty_file_beside_backups_is_set_aside_and_the_backup_serves() {
 }
 
 #[tokio::test]
-async fn a_missing_database_beside_backups_is_said_at_every_start() {
+async fn missing_database_with_backups_is_reported_at_every_start() {
     let place = Place::new();
     let (store, owner) = place.open().await;
     fill(&store, 3).await;
@@ -306,7 +306,7 @@ async fn a_missing_database_beside_backups_is_said_at_every_start() {
 }
 
 #[tokio::test]
-async fn a_rescue_that_was_cut_short_is_completed() {
+async fn interrupted_recovery_is_completed_at_next_start() {
     let place = Place::new();
     let (store, owner) = place.open().await;
     fill(&store, 20).await;
@@ -324,7 +324,7 @@ async fn a_rescue_that_was_cut_short_is_completed() {
 }
 
 #[tokio::test]
-async fn a_backup_is_private_whole_and_never_written_over_anything() {
+async fn backup_is_private_complete_and_never_overwrites() {
     use std::os::unix::fs::PermissionsExt as _;
     let place = Place::new();
     let (store, owner) = place.open().await;
@@ -359,7 +359,7 @@ async fn a_backup_is_private_whole_and_never_written_over_anything() {
 }
 
 #[tokio::test]
-async fn the_newest_backups_are_kept_and_a_damaged_database_pushes_none_out() {
+async fn daily_backups_keep_newest_and_skip_damaged_database() {
     const DAY: i64 = 86_400_000;
     let place = Place::new();
     let (store, owner) = place.open().await;

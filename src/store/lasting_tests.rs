@@ -27,7 +27,7 @@ async fn read(store: &Store, key: SessionKey, limit: u32, bytes: usize) -> Vec<S
 }
 
 #[tokio::test]
-async fn what_is_passing_is_left_out_up_to_the_last_completed_turn() {
+async fn transient_events_are_skipped_until_last_completed_turn() {
     let folder = tempfile::tempdir().unwrap();
     let (store, owner) = Store::open(&folder.path().join("a.db")).await.unwrap();
     let key = store.create(new_session(1, None)).await.unwrap();
@@ -54,7 +54,7 @@ async fn what_is_passing_is_left_out_up_to_the_last_completed_turn() {
 }
 
 #[tokio::test]
-async fn many_sessions_write_at_once_and_every_row_is_there() {
+async fn concurrent_session_writes_lose_no_row() {
     const SESSIONS: u128 = 90;
     let folder = tempfile::tempdir().unwrap();
     let (store, owner) = Store::open(&folder.path().join("a.db")).await.unwrap();

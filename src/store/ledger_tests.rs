@@ -41,7 +41,7 @@ async fn place(bookings: Vec<Vec<UsageRecord>>) -> (tempfile::TempDir, Store, St
 }
 
 #[tokio::test]
-async fn pages_and_totals_agree_and_a_deleted_session_stays() {
+async fn ledger_pages_match_totals_with_deleted_session() {
     let calls = vec![
         vec![booking(1, 3, "p/a", Some(5)), booking(1, 4, "p/b", Some(7)), booking(1, 5, "p/a", Some(1))],
         vec![booking(2, 3, "p/a", None)],
@@ -79,7 +79,7 @@ async fn pages_and_totals_agree_and_a_deleted_session_stays() {
 }
 
 #[tokio::test]
-async fn absurd_numbers_make_no_sum_fail() {
+async fn ledger_total_saturates_with_huge_numbers() {
     let mut absurd = booking(1, 3, "p/a", Some(u64::MAX));
     absurd.usage.input_tokens = u64::MAX;
     let (_folder, store, owner, _) =
@@ -90,7 +90,7 @@ async fn absurd_numbers_make_no_sum_fail() {
 }
 
 #[tokio::test]
-async fn what_was_called_before_there_was_a_ledger_is_taken_from_the_journals() {
+async fn migration_fills_ledger_from_journals() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("journal.db");
     let before = sqlx::migrate::Migrator {

@@ -27,7 +27,7 @@ pub struct Store {
     commands: mpsc::Sender<WriterCommand>,
     pub(super) readers: Readers,
     pub(super) health: Health,
-    pub(super) site: DatabaseFile,
+    pub(super) database_file: DatabaseFile,
     /// Whether the last daemon left its log behind: it did not end by itself.
     pub(super) after_crash: bool,
 }
@@ -59,20 +59,21 @@ impl Store {
     }
 
     /// [`Store::open`] over a disk that may lie.
-    pub(super) async fn open_over(path: &Path, lies: Faults) -> Result<(Self, StoreOwner), StoreError> {
+    pub(super) async fn open_over(path: &Path, faults: Faults) -> Result<(Self, StoreOwner), StoreError> {
         let log = std::fs::metadata(sibling_path(path, "-wal"));
-        let site = DatabaseFile::make(path)?;
+        let database_file = DatabaseFile::make(path)?;
         let migrations = sqlx::migrate!();
-        let current = site.open_to_write().ok().filter(|connection| is_current(connection, &migrations));
+        let current =
+            database_file.open_to_write().ok().filter(|connection| is_current(connection, &migrations));
         let connection = match current {
             Some(connection) => connection,
-            None => bring_up_to_date(&site, &migrations).await?,
+            None => bring_up_to_date(&database_file, &migrations).await?,
         };
 
         let (commands, inbox) = mpsc::channel(QUEUE);
         let health = Health::of(path);
-        let readers = Readers::new(&site);
-        let writer = Writer::new(connection, site.clone(), health.clone(), lies, readers.clone())?;
+        let readers = Readers::new(&database_file);
+        let writer = Writer::new(connection, database_file.clone(), health.clone(), faults, readers.clone())?;
         let (ended, over) = oneshot::channel();
         let run = move || {
             writer.run(inbox);
@@ -83,7 +84,7 @@ impl Store {
             .spawn(run)
             .map_err(|error| StoreError::Sql(format!("no thread for the journal: {error}")))?;
         let after_crash = log.is_ok_and(|log| log.len() > 0);
-        let store = Self { commands, readers, health, site, after_crash };
+        let store = Self { commands, readers, health, database_file, after_crash };
         Ok((store.clone(), StoreOwner { over, store }))
     }
 
@@ -138,7 +139,7 @@ impl Store {
     /// # Errors
     /// What is wrong.
     pub async fn check(&self) -> Result<(), StoreError> {
-        self.site.is_ours()?;
+        self.database_file.is_ours()?;
         if self.health.cannot_write() {
             self.ask(WriterCommand::Try).await?;
         }
@@ -174,18 +175,18 @@ fn is_current(connection: &rusqlite::Connection, migrations: &Migrator) -> bool 
 
 /// Makes the schema what this version wants, and opens the writer's connection.
 async fn bring_up_to_date(
-    site: &DatabaseFile,
+    database_file: &DatabaseFile,
     migrations: &Migrator,
 ) -> Result<rusqlite::Connection, StoreError> {
-    let mut connection = site.connect().await?;
+    let mut connection = database_file.connect().await?;
     #[cfg(feature = "failpoints")]
     crash_anywhere(&mut connection).await?;
-    keep_a_copy(&mut connection, migrations, &site.path).await?;
+    keep_a_copy(&mut connection, migrations, &database_file.path).await?;
     migrations.run(&mut connection).await?;
     cut_oversized(&mut connection).await?;
     #[cfg(feature = "failpoints")]
     connection.lock_handle().await?.remove_progress_handler();
-    let writer = site.open_to_write()?;
+    let writer = database_file.open_to_write()?;
     // After the writer's is open: the last to close a database folds the log and removes it.
     connection.close().await?;
     Ok(writer)

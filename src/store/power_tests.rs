@@ -58,7 +58,7 @@ fn length(path: &Path) -> usize {
 }
 
 #[tokio::test]
-async fn whatever_the_power_takes_after_a_synced_commit_everything_synced_is_there() {
+async fn synced_commits_survive_power_loss() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.db");
     let log = folder.path().join("a.db-wal");
@@ -126,7 +126,7 @@ async fn whatever_the_power_takes_after_a_synced_commit_everything_synced_is_the
 }
 
 #[tokio::test]
-async fn a_kill_inside_a_checkpoint_loses_nothing() {
+async fn kill_during_checkpoint_loses_no_event() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.db");
     let (store, owner) = Store::open(&path).await.unwrap();
@@ -170,7 +170,7 @@ fn statements(code: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_migration_cut_at_any_statement_is_completed_by_the_next_start() {
+async fn migration_interrupted_at_any_statement_is_completed() {
     let ours = sqlx::migrate!();
     let newest = ours.iter().map(|migration| migration.version).max().unwrap();
     let mut cuts = 0;

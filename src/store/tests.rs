@@ -145,7 +145,7 @@ pub(super) async fn soon<T>(future: impl Future<Output = T>) -> T {
 }
 
 #[tokio::test]
-async fn of_a_failed_append_nothing_is_written_and_of_its_neighbours_everything() {
+async fn failed_append_is_rolled_back_without_affecting_group() {
     let place = Place::new().await;
     let keys = [place.session(1).await, place.session(2).await, place.session(3).await];
     place.store.append(append(keys[1], vec![row(2, None), row(3, Some(2)), row(4, None)])).await.unwrap();
@@ -186,7 +186,7 @@ async fn of_a_failed_append_nothing_is_written_and_of_its_neighbours_everything(
 }
 
 #[tokio::test]
-async fn a_failure_inside_sqlite_takes_nobody_else_along() {
+async fn sqlite_failure_of_one_append_spares_other_appends() {
     let place = Place::new().await;
     let keys = [place.session(1).await, place.session(2).await];
     let mut other = SqliteConnectOptions::new().filename(place.path()).connect().await.unwrap();
@@ -204,7 +204,7 @@ async fn a_failure_inside_sqlite_takes_nobody_else_along() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn many_writers_share_commits_and_keep_the_order_of_each_session() {
+async fn grouped_commits_keep_order_of_each_session() {
     const SESSIONS: u128 = 8;
     const MESSAGES: u64 = 40;
     let place = Place::new().await;
@@ -249,7 +249,7 @@ async fn many_writers_share_commits_and_keep_the_order_of_each_session() {
 }
 
 #[tokio::test]
-async fn a_fold_removes_the_rows_of_its_opener_and_no_others() {
+async fn pruning_removes_deltas_of_one_item_only() {
     let place = Place::new().await;
     let (one, two) = (place.session(1).await, place.session(2).await);
     let rows =
@@ -269,7 +269,7 @@ async fn a_fold_removes_the_rows_of_its_opener_and_no_others() {
 }
 
 #[tokio::test]
-async fn the_last_number_counts_folded_rows() {
+async fn last_seq_counts_pruned_rows() {
     let place = Place::new().await;
     let key = place.session(1).await;
     assert_eq!(place.store.last_seq(key).await, Ok(1));
@@ -290,7 +290,7 @@ async fn the_last_number_counts_folded_rows() {
 }
 
 #[tokio::test]
-async fn a_key_is_taken_once_for_each_method() {
+async fn idempotency_key_is_unique_per_method() {
     let place = Place::new().await;
     let key = place.session(1).await;
     let keyed = |method, seq| Append {
@@ -313,7 +313,7 @@ async fn a_key_is_taken_once_for_each_method() {
 }
 
 #[tokio::test]
-async fn deleting_a_session_leaves_nothing_of_it_and_all_of_the_others() {
+async fn deleted_session_leaves_no_rows_and_others_stay() {
     let place = Place::new().await;
     let full = |key, number| Append {
         rows: vec![row(2, None), row(3, None)],
@@ -358,7 +358,7 @@ async fn counts(path: &Path) -> Vec<i64> {
 }
 
 #[tokio::test]
-async fn requests_are_pending_until_they_are_settled() {
+async fn permission_requests_are_pending_until_settled() {
     let place = Place::new().await;
     let (one, two) = (place.session(1).await, place.session(2).await);
     let raised = |number, seq| RequestRow::Raised { request_id: RequestId::Permission(request(number)), seq };
@@ -387,7 +387,7 @@ async fn requests_are_pending_until_they_are_settled() {
 }
 
 #[tokio::test]
-async fn a_question_is_known_until_and_after_it_is_settled() {
+async fn question_is_found_before_and_after_settlement() {
     let place = Place::new().await;
     let one = place.session(1).await;
     let asked = QuestionId::from_uuid(uuid::Uuid::now_v7());
@@ -415,7 +415,7 @@ async fn a_question_is_known_until_and_after_it_is_settled() {
 }
 
 #[tokio::test]
-async fn sessions_are_listed_by_page_state_folder_and_word() {
+async fn store_lists_sessions_by_state_folder_and_text() {
     let place = Place::new().await;
     let busy = place.session(1).await;
     place.session(2).await;
@@ -438,7 +438,7 @@ async fn sessions_are_listed_by_page_state_folder_and_word() {
 }
 
 #[tokio::test]
-async fn what_was_acknowledged_is_there_after_a_kill() {
+async fn acknowledged_append_survives_kill() {
     let place = Place::new().await;
     let key = place.session(1).await;
     place.store.append(append(key, vec![row(2, None), row(3, Some(2))])).await.unwrap();
@@ -458,7 +458,7 @@ async fn what_was_acknowledged_is_there_after_a_kill() {
 }
 
 #[tokio::test]
-async fn a_store_that_nobody_holds_any_more_opens_again_with_everything() {
+async fn dropped_store_reopens_with_all_events() {
     let Place { folder, store, owner } = Place::new().await;
     let path = folder.path().join("journal.db");
     let key = store.create(new_session(1, None)).await.unwrap();
@@ -471,7 +471,7 @@ async fn a_store_that_nobody_holds_any_more_opens_again_with_everything() {
 }
 
 #[tokio::test]
-async fn closing_writes_what_was_asked_for_before() {
+async fn close_writes_all_pending_appends() {
     let Place { folder, store, owner } = Place::new().await;
     let key = store.create(new_session(1, None)).await.unwrap();
     let writes = join_all((2..50).map(|seq| store.append(append(key, vec![row(seq, None)]))));
@@ -481,7 +481,7 @@ async fn closing_writes_what_was_asked_for_before() {
 }
 
 #[tokio::test]
-async fn a_database_of_a_newer_version_is_refused_and_left_alone() {
+async fn store_refuses_newer_database_and_leaves_it_unchanged() {
     let Place { folder, store, owner } = Place::new().await;
     let path = folder.path().join("journal.db");
     store.create(new_session(1, None)).await.unwrap();
@@ -498,7 +498,7 @@ async fn a_database_of_a_newer_version_is_refused_and_left_alone() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_no_database_is_said_to_be_damaged_and_left_alone() {
+async fn non_database_file_is_reported_corrupt_and_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.db");
     let text = "shopping list: milk, bread\n".repeat(400);
@@ -512,7 +512,7 @@ async fn a_file_that_is_no_database_is_said_to_be_damaged_and_left_alone() {
 }
 
 #[tokio::test]
-async fn an_older_database_is_copied_before_it_is_changed() {
+async fn older_database_is_backed_up_before_migration() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.db");
     let ours = sqlx::migrate!();
@@ -552,14 +552,14 @@ async fn versions(path: &Path) -> Vec<i64> {
 /// A store whose disk denies its `commits`th commit, which came through.
 async fn over_lies(commits: u32, blind: bool) -> Place {
     let folder = tempfile::tempdir().expect("a folder");
-    let lies = crate::store::fault_injection::Faults { commits, blind, unsynced: None };
+    let faults = crate::store::fault_injection::Faults { commits, blind, unsynced: None };
     let path = folder.path().join("journal.db");
-    let (store, owner) = Store::open_over(&path, lies).await.expect("a new database");
+    let (store, owner) = Store::open_over(&path, faults).await.expect("a new database");
     Place { folder, store, owner }
 }
 
 #[tokio::test]
-async fn a_denied_commit_is_seen_to_have_come_through() {
+async fn commit_reported_as_failed_is_found_committed() {
     let place = over_lies(1, false).await;
     let key = place.session(1).await;
     // Its last row is folded by itself: the one before speaks for it.
@@ -574,7 +574,7 @@ async fn a_denied_commit_is_seen_to_have_come_through() {
 }
 
 #[tokio::test]
-async fn a_commit_in_doubt_is_said_to_be_and_the_retry_finds_it() {
+async fn unknown_commit_is_reported_and_found_by_retry() {
     let place = over_lies(1, true).await;
     let key = place.session(1).await;
     let rows = append(key, vec![row(2, None), row(3, None)]);
@@ -589,7 +589,7 @@ async fn a_commit_in_doubt_is_said_to_be_and_the_retry_finds_it() {
 }
 
 #[tokio::test]
-async fn a_replaced_database_is_not_written_by_a_new_connection() {
+async fn replaced_database_file_is_not_written() {
     let place = Place::new().await;
     assert_eq!(place.store.check().await, Ok(()));
     std::fs::rename(place.path(), place.folder.path().join("elsewhere.db")).unwrap();
@@ -600,7 +600,7 @@ async fn a_replaced_database_is_not_written_by_a_new_connection() {
 }
 
 #[tokio::test]
-async fn a_page_is_bounded_in_bytes_too_and_never_empty() {
+async fn event_page_is_bounded_in_bytes_and_never_empty() {
     let place = Place::new().await;
     let key = place.session(1).await;
     let long = |seq, bytes: usize| Row { body: "é".repeat(bytes / 2).into(), ..row(seq, None) };

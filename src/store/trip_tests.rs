@@ -110,30 +110,30 @@ fn expected(seqs: impl IntoIterator<Item = Seq>) -> Vec<(Seq, String)> {
 }
 
 #[tokio::test]
-async fn a_new_session_is_there_with_all_that_belongs_to_it() {
-    let house = StoreFixture::open().await;
-    let (first_id, first) = house.create().await;
-    let (second_id, second) = house.create().await;
-    assert_eq!(house.store.find(first_id).await, Ok(Some(first)));
-    assert_eq!(house.store.find(second_id).await, Ok(Some(second)));
-    assert_eq!(house.rows(second).await, expected([1]));
-    let view = house.store.view(second_id).await.expect("read").expect("there");
+async fn created_session_is_found_with_its_summary() {
+    let fixture = StoreFixture::open().await;
+    let (first_id, first) = fixture.create().await;
+    let (second_id, second) = fixture.create().await;
+    assert_eq!(fixture.store.find(first_id).await, Ok(Some(first)));
+    assert_eq!(fixture.store.find(second_id).await, Ok(Some(second)));
+    assert_eq!(fixture.rows(second).await, expected([1]));
+    let view = fixture.store.view(second_id).await.expect("read").expect("there");
     assert_eq!((view.title.as_str(), view.cwd.as_str(), view.model.as_str()), ("a title", "/w", "p/m"));
     assert_eq!((view.state, view.background, view.last_seq), (SessionState::Idle, true, 1));
     assert_eq!((view.created_at_ms, view.cost_usd_micros), (Timestamp(5), Some(0)));
-    let reply = house.store.remembered("m", &format!("key-of-create-{second_id}")).await.expect("read");
+    let reply = fixture.store.remembered("m", &format!("key-of-create-{second_id}")).await.expect("read");
     assert_eq!(reply.map(|reply| reply.reply), Some(second_id.to_string()));
     // The same id again is refused and changes nothing; the writer goes on.
-    assert_eq!(house.store.create(new(first_id, "other")).await, Err(StoreError::Taken));
-    assert_eq!(house.rows(first).await, expected([1]));
-    assert_eq!(house.append(append(first, [2])).await, Ok(()));
-    house.owner.close().await;
+    assert_eq!(fixture.store.create(new(first_id, "other")).await, Err(StoreError::Taken));
+    assert_eq!(fixture.rows(first).await, expected([1]));
+    assert_eq!(fixture.append(append(first, [2])).await, Ok(()));
+    fixture.owner.close().await;
 }
 
 /// A decision with everything in it, of `count` rows from number 2 on.
 async fn check_everything(count: Seq) {
-    let house = StoreFixture::open().await;
-    let (session_id, key) = house.create().await;
+    let fixture = StoreFixture::open().await;
+    let (session_id, key) = fixture.create().await;
     let last = 1 + count;
     let request_id = PermissionId::from_uuid(Uuid::now_v7());
     let mut whole = append(key, 2..=last);
@@ -158,10 +158,10 @@ async fn check_everything(count: Seq) {
     });
     whole.idempotency = Some(remembered("k", "r"));
     whole.sync = Sync::Full;
-    assert_eq!(house.append(whole).await, Ok(()), "{count} rows");
+    assert_eq!(fixture.append(whole).await, Ok(()), "{count} rows");
 
-    assert_eq!(house.rows(key).await, expected(1..=last), "{count} rows");
-    let view = house.store.view(session_id).await.expect("read").expect("there");
+    assert_eq!(fixture.rows(key).await, expected(1..=last), "{count} rows");
+    let view = fixture.store.view(session_id).await.expect("read").expect("there");
     assert_eq!(view.title, "it's \"new\"; -- really");
     assert_eq!(
         (view.model.as_str(), view.mode, view.state),
@@ -169,13 +169,13 @@ async fn check_everything(count: Seq) {
     );
     assert_eq!((view.last_seq, view.cost_usd_micros, view.usage.input_tokens), (last, None, 3));
     assert_eq!((view.updated_at_ms, view.last_line.as_str()), (Timestamp(9), "said"));
-    let items = house.store.items_after(key, 0, 10, usize::MAX).await.expect("read").rows;
+    let items = fixture.store.items_after(key, 0, 10, usize::MAX).await.expect("read").rows;
     assert_eq!(items.len(), 1);
     assert_eq!((items[0].first_seq, items[0].last_seq, items[0].status.as_str()), (2, last, "completed"));
-    let pending = house.store.pending_requests(Some(key), None, 10).await.expect("read");
+    let pending = fixture.store.pending_requests(Some(key), None, 10).await.expect("read");
     assert_eq!(pending.len(), 1);
     assert_eq!(pending[0].request_id, request_id.to_string());
-    let reply = house.store.remembered("m", "k").await.expect("read").expect("there");
+    let reply = fixture.store.remembered("m", "k").await.expect("read").expect("there");
     assert_eq!((reply.digest.as_str(), reply.reply.as_str()), ("d", "r"));
 
     // Then the request is settled and the rows of the opener at 2 are folded away.
@@ -183,14 +183,14 @@ async fn check_everything(count: Seq) {
     next.folds = vec![2];
     next.requests =
         vec![RequestRow::Settled { request_id: RequestId::Permission(request_id), seq: last + 1 }];
-    assert_eq!(house.append(next).await, Ok(()));
-    assert_eq!(house.rows(key).await, expected([1, 2, last + 1]), "{count} rows");
-    assert_eq!(house.store.pending_requests(None, None, 10).await, Ok(Vec::new()));
-    house.owner.close().await;
+    assert_eq!(fixture.append(next).await, Ok(()));
+    assert_eq!(fixture.rows(key).await, expected([1, 2, last + 1]), "{count} rows");
+    assert_eq!(fixture.store.pending_requests(None, None, 10).await, Ok(Vec::new()));
+    fixture.owner.close().await;
 }
 
 #[tokio::test]
-async fn everything_of_a_decision_is_written_in_one_trip_or_many() {
+async fn append_of_any_size_writes_all_rows() {
     for count in [1, 3, 8, 9, 64, 65, 150] {
         check_everything(count).await;
     }
@@ -198,36 +198,36 @@ async fn everything_of_a_decision_is_written_in_one_trip_or_many() {
 
 /// A decision whose last statement cannot be written leaves nothing, and the next one is written.
 async fn check_failure(count: Seq) {
-    let house = StoreFixture::open().await;
-    let (_, key) = house.create().await;
+    let fixture = StoreFixture::open().await;
+    let (_, key) = fixture.create().await;
     for round in 0..3 {
         let mut bad = append(key, 2..2 + count);
         bad.idempotency = Some(remembered("taken", "x"));
         if round == 0 {
             let mut first = append(key, [900]);
             first.idempotency.clone_from(&bad.idempotency);
-            assert_eq!(house.append(first).await, Ok(()));
+            assert_eq!(fixture.append(first).await, Ok(()));
         }
-        assert_eq!(house.append(bad).await, Err(StoreError::Taken), "{count} rows, round {round}");
-        assert_eq!(house.rows(key).await, expected([1, 900]), "{count} rows, round {round}");
+        assert_eq!(fixture.append(bad).await, Err(StoreError::Taken), "{count} rows, round {round}");
+        assert_eq!(fixture.rows(key).await, expected([1, 900]), "{count} rows, round {round}");
     }
-    assert_eq!(house.append(append(key, 2..2 + count)).await, Ok(()));
-    assert_eq!(house.rows(key).await, expected((1..2 + count).chain([900])), "{count} rows");
-    house.owner.close().await;
+    assert_eq!(fixture.append(append(key, 2..2 + count)).await, Ok(()));
+    assert_eq!(fixture.rows(key).await, expected((1..2 + count).chain([900])), "{count} rows");
+    fixture.owner.close().await;
 }
 
 #[tokio::test]
-async fn a_decision_is_written_whole_or_not_at_all() {
+async fn append_of_any_size_is_atomic() {
     for count in [1, 8, 100] {
         check_failure(count).await;
     }
 }
 
 #[tokio::test]
-async fn one_bad_decision_of_a_group_fails_alone() {
-    let house = StoreFixture::open().await;
-    let (_, one) = house.create().await;
-    let (_, other) = house.create().await;
+async fn invalid_append_in_group_fails_alone() {
+    let fixture = StoreFixture::open().await;
+    let (_, one) = fixture.create().await;
+    let (_, other) = fixture.create().await;
     let calls = (2..40).map(|seq| {
         // The session's first number is in use.
         let bad = seq % 10 == 0;
@@ -237,27 +237,30 @@ async fn one_bad_decision_of_a_group_fails_alone() {
             // To the letter it would be a retry of what is there.
             append.rows[0].body = Arc::from("{}");
         }
-        let house = &house;
-        async move { (bad, house.append(append).await) }
+        let fixture = &fixture;
+        async move { (bad, fixture.append(append).await) }
     });
     for (bad, result) in futures_util::future::join_all(calls).await {
         assert_eq!(result, if bad { Err(StoreError::Taken) } else { Ok(()) });
     }
     let even = (2..40).filter(|seq| seq % 2 == 0 && seq % 10 != 0);
-    assert_eq!(house.rows(one).await, expected([1].into_iter().chain(even)));
-    assert_eq!(house.rows(other).await, expected([1].into_iter().chain((2..40).filter(|seq| seq % 2 == 1))));
-    house.owner.close().await;
+    assert_eq!(fixture.rows(one).await, expected([1].into_iter().chain(even)));
+    assert_eq!(
+        fixture.rows(other).await,
+        expected([1].into_iter().chain((2..40).filter(|seq| seq % 2 == 1)))
+    );
+    fixture.owner.close().await;
 }
 
 #[tokio::test]
-async fn what_is_deleted_is_gone_with_its_rows() {
-    let house = StoreFixture::open().await;
-    let (id, key) = house.create().await;
-    let (_, kept) = house.create().await;
-    assert_eq!(house.append(append(key, 2..20)).await, Ok(()));
-    assert_eq!(house.store.delete(key, None, Timestamp(0)).await, Ok(()));
-    assert_eq!(house.store.find(id).await, Ok(None));
-    assert_eq!(house.rows(key).await, expected([]));
-    assert_eq!(house.rows(kept).await, expected([1]));
-    house.owner.close().await;
+async fn deleted_session_is_removed_with_its_rows() {
+    let fixture = StoreFixture::open().await;
+    let (id, key) = fixture.create().await;
+    let (_, kept) = fixture.create().await;
+    assert_eq!(fixture.append(append(key, 2..20)).await, Ok(()));
+    assert_eq!(fixture.store.delete(key, None, Timestamp(0)).await, Ok(()));
+    assert_eq!(fixture.store.find(id).await, Ok(None));
+    assert_eq!(fixture.rows(key).await, expected([]));
+    assert_eq!(fixture.rows(kept).await, expected([1]));
+    fixture.owner.close().await;
 }

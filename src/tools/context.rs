@@ -181,7 +181,7 @@ impl std::fmt::Debug for Unreadable {
 
 /// One call's view of the world. Cheap to clone.
 #[derive(Clone)]
-pub(super) struct Context {
+pub(super) struct ToolContext {
     pub(super) settings: Arc<Settings>,
     pub(super) places: Arc<SensitivePaths>,
     pub(super) cells: Arc<Cgroups>,
@@ -189,26 +189,26 @@ pub(super) struct Context {
     pub(super) ahead: Arc<Ahead>,
     pub(super) layouts: Arc<Found>,
     pub(super) lingering: Arc<PlaceholderCache>,
-    pub(super) scene: SessionContext,
+    pub(super) session_context: SessionContext,
 }
 
-impl Context {
+impl ToolContext {
     /// What a path means, judged and held. Waits for the disk.
     pub(super) fn resolve(&self, text: &str, access: Access) -> Result<PinnedPath, ToolError> {
-        let hidden = |path: &Path| self.scene.unreadable.covers("Read", path);
-        self.jails.of(&self.scene).decide_with(text, &self.scene.cwd, access, &hidden)
+        let hidden = |path: &Path| self.session_context.unreadable.covers("Read", path);
+        self.jails.of(&self.session_context).decide_with(text, &self.session_context.cwd, access, &hidden)
     }
 
     /// A hold on a path that was resolved before.
     pub(super) fn hold(&self, path: &Path, access: Access) -> Result<PinnedPath, ToolError> {
-        let hidden = |path: &Path| self.scene.unreadable.covers("Read", path);
-        self.jails.of(&self.scene).decide_resolved(path.to_path_buf(), access, &hidden)
+        let hidden = |path: &Path| self.session_context.unreadable.covers("Read", path);
+        self.jails.of(&self.session_context).decide_resolved(path.to_path_buf(), access, &hidden)
     }
 
     /// The path as people and models write it: relative to the current folder if it is below it.
     /// Characters that nobody sees are spelled out.
     pub(super) fn show(&self, path: &Path) -> String {
-        let shown = match path.strip_prefix(&self.scene.cwd) {
+        let shown = match path.strip_prefix(&self.session_context.cwd) {
             Ok(below) if !below.as_os_str().is_empty() => below.to_string_lossy(),
             _ => path.to_string_lossy(),
         };
@@ -217,7 +217,7 @@ impl Context {
 
     /// What the model knows of a file.
     pub(super) fn record(&self, path: &Path) -> Option<&ReadRecord> {
-        self.scene.reads.get(path)
+        self.session_context.reads.get(path)
     }
 }
 

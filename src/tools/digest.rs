@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_the_same_on_whatever_thread_it_is_made() {
+    fn digest_is_same_on_any_thread() {
         for length in [0, 1, LARGE - 1, LARGE, 3 * LARGE + 1] {
             let bytes: Vec<u8> = (0..length).map(|at| (at % 251) as u8).collect();
             let plain = disk::sha256(&bytes);

@@ -157,9 +157,9 @@ pub fn notebook(data: &[u8]) {
 /// If a law is broken, or the folder for it cannot be made.
 pub fn path(data: &[u8]) {
     static HOUSE: OnceLock<Mutex<tempfile::TempDir>> = OnceLock::new();
-    let house = HOUSE.get_or_init(|| Mutex::new(path_house().expect("a folder")));
-    let house = house.lock().unwrap_or_else(PoisonError::into_inner);
-    let root = house.path().canonicalize().expect("its path");
+    let shared = HOUSE.get_or_init(|| Mutex::new(path_shared().expect("a folder")));
+    let shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
+    let root = shared.path().canonicalize().expect("its path");
     let (target, text) = match data.iter().position(|byte| *byte == 0x1f) {
         Some(at) => (&data[..at], &data[at + 1..]),
         None => (&b"d"[..], data),
@@ -211,7 +211,7 @@ fn fold(part: &Path) -> String {
     if part == Path::new("/") { "/".into() } else { names::fold(&part.to_string_lossy()) }
 }
 
-fn path_house() -> std::io::Result<tempfile::TempDir> {
+fn path_shared() -> std::io::Result<tempfile::TempDir> {
     let dir = tempfile::tempdir()?;
     for file in ["ws/a", "ws/d/b", "ws/.git/config", "ws/.agentd/policy.toml", "home/.bashrc", "out/s"] {
         let path = dir.path().join(file);

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn inputs_are_read_leniently_and_errors_name_the_field() {
+    fn tool_input_is_parsed_leniently_with_field_errors() {
         let sample = |title, all| Sample { name: "x".into(), title, all };
         check(json!({"name": "x", "extra": 1}), Ok(sample(None, false)));
         check(json!({"name": "x", "title": "10", "all": "true"}), Ok(sample(Some(10), true)));
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_hold_what_a_model_needs_and_no_more() {
+    fn tool_schema_contains_only_needed_fields() {
         assert_eq!(
             schema::<Sample>(),
             json!({

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_put_there_stays_there() {
+    fn large_buffer_keeps_its_content() {
         for capacity in [0, 1, LARGE - 1, LARGE, PAGE, 3 * PAGE + 5, 10 << 20] {
             let mut room = bytes(capacity);
             assert!(room.is_empty() && room.capacity() >= capacity);

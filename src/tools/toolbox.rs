@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::ahead::Ahead;
-use super::context::{Context, SessionContext, Settings};
+use super::context::{SessionContext, Settings, ToolContext};
 use super::shell::{
     Available, CallChannels, Cgroups, Found, PlaceholderCache, ProcessStarted, Running, Swept,
 };
@@ -70,8 +70,12 @@ impl CallPreparer {
     ///
     /// # Errors
     /// As an outcome it goes to the model.
-    pub fn prepare(&self, call: &ToolCall, scene: &SessionContext) -> Result<PreparedCall, ToolError> {
-        let context = self.tools.context(scene);
+    pub fn prepare(
+        &self,
+        call: &ToolCall,
+        session_context: &SessionContext,
+    ) -> Result<PreparedCall, ToolError> {
+        let context = self.tools.context(session_context);
         match &self.tools.parse(call)? {
             Call::Bash(input) => shell::prepare(&context, self.here, call.call_id, input),
             Call::BashOutput(input) => shell::prepare_output(&context, input),
@@ -225,10 +229,11 @@ impl Toolbox {
     pub async fn prepare(
         &self,
         call: &ToolCall,
-        scene: &SessionContext,
+        session_context: &SessionContext,
     ) -> Result<PreparedCall, ToolOutcome> {
-        let (desk, call, scene) = (self.call_preparer().await, call.clone(), scene.clone());
-        let prepared = tokio::task::spawn_blocking(move || desk.prepare(&call, &scene));
+        let (desk, call, session_context) =
+            (self.call_preparer().await, call.clone(), session_context.clone());
+        let prepared = tokio::task::spawn_blocking(move || desk.prepare(&call, &session_context));
         Ok(prepared.await.unwrap_or_else(|_| Err(internal()))?)
     }
 
@@ -238,11 +243,11 @@ impl Toolbox {
     /// # Errors
     /// The level cannot be had here, or the shell failed.
     #[cfg(feature = "fuzzing")]
-    pub fn bare_shell(&self, scene: &SessionContext) -> std::io::Result<std::time::Duration> {
+    pub fn bare_shell(&self, session_context: &SessionContext) -> std::io::Result<std::time::Duration> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
             let here = Available::here().await;
-            shell::spawn_bare(&self.context(scene), here).await
+            shell::spawn_bare(&self.context(session_context), here).await
         })
     }
 
@@ -279,12 +284,12 @@ impl Toolbox {
         &self,
         call: &ToolCall,
         prepared: &PreparedCall,
-        scene: &SessionContext,
+        session_context: &SessionContext,
         progress: mpsc::Sender<Progress>,
         births: mpsc::Sender<ProcessStarted>,
         stop: CancellationToken,
     ) -> ToolOutcome {
-        let work = AssertUnwindSafe(self.run_inner(call, prepared, scene, progress, births, stop));
+        let work = AssertUnwindSafe(self.run_inner(call, prepared, session_context, progress, births, stop));
         match work.catch_unwind().await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(refusal)) => refusal.into(),
@@ -302,7 +307,7 @@ impl Toolbox {
         &self,
         call: &ToolCall,
         prepared: &PreparedCall,
-        scene: &SessionContext,
+        session_context: &SessionContext,
         births: mpsc::Sender<ProcessStarted>,
         stop: CancellationToken,
     ) -> Result<Running, ToolOutcome> {
@@ -311,7 +316,7 @@ impl Toolbox {
         match self.parse(call)? {
             Call::Bash(input) => {
                 let wires = CallChannels { progress, births, stop };
-                shell::start(&self.context(scene), call.call_id, &input, prepared, wires).await
+                shell::start(&self.context(session_context), call.call_id, &input, prepared, wires).await
             }
             _ => Err(internal().into()),
         }
@@ -323,9 +328,9 @@ impl Toolbox {
         &self,
         call_id: CallId,
         prepared: &PreparedCall,
-        scene: &SessionContext,
+        session_context: &SessionContext,
     ) -> Inspection {
-        let (context, prepared) = (self.context(scene), prepared.clone());
+        let (context, prepared) = (self.context(session_context), prepared.clone());
         let looked = blocking(move || Ok(inspect::inspect(&context, call_id, &prepared))).await;
         looked.unwrap_or_else(|refusal| Inspection::Conflict(refusal.text))
     }
@@ -343,12 +348,12 @@ impl Toolbox {
         &self,
         call: &ToolCall,
         prepared: &PreparedCall,
-        scene: &SessionContext,
+        session_context: &SessionContext,
         progress: mpsc::Sender<Progress>,
         births: mpsc::Sender<ProcessStarted>,
         stop: CancellationToken,
     ) -> Result<ToolOutcome, ToolError> {
-        let context = self.context(scene);
+        let context = self.context(session_context);
         let call_id = call.call_id;
         let call = match self.parse(call)? {
             // It has a beginning of its own: `start`.
@@ -374,7 +379,7 @@ impl Toolbox {
             return Ok(cancelled());
         }
         let prepared = prepared.clone();
-        self.lingering.end(context.scene.session_id);
+        self.lingering.end(context.session_context.session_id);
         blocking(move || match &call {
             Call::Bash(_) | Call::KillBash(_) | Call::WebFetch(_) => Err(internal()),
             Call::BashOutput(input) => shell::run_output(&context, input, &stop),
@@ -391,8 +396,8 @@ impl Toolbox {
         .await
     }
 
-    fn context(&self, scene: &SessionContext) -> Context {
-        Context {
+    fn context(&self, session_context: &SessionContext) -> ToolContext {
+        ToolContext {
             settings: self.settings.clone(),
             places: self.places.clone(),
             cells: self.cells.clone(),
@@ -400,7 +405,7 @@ impl Toolbox {
             ahead: self.ahead.clone(),
             layouts: self.layouts.clone(),
             lingering: self.lingering.clone(),
-            scene: scene.clone(),
+            session_context: session_context.clone(),
         }
     }
 

@@ -83,7 +83,7 @@ mod tests {
     use crate::transport::call_order::*;
 
     #[test]
-    fn a_turn_comes_when_all_before_it_have_passed() {
+    fn call_order_admits_ticket_after_all_earlier() {
         let turns = CallOrder::new();
         let (first, second, third) = (turns.ticket(), turns.ticket(), turns.ticket());
         assert!(first.turn().now_or_never().is_some());

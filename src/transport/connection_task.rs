@@ -38,30 +38,30 @@ const LARGEST_READ: usize = 256 << 10;
 
 /// Serves one peer. Returns when it is gone and its calls have ended. If it is dropped, everything of
 /// the connection ends at once.
-pub(super) async fn serve_connection(socket: UnixStream, id: u64, house: Arc<ServerState>) {
+pub(super) async fn serve_connection(socket: UnixStream, id: u64, server: Arc<ServerState>) {
     let Ok(who) = socket.peer_cred() else { return };
-    if !admits(house.uid, who.uid(), house.limits.allow_root) {
+    if !admits(server.uid, who.uid(), server.limits.allow_root) {
         tracing::warn!(uid = who.uid(), pid = who.pid(), "refused a connection of another user");
         return;
     }
-    let open = house.count();
-    let descent = peer_origin::of_peer(&socket, who.pid(), house.mark.clone()).await;
+    let open = server.count();
+    let descent = peer_origin::of_peer(&socket, who.pid(), server.mark.clone()).await;
     let (mut read, mut write) = socket.into_split();
     let mut buffer = BytesMut::new();
-    let Some(way) = detect_framing(&mut read, &mut write, &mut buffer, &house, descent.tool.is_none()).await
+    let Some(way) = detect_framing(&mut read, &mut write, &mut buffer, &server, descent.tool.is_none()).await
     else {
         return;
     };
 
     let peer = Peer { id, uid: who.uid(), pid: who.pid(), descent };
-    let limits = &house.limits;
+    let limits = &server.limits;
     let shared = Arc::new(Shared::new(peer, limits.outbox_bytes, limits.max_subscriptions));
     let ending = Ending(Arc::clone(&shared));
     let framing = way.framing();
     let mut writer = JoinSet::new();
     writer.spawn(write_out(Arc::clone(&shared), write, framing));
-    let caller = Caller::new(Arc::clone(&house), Arc::clone(&shared), framing != Framing::Http);
-    let mut exchange = Exchange { house, shared, read, buffer, caller, framing };
+    let caller = Caller::new(Arc::clone(&server), Arc::clone(&shared), framing != Framing::Http);
+    let mut exchange = Exchange { server, shared, read, buffer, caller, framing };
     exchange.run(way).await;
 
     exchange.shared.outbox.end();
@@ -108,11 +108,11 @@ async fn detect_framing(
     read: &mut OwnedReadHalf,
     write: &mut OwnedWriteHalf,
     buffer: &mut BytesMut,
-    house: &ServerState,
+    server: &ServerState,
     may_look: bool,
 ) -> Option<Protocol> {
-    let longest = house.limits.max_message_bytes;
-    let mut deadline = Instant::now() + house.limits.first_byte_timeout;
+    let longest = server.limits.max_message_bytes;
+    let mut deadline = Instant::now() + server.limits.first_byte_timeout;
     let mut ended = false;
     loop {
         let opening = match framing::recognise(buffer) {
@@ -130,12 +130,12 @@ async fn detect_framing(
                 let blocks = content_length::Blocks::new(longest);
                 return Some(Protocol::Open(Decoder::ContentLength(blocks), Framing::ContentLength));
             }
-            Opening::Http => return handle_http(read, write, buffer, house, may_look).await,
+            Opening::Http => return handle_http(read, write, buffer, server, may_look).await,
             Opening::Unclear => {}
         }
         let first = buffer.is_empty();
-        match fill(read, buffer, house, deadline).await {
-            Fill::More if first => deadline = Instant::now() + house.limits.half_frame_timeout,
+        match fill(read, buffer, server, deadline).await {
+            Fill::More if first => deadline = Instant::now() + server.limits.half_frame_timeout,
             Fill::More => {}
             Fill::End => ended = true,
             Fill::Late | Fill::Stop | Fill::Gone => return None,
@@ -148,16 +148,16 @@ async fn handle_http(
     read: &mut OwnedReadHalf,
     write: &mut OwnedWriteHalf,
     buffer: &mut BytesMut,
-    house: &ServerState,
+    server: &ServerState,
     may_look: bool,
 ) -> Option<Protocol> {
-    let longest = house.limits.max_message_bytes;
-    let deadline = Instant::now() + house.limits.half_frame_timeout;
+    let longest = server.limits.max_message_bytes;
+    let deadline = Instant::now() + server.limits.half_frame_timeout;
     let request = loop {
         if let Some(request) = http::head(buffer, longest) {
             break request;
         }
-        match fill(read, buffer, house, deadline).await {
+        match fill(read, buffer, server, deadline).await {
             Fill::More => {}
             Fill::Late => break http::Request::Answer(http::timed_out()),
             Fill::End | Fill::Stop | Fill::Gone => return None,
@@ -165,28 +165,28 @@ async fn handle_http(
     };
     match request {
         http::Request::Answer(answer) => {
-            say(write, &answer, house).await;
+            say(write, &answer, server).await;
             None
         }
         http::Request::Metrics => {
-            let text = house.page.as_ref().filter(|_| may_look).map(Page::text);
-            say(write, &http::metrics(text.as_deref()), house).await;
+            let text = server.page.as_ref().filter(|_| may_look).map(Page::text);
+            say(write, &http::metrics(text.as_deref()), server).await;
             None
         }
         http::Request::WebSocket(accepted) => {
-            say(write, &accepted, house).await;
+            say(write, &accepted, server).await;
             let frames = websocket::Frames::new(longest);
             Some(Protocol::Open(Decoder::WebSocket(frames), Framing::WebSocket))
         }
         http::Request::Post { length, wait } => {
             if wait && buffer.len() < length {
-                say(write, http::CONTINUE, house).await;
+                say(write, http::CONTINUE, server).await;
             }
             while buffer.len() < length {
-                match fill(read, buffer, house, deadline).await {
+                match fill(read, buffer, server, deadline).await {
                     Fill::More => {}
                     Fill::Late => {
-                        say(write, &http::timed_out(), house).await;
+                        say(write, &http::timed_out(), server).await;
                         return None;
                     }
                     Fill::End | Fill::Stop | Fill::Gone => return None,
@@ -198,8 +198,8 @@ async fn handle_http(
 }
 
 /// Writes a short answer before there is a writer. A peer that does not take it loses its turn.
-async fn say(write: &mut OwnedWriteHalf, answer: &[u8], house: &ServerState) {
-    let _ = tokio::time::timeout(house.limits.half_frame_timeout, write.write_all(answer)).await;
+async fn say(write: &mut OwnedWriteHalf, answer: &[u8], server: &ServerState) {
+    let _ = tokio::time::timeout(server.limits.half_frame_timeout, write.write_all(answer)).await;
 }
 
 /// What a read brought.
@@ -217,14 +217,14 @@ enum Fill {
 async fn fill(
     read: &mut OwnedReadHalf,
     buffer: &mut BytesMut,
-    house: &ServerState,
+    server: &ServerState,
     deadline: Instant,
 ) -> Fill {
     buffer.reserve(buffer.len().clamp(READ, LARGEST_READ));
     tokio::select! {
         biased;
         result = read.read_buf(buffer) => filled(&result),
-        () = house.stop.cancelled() => Fill::Stop,
+        () = server.stop.cancelled() => Fill::Stop,
         () = sleep_until(deadline) => Fill::Late,
     }
 }
@@ -250,7 +250,7 @@ enum End {
 }
 
 struct Exchange {
-    house: Arc<ServerState>,
+    server: Arc<ServerState>,
     shared: Arc<Shared>,
     read: OwnedReadHalf,
     buffer: BytesMut,
@@ -298,7 +298,7 @@ impl Exchange {
                 if let Some(end) = self.handle_frame(frame).await {
                     return end;
                 }
-                if self.house.stop.is_cancelled() {
+                if self.server.stop.is_cancelled() {
                     return End::Stop;
                 }
             }
@@ -312,7 +312,7 @@ impl Exchange {
             } else {
                 began.get_or_insert_with(Instant::now);
             }
-            let deadline = began.map(|began| began + self.house.limits.half_frame_timeout);
+            let deadline = began.map(|began| began + self.server.limits.half_frame_timeout);
             match self.more(deadline).await {
                 Fill::More => {}
                 Fill::End => {
@@ -341,7 +341,7 @@ impl Exchange {
         tokio::select! {
             biased;
             result = self.read.read_buf(&mut self.buffer) => filled(&result),
-            () = self.house.stop.cancelled() => Fill::Stop,
+            () = self.server.stop.cancelled() => Fill::Stop,
             () = self.shared.closed.cancelled() => Fill::Gone,
             () = late => Fill::Late,
         }
@@ -355,7 +355,7 @@ impl Exchange {
                 if let Some(end) = self.room_for_replies().await {
                     return Some(end);
                 }
-                self.shared.outbox.reply(too_long(self.house.limits.max_message_bytes).reply(NO_ID));
+                self.shared.outbox.reply(too_long(self.server.limits.max_message_bytes).reply(NO_ID));
             }
             Frame::Answer(bytes) => {
                 if let Some(end) = self.room_for_replies().await {
@@ -381,7 +381,7 @@ impl Exchange {
                 let slot = self.caller.room(message.len()).await;
                 self.caller.take_in(&message, slot).await;
             } => None,
-            () = self.house.stop.cancelled() => Some(End::Stop),
+            () = self.server.stop.cancelled() => Some(End::Stop),
             () = gone(&self.read, &self.shared) => Some(End::Gone),
         }
     }
@@ -390,7 +390,7 @@ impl Exchange {
         tokio::select! {
             biased;
             () = self.shared.outbox.room_for_replies() => None,
-            () = self.house.stop.cancelled() => Some(End::Stop),
+            () = self.server.stop.cancelled() => Some(End::Stop),
             () = gone(&self.read, &self.shared) => Some(End::Gone),
         }
     }
@@ -411,7 +411,7 @@ impl Exchange {
             tokio::select! {
                 () = self.caller.one_done(), if self.caller.is_busy() => {}
                 () = self.shared.fewer.notified() => {}
-                () = self.house.stop.cancelled(), if self.shared.has_subscriptions() => {
+                () = self.server.stop.cancelled(), if self.shared.has_subscriptions() => {
                     self.shared.end_subscriptions();
                 }
                 () = gone(&self.read, &self.shared) => return self.shared.close(),
@@ -454,7 +454,7 @@ mod tests {
     use crate::transport::connection_task::*;
 
     #[test]
-    fn only_ourselves_and_root_if_allowed() {
+    fn connections_are_admitted_for_owner_and_allowed_root() {
         let check = |us, them, allow_root, expected| assert_eq!(admits(us, them, allow_root), expected);
         check(1000, 1000, false, true);
         check(1000, 1001, true, false);

@@ -23,7 +23,7 @@ const WEIGHT_UNIT: usize = 1 << 10;
 
 /// The calls of one connection.
 pub(super) struct Caller {
-    house: Arc<ServerState>,
+    server: Arc<ServerState>,
     shared: Arc<Shared>,
     /// Whether notifications can reach the peer.
     may_subscribe: bool,
@@ -62,12 +62,12 @@ enum Begun {
 }
 
 impl Caller {
-    pub(super) fn new(house: Arc<ServerState>, shared: Arc<Shared>, may_subscribe: bool) -> Self {
-        let units = house.limits.max_in_flight_bytes.div_ceil(WEIGHT_UNIT);
+    pub(super) fn new(server: Arc<ServerState>, shared: Arc<Shared>, may_subscribe: bool) -> Self {
+        let units = server.limits.max_in_flight_bytes.div_ceil(WEIGHT_UNIT);
         let heaviest = units.clamp(1, (u32::MAX >> 3) as usize) as u32;
-        let slots = house.limits.max_in_flight.clamp(1, Semaphore::MAX_PERMITS);
+        let slots = server.limits.max_in_flight.clamp(1, Semaphore::MAX_PERMITS);
         Self {
-            house,
+            server,
             shared,
             may_subscribe,
             running: JoinSet::new(),
@@ -93,7 +93,7 @@ impl Caller {
     /// nothing has begun.
     pub(super) async fn take_in(&mut self, message: &[u8], mut slot: Slot) {
         while self.running.try_join_next().is_some() {}
-        let limits = &self.house.limits;
+        let limits = &self.server.limits;
         match envelope::read(message, limits.max_batch, limits.max_depth) {
             Message::One(element) => match self.begin(element) {
                 Begun::Answered(answer) => settle(&self.shared, answer),
@@ -137,7 +137,7 @@ impl Caller {
 
     fn batch(&mut self, begun: Vec<Begun>, slot: Slot) {
         let shared = Arc::clone(&self.shared);
-        let max_response = self.house.limits.max_response_bytes;
+        let max_response = self.server.limits.max_response_bytes;
         if begun.iter().all(|one| matches!(one, Begun::Answered(_))) {
             let answers = begun.into_iter().filter_map(|one| match one {
                 Begun::Answered(answer) => Some(answer),
@@ -165,12 +165,12 @@ impl Caller {
             Err(Refused { id, fault }) => return Begun::Answered(Answer::refusal(Some(id), &fault)),
         };
         let refuse = |kind, text: String| Begun::Answered(Answer::refusal(call.id, &Fault::new(kind, text)));
-        let max_response = self.house.limits.max_response_bytes;
+        let max_response = self.server.limits.max_response_bytes;
         let connection = Connection::for_call(&self.shared, self.may_subscribe && call.id.is_some());
         let mut extensions = Extensions::new();
         extensions.insert(connection.clone());
         let id: Option<Box<str>> = call.id.map(Into::into);
-        match self.house.methods.method(&call.method) {
+        match self.server.methods.method(&call.method) {
             Some(MethodCallback::Sync(method)) => {
                 let params = Params::new(call.params);
                 let run = || method(Id::Null, params, max_response, extensions);

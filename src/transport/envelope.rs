@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_kept_as_they_came() {
+    fn request_ids_keep_original_bytes() {
         let ids = [
             "1",
             "-1",
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn envelopes() {
+    fn request_envelopes_are_parsed_or_refused() {
         check(r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":[1]}}"#, r#"1 m {"a":[1]}"#);
         check(r#" {"params":[1, 2],"method":"m","id":1,"jsonrpc":"2.0"} "#, "1 m [1, 2]");
         check(r#"{"jsonrpc":"2.0","id":1,"method":"m","more":{"x":null}}"#, "1 m -");
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_json() {
+    fn non_json_text_is_parse_error() {
         for text in [
             "",
             "{",
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn batches() {
+    fn batch_envelopes_are_parsed_within_limit() {
         let call = r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#;
         check("[]", "null !invalid_request");
         check("[1]", "[null !invalid_request]");
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn deep_json_is_refused_without_recursion() {
+    fn deeply_nested_json_is_refused_without_recursion() {
         let deep = |levels: usize| {
             let (open, close) = ("[".repeat(levels), "]".repeat(levels));
             format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{open}{close}}}"#)

@@ -158,7 +158,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn the_second_one_is_told_who_holds_it() {
+    fn second_lock_attempt_names_holder_pid() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("data/agentd.lock");
         let first = StateLock::try_lock(&path).unwrap();
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn lock_note_tells_process_socket_and_stop_also_of_older_files() {
+    fn lock_note_is_parsed_from_current_and_older_files() {
         let socket = |path: &str| Some(PathBuf::from(path));
         let check = |text: &str, pid, path: Option<PathBuf>, is_stopping| {
             assert_eq!(LockNote::parse(text), LockNote { pid, socket: path, is_stopping }, "{text:?}");
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn socket_path_is_written_behind_the_process_number() {
+    fn lock_note_contains_socket_path_after_pid() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("agentd.lock");
         let lock = StateLock::try_lock(&path).unwrap();
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_dead_holder_was_about_to_start_is_waited_for() {
+    fn lock_inherited_from_dead_holder_is_awaited() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("agentd.lock");
         let held = StateLock::try_lock(&path).unwrap();
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_left_over_file_blocks_nobody() {
+    fn stale_lock_file_does_not_block_start() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("agentd.lock");
         fs::write(&path, "4294967295 and more that nobody asked for\n").unwrap();
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_private_and_not_inherited() {
+    fn lock_file_is_private_and_close_on_exec() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("agentd.lock");
         let lock = StateLock::try_lock(&path).unwrap();
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_not_followed() {
+    fn lock_file_symlink_is_not_followed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("agentd.lock");
         std::os::unix::fs::symlink(folder.path().join("elsewhere"), &path).unwrap();

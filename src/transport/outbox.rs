@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn notifications_wait_for_credit_and_replies_do_not() {
+    async fn notifications_wait_for_credit_but_replies_do_not() {
         let outbox = Outbox::new(100);
         assert!(notify(&outbox, 100).await);
         let mut waiting = Box::pin(notify(&outbox, 1));
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_long_message_passes_alone() {
+    async fn message_larger_than_outbox_is_sent_alone() {
         let outbox = Outbox::new(100);
         assert!(timeout(SOON, notify(&outbox, 5_000_000_000)).await.unwrap());
         let mut waiting = Box::pin(notify(&outbox, 1));
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_send_that_is_dropped_leaves_nothing() {
+    async fn dropped_send_returns_its_credit() {
         let outbox = Outbox::new(100);
         assert!(notify(&outbox, 60).await);
         let mut dropped = Box::pin(notify(&outbox, 60));
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_not_spent_of_a_credit_goes_back() {
+    async fn unspent_credit_is_returned_to_outbox() {
         let outbox = Outbox::new(100);
         let credit = outbox.credit(80).await.unwrap();
         assert!(outbox.credit(80).now_or_never().is_none());
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_reader_waits_while_many_bytes_of_replies_do() {
+    async fn reader_waits_while_replies_exceed_capacity() {
         let outbox = Outbox::new(100);
         outbox.room_for_replies().await;
         outbox.reply(vec![0; 101]);
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn ended_drains_and_closed_forgets() {
+    async fn ended_outbox_drains_and_closed_outbox_discards() {
         let mut batch = vec![];
         let outbox = Outbox::new(100);
         outbox.reply(vec![1]);

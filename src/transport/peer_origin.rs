@@ -317,27 +317,27 @@ mod tests {
     }
 
     #[test]
-    fn parents_lead_here_or_to_the_first_process() {
-        let house = [(1, 0, 0), (5, 1, 3), (10, 5, 4), (20, 10, 7), (21, 20, 7), (30, 5, 9), (40, 0, 9)];
-        assert_eq!(climbed(&house, 21), Ok((vec![21, 20], true)));
-        assert_eq!(climbed(&house, 20), Ok((vec![20], true)));
-        assert_eq!(climbed(&house, 30), Ok((vec![30, 5, 1], false)));
-        assert_eq!(climbed(&house, 40), Ok((vec![40], false)), "its parent is outside of the namespace");
-        assert_eq!(climbed(&house, 99), Err(Broken::Changed));
+    fn parent_chain_ends_at_daemon_or_init() {
+        let server = [(1, 0, 0), (5, 1, 3), (10, 5, 4), (20, 10, 7), (21, 20, 7), (30, 5, 9), (40, 0, 9)];
+        assert_eq!(climbed(&server, 21), Ok((vec![21, 20], true)));
+        assert_eq!(climbed(&server, 20), Ok((vec![20], true)));
+        assert_eq!(climbed(&server, 30), Ok((vec![30, 5, 1], false)));
+        assert_eq!(climbed(&server, 40), Ok((vec![40], false)), "its parent is outside of the namespace");
+        assert_eq!(climbed(&server, 99), Err(Broken::Changed));
     }
 
     #[test]
-    fn a_parent_that_is_younger_than_its_child_only_has_the_number() {
+    fn parent_younger_than_child_has_reused_pid() {
         assert_eq!(climbed(&[(1, 0, 0), (5, 1, 8), (30, 5, 7)], 30), Err(Broken::Changed));
     }
 
     #[test]
-    fn a_ring_or_a_tower_of_parents_is_not_followed_for_ever() {
+    fn cyclic_parent_chain_is_refused() {
         assert!(matches!(climbed(&[(30, 31, 7), (31, 30, 7)], 30), Err(Broken::Unreadable(_))));
     }
 
     #[test]
-    fn only_what_was_seen_twice_counts() {
+    fn parent_chain_is_accepted_when_read_twice_equal() {
         let chain = |pid: i32| Chain { links: vec![Link { pid, started: 1 }], ends_here: false };
         let turns = Cell::new(0);
         let next = |answers: Vec<Result<Chain, Broken>>| {
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_peer_that_is_gone_or_is_our_child_is_a_tool_s() {
+    async fn exited_or_child_peer_has_tool_role() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("s");
         let listener = tokio::net::UnixListener::bind(&path).expect("bound");

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_others_could_replace_is_refused() {
+    fn runtime_folder_replaceable_by_others_is_refused() {
         let scratch = tempfile::tempdir().unwrap();
         let shared = scratch.path().join("shared");
         fs::create_dir(&shared).unwrap();
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_of_somebody_else_is_refused() {
+    fn runtime_folder_of_other_user_is_refused() {
         if !geteuid().is_root() {
             eprintln!("SKIPPED: giving a folder to another user needs root");
             return;

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn results_and_errors_get_the_id_and_a_kind() {
+    fn results_and_errors_contain_request_id_and_kind() {
         check(ResponsePayload::success(json!({"a": [1, "}"]})), json!({"a": [1, "}"]}));
         check(ResponsePayload::success(Value::Null), Value::Null);
         let big = "x".repeat(100);
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn data_is_completed_never_replaced() {
+    fn error_data_is_completed_but_never_replaced() {
         let check = |code, data: Option<Value>, expected: Value| {
             let response = MethodResponse::response(Id::Null, error(code, data), usize::MAX);
             let reply: Value = serde_json::from_slice(&of_method("1", &response, 60)).unwrap();
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn batches_are_joined_and_bounded() {
+    fn batch_replies_are_joined_within_limit() {
         let reply = |n: u32, text: &str| {
             (n.to_string().into_boxed_str(), format!("{{\"id\":{n},\"result\":\"{text}\"}}").into_bytes())
         };

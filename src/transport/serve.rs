@@ -122,8 +122,8 @@ pub fn serve(bound: Bound, methods: impl Into<Methods>, limits: Limits, stop: Ca
     let accepting = stop.child_token();
     let uid = nix::unistd::geteuid().as_raw();
     let limits = within_descriptors(limits);
-    let house = Arc::new(ServerState { methods, limits, stop, uid, mark, page, open: Arc::default() });
-    let current = Current(Arc::new(RwLock::new(house)));
+    let server = Arc::new(ServerState { methods, limits, stop, uid, mark, page, open: Arc::default() });
+    let current = Current(Arc::new(RwLock::new(server)));
     let mut task = JoinSet::new();
     task.spawn(accept_all(listener, current.clone(), accepting.clone()));
     Serving { current, accepting, task, file, path }
@@ -180,15 +180,15 @@ async fn accept_all(listener: UnixListener, current: Current, accepting: Cancell
             }
             accepted = listener.accept() => accepted,
         };
-        let house = current.get();
+        let server = current.get();
         match accepted {
-            Ok((socket, _)) if connections.len() >= house.limits.max_connections => {
-                turn_away(&socket, house.limits.max_connections);
+            Ok((socket, _)) if connections.len() >= server.limits.max_connections => {
+                turn_away(&socket, server.limits.max_connections);
             }
             Ok((socket, _)) => {
                 pause = SHORTEST_PAUSE;
                 number += 1;
-                connections.spawn(serve_connection(socket, number, house));
+                connections.spawn(serve_connection(socket, number, server));
             }
             Err(e) if is_shortage(&e) => {
                 if pause == SHORTEST_PAUSE {

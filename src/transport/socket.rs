@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn folder_and_socket_are_private() {
+    async fn socket_and_its_folder_are_private() {
         let scratch = scratch();
         let path = scratch.path().join("deep/run/agentd.sock");
         let bound = bind(&path).unwrap();
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_live_socket_is_never_stolen() {
+    async fn live_socket_is_never_replaced() {
         let scratch = scratch();
         let path = scratch.path().join("run/agentd.sock");
         let _first = bind(&path).unwrap();
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stale_socket_is_replaced() {
+    async fn stale_socket_is_replaced_by_bind() {
         let scratch = scratch();
         let path = scratch.path().join("run/agentd.sock");
         drop(bind(&path).unwrap());
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn another_daemons_socket_is_not_removed() {
+    async fn socket_of_other_daemon_is_not_removed() {
         let scratch = scratch();
         let path = scratch.path().join("run/agentd.sock");
         let bound = bind(&path).unwrap();
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn bad_places_are_refused_with_a_reason() {
+    async fn unsafe_socket_paths_are_refused_with_reason() {
         let scratch = scratch();
         let at = |name: &str| scratch.path().join(name);
         for (name, mode) in [("wide", 0o755), ("group", 0o750), ("sticky", 0o1777), ("closed", 0o600)] {
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_that_start_at_once_exactly_one_wins() {
+    fn concurrent_binds_succeed_exactly_once() {
         let scratch = scratch();
         let path = scratch.path().join("run/agentd.sock");
         fs::create_dir(scratch.path().join("run")).unwrap();

@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_those_of_the_wire() {
+    fn audit_kind_names_equal_wire_names() {
         for kind in AuditKind::ALL {
             assert_eq!(serde_json::to_value(kind).expect("JSON"), kind.name());
         }

@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_commands_are_read_as_they_are_written() {
+    fn bash_id_parses_its_own_text() {
         assert_eq!(BashId(12).to_string(), "bash_12");
         for (text, expected) in [
             ("bash_1", Some(1)),

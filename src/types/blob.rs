@@ -197,7 +197,7 @@ mod tests {
     use crate::types::ids::{Mint, Seed};
 
     #[test]
-    fn ids_tell_contents_and_calls_apart() {
+    fn blob_ids_differ_by_content_and_call() {
         let (one, same) = (Blob::text("a"), Blob::new(TEXT, *b"a"));
         assert_eq!(one.blob_id, same.blob_id);
         assert_ne!(one.blob_id, Blob::text("b").blob_id);

@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_lies_in_a_place_of_the_table_is_kept_and_what_lies_beside_it_is_not() {
+    fn credential_table_matches_listed_paths_only() {
         for (path, expected) in [
             (".ssh", true),
             (".ssh/id_ed25519", true),
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tables_hold_plain_names_each_once() {
+    fn credential_tables_contain_unique_relative_names() {
         let mut all: Vec<&str> = CREDENTIALS.iter().chain(SETTINGS).copied().collect();
         let count = all.len();
         all.sort_unstable();

@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_taken_in_can_be_read_again_inside_of_an_event() {
+    fn accepted_json_depth_is_readable_inside_event() {
         let nested = |levels: usize| {
             let text = format!("{}{}", "[".repeat(levels), "]".repeat(levels));
             serde_json::from_str::<Value>(&text).expect("a list")

@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_prints_and_parses_to_itself_and_refuses_another_kind() {
+    fn id_round_trips_and_refuses_other_prefix() {
         let mut mint = Mint::new(1_700_000_000_000, Seed(7));
         let id = mint.session();
         assert_eq!(id.to_string().parse::<SessionId>(), Ok(id));
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_seeds_are_alike() {
+    fn random_seeds_are_all_different() {
         let (mut a, mut b) = (Seeds::random(), Seeds::random());
         let seeds: std::collections::HashSet<_> =
             (0..1000).flat_map(|_| [a.next_seed().0, b.next_seed().0]).collect();
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_mints_the_same_ids_and_never_one_twice() {
+    fn same_seed_creates_same_unique_ids() {
         let (mut a, mut b) = (Mint::new(5, Seed(1)), Mint::new(5, Seed(1)));
         let first: Vec<_> = (0..1000).map(|_| a.item()).collect();
         let again: Vec<_> = (0..1000).map(|_| b.item()).collect();

@@ -63,7 +63,7 @@ impl Event {
 
     /// Whether the row is removed once the event that holds the whole is written (R9).
     #[must_use]
-    pub const fn is_foldable(&self) -> bool {
+    pub const fn is_delta(&self) -> bool {
         matches!(
             self,
             Event::MessageTextDelta { .. }
@@ -75,8 +75,8 @@ impl Event {
 
     /// Whether losing the row to a power cut loses a fact (S1): such rows are synced to disk.
     #[must_use]
-    pub const fn is_fact(&self) -> bool {
-        !(self.is_foldable()
+    pub const fn needs_sync(&self) -> bool {
+        !(self.is_delta()
             || matches!(
                 self,
                 Event::TurnPhase { .. }

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_with_an_unknown_part_is_unknown_and_says_what_is_known_of_it() {
+    fn cost_sum_with_unknown_part_keeps_known_minimum() {
         let mut sum = ModelUsage::default();
         assert_eq!(sum.cost_usd_micros, Some(0));
         sum.book(&booking(Some(7)));
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_older_daemon_wrote_has_no_known_cost() {
+    fn usage_without_cost_field_has_unknown_cost() {
         let old: ModelUsage = serde_json::from_str(r#"{"input_tokens": 3}"#).expect("an old one");
         assert_eq!((old.usage.input_tokens, old.cost_usd_micros), (3, None));
     }
@@ -206,7 +206,7 @@ mod tests {
     proptest! {
         /// However calls are grouped, their sum is the same.
         #[test]
-        fn sums_of_sums_are_sums(costs in proptest::collection::vec(proptest::option::of(0..1_000u64), 0..20), cut in 0..20usize) {
+        fn usage_sum_is_independent_of_grouping(costs in proptest::collection::vec(proptest::option::of(0..1_000u64), 0..20), cut in 0..20usize) {
             let sum = |part: &[Option<u64>]| {
                 let mut sum = ModelUsage::default();
                 part.iter().for_each(|cost| sum.book(&booking(*cost)));

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spellings_that_some_file_system_takes_for_the_same_name_fold_together() {
+    fn equivalent_file_name_spellings_fold_to_same_case() {
         for (name, expected) in [
             (".git", ".git"),
             (".GIT", ".git"),
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_characters_are_those_that_nobody_sees() {
+    fn invisible_characters_are_recognised_as_hidden() {
         for c in ['\0', '\n', '\u{7f}', '\u{85}', '\u{202e}', '\u{200b}', '\u{feff}', '\u{2028}', '\u{e0041}']
         {
             assert!(is_hidden(c), "{c:?}");

@@ -238,7 +238,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_digest_names_one_call_in_one_folder_of_one_session() {
+    fn request_digest_differs_by_session_folder_and_call() {
         let (one, two) = (Mint::new(1, Seed(1)).session(), Mint::new(1, Seed(2)).session());
         let calls = [
             digest(one, "/w", "Bash", &json!({"command": "ls"})),

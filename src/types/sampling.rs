@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_again_and_the_same_is_the_same_bytes() {
+    fn sampling_values_round_trip_as_same_bytes() {
         for thousandths in 0..=2_000 {
             let temperature = Temperature::new(thousandths).expect("inside");
             let json = serde_json::to_string(&temperature).expect("written");
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_outside_is_refused_with_what_is_inside() {
+    fn out_of_range_sampling_error_names_range() {
         for json in ["-0.1", "-1", "2.001", "3", "1e300", "99999999999999999999", "\"1\"", "true", "[]"] {
             let error = serde_json::from_str::<Temperature>(json).expect_err(json).to_string();
             assert!(error.contains("a number from 0 to 2"), "{json}: {error}");
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn each_number_counts_for_itself() {
+    fn sampling_fields_fall_back_independently() {
         let one = Sampling { temperature: Temperature::new(300), top_p: None };
         let other = Sampling { temperature: Temperature::new(900), top_p: TopP::new(500) };
         assert_eq!(one.or(other), Sampling { temperature: Temperature::new(300), top_p: TopP::new(500) });

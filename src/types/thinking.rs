@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn thinking_values_round_trip_through_json() {
         let all = [Thinking::Off, Thinking::Auto, Thinking::Low, Thinking::Medium, Thinking::High];
         for thinking in all.into_iter().chain([Thinking::Tokens(1), Thinking::Tokens(u32::MAX)]) {
             let json = serde_json::to_string(&thinking).expect("written");
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_measure_is_refused_with_what_is_one() {
+    fn invalid_thinking_error_names_valid_values() {
         for json in
             ["0", "-1", "1.5", "true", "null", "\"\"", "\"-1\"", "\"+7\"", "\"0\"", "\"High\"", "99999999999"]
         {

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_are_those_of_the_calendar() {
+    fn timestamp_formats_as_calendar_date() {
         assert_eq!(Timestamp(0).date(), "1970-01-01");
         assert_eq!(Timestamp(1_709_164_800_000).date(), "2024-02-29");
         assert_eq!(Timestamp(1_795_219_200_000).date(), "2026-11-21");

@@ -537,7 +537,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_of_a_file_add_up_to_the_whole_of_the_same_content() {
+    fn partial_reads_of_same_content_form_whole() {
         let part = |first: u64, last: u64, sha256: &str| ReadRecord {
             path: "/a".into(),
             mtime_ns: 1,

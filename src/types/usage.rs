@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn absurd_reports_do_not_overflow() {
+    fn huge_usage_counts_saturate_when_added() {
         let absurd = Usage { output_tokens: u64::MAX, ..Usage::default() };
         let mut sum = Usage { output_tokens: 1, ..Usage::default() };
         sum.add(&absurd);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_price_is_an_amount_of_money() {
+    fn invalid_price_numbers_are_refused() {
         for text in ["nan", "-1.0", "1e308", "inf"] {
             for field in ["input", "web_search"] {
                 let price = toml::from_str::<Price>(&format!("{field} = {text}"));
@@ -218,14 +218,14 @@ mod tests {
     }
 
     #[test]
-    fn a_price_per_million_is_a_micro_price_per_token() {
+    fn price_per_million_gives_micros_per_token() {
         let price = Price { input: 3.0, output: 15.0, ..Price::default() };
         let usage = Usage { input_tokens: 1_000, output_tokens: 10, ..Usage::default() };
         assert_eq!(price.cost_usd_micros(&usage), Some(3_150));
     }
 
     #[test]
-    fn what_is_charged_otherwise_is_reckoned_otherwise() {
+    fn cache_writes_and_searches_have_own_prices() {
         let price = Price { cache_write: 2.0, ..Price::default() };
         let usage = Usage { cache_write_tokens: 100, cache_write_1h_tokens: 40, ..Usage::default() };
         assert_eq!(price.cost_usd_micros(&usage), Some(200));

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn facts_are_told_and_nothing_of_the_repository_is_run() {
+    async fn git_facts_are_read_without_running_repository_code() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().canonicalize().expect("resolved");
         if !git(&path, &["init", "-q", "-b", "trunk"]) {
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_long_status_is_cut_and_says_so() {
+    async fn long_git_status_is_truncated_with_note() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().canonicalize().expect("resolved");
         if !git(&path, &["init", "-q"]) {
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn where_there_is_no_repository_nothing_is_said() {
+    async fn folder_without_repository_has_no_git_facts() {
         let folder = tempfile::tempdir().expect("a folder");
         assert_eq!(facts(folder.path()).await, None);
     }

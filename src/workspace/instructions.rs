@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_read_from_the_root_down_with_their_includes() {
+    fn instructions_are_read_from_root_with_includes() {
         let dir = tempfile::tempdir().expect("a folder");
         let root = dir.path().canonicalize().expect("resolved");
         std::fs::create_dir_all(root.join(".git")).expect("made");
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_outside_the_root_is_read() {
+    fn instructions_outside_root_are_not_read() {
         let dir = tempfile::tempdir().expect("a folder");
         let base = dir.path().canonicalize().expect("resolved");
         std::fs::create_dir_all(base.join("ws/.git")).expect("made");

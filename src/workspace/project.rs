@@ -139,7 +139,7 @@ impl Project {
 mod tests {
 
     #[test]
-    fn rules_are_read_and_everything_else_is_a_mistake_with_its_line() {
+    fn project_rules_are_read_and_other_keys_refused() {
         let read = |text: &str| super::read(text.as_bytes());
         let project = read("[permissions]\nallow = [\"Bash(make)\"]\ndeny = [\"Read(.env)\"]\n");
         assert_eq!((project.allow.len(), project.deny.len(), &project.problem), (1, 1, &None));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_file_loosens_nothing_and_restricts_as_far_as_it_is_understood() {
+    fn damaged_project_file_allows_nothing_but_keeps_deny_rules() {
         let rules = "[permissions]\nallow = [\"Bash(make)\"]\nask = [\"Write\"]\ndeny = [\"Read(.env)\"]\n";
         for (text, expected) in [
             (format!("zork = 1\n{rules}"), "line 1"),

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn additional_folders_are_named_with_their_instructions() {
+    fn prompt_names_additional_folders_with_instructions() {
         let dir = tempfile::tempdir().expect("a folder");
         let base = dir.path().canonicalize().expect("resolved");
         for (name, text) in [("own", "Use tabs."), ("more", "Use spaces. @../own/AGENTS.md")] {
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_folder_gives_the_same_bytes_and_names_its_sources() {
+    fn prompt_of_same_folder_is_identical_with_sources() {
         let dir = tempfile::tempdir().expect("a folder");
         std::fs::write(dir.path().join("AGENTS.md"), "Use tabs.").expect("written");
         let cwd = dir.path().canonicalize().expect("resolved");

@@ -54,7 +54,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn content_that_looks_like_a_repository_is_told_from_one() {
+    fn repository_lookalike_content_is_distinguished_from_repository() {
         let dir = tempfile::tempdir().unwrap();
         let top = dir.path().join("top");
         let sub = top.join("a/b");

@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_changes_in_what_is_trusted_changes_the_digest() {
+    fn change_of_trusted_file_changes_digest() {
         let folder = Folder::new();
         let mut seen = vec![folder.digest()];
         let mut changed = |what: &str| {
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn daily_work_and_other_files_do_not_ask_again() {
+    fn ordinary_changes_keep_trust_digest() {
         let folder = Folder::new();
         folder.write(".git/config", "[core]\n\tbare = false\n[branch \"main\"]\n\tremote = origin\n");
         let before = folder.digest();
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_to_hang_or_to_fill_the_memory_does_neither() {
+    fn trust_scan_does_not_hang_or_exhaust_memory() {
         let folder = Folder::new();
         let pipe = |name: &str| {
             let path = folder.path().join(name);
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_read_through_a_link() {
+    fn trust_scan_does_not_follow_symlinks() {
         let outside = Folder::new();
         outside.write("config.toml", "[permissions]\nallow = [\"Bash\"]\n");
         for link in [".agentd", ".agentd/config.toml"] {

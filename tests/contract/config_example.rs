@@ -18,7 +18,7 @@ fn load(text: &str) -> Result<Config, String> {
 }
 
 #[test]
-fn it_loads_as_it_stands_and_with_every_key_in_force() {
+fn example_config_loads_with_keys_commented_or_active() {
     load(&example()).expect("the example");
     let is_key = |line: &str| {
         let name = line.split(" = ").next().unwrap_or_default();
@@ -34,7 +34,7 @@ fn it_loads_as_it_stands_and_with_every_key_in_force() {
 }
 
 #[test]
-fn every_known_key_is_in_it() {
+fn example_config_contains_every_known_key() {
     let example = example();
     // An unknown key is refused with the names of those that are known.
     for table in [

@@ -24,27 +24,27 @@ fn check(name: &str, printed: &str) {
 }
 
 #[test]
-fn methods() {
+fn methods_document_matches_generated_page() {
     check("methods.md", &docs::methods_page());
 }
 
 #[test]
-fn events() {
+fn events_document_matches_generated_page() {
     check("events.md", &docs::events_page());
 }
 
 #[test]
-fn types() {
+fn types_document_matches_generated_page() {
     check("types.md", &docs::types_page());
 }
 
 #[test]
-fn errors() {
+fn errors_document_matches_generated_page() {
     check("errors.md", &docs::errors_page());
 }
 
 #[test]
-fn openrpc() {
+fn openrpc_document_matches_generated_file() {
     let document = serde_json::to_string_pretty(&docs::openrpc()).expect("JSON");
     check("openrpc.json", &format!("{document}\n"));
 }

@@ -43,15 +43,15 @@ async fn read_to(raw: &mut Raw, what: &str, is_wanted: impl Fn(&Value) -> bool) 
 }
 
 #[tokio::test]
-async fn the_lines_for_editors_work_one_by_one() {
+async fn readme_editor_commands_work_one_by_one() {
     let readme = readme();
     let lines: Vec<&str> = blocks(section(&readme, "Attach an editor"), "json")[0].lines().collect();
     assert_eq!(lines.len(), 5, "{lines:#?}");
-    let house = TestDaemon::start().await;
-    house.models.push(Step::calls([("Bash", json!({"command": "touch mended"}))]));
-    house.models.push(Step::text("Mended."));
-    let workspace = house.workspace();
-    let mut raw = house.raw().await;
+    let daemon = TestDaemon::start().await;
+    daemon.models.push(Step::calls([("Bash", json!({"command": "touch mended"}))]));
+    daemon.models.push(Step::text("Mended."));
+    let workspace = daemon.workspace();
+    let mut raw = daemon.raw().await;
     let mut pending = Value::Null;
     for line in lines {
         let call: Value = serde_json::from_str(line).expect("a call");
@@ -75,11 +75,11 @@ async fn the_lines_for_editors_work_one_by_one() {
         read_to(&mut raw, "the end", |message| message["params"]["result"]["type"] == "turn.completed").await;
     assert_eq!(ended["params"]["result"]["result"]["text"], "Mended.");
     assert!(workspace.join("mended").exists());
-    house.models.assert_no_breach();
+    daemon.models.assert_no_breach();
 }
 
 #[test]
-fn every_command_that_is_named_exists() {
+fn readme_commands_exist_in_agentctl() {
     let readme = readme();
     let is_word = |word: &&str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase());
     let mut named: Vec<Vec<&str>> = blocks(&readme, "sh")

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use crate::support::daemon::TestDaemon;
 
 #[tokio::test]
-async fn every_method_of_the_table_is_served_and_describes_itself() {
-    let house = TestDaemon::start().await;
-    let alice = house.client("alice").await;
+async fn every_method_in_table_is_served_and_described() {
+    let daemon = TestDaemon::start().await;
+    let alice = daemon.client("alice").await;
     for method in METHODS.iter().filter(|method| method.name != "daemon.shutdown") {
         if let Err(refusal) = alice.try_call(method.name, json!({})).await {
             assert_eq!((method.name, refusal.kind.as_str()), (method.name, "invalid_params"), "{refusal:?}");
@@ -23,12 +23,12 @@ async fn every_method_of_the_table_is_served_and_describes_itself() {
 }
 
 #[tokio::test]
-async fn what_is_refused_as_not_built_is_in_the_table() {
-    let house = TestDaemon::start().await;
-    let session = house.client("alice").await.create(&house).await;
+async fn listed_unbuilt_parameters_are_refused_as_unsupported() {
+    let daemon = TestDaemon::start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     for (method, parameter) in METHODS.iter().flat_map(|m| m.unbuilt.iter().map(move |name| (m.name, *name)))
     {
-        let mut params = json!({"session_id": session.id, "cwd": house.workspace(), "input": "x"});
+        let mut params = json!({"session_id": session.id, "cwd": daemon.workspace(), "input": "x"});
         params[parameter] = json!("anything");
         let refusal = session.client.refused(method, params).await;
         assert_eq!(
@@ -40,7 +40,7 @@ async fn what_is_refused_as_not_built_is_in_the_table() {
 }
 
 #[test]
-fn methods_are_called_namespace_verb_and_only_once() {
+fn method_names_have_unique_noun_verb_form() {
     let names: BTreeSet<&str> = METHODS.iter().map(|method| method.name).collect();
     assert_eq!(names.len(), METHODS.len());
     let is_word = |word: &str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
@@ -52,7 +52,7 @@ fn methods_are_called_namespace_verb_and_only_once() {
 }
 
 #[test]
-fn every_number_means_what_the_protocol_says() {
+fn error_kinds_match_specified_error_codes() {
     let expected = [
         (-32700, "parse_error"),
         (-32600, "invalid_request"),
@@ -97,7 +97,7 @@ fn fields<'a>(value: &'a Value, path: &str, found: &mut Vec<(String, &'a Value)>
 }
 
 #[test]
-fn fields_are_spelled_in_snake_case_and_every_one_says_what_it_is() {
+fn wire_fields_are_snake_case_and_documented() {
     let document = docs::openrpc();
     let mut found = Vec::new();
     fields(&document, "", &mut found);

@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _, Row as _, SqliteConnection};
 
-use super::witness::{Notes, SeenEvent, is_foldable};
+use super::witness::{Notes, SeenEvent, is_delta};
 
 /// The journals of all sessions: by session, the events by their number.
 pub type Journals = BTreeMap<String, BTreeMap<u64, Value>>;
@@ -262,7 +262,7 @@ fn happens_once(session: &str, journal: &BTreeMap<u64, Value>) {
         assert!(is_covered, "I3: {session}: nothing stands for the rows between {before} and {seq}");
         before = *seq;
     }
-    let kept_pieces = journal.values().filter(|event| is_foldable(event));
+    let kept_pieces = journal.values().filter(|event| is_delta(event));
     for piece in kept_pieces {
         let seq = piece["seq"].as_u64().expect("a number");
         let id = piece["call_id"].as_str().or(piece["item_id"].as_str()).unwrap_or_default();

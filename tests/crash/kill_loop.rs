@@ -48,14 +48,14 @@ pub async fn run(rounds: u32, seed: u64) -> Figures {
     let mut random = Random(seed);
     let mut figures = Figures::default();
     while figures.rounds < rounds {
-        let of_this_house = ROUNDS_OF_A_HOUSE.min(rounds - figures.rounds);
+        let of_this_daemon = ROUNDS_OF_A_HOUSE.min(rounds - figures.rounds);
         let api = BOTH_APIS[random.below(2) as usize];
         // In every other house the log is folded all the time, so that many a kill falls into that.
         let is_folded_often = (figures.rounds / ROUNDS_OF_A_HOUSE).is_multiple_of(2);
         let plan = TestDaemon::builder().api(api).config(CONFIG);
         let plan = if is_folded_often { plan.environment("AGENTD_FOLD_AT", "12") } else { plan };
         let mut folder = Folder::new(CrashScenario::start_idle(plan).await, random.next()).await;
-        for round in 1..=of_this_house {
+        for round in 1..=of_this_daemon {
             folder.round(round).await;
             figures.rounds += 1;
         }
@@ -128,7 +128,7 @@ struct Back {
 impl Folder {
     async fn new(story: CrashScenario, seed: u64) -> Self {
         let lines = Arc::new(AtomicU64::new(0));
-        story.house.models.otherwise(move |request| work(request, &lines));
+        story.daemon.models.otherwise(move |request| work(request, &lines));
         let mut folder = Self { story, random: Random(seed), lanes: Vec::new(), next_key: 0 };
         for _ in 0..LANES {
             let lane = folder.fresh_lane().await;
@@ -159,9 +159,9 @@ impl Folder {
             flights.push(self.take_off(lane, Arc::clone(&news)).await);
         }
         self.moment(heard).await;
-        self.story.house.kill().await;
+        self.story.daemon.kill().await;
         for (lane, flight) in self.lanes.iter_mut().zip(flights) {
-            let back = within("the clients to notice", || self.story.house.log(), flight).await;
+            let back = within("the clients to notice", || self.story.daemon.log(), flight).await;
             let back = back.expect("no client saw anything wrong");
             (lane.reading, lane.submits) = (back.reading, back.submits);
         }
@@ -170,7 +170,7 @@ impl Folder {
             self.look().await;
         }
         self.story.restart().await;
-        self.story.house.models.assert_no_breach();
+        self.story.daemon.models.assert_no_breach();
     }
 
     /// Some events after the beginning, or a moment after it, or both.
@@ -185,10 +185,11 @@ impl Folder {
 
     /// The clients of one lane at work until the daemon is dead.
     async fn take_off(&mut self, mut lane: Lane, news: Arc<watch::Sender<u64>>) -> JoinHandle<Back> {
-        let session = Session { client: self.story.house.anonymous_client().await, id: lane.session.clone() };
+        let session =
+            Session { client: self.story.daemon.anonymous_client().await, id: lane.session.clone() };
         let pilot = self.story.pilot(session);
         let other =
-            CrashTolerantClient { client: self.story.house.anonymous_client().await, ..pilot.clone() };
+            CrashTolerantClient { client: self.story.daemon.anonymous_client().await, ..pilot.clone() };
         let answers = !self.random.one_in(4);
         let races = self.random.one_in(3);
         let aborts = self.random.one_in(5).then(|| Duration::from_micros(self.random.below(20_000)));
@@ -252,7 +253,7 @@ impl Folder {
                 }
             }
         }
-        appended_once(&self.story.house.read("log.txt"), done.iter().map(String::as_str));
+        appended_once(&self.story.daemon.read("log.txt"), done.iter().map(String::as_str));
         journals
     }
 
@@ -261,7 +262,7 @@ impl Folder {
     async fn rest(mut self) -> Journals {
         let sessions: Vec<String> = self.story.witness.notes().sessions.keys().cloned().collect();
         for id in sessions {
-            let session = Session { client: self.story.house.client("dora").await, id };
+            let session = Session { client: self.story.daemon.client("dora").await, id };
             loop {
                 let stopped = session.call("abort", json!({})).await["stopped"].clone();
                 if stopped == json!([]) {
@@ -275,8 +276,8 @@ impl Folder {
             });
             assert_eq!(ended.await["result"]["subtype"], "success", "I6: the session is usable");
         }
-        self.story.house.models.assert_no_breach();
-        self.story.house.kill().await;
+        self.story.daemon.models.assert_no_breach();
+        self.story.daemon.kill().await;
         self.look().await
     }
 }
@@ -316,7 +317,7 @@ fn work(request: &Request, lines: &AtomicU64) -> Step {
 }
 
 #[tokio::test]
-async fn two_hundred_kills_lose_nothing_and_repeat_nothing() {
+async fn two_hundred_random_kills_lose_and_repeat_nothing() {
     let seed = std::env::var("AGENTD_SEED").ok().and_then(|seed| seed.parse().ok());
     let figures = run(200, seed.unwrap_or_else(|| u64::from(std::process::id()))).await;
     println!("{figures:?}");

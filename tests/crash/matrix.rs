@@ -169,7 +169,7 @@ pub const ROWS: &[Row] = &[
 
 /// Rows, or parts of rows, that need a part which is not built: an issue that builds it closes them.
 #[test]
-fn what_is_not_built_is_said_and_counted() {
+fn unbuilt_matrix_rows_are_listed_and_counted() {
     let open: Vec<&str> = ROWS.iter().filter(|row| row.seen.contains("not yet:")).map(|row| row.id).collect();
     for row in ROWS.iter().filter(|row| row.seen.contains("not yet:")) {
         eprintln!("{}: {}", row.id, row.seen);
@@ -180,7 +180,7 @@ fn what_is_not_built_is_said_and_counted() {
 }
 
 #[test]
-fn every_row_of_the_specification_is_in_the_table() {
+fn every_specified_crash_row_is_in_matrix() {
     let ids: Vec<String> = ROWS.iter().map(|row| row.id.to_owned()).collect();
     assert_eq!(ids, (1..=24).map(|n| format!("C{n}")).collect::<Vec<_>>());
     for row in ROWS {
@@ -191,7 +191,7 @@ fn every_row_of_the_specification_is_in_the_table() {
 }
 
 #[test]
-fn the_points_of_the_table_are_those_of_the_source() {
+fn matrix_crash_points_equal_source_crash_points() {
     let mut found = BTreeSet::new();
     collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut found);
     let table: BTreeSet<String> =
@@ -234,7 +234,7 @@ fn page() -> String {
 }
 
 #[test]
-fn the_document_shows_this_table() {
+fn reliability_document_shows_current_crash_matrix() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("RELIABILITY.md");
     let text = fs::read_to_string(&path).unwrap_or_default();
     let (begin, end) = ("<!-- crash points: begin -->\n", "<!-- crash points: end -->");

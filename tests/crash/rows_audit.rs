@@ -10,16 +10,16 @@ use crate::support::daemon::{CrashMode, TestDaemon};
 use crate::support::model_server::Step;
 
 matrix_ways! {
-    c24_a_grant_that_was_not_committed_is_in_neither_place => c24_deciding,
-    c24_a_grant_that_was_committed_is_in_both => c24_decided,
+    c24_uncommitted_grant_is_in_neither_journal_nor_audit => c24_deciding,
+    c24_committed_grant_is_in_journal_and_audit => c24_decided,
 }
 
 const GRANT: &str = "Bash(touch two)";
 
 /// Two calls are asked for; the second is granted for the session, and the daemon dies.
 async fn grants(story: &mut CrashScenario) -> (CrashTolerantClient, Journals) {
-    story.house.models.push(Step::calls([bash("touch one"), bash("touch two")]));
-    story.house.models.push(Step::text("Done."));
+    story.daemon.models.push(Step::calls([bash("touch one"), bash("touch two")]));
+    story.daemon.models.push(Step::text("Done."));
     let pilot = story.session().await;
     let mut log = pilot.log(0).await.expect("it lives");
     pilot.submit("go", "k").await;

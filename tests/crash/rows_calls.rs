@@ -12,20 +12,20 @@ use crate::support::pages::Pages;
 use crate::support::wait::{LOOK_AGAIN, within};
 
 matrix_ways! {
-    c12_a_command_that_was_about_to_begin_is_unknown => c12_command,
-    c12_an_edit_that_was_about_to_begin_is_not_done => c12_edit,
-    c12_a_read_that_was_about_to_begin_is_run_again => c12_read,
-    c13_a_command_that_was_running_is_gone_and_unknown => c13,
-    c14_a_command_whose_result_was_not_committed_is_unknown => c14_command,
-    c14_a_spool_that_nothing_refers_to_is_removed => c14_spool,
-    c14_an_edit_whose_result_was_not_committed_is_done => c14_edit,
-    c14_a_page_whose_fetch_was_not_committed_is_not_fetched_again => c14_fetch,
-    c13_c14_a_command_in_the_background_is_gone_and_lost => behind,
-    c15_of_calls_beside_each_other_results_are_kept => c15_beside,
-    c15_of_calls_after_each_other_results_are_kept => c15_after,
-    c16_a_file_is_changed_whole_or_not_at_all => c16,
-    c16_of_several_files_it_is_said_which_were_changed => c16_several,
-    c16_several_edits_and_a_cell_are_found_by_their_hash => c16_others,
+    c12_command_about_to_start_has_unknown_outcome => c12_command,
+    c12_edit_about_to_start_is_not_applied => c12_edit,
+    c12_read_about_to_start_runs_again => c12_read,
+    c13_running_command_is_killed_with_unknown_outcome => c13,
+    c14_command_without_committed_result_has_unknown_outcome => c14_command,
+    c14_unreferenced_spool_is_removed => c14_spool,
+    c14_edit_without_committed_result_is_found_applied => c14_edit,
+    c14_page_without_committed_fetch_is_not_refetched => c14_fetch,
+    c13_c14_background_task_is_killed_and_reported_lost => behind,
+    c15_committed_results_of_parallel_calls_are_kept => c15_beside,
+    c15_committed_results_of_sequential_calls_are_kept => c15_after,
+    c16_file_write_is_atomic_across_crash => c16,
+    c16_multi_file_patch_reports_which_files_changed => c16_several,
+    c16_multi_edit_and_notebook_edit_are_found_by_hash => c16_others,
 }
 
 const FREE: &str = "[permissions]\nallow = [\"Bash\", \"Edit\"]\n[tools]\nedit_requires_read = false";
@@ -36,8 +36,8 @@ fn plan() -> TestDaemonBuilder {
 
 /// Submits what leads to the step, and is there when the daemon dies.
 async fn dies(story: &mut CrashScenario, step: Step) -> (CrashTolerantClient, Journals) {
-    story.house.models.push(step);
-    story.house.models.push(Step::text("Done."));
+    story.daemon.models.push(step);
+    story.daemon.models.push(Step::text("Done."));
     let pilot = story.session().await;
     pilot.submit("go", "k").await;
     let journals = story.crashed().await;
@@ -53,7 +53,7 @@ async fn asked_and_continued(story: &mut CrashScenario, pilot: &CrashTolerantCli
     assert_eq!(question["options"], json!(["continue", "abort"]));
     log.state_is("requires_action").await;
     assert_eq!(session.view().await["state"], "requires_action");
-    let before = story.house.models.requests().len();
+    let before = story.daemon.models.requests().len();
     assert_eq!(before, 1, "the model waits for the person too");
     let pilot = story.join(pilot).await;
     pilot.decide(&question, "continue").await.expect("it lives").expect("taken");
@@ -69,7 +69,7 @@ fn outcomes(journals: &Journals, pilot: &CrashTolerantClient) -> Vec<Value> {
 
 /// The results that the model got with the second request, in order.
 fn results(story: &CrashScenario) -> Vec<String> {
-    let requests = story.house.models.requests();
+    let requests = story.daemon.models.requests();
     requests[1].tool_results().into_iter().map(|(_, text)| text).collect()
 }
 
@@ -77,7 +77,7 @@ async fn c12_command(way: CrashMode) {
     let mut story = CrashScenario::begin(plan(), "C12", way).await;
     let (pilot, _) = dies(&mut story, Step::calls([bash("echo once >> log.txt")])).await;
     asked_and_continued(&mut story, &pilot).await;
-    assert_eq!(story.house.read("log.txt"), "", "never run by itself");
+    assert_eq!(story.daemon.read("log.txt"), "", "never run by itself");
     assert!(results(&story)[0].contains("outcome is unknown"), "{:?}", results(&story));
     let journals = story.finish_and_check().await;
     assert_eq!(outcomes(&journals, &pilot)[0]["status"], "unknown");
@@ -93,11 +93,11 @@ async fn goes_on(story: &mut CrashScenario, pilot: &CrashTolerantClient) {
 
 async fn c12_edit(way: CrashMode) {
     let mut story = CrashScenario::begin(plan(), "C12", way).await;
-    story.house.write("a.txt", "old\n");
+    story.daemon.write("a.txt", "old\n");
     let edit = json!({"file_path": "a.txt", "old_string": "old", "new_string": "new"});
     let (pilot, _) = dies(&mut story, Step::calls([("Edit", edit)])).await;
     goes_on(&mut story, &pilot).await;
-    assert_eq!(story.house.read("a.txt"), "old\n");
+    assert_eq!(story.daemon.read("a.txt"), "old\n");
     let journals = story.finish_and_check().await;
     let outcome = &outcomes(&journals, &pilot)[0];
     assert_eq!((&outcome["status"], &outcome["code"]), (&json!("failed"), &json!("not_done")));
@@ -105,7 +105,7 @@ async fn c12_edit(way: CrashMode) {
 
 async fn c12_read(way: CrashMode) {
     let mut story = CrashScenario::begin(plan(), "C12", way).await;
-    story.house.write("a.txt", "the words\n");
+    story.daemon.write("a.txt", "the words\n");
     let (pilot, _) = dies(&mut story, Step::calls([("Read", json!({"file_path": "a.txt"}))])).await;
     goes_on(&mut story, &pilot).await;
     assert!(results(&story)[0].contains("the words"), "{:?}", results(&story));
@@ -120,10 +120,10 @@ async fn c13(way: CrashMode) {
         let mut story = CrashScenario::begin(plan(), point, way).await;
         let (pilot, _) = dies(&mut story, Step::calls([bash(command)])).await;
         let question = asked_and_continued(&mut story, &pilot).await;
-        assert_eq!(story.house.tool_processes(), [], "{point}");
-        assert!(story.house.read("log.txt").lines().count() <= 1, "{point}: never run by itself");
+        assert_eq!(story.daemon.tool_processes(), [], "{point}");
+        assert!(story.daemon.read("log.txt").lines().count() <= 1, "{point}: never run by itself");
         if point == "C13.told" {
-            assert_eq!(story.house.read("log.txt"), "once\n");
+            assert_eq!(story.daemon.read("log.txt"), "once\n");
             assert!(question["output"].as_str().expect("what it said").contains("said"), "{question}");
             assert!(results(&story)[0].contains("said"), "{:?}", results(&story));
         }
@@ -141,7 +141,7 @@ async fn behind(way: CrashMode) {
         let behind = ("Bash", json!({"command": command, "run_in_background": true}));
         let (pilot, _) = dies(&mut story, Step::calls([behind])).await;
         // The turn goes on, if it was not over: its call has its result.
-        story.house.models.otherwise(|request| match request.messages().last() {
+        story.daemon.models.otherwise(|request| match request.messages().last() {
             Some(last) if last.to_string().contains("and now?") => {
                 Step::calls([("BashOutput", json!({"bash_id": "bash_1"}))])
             }
@@ -168,8 +168,8 @@ async fn behind(way: CrashMode) {
         };
         within("the turn's end", String::new, idle).await;
         assert_eq!(log.seen_of("question.requested").len(), 0, "{point}");
-        assert_eq!(story.house.tool_processes(), [], "{point}");
-        assert!(story.house.read("log.txt").lines().count() <= 1, "{point}: never run again");
+        assert_eq!(story.daemon.tool_processes(), [], "{point}");
+        assert!(story.daemon.read("log.txt").lines().count() <= 1, "{point}: never run again");
         session.submit("and now?").await;
         let told = log
             .find("what it said", |event| event["type"] == "tool.completed" && event["tool"] == "BashOutput");
@@ -184,7 +184,7 @@ async fn c14_command(way: CrashMode) {
     let mut story = CrashScenario::begin(plan(), "C14", way).await;
     let (pilot, _) = dies(&mut story, Step::calls([bash("echo once >> log.txt")])).await;
     asked_and_continued(&mut story, &pilot).await;
-    assert_eq!(story.house.read("log.txt"), "once\n", "never run again");
+    assert_eq!(story.daemon.read("log.txt"), "once\n", "never run again");
     let journals = story.finish_and_check().await;
     assert_eq!(outcomes(&journals, &pilot)[0]["status"], "unknown");
 }
@@ -195,24 +195,24 @@ async fn c14_spool(way: CrashMode) {
     let (pilot, _) = dies(&mut story, Step::calls([bash("echo once >> log.txt; seq 200000")])).await;
     let spools = || {
         let entries =
-            std::fs::read_dir(story.house.path("data/agentd/blobs")).into_iter().flatten().flatten();
+            std::fs::read_dir(story.daemon.path("data/agentd/blobs")).into_iter().flatten().flatten();
         entries.map(|entry| entry.metadata().expect("a file").len()).collect::<Vec<_>>()
     };
     assert_eq!(spools(), [1_288_895], "all that was said");
     asked_and_continued(&mut story, &pilot).await;
-    let left = std::fs::read_dir(story.house.path("data/agentd/blobs")).map_or(0, Iterator::count);
+    let left = std::fs::read_dir(story.daemon.path("data/agentd/blobs")).map_or(0, Iterator::count);
     assert_eq!(left, 0, "a spool that no session refers to is left");
-    assert_eq!(story.house.read("log.txt"), "once\n", "never run again");
+    assert_eq!(story.daemon.read("log.txt"), "once\n", "never run again");
     story.finish_and_check().await;
 }
 
 async fn c14_edit(way: CrashMode) {
     let mut story = CrashScenario::begin(plan(), "C14", way).await;
-    story.house.write("a.txt", "old\n");
+    story.daemon.write("a.txt", "old\n");
     let edit = json!({"file_path": "a.txt", "old_string": "old", "new_string": "new"});
     let (pilot, _) = dies(&mut story, Step::calls([("Edit", edit)])).await;
     goes_on(&mut story, &pilot).await;
-    assert_eq!(story.house.read("a.txt"), "new\n");
+    assert_eq!(story.daemon.read("a.txt"), "new\n");
     let journals = story.finish_and_check().await;
     assert_eq!(outcomes(&journals, &pilot)[0]["status"], "completed");
 }
@@ -222,7 +222,7 @@ async fn c15_beside(way: CrashMode) {
         let mut story = CrashScenario::begin(plan(), point, way).await;
         let names = ["a.txt", "b.txt", "c.txt"];
         for name in names {
-            story.house.write(name, &format!("the words of {name}\n"));
+            story.daemon.write(name, &format!("the words of {name}\n"));
         }
         let reads = names.map(|name| ("Read", json!({"file_path": name})));
         let (pilot, before) = dies(&mut story, Step::calls(reads)).await;
@@ -249,7 +249,7 @@ async fn c15_after(way: CrashMode) {
     let (pilot, before) = dies(&mut story, Step::calls(calls)).await;
     assert_eq!(outcomes(&before, &pilot).len(), 1);
     asked_and_continued(&mut story, &pilot).await;
-    assert_eq!(story.house.read("log.txt"), "first\nthird\n");
+    assert_eq!(story.daemon.read("log.txt"), "first\nthird\n");
     let results = results(&story);
     assert!(results[0].contains("first") && results[1].contains("unknown"), "{results:?}");
     assert!(results[2].contains("third"), "{results:?}");
@@ -268,17 +268,17 @@ async fn c16(way: CrashMode) {
             let (before, call) = if is_new {
                 ("", ("Write", json!({"file_path": "d/a.txt", "content": new})))
             } else {
-                story.house.write("d/a.txt", &old);
+                story.daemon.write("d/a.txt", &old);
                 let edit = json!({"file_path": "d/a.txt", "old_string": "old", "new_string": "new"});
                 (old.as_str(), ("Edit", edit))
             };
             let (pilot, _) = dies(&mut story, Step::calls([call])).await;
             let is_done = point == "C16.replaced";
             let expected = if is_done { new.as_str() } else { before };
-            assert!(story.house.read("d/a.txt") == expected, "{point}: neither the old nor the new content");
+            assert!(story.daemon.read("d/a.txt") == expected, "{point}: neither the old nor the new content");
             goes_on(&mut story, &pilot).await;
-            assert!(story.house.read("d/a.txt") == expected, "{point}: it was changed after the restart");
-            let folder = std::fs::read_dir(story.house.workspace().join("d")).expect("a folder");
+            assert!(story.daemon.read("d/a.txt") == expected, "{point}: it was changed after the restart");
+            let folder = std::fs::read_dir(story.daemon.workspace().join("d")).expect("a folder");
             let names: Vec<String> =
                 folder.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
             let wanted: &[&str] = if expected.is_empty() { &[] } else { &["a.txt"] };
@@ -297,12 +297,12 @@ async fn c16_several(way: CrashMode) {
                  *** Add File: c.txt\n+made\n*** End Patch";
     for (point, removed) in [("C16.between", false), ("C16.removed", true)] {
         let mut story = CrashScenario::begin(TestDaemon::builder().config(config), point, way).await;
-        story.house.write("a.txt", "old\n");
-        story.house.write("b.txt", "gone\n");
+        story.daemon.write("a.txt", "old\n");
+        story.daemon.write("b.txt", "gone\n");
         let (pilot, _) = dies(&mut story, Step::calls([("ApplyPatch", json!({"input": patch}))])).await;
         goes_on(&mut story, &pilot).await;
-        let is_there = |name: &str| story.house.workspace().join(name).exists();
-        assert_eq!(story.house.read("a.txt"), "new\n", "{point}");
+        let is_there = |name: &str| story.daemon.workspace().join(name).exists();
+        assert_eq!(story.daemon.read("a.txt"), "new\n", "{point}");
         assert_eq!((is_there("b.txt"), is_there("c.txt")), (!removed, false), "{point}");
         let told = &results(&story)[0];
         let words = if removed {
@@ -335,11 +335,11 @@ async fn c16_others(way: CrashMode) {
     {
         for (point, is_done) in [("C16.synced", false), ("C16.replaced", true)] {
             let mut story = CrashScenario::begin(plan(), point, way).await;
-            story.house.write(file, old);
+            story.daemon.write(file, old);
             let (pilot, _) = dies(&mut story, Step::calls([(tool, input.clone())])).await;
             goes_on(&mut story, &pilot).await;
             let expected = if is_done { old.replace("old", "new") } else { old.to_owned() };
-            assert_eq!(story.house.read(file), expected, "{tool} {point}");
+            assert_eq!(story.daemon.read(file), expected, "{tool} {point}");
             let journals = story.finish_and_check().await;
             let outcome = &outcomes(&journals, &pilot)[0];
             assert_eq!(

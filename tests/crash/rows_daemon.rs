@@ -12,29 +12,29 @@ use super::invariants::appended_once;
 use super::matrix_ways;
 use super::pilot::{AnswerPolicy, CrashTolerantClient};
 use super::story::{CrashScenario, bash};
-use super::witness::{StreamCursor, is_foldable};
+use super::witness::{StreamCursor, is_delta};
 use crate::support::client::Session;
 use crate::support::daemon::{CrashMode, TestDaemon};
 use crate::support::model_server::{Gate, Step};
 use crate::support::wait::within;
 
 matrix_ways! {
-    c20_a_migration_is_completed_by_the_second_start => c20,
-    c21_recovery_that_is_cut_short_is_done_again => c21,
-    c22_fifty_clients_read_on_where_they_stood => c22_fanout,
-    c23_ten_turns_survive_a_crash_in_a_shutdown => c23,
+    c20_interrupted_migration_is_completed_by_next_start => c20,
+    c21_interrupted_recovery_is_repeated_at_next_start => c21,
+    c22_fifty_clients_continue_from_their_cursors => c22_fanout,
+    c23_ten_turns_survive_crash_during_shutdown => c23,
 }
 
 /// A database of the first version, with a session that has spoken.
-async fn first_version(house: &mut TestDaemon) -> String {
-    house.models.push(Step::text("Hello."));
-    house.launch().await;
-    let session = house.client("alice").await.create(house).await;
+async fn first_version(daemon: &mut TestDaemon) -> String {
+    daemon.models.push(Step::text("Hello."));
+    daemon.launch().await;
+    let session = daemon.client("alice").await.create(daemon).await;
     let mut log = session.follow().await;
     session.submit("hello").await;
     log.turn_ends("success").await;
-    house.stop().await;
-    let path = house.path("data/agentd/agentd.db");
+    daemon.stop().await;
+    let path = daemon.path("data/agentd/agentd.db");
     // The later tables are taken away again, and with them the knowledge of their migrations.
     let mut db = SqliteConnectOptions::new().filename(&path).connect().await.expect("it opens");
     let later = later_migrations().await;
@@ -104,28 +104,28 @@ async fn c20(way: CrashMode) {
     // way begins elsewhere.
     let (mut step, stride) = if way == CrashMode::Abort { (1, 31) } else { (16, 89) };
     let mut crashes = 0;
-    let mut house = TestDaemon::builder().build().await;
-    let session = first_version(&mut house).await;
-    let old = house.path("old.db");
-    let database = house.path("data/agentd/agentd.db");
+    let mut daemon = TestDaemon::builder().build().await;
+    let session = first_version(&mut daemon).await;
+    let old = daemon.path("old.db");
+    let database = daemon.path("data/agentd/agentd.db");
     std::fs::copy(&database, &old).expect("copied");
     loop {
         remove_database(&database, newest);
         std::fs::copy(&old, &database).expect("copied");
-        house.crash_at(&format!("C20:{step}"), way);
-        house.launch_to_crash();
-        if !house.crashed_or_ready().await {
+        daemon.crash_at(&format!("C20:{step}"), way);
+        daemon.launch_to_crash();
+        if !daemon.crashed_or_ready().await {
             break;
         }
         crashes += 1;
-        house.crash_no_more();
-        house.launch().await;
-        let client = house.client("alice").await;
+        daemon.crash_no_more();
+        daemon.launch().await;
+        let client = daemon.client("alice").await;
         let items = Session { client, id: session.clone() }.items().await;
         assert_eq!(items.len(), 2, "step {step}: what was said is there");
-        house.kill().await;
+        daemon.kill().await;
         is_whole(&database, newest, &format!("step {step}: the database")).await;
-        let copy = house.path(&format!("data/agentd/agentd.db.before-{newest}"));
+        let copy = daemon.path(&format!("data/agentd/agentd.db.before-{newest}"));
         is_whole(&copy, 1, &format!("step {step}: the copy")).await;
         step += stride;
     }
@@ -166,7 +166,7 @@ async fn c21(way: CrashMode) {
         .await;
         let gate = Gate::new();
         let hold = gate.clone();
-        story.house.models.otherwise(move |request| match request.body.to_string() {
+        story.daemon.models.otherwise(move |request| match request.body.to_string() {
             body if body.contains("tool_result") => Step::text("Done."),
             body if body.contains("ask me") => Step::calls([bash("echo asked >> log.txt")]),
             body if body.contains("run it") => {
@@ -186,15 +186,15 @@ async fn c21(way: CrashMode) {
             let seen = log.wait_for(sign).await;
             if input == "run it" {
                 pilot.approve(&seen, json!({"decision": "allow"})).await;
-                let (read, log) = (|| story.house.read("log.txt"), || story.house.log());
+                let (read, log) = (|| story.daemon.read("log.txt"), || story.daemon.log());
                 crate::support::wait::until("the command", log, || (read() == "ran\n").then_some(())).await;
             }
             pilots.push(pilot);
         }
         story.killed().await;
         for _ in 0..2 {
-            story.house.crash_at(point, way);
-            story.house.launch_to_crash();
+            story.daemon.crash_at(point, way);
+            story.daemon.launch_to_crash();
             story.crashed().await;
         }
         gate.open();
@@ -220,7 +220,7 @@ async fn c21(way: CrashMode) {
         let of_kind = |kind: &str| journals[&pilot.session].values().filter(|e| e["type"] == kind).count();
         assert_eq!(of_kind("question.requested"), 1, "{point}: asked once");
         assert_eq!(of_kind("tool.completed"), 1, "{point}");
-        assert_eq!(story.house.read("log.txt"), "ran\nasked\n", "{point}: each ran once");
+        assert_eq!(story.daemon.read("log.txt"), "ran\nasked\n", "{point}: each ran once");
         story.finish_and_check().await;
     }
 }
@@ -231,19 +231,19 @@ async fn c22_fanout(way: CrashMode) {
         // Each client is told of it in many parts, or in few: how many is nobody's promise. So turn follows turn until it
         // is dead.
         let words: Vec<String> = (0..600).map(|n| format!("word{n} ")).collect();
-        story.house.models.otherwise(move |_| Step::pieces(words.clone()).drip(64));
+        story.daemon.models.otherwise(move |_| Step::pieces(words.clone()).drip(64));
         let pilot = story.session().await;
         // All are connected before the first one subscribes: from then on the daemon may be dead.
         let mut pilots = Vec::new();
         for _ in 0..50 {
             pilots
-                .push(CrashTolerantClient { client: story.house.anonymous_client().await, ..pilot.clone() });
+                .push(CrashTolerantClient { client: story.daemon.anonymous_client().await, ..pilot.clone() });
         }
         let flights: Vec<_> =
             pilots.iter().map(|pilot| pilot.run(StreamCursor::default(), AnswerPolicy::Watches)).collect();
         let feeding = tokio::spawn(feed(pilot.clone()));
         story.crashed().await;
-        within("the last submit to fail", || story.house.log(), feeding).await.expect("no panic");
+        within("the last submit to fail", || story.daemon.log(), feeding).await.expect("no panic");
         let mut readings = Vec::new();
         for flight in flights {
             readings.push(flight.await.expect("no panic"));
@@ -255,17 +255,18 @@ async fn c22_fanout(way: CrashMode) {
         again.submit("count again", "last").await.expect("it lives").expect("taken");
         let mut flights = Vec::new();
         for reading in readings {
-            let pilot = CrashTolerantClient { client: story.house.anonymous_client().await, ..pilot.clone() };
+            let pilot =
+                CrashTolerantClient { client: story.daemon.anonymous_client().await, ..pilot.clone() };
             flights.push(pilot.run(reading, AnswerPolicy::AnswersOneTurn));
         }
         let mut readings = Vec::new();
         for flight in flights {
             readings
-                .push(within("a client to read on", || story.house.log(), flight).await.expect("no panic"));
+                .push(within("a client to read on", || story.daemon.log(), flight).await.expect("no panic"));
         }
         let journal = &story.check_alive(&pilot).await[&pilot.session];
         for (n, reading) in readings.iter().enumerate() {
-            let kept = journal.iter().filter(|(_, event)| !is_foldable(event)).map(|(seq, _)| *seq);
+            let kept = journal.iter().filter(|(_, event)| !is_delta(event)).map(|(seq, _)| *seq);
             let expected: Vec<u64> = kept.take_while(|seq| *seq <= reading.cursor).collect();
             assert_eq!(reading.kept, expected, "crash at {nth}: client {n} missed something");
         }
@@ -293,11 +294,11 @@ async fn feed(pilot: CrashTolerantClient) {
 /// A checkpoint is long when the log is: a reader from outside holds the log until it is. It is killed
 /// when the database file begins to change, and the shared index says that it was not finished.
 #[tokio::test]
-async fn c22_a_checkpoint_that_is_cut_short_loses_nothing() {
+async fn c22_interrupted_checkpoint_loses_no_event() {
     let mut inside = 0;
     for _ in 0..6 {
         let mut story = CrashScenario::start_idle(TestDaemon::builder()).await;
-        story.house.models.otherwise(|_| Step::text("Hello."));
+        story.daemon.models.otherwise(|_| Step::text("Hello."));
         let pilot = story.session().await;
         let mut reader =
             SqliteConnectOptions::new().filename(story.database()).connect().await.expect("it opens");
@@ -317,7 +318,7 @@ async fn c22_a_checkpoint_that_is_cut_short_loses_nothing() {
             turn.await.expect("it ended");
         }
         let database = story.database();
-        let pid = story.house.pid();
+        let pid = story.daemon.pid();
         let changed = || std::fs::metadata(&database).and_then(|meta| meta.modified()).expect("a file");
         let before = changed();
         sqlx::query("commit").execute(&mut reader).await.expect("ended");
@@ -331,7 +332,7 @@ async fn c22_a_checkpoint_that_is_cut_short_loses_nothing() {
             }
             nix::sys::signal::kill(pid, Signal::SIGKILL).expect("it lives");
         };
-        within("the log to be written back", || story.house.log(), watch).await;
+        within("the log to be written back", || story.daemon.log(), watch).await;
         story.killed().await;
         inside += usize::from(is_inside_checkpoint(&story.database()));
         let _ = submit.await.expect("no panic");
@@ -371,7 +372,7 @@ async fn c23(way: CrashMode) {
         let mut story = CrashScenario::begin(plan, point, way).await;
         let gate = Gate::new();
         let hold = gate.clone();
-        story.house.models.otherwise(move |request| match request.body.to_string() {
+        story.daemon.models.otherwise(move |request| match request.body.to_string() {
             body if body.contains("tool_result") => Step::text("Done."),
             body if body.contains("use a tool") => Step::calls([bash("echo $AGENTD_SESSION >> log.txt")]),
             _ => Step::text("one two three").hold_after(1, &hold),
@@ -388,7 +389,7 @@ async fn c23(way: CrashMode) {
             flights.push(pilot.run(StreamCursor::default(), AnswerPolicy::Watches));
             pilots.push((pilot, turn));
         }
-        story.house.signal(Signal::SIGTERM);
+        story.daemon.signal(Signal::SIGTERM);
         story.crashed().await;
         gate.open();
         let mut readings = Vec::new();
@@ -409,7 +410,7 @@ async fn c23(way: CrashMode) {
             }
         }
         // One call of each session that uses a tool: at most one line of each.
-        appended_once(&story.house.read("log.txt"), []);
+        appended_once(&story.daemon.read("log.txt"), []);
         story.finish_and_check().await;
     }
 }

@@ -11,13 +11,13 @@ use crate::support::daemon::{BOTH_APIS, CrashMode, TestDaemon};
 use crate::support::model_server::{Gate, Step};
 
 matrix_ways! {
-    c3_a_request_that_was_not_sent_is_sent => c3,
-    c4_a_request_that_was_sent_is_sent_again => c4,
-    c5_text_that_was_cut_off_is_kept_and_marked => c5,
-    c6_a_call_that_was_cut_off_does_not_exist => c6,
-    c7_an_answer_that_was_not_committed_is_asked_for_again => c7,
-    c17_results_that_were_committed_are_sent => c17,
-    c3_c7_a_title_that_was_not_committed_is_given_up => title,
+    c3_unsent_model_request_is_sent_after_restart => c3,
+    c4_sent_model_request_is_sent_again => c4,
+    c5_interrupted_text_is_kept_and_marked => c5,
+    c6_interrupted_tool_call_is_discarded_after_restart => c6,
+    c7_uncommitted_model_reply_is_requested_again => c7,
+    c17_committed_tool_results_are_sent_after_restart => c17,
+    c3_c7_uncommitted_title_helper_call_is_abandoned => title,
 }
 
 /// The turn goes on after one resume, to its end.
@@ -39,13 +39,13 @@ fn resumed_once(journals: &Journals, pilot: &CrashTolerantClient) {
 
 async fn c3(way: CrashMode) {
     let mut story = CrashScenario::begin(TestDaemon::builder(), "C3", way).await;
-    story.house.models.push(Step::text("Hello."));
+    story.daemon.models.push(Step::text("Hello."));
     let pilot = story.session().await;
     pilot.submit("hello", "k").await;
     story.crashed().await;
-    assert_eq!(story.house.models.requests().len(), 0, "nothing was sent");
+    assert_eq!(story.daemon.models.requests().len(), 0, "nothing was sent");
     goes_on(&mut story, &pilot).await;
-    assert_eq!(story.house.models.requests().len(), 1);
+    assert_eq!(story.daemon.models.requests().len(), 1);
     let journals = story.finish_and_check().await;
     resumed_once(&journals, &pilot);
 }
@@ -61,11 +61,11 @@ async fn c4(way: CrashMode) {
                 CrashScenario::begin(plan, "C4", way).await
             };
             let gate = Gate::new();
-            story.house.models.push(match silent {
+            story.daemon.models.push(match silent {
                 true if way == CrashMode::Kill => Step::text("Hello.").hold(&gate),
                 _ => Step::text("Hello.").hold_after(0, &gate),
             });
-            story.house.models.push(Step::text("Hello."));
+            story.daemon.models.push(Step::text("Hello."));
             let pilot = story.session().await;
             pilot.submit("hello", "k").await;
             if silent && way == CrashMode::Kill {
@@ -75,7 +75,7 @@ async fn c4(way: CrashMode) {
                 story.crashed().await;
             }
             goes_on(&mut story, &pilot).await;
-            let requests = story.house.models.requests();
+            let requests = story.daemon.models.requests();
             assert_eq!(requests.len(), 2);
             assert_eq!(requests[0].body, requests[1].body, "the same request, byte for byte");
             let journals = story.finish_and_check().await;
@@ -104,8 +104,8 @@ async fn c5(way: CrashMode) {
             let step = Step::pieces(steps).thinking("well well");
             let step = step.hold_after(3, &gates[0]).hold_after(4, &gates[1]).hold_after(5, &shut);
             let first = Step::pieces(["one two three"]).hold_after(1, &shut);
-            story.house.models.push(if point == "C5" { first } else { step });
-            story.house.models.push(Step::text("whole answer"));
+            story.daemon.models.push(if point == "C5" { first } else { step });
+            story.daemon.models.push(Step::text("whole answer"));
             let pilot = story.session().await;
             let flight = pilot.run(StreamCursor::default(), AnswerPolicy::Watches);
             pilot.submit("count", "k").await;
@@ -125,7 +125,7 @@ async fn c5(way: CrashMode) {
             let cut = interrupted(&journals, &pilot);
             let text = cut["item"]["text"].as_str().expect("text");
             assert!(!text.is_empty() && "one two three four".starts_with(text), "{point}: {text:?}");
-            let requests = story.house.models.requests();
+            let requests = story.daemon.models.requests();
             assert_eq!(requests.len(), 2);
             assert_eq!(requests[0].body, requests[1].body, "the partial message is not in the next request");
             let journals = story.finish_and_check().await;
@@ -153,8 +153,8 @@ async fn c6(way: CrashMode) {
             // The arguments come in two pieces, after three words; the end does not come.
             let (gate, shut) = (Gate::new(), Gate::new());
             let step = step.hold_after(5, &shut);
-            story.house.models.push(if point == "C6" { step } else { step.hold_after(4, &gate) });
-            story.house.models.push(Step::text("Never mind."));
+            story.daemon.models.push(if point == "C6" { step } else { step.hold_after(4, &gate) });
+            story.daemon.models.push(Step::text("Never mind."));
             let pilot = story.session().await;
             pilot.submit("log it", "k").await;
             if point != "C6" {
@@ -169,8 +169,8 @@ async fn c6(way: CrashMode) {
             for kind in ["tool.requested", "tool.started", "tool.completed", "permission.requested"] {
                 assert_eq!(of_kind(&journals, &pilot, kind).len(), 0, "{point}: {kind}");
             }
-            assert_eq!(story.house.read("log.txt"), "", "{point}: it ran");
-            let requests = story.house.models.requests();
+            assert_eq!(story.daemon.read("log.txt"), "", "{point}: it ran");
+            let requests = story.daemon.models.requests();
             assert_eq!(requests[0].body, requests[1].body);
             story.finish_and_check().await;
         }
@@ -186,8 +186,8 @@ async fn c7(way: CrashMode) {
         let lost = Step::calls([bash("echo lost >> log.txt")]).say("lost words");
         let (words, step) = if calls { (2, lost) } else { (3, first) };
         let gate = Gate::new();
-        story.house.models.push(if at_once { step } else { step.hold_after(words, &gate) });
-        story.house.models.push(Step::text("whole answer"));
+        story.daemon.models.push(if at_once { step } else { step.hold_after(words, &gate) });
+        story.daemon.models.push(Step::text("whole answer"));
         let pilot = story.session().await;
         pilot.submit("tell me", "k").await;
         if !at_once {
@@ -212,8 +212,8 @@ async fn c7(way: CrashMode) {
             assert_eq!(interrupted(&journals, &pilot)["item"]["text"], "lost words");
         }
         assert_eq!(of_kind(&journals, &pilot, "tool.requested").len(), 0);
-        assert_eq!(story.house.read("log.txt"), "");
-        let requests = story.house.models.requests();
+        assert_eq!(story.daemon.read("log.txt"), "");
+        let requests = story.daemon.models.requests();
         assert_eq!((requests.len(), &requests[0].body), (2, &requests[1].body));
         let journals = story.finish_and_check().await;
         resumed_once(&journals, &pilot);
@@ -230,14 +230,14 @@ async fn title(way: CrashMode) {
     for (point, sent) in [("C3.helper", 0), ("C7.helper", 1)] {
         let plan = TestDaemon::builder().config("quick = \"scripted/small\"");
         let mut story = CrashScenario::begin(plan, point, way).await;
-        story.house.models.otherwise(|request| match request.body["model"] == "small" {
+        story.daemon.models.otherwise(|request| match request.body["model"] == "small" {
             true => Step::text("A title"),
             false => Step::text("Hello."),
         });
         let pilot = story.session().await;
         pilot.submit("hello", "k").await;
         story.crashed().await;
-        assert_eq!(story.house.models.requests().len(), 1 + sent);
+        assert_eq!(story.daemon.models.requests().len(), 1 + sent);
         story.restart().await;
         let journals = story.check_alive(&pilot).await;
         assert_eq!(of_kind(&journals, &pilot, "turn.completed").len(), 1, "{point}");
@@ -262,21 +262,21 @@ async fn title(way: CrashMode) {
 async fn c17(way: CrashMode) {
     let mut story = CrashScenario::begin(TestDaemon::builder().config(ALLOWED), "C17", way).await;
     story
-        .house
+        .daemon
         .models
         .push(Step::calls([bash("echo once >> log.txt; echo said"), ("LS", json!({"path": "."}))]));
-    story.house.models.push(Step::text("It is logged."));
+    story.daemon.models.push(Step::text("It is logged."));
     let pilot = story.session().await;
     pilot.submit("log it", "k").await;
     story.crashed().await;
-    assert_eq!(story.house.models.requests().len(), 1, "the results were not sent");
+    assert_eq!(story.daemon.models.requests().len(), 1, "the results were not sent");
     goes_on(&mut story, &pilot).await;
-    let requests = story.house.models.requests();
+    let requests = story.daemon.models.requests();
     assert_eq!(requests.len(), 2);
     let results = requests[1].tool_results();
     assert_eq!(results.len(), 2);
     assert!(results[0].1.contains("said") && results[1].1.contains("log.txt"), "{results:?}");
-    assert_eq!(story.house.read("log.txt"), "once\n");
+    assert_eq!(story.daemon.read("log.txt"), "once\n");
     let journals = story.finish_and_check().await;
     resumed_once(&journals, &pilot);
     let outcomes = of_kind(&journals, &pilot, "tool.completed");

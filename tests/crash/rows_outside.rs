@@ -11,11 +11,11 @@ use crate::support::daemon::{CrashMode, TestDaemon};
 use crate::support::model_server::Step;
 
 matrix_ways! {
-    c09_the_request_of_a_stopped_command_is_pending_after_a_restart => c9,
-    c10_an_answer_to_it_that_was_not_committed_is_asked_for_again => c10,
-    c12_a_second_run_that_was_about_to_begin_is_unknown => c12,
-    c14_a_stopped_run_whose_end_was_not_committed_is_unknown => c14_first,
-    c14_a_second_run_whose_result_was_not_committed_is_unknown => c14_second,
+    c09_unsandboxed_retry_request_is_pending_after_restart => c9,
+    c10_uncommitted_unsandboxed_retry_answer_is_requested_again => c10,
+    c12_unsandboxed_retry_about_to_start_has_unknown_outcome => c12,
+    c14_blocked_run_without_committed_result_is_unknown => c14_first,
+    c14_unsandboxed_retry_without_committed_result_is_unknown => c14_second,
 }
 
 /// A house that will die there; `None`, with a word about it, where there is no sandbox.
@@ -23,7 +23,7 @@ async fn begin(point: &str, way: CrashMode) -> Option<CrashScenario> {
     let story =
         CrashScenario::begin(TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]"), point, way)
             .await;
-    let status = story.house.client("eve").await.call("daemon.status", json!({})).await;
+    let status = story.daemon.client("eve").await.call("daemon.status", json!({})).await;
     let told = &status["sandbox"]["landlock"];
     if told != "works" {
         eprintln!("SKIPPED: landlock does not work here: {told}");
@@ -34,9 +34,9 @@ async fn begin(point: &str, way: CrashMode) -> Option<CrashScenario> {
 
 /// Submits a command that counts its runs and is then stopped by the sandbox.
 async fn submit(story: &CrashScenario) -> CrashTolerantClient {
-    let command = format!("echo ran >> runs; echo x > {}", story.house.path("outside").display());
-    story.house.models.push(Step::calls([bash(&command)]));
-    story.house.models.push(Step::text("Done."));
+    let command = format!("echo ran >> runs; echo x > {}", story.daemon.path("outside").display());
+    story.daemon.models.push(Step::calls([bash(&command)]));
+    story.daemon.models.push(Step::text("Done."));
     let pilot = story.session().await;
     pilot.submit("go", "k").await;
     pilot
@@ -54,7 +54,7 @@ async fn allowed(story: &mut CrashScenario) -> CrashTolerantClient {
 
 /// How often it ran, and whether it got out.
 fn done(story: &CrashScenario) -> (usize, bool) {
-    (story.house.read("runs").lines().count(), story.house.path("outside").exists())
+    (story.daemon.read("runs").lines().count(), story.daemon.path("outside").exists())
 }
 
 /// After the restart the same request waits; it is allowed, and the second run is the last.

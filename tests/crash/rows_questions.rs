@@ -12,17 +12,17 @@ use crate::support::model_server::Step;
 use crate::support::wait::until;
 
 matrix_ways! {
-    c8_a_request_that_was_not_made_is_made_once => c8,
-    c9_a_pending_request_stays_pending => c9,
-    c10_an_answer_that_was_not_committed_was_not_given => c10,
-    c11_an_answer_that_was_committed_is_not_asked_for_again => c11,
-    c19_an_abort_that_was_committed_is_finished => c19,
-    c24_a_grant_that_was_given_counts_after_the_restart => c24,
+    c8_uncommitted_permission_request_is_created_once => c8,
+    c9_pending_permission_request_stays_pending => c9,
+    c10_uncommitted_permission_answer_has_no_effect => c10,
+    c11_committed_permission_answer_is_not_requested_again => c11,
+    c19_committed_abort_is_completed_after_restart => c19,
+    c24_project_grant_applies_after_restart => c24,
 }
 
 async fn asks(story: &CrashScenario) -> CrashTolerantClient {
-    story.house.models.push(Step::calls([bash("echo once >> log.txt")]).say("I log it."));
-    story.house.models.push(Step::text("It is logged."));
+    story.daemon.models.push(Step::calls([bash("echo once >> log.txt")]).say("I log it."));
+    story.daemon.models.push(Step::text("It is logged."));
     story.session().await
 }
 
@@ -34,8 +34,8 @@ async fn is_answered_once(story: CrashScenario, pilot: &CrashTolerantClient) {
     log.turn_ends("success").await;
     assert_eq!(log.seen_of("permission.requested").len(), 1, "asked once");
     assert_eq!(session.pending().await.len(), 0);
-    assert_eq!(story.house.models.requests().len(), 2, "the model was not asked again for the call");
-    appended_once(&story.house.read("log.txt"), ["once"]);
+    assert_eq!(story.daemon.models.requests().len(), 2, "the model was not asked again for the call");
+    appended_once(&story.daemon.read("log.txt"), ["once"]);
     story.finish_and_check().await;
 }
 
@@ -53,8 +53,8 @@ async fn c8(way: CrashMode) {
 async fn c9(way: CrashMode) {
     for attached in [true, false] {
         let mut story = CrashScenario::begin(TestDaemon::builder(), "C9", way).await;
-        story.house.models.push(Step::calls([bash("echo once >> log.txt")]).say("I log it."));
-        story.house.models.push(Step::text("It is logged."));
+        story.daemon.models.push(Step::calls([bash("echo once >> log.txt")]).say("I log it."));
+        story.daemon.models.push(Step::text("It is logged."));
         let pilot = story.session_with(json!({"background": !attached})).await;
         let flight = attached.then(|| pilot.run(StreamCursor::default(), AnswerPolicy::Watches));
         pilot.submit("log it", "k").await;
@@ -93,8 +93,8 @@ async fn c10(way: CrashMode) {
 /// Of two calls the second is allowed first: it waits for the first, allowed and not begun.
 async fn c11(way: CrashMode) {
     let mut story = CrashScenario::begin(TestDaemon::builder(), "C11", way).await;
-    story.house.models.push(Step::calls([bash("echo first >> log.txt"), bash("echo second >> log.txt")]));
-    story.house.models.push(Step::text("Both are logged."));
+    story.daemon.models.push(Step::calls([bash("echo first >> log.txt"), bash("echo second >> log.txt")]));
+    story.daemon.models.push(Step::text("Both are logged."));
     let pilot = story.session().await;
     let mut log = pilot.log(0).await.expect("it lives");
     pilot.submit("log both", "k").await;
@@ -102,7 +102,7 @@ async fn c11(way: CrashMode) {
     let second = log.wait_for("permission.requested").await;
     assert_eq!(pilot.approve(&second, json!({"decision": "allow"})).await, None);
     story.crashed().await;
-    assert_eq!(story.house.read("log.txt"), "", "nothing runs yet");
+    assert_eq!(story.daemon.read("log.txt"), "", "nothing runs yet");
 
     story.restart().await;
     let (session, mut log) = story.look(&pilot).await;
@@ -113,7 +113,7 @@ async fn c11(way: CrashMode) {
     assert_eq!(late.code, -32014, "it was answered");
     session.allow(&first).await;
     log.turn_ends("success").await;
-    assert_eq!(story.house.read("log.txt"), "first\nsecond\n");
+    assert_eq!(story.daemon.read("log.txt"), "first\nsecond\n");
     story.finish_and_check().await;
 }
 
@@ -123,12 +123,12 @@ async fn c19(way: CrashMode) {
     {
         let plan = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]");
         let mut story = CrashScenario::begin(plan, "C19", way).await;
-        story.house.models.push(Step::calls([bash(command)]));
+        story.daemon.models.push(Step::calls([bash(command)]));
         let pilot = story.session().await;
         let mut log = pilot.log(0).await.expect("it lives");
         pilot.submit("go", "k").await;
         log.wait_for("tool.progress").await;
-        let (seen, alive) = (|| story.house.log(), || story.house.tool_processes().len());
+        let (seen, alive) = (|| story.daemon.log(), || story.daemon.tool_processes().len());
         until("the processes of the call", seen, || (alive() > 0).then_some(())).await;
         assert_eq!(pilot.abort().await, None, "not acknowledged");
         story.crashed().await;
@@ -139,7 +139,7 @@ async fn c19(way: CrashMode) {
         log.turn_ends("aborted").await;
         log.state_is("idle").await;
         assert_eq!(session.view().await["state"], "idle");
-        assert_eq!(story.house.models.requests().len(), 1, "the model was not asked again");
+        assert_eq!(story.daemon.models.requests().len(), 1, "the model was not asked again");
         story.finish_and_check().await;
     }
 }
@@ -148,7 +148,7 @@ async fn c19(way: CrashMode) {
 async fn c24(way: CrashMode) {
     for point in ["C24.grant_owed", "C24.grant_synced", "C24.grant_written"] {
         let mut story = CrashScenario::begin(TestDaemon::builder(), point, way).await;
-        story.house.models.push(Step::calls([bash("touch log.txt")]));
+        story.daemon.models.push(Step::calls([bash("touch log.txt")]));
         let pilot = story.session().await;
         let mut log = pilot.log(0).await.expect("it lives");
         pilot.submit("log it", "k").await;
@@ -165,7 +165,7 @@ async fn c24(way: CrashMode) {
         assert_eq!(rules.len(), 1, "{point}: {known}");
         assert_eq!(rules[0]["scope"], "project");
         assert!(session.pending().await.is_empty(), "answered once");
-        let policy = story.house.path("data/agentd/policy");
+        let policy = story.daemon.path("data/agentd/policy");
         let left = std::fs::read_dir(policy).expect("there").count();
         assert_eq!(left, 1, "no temporary file is left");
     }

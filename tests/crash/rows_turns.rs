@@ -8,9 +8,9 @@ use crate::support::daemon::{CrashMode, TestDaemon};
 use crate::support::model_server::{Gate, Step};
 
 matrix_ways! {
-    c1_a_submit_that_was_not_committed_is_no_turn => c1,
-    c2_a_submit_that_was_committed_is_one_turn => c2,
-    c2_a_queued_submit_that_was_committed_is_one_turn => c2_queued,
+    c1_uncommitted_submit_creates_no_turn => c1,
+    c2_committed_submit_creates_one_turn => c2,
+    c2_committed_queued_submit_creates_one_turn => c2_queued,
 }
 
 async fn c1(way: CrashMode) {
@@ -24,7 +24,7 @@ async fn c1(way: CrashMode) {
         assert_eq!(kinds.filter(|kind| is_of_a_turn(kind)).count(), 0, "{point}: there is a turn");
 
         story.restart().await;
-        story.house.models.push(Step::text("Hello."));
+        story.daemon.models.push(Step::text("Hello."));
         let pilot = story.join(&pilot).await;
         pilot.submit("hello", "k").await.expect("it lives").expect("accepted");
         pilot.run(StreamCursor::default(), AnswerPolicy::AnswersOneTurn).await.expect("no panic");
@@ -38,7 +38,7 @@ async fn c2(way: CrashMode) {
     for point in ["C2.committed", "C2.performed"] {
         let mut story = CrashScenario::begin(TestDaemon::builder(), point, way).await;
         let gate = Gate::new();
-        story.house.models.otherwise(move |_| Step::text("Hello.").hold(&gate));
+        story.daemon.models.otherwise(move |_| Step::text("Hello.").hold(&gate));
         let pilot = story.session().await;
         assert_eq!(pilot.submit("hello", "k").await, None, "nothing is acknowledged");
         let journals = story.crashed().await;
@@ -46,7 +46,7 @@ async fn c2(way: CrashMode) {
         let turn = turns.next().expect("there is a turn")["turn_id"].clone();
         assert_eq!(turns.next(), None);
 
-        story.house.models.otherwise(|_| Step::text("Hello."));
+        story.daemon.models.otherwise(|_| Step::text("Hello."));
         story.restart().await;
         let pilot = story.join(&pilot).await;
         let again = pilot.submit("hello", "k").await.expect("it lives").expect("accepted");
@@ -65,7 +65,7 @@ async fn c2_queued(way: CrashMode) {
         let mut story = CrashScenario::begin(TestDaemon::builder(), point, way).await;
         let gate = Gate::new();
         let hold = gate.clone();
-        story.house.models.otherwise(move |_| Step::text("one two").hold_after(1, &hold));
+        story.daemon.models.otherwise(move |_| Step::text("one two").hold_after(1, &hold));
         let pilot = story.session().await;
         pilot.submit("first", "k1").await.expect("it lives").expect("accepted");
         assert_eq!(pilot.submit("second", "k2").await, None, "nothing is acknowledged");

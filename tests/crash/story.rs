@@ -18,7 +18,7 @@ use crate::support::wait::until;
 
 /// A house with a witness.
 pub struct CrashScenario {
-    pub house: TestDaemon,
+    pub daemon: TestDaemon,
     pub witness: Arc<ClientLog>,
     /// Processes of tools that were alive when the daemon was dead.
     orphans: HashSet<(i32, u64)>,
@@ -27,32 +27,32 @@ pub struct CrashScenario {
 impl CrashScenario {
     /// A house whose daemon will die at `point`.
     pub async fn begin(plan: TestDaemonBuilder, point: &str, way: CrashMode) -> Self {
-        let mut house = plan.build().await;
-        house.crash_at(point, way);
-        house.launch().await;
-        Self { house, witness: Arc::default(), orphans: HashSet::new() }
+        let mut daemon = plan.build().await;
+        daemon.crash_at(point, way);
+        daemon.launch().await;
+        Self { daemon, witness: Arc::default(), orphans: HashSet::new() }
     }
 
     /// A house whose daemon dies when it is killed.
     pub async fn start_idle(plan: TestDaemonBuilder) -> Self {
-        Self { house: plan.start().await, witness: Arc::default(), orphans: HashSet::new() }
+        Self { daemon: plan.start().await, witness: Arc::default(), orphans: HashSet::new() }
     }
 
     /// A new session, and a client that is not surprised by a crash.
     pub async fn session(&self) -> CrashTolerantClient {
-        let session = self.house.client("alice").await.create(&self.house).await;
+        let session = self.daemon.client("alice").await.create(&self.daemon).await;
         self.pilot(session)
     }
 
     /// The same with more parameters.
     pub async fn session_with(&self, more: Value) -> CrashTolerantClient {
-        let session = self.house.client("alice").await.create_with(&self.house, more).await;
+        let session = self.daemon.client("alice").await.create_with(&self.daemon, more).await;
         self.pilot(session)
     }
 
     /// Another connection to the same session.
     pub async fn join(&self, pilot: &CrashTolerantClient) -> CrashTolerantClient {
-        CrashTolerantClient { client: self.house.client("bob").await, ..pilot.clone() }
+        CrashTolerantClient { client: self.daemon.client("bob").await, ..pilot.clone() }
     }
 
     /// A session spoken to by somebody whom a crash does not surprise.
@@ -66,18 +66,18 @@ impl CrashScenario {
 
     /// Where the journal lies.
     pub fn database(&self) -> PathBuf {
-        self.house.path("data/agentd/agentd.db")
+        self.daemon.path("data/agentd/agentd.db")
     }
 
     /// Waits until the daemon is dead at its point, and looks at what it left (I1–I4).
     pub async fn crashed(&mut self) -> Journals {
-        self.house.crashed().await;
+        self.daemon.crashed().await;
         self.is_dead().await
     }
 
     /// kill -9, now, and a look at what is left (I1–I4).
     pub async fn killed(&mut self) -> Journals {
-        self.house.kill().await;
+        self.daemon.kill().await;
         self.is_dead().await
     }
 
@@ -88,7 +88,7 @@ impl CrashScenario {
 
     /// The daemon is dead: what is left of its tools must be gone after the next start.
     pub fn note_orphans(&mut self) {
-        let left = self.house.tool_processes().into_iter();
+        let left = self.daemon.tool_processes().into_iter();
         self.orphans = left.filter_map(|pid| known(pid.as_raw())).collect();
     }
 
@@ -108,19 +108,19 @@ impl CrashScenario {
 
     /// A daemon that lives: its socket answers (I8), and nothing of the dead one runs (I7).
     pub async fn restart(&mut self) {
-        self.house.crash_no_more();
-        self.house.launch().await;
+        self.daemon.crash_no_more();
+        self.daemon.launch().await;
         let left = || {
             let is_alive = |orphan: &&(i32, u64)| known(orphan.0) == Some(**orphan);
             self.orphans.iter().filter(is_alive).copied().collect::<Vec<_>>()
         };
-        let seen = || format!("I7: alive after the restart: {:?}\n{}", left(), self.house.log());
+        let seen = || format!("I7: alive after the restart: {:?}\n{}", left(), self.daemon.log());
         until("the processes of the dead daemon to be gone", seen, || left().is_empty().then_some(())).await;
     }
 
     /// The session over a new connection, and its whole journal from the beginning.
     pub async fn look(&self, pilot: &CrashTolerantClient) -> (Session, Log) {
-        let session = Session { client: self.house.client("carol").await, id: pilot.session.clone() };
+        let session = Session { client: self.daemon.client("carol").await, id: pilot.session.clone() };
         let log = session.follow().await;
         (session, log)
     }
@@ -128,9 +128,9 @@ impl CrashScenario {
     /// The end of every story: one more turn in each session is in order (I6), and the whole is (I1–I5).
     pub async fn finish_and_check(mut self) -> Journals {
         let sessions: Vec<String> = self.witness.notes().sessions.keys().cloned().collect();
-        self.house.models.otherwise(|_| Step::text("All is well."));
+        self.daemon.models.otherwise(|_| Step::text("All is well."));
         for id in sessions {
-            let session = Session { client: self.house.client("dora").await, id };
+            let session = Session { client: self.daemon.client("dora").await, id };
             let mut log = session.follow().await;
             let turn = session.submit("Is all well?").await;
             let ended = log.find("the last turn's end", |event| {
@@ -138,7 +138,7 @@ impl CrashScenario {
             });
             assert_eq!(ended.await["result"]["subtype"], "success", "I6: the session is usable");
         }
-        self.house.models.assert_no_breach();
+        self.daemon.models.assert_no_breach();
         self.killed().await
     }
 }

@@ -33,7 +33,7 @@ pub struct SeenEvent {
 }
 
 /// Rows that are folded away once the event that holds the whole is there.
-pub fn is_foldable(event: &Value) -> bool {
+pub fn is_delta(event: &Value) -> bool {
     event["type"].as_str().is_some_and(|kind| kind.ends_with("_delta") || kind == "tool.progress")
 }
 
@@ -49,7 +49,7 @@ impl ClientLog {
         let told = notes.sessions.entry(session.to_owned()).or_default();
         let seq = event["seq"].as_u64().expect("a number");
         told.last_seq = told.last_seq.max(seq);
-        if is_foldable(event) {
+        if is_delta(event) {
             return;
         }
         if let Some(known) = told.events.get(&seq)
@@ -113,7 +113,7 @@ impl StreamCursor {
         let seq = event["seq"].as_u64().expect("a number");
         assert!(seq > self.cursor, "{seq} comes after {}: {event}", self.cursor);
         self.cursor = seq;
-        if !is_foldable(event) {
+        if !is_delta(event) {
             self.kept.push(seq);
         }
         let Some(item) = event["item_id"].as_str() else { return };

@@ -57,7 +57,7 @@ async fn long_call_ids_are_shortened_alike_in_call_and_result() {
 }
 
 #[tokio::test]
-async fn long_call_ids_go_back_unchanged_to_a_proxy_that_gave_them() {
+async fn long_call_ids_are_returned_unchanged_to_issuing_proxy() {
     let server = ModelServer::start().await;
     server.push(Step::text("Done."));
     call(&models(Kind::OpenAiChat, &server), &with_long_ids()).await.1.expect("an answer");
@@ -65,7 +65,7 @@ async fn long_call_ids_go_back_unchanged_to_a_proxy_that_gave_them() {
 }
 
 #[tokio::test]
-async fn long_call_ids_go_back_unchanged_to_a_server_that_keeps_the_calls() {
+async fn long_call_ids_are_unchanged_for_stateful_server() {
     let server = ModelServer::start().await;
     server.push(Step::raw(200, "application/json", "{}"));
     let models = models_with(Provider { store: true, ..provider(Kind::OpenAiResponses, &server) }, |_| {});

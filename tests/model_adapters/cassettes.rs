@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn a_recording_plays_back_what_was_answered() {
+async fn recorded_cassette_replays_same_answer() {
     for kind in ALL {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("tape.jsonl");
@@ -55,7 +55,7 @@ async fn a_recording_plays_back_what_was_answered() {
 }
 
 #[tokio::test]
-async fn a_cassette_written_by_hand_is_played() {
+async fn hand_written_cassette_is_replayed() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("demo.jsonl");
     std::fs::write(
@@ -104,7 +104,7 @@ async fn a_cassette_written_by_hand_is_played() {
 }
 
 #[tokio::test]
-async fn a_bad_cassette_is_told_with_its_line() {
+async fn invalid_cassette_error_names_line() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("bad.jsonl");
     std::fs::write(&file, "{\"say\":\"a\"}\n{\"sya\":\"b\"}\n").unwrap();
@@ -116,7 +116,7 @@ async fn a_bad_cassette_is_told_with_its_line() {
 }
 
 #[tokio::test]
-async fn no_secret_of_the_settings_is_on_a_recording() {
+async fn recorded_cassette_contains_no_secret() {
     for kind in ALL {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("tape.jsonl");

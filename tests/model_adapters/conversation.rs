@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn a_conversation_with_tools_is_held_with_either_api() {
+async fn tool_conversation_works_with_every_api() {
     for kind in ALL {
         let server = ModelServer::start().await;
         server.push(
@@ -42,7 +42,7 @@ async fn a_conversation_with_tools_is_held_with_either_api() {
 }
 
 #[tokio::test]
-async fn connections_are_used_again() {
+async fn sequential_model_calls_reuse_connection() {
     let server = ModelServer::start().await;
     server.otherwise(|_| Step::text("hi"));
     let models = models(Kind::Anthropic, &server);
@@ -54,7 +54,7 @@ async fn connections_are_used_again() {
 }
 
 #[tokio::test]
-async fn an_answer_in_one_piece_reads_like_a_stream() {
+async fn unstreamed_reply_equals_streamed_reply() {
     for kind in ALL {
         let server = ModelServer::start().await;
         let step = Step::calls([("Read", json!({"file_path":"a"}))]).say("I read.").usage(7, 3);
@@ -84,7 +84,7 @@ async fn an_answer_in_one_piece_reads_like_a_stream() {
 }
 
 #[tokio::test]
-async fn headers_of_the_settings_are_sent_and_win() {
+async fn configured_headers_override_default_headers() {
     let server = ModelServer::start().await;
     server.push(Step::text("hi"));
     let mut provider = provider(Kind::Anthropic, &server);
@@ -97,7 +97,7 @@ async fn headers_of_the_settings_are_sent_and_win() {
 }
 
 #[tokio::test]
-async fn the_test_server_refuses_what_a_strict_provider_refuses() {
+async fn test_server_refuses_requests_like_strict_provider() {
     let server = ModelServer::start().await;
     let twice = request(vec![Message::user("one"), Message::user("two")]);
     let call_id = Mint::new(1, Seed(1)).call();
@@ -135,7 +135,7 @@ fn after(asked: ModelRequest, reply: &ModelReply) -> ModelRequest {
 }
 
 #[tokio::test]
-async fn what_the_provider_keeps_is_not_sent_again() {
+async fn stored_conversation_sends_new_items_only() {
     let server = ModelServer::start().await;
     server.push(Step::calls([("Read", json!({"file_path":"a"}))]).thinking("Hm.").say("I read."));
     server.push(Step::text("All done."));
@@ -153,7 +153,7 @@ async fn what_the_provider_keeps_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn nothing_is_kept_of_an_aside() {
+async fn helper_call_is_not_stored_by_provider() {
     let server = ModelServer::start().await;
     server.push(Step::text("A title"));
     let models = models_with(Provider { store: true, ..provider(Kind::OpenAiResponses, &server) }, |_| {});
@@ -163,7 +163,7 @@ async fn nothing_is_kept_of_an_aside() {
 }
 
 #[tokio::test]
-async fn a_conversation_that_the_provider_has_lost_is_sent_again() {
+async fn lost_stored_conversation_is_sent_in_full() {
     let server = ModelServer::start().await;
     server.push(Step::calls([("Read", json!({"file_path":"a"}))]).say("I read."));
     server.push(Step::text("All done."));
@@ -181,7 +181,7 @@ async fn a_conversation_that_the_provider_has_lost_is_sent_again() {
 }
 
 #[tokio::test]
-async fn a_lost_conversation_is_understood_in_the_words_of_other_servers() {
+async fn lost_conversation_is_recognised_in_other_error_texts() {
     for (status, body) in [
         (404, r#"{"error":{"message":"Response with id 'resp_0' not found.","code":404}}"#),
         (
@@ -206,7 +206,7 @@ async fn a_lost_conversation_is_understood_in_the_words_of_other_servers() {
 }
 
 #[tokio::test]
-async fn a_name_that_the_model_made_up_goes_back_as_vendors_take_it() {
+async fn invented_tool_name_is_sanitised_when_sent_back() {
     for kind in ALL {
         let server = ModelServer::start().await;
         server.push(Step::calls([("a b.c/d", json!({}))]));
@@ -226,7 +226,7 @@ async fn a_name_that_the_model_made_up_goes_back_as_vendors_take_it() {
 }
 
 #[tokio::test]
-async fn sealed_reasoning_goes_back_to_the_one_who_sealed_it() {
+async fn encrypted_reasoning_is_sent_to_its_provider_only() {
     let server = ModelServer::start().await;
     server.push(Step::calls([("Read", json!({"file_path":"a"}))]).thinking("Let me see."));
     server.push(Step::text("All done."));

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn refusals_of_the_server_become_faults() {
+async fn server_refusals_become_typed_faults() {
     let page = || Step::raw(502, "text/html", "<html>Bad gateway</html>");
     let cases: Vec<(Step, FaultKind, &str, Option<u64>)> = vec![
         (
@@ -61,7 +61,7 @@ async fn refusals_of_the_server_become_faults() {
 }
 
 #[tokio::test]
-async fn every_status_is_a_failure_of_a_kind() {
+async fn http_status_maps_to_fault_kind() {
     let kinds = |status| match status {
         401 => FaultKind::Unauthorized,
         403 => FaultKind::Forbidden,
@@ -96,7 +96,7 @@ async fn every_status_is_a_failure_of_a_kind() {
 }
 
 #[tokio::test]
-async fn a_key_that_the_server_repeats_is_not_shown() {
+async fn api_key_echoed_by_server_is_redacted() {
     for kind in ALL {
         let server = ModelServer::start().await;
         server.push(Step::error(401, "authentication_error", &format!("bad key {KEY}")));
@@ -106,7 +106,7 @@ async fn a_key_that_the_server_repeats_is_not_shown() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_told_with_advice() {
+async fn unreachable_server_fault_gives_advice() {
     let server = ModelServer::start().await;
     let mut provider = provider(Kind::OpenAiChat, &server);
     // A port that was free a moment ago.
@@ -121,7 +121,7 @@ async fn a_server_that_is_not_there_is_told_with_advice() {
 }
 
 #[tokio::test]
-async fn a_missing_key_is_told_before_anything_is_sent() {
+async fn missing_api_key_fails_before_sending() {
     let vendor = models_with(Provider::new(Kind::Anthropic), |_| {});
     let fault_ = fault(&vendor, &hello()).await;
     assert_eq!(fault_.kind, FaultKind::NoKey);
@@ -142,7 +142,7 @@ async fn a_missing_key_is_told_before_anything_is_sent() {
 }
 
 #[tokio::test]
-async fn a_key_that_was_changed_is_read_again_and_tried_once() {
+async fn changed_api_key_is_reread_and_retried_once() {
     let folder = tempfile::tempdir().expect("a folder");
     let count = folder.path().join("count");
     // A new key each time it runs.
@@ -176,7 +176,7 @@ async fn a_key_that_was_changed_is_read_again_and_tried_once() {
 }
 
 #[tokio::test]
-async fn the_same_key_is_not_tried_twice() {
+async fn unchanged_api_key_is_not_retried() {
     let server = ModelServer::start().await;
     server.push(Step::error(401, "authentication_error", "no"));
     assert_eq!(fault(&models(Kind::Anthropic, &server), &hello()).await.kind, FaultKind::Unauthorized);

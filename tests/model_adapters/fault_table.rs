@@ -162,7 +162,7 @@ fn told(outcome: Result<ModelReply, ModelFault>) -> [String; 3] {
 }
 
 #[tokio::test]
-async fn every_failure_has_a_kind_and_says_what_to_check() {
+async fn failure_table_matches_document_for_every_api() {
     let shut = Gate::new();
     let mut table = vec![
         "| what happens | kind | tried again | what is read |".to_owned(),

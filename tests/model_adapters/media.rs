@@ -99,7 +99,7 @@ async fn sent(kind: Kind, request: &ModelRequest, change: impl FnOnce(&mut Setti
 }
 
 #[tokio::test]
-async fn a_model_that_sees_is_shown_everything_once() {
+async fn vision_model_receives_each_attachment_once() {
     let (request, blobs) = album();
     for kind in ALL {
         let body = sent(kind, &request, facts(true, true)).await;
@@ -118,7 +118,7 @@ async fn a_model_that_sees_is_shown_everything_once() {
 }
 
 #[tokio::test]
-async fn results_show_pictures_where_the_api_has_a_place_for_them() {
+async fn tool_result_images_are_placed_as_api_allows() {
     let (request, _) = album();
     let body = sent(Kind::Anthropic, &request, facts(true, true)).await;
     let results = &body["messages"][2]["content"];
@@ -145,7 +145,7 @@ async fn results_show_pictures_where_the_api_has_a_place_for_them() {
 }
 
 #[tokio::test]
-async fn without_documents_their_text_is_told_and_without_sight_everything_is_named() {
+async fn unsupported_media_is_replaced_by_text_or_name() {
     let (request, blobs) = album();
     for kind in ALL {
         for (vision, documents) in [(true, false), (false, false), (false, true)] {
@@ -164,7 +164,7 @@ async fn without_documents_their_text_is_told_and_without_sight_everything_is_na
 }
 
 #[tokio::test]
-async fn what_is_not_at_hand_is_named_instead_of_shown() {
+async fn missing_media_blob_is_replaced_by_name() {
     let (mut request, _) = album();
     request.media.clear();
     for kind in ALL {
@@ -175,7 +175,7 @@ async fn what_is_not_at_hand_is_named_instead_of_shown() {
 }
 
 #[tokio::test]
-async fn the_test_server_refuses_what_is_no_picture() {
+async fn test_server_refuses_invalid_image_data() {
     let broken = Blob::new("image/png", *b"\x89PNG\r\n\x1A\nbut nothing more");
     let wrong = Blob::new("image/gif", picture(ImageFormat::Png, 4, 4, 1));
     let unknown = Blob::new("image/bmp", picture(ImageFormat::Png, 4, 4, 1));

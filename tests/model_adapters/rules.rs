@@ -44,7 +44,7 @@ fn is_optional(kind: Kind, place: &str, name: &str) -> bool {
 }
 
 #[tokio::test]
-async fn any_key_too_many_or_missing_is_a_breach() {
+async fn extra_or_missing_request_key_is_breach() {
     for kind in ALL {
         let server = ModelServer::start().await;
         let known = ModelFacts { thinking: Some(true), ..ModelFacts::default() };
@@ -88,7 +88,7 @@ async fn any_key_too_many_or_missing_is_a_breach() {
 }
 
 #[tokio::test]
-async fn earlier_answers_without_what_the_vendors_types_demand_are_breaches() {
+async fn assistant_message_without_required_fields_is_breach() {
     let server = ModelServer::start().await;
     server.push(Step::text("Hi."));
     server.push(Step::text("Bye."));
@@ -123,7 +123,7 @@ async fn earlier_answers_without_what_the_vendors_types_demand_are_breaches() {
 }
 
 #[tokio::test]
-async fn parameters_out_of_their_range_are_breaches() {
+async fn out_of_range_request_parameter_is_breach() {
     let server = ModelServer::start().await;
     server.push(Step::text("hi"));
     let anthropic = models(Kind::Anthropic, &server);

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn a_slow_drip_is_an_answer_too() {
+async fn slowly_streamed_reply_is_complete() {
     for kind in ALL {
         let server = ModelServer::start().await;
         server.push(Step::pieces(["Grü", "ße ", "🦀"]).drip(1));
@@ -14,7 +14,7 @@ async fn a_slow_drip_is_an_answer_too() {
 }
 
 #[tokio::test]
-async fn silence_ends_a_call_before_and_inside_the_answer() {
+async fn idle_timeout_ends_call_before_and_during_reply() {
     for kind in ALL {
         let server = ModelServer::start().await;
         let never = Gate::new();
@@ -31,7 +31,7 @@ async fn silence_ends_a_call_before_and_inside_the_answer() {
 }
 
 #[tokio::test]
-async fn deltas_come_while_the_answer_is_still_being_made() {
+async fn deltas_are_delivered_before_reply_completes() {
     for kind in ALL {
         let server = ModelServer::start().await;
         let gate = Gate::new();
@@ -63,7 +63,7 @@ async fn deltas_come_while_the_answer_is_still_being_made() {
 }
 
 #[tokio::test]
-async fn dropping_the_call_or_its_listener_ends_the_request() {
+async fn dropping_call_or_listener_cancels_http_request() {
     let server = ModelServer::start().await;
     let gate = Gate::new();
     server.push(Step::text("one two").hold_after(1, &gate));
@@ -94,7 +94,7 @@ async fn dropping_the_call_or_its_listener_ends_the_request() {
 }
 
 #[tokio::test]
-async fn an_answer_that_was_complete_survives_a_bad_ending() {
+async fn complete_reply_survives_connection_break_at_end() {
     let server = ModelServer::start().await;
     // No [DONE], no counts, and the connection breaks.
     let said = json!({"choices":[{"index":0,"delta":{"content":"all said"},"finish_reason":"stop"}]});

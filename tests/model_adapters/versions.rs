@@ -10,7 +10,7 @@ fn sampled() -> ModelRequest {
 }
 
 #[tokio::test]
-async fn api_version_goes_into_the_header_and_decides_on_sampling() {
+async fn api_version_sets_header_and_sampling_parameters() {
     for (api_version, expected, takes_sampling) in [
         (None, "2023-06-01", true),
         (Some("2023-06-01"), "2023-06-01", true),
@@ -33,7 +33,7 @@ async fn api_version_goes_into_the_header_and_decides_on_sampling() {
 }
 
 #[tokio::test]
-async fn version_header_of_the_settings_decides_on_sampling_too() {
+async fn configured_version_header_decides_sampling_parameters() {
     let server = ModelServer::start().await;
     server.push(Step::text("hi"));
     let mut provider = provider(Kind::Anthropic, &server);
@@ -44,7 +44,7 @@ async fn version_header_of_the_settings_decides_on_sampling_too() {
 }
 
 #[tokio::test]
-async fn models_of_the_table_that_refuse_sampling_get_none() {
+async fn catalog_models_refusing_sampling_receive_none() {
     for (model, is_sent) in
         [("claude-opus-4-6", true), ("claude-opus-4-7", false), ("claude-sonnet-5-5", false)]
     {
@@ -59,7 +59,7 @@ async fn models_of_the_table_that_refuse_sampling_get_none() {
 }
 
 #[tokio::test]
-async fn answer_that_used_exactly_its_limit_counts_as_cut() {
+async fn reply_using_exact_output_limit_counts_as_truncated() {
     for kind in ALL {
         let server = ModelServer::start().await;
         let asked = ModelRequest { max_output_tokens: Some(20), ..hello() };

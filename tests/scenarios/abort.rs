@@ -11,13 +11,13 @@ use crate::support::model_server::{Gate, Step};
 const BASH_ALLOWED: &str = "[permissions]\nallow = [\"Bash\"]";
 
 #[tokio::test]
-async fn an_aborted_answer_is_kept_marked_and_not_told_to_the_model_again() {
+async fn aborted_message_is_kept_and_not_sent_to_model() {
     for api in BOTH_APIS {
-        let house = TestDaemon::builder().api(api).start().await;
-        let session = house.client("alice").await.create(&house).await;
+        let daemon = TestDaemon::builder().api(api).start().await;
+        let session = daemon.client("alice").await.create(&daemon).await;
         let mut seen = session.follow().await;
         let gate = Gate::new();
-        house.models.push(Step::text("half a sentence").hold_after(1, &gate));
+        daemon.models.push(Step::text("half a sentence").hold_after(1, &gate));
         let turn = session.submit("tell me").await;
         seen.text_of(1).await;
 
@@ -31,51 +31,51 @@ async fn an_aborted_answer_is_kept_marked_and_not_told_to_the_model_again() {
         seen.turn_ends("aborted").await;
         seen.state_is("idle").await;
         assert!(seen.seen_of("error").is_empty(), "an abort is no error");
-        house.models.wait_for_hangups(1).await;
+        daemon.models.wait_for_hangups(1).await;
 
-        house.models.push(Step::text("Yes?"));
+        daemon.models.push(Step::text("Yes?"));
         session.submit("again").await;
         seen.turn_ends("success").await;
-        let request = house.models.requests()[1].body.to_string();
+        let request = daemon.models.requests()[1].body.to_string();
         assert!(request.contains("tell me") && request.contains("again") && !request.contains("half "));
-        house.models.assert_no_breach();
+        daemon.models.assert_no_breach();
     }
 }
 
 #[tokio::test]
-async fn an_abort_ends_the_whole_process_tree_of_a_command() {
+async fn abort_kills_whole_process_tree_of_command() {
     let trees = [
         "sleep 1000 & sleep 1000",
         "setsid sleep 1000 & (sleep 1000 & sleep 1000)",
         "trap '' TERM; sleep 1000 & wait; sleep 1000",
     ];
     for command in trees {
-        let house = TestDaemon::builder().config(BASH_ALLOWED).start().await;
-        let session = house.client("alice").await.create(&house).await;
+        let daemon = TestDaemon::builder().config(BASH_ALLOWED).start().await;
+        let session = daemon.client("alice").await.create(&daemon).await;
         let mut seen = session.follow().await;
-        house.models.push(Step::calls([bash(command)]));
+        daemon.models.push(Step::calls([bash(command)]));
         let turn = session.submit("sleep").await;
         let started = seen.wait_for("tool.started").await;
-        house.tool_processes_reach(|alive| alive >= 2).await;
+        daemon.tool_processes_reach(|alive| alive >= 2).await;
 
         let reply = session.call("abort", json!({"turn_id": turn})).await;
-        assert_eq!(house.tool_processes(), [], "after the reply nothing is left of {command:?}");
+        assert_eq!(daemon.tool_processes(), [], "after the reply nothing is left of {command:?}");
         assert_eq!(reply, json!({"stopped": [turn, started["call_id"]], "survivors": []}));
         let done = seen.wait_for_call("tool.completed", &started["call_id"]).await;
         assert_eq!(done["status"], "cancelled");
         seen.turn_ends("aborted").await;
         assert!(seen.seen_of("error").is_empty());
 
-        house.models.push(Step::text("Good morning."));
+        daemon.models.push(Step::text("Good morning."));
         session.submit("awake?").await;
         seen.turn_ends("success").await;
-        house.models.assert_no_breach();
+        daemon.models.assert_no_breach();
     }
 }
 
 /// A limit on processes does not bind root, so the command becomes somebody else first.
 #[tokio::test]
-async fn an_abort_ends_a_command_that_forks_for_ever_under_its_limit() {
+async fn abort_kills_fork_bomb_under_process_limit() {
     const LIMIT: usize = 40;
     const FORKS: &str = "exec setpriv --reuid=61234 --regid=61234 --clear-groups \
                          bash -c 'while :; do setsid sleep 1000 & sleep 1000 & done' 2>/dev/null";
@@ -85,18 +85,18 @@ async fn an_abort_ends_a_command_that_forks_for_ever_under_its_limit() {
     }
     // Without a cgroup nothing but the limit and the marks holds them together.
     let limits = format!("\n[tools]\ncgroup = \"off\"\nprocesses = {LIMIT}");
-    let house = TestDaemon::builder().config(&format!("{BASH_ALLOWED}{limits}")).start().await;
-    let session = house.client("alice").await.create(&house).await;
+    let daemon = TestDaemon::builder().config(&format!("{BASH_ALLOWED}{limits}")).start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    house.models.push(Step::calls([bash(FORKS)]));
+    daemon.models.push(Step::calls([bash(FORKS)]));
     let turn = session.submit("fork").await;
     let started = seen.wait_for("tool.started").await;
-    house.tool_processes_reach(|alive| alive >= LIMIT - 5).await;
-    let alive = house.tool_processes().len();
+    daemon.tool_processes_reach(|alive| alive >= LIMIT - 5).await;
+    let alive = daemon.tool_processes().len();
     assert!(alive <= LIMIT + 1, "the limit binds: {alive}");
 
     let reply = session.call("abort", json!({"turn_id": turn})).await;
-    assert_eq!(house.tool_processes(), [], "after the reply nothing is left");
+    assert_eq!(daemon.tool_processes(), [], "after the reply nothing is left");
     assert_eq!(reply, json!({"stopped": [turn, started["call_id"]], "survivors": []}));
     let done = seen.wait_for_call("tool.completed", &started["call_id"]).await;
     assert_eq!(done["status"], "cancelled");
@@ -104,16 +104,16 @@ async fn an_abort_ends_a_command_that_forks_for_ever_under_its_limit() {
 }
 
 #[tokio::test]
-async fn an_abort_withdraws_open_questions() {
-    let house = TestDaemon::start().await;
-    let session = house.client("alice").await.create(&house).await;
+async fn abort_withdraws_pending_permission_requests() {
+    let daemon = TestDaemon::start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    house.models.push(Step::calls([bash("touch one"), bash("touch two")]));
+    daemon.models.push(Step::calls([bash("touch one"), bash("touch two")]));
     let turn = session.submit("go").await;
     let one = seen.wait_for("permission.requested").await;
     let two = seen.wait_for("permission.requested").await;
 
-    let bob = house.client("bob").await;
+    let bob = daemon.client("bob").await;
     let reply = bob.join(&session).call("abort", json!({})).await;
     assert_eq!(reply["stopped"], json!([turn, one["call_id"], two["call_id"]]));
     for question in [&one, &two] {
@@ -126,65 +126,65 @@ async fn an_abort_withdraws_open_questions() {
     let late = session.answer_refused(&one, json!({"decision": "allow"})).await;
     assert_eq!(late.code, -32014);
 
-    house.models.push(Step::text("Fine."));
+    daemon.models.push(Step::text("Fine."));
     session.submit("never mind").await;
     seen.turn_ends("aborted").await;
     seen.turn_ends("success").await;
-    assert_eq!(house.models.requests()[1].tool_results().len(), 2, "every call has a result");
-    assert!(!house.workspace().join("one").exists());
-    house.models.assert_no_breach();
+    assert_eq!(daemon.models.requests()[1].tool_results().len(), 2, "every call has a result");
+    assert!(!daemon.workspace().join("one").exists());
+    daemon.models.assert_no_breach();
 }
 
 #[tokio::test]
-async fn one_call_is_aborted_and_the_turn_goes_on() {
-    let house = TestDaemon::builder().config(BASH_ALLOWED).start().await;
-    let session = house.client("alice").await.create(&house).await;
+async fn abort_of_one_call_continues_turn() {
+    let daemon = TestDaemon::builder().config(BASH_ALLOWED).start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    house.models.push(Step::calls([bash("echo begun; sleep 1000"), bash("echo next")]));
-    house.models.push(Step::text("The first was stopped."));
+    daemon.models.push(Step::calls([bash("echo begun; sleep 1000"), bash("echo next")]));
+    daemon.models.push(Step::text("The first was stopped."));
     session.submit("go").await;
     let started = seen.wait_for("tool.started").await;
     seen.wait_for("tool.progress").await;
 
     let reply = session.call("abort", json!({"call_id": started["call_id"]})).await;
     assert_eq!(reply, json!({"stopped": [started["call_id"]], "survivors": []}));
-    assert_eq!(house.processes_of(&started["call_id"]), []);
+    assert_eq!(daemon.processes_of(&started["call_id"]), []);
     seen.turn_ends("success").await;
     let completed = seen.seen_of("tool.completed");
     assert_eq!(
         (&completed[0]["status"], &completed[1]["status"]),
         (&json!("cancelled"), &json!("completed"))
     );
-    let results = house.models.requests()[1].tool_results();
+    let results = daemon.models.requests()[1].tool_results();
     assert!(results[1].1.contains("next"), "{results:?}");
-    house.models.assert_no_breach();
+    daemon.models.assert_no_breach();
 }
 
 #[tokio::test]
-async fn one_open_question_is_withdrawn_with_its_call() {
-    let house = TestDaemon::start().await;
-    let session = house.client("alice").await.create(&house).await;
+async fn abort_of_pending_call_withdraws_its_request() {
+    let daemon = TestDaemon::start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    house.models.push(Step::calls([bash("touch one"), bash("touch two")]));
-    house.models.push(Step::text("One of two."));
+    daemon.models.push(Step::calls([bash("touch one"), bash("touch two")]));
+    daemon.models.push(Step::text("One of two."));
     session.submit("go").await;
     let one = seen.wait_for("permission.requested").await;
     let two = seen.wait_for("permission.requested").await;
     session.call("abort", json!({"call_id": one["call_id"]})).await;
     session.allow(&two).await;
     seen.turn_ends("success").await;
-    assert!(!house.workspace().join("one").exists() && house.workspace().join("two").exists());
-    house.models.assert_no_breach();
+    assert!(!daemon.workspace().join("one").exists() && daemon.workspace().join("two").exists());
+    daemon.models.assert_no_breach();
 }
 
 #[tokio::test]
-async fn aborting_nothing_stops_nothing() {
-    let house = TestDaemon::start().await;
-    let session = house.client("alice").await.create(&house).await;
+async fn abort_without_running_turn_stops_nothing() {
+    let daemon = TestDaemon::start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let nothing = json!({"stopped": [], "survivors": []});
     assert_eq!(session.call("abort", json!({})).await, nothing);
     let mut seen = session.follow().await;
-    house.models.push(Step::text("Hello."));
+    daemon.models.push(Step::text("Hello."));
     let turn = session.submit("hello").await;
     seen.turn_ends("success").await;
     assert_eq!(session.call("abort", json!({})).await, nothing);
@@ -193,12 +193,12 @@ async fn aborting_nothing_stops_nothing() {
 }
 
 #[tokio::test]
-async fn a_queued_input_starts_only_after_the_aborted_turn_has_ended() {
-    let house = TestDaemon::builder().config(BASH_ALLOWED).start().await;
-    let session = house.client("alice").await.create(&house).await;
+async fn queued_input_starts_after_aborted_turn_completes() {
+    let daemon = TestDaemon::builder().config(BASH_ALLOWED).start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    house.models.push(Step::calls([bash("sleep 1000")]));
-    house.models.push(Step::text("Second."));
+    daemon.models.push(Step::calls([bash("sleep 1000")]));
+    daemon.models.push(Step::text("Second."));
     session.submit("first").await;
     seen.wait_for("tool.started").await;
     let queued = session.submit_with(json!({"input": "second"})).await;
@@ -210,15 +210,15 @@ async fn a_queued_input_starts_only_after_the_aborted_turn_has_ended() {
     assert_eq!(started["turn_id"], queued["turn_id"]);
     assert_eq!(seen.turn_ends("success").await["text"], "Second.");
     assert_eq!(session.client.reply(id).await, session.client.reply(again).await, "twice is as once");
-    house.models.assert_no_breach();
+    daemon.models.assert_no_breach();
 }
 
 #[tokio::test]
-async fn an_abort_while_a_retry_is_waited_for_takes_effect_at_once() {
-    let house = TestDaemon::builder().config("[retry]\nbase_ms = 600000\nmax_ms = 600000").start().await;
-    let session = house.client("alice").await.create(&house).await;
+async fn abort_during_retry_backoff_ends_turn_immediately() {
+    let daemon = TestDaemon::builder().config("[retry]\nbase_ms = 600000\nmax_ms = 600000").start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    house.models.push(Step::error(529, "overloaded_error", "busy"));
+    daemon.models.push(Step::error(529, "overloaded_error", "busy"));
     session.submit("go").await;
     seen.wait_for("retry").await;
     session.call("abort", json!({})).await;
@@ -227,20 +227,20 @@ async fn an_abort_while_a_retry_is_waited_for_takes_effect_at_once() {
 
 /// Another connection holds the database's lock for writing, so that no commit can end.
 #[tokio::test]
-async fn abort_stops_commands_while_its_commit_still_waits() {
-    let house = TestDaemon::builder().config(BASH_ALLOWED).start().await;
-    let session = house.client("alice").await.create(&house).await;
+async fn abort_kills_commands_before_its_commit_completes() {
+    let daemon = TestDaemon::builder().config(BASH_ALLOWED).start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    house.models.push(Step::calls([bash("sleep 1000")]));
+    daemon.models.push(Step::calls([bash("sleep 1000")]));
     session.submit("sleep").await;
     seen.wait_for("tool.started").await;
-    house.tool_processes_reach(|alive| alive >= 1).await;
+    daemon.tool_processes_reach(|alive| alive >= 1).await;
 
-    let options = SqliteConnectOptions::new().filename(house.path("data/agentd/agentd.db"));
+    let options = SqliteConnectOptions::new().filename(daemon.path("data/agentd/agentd.db"));
     let mut lock = options.connect().await.expect("the database");
     sqlx::query("begin immediate").execute(&mut lock).await.expect("locked");
     let abort = session.send("abort", json!({})).await;
-    house.tool_processes_reach(|alive| alive == 0).await;
+    daemon.tool_processes_reach(|alive| alive == 0).await;
     assert!(session.events().await.iter().all(|event| event["type"] != "turn.aborting"), "not written yet");
     sqlx::query("rollback").execute(&mut lock).await.expect("unlocked");
     session.client.reply(abort).await.expect("aborted");

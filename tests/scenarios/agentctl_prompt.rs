@@ -14,23 +14,23 @@ use crate::support::wait::{DEADLINE, within};
 
 #[tokio::test]
 async fn piped_input_becomes_a_second_block_of_the_task() {
-    let house = TestDaemon::start().await;
-    house.models.otherwise(|_| Step::text("Done."));
+    let daemon = TestDaemon::start().await;
+    daemon.models.otherwise(|_| Step::text("Done."));
     let piped = async |args: &[&str], text: &'static [u8]| {
-        let mut child = command(&house, args).stdin(Stdio::piped()).spawn().expect("agentctl starts");
+        let mut child = command(&daemon, args).stdin(Stdio::piped()).spawn().expect("agentctl starts");
         child.stdin.take().expect("piped").write_all(text).await.expect("read");
-        ended(&house, child).await
+        ended(&daemon, child).await
     };
     let session =
         piped(&["run", "--output", "json", "review"], b"+a\n-b\n").await.json()["session_id"].clone();
     let session = session.as_str().expect("an id");
     piped(&["submit", session, "and this"], b"+c\n").await.fine();
-    ps_shows(&house, session, "idle").await;
+    ps_shows(&daemon, session, "idle").await;
     let id = piped(&["run", "--background", "look"], b"+d\n").await.fine();
-    ps_shows(&house, id.trim_end(), "idle").await;
-    ctl(&house, &["run", "alone"]).await.fine();
+    ps_shows(&daemon, id.trim_end(), "idle").await;
+    ctl(&daemon, &["run", "alone"]).await.fine();
     piped(&["run", "empty"], b"").await.fine();
-    let asked = house.models.requests();
+    let asked = daemon.models.requests();
     let said = |n: usize| asked[n].messages().last().expect("a message").to_string().replace("\\n", "\n");
     for (n, words) in
         ["review\n+a\n-b\n", "and this\n+c\n", "look\n+d\n", "\"alone\"", "\"empty\""].iter().enumerate()
@@ -42,50 +42,50 @@ async fn piped_input_becomes_a_second_block_of_the_task() {
 }
 
 #[tokio::test]
-async fn idle_pipe_is_left_out_and_slow_pipeline_is_waited_for() {
-    let house = TestDaemon::start().await;
-    house.models.otherwise(|_| Step::text("Done."));
+async fn idle_pipe_is_ignored_and_slow_pipeline_is_awaited() {
+    let daemon = TestDaemon::start().await;
+    daemon.models.otherwise(|_| Step::text("Done."));
     // Held open by the program that starts `agentctl`.
-    let mut child = command(&house, &["run", "go"]).stdin(Stdio::piped()).spawn().expect("agentctl starts");
+    let mut child = command(&daemon, &["run", "go"]).stdin(Stdio::piped()).spawn().expect("agentctl starts");
     let held = child.stdin.take();
-    let said = ended(&house, child).await;
+    let said = ended(&daemon, child).await;
     assert!(said.code == 0 && said.err.contains("standard input is open"), "{said:?}");
     drop(held);
     // A program before it that needs longer than a silent pipe is waited for.
-    let prepared = command(&house, &[]);
+    let prepared = command(&daemon, &[]);
     let mut shell = Command::new("bash");
     shell
         .args(["-c", "{ sleep 3; echo late; } | \"$0\" run review", env!("CARGO_BIN_EXE_agentctl")])
         .env_clear()
         .envs(prepared.as_std().get_envs().filter_map(|(name, value)| Some((name, value?))))
-        .current_dir(house.workspace())
+        .current_dir(daemon.workspace())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    let said = ended(&house, shell.spawn().expect("bash starts")).await;
+    let said = ended(&daemon, shell.spawn().expect("bash starts")).await;
     assert!(said.code == 0 && said.err.contains("reading standard input until it ends"), "{said:?}");
-    let last = |n: usize| house.models.requests()[n].messages().last().expect("a message").to_string();
+    let last = |n: usize| daemon.models.requests()[n].messages().last().expect("a message").to_string();
     assert!(last(0).contains("\"go\"") && last(1).contains("review\\nlate"), "{} {}", last(0), last(1));
 }
 
 /// `agentctl` in a terminal of its own, seen from the other end of that terminal.
 struct Terminal<'a> {
-    house: &'a TestDaemon,
+    daemon: &'a TestDaemon,
     child: Child,
     end: tokio::fs::File,
     seen: String,
 }
 
 impl<'a> Terminal<'a> {
-    fn start(house: &'a TestDaemon, args: &[&str]) -> Self {
+    fn start(daemon: &'a TestDaemon, args: &[&str]) -> Self {
         let size = nix::pty::Winsize { ws_row: 24, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 };
         let pty = nix::pty::openpty(&size, None).expect("a terminal");
         let slave = || Stdio::from(pty.slave.try_clone().expect("a copy"));
-        let mut command = command(house, args);
+        let mut command = command(daemon, args);
         command.env("TERM", "xterm").env("NO_COLOR", "1").stdin(slave()).stdout(slave()).stderr(slave());
         let child = command.spawn().expect("agentctl starts");
         let end = tokio::fs::File::from_std(std::fs::File::from(pty.master));
-        Self { house, child, end, seen: String::new() }
+        Self { daemon, child, end, seen: String::new() }
     }
 
     /// Waits until a text was shown since the last call.
@@ -95,7 +95,7 @@ impl<'a> Terminal<'a> {
         while !part.contains(text) {
             let read = tokio::time::timeout(DEADLINE, self.end.read(&mut bytes)).await;
             let count = read
-                .unwrap_or_else(|_| panic!("waited in vain for {text:?}: {part:?}\n{}", self.house.log()));
+                .unwrap_or_else(|_| panic!("waited in vain for {text:?}: {part:?}\n{}", self.daemon.log()));
             let count = count.expect("a screen");
             let read = String::from_utf8_lossy(&bytes[..count]).into_owned();
             // It asks where the cursor is.
@@ -121,61 +121,61 @@ impl<'a> Terminal<'a> {
 }
 
 /// Runs a command line as if it had been pasted into a shell, in the home folder.
-async fn paste(house: &TestDaemon, line: &str) {
+async fn paste(daemon: &TestDaemon, line: &str) {
     let programs = std::path::Path::new(env!("CARGO_BIN_EXE_agentctl")).parent().expect("a folder");
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").expect("a path"));
-    let prepared = command(house, &[]);
+    let prepared = command(daemon, &[]);
     let mut shell = Command::new("bash");
     shell
         .args(["-c", line])
         .env_clear()
         .envs(prepared.as_std().get_envs().filter_map(|(name, value)| Some((name, value?))))
         .env("PATH", path)
-        .current_dir(house.path("home"))
+        .current_dir(daemon.path("home"))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    let said = ended(house, shell.spawn().expect("bash starts")).await;
+    let said = ended(daemon, shell.spawn().expect("bash starts")).await;
     assert_eq!(said.code, 0, "{line}: {said:?}");
 }
 
 #[tokio::test]
 async fn prose_typed_in_attach_does_not_answer_a_request() {
-    let house = TestDaemon::start().await;
-    let session = house.client("alice").await.create(&house).await;
+    let daemon = TestDaemon::start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    let mut terminal = Terminal::start(&house, &["attach", &session.id]);
+    let mut terminal = Terminal::start(&daemon, &["attach", &session.id]);
     terminal.shows("detaches").await;
     terminal.keys("please be careful").await;
-    house.models.push(Step::calls([bash("touch made")]));
-    house.models.push(Step::text("It is made."));
+    daemon.models.push(Step::calls([bash("touch made")]));
+    daemon.models.push(Step::text("It is made."));
     session.submit("make it").await;
     seen.wait_for("permission.requested").await;
     // The keys are there, so they count; the draft is there as well.
     terminal.shows("once").await;
-    assert!(seen.seen_of("permission.resolved").is_empty() && !house.workspace().join("made").exists());
+    assert!(seen.seen_of("permission.resolved").is_empty() && !daemon.workspace().join("made").exists());
     // Only screen cells that change are written, so little can be told from the screen from here on.
     terminal.keys("\u{15}p\r").await;
     let resolved = seen.wait_for("permission.resolved").await;
     assert_eq!((&resolved["decision"], &resolved["scope"]), (&json!("allow"), &json!("project")));
     seen.turn_ends("success").await;
-    assert!(house.workspace().join("made").exists());
+    assert!(daemon.workspace().join("made").exists());
 }
 
 #[tokio::test]
-async fn prose_typed_in_run_does_not_answer_and_undo_commands_work_when_pasted() {
-    let house = TestDaemon::start().await;
+async fn prose_typed_in_run_does_not_answer_a_request() {
+    let daemon = TestDaemon::start().await;
     let gate = Gate::new();
-    house.models.push(Step::calls([bash("touch made")]).say("one two").hold_after(1, &gate));
-    house.models.push(Step::calls([bash("touch 'it''s' more")]));
-    house.models.push(Step::text("It is made."));
-    let mut terminal = Terminal::start(&house, &["run", "make it"]);
+    daemon.models.push(Step::calls([bash("touch made")]).say("one two").hold_after(1, &gate));
+    daemon.models.push(Step::calls([bash("touch 'it''s' more")]));
+    daemon.models.push(Step::text("It is made."));
+    let mut terminal = Terminal::start(&daemon, &["run", "make it"]);
     terminal.shows("one ").await;
     terminal.keys("please be careful, say yes").await;
     terminal.shows("say yes").await;
     gate.open();
     terminal.shows("▌ y once").await;
-    assert!(!house.workspace().join("made").exists());
+    assert!(!daemon.workspace().join("made").exists());
     terminal.keys("s").await;
     terminal.shows("Enter confirms").await;
     terminal.keys("\r").await;
@@ -185,17 +185,17 @@ async fn prose_typed_in_run_does_not_answer_and_undo_commands_work_when_pasted()
     terminal.keys("p\r").await;
     terminal.shows("It is made.").await;
     let folder_undo = terminal.command_line("cd '");
-    let status = within("the end of the turn", || house.log(), terminal.child.wait()).await;
+    let status = within("the end of the turn", || daemon.log(), terminal.child.wait()).await;
     assert!(status.expect("it ran").success());
 
-    let sessions = ctl(&house, &["ps", "--json"]).await.json();
+    let sessions = ctl(&daemon, &["ps", "--json"]).await.json();
     let id = sessions[0]["session_id"].as_str().expect("an id").to_owned();
-    let rules = async || ctl(&house, &["rules", "list", "--session", &id]).await.fine();
+    let rules = async || ctl(&daemon, &["rules", "list", "--session", &id]).await.fine();
     let all = rules().await;
     assert!(all.contains("Bash(touch made)") && all.contains("Bash(touch 'it''s' more)"), "{all}");
-    paste(&house, &session_undo).await;
+    paste(&daemon, &session_undo).await;
     let left = rules().await;
     assert!(!left.contains("Bash(touch made)") && left.contains("Bash(touch 'it''s' more)"), "{left}");
-    paste(&house, &folder_undo).await;
+    paste(&daemon, &folder_undo).await;
     assert_eq!(rules().await, "");
 }

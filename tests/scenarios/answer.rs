@@ -13,23 +13,23 @@ use crate::support::wait::until;
 const BASH_ALLOWED: &str = "[permissions]\nallow = [\"Bash\"]";
 
 /// A house whose daemon was killed while a command ran, and started again.
-async fn house_with_a_lost_command() -> (TestDaemon, Session, Log, Value) {
-    let mut house = TestDaemon::builder().config(BASH_ALLOWED).start().await;
-    let session = house.client("alice").await.create(&house).await;
+async fn daemon_with_a_lost_command() -> (TestDaemon, Session, Log, Value) {
+    let mut daemon = TestDaemon::builder().config(BASH_ALLOWED).start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
     let lost = "echo begun >> log.txt; echo begun; sleep 1000";
-    house.models.push(Step::calls([bash(lost), bash("echo second >> log.txt")]));
+    daemon.models.push(Step::calls([bash(lost), bash("echo second >> log.txt")]));
     session.submit("go").await;
     let said = seen.wait_for("tool.progress").await;
-    until("the command to begin", || house.log(), || (house.read("log.txt") == "begun\n").then_some(()))
+    until("the command to begin", || daemon.log(), || (daemon.read("log.txt") == "begun\n").then_some(()))
         .await;
 
-    house.crash_and_restart().await;
-    let session = house.client("bob").await.join(&session);
+    daemon.crash_and_restart().await;
+    let session = daemon.client("bob").await.join(&session);
     let mut seen = session.follow().await;
     let asked = seen.wait_for("question.requested").await;
     assert_eq!(asked["call_id"], said["call_id"]);
-    (house, session, seen, asked)
+    (daemon, session, seen, asked)
 }
 
 async fn answer(session: &Session, asked: &Value, choice: &str) -> Value {
@@ -38,8 +38,8 @@ async fn answer(session: &Session, asked: &Value, choice: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_lost_command_is_asked_about_and_the_model_is_told_what_is_known() {
-    let (mut house, session, _, asked) = house_with_a_lost_command().await;
+async fn lost_command_raises_question_and_informs_model() {
+    let (mut daemon, session, _, asked) = daemon_with_a_lost_command().await;
     assert_eq!(asked["kind"], "unknown_outcome");
     assert_eq!(asked["options"], json!(["continue", "abort"]));
     assert_eq!((&asked["tool"], &asked["output"]), (&json!("Bash"), &json!("begun\n")));
@@ -54,8 +54,8 @@ async fn a_lost_command_is_asked_about_and_the_model_is_told_what_is_known() {
     assert_eq!(status(session.items().await), ["unknown"]);
 
     // However often the daemon starts, it is the same question, announced to whoever attaches.
-    house.crash_and_restart().await;
-    let session = house.client("carol").await.join(&session);
+    daemon.crash_and_restart().await;
+    let session = daemon.client("carol").await.join(&session);
     let mut seen = session.follow().await;
     assert_eq!(seen.wait_for("question.requested").await, asked);
     let wrong = json!({"request_id": asked["request_id"], "choice": "perhaps"});
@@ -66,7 +66,7 @@ async fn a_lost_command_is_asked_about_and_the_model_is_told_what_is_known() {
     let words = json!({"request_id": asked["request_id"], "choice": "continue", "text": "hm"});
     assert_eq!(session.client.refused("session.answer", words).await.kind, "unsupported");
 
-    house.models.push(Step::text("I look first."));
+    daemon.models.push(Step::text("I look first."));
     let keyed = json!({"request_id": asked["request_id"], "choice": "continue", "idempotency_key": "k"});
     let reply = session.client.call("session.answer", keyed.clone()).await;
     assert_eq!(reply["session_id"], session.id.as_str());
@@ -77,106 +77,106 @@ async fn a_lost_command_is_asked_about_and_the_model_is_told_what_is_known() {
     assert_eq!((&lost["status"], &lost["code"]), (&json!("unknown"), &json!("unknown_outcome")));
     seen.turn_ends("success").await;
     assert_eq!(
-        house.read("log.txt"),
+        daemon.read("log.txt"),
         "begun\nsecond\n",
         "the lost one never again, the next one in its turn"
     );
-    let results = house.models.requests()[1].tool_results();
+    let results = daemon.models.requests()[1].tool_results();
     assert_eq!(results.len(), 2);
     assert!(results[0].1.contains("outcome is unknown") && results[0].1.contains("begun"), "{results:?}");
 
     // Once is enough, for ever.
     assert_eq!(session.client.call("session.answer", keyed).await, reply);
-    house.crash_and_restart().await;
-    let session = house.client("dave").await.join(&session);
+    daemon.crash_and_restart().await;
+    let session = daemon.client("dave").await.join(&session);
     let late = json!({"request_id": asked["request_id"], "choice": "abort"});
     let refused = session.client.refused("session.answer", late).await;
     assert_eq!((refused.code, &refused.data["answered_by"]["client"]), (-32014, &json!("carol")));
     assert_eq!(refused.data["choice"], "continue");
     assert_eq!(session.events().await.iter().filter(|e| e["type"] == "question.requested").count(), 1);
-    house.models.assert_no_breach();
+    daemon.models.assert_no_breach();
 }
 
 #[tokio::test]
-async fn abort_ends_the_turn_and_the_model_is_told_with_the_next_one() {
-    let (mut house, session, mut seen, asked) = house_with_a_lost_command().await;
+async fn abort_choice_ends_turn_and_informs_model_in_next() {
+    let (mut daemon, session, mut seen, asked) = daemon_with_a_lost_command().await;
     answer(&session, &asked, "abort").await;
     seen.turn_ends("aborted").await;
-    house.crash_and_restart().await;
-    let session = house.client("alice").await.join(&session);
+    daemon.crash_and_restart().await;
+    let session = daemon.client("alice").await.join(&session);
     assert_eq!(session.view().await["state"], "idle", "what a person stopped stays stopped");
-    house.models.push(Step::text("I see."));
+    daemon.models.push(Step::text("I see."));
     let mut seen = session.follow_after(seen.last_seq()).await;
     session.submit("what happened?").await;
     seen.turn_ends("success").await;
-    let results = house.models.requests()[1].tool_results();
+    let results = daemon.models.requests()[1].tool_results();
     assert!(results[0].1.contains("outcome is unknown"), "{results:?}");
     assert!(results[1].1.contains("was not run"), "{results:?}");
-    assert_eq!(house.read("log.txt"), "begun\n");
-    house.models.assert_no_breach();
+    assert_eq!(daemon.read("log.txt"), "begun\n");
+    daemon.models.assert_no_breach();
 }
 
 #[tokio::test]
-async fn an_abort_withdraws_the_question() {
-    let (house, session, mut seen, asked) = house_with_a_lost_command().await;
+async fn session_abort_withdraws_pending_question() {
+    let (daemon, session, mut seen, asked) = daemon_with_a_lost_command().await;
     session.call("abort", json!({})).await;
     let resolved = seen.wait_for("question.resolved").await;
     assert_eq!((&resolved["request_id"], &resolved["by"]), (&asked["request_id"], &json!("abort")));
     seen.turn_ends("aborted").await;
     let late = json!({"request_id": asked["request_id"], "choice": "continue"});
     assert_eq!(session.client.refused("session.answer", late).await.code, -32014);
-    house.models.assert_no_breach();
+    daemon.models.assert_no_breach();
 }
 
 #[tokio::test]
-async fn a_new_input_is_an_answer_too_and_the_model_hears_it() {
-    let (house, session, mut seen, _) = house_with_a_lost_command().await;
-    house.models.push(Step::text("Understood."));
+async fn new_input_answers_pending_question_and_reaches_model() {
+    let (daemon, session, mut seen, _) = daemon_with_a_lost_command().await;
+    daemon.models.push(Step::text("Understood."));
     let reply = session.submit_with(json!({"input": "never mind the log"})).await;
     assert_eq!(reply["state"], "steered");
     let resolved = seen.wait_for("question.resolved").await;
     assert_eq!((&resolved["choice"], &resolved["by"]), (&json!("continue"), &json!("submit")));
     seen.turn_ends("success").await;
-    let request = house.models.requests()[1].body.to_string();
+    let request = daemon.models.requests()[1].body.to_string();
     assert!(request.contains("never mind the log") && request.contains("outcome is unknown"), "{request}");
-    house.models.assert_no_breach();
+    daemon.models.assert_no_breach();
 }
 
 /// A background session with this policy, whose daemon died while it ran a command.
 async fn unattended_with_a_lost_command(on_timeout: &str) -> (TestDaemon, Session, Log, Value) {
     let config = format!("{BASH_ALLOWED}\n[permissions.unattended]\non_timeout = \"{on_timeout}\"\n");
-    let mut house = TestDaemon::builder().config(&config).start().await;
-    let session = house.client("alice").await.create_with(&house, json!({"background": true})).await;
+    let mut daemon = TestDaemon::builder().config(&config).start().await;
+    let session = daemon.client("alice").await.create_with(&daemon, json!({"background": true})).await;
     let mut seen = session.follow().await;
     let lost = bash("echo begun >> log.txt; echo begun; sleep 1000");
-    house.models.push(Step::calls([lost, bash("echo after >> later.txt")]));
-    house.models.push(Step::text("I look first."));
+    daemon.models.push(Step::calls([lost, bash("echo after >> later.txt")]));
+    daemon.models.push(Step::text("I look first."));
     session.submit("go").await;
     let said = seen.wait_for("tool.progress").await;
-    house.crash_and_restart().await;
-    let session = house.client("alice").await.join(&session);
+    daemon.crash_and_restart().await;
+    let session = daemon.client("alice").await.join(&session);
     let seen = session.follow().await;
-    (house, session, seen, said)
+    (daemon, session, seen, said)
 }
 
 #[tokio::test]
-async fn in_the_background_the_model_is_told_and_the_turn_goes_on() {
+async fn unattended_lost_command_informs_model_and_continues_turn() {
     for policy in ["deny", "allow_read_only"] {
-        let (house, _session, mut seen, said) = unattended_with_a_lost_command(policy).await;
+        let (daemon, _session, mut seen, said) = unattended_with_a_lost_command(policy).await;
         let lost = seen.wait_for_call("tool.completed", &said["call_id"]).await;
         assert_eq!(lost["status"], "unknown", "{policy}");
         seen.turn_ends("success").await;
         assert!(seen.seen_of("question.requested").is_empty(), "{policy}");
-        let request = house.models.requests()[1].body.to_string();
+        let request = daemon.models.requests()[1].body.to_string();
         assert!(request.contains("outcome is unknown"), "{policy}: {request}");
-        assert_eq!((house.read("log.txt"), house.read("later.txt")), ("begun\n".into(), "after\n".into()));
-        house.models.assert_no_breach();
+        assert_eq!((daemon.read("log.txt"), daemon.read("later.txt")), ("begun\n".into(), "after\n".into()));
+        daemon.models.assert_no_breach();
     }
 }
 
 #[tokio::test]
-async fn in_the_background_it_waits_paused_where_the_policy_says_so() {
-    let (house, session, mut seen, said) = unattended_with_a_lost_command("pause").await;
+async fn unattended_pause_policy_keeps_question_pending() {
+    let (daemon, session, mut seen, said) = unattended_with_a_lost_command("pause").await;
     let asked = seen.wait_for("question.requested").await;
     assert_eq!((&asked["kind"], &asked["call_id"]), (&json!("unknown_outcome"), &said["call_id"]));
     seen.state_is("paused").await;
@@ -184,12 +184,12 @@ async fn in_the_background_it_waits_paused_where_the_policy_says_so() {
     assert_eq!((&view["state"], &view["requires"]), (&json!("paused"), &json!("unknown_outcome")));
     answer(&session, &asked, "continue").await;
     seen.turn_ends("success").await;
-    assert_eq!(house.read("log.txt"), "begun\n", "never run again");
+    assert_eq!(daemon.read("log.txt"), "begun\n", "never run again");
 }
 
 #[tokio::test]
-async fn in_the_background_the_turn_ends_with_the_reason_where_the_policy_is_to_fail() {
-    let (house, session, mut seen, said) = unattended_with_a_lost_command("fail").await;
+async fn unattended_fail_policy_ends_turn_with_reason() {
+    let (daemon, session, mut seen, said) = unattended_with_a_lost_command("fail").await;
     let lost = seen.wait_for_call("tool.completed", &said["call_id"]).await;
     assert_eq!(lost["status"], "unknown");
     let result = seen.turn_ends("error_during_execution").await;
@@ -198,8 +198,8 @@ async fn in_the_background_the_turn_ends_with_the_reason_where_the_policy_is_to_
 
     session.submit("what happened?").await;
     seen.turn_ends("success").await;
-    let request = house.models.requests()[1].body.to_string();
+    let request = daemon.models.requests()[1].body.to_string();
     assert!(request.contains("outcome is unknown"), "the model is told: {request}");
-    assert_eq!(house.read("log.txt"), "begun\n");
-    house.models.assert_no_breach();
+    assert_eq!(daemon.read("log.txt"), "begun\n");
+    daemon.models.assert_no_breach();
 }

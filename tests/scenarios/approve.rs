@@ -7,14 +7,14 @@ use crate::support::daemon::TestDaemon;
 use crate::support::model_server::Step;
 
 #[tokio::test]
-async fn a_grant_for_the_session_covers_what_waits_and_what_comes_later_even_after_a_crash() {
-    let mut house = TestDaemon::start().await;
-    let alice = house.client("alice").await;
-    let session = alice.create(&house).await;
+async fn session_grant_covers_pending_and_later_calls_after_crash() {
+    let mut daemon = TestDaemon::start().await;
+    let alice = daemon.client("alice").await;
+    let session = alice.create(&daemon).await;
     let mut seen = session.follow().await;
-    house.models.push(Step::calls([bash("touch one"), bash("touch two")]));
-    house.models.push(Step::calls([bash("touch three")]));
-    house.models.push(Step::text("Made."));
+    daemon.models.push(Step::calls([bash("touch one"), bash("touch two")]));
+    daemon.models.push(Step::calls([bash("touch three")]));
+    daemon.models.push(Step::text("Made."));
     session.submit("make three files").await;
 
     let one = seen.wait_for("permission.requested").await;
@@ -32,48 +32,48 @@ async fn a_grant_for_the_session_covers_what_waits_and_what_comes_later_even_aft
     seen.turn_ends("success").await;
     assert_eq!(seen.seen_of("permission.requested").len(), 2, "the third command did not ask");
     for name in ["one", "two", "three"] {
-        assert!(house.workspace().join(name).exists(), "{name}");
+        assert!(daemon.workspace().join(name).exists(), "{name}");
     }
 
-    house.crash_and_restart().await;
-    let session = house.client("alice").await.join(&session);
+    daemon.crash_and_restart().await;
+    let session = daemon.client("alice").await.join(&session);
     let mut seen = session.follow_after(seen.last_seq()).await;
-    house.models.push(Step::calls([bash("touch four")]));
-    house.models.push(Step::text("Made."));
+    daemon.models.push(Step::calls([bash("touch four")]));
+    daemon.models.push(Step::text("Made."));
     session.submit("and a fourth").await;
     seen.turn_ends("success").await;
-    assert!(house.workspace().join("four").exists());
+    assert!(daemon.workspace().join("four").exists());
     assert!(seen.seen_of("permission.requested").is_empty());
 }
 
 #[tokio::test]
-async fn a_grant_holds_for_its_own_session_only() {
-    let house = TestDaemon::start().await;
-    let alice = house.client("alice").await;
-    house.models.otherwise(|request| match request.tool_results().is_empty() {
+async fn session_grant_does_not_apply_to_other_sessions() {
+    let daemon = TestDaemon::start().await;
+    let alice = daemon.client("alice").await;
+    daemon.models.otherwise(|request| match request.tool_results().is_empty() {
         true => Step::calls([bash("touch mark")]),
         false => Step::text("Done."),
     });
-    let first = alice.create(&house).await;
+    let first = alice.create(&daemon).await;
     let mut seen = first.follow().await;
     first.submit("go").await;
     let asked = seen.wait_for("permission.requested").await;
     first.answer(&asked, json!({"decision": "allow", "scope": "session"})).await;
     seen.turn_ends("success").await;
 
-    let second = alice.create(&house).await;
+    let second = alice.create(&daemon).await;
     let mut seen = second.follow().await;
     second.submit("go").await;
     seen.wait_for("permission.requested").await;
 }
 
 #[tokio::test]
-async fn a_denied_call_is_not_run_and_the_model_is_told() {
-    let house = TestDaemon::start().await;
-    let session = house.client("alice").await.create(&house).await;
+async fn denied_call_is_not_run_and_reported_to_model() {
+    let daemon = TestDaemon::start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    house.models.push(Step::calls([bash("touch never"), bash("touch always")]));
-    house.models.push(Step::text("As you like."));
+    daemon.models.push(Step::calls([bash("touch never"), bash("touch always")]));
+    daemon.models.push(Step::text("As you like."));
     session.submit("make two files").await;
 
     let never = seen.wait_for("permission.requested").await;
@@ -85,39 +85,39 @@ async fn a_denied_call_is_not_run_and_the_model_is_told() {
     assert_eq!(denied["status"], "denied");
     let result = seen.turn_ends("success").await;
     assert_eq!(result["permission_denials"][0]["call_id"], never["call_id"]);
-    assert!(!house.workspace().join("never").exists());
-    assert!(house.workspace().join("always").exists(), "a denial stops nothing else");
-    let results = house.models.requests()[1].tool_results();
+    assert!(!daemon.workspace().join("never").exists());
+    assert!(daemon.workspace().join("always").exists(), "a denial stops nothing else");
+    let results = daemon.models.requests()[1].tool_results();
     assert!(results[0].1.contains("denied"), "{results:?}");
-    house.models.assert_no_breach();
+    daemon.models.assert_no_breach();
 }
 
 #[tokio::test]
-async fn words_given_with_a_denial_reach_the_model() {
-    let house = TestDaemon::start().await;
-    let session = house.client("alice").await.create(&house).await;
+async fn denial_feedback_is_sent_to_model() {
+    let daemon = TestDaemon::start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    house.models.push(Step::calls([bash("rm -r build")]));
-    house.models.push(Step::text("I shall keep it."));
+    daemon.models.push(Step::calls([bash("rm -r build")]));
+    daemon.models.push(Step::text("I shall keep it."));
     session.submit("clean up").await;
     let asked = seen.wait_for("permission.requested").await;
     let answer = json!({"decision": "deny", "feedback": "keep build, delete only dist"});
     session.answer(&asked, answer).await;
     seen.turn_ends("success").await;
-    let results = house.models.requests()[1].tool_results();
+    let results = daemon.models.requests()[1].tool_results();
     assert!(results[0].1.contains("keep build, delete only dist"), "{results:?}");
 }
 
 #[tokio::test]
-async fn what_only_reads_runs_at_once_together_and_unasked() {
-    let house = TestDaemon::start().await;
-    house.write("a.txt", "alpha\n");
-    house.write("b.txt", "beta\n");
-    let session = house.client("alice").await.create(&house).await;
+async fn read_only_calls_run_in_parallel_without_request() {
+    let daemon = TestDaemon::start().await;
+    daemon.write("a.txt", "alpha\n");
+    daemon.write("b.txt", "beta\n");
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    let read = |name: &str| ("Read", json!({"file_path": house.workspace().join(name)}));
-    house.models.push(Step::calls([read("a.txt"), read("b.txt"), bash("touch c.txt"), read("a.txt")]));
-    house.models.push(Step::text("Read."));
+    let read = |name: &str| ("Read", json!({"file_path": daemon.workspace().join(name)}));
+    daemon.models.push(Step::calls([read("a.txt"), read("b.txt"), bash("touch c.txt"), read("a.txt")]));
+    daemon.models.push(Step::text("Read."));
     session.submit("read them").await;
 
     let asked = seen.wait_for("permission.requested").await;
@@ -133,49 +133,49 @@ async fn what_only_reads_runs_at_once_together_and_unasked() {
 
     session.allow(&asked).await;
     seen.turn_ends("success").await;
-    let results = house.models.requests()[1].tool_results();
+    let results = daemon.models.requests()[1].tool_results();
     let texts: Vec<bool> = results.iter().map(|(_, text)| text.contains("alpha")).collect();
     assert_eq!(texts, [true, false, false, true], "results come in the order of the calls: {results:?}");
-    house.models.assert_no_breach();
+    daemon.models.assert_no_breach();
 }
 
 #[tokio::test]
-async fn a_session_that_nobody_watches_waits_for_an_answer() {
-    let house = TestDaemon::start().await;
-    house.models.push(Step::calls([bash("touch done")]));
-    house.models.push(Step::text("Done."));
+async fn attended_session_without_clients_waits_for_answer() {
+    let daemon = TestDaemon::start().await;
+    daemon.models.push(Step::calls([bash("touch done")]));
+    daemon.models.push(Step::text("Done."));
     let session = {
-        let alice = house.client("alice").await;
-        let session = alice.create(&house).await;
+        let alice = daemon.client("alice").await;
+        let session = alice.create(&daemon).await;
         session.submit("do it").await;
         session.id.clone()
     };
-    house.models.wait_for_requests(1).await;
+    daemon.models.wait_for_requests(1).await;
 
-    let bob = house.client("bob").await;
+    let bob = daemon.client("bob").await;
     let session = bob.join(&crate::support::client::Session { client: bob.clone(), id: session });
     let mut seen = session.follow().await;
     let asked = seen.wait_for("permission.requested").await;
     assert_eq!(session.pending().await[0]["request_id"], asked["request_id"]);
     session.allow(&asked).await;
     seen.turn_ends("success").await;
-    assert!(house.workspace().join("done").exists());
+    assert!(daemon.workspace().join("done").exists());
     assert!(session.pending().await.is_empty());
 }
 
 #[tokio::test]
-async fn of_many_answers_at_the_same_time_exactly_one_counts() {
-    let house = TestDaemon::start().await;
-    let alice = house.client("alice").await;
-    let session = alice.create(&house).await;
+async fn one_of_many_concurrent_answers_takes_effect() {
+    let daemon = TestDaemon::start().await;
+    let alice = daemon.client("alice").await;
+    let session = alice.create(&daemon).await;
     let mut seen = session.follow().await;
-    house.models.push(Step::calls([bash("echo once >> log.txt")]));
-    house.models.push(Step::text("Done."));
+    daemon.models.push(Step::calls([bash("echo once >> log.txt")]));
+    daemon.models.push(Step::text("Done."));
     session.submit("go").await;
     let asked = seen.wait_for("permission.requested").await;
     let mut sent = Vec::new();
     for n in 0..10 {
-        let client = house.client(&format!("client {n}")).await;
+        let client = daemon.client(&format!("client {n}")).await;
         let answer = json!({"request_id": asked["request_id"], "decision": "allow"});
         let id = client.send("session.approve", answer).await;
         sent.push((client, id));
@@ -194,13 +194,13 @@ async fn of_many_answers_at_the_same_time_exactly_one_counts() {
     assert_eq!((winners.len(), named.len()), (1, 9));
     assert!(named.iter().all(|name| *name == winners[0]), "{named:?} instead of {winners:?}");
     seen.turn_ends("success").await;
-    assert_eq!(house.read("log.txt"), "once\n");
+    assert_eq!(daemon.read("log.txt"), "once\n");
 }
 
 #[tokio::test]
-async fn an_answer_to_a_question_that_never_was_is_refused() {
-    let house = TestDaemon::start().await;
-    let alice = house.client("alice").await;
+async fn answer_to_unknown_request_is_refused() {
+    let daemon = TestDaemon::start().await;
+    let alice = daemon.client("alice").await;
     let nobody = json!({"request_id": "perm_0190f2a4-0000-7000-8000-000000000000"});
     let refusal = alice.refused("session.approve", {
         let mut params = nobody.clone();
@@ -213,12 +213,12 @@ async fn an_answer_to_a_question_that_never_was_is_refused() {
 }
 
 #[tokio::test]
-async fn a_grant_that_does_not_cover_the_call_is_a_mistake_and_the_request_stays() {
-    let house = TestDaemon::start().await;
-    let session = house.client("alice").await.create(&house).await;
+async fn grant_not_covering_call_is_refused_as_invalid_params() {
+    let daemon = TestDaemon::start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    house.models.push(Step::calls([bash("touch mark")]));
-    house.models.push(Step::text("Made."));
+    daemon.models.push(Step::calls([bash("touch mark")]));
+    daemon.models.push(Step::text("Made."));
     session.submit("go").await;
     let asked = seen.wait_for("permission.requested").await;
     for (answer, path) in [
@@ -233,19 +233,19 @@ async fn a_grant_that_does_not_cover_the_call_is_a_mistake_and_the_request_stays
     }
     session.allow(&asked).await;
     seen.turn_ends("success").await;
-    assert!(house.workspace().join("mark").exists());
+    assert!(daemon.workspace().join("mark").exists());
 }
 
 /// Of calls in one message a later one may need what an earlier one makes (Q22).
 #[tokio::test]
-async fn a_call_that_needs_what_those_before_it_make_is_looked_at_again() {
-    let house = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\", \"Edit\"]").start().await;
-    house.write("old.txt", "one\n");
+async fn call_depending_on_earlier_calls_is_prepared_again() {
+    let daemon = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\", \"Edit\"]").start().await;
+    daemon.write("old.txt", "one\n");
     let edit = |file: &str, old: &str, new: &str| {
         ("Edit", json!({"file_path": file, "old_string": old, "new_string": new}))
     };
     let read = |file: &str| ("Read", json!({"file_path": file}));
-    house.models.push(Step::calls([
+    daemon.models.push(Step::calls([
         bash("echo made > made.txt; mkdir folder"),
         read("made.txt"),
         ("LS", json!({"path": "folder"})),
@@ -257,15 +257,15 @@ async fn a_call_that_needs_what_those_before_it_make_is_looked_at_again() {
         edit("new.txt", "a", "c"),
         read("never.txt"),
     ]));
-    house.models.push(Step::text("Done."));
-    let session = house.client("alice").await.create(&house).await;
+    daemon.models.push(Step::text("Done."));
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
     session.submit("go").await;
     seen.turn_ends("success").await;
     let codes: Vec<String> =
-        house.models.requests()[1].tool_results().iter().map(|it| it.1.clone()).collect();
+        daemon.models.requests()[1].tool_results().iter().map(|it| it.1.clone()).collect();
     assert_eq!(
-        (house.read("old.txt").as_str(), house.read("new.txt").as_str()),
+        (daemon.read("old.txt").as_str(), daemon.read("new.txt").as_str()),
         ("three\n", "b\n"),
         "{codes:?}"
     );
@@ -279,14 +279,14 @@ async fn a_call_that_needs_what_those_before_it_make_is_looked_at_again() {
 }
 
 #[tokio::test]
-async fn read_only_commands_run_in_parallel_and_others_alone() {
-    let house = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]").start().await;
-    house.write("a.txt", "b\na\n");
-    let session = house.client("alice").await.create(&house).await;
+async fn read_only_commands_run_in_parallel_and_others_sequentially() {
+    let daemon = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]").start().await;
+    daemon.write("a.txt", "b\na\n");
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
     let calls = ["pwd", "cat a.txt | sort", "cd . && ls", "touch c.txt", "ls"];
-    house.models.push(Step::calls(calls.map(bash)));
-    house.models.push(Step::text("Done."));
+    daemon.models.push(Step::calls(calls.map(bash)));
+    daemon.models.push(Step::text("Done."));
     session.submit("look").await;
     seen.turn_ends("success").await;
     let ran: Vec<(&str, Value)> = seen
@@ -303,6 +303,6 @@ async fn read_only_commands_run_in_parallel_and_others_alone() {
     // The first two begin together; a command that changes the folder, or a file, runs alone.
     let expected = [&read, &read, &done, &done, &write, &done, &write, &done, &read, &done];
     assert_eq!(ran, expected.map(Clone::clone));
-    let results = house.models.requests()[1].tool_results();
+    let results = daemon.models.requests()[1].tool_results();
     assert!(results[1].1.contains("a\nb"), "{results:?}");
 }

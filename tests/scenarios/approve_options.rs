@@ -10,25 +10,25 @@ use crate::support::log::Log;
 use crate::support::model_server::{Gate, Step};
 
 /// A session whose model makes these calls in one message and then says that it is done.
-async fn calls<const N: usize>(house: &TestDaemon, commands: [&str; N]) -> (Session, Log) {
-    let session = house.client("alice").await.create(house).await;
+async fn calls<const N: usize>(daemon: &TestDaemon, commands: [&str; N]) -> (Session, Log) {
+    let session = daemon.client("alice").await.create(daemon).await;
     let seen = session.follow().await;
-    house.models.push(Step::calls(commands.map(bash)));
-    house.models.push(Step::text("Done."));
+    daemon.models.push(Step::calls(commands.map(bash)));
+    daemon.models.push(Step::text("Done."));
     session.submit("go").await;
     (session, seen)
 }
 
 /// What the model was told of each call.
-fn told(house: &TestDaemon) -> Vec<String> {
-    let last = house.models.requests().pop().expect("a request");
+fn told(daemon: &TestDaemon) -> Vec<String> {
+    let last = daemon.models.requests().pop().expect("a request");
     last.tool_results().into_iter().map(|(_, text)| text).collect()
 }
 
 #[tokio::test]
-async fn a_denial_can_end_the_turn_and_is_said_as_what_it_is() {
-    let house = TestDaemon::start().await;
-    let (session, mut seen) = calls(&house, ["touch one", "touch two"]).await;
+async fn denial_with_stop_ends_turn_as_permission_denied() {
+    let daemon = TestDaemon::start().await;
+    let (session, mut seen) = calls(&daemon, ["touch one", "touch two"]).await;
     let one = seen.wait_for("permission.requested").await;
     let two = seen.wait_for("permission.requested").await;
     session.answer(&one, json!({"decision": "deny", "feedback": "not today", "stop": true})).await;
@@ -39,14 +39,14 @@ async fn a_denial_can_end_the_turn_and_is_said_as_what_it_is() {
     let withdrawn = seen.seen_of("permission.resolved").pop().expect("the other");
     assert_eq!((&withdrawn["request_id"], &withdrawn["by"]), (&two["request_id"], &json!("abort")));
     assert_eq!(withdrawn["origin"]["client"], "alice", "who withdrew it is named");
-    assert!(!house.workspace().join("one").exists() && !house.workspace().join("two").exists());
-    assert_eq!(house.models.requests().len(), 1, "the model is not asked again");
+    assert!(!daemon.workspace().join("one").exists() && !daemon.workspace().join("two").exists());
+    assert_eq!(daemon.models.requests().len(), 1, "the model is not asked again");
 
-    house.models.push(Step::text("As you like."));
+    daemon.models.push(Step::text("As you like."));
     session.submit("and now?").await;
     seen.turn_ends("success").await;
-    assert!(told(&house)[0].contains("not today"), "{:?}", told(&house));
-    house.models.assert_no_breach();
+    assert!(told(&daemon)[0].contains("not today"), "{:?}", told(&daemon));
+    daemon.models.assert_no_breach();
 }
 
 /// Lists inside of each other.
@@ -55,9 +55,9 @@ fn deep(levels: usize) -> Value {
 }
 
 #[tokio::test]
-async fn a_person_changes_a_call_and_the_model_is_told() {
-    let house = TestDaemon::builder().config("[permissions]\ndeny = [\"Bash(rm:*)\"]").start().await;
-    let (session, mut seen) = calls(&house, ["touch wrong"]).await;
+async fn edited_call_runs_and_is_reported_to_model() {
+    let daemon = TestDaemon::builder().config("[permissions]\ndeny = [\"Bash(rm:*)\"]").start().await;
+    let (session, mut seen) = calls(&daemon, ["touch wrong"]).await;
     let asked = seen.wait_for("permission.requested").await;
     let edit = |input: Value| json!({"decision": "allow", "updated_input": input});
     // Neither what the tool does not take nor what is denied passes; the request stays.
@@ -78,18 +78,18 @@ async fn a_person_changes_a_call_and_the_model_is_told() {
     let resolved = seen.wait_for("permission.resolved").await;
     assert_eq!(resolved["updated_input"], json!({"command": "touch right"}));
     seen.turn_ends("success").await;
-    assert!(house.workspace().join("right").exists() && !house.workspace().join("wrong").exists());
-    let last = house.models.requests().pop().expect("a request");
+    assert!(daemon.workspace().join("right").exists() && !daemon.workspace().join("wrong").exists());
+    let last = daemon.models.requests().pop().expect("a request");
     assert!(last.body.to_string().contains("touch wrong"), "the history keeps the model's own words");
-    let told = told(&house);
+    let told = told(&daemon);
     assert!(told[0].contains("changed the input") && told[0].contains("touch right"), "{told:?}");
-    house.models.assert_no_breach();
+    daemon.models.assert_no_breach();
 }
 
 #[tokio::test]
-async fn answers_come_in_lists_and_each_stands_for_itself() {
-    let house = TestDaemon::start().await;
-    let (session, mut seen) = calls(&house, ["touch one", "touch two", "touch three"]).await;
+async fn approve_list_handles_each_answer_independently() {
+    let daemon = TestDaemon::start().await;
+    let (session, mut seen) = calls(&daemon, ["touch one", "touch two", "touch three"]).await;
     let mut asked = Vec::new();
     for _ in 0..3 {
         asked.push(seen.wait_for("permission.requested").await);
@@ -114,20 +114,20 @@ async fn answers_come_in_lists_and_each_stands_for_itself() {
     );
     session.client.call("permission.respond", json!({"request_id": id(2), "decision": "allow"})).await;
     seen.turn_ends("success").await;
-    let made = ["one", "two", "three"].map(|name| house.workspace().join(name).exists());
+    let made = ["one", "two", "three"].map(|name| daemon.workspace().join(name).exists());
     assert_eq!(made, [true, false, true]);
     let both = json!({"request_id": id(0), "decision": "allow", "answers": []});
     assert_eq!(session.client.refused("session.approve", both).await.data["path"], "answers");
 }
 
 #[tokio::test]
-async fn an_answer_is_bound_to_what_was_seen_and_to_its_folder() {
-    let house = TestDaemon::start().await;
-    std::fs::create_dir(house.workspace().join("sub")).expect("made");
-    let (session, mut seen) = calls(&house, ["cd \"$PWD/sub\"", "touch here"]).await;
+async fn answer_is_bound_to_request_digest_and_folder() {
+    let daemon = TestDaemon::start().await;
+    std::fs::create_dir(daemon.workspace().join("sub")).expect("made");
+    let (session, mut seen) = calls(&daemon, ["cd \"$PWD/sub\"", "touch here"]).await;
     let first = seen.wait_for("permission.requested").await;
     let second = seen.wait_for("permission.requested").await;
-    assert_eq!(first["cwd"], json!(house.workspace()));
+    assert_eq!(first["cwd"], json!(daemon.workspace()));
     assert_eq!(first["digest"].as_str().map(str::len), Some(64));
     let stale = json!({"decision": "allow", "digest": second["digest"]});
     assert_eq!(session.answer_refused(&first, stale).await.code, -32011);
@@ -137,21 +137,21 @@ async fn an_answer_is_bound_to_what_was_seen_and_to_its_folder() {
     let ended = seen.seen_of("tool.completed").pop().expect("the second");
     assert_eq!((&ended["status"], &ended["code"]), (&json!("failed"), &json!("folder_changed")));
     for folder in ["", "sub"] {
-        assert!(!house.workspace().join(folder).join("here").exists(), "not run where nobody saw it");
+        assert!(!daemon.workspace().join(folder).join("here").exists(), "not run where nobody saw it");
     }
-    assert!(told(&house)[1].contains("sub"), "{:?}", told(&house));
+    assert!(told(&daemon)[1].contains("sub"), "{:?}", told(&daemon));
 }
 
 #[tokio::test]
-async fn a_mode_is_changed_in_the_middle_of_a_turn() {
-    let house = TestDaemon::start().await;
-    let alice = house.client("alice").await;
-    let session = alice.create(&house).await;
+async fn approval_mode_change_applies_during_turn() {
+    let daemon = TestDaemon::start().await;
+    let alice = daemon.client("alice").await;
+    let session = alice.create(&daemon).await;
     let mut seen = session.follow().await;
     let write = |name: &str| ("Write", json!({"file_path": name, "content": "x"}));
-    house.models.push(Step::calls([write("one"), bash("touch two")]));
-    house.models.push(Step::calls([write("three")]));
-    house.models.push(Step::text("Done."));
+    daemon.models.push(Step::calls([write("one"), bash("touch two")]));
+    daemon.models.push(Step::calls([write("three")]));
+    daemon.models.push(Step::text("Done."));
     session.submit("go").await;
     let one = seen.wait_for("permission.requested").await;
     let two = seen.wait_for("permission.requested").await;
@@ -173,7 +173,7 @@ async fn a_mode_is_changed_in_the_middle_of_a_turn() {
     session.call("update", json!({"mode": "plan"})).await;
     session.allow(&two).await;
     seen.turn_ends("success").await;
-    let made = ["one", "two", "three"].map(|name| house.workspace().join(name).exists());
+    let made = ["one", "two", "three"].map(|name| daemon.workspace().join(name).exists());
     assert_eq!(made, [true, true, false]);
     let denied = seen.seen_of("tool.completed").pop().expect("the last");
     assert_eq!((&denied["status"], &denied["code"]), (&json!("denied"), &json!("denied_by_rule")));
@@ -182,12 +182,12 @@ async fn a_mode_is_changed_in_the_middle_of_a_turn() {
 }
 
 #[tokio::test]
-async fn a_rule_that_denies_by_now_stands_above_the_answer_to_an_older_request() {
-    let house = TestDaemon::start().await;
-    let session = house.client("alice").await.create(&house).await;
+async fn new_deny_rule_overrides_answer_to_pending_request() {
+    let daemon = TestDaemon::start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    house.models.push(Step::calls([bash("touch made")]));
-    house.models.push(Step::text("Done."));
+    daemon.models.push(Step::calls([bash("touch made")]));
+    daemon.models.push(Step::text("Done."));
     session.submit("go").await;
     let asked = seen.wait_for("permission.requested").await;
     let rule = json!({"rule": "Bash(touch:*)", "kind": "deny", "scope": "session", "session_id": session.id});
@@ -196,18 +196,18 @@ async fn a_rule_that_denies_by_now_stands_above_the_answer_to_an_older_request()
     assert!(why.code == -32602 && why.message.contains("denied by the rule Bash(touch:*)"), "{why:?}");
     session.answer(&asked, json!({"decision": "deny"})).await;
     seen.turn_ends("success").await;
-    assert!(!house.workspace().join("made").exists());
+    assert!(!daemon.workspace().join("made").exists());
 }
 
 #[tokio::test]
-async fn a_mode_can_be_that_of_one_turn() {
-    let house = TestDaemon::start().await;
-    let session = house.client("alice").await.create(&house).await;
+async fn approval_mode_of_submit_applies_to_one_turn() {
+    let daemon = TestDaemon::start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
     let write = || Step::calls([("Write", json!({"file_path": "new", "content": "x"}))]);
     for (mode, subtype) in [("plan", "denied"), ("accept_edits", "completed")] {
-        house.models.push(write());
-        house.models.push(Step::text("Done."));
+        daemon.models.push(write());
+        daemon.models.push(Step::text("Done."));
         session.submit_with(json!({"input": "go", "mode": mode})).await;
         assert_eq!(seen.wait_for("turn.started").await["mode"], mode);
         seen.turn_ends("success").await;
@@ -215,18 +215,18 @@ async fn a_mode_can_be_that_of_one_turn() {
         assert_eq!(ended["status"], subtype, "{mode}");
     }
     assert_eq!(session.view().await["mode"], "default");
-    let requests = house.models.requests();
+    let requests = daemon.models.requests();
     let says_plan = |at: usize| requests[at].body.to_string().matches("Plan mode is on").count();
     assert_eq!((says_plan(0), says_plan(2)), (1, 1), "the model is told of plan mode, in its own turn");
-    house.models.assert_no_breach();
+    daemon.models.assert_no_breach();
 }
 
 #[tokio::test]
-async fn who_stops_a_turn_is_named_as_who_withdrew_its_requests() {
-    let house = TestDaemon::start().await;
-    let (session, mut seen) = calls(&house, ["touch never"]).await;
+async fn late_answer_error_names_client_that_aborted() {
+    let daemon = TestDaemon::start().await;
+    let (session, mut seen) = calls(&daemon, ["touch never"]).await;
     let asked = seen.wait_for("permission.requested").await;
-    let bob = house.client("bob").await.join(&session);
+    let bob = daemon.client("bob").await.join(&session);
     bob.call("abort", json!({})).await;
     seen.turn_ends("aborted").await;
     let late = session.answer_refused(&asked, json!({"decision": "allow"})).await;
@@ -235,23 +235,23 @@ async fn who_stops_a_turn_is_named_as_who_withdrew_its_requests() {
 }
 
 #[tokio::test]
-async fn the_requests_of_all_sessions_are_followed_at_once() {
-    let house = TestDaemon::start().await;
-    house.models.otherwise(|request| match request.tool_results().is_empty() {
+async fn pending_requests_of_all_sessions_are_followed() {
+    let daemon = TestDaemon::start().await;
+    daemon.models.otherwise(|request| match request.tool_results().is_empty() {
         true => Step::calls([bash("touch it")]),
         false => Step::text("Done."),
     });
-    let alice = house.client("alice").await;
-    let one = alice.create(&house).await;
+    let alice = daemon.client("alice").await;
+    let one = alice.create(&daemon).await;
     let mut seen = one.follow().await;
     one.submit("go").await;
     let first = seen.wait_for("permission.requested").await;
-    let watcher = house.client("watcher").await;
+    let watcher = daemon.client("watcher").await;
     let subscription = watcher.call("permission.subscribe", json!({})).await;
     let subscription = subscription.as_str().expect("an id").to_owned();
     let mut all = Log::new(watcher.clone(), subscription);
     assert_eq!(all.wait_for("permission.requested").await, first, "what waits comes first");
-    let two = alice.create(&house).await;
+    let two = alice.create(&daemon).await;
     two.submit("go").await;
     let second = all.wait_for("permission.requested").await;
     assert_eq!(second["session_id"], two.id);
@@ -263,22 +263,22 @@ async fn the_requests_of_all_sessions_are_followed_at_once() {
 }
 
 #[tokio::test]
-async fn a_queued_input_answers_no_question() {
-    let mut house = TestDaemon::start().await;
-    let session = house.client("alice").await.create_with(&house, json!({"on_restart": "pause"})).await;
+async fn queued_input_does_not_answer_pending_request() {
+    let mut daemon = TestDaemon::start().await;
+    let session = daemon.client("alice").await.create_with(&daemon, json!({"on_restart": "pause"})).await;
     let gate = Gate::new();
-    house.models.push(Step::text("never heard").hold_after(2, &gate));
+    daemon.models.push(Step::text("never heard").hold_after(2, &gate));
     session.submit("begin").await;
-    house.models.wait_for_requests(1).await;
-    house.crash_and_restart().await;
-    let session = house.client("alice").await.join(&session);
+    daemon.models.wait_for_requests(1).await;
+    daemon.crash_and_restart().await;
+    let session = daemon.client("alice").await.join(&session);
     let mut seen = session.follow().await;
     let asked = seen.wait_for("question.requested").await;
     let queued = session.submit_with(json!({"input": "later", "when_busy": "queue"})).await;
     assert_eq!(queued["state"], "queued");
     assert_eq!(session.view().await["state"], "paused", "the question is still open");
-    house.models.push(Step::text("Going on."));
-    house.models.push(Step::text("And later."));
+    daemon.models.push(Step::text("Going on."));
+    daemon.models.push(Step::text("And later."));
     let answer = json!({"request_id": asked["request_id"], "choice": "continue"});
     session.client.call("session.answer", answer).await;
     seen.turn_ends("success").await;

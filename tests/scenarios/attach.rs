@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{is_foldable, permanent};
+use super::{is_delta, permanent};
 use crate::support::client::Session;
 use crate::support::daemon::{BOTH_APIS, TestDaemon};
 use crate::support::log::Log;
@@ -11,12 +11,12 @@ use crate::support::raw::Raw;
 
 /// A session that is being answered "alpha beta gamma delta": two words are out, the gate holds
 /// the rest.
-async fn in_mid_message(house: &TestDaemon) -> (Session, Log, Gate) {
-    let session = house.client("alice").await.create(house).await;
+async fn in_mid_message(daemon: &TestDaemon) -> (Session, Log, Gate) {
+    let session = daemon.client("alice").await.create(daemon).await;
     let mut seen = session.follow().await;
     let (first, gate) = (Gate::new(), Gate::new());
     let answer = Step::text("alpha beta gamma delta").hold_after(1, &first).hold_after(2, &gate);
-    house.models.push(answer);
+    daemon.models.push(answer);
     session.submit("say it").await;
     // One word after the other, so that they are two events.
     seen.text_of("alpha ".len()).await;
@@ -26,11 +26,11 @@ async fn in_mid_message(house: &TestDaemon) -> (Session, Log, Gate) {
 }
 
 #[tokio::test]
-async fn who_comes_in_mid_message_gets_the_text_so_far_and_then_the_rest() {
+async fn attach_during_message_sends_text_so_far_then_deltas() {
     for api in BOTH_APIS {
-        let house = TestDaemon::builder().api(api).start().await;
-        let (session, mut seen, gate) = in_mid_message(&house).await;
-        let mut late = house.client("bob").await.join(&session).follow().await;
+        let daemon = TestDaemon::builder().api(api).start().await;
+        let (session, mut seen, gate) = in_mid_message(&daemon).await;
+        let mut late = daemon.client("bob").await.join(&session).follow().await;
         assert_eq!(late.text_of("alpha beta ".len()).await, "alpha beta ");
         gate.open();
         let answer = late.answer().await;
@@ -41,9 +41,9 @@ async fn who_comes_in_mid_message_gets_the_text_so_far_and_then_the_rest() {
 }
 
 #[tokio::test]
-async fn a_cursor_inside_a_running_block_gets_exactly_what_is_missing() {
-    let house = TestDaemon::start().await;
-    let (session, seen, gate) = in_mid_message(&house).await;
+async fn cursor_inside_running_block_receives_missing_deltas_only() {
+    let daemon = TestDaemon::start().await;
+    let (session, seen, gate) = in_mid_message(&daemon).await;
     let alpha = seen.seen_of("message.text_delta")[0].clone();
     assert_eq!(alpha["text"], "alpha ");
     let mut late = session.follow_after(alpha["seq"].as_u64().expect("a seq")).await;
@@ -57,9 +57,9 @@ async fn a_cursor_inside_a_running_block_gets_exactly_what_is_missing() {
 }
 
 #[tokio::test]
-async fn a_cursor_inside_a_finished_block_gets_the_item_alone() {
-    let house = TestDaemon::start().await;
-    let (session, mut seen, gate) = in_mid_message(&house).await;
+async fn cursor_inside_completed_block_receives_item_only() {
+    let daemon = TestDaemon::start().await;
+    let (session, mut seen, gate) = in_mid_message(&daemon).await;
     let alpha = seen.seen_of("message.text_delta")[0].clone();
     gate.open();
     seen.turn_ends("success").await;
@@ -70,9 +70,9 @@ async fn a_cursor_inside_a_finished_block_gets_the_item_alone() {
 }
 
 #[tokio::test]
-async fn a_cursor_beyond_the_end_is_an_error_and_not_silence() {
-    let house = TestDaemon::start().await;
-    let session = house.client("alice").await.create(&house).await;
+async fn cursor_beyond_last_seq_is_refused() {
+    let daemon = TestDaemon::start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     for verb in ["subscribe", "events"] {
         let refusal = session.refused(verb, json!({"after_seq": 1_000_000})).await;
         assert_eq!((refusal.code, refusal.kind.as_str()), (-32015, "cursor_ahead"));
@@ -90,20 +90,20 @@ fn assert_no_gap(parts: &[Vec<Value>], journal: &[Value]) {
 }
 
 #[tokio::test]
-async fn who_comes_back_with_the_last_seq_goes_on_without_a_gap_or_a_duplicate() {
-    let house = TestDaemon::start().await;
-    let alice = house.client("alice").await;
-    let session = alice.create(&house).await;
+async fn reconnect_with_last_seq_has_no_gap_or_duplicate() {
+    let daemon = TestDaemon::start().await;
+    let alice = daemon.client("alice").await;
+    let session = alice.create(&daemon).await;
     let mut seen = session.follow().await;
     let gates = [Gate::new(), Gate::new()];
     let answer = Step::text("alpha beta gamma delta").hold_after(1, &gates[0]).hold_after(3, &gates[1]);
-    house.models.push(answer);
+    daemon.models.push(answer);
     session.submit("say it").await;
     seen.text_of(1).await;
 
     let mut parts = vec![seen.seen()];
     drop((seen, session.clone(), alice));
-    let session = house.client("alice again").await.join(&session);
+    let session = daemon.client("alice again").await.join(&session);
     gates[0].open();
     let mut seen = session.follow_after(parts[0].last().expect("events")["seq"].as_u64().expect("seq")).await;
     seen.text_of("beta gamma ".len()).await;
@@ -126,41 +126,41 @@ async fn who_comes_back_with_the_last_seq_goes_on_without_a_gap_or_a_duplicate()
 }
 
 #[tokio::test]
-async fn a_cursor_survives_kill_9_of_the_daemon() {
-    let mut house = TestDaemon::start().await;
-    let (session, seen, _gate) = in_mid_message(&house).await;
+async fn cursor_stays_valid_after_daemon_is_killed() {
+    let mut daemon = TestDaemon::start().await;
+    let (session, seen, _gate) = in_mid_message(&daemon).await;
     let before = seen.seen();
-    house.models.push(Step::text("once more"));
-    house.crash_and_restart().await;
-    let session = house.client("alice").await.join(&session);
+    daemon.models.push(Step::text("once more"));
+    daemon.crash_and_restart().await;
+    let session = daemon.client("alice").await.join(&session);
     let mut seen = session.follow_after(seen.last_seq()).await;
     seen.turn_ends("success").await;
     assert_no_gap(&[before, seen.seen()], &session.events().await);
 }
 
 #[tokio::test]
-async fn after_unsubscribe_nothing_more_comes() {
-    let house = TestDaemon::start().await;
-    let session = house.client("alice").await.create(&house).await;
+async fn unsubscribed_client_receives_no_more_events() {
+    let daemon = TestDaemon::start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let ended = session.follow().await;
     let mut other = session.follow().await;
     assert_eq!(ended.unsubscribe().await, json!(true));
     let so_far = ended.seen().len();
     assert_eq!(ended.unsubscribe().await, json!(false), "there is none any more");
-    house.models.push(Step::text("Hello."));
+    daemon.models.push(Step::text("Hello."));
     session.submit("hello").await;
     other.turn_ends("success").await;
     assert_eq!(ended.seen().len(), so_far);
 }
 
 #[tokio::test]
-async fn coming_and_going_is_visible_to_those_who_stay() {
-    let house = TestDaemon::start().await;
-    let session = house.client("alice").await.create(&house).await;
+async fn attach_and_detach_are_published_to_other_clients() {
+    let daemon = TestDaemon::start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
     seen.wait_for("session.attached").await;
     {
-        let bob = house.client("bob").await;
+        let bob = daemon.client("bob").await;
         let _his = bob.join(&session).follow().await;
         let came = seen.wait_for("session.attached").await;
         assert_eq!((&came["clients"], &came["origin"]["client"]), (&json!(2), &json!("bob")));
@@ -174,8 +174,8 @@ async fn coming_and_going_is_visible_to_those_who_stay() {
 struct SlowReader(Raw);
 
 impl SlowReader {
-    async fn of(house: &TestDaemon, session: &Session) -> Self {
-        let mut raw = house.raw().await;
+    async fn of(daemon: &TestDaemon, session: &Session) -> Self {
+        let mut raw = daemon.raw().await;
         let params = json!({"session_id": session.id});
         raw.line(json!({"jsonrpc": "2.0", "id": 1, "method": "session.subscribe", "params": params})).await;
         assert!(raw.next().await.expect("a reply")["result"].is_string());
@@ -206,12 +206,12 @@ fn pages(name: &str, count: usize) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn who_reads_slowly_holds_nobody_up_and_misses_nothing() {
-    let house = TestDaemon::start().await;
-    let session = house.client("alice").await.create(&house).await;
+async fn slow_client_misses_nothing_and_delays_no_other() {
+    let daemon = TestDaemon::start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    let slow = SlowReader::of(&house, &session).await;
-    house.models.push(Step::pieces(pages("page", 640)));
+    let slow = SlowReader::of(&daemon, &session).await;
+    daemon.models.push(Step::pieces(pages("page", 640)));
     session.submit("write a book").await;
     seen.turn_ends("success").await;
     let whole = pages("page", 640).concat();
@@ -223,18 +223,18 @@ async fn who_reads_slowly_holds_nobody_up_and_misses_nothing() {
     let item_id =
         events.iter().rfind(|e| e["type"] == "message.completed").expect("a message")["item_id"].clone();
     assert!(streamed_text(&events, &item_id) == whole, "the slow reader got another text");
-    assert!(session.events().await.iter().all(|event| !is_foldable(event)));
+    assert!(session.events().await.iter().all(|event| !is_delta(event)));
 }
 
 #[tokio::test]
-async fn who_reads_slowly_gets_the_text_of_an_answer_that_broke_off() {
-    let house = TestDaemon::builder().config("[retry]\nbase_ms = 1").start().await;
-    let session = house.client("alice").await.create(&house).await;
+async fn slow_client_receives_text_of_interrupted_message() {
+    let daemon = TestDaemon::builder().config("[retry]\nbase_ms = 1").start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    let slow = SlowReader::of(&house, &session).await;
+    let slow = SlowReader::of(&daemon, &session).await;
     let broken = Step::pieces(pages("said", 400)).thinking(&pages("thought", 400).join(" "));
-    house.models.push(broken.break_off("overloaded_error", "sorry"));
-    house.models.push(Step::text("short"));
+    daemon.models.push(broken.break_off("overloaded_error", "sorry"));
+    daemon.models.push(Step::text("short"));
     session.submit("write a book").await;
     seen.turn_ends("success").await;
 

@@ -26,14 +26,14 @@ fn output(bash_id: &str) -> (&'static str, Value) {
 
 /// A turn with these calls of one message. Returns their results, in the order in which they ended.
 async fn turn(
-    house: &TestDaemon,
+    daemon: &TestDaemon,
     session: &Session,
     seen: &mut Log,
     calls: Vec<(&'static str, Value)>,
 ) -> Vec<Value> {
     let before = seen.seen_of("tool.completed").len();
-    house.models.push(Step::calls(calls));
-    house.models.push(Step::text("Done."));
+    daemon.models.push(Step::calls(calls));
+    daemon.models.push(Step::text("Done."));
     session.submit("go").await;
     seen.turn_ends("success").await;
     seen.seen_of("tool.completed").split_off(before)
@@ -62,12 +62,12 @@ async fn says(seen: &mut Log, word: &str) {
 }
 
 #[tokio::test]
-async fn a_command_outlives_its_turn_and_says_what_is_new_each_time() {
-    let house = TestDaemon::builder().config(FREE).start().await;
-    let session = house.client("alice").await.create(&house).await;
+async fn background_task_outlives_turn_and_returns_new_output_only() {
+    let daemon = TestDaemon::builder().config(FREE).start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
     let command = "echo one; until test -e go; do sleep 0.02; done; echo two >&2; exit 3";
-    let begun = turn(&house, &session, &mut seen, vec![behind(command)]).await;
+    let begun = turn(&daemon, &session, &mut seen, vec![behind(command)]).await;
     assert_eq!(begun[0]["status"], "completed", "{}", begun[0]);
     assert!(text(&begun[0]).contains("bash_1"), "{}", begun[0]);
     let told = &seen.seen_of("tool.background")[0];
@@ -78,59 +78,59 @@ async fn a_command_outlives_its_turn_and_says_what_is_new_each_time() {
     assert_eq!(view["state"], "idle");
     assert_eq!(view["background_commands"][0]["bash_id"], "bash_1", "{view}");
 
-    let first = turn(&house, &session, &mut seen, vec![output("bash_1")]).await;
+    let first = turn(&daemon, &session, &mut seen, vec![output("bash_1")]).await;
     assert_eq!(text(&first[0]), "bash_1 is running.\nNew output:\none\n");
-    let again = turn(&house, &session, &mut seen, vec![output("bash_1")]).await;
+    let again = turn(&daemon, &session, &mut seen, vec![output("bash_1")]).await;
     assert_eq!(text(&again[0]), "bash_1 is running.\nNo new output.");
 
     // It ends while no turn runs.
-    house.write("go", "");
+    daemon.write("go", "");
     let end = ends(&mut seen, "bash_1").await;
     assert_eq!((&end["state"], &end["exit_code"]), (&json!("exited"), &json!(3)), "{end}");
     assert_eq!((&end["output_bytes"], &end["turn_id"]), (&json!(8), &Value::Null));
     let blob = session.call("blob", json!({"blob_id": end["output_blob"]["blob_id"]})).await;
     assert_eq!(blob["content"], "one\ntwo\n", "{blob}");
     assert!(session.view().await.get("background_commands").is_none());
-    assert_eq!(house.tool_processes(), []);
+    assert_eq!(daemon.tool_processes(), []);
     assert!(session.events().await.iter().all(|event| event["type"] != "tool.progress"), "folded away");
 
-    let last = turn(&house, &session, &mut seen, vec![output("bash_1")]).await;
+    let last = turn(&daemon, &session, &mut seen, vec![output("bash_1")]).await;
     assert!(
         text(&last[0]).starts_with("bash_1 has ended with exit code 3.\nNew output:\ntwo\n"),
         "{}",
         last[0]
     );
-    let after = turn(&house, &session, &mut seen, vec![output("bash_1")]).await;
+    let after = turn(&daemon, &session, &mut seen, vec![output("bash_1")]).await;
     assert!(text(&after[0]).contains("No new output."), "{}", after[0]);
-    let none = turn(&house, &session, &mut seen, vec![output("bash_2")]).await;
+    let none = turn(&daemon, &session, &mut seen, vec![output("bash_2")]).await;
     assert_eq!(none[0]["code"], "unknown_command");
 }
 
 #[tokio::test]
-async fn a_filter_shows_lines_that_match_and_a_wrong_one_is_told() {
-    let house = TestDaemon::builder().config(FREE).start().await;
-    let session = house.client("alice").await.create(&house).await;
+async fn bash_output_filter_selects_lines_and_reports_bad_pattern() {
+    let daemon = TestDaemon::builder().config(FREE).start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    turn(&house, &session, &mut seen, vec![behind("printf 'fine\\nerror 1\\nfine\\nerror 2\\n'")]).await;
+    turn(&daemon, &session, &mut seen, vec![behind("printf 'fine\\nerror 1\\nfine\\nerror 2\\n'")]).await;
     ends(&mut seen, "bash_1").await;
     let wrong = ("BashOutput", json!({"bash_id": "bash_1", "filter": "("}));
-    assert_eq!(turn(&house, &session, &mut seen, vec![wrong]).await[0]["code"], "invalid_input");
+    assert_eq!(turn(&daemon, &session, &mut seen, vec![wrong]).await[0]["code"], "invalid_input");
     let filtered = ("BashOutput", json!({"bash_id": "bash_1", "filter": "^error"}));
-    let shown = turn(&house, &session, &mut seen, vec![filtered]).await;
+    let shown = turn(&daemon, &session, &mut seen, vec![filtered]).await;
     assert!(text(&shown[0]).contains("New output:\nerror 1\nerror 2\n"), "{}", shown[0]);
-    let after = turn(&house, &session, &mut seen, vec![output("bash_1")]).await;
+    let after = turn(&daemon, &session, &mut seen, vec![output("bash_1")]).await;
     assert!(text(&after[0]).contains("No new output."), "what a filter hid is not shown later: {}", after[0]);
 }
 
 #[tokio::test]
-async fn kill_bash_ends_a_command_with_all_that_it_started() {
-    let house = TestDaemon::builder().config(FREE).start().await;
-    let session = house.client("alice").await.create(&house).await;
+async fn kill_bash_kills_background_task_with_its_children() {
+    let daemon = TestDaemon::builder().config(FREE).start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    turn(&house, &session, &mut seen, vec![behind(STAYS), behind("echo other; sleep 1000")]).await;
-    house.tool_processes_reach(|count| count >= 4).await;
+    turn(&daemon, &session, &mut seen, vec![behind(STAYS), behind("echo other; sleep 1000")]).await;
+    daemon.tool_processes_reach(|count| count >= 4).await;
     let kill = ("KillBash", json!({"shell_id": "bash_1"}));
-    let killed = turn(&house, &session, &mut seen, vec![kill.clone()]).await;
+    let killed = turn(&daemon, &session, &mut seen, vec![kill.clone()]).await;
     assert_eq!(killed[0]["status"], "completed", "{}", killed[0]);
     assert!(text(&killed[0]).contains("Still running in the background: bash_2"), "{}", killed[0]);
     let background = seen.seen_of("tool.background");
@@ -138,124 +138,124 @@ async fn kill_bash_ends_a_command_with_all_that_it_started() {
     assert_eq!((&end["bash_id"], &end["killed_by"]), (&json!("bash_1"), &json!("tool")));
     assert!(end["seq"].as_u64() < killed[0]["seq"].as_u64(), "its end stands before the answer");
     let first = &background[0]["call_id"];
-    assert_eq!(house.processes_of(first), [], "also the one that left its session");
-    assert!(!house.tool_processes().is_empty(), "the other goes on");
-    let again = turn(&house, &session, &mut seen, vec![kill]).await;
+    assert_eq!(daemon.processes_of(first), [], "also the one that left its session");
+    assert!(!daemon.tool_processes().is_empty(), "the other goes on");
+    let again = turn(&daemon, &session, &mut seen, vec![kill]).await;
     assert_eq!(again[0]["code"], "not_running", "{}", again[0]);
     session.call("kill", json!({})).await;
-    assert_eq!(house.tool_processes(), []);
+    assert_eq!(daemon.tool_processes(), []);
 }
 
 #[tokio::test]
-async fn an_abort_ends_what_its_turn_started_and_spares_what_earlier_ones_did() {
-    let house = TestDaemon::builder().config(FREE).start().await;
-    let session = house.client("alice").await.create(&house).await;
+async fn abort_kills_background_tasks_of_its_turn_only() {
+    let daemon = TestDaemon::builder().config(FREE).start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    let first = turn(&house, &session, &mut seen, vec![behind(STAYS)]).await.remove(0);
-    house.models.push(Step::calls([behind(STAYS)]));
-    house.models.push(Step::calls([bash("echo here; sleep 1000")]));
+    let first = turn(&daemon, &session, &mut seen, vec![behind(STAYS)]).await.remove(0);
+    daemon.models.push(Step::calls([behind(STAYS)]));
+    daemon.models.push(Step::calls([bash("echo here; sleep 1000")]));
     session.submit("more").await;
     says(&mut seen, "here").await;
     let aborted = session.call("abort", json!({})).await;
     assert_eq!(aborted["survivors"], json!([]));
     let background = seen.seen_of("tool.background");
     let second = background.iter().find(|event| event["bash_id"] == "bash_2").expect("its beginning");
-    assert_eq!(house.processes_of(&second["call_id"]), []);
+    assert_eq!(daemon.processes_of(&second["call_id"]), []);
     assert!(aborted["stopped"].as_array().expect("a list").contains(&second["call_id"]), "{aborted}");
     assert_eq!(ends(&mut seen, "bash_2").await["killed_by"], "abort");
-    assert!(!house.processes_of(&first["call_id"]).is_empty(), "the earlier one goes on");
+    assert!(!daemon.processes_of(&first["call_id"]).is_empty(), "the earlier one goes on");
     seen.turn_ends("aborted").await;
 
     // The call that started it names it, also when its turn is long over.
     let aborted = session.call("abort", json!({"call_id": first["call_id"]})).await;
     assert_eq!(aborted, json!({"stopped": [first["call_id"]], "survivors": []}));
-    assert_eq!(house.tool_processes(), []);
+    assert_eq!(daemon.tool_processes(), []);
     assert_eq!(ends(&mut seen, "bash_1").await["killed_by"], "abort");
 }
 
 #[tokio::test]
-async fn a_killed_session_takes_its_commands_along_while_no_turn_runs() {
-    let house = TestDaemon::builder().config(FREE).start().await;
-    let session = house.client("alice").await.create(&house).await;
+async fn kill_of_idle_session_kills_its_background_tasks() {
+    let daemon = TestDaemon::builder().config(FREE).start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    let begun = turn(&house, &session, &mut seen, vec![behind(STAYS)]).await;
-    house.tool_processes_reach(|count| count >= 3).await;
+    let begun = turn(&daemon, &session, &mut seen, vec![behind(STAYS)]).await;
+    daemon.tool_processes_reach(|count| count >= 3).await;
     let killed = session.call("kill", json!({})).await;
     assert_eq!(killed, json!({"stopped": [begun[0]["call_id"]], "survivors": []}));
-    assert_eq!(house.tool_processes(), []);
+    assert_eq!(daemon.tool_processes(), []);
     assert_eq!(ends(&mut seen, "bash_1").await["killed_by"], "session");
 }
 
 #[tokio::test]
-async fn a_daemon_that_stops_ends_commands_and_the_next_one_knows_what_they_said() {
-    let mut house = TestDaemon::builder().config(FREE).start().await;
-    let session = house.client("alice").await.create(&house).await;
+async fn daemon_stop_kills_background_tasks_and_keeps_their_output() {
+    let mut daemon = TestDaemon::builder().config(FREE).start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    turn(&house, &session, &mut seen, vec![behind(STAYS)]).await;
-    house.tool_processes_reach(|count| count >= 3).await;
+    turn(&daemon, &session, &mut seen, vec![behind(STAYS)]).await;
+    daemon.tool_processes_reach(|count| count >= 3).await;
     says(&mut session.follow().await, "up").await;
-    house.signal(Signal::SIGTERM);
-    assert!(house.ended().await.success());
-    assert_eq!(house.tool_processes(), []);
-    house.launch().await;
-    let session = house.client("bob").await.join(&session);
+    daemon.signal(Signal::SIGTERM);
+    assert!(daemon.ended().await.success());
+    assert_eq!(daemon.tool_processes(), []);
+    daemon.launch().await;
+    let session = daemon.client("bob").await.join(&session);
     let mut seen = session.follow().await;
     // That of the first turn: the next one is to be waited for.
     seen.turn_ends("success").await;
     let end = ends(&mut seen, "bash_1").await;
     assert_eq!((&end["state"], &end["killed_by"]), (&json!("killed"), &json!("shutdown")), "{end}");
-    let told = turn(&house, &session, &mut seen, vec![output("bash_1")]).await;
+    let told = turn(&daemon, &session, &mut seen, vec![output("bash_1")]).await;
     let shown = text(&told[0]);
     assert!(shown.contains("the daemon stopped") && shown.contains("New output:\nup\n"), "{shown}");
 }
 
 #[tokio::test]
-async fn after_a_kill_of_the_daemon_commands_are_gone_and_said_to_be_lost() {
-    let mut house = TestDaemon::builder().config(FREE).start().await;
-    let session = house.client("alice").await.create(&house).await;
+async fn daemon_crash_kills_background_tasks_and_reports_them_lost() {
+    let mut daemon = TestDaemon::builder().config(FREE).start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    turn(&house, &session, &mut seen, vec![behind(STAYS)]).await;
-    house.tool_processes_reach(|count| count >= 3).await;
+    turn(&daemon, &session, &mut seen, vec![behind(STAYS)]).await;
+    daemon.tool_processes_reach(|count| count >= 3).await;
     says(&mut session.follow().await, "up").await;
-    house.crash_and_restart().await;
-    assert_eq!(house.tool_processes(), []);
-    let bob = house.client("bob").await;
+    daemon.crash_and_restart().await;
+    assert_eq!(daemon.tool_processes(), []);
+    let bob = daemon.client("bob").await;
     let session = bob.join(&session);
     let mut seen = session.follow().await;
     // That of the first turn: the next one is to be waited for.
     seen.turn_ends("success").await;
     let end = ends(&mut seen, "bash_1").await;
     assert_eq!(end["state"], "lost", "{end}");
-    let told = turn(&house, &session, &mut seen, vec![output("bash_1"), behind("true")]).await;
+    let told = turn(&daemon, &session, &mut seen, vec![output("bash_1"), behind("true")]).await;
     let shown = text(&told[0]);
     assert!(shown.contains("was lost") && shown.contains("New output:\nup\n"), "{shown}");
     assert!(text(&told[1]).contains("bash_2"), "numbers are not given out again: {}", told[1]);
 }
 
 #[tokio::test]
-async fn no_more_commands_run_behind_a_session_than_may_and_time_ends_them() {
+async fn background_tasks_are_limited_in_number_and_time() {
     let config = format!("{FREE}\n[tools]\nbackground_commands = 1");
-    let house = TestDaemon::builder().config(&config).start().await;
-    let session = house.client("alice").await.create(&house).await;
+    let daemon = TestDaemon::builder().config(&config).start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
     let short = ("Bash", json!({"command": "sleep 1000", "run_in_background": true, "timeout_ms": 3000}));
-    let results = turn(&house, &session, &mut seen, vec![short, behind("echo too many >> log.txt")]).await;
+    let results = turn(&daemon, &session, &mut seen, vec![short, behind("echo too many >> log.txt")]).await;
     assert_eq!(results[1]["code"], "too_many_background", "{}", results[1]);
     assert!(text(&results[1]).contains("bash_1"), "{}", results[1]);
-    assert_eq!(house.read("log.txt"), "", "it was not run");
+    assert_eq!(daemon.read("log.txt"), "", "it was not run");
     let end = ends(&mut seen, "bash_1").await;
     assert_eq!(end["state"], "timed_out", "{end}");
-    let room = turn(&house, &session, &mut seen, vec![behind("true")]).await;
+    let room = turn(&daemon, &session, &mut seen, vec![behind("true")]).await;
     assert_eq!(room[0]["status"], "completed", "there is room again");
 }
 
 #[tokio::test]
-async fn a_command_behind_a_call_needs_the_same_permission() {
-    let house = TestDaemon::start().await;
-    let session = house.client("alice").await.create(&house).await;
+async fn background_command_needs_same_permission_as_foreground() {
+    let daemon = TestDaemon::start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    house.models.push(Step::calls([behind("make serve")]));
-    house.models.push(Step::text("Done."));
+    daemon.models.push(Step::calls([behind("make serve")]));
+    daemon.models.push(Step::text("Done."));
     session.submit("go").await;
     let asked = seen.wait_for("permission.requested").await;
     assert_eq!(asked["subject"], json!({"kind": "bash", "command": "make serve", "background": true}));
@@ -266,19 +266,19 @@ async fn a_command_behind_a_call_needs_the_same_permission() {
 }
 
 #[tokio::test]
-async fn a_flood_behind_a_call_costs_bounded_memory_and_disk() {
+async fn background_output_flood_uses_bounded_memory_and_disk() {
     let config = format!("{FREE}\n[tools]\nspool_size = \"4MiB\"");
-    let house = TestDaemon::builder().config(&config).start().await;
-    let session = house.client("alice").await.create(&house).await;
+    let daemon = TestDaemon::builder().config(&config).start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    let before = peak(&house);
-    turn(&house, &session, &mut seen, vec![behind("echo BEGIN; yes flood | head -c 60M; echo END")]).await;
+    let before = peak(&daemon);
+    turn(&daemon, &session, &mut seen, vec![behind("echo BEGIN; yes flood | head -c 60M; echo END")]).await;
     let end = ends(&mut seen, "bash_1").await;
     assert_eq!((&end["state"], &end["exit_code"]), (&json!("exited"), &json!(0)), "{end}");
     assert_eq!(end["output_bytes"], 60 * (1 << 20) + 10);
     let kept = end["output_blob"]["bytes"].as_u64().expect("a length");
     assert!(kept <= 5 << 20, "{kept} bytes on the disk");
-    let told = turn(&house, &session, &mut seen, vec![output("bash_1")]).await;
+    let told = turn(&daemon, &session, &mut seen, vec![output("bash_1")]).await;
     let shown = text(&told[0]);
     assert!(
         shown.contains("BEGIN\n") && shown.contains("END\n") && shown.contains("left out"),
@@ -288,37 +288,37 @@ async fn a_flood_behind_a_call_costs_bounded_memory_and_disk() {
     let progress: usize =
         seen.seen_of("tool.progress").iter().map(|event| event["text"].as_str().map_or(0, str::len)).sum();
     assert!(progress <= 1 << 20, "{progress} bytes of progress");
-    let more = peak(&house) - before;
+    let more = peak(&daemon) - before;
     assert!(more < 64 << 10, "{more} KiB more at the peak");
 }
 
 /// The most memory that the daemon has had at once, in KiB.
-fn peak(house: &TestDaemon) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", house.pid())).expect("it runs");
+fn peak(daemon: &TestDaemon) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", daemon.pid())).expect("it runs");
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
     line.trim().trim_end_matches(" kB").parse().expect("a number")
 }
 
 #[tokio::test]
-async fn a_session_with_a_command_behind_it_stays_in_memory_until_that_ends() {
-    let house =
+async fn session_with_background_task_is_not_unloaded() {
+    let daemon =
         TestDaemon::builder().config(&format!("{FREE}\n[limits]\nidle_unload = \"20ms\"")).start().await;
-    let alice = house.client("alice").await;
-    let session = alice.create(&house).await;
+    let alice = daemon.client("alice").await;
+    let session = alice.create(&daemon).await;
     let mut seen = session.follow().await;
     let wait = "until test -e go; do sleep 0.02; done; echo went";
-    turn(&house, &session, &mut seen, vec![behind(wait)]).await;
+    turn(&daemon, &session, &mut seen, vec![behind(wait)]).await;
     seen.unsubscribe().await;
     // Another one leaves meanwhile; this one does not.
-    let other = alice.create(&house).await;
+    let other = alice.create(&daemon).await;
     loaded(&alice, 1).await;
     assert_eq!(session.view().await["background_commands"][0]["bash_id"], "bash_1");
     assert!(other.view().await.get("background_commands").is_none());
-    house.write("go", "");
+    daemon.write("go", "");
     loaded(&alice, 0).await;
     let mut seen = session.follow().await;
     assert_eq!(ends(&mut seen, "bash_1").await["state"], "exited");
-    let told = turn(&house, &session, &mut seen, vec![output("bash_1")]).await;
+    let told = turn(&daemon, &session, &mut seen, vec![output("bash_1")]).await;
     assert!(text(&told[0]).contains("New output:\nwent\n"), "{}", told[0]);
-    assert_eq!(house.tool_processes(), []);
+    assert_eq!(daemon.tool_processes(), []);
 }

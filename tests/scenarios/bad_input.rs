@@ -23,9 +23,9 @@ fn call(method: &str, params: Value) -> String {
 }
 
 #[tokio::test]
-async fn what_is_no_call_is_answered_with_what_is_wrong() {
-    let house = TestDaemon::start().await;
-    let mut raw = house.raw().await;
+async fn malformed_request_is_answered_with_specific_error() {
+    let daemon = TestDaemon::start().await;
+    let mut raw = daemon.raw().await;
     for (line, id, code, kind) in [
         ("nonsense", Value::Null, -32700, "parse_error"),
         (r#"{"jsonrpc":"2.0","id":1,"method":"#, Value::Null, -32700, "parse_error"),
@@ -61,25 +61,25 @@ async fn what_is_no_call_is_answered_with_what_is_wrong() {
 }
 
 #[tokio::test]
-async fn a_wrong_parameter_is_named_by_its_path() {
-    let house = TestDaemon::start().await;
-    let session = house.client("alice").await.create(&house).await;
+async fn invalid_parameter_is_named_by_path() {
+    let daemon = TestDaemon::start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let id = session.id.as_str();
-    let mut raw = house.raw().await;
+    let mut raw = daemon.raw().await;
     for (method, params, path) in [
         ("session.create", json!({"cwd": 5}), "cwd"),
         ("session.create", json!({"cwd": "relative/path"}), "cwd"),
-        ("session.create", json!({"cwd": house.path("nowhere")}), "cwd"),
-        ("session.create", json!({"cwd": house.path("config.toml")}), "cwd"),
-        ("session.create", json!({"cwd": house.workspace(), "mode": "reckless"}), "mode"),
-        ("session.create", json!({"cwd": house.workspace(), "model": "no-slash"}), "model"),
-        ("session.create", json!({"cwd": house.workspace(), "model": "nobody/x"}), "model"),
+        ("session.create", json!({"cwd": daemon.path("nowhere")}), "cwd"),
+        ("session.create", json!({"cwd": daemon.path("config.toml")}), "cwd"),
+        ("session.create", json!({"cwd": daemon.workspace(), "mode": "reckless"}), "mode"),
+        ("session.create", json!({"cwd": daemon.workspace(), "model": "no-slash"}), "model"),
+        ("session.create", json!({"cwd": daemon.workspace(), "model": "nobody/x"}), "model"),
         (
             "session.create",
-            json!({"cwd": house.workspace(), "budgets": {"model_calls": "three"}}),
+            json!({"cwd": daemon.workspace(), "budgets": {"model_calls": "three"}}),
             "budgets.model_calls",
         ),
-        ("session.create", json!({"cwd": house.workspace(), "session_id": "mine"}), "session_id"),
+        ("session.create", json!({"cwd": daemon.workspace(), "session_id": "mine"}), "session_id"),
         ("session.get", json!({"session_id": "ses_1"}), "session_id"),
         ("session.get", json!({"session_id": "turn_0190f2a4-0000-7000-8000-000000000000"}), "session_id"),
         ("session.submit", json!({"session_id": id, "input": 5}), "input"),
@@ -105,15 +105,15 @@ async fn a_wrong_parameter_is_named_by_its_path() {
         assert!(refusal.message.contains(field), "{method}: {refusal:?}");
     }
     assert_eq!(session.view().await["state"], "idle");
-    assert_eq!(house.models.requests().len(), 0);
+    assert_eq!(daemon.models.requests().len(), 0);
 }
 
 #[tokio::test]
-async fn what_is_known_but_not_built_is_refused_and_never_ignored() {
-    let house = TestDaemon::start().await;
-    let session = house.client("alice").await.create(&house).await;
-    let (id, cwd) = (session.id.as_str(), house.workspace());
-    let mut raw = house.raw().await;
+async fn unsupported_parameter_is_refused_and_not_ignored() {
+    let daemon = TestDaemon::start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
+    let (id, cwd) = (session.id.as_str(), daemon.workspace());
+    let mut raw = daemon.raw().await;
     for (method, params, path) in [
         ("session.create", json!({"cwd": cwd, "agent": "reviewer"}), "agent"),
         ("session.update", json!({"session_id": id, "system_prompt": "x"}), "system_prompt"),
@@ -129,13 +129,13 @@ async fn what_is_known_but_not_built_is_refused_and_never_ignored() {
         let refusal = check(&mut raw, &line, json!(7), -32602, "unsupported").await;
         assert_eq!(refusal.data["path"], json!(path), "{method} {params}: {refusal:?}");
     }
-    assert_eq!(house.models.requests().len(), 0);
+    assert_eq!(daemon.models.requests().len(), 0);
 }
 
 #[tokio::test]
-async fn an_unknown_id_is_not_found_and_a_malformed_one_is_invalid() {
-    let house = TestDaemon::start().await;
-    let alice = house.client("alice").await;
+async fn unknown_id_is_not_found_and_malformed_invalid() {
+    let daemon = TestDaemon::start().await;
+    let alice = daemon.client("alice").await;
     let unknown = "ses_0190f2a4-0000-7000-8000-000000000000";
     for (method, more) in [
         ("session.get", json!({})),
@@ -155,10 +155,10 @@ async fn an_unknown_id_is_not_found_and_a_malformed_one_is_invalid() {
             assert_eq!((method, id, refusal.code), (method, id, code));
         }
     }
-    let session = alice.create(&house).await;
+    let session = alice.create(&daemon).await;
     let mut seen = session.follow().await;
     let gate = Gate::new();
-    house.models.push(Step::text("one two").hold_after(1, &gate));
+    daemon.models.push(Step::text("one two").hold_after(1, &gate));
     session.submit("go").await;
     seen.text_of(1).await;
     let call_id = "call_0190f2a4-0000-7000-8000-000000000000";
@@ -170,9 +170,9 @@ async fn an_unknown_id_is_not_found_and_a_malformed_one_is_invalid() {
 }
 
 #[tokio::test]
-async fn ids_come_back_as_they_were_sent() {
-    let house = TestDaemon::start().await;
-    let mut raw = house.raw().await;
+async fn request_ids_are_returned_unchanged() {
+    let daemon = TestDaemon::start().await;
+    let mut raw = daemon.raw().await;
     for id in ["1", "-7", "1.50", "0.1e3", "12345678901234567890123", r#""a \"b\"""#, r#""""#, "null"] {
         raw.line(format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"session.list"}}"#)).await;
         let reply = raw.next_text().await.expect("an answer");
@@ -185,9 +185,9 @@ async fn ids_come_back_as_they_were_sent() {
 }
 
 #[tokio::test]
-async fn a_batch_is_answered_with_one_list() {
-    let house = TestDaemon::start().await;
-    let mut raw = house.raw().await;
+async fn batch_request_is_answered_with_one_array() {
+    let daemon = TestDaemon::start().await;
+    let mut raw = daemon.raw().await;
     let batch = json!([
         {"jsonrpc": "2.0", "id": "a", "method": "session.list"},
         {"jsonrpc": "2.0", "method": "daemon.hello", "params": {"name": "in a batch"}},
@@ -205,10 +205,10 @@ async fn a_batch_is_answered_with_one_list() {
 }
 
 #[tokio::test]
-async fn an_observer_looks_on_and_changes_nothing() {
-    let house = TestDaemon::start().await;
-    let session = house.client("alice").await.create(&house).await;
-    let onlooker = house.anonymous_client().await;
+async fn observer_can_read_but_not_change_sessions() {
+    let daemon = TestDaemon::start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
+    let onlooker = daemon.anonymous_client().await;
     onlooker.call("daemon.hello", json!({"name": "onlooker", "role": "observer"})).await;
     let his = onlooker.join(&session);
     let mut seen = his.follow().await;
@@ -218,14 +218,14 @@ async fn an_observer_looks_on_and_changes_nothing() {
         ("kill", json!({})),
         ("delete", json!({})),
         ("approve", json!({"request_id": "perm_0190f2a4-0000-7000-8000-000000000000", "decision": "allow"})),
-        ("create", json!({"cwd": house.workspace()})),
+        ("create", json!({"cwd": daemon.workspace()})),
     ] {
         let refusal = his.refused(verb, more).await;
         assert_eq!((verb, refusal.code, refusal.kind.as_str()), (verb, -32000, "not_authorised"));
     }
     let refusal = onlooker.refused("daemon.shutdown", json!({})).await;
     assert_eq!(refusal.code, -32000);
-    house.models.push(Step::text("Hello."));
+    daemon.models.push(Step::text("Hello."));
     session.submit("hello").await;
     seen.turn_ends("success").await;
     assert_eq!(his.items().await.len(), 2);
@@ -234,23 +234,23 @@ async fn an_observer_looks_on_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn another_protocol_version_is_refused_with_the_one_that_is_served() {
-    let house = TestDaemon::start().await;
-    let stranger = house.anonymous_client().await;
-    let hello = stranger.call("daemon.hello", json!({})).await;
+async fn unsupported_protocol_version_is_refused_with_supported_one() {
+    let daemon = TestDaemon::start().await;
+    let anonymous = daemon.anonymous_client().await;
+    let hello = anonymous.call("daemon.hello", json!({})).await;
     let served = hello["protocol_version"].as_u64().expect("a version");
     assert_eq!(
-        stranger.call("daemon.hello", json!({"protocol_version": served})).await["role"],
+        anonymous.call("daemon.hello", json!({"protocol_version": served})).await["role"],
         "controller"
     );
-    let refusal = stranger.refused("daemon.hello", json!({"protocol_version": served + 1})).await;
+    let refusal = anonymous.refused("daemon.hello", json!({"protocol_version": served + 1})).await;
     assert_eq!((refusal.code, &refusal.data["supported"]), (-32016, &json!([served])));
 }
 
 #[tokio::test]
-async fn unknown_parameters_are_refused_with_their_path() {
-    let house = TestDaemon::start().await;
-    let session = house.client("alice").await.create(&house).await;
+async fn unknown_parameter_is_refused_with_path() {
+    let daemon = TestDaemon::start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let alice = &session.client;
     let id = &session.id;
     for (method, params, path) in [
@@ -301,16 +301,16 @@ async fn unknown_parameters_are_refused_with_their_path() {
 }
 
 #[tokio::test]
-async fn parameters_may_be_positional_empty_or_null() {
-    let house = TestDaemon::start().await;
-    let session = house.client("alice").await.create(&house).await;
+async fn empty_or_null_parameters_are_accepted() {
+    let daemon = TestDaemon::start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let alice = &session.client;
     for params in [json!([]), Value::Null, json!({})] {
         assert!(alice.call("daemon.status", params.clone()).await["pid"].is_u64(), "{params}");
     }
     let view = alice.call("session.get", json!([session.id])).await;
     assert_eq!(view["session"]["session_id"], session.id.as_str());
-    house.models.push(Step::text("Hello."));
+    daemon.models.push(Step::text("Hello."));
     let mut seen = session.follow().await;
     let submitted = alice.call("session.submit", json!([session.id, "hello", null, null, "k"])).await;
     seen.turn_ends("success").await;

@@ -64,22 +64,22 @@ fn book(megabytes: usize) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn no_event_is_longer_than_64_kib_and_what_was_cut_can_be_read() {
-    let mut house =
+async fn oversized_event_is_truncated_and_full_value_is_readable() {
+    let mut daemon =
         TestDaemon::builder().config("[permissions]\nallow = [\"Bash\", \"Write\"]").start().await;
-    let alice = house.client("alice").await;
-    let session = alice.create(&house).await;
+    let alice = daemon.client("alice").await;
+    let session = alice.create(&daemon).await;
     let mut seen = session.follow().await;
     // Each of these takes two bytes in JSON.
     let input = "\"é".repeat(1 << 20);
     let many: Vec<Value> = (0..20_000).map(|n| json!({"n": n})).collect();
     let arguments = json!({"file_path": "f", "content": "line\n".repeat(60_000), "odd": many});
-    house.models.push(
+    daemon.models.push(
         Step::calls([("Write", arguments.clone()), bash("for i in $(seq 3000); do echo \"line $i\"; done")])
             .say("Now. "),
     );
     let answer = book(2).concat();
-    house.models.push(Step::pieces(book(2)));
+    daemon.models.push(Step::pieces(book(2)));
     session.submit(&input).await;
     seen.turn_ends("success").await;
 
@@ -127,7 +127,7 @@ async fn no_event_is_longer_than_64_kib_and_what_was_cut_can_be_read() {
     // Any part, and no others' parts.
     let id = &last["cut"][0]["blob_id"];
     assert!(blob(&alice, &session, id, 77_777).await == answer.as_bytes());
-    let other = alice.create(&house).await;
+    let other = alice.create(&daemon).await;
     let refusal = other.refused("blob", json!({"blob_id": id})).await;
     assert_eq!(refusal.kind, "not_found", "{}", refusal.message);
     let refusal = session.refused("blob", json!({"blob_id": id, "offset": answer.len() + 1})).await;
@@ -139,17 +139,17 @@ async fn no_event_is_longer_than_64_kib_and_what_was_cut_can_be_read() {
     assert_eq!(alice.call("session.blob", at_end).await["content"], "");
 
     // A restart forgets nothing: the model is sent what it was sent before, and more.
-    let before = house.models.requests().len();
+    let before = daemon.models.requests().len();
     let last_seq = seen.last_seq();
     drop((seen, alice));
-    house.crash_and_restart().await;
-    let bob = house.client("bob").await;
+    daemon.crash_and_restart().await;
+    let bob = daemon.client("bob").await;
     let session = bob.join(&session);
     let mut seen = session.follow_after(last_seq).await;
-    house.models.push(Step::text("Fine."));
+    daemon.models.push(Step::text("Fine."));
     session.submit("And?").await;
     seen.turn_ends("success").await;
-    let requests = house.models.requests();
+    let requests = daemon.models.requests();
     let told = requests[before].body.to_string();
     assert!(told.contains(&serde_json::to_string(&input).expect("json")), "the input was lost");
     assert!(told.contains(&serde_json::to_string(&answer).expect("json")), "the answer was lost");
@@ -157,25 +157,25 @@ async fn no_event_is_longer_than_64_kib_and_what_was_cut_can_be_read() {
 }
 
 /// What the model was told by the last results of its last request.
-fn last_results(house: &TestDaemon) -> Vec<String> {
-    let requests = house.models.requests();
+fn last_results(daemon: &TestDaemon) -> Vec<String> {
+    let requests = daemon.models.requests();
     let last = requests.last().expect("a request");
     last.tool_results().into_iter().map(|(_, text)| text).collect()
 }
 
 #[tokio::test]
-async fn a_long_result_is_shown_in_part_and_read_opens_the_whole() {
+async fn long_result_is_excerpted_and_read_opens_full_text() {
     let config =
         "[permissions]\nallow = [\"Bash\"]\n[tools]\nresult_size = \"8KiB\"\nresults_size = \"12KiB\"";
-    let mut house = TestDaemon::builder().config(config).start().await;
-    let alice = house.client("alice").await;
-    let session = alice.create(&house).await;
+    let mut daemon = TestDaemon::builder().config(config).start().await;
+    let alice = daemon.client("alice").await;
+    let session = alice.create(&daemon).await;
     let mut seen = session.follow().await;
     // Three results of some 7 KB: each may be shown, together they are too much.
     let calls = ["a", "b", "c"].map(|name| bash(&format!("for i in $(seq 1200); do echo {name} $i; done")));
-    house.models.push(Step::calls(calls));
-    house.models.push(Step::calls([bash("seq 20000")]));
-    house.models.push(Step::text("Done."));
+    daemon.models.push(Step::calls(calls));
+    daemon.models.push(Step::calls([bash("seq 20000")]));
+    daemon.models.push(Step::text("Done."));
     session.submit("go").await;
     seen.turn_ends("success").await;
     let completed = seen.seen_of("tool.completed");
@@ -191,44 +191,44 @@ async fn a_long_result_is_shown_in_part_and_read_opens_the_whole() {
     let id = &long["output_blob"]["blob_id"];
     assert!(output.contains(id.as_str().expect("an id")), "{output}");
     assert!(blob(&alice, &session, id, 1 << 20).await == whole.as_bytes());
-    assert_eq!(last_results(&house), [output]);
+    assert_eq!(last_results(&daemon), [output]);
 
     // The model reads any part of it, without asking; nobody else's.
     let read = |offset: u64| ("Read", json!({"file_path": id, "offset": offset, "limit": 3}));
-    house.models.push(Step::calls([read(12_345), read(1_000_000)]));
-    house.models.push(Step::text("Seen."));
+    daemon.models.push(Step::calls([read(12_345), read(1_000_000)]));
+    daemon.models.push(Step::text("Seen."));
     session.submit("look").await;
     seen.turn_ends("success").await;
-    let told = last_results(&house);
+    let told = last_results(&daemon);
     assert!(
         told[0].contains("12345\t12345\n") && told[0].contains("lines 12345 to 12347 of 20000"),
         "{told:?}"
     );
     assert!(told[1].contains("20000 lines"), "{told:?}");
     assert!(seen.seen_of("permission.requested").is_empty());
-    let other = alice.create(&house).await;
+    let other = alice.create(&daemon).await;
     let mut others = other.follow().await;
-    house.models.push(Step::calls([read(1)]));
-    house.models.push(Step::text("No."));
+    daemon.models.push(Step::calls([read(1)]));
+    daemon.models.push(Step::text("No."));
     other.submit("look").await;
     others.turn_ends("success").await;
     assert_eq!(others.seen_of("tool.completed")[0]["code"], "blob_not_found");
 
     // What it was shown stays to the byte, over a crash and under other settings.
-    let before = house.models.requests()[4].messages().to_vec();
+    let before = daemon.models.requests()[4].messages().to_vec();
     let last_seq = seen.last_seq();
     drop((seen, others, alice));
-    let file = house.path("config.toml");
+    let file = daemon.path("config.toml");
     let config = std::fs::read_to_string(&file).expect("it is there").replace("8KiB", "64KiB");
     std::fs::write(&file, config).expect("written");
-    house.crash_and_restart().await;
-    let bob = house.client("bob").await;
+    daemon.crash_and_restart().await;
+    let bob = daemon.client("bob").await;
     let session = bob.join(&session);
     let mut seen = session.follow_after(last_seq).await;
-    house.models.push(Step::text("Still."));
+    daemon.models.push(Step::text("Still."));
     session.submit("again").await;
     seen.turn_ends("success").await;
-    let requests = house.models.requests();
+    let requests = daemon.models.requests();
     let after = requests.last().expect("a request").messages();
     let plain = |messages: &[Value]| {
         json!(messages).to_string().replace(r#""cache_control":{"type":"ephemeral"},"#, "")
@@ -237,16 +237,16 @@ async fn a_long_result_is_shown_in_part_and_read_opens_the_whole() {
 }
 
 #[tokio::test]
-async fn the_whole_output_of_a_command_is_kept_up_to_its_quota_and_goes_with_the_session() {
+async fn command_spool_is_limited_and_deleted_with_session() {
     let config = "[permissions]\nallow = [\"Bash\"]\n[tools]\nspool_size = \"3MB\"";
-    let house = TestDaemon::builder().config(config).start().await;
-    let alice = house.client("alice").await;
-    let session = alice.create(&house).await;
+    let daemon = TestDaemon::builder().config(config).start().await;
+    let alice = daemon.client("alice").await;
+    let session = alice.create(&daemon).await;
     let mut seen = session.follow().await;
-    house.models.push(Step::calls([bash("seq 300000; exit 3")]));
-    house.models.push(Step::calls([bash("head -c 40000000 /dev/zero | tr '\\0' x; echo the end")]));
-    house.models.push(Step::text("Done."));
-    let before = resident_kib(&house);
+    daemon.models.push(Step::calls([bash("seq 300000; exit 3")]));
+    daemon.models.push(Step::calls([bash("head -c 40000000 /dev/zero | tr '\\0' x; echo the end")]));
+    daemon.models.push(Step::text("Done."));
+    let before = resident_kib(&daemon);
     session.submit("go").await;
     seen.turn_ends("success").await;
     let completed = seen.seen_of("tool.completed");
@@ -263,10 +263,10 @@ async fn the_whole_output_of_a_command_is_kept_up_to_its_quota_and_goes_with_the
     assert!(note.contains("bytes were left out here"), "{note}");
     let output = completed[1]["output"].as_str().expect("output");
     assert!(output.contains("from the middle are not"), "{output}");
-    let grown = resident_kib(&house).saturating_sub(before);
+    let grown = resident_kib(&daemon).saturating_sub(before);
     assert!(grown < 30 * 1024, "40 MB of output cost {grown} KiB");
     // Files that only their owner may read, as long as there is the session.
-    let folder = house.path("data/agentd/blobs");
+    let folder = daemon.path("data/agentd/blobs");
     let files = || std::fs::read_dir(&folder).expect("there").flatten().collect::<Vec<_>>();
     assert_eq!(files().len(), 2);
     for file in files() {
@@ -278,24 +278,24 @@ async fn the_whole_output_of_a_command_is_kept_up_to_its_quota_and_goes_with_the
 }
 
 /// Resident memory in KiB.
-fn resident_kib(house: &TestDaemon) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", house.pid())).expect("it lives");
+fn resident_kib(daemon: &TestDaemon) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", daemon.pid())).expect("it lives");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line");
     line.trim().trim_end_matches(" kB").parse().expect("a number")
 }
 
 #[tokio::test]
-async fn all_results_of_a_message_stay_below_their_cap_and_what_was_not_shown_was_not_read() {
-    let house = TestDaemon::builder().config("[permissions]\nallow = [\"Write\"]").start().await;
+async fn results_of_one_message_share_size_limit() {
+    let daemon = TestDaemon::builder().config("[permissions]\nallow = [\"Write\"]").start().await;
     let text = format!("{}\n", "x".repeat(50)).repeat(1_800);
     let names: Vec<String> = (0..40).map(|n| format!("f{n:02}.txt")).collect();
-    names.iter().for_each(|name| house.write(name, &text));
-    let session = house.client("alice").await.create(&house).await;
+    names.iter().for_each(|name| daemon.write(name, &text));
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    house.models.push(Step::calls(names.iter().map(|name| ("Read", json!({"file_path": name})))));
+    daemon.models.push(Step::calls(names.iter().map(|name| ("Read", json!({"file_path": name})))));
     // Which of them is shown whole is a matter of which ends first.
     let all = names.clone();
-    house.models.otherwise(move |request| {
+    daemon.models.otherwise(move |request| {
         let shown = request.tool_results();
         if shown.len() != all.len() {
             return Step::text("Done.");
@@ -308,11 +308,11 @@ async fn all_results_of_a_message_stay_below_their_cap_and_what_was_not_shown_wa
     });
     session.submit("read them").await;
     seen.turn_ends("success").await;
-    let shown = house.models.requests()[1].tool_results();
+    let shown = daemon.models.requests()[1].tool_results();
     let sizes: Vec<usize> = shown.iter().map(|(_, text)| text.len()).collect();
     assert_eq!(sizes.len(), 40);
     assert!(sizes.iter().sum::<usize>() <= 256 * 1024, "{sizes:?}");
     assert!(sizes.iter().all(|size| *size >= 1_500), "something of each: {sizes:?}");
-    let written = |content: &str| names.iter().filter(|name| house.read(name) == content).count();
+    let written = |content: &str| names.iter().filter(|name| daemon.read(name) == content).count();
     assert_eq!((written("known"), written("unknown")), (1, 0), "only what it was shown: {sizes:?}");
 }

@@ -18,7 +18,7 @@ fn is_in(bytes: &[u8]) -> bool {
 }
 
 #[tokio::test]
-async fn a_key_shows_up_nowhere_wherever_it_comes_from() {
+async fn api_key_from_any_source_is_never_exposed() {
     // As systemd hands it to a service that asks for the credential.
     let credentials = tempfile::tempdir().expect("a folder");
     std::fs::write(credentials.path().join("canary"), CANARY).expect("written");
@@ -32,26 +32,26 @@ async fn a_key_shows_up_nowhere_wherever_it_comes_from() {
                 .environment("CREDENTIALS_DIRECTORY", &credentials.path().display().to_string()),
             _ => plan.provider("api_key_command = \"cat @\""),
         };
-        let mut house = plan.build().await;
-        std::fs::write(house.path("key"), CANARY).expect("written");
+        let mut daemon = plan.build().await;
+        std::fs::write(daemon.path("key"), CANARY).expect("written");
         let private = std::fs::Permissions::from_mode(0o600);
-        std::fs::set_permissions(house.path("key"), private).expect("changed");
-        let config = std::fs::read_to_string(house.path("config.toml")).expect("a file");
-        let config = config.replace('@', &house.path("key").display().to_string());
-        std::fs::write(house.path("config.toml"), config).expect("written");
-        house.launch().await;
+        std::fs::set_permissions(daemon.path("key"), private).expect("changed");
+        let config = std::fs::read_to_string(daemon.path("config.toml")).expect("a file");
+        let config = config.replace('@', &daemon.path("key").display().to_string());
+        std::fs::write(daemon.path("config.toml"), config).expect("written");
+        daemon.launch().await;
         // A command looks around for it. Root may read everybody's environment, the daemon's too.
         let mut look = "env; cat /proc/self/environ; cat /proc/*/cmdline | tr '\\0' ' '".to_owned();
         if !nix::unistd::geteuid().is_root() {
             look.push_str("; cat /proc/$PPID/environ; ps axe");
         }
-        house.models.push(Step::calls([bash(&look)]));
-        house.models.push(Step::text("Done."));
-        let session = house.client("alice").await.create(&house).await;
+        daemon.models.push(Step::calls([bash(&look)]));
+        daemon.models.push(Step::text("Done."));
+        let session = daemon.client("alice").await.create(&daemon).await;
         let mut seen = session.follow().await;
         session.submit("look around").await;
         seen.turn_ends("success").await;
-        let requests = house.models.requests();
+        let requests = daemon.models.requests();
         let carries = |headers: &[(String, String)]| headers.iter().any(|(_, value)| value.contains(CANARY));
         assert_eq!(
             requests.iter().filter(|request| carries(&request.headers)).count(),
@@ -61,7 +61,7 @@ async fn a_key_shows_up_nowhere_wherever_it_comes_from() {
         for event in session.events().await {
             assert!(!is_in(event.to_string().as_bytes()), "{source}: {event}");
         }
-        let copy = house.path("data/copy.db").display().to_string();
+        let copy = daemon.path("data/copy.db").display().to_string();
         for args in [
             &["daemon", "status", "--json"][..],
             &["doctor"],
@@ -69,16 +69,16 @@ async fn a_key_shows_up_nowhere_wherever_it_comes_from() {
             &["ps", "--json"],
             &["backup", &copy],
         ] {
-            let said = ctl(&house, args).await;
+            let said = ctl(&daemon, args).await;
             assert!(!is_in(said.out.as_bytes()) && !is_in(said.err.as_bytes()), "{source}: {args:?}");
         }
-        house.stop().await;
-        assert!(!is_in(&house.everything_written()), "{source}: it was written somewhere");
+        daemon.stop().await;
+        assert!(!is_in(&daemon.everything_written()), "{source}: it was written somewhere");
     }
 }
 
 #[tokio::test]
-async fn a_daemon_that_dies_leaves_no_image_of_its_memory() {
+async fn crashed_daemon_writes_no_core_dump() {
     // Whether this machine leaves any at all is found out with a process that may be dumped.
     let folder = tempfile::tempdir().expect("a folder");
     let script = "ulimit -c unlimited; kill -ABRT $$";
@@ -87,9 +87,9 @@ async fn a_daemon_that_dies_leaves_no_image_of_its_memory() {
         eprintln!("SKIPPED: nothing leaves an image of its memory here");
         return;
     }
-    let mut house = TestDaemon::builder().under("ulimit -c unlimited").start().await;
-    house.signal(Signal::SIGABRT);
-    let status = house.ended().await;
+    let mut daemon = TestDaemon::builder().under("ulimit -c unlimited").start().await;
+    daemon.signal(Signal::SIGABRT);
+    let status = daemon.ended().await;
     assert_eq!(status.signal(), Some(Signal::SIGABRT as i32));
     assert!(!status.core_dumped(), "its memory was written to a file");
 }

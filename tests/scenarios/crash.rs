@@ -33,21 +33,21 @@ async fn work(session: &Session, seen: &mut Log, most: usize) -> Option<Value> {
 
 /// One story with a crash after `moment` events of the turn. Says whether the turn was over before.
 async fn crash_after(moment: usize) -> bool {
-    let mut house = TestDaemon::start().await;
+    let mut daemon = TestDaemon::start().await;
     let calls = || Step::calls([bash("echo once >> log.txt"), ("LS", json!({"path": "."}))]).say("I log it.");
-    house.models.otherwise(move |request| match request.body.to_string().contains("tool_result") {
+    daemon.models.otherwise(move |request| match request.body.to_string().contains("tool_result") {
         true => Step::text("It is logged."),
         false => calls(),
     });
-    let session = house.client("alice").await.create(&house).await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let turn = session.submit("log it").await;
     let mut seen = session.follow().await;
     let is_over = work(&session, &mut seen, moment).await.is_some();
-    house.kill().await;
+    daemon.kill().await;
     let shown = seen.seen();
 
-    house.launch().await;
-    let session = house.client("bob").await.join(&session);
+    daemon.launch().await;
+    let session = daemon.client("bob").await.join(&session);
     let mut seen = session.follow().await;
     let ended = work(&session, &mut seen, usize::MAX).await.expect("the turn ends");
     assert_eq!(ended["turn_id"], json!(turn));
@@ -67,7 +67,7 @@ async fn crash_after(moment: usize) -> bool {
 
     let is_command = |event: &&Value| event["type"] == "tool.completed" && event["tool"] == "Bash";
     let command = journal.iter().find(is_command).expect("the command has an outcome");
-    let log = house.read("log.txt");
+    let log = daemon.read("log.txt");
     match command["status"].as_str() {
         Some("completed") => assert_eq!(log, "once\n", "{}", why("the log")),
         Some("unknown") => assert!(log.is_empty() || log == "once\n", "{}", why(&log)),
@@ -76,7 +76,7 @@ async fn crash_after(moment: usize) -> bool {
 
     session.submit("and now?").await;
     seen.turn_ends("success").await;
-    house.models.assert_no_breach();
+    daemon.models.assert_no_breach();
     is_over
 }
 
@@ -90,11 +90,11 @@ async fn crash_at_moments(first: usize) {
 }
 
 #[tokio::test]
-async fn at_every_even_moment_a_crash_loses_nothing_and_repeats_nothing() {
+async fn crash_at_even_points_loses_and_repeats_nothing() {
     crash_at_moments(0).await;
 }
 
 #[tokio::test]
-async fn at_every_odd_moment_a_crash_loses_nothing_and_repeats_nothing() {
+async fn crash_at_odd_points_loses_and_repeats_nothing() {
     crash_at_moments(1).await;
 }

@@ -4,14 +4,14 @@ use serde_json::{Value, json};
 
 use crate::support::daemon::TestDaemon;
 
-async fn explain(house: &TestDaemon, params: Value) -> Value {
-    house.client("explainer").await.call("permission.explain", params).await
+async fn explain(daemon: &TestDaemon, params: Value) -> Value {
+    daemon.client("explainer").await.call("permission.explain", params).await
 }
 
 #[tokio::test]
-async fn the_shared_cases_hold_through_the_socket() {
-    let house = TestDaemon::start().await;
-    let client = house.client("explainer").await;
+async fn explain_matches_shared_permission_cases() {
+    let daemon = TestDaemon::start().await;
+    let client = daemon.client("explainer").await;
     let mut wrong = Vec::new();
     for line in include_str!("../cases/bash-permissions.jsonl").lines() {
         let case: Value = serde_json::from_str(line).expect("a case");
@@ -38,12 +38,12 @@ async fn the_shared_cases_hold_through_the_socket() {
 }
 
 #[tokio::test]
-async fn parts_say_which_rule_allows_and_what_asks() {
-    let house = TestDaemon::start().await;
+async fn explain_parts_name_rule_and_verdict() {
+    let daemon = TestDaemon::start().await;
     let reply = explain(
-        &house,
+        &daemon,
         json!({
-            "workspace": house.workspace(), "allow": ["Bash(cargo:*)"], "ask": [], "deny": [],
+            "workspace": daemon.workspace(), "allow": ["Bash(cargo:*)"], "ask": [], "deny": [],
             "tool": "Bash", "input": {"command": "git status && cd src && cargo test | tee out.txt; git status"},
         }),
     )
@@ -70,9 +70,9 @@ async fn parts_say_which_rule_allows_and_what_asks() {
         ]
     );
     let denied = explain(
-        &house,
+        &daemon,
         json!({
-            "workspace": house.workspace(), "allow": ["Bash(echo:*)"], "deny": ["Bash(rm:*)"],
+            "workspace": daemon.workspace(), "allow": ["Bash(echo:*)"], "deny": ["Bash(rm:*)"],
             "tool": "Bash", "input": {"command": "echo a && rm x; echo b > .agentd/x"},
         }),
     )
@@ -90,10 +90,10 @@ async fn parts_say_which_rule_allows_and_what_asks() {
 }
 
 #[tokio::test]
-async fn files_are_judged_by_the_object_they_lead_to() {
-    let house = TestDaemon::start().await;
-    std::fs::write(house.workspace().join("a.txt"), "a").expect("a file");
-    std::os::unix::fs::symlink("/etc/hostname", house.workspace().join("link")).expect("a link");
+async fn explain_judges_file_by_resolved_target() {
+    let daemon = TestDaemon::start().await;
+    std::fs::write(daemon.workspace().join("a.txt"), "a").expect("a file");
+    std::os::unix::fs::symlink("/etc/hostname", daemon.workspace().join("link")).expect("a link");
     for (tool, key, path, expected) in [
         ("Read", "file_path", "a.txt", "allow"),
         ("Read", "file_path", "link", "ask"),
@@ -105,15 +105,15 @@ async fn files_are_judged_by_the_object_they_lead_to() {
     ] {
         let mut input = json!({});
         input[key] = json!(path);
-        let params = json!({"workspace": house.workspace(), "allow": [], "ask": [], "deny": [], "tool": tool, "input": input});
-        assert_eq!(explain(&house, params).await["verdict"], expected, "{tool} {path}");
+        let params = json!({"workspace": daemon.workspace(), "allow": [], "ask": [], "deny": [], "tool": tool, "input": input});
+        assert_eq!(explain(&daemon, params).await["verdict"], expected, "{tool} {path}");
     }
 }
 
 #[tokio::test]
-async fn a_wrong_rule_or_tool_is_named() {
-    let house = TestDaemon::start().await;
-    let client = house.client("explainer").await;
+async fn explain_names_invalid_rule_or_tool() {
+    let daemon = TestDaemon::start().await;
+    let client = daemon.client("explainer").await;
     for (params, path) in [
         (json!({"workspace": "/w", "allow": ["Bash("], "tool": "Bash", "input": {"command": "ls"}}), "allow"),
         (json!({"workspace": "w", "tool": "Bash", "input": {"command": "ls"}}), "workspace"),

@@ -14,24 +14,24 @@ use crate::support::pages::Pages;
 const OPEN: &str = "[permissions]\nallow = [\"WebFetch\"]\n[tools]\nweb_private = [\"127.0.0.1\"]";
 
 /// Runs one call; the event that tells its end.
-async fn run(house: &TestDaemon, session: &Session, seen: &mut Log, call: (&'static str, Value)) -> Value {
-    house.models.push(Step::calls([call]));
-    house.models.push(Step::text("Done."));
+async fn run(daemon: &TestDaemon, session: &Session, seen: &mut Log, call: (&'static str, Value)) -> Value {
+    daemon.models.push(Step::calls([call]));
+    daemon.models.push(Step::text("Done."));
     session.submit("go").await;
     let completed = seen.wait_for("tool.completed").await;
     seen.turn_ends("success").await;
-    house.models.assert_no_breach();
+    daemon.models.assert_no_breach();
     completed
 }
 
 #[tokio::test]
-async fn a_page_is_asked_for_by_its_host_and_read_as_markdown() {
+async fn web_fetch_requests_host_permission_and_returns_markdown() {
     let pages = Pages::serve(|_| Pages::page("text/html", "<h1>News</h1><p>All is <b>well</b>.</p>"));
-    let house = TestDaemon::builder().config("[tools]\nweb_private = [\"127.0.0.1\"]").start().await;
-    let session = house.client("alice").await.create(&house).await;
+    let daemon = TestDaemon::builder().config("[tools]\nweb_private = [\"127.0.0.1\"]").start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    house.models.push(Step::calls([("WebFetch", json!({"url": pages.base, "prompt": "what is new?"}))]));
-    house.models.push(Step::text("Done."));
+    daemon.models.push(Step::calls([("WebFetch", json!({"url": pages.base, "prompt": "what is new?"}))]));
+    daemon.models.push(Step::text("Done."));
     session.submit("go").await;
     let asked = seen.wait_for("permission.requested").await;
     assert_eq!(pages.asked(), 0, "nothing is fetched before it is allowed");
@@ -50,37 +50,37 @@ async fn a_page_is_asked_for_by_its_host_and_read_as_markdown() {
     seen.turn_ends("success").await;
     // The grant holds for the host.
     let again =
-        run(&house, &session, &mut seen, ("WebFetch", json!({"url": format!("{}/more", pages.base)}))).await;
+        run(&daemon, &session, &mut seen, ("WebFetch", json!({"url": format!("{}/more", pages.base)}))).await;
     assert_eq!((&again["status"], pages.asked()), (&json!("completed"), 2));
 }
 
 #[tokio::test]
-async fn the_machine_itself_is_no_page_unless_the_configuration_says_so() {
+async fn web_fetch_refuses_loopback_unless_configured() {
     let pages = Pages::serve(|_| Pages::page("text/plain", "the inside"));
-    let house = TestDaemon::builder().config("[permissions]\nallow = [\"WebFetch\"]").start().await;
-    let session = house.client("alice").await.create(&house).await;
+    let daemon = TestDaemon::builder().config("[permissions]\nallow = [\"WebFetch\"]").start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    let refused = run(&house, &session, &mut seen, ("WebFetch", json!({"url": pages.base}))).await;
+    let refused = run(&daemon, &session, &mut seen, ("WebFetch", json!({"url": pages.base}))).await;
     assert_eq!((&refused["status"], &refused["code"]), (&json!("failed"), &json!("address_not_public")));
     assert_eq!(pages.asked(), 0);
 }
 
 #[tokio::test]
-async fn nested_documents_are_read_or_refused_and_the_daemon_lives() {
+async fn web_fetch_of_deeply_nested_page_does_not_crash() {
     let pages = Pages::serve(|_| Pages::page("text/html", format!("{}deep", "<div>".repeat(1_000))));
-    let house = TestDaemon::builder().config(OPEN).start().await;
-    let session = house.client("alice").await.create(&house).await;
+    let daemon = TestDaemon::builder().config(OPEN).start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    let daemon = house.pid();
-    let page = run(&house, &session, &mut seen, ("WebFetch", json!({"url": pages.base}))).await;
+    let process = daemon.pid();
+    let page = run(&daemon, &session, &mut seen, ("WebFetch", json!({"url": pages.base}))).await;
     assert!(page["output"].as_str().is_some_and(|text| text.contains("deep")), "{page}");
     let mut pdf = String::from("%PDF-1.4\n1 0 obj\n");
     write!(pdf, "{}\nendobj\n", "[".repeat(3_000_000)).expect("a text");
     pdf.push_str("trailer\n<< /Root 1 0 R >>\nstartxref\n9\n%%EOF\n");
-    house.write("deep.pdf", &pdf);
-    let deep = run(&house, &session, &mut seen, ("Read", json!({"file_path": "deep.pdf"}))).await;
+    daemon.write("deep.pdf", &pdf);
+    let deep = run(&daemon, &session, &mut seen, ("Read", json!({"file_path": "deep.pdf"}))).await;
     assert_eq!((&deep["status"], &deep["code"]), (&json!("failed"), &json!("not_convertible")), "{deep}");
-    assert_eq!(house.pid(), daemon);
-    assert!(nix::sys::signal::kill(daemon, None).is_ok(), "the daemon lives");
+    assert_eq!(daemon.pid(), process);
+    assert!(nix::sys::signal::kill(process, None).is_ok(), "the daemon lives");
     assert_eq!(session.view().await["state"], "idle");
 }

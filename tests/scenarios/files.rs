@@ -12,14 +12,14 @@ use crate::support::model_server::Step;
 const FREE: &str =
     "[permissions]\nallow = [\"Bash\", \"Edit\", \"Delete\"]\n[tools]\nedit_requires_read = false";
 
-async fn run(house: &TestDaemon, session: &Session, seen: &mut Log, calls: Vec<(&'static str, Value)>) {
+async fn run(daemon: &TestDaemon, session: &Session, seen: &mut Log, calls: Vec<(&'static str, Value)>) {
     for call in calls {
-        house.models.push(Step::calls([call]));
+        daemon.models.push(Step::calls([call]));
     }
-    house.models.push(Step::text("Done."));
+    daemon.models.push(Step::text("Done."));
     session.submit("go").await;
     seen.turn_ends("success").await;
-    house.models.assert_no_breach();
+    daemon.models.assert_no_breach();
 }
 
 fn edit(path: &str, old: &str, new: &str) -> (&'static str, Value) {
@@ -31,14 +31,14 @@ async fn diff(session: &Session) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn all_the_changes_of_a_session_are_one_diff_a_file_also_after_a_restart() {
-    let mut house = TestDaemon::builder().config(FREE).start().await;
-    let session = house.client("alice").await.create(&house).await;
+async fn session_changes_form_one_diff_per_file_after_restart() {
+    let mut daemon = TestDaemon::builder().config(FREE).start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
     assert_eq!(diff(&session).await, [] as [Value; 0]);
-    house.write("src/a.txt", "1\n2\n3\n4\n5\n6\n7\n8\n9\n");
-    house.write("gone.txt", "bye\n");
-    house.write("back.txt", "same\n");
+    daemon.write("src/a.txt", "1\n2\n3\n4\n5\n6\n7\n8\n9\n");
+    daemon.write("gone.txt", "bye\n");
+    daemon.write("back.txt", "same\n");
     let patch = "*** Begin Patch\n*** Delete File: gone.txt\n*** Add File: new.txt\n+a\n*** End Patch";
     let calls = vec![
         edit("src/a.txt", "2\n", "two\n"),
@@ -49,7 +49,7 @@ async fn all_the_changes_of_a_session_are_one_diff_a_file_also_after_a_restart()
         edit("back.txt", "same", "other"),
         edit("back.txt", "other", "same"),
     ];
-    run(&house, &session, &mut seen, calls).await;
+    run(&daemon, &session, &mut seen, calls).await;
     let files = diff(&session).await;
     let told: Vec<(&str, &Value, &Value)> = files
         .iter()
@@ -76,20 +76,20 @@ async fn all_the_changes_of_a_session_are_one_diff_a_file_also_after_a_restart()
     assert_eq!(rest, json!({"files": [files[2]]}));
 
     // What somebody else does is not the session's.
-    house.write("src/a.txt", "quite\nsomething\nelse\n");
-    house.crash_and_restart().await;
-    let session = house.client("bob").await.join(&session);
+    daemon.write("src/a.txt", "quite\nsomething\nelse\n");
+    daemon.crash_and_restart().await;
+    let session = daemon.client("bob").await.join(&session);
     assert_eq!(diff(&session).await, files);
     let mut seen = session.follow_after(session.view().await["last_seq"].as_u64().expect("a number")).await;
     let read = ("Read", json!({"file_path": "src/a.txt"}));
-    run(&house, &session, &mut seen, vec![read, edit("src/a.txt", "else", "new")]).await;
+    run(&daemon, &session, &mut seen, vec![read, edit("src/a.txt", "else", "new")]).await;
     let after = diff(&session).await;
     assert_eq!(after[2]["exact"], false, "{after:?}");
 
     let id = session.view().await["session_id"].as_str().expect("an id").to_owned();
     let ctl = |args: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_agentctl"));
-        command.arg("--socket").arg(house.socket()).args(["--no-start", "diff", &id]).args(args);
+        command.arg("--socket").arg(daemon.socket()).args(["--no-start", "diff", &id]).args(args);
         let ended = command.output().expect("agentctl runs");
         assert!(ended.status.success(), "{ended:?}");
         String::from_utf8(ended.stdout).expect("text")

@@ -10,11 +10,11 @@ use crate::support::model_server::{Gate, Step};
 use crate::support::wait::within;
 
 /// A session in the middle of "one two", and the gate that holds it.
-async fn a_running_turn(house: &TestDaemon) -> (Session, Gate) {
-    let session = house.client("alice").await.create(house).await;
+async fn a_running_turn(daemon: &TestDaemon) -> (Session, Gate) {
+    let session = daemon.client("alice").await.create(daemon).await;
     let mut seen = session.follow().await;
     let gate = Gate::new();
-    house.models.push(Step::text("one two").hold_after(1, &gate));
+    daemon.models.push(Step::text("one two").hold_after(1, &gate));
     session.submit("count").await;
     seen.text_of(1).await;
     (session, gate)
@@ -41,12 +41,13 @@ fn is_last(message: &Value) -> bool {
 }
 
 #[tokio::test]
-async fn a_websocket_follows_a_session() {
-    let house = TestDaemon::start().await;
-    let (session, gate) = a_running_turn(&house).await;
-    let stream = house.raw().await.into_stream().compat();
+async fn websocket_client_follows_a_session() {
+    let daemon = TestDaemon::start().await;
+    let (session, gate) = a_running_turn(&daemon).await;
+    let stream = daemon.raw().await.into_stream().compat();
     let mut handshake = Handshake::new(stream, "localhost", "/");
-    let answered = within("the handshake", || house.log(), handshake.handshake()).await.expect("a handshake");
+    let answered =
+        within("the handshake", || daemon.log(), handshake.handshake()).await.expect("a handshake");
     assert!(matches!(answered, ServerResponse::Accepted { .. }), "{answered:?}");
     let (mut sender, mut receiver) = handshake.into_builder().finish();
     sender.send_text(subscribe(&session)).await.expect("sent");
@@ -56,19 +57,19 @@ async fn a_websocket_follows_a_session() {
     while !messages.last().is_some_and(is_last) {
         let mut bytes = Vec::new();
         let receive = receiver.receive_data(&mut bytes);
-        within("a message", || house.log(), receive).await.expect("the socket is open");
+        within("a message", || daemon.log(), receive).await.expect("the socket is open");
         messages.push(serde_json::from_slice(&bytes).expect("JSON"));
     }
     assert_eq!(text_of(&messages), "one two");
 }
 
 #[tokio::test]
-async fn content_length_blocks_follow_a_session() {
-    let house = TestDaemon::start().await;
-    let (session, gate) = a_running_turn(&house).await;
+async fn content_length_client_follows_a_session() {
+    let daemon = TestDaemon::start().await;
+    let (session, gate) = a_running_turn(&daemon).await;
     gate.open();
     let body = subscribe(&session);
-    let mut raw = house.raw().await;
+    let mut raw = daemon.raw().await;
     raw.send(format!("Content-Length: {}\r\n\r\n{body}", body.len())).await;
     let mut messages: Vec<Value> = Vec::new();
     while !messages.last().is_some_and(is_last) {
@@ -82,8 +83,8 @@ async fn content_length_blocks_follow_a_session() {
 }
 
 #[tokio::test]
-async fn http_answers_single_calls_and_questions_of_health_but_no_web_page() {
-    let house = TestDaemon::start().await;
+async fn http_serves_single_requests_and_health_but_no_page() {
+    let daemon = TestDaemon::start().await;
     let body = r#"{"jsonrpc":"2.0","id":1,"method":"daemon.status"}"#;
     let post = |headers: &str| {
         format!("POST / HTTP/1.1\r\nHost: x\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len())
@@ -94,7 +95,7 @@ async fn http_answers_single_calls_and_questions_of_health_but_no_web_page() {
         (post(""), "200", "\"pid\""),
         (post("Origin: https://example.org\r\n"), "403", ""),
     ] {
-        let mut raw = house.raw().await;
+        let mut raw = daemon.raw().await;
         raw.send(&request).await;
         let answer = String::from_utf8(raw.rest().await).expect("text");
         assert!(

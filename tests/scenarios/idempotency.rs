@@ -8,11 +8,11 @@ use crate::support::daemon::TestDaemon;
 use crate::support::model_server::{Gate, Step};
 
 #[tokio::test]
-async fn the_same_key_returns_the_same_turn_also_after_a_restart() {
-    let mut house = TestDaemon::start().await;
-    let session = house.client("alice").await.create(&house).await;
+async fn same_key_returns_same_turn_after_restart() {
+    let mut daemon = TestDaemon::start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    house.models.push(Step::text("Hello."));
+    daemon.models.push(Step::text("Hello."));
     let submit = json!({"input": "hello", "idempotency_key": "k1"});
     let first = session.submit_with(submit.clone()).await;
     seen.turn_ends("success").await;
@@ -20,31 +20,31 @@ async fn the_same_key_returns_the_same_turn_also_after_a_restart() {
     let other = session.refused("submit", json!({"input": "goodbye", "idempotency_key": "k1"})).await;
     assert_eq!((other.code, other.kind.as_str()), (-32010, "conflict"));
 
-    house.crash_and_restart().await;
-    let alice = house.client("alice").await;
+    daemon.crash_and_restart().await;
+    let alice = daemon.client("alice").await;
     let session = alice.join(&session);
     assert_eq!(session.submit_with(submit.clone()).await, first);
     assert_eq!(
         session.refused("submit", json!({"input": "goodbye", "idempotency_key": "k1"})).await.code,
         -32010
     );
-    assert_eq!(house.models.requests().len(), 1);
+    assert_eq!(daemon.models.requests().len(), 1);
     assert_eq!(session.items().await.len(), 2);
 
     // Another session has keys of its own.
-    house.models.push(Step::text("Hello."));
-    let second = alice.create(&house).await;
+    daemon.models.push(Step::text("Hello."));
+    let second = alice.create(&daemon).await;
     assert_ne!(second.submit_with(submit).await["turn_id"], first["turn_id"]);
 }
 
 #[tokio::test]
-async fn two_submits_with_one_key_at_the_same_time_are_one_turn() {
-    let house = TestDaemon::start().await;
-    let alice = house.client("alice").await;
-    let bob = house.client("bob").await;
-    let session = alice.create(&house).await;
+async fn concurrent_submits_with_one_key_create_one_turn() {
+    let daemon = TestDaemon::start().await;
+    let alice = daemon.client("alice").await;
+    let bob = daemon.client("bob").await;
+    let session = alice.create(&daemon).await;
     let mut seen = session.follow().await;
-    house.models.push(Step::text("Hello."));
+    daemon.models.push(Step::text("Hello."));
     let submit = json!({"input": "hello", "idempotency_key": "k1"});
     let a = session.send("submit", submit.clone()).await;
     let at_bobs = bob.join(&session);
@@ -55,10 +55,10 @@ async fn two_submits_with_one_key_at_the_same_time_are_one_turn() {
 }
 
 #[tokio::test]
-async fn a_session_with_an_id_of_one_s_own_is_made_once() {
-    let mut house = TestDaemon::start().await;
-    let alice = house.client("alice").await;
-    let own = json!({"cwd": house.workspace(), "session_id": "ses_0190f2a4-0000-7000-8000-000000000001"});
+async fn create_with_chosen_session_id_is_idempotent() {
+    let mut daemon = TestDaemon::start().await;
+    let alice = daemon.client("alice").await;
+    let own = json!({"cwd": daemon.workspace(), "session_id": "ses_0190f2a4-0000-7000-8000-000000000001"});
     let first = alice.call("session.create", own.clone()).await;
     assert_eq!(first["session"]["session_id"], own["session_id"]);
     assert_eq!(alice.call("session.create", own.clone()).await["session"]["session_id"], own["session_id"]);
@@ -66,8 +66,8 @@ async fn a_session_with_an_id_of_one_s_own_is_made_once() {
     other["title"] = json!("another one");
     assert_eq!(alice.refused("session.create", other.clone()).await.code, -32010);
 
-    house.crash_and_restart().await;
-    let alice = house.client("alice").await;
+    daemon.crash_and_restart().await;
+    let alice = daemon.client("alice").await;
     assert_eq!(alice.call("session.create", own).await["session"]["session_id"], other["session_id"]);
     assert_eq!(alice.refused("session.create", other).await.code, -32010);
     let list = alice.call("session.list", json!({})).await;
@@ -75,10 +75,10 @@ async fn a_session_with_an_id_of_one_s_own_is_made_once() {
 }
 
 #[tokio::test]
-async fn a_session_made_with_a_key_is_made_once() {
-    let house = TestDaemon::start().await;
-    let alice = house.client("alice").await;
-    let keyed = json!({"cwd": house.workspace(), "idempotency_key": "k1"});
+async fn create_with_key_creates_one_session() {
+    let daemon = TestDaemon::start().await;
+    let alice = daemon.client("alice").await;
+    let keyed = json!({"cwd": daemon.workspace(), "idempotency_key": "k1"});
     let first = alice.call("session.create", keyed.clone()).await;
     let again = alice.call("session.create", keyed.clone()).await;
     assert_eq!(first["session"]["session_id"], again["session"]["session_id"]);
@@ -88,15 +88,15 @@ async fn a_session_made_with_a_key_is_made_once() {
 }
 
 #[tokio::test]
-async fn of_many_creates_at_the_same_time_one_makes_the_session_and_all_get_it() {
-    let house = TestDaemon::start().await;
+async fn concurrent_creates_with_one_key_return_same_session() {
+    let daemon = TestDaemon::start().await;
     let own_id = "ses_0190f2a4-0000-7000-8000-000000000002";
     for sameness in [json!({"idempotency_key": "k1"}), json!({"session_id": own_id})] {
         let mut params = sameness.clone();
-        params["cwd"] = json!(house.workspace());
+        params["cwd"] = json!(daemon.workspace());
         let mut sent = Vec::new();
         for n in 0..10 {
-            let client = house.client(&format!("client {n}")).await;
+            let client = daemon.client(&format!("client {n}")).await;
             sent.push((client.send("session.create", params.clone()).await, client));
         }
         let mut made = Vec::new();
@@ -109,12 +109,12 @@ async fn of_many_creates_at_the_same_time_one_makes_the_session_and_all_get_it()
 }
 
 #[tokio::test]
-async fn an_answer_with_a_key_can_be_repeated() {
-    let house = TestDaemon::start().await;
-    let session = house.client("alice").await.create(&house).await;
+async fn repeated_answer_with_key_returns_first_reply() {
+    let daemon = TestDaemon::start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    house.models.push(Step::calls([bash("touch x")]));
-    house.models.push(Step::text("Done."));
+    daemon.models.push(Step::calls([bash("touch x")]));
+    daemon.models.push(Step::text("Done."));
     session.submit("go").await;
     let asked = seen.wait_for("permission.requested").await;
     let answer = json!({"decision": "allow", "idempotency_key": "k1"});
@@ -127,20 +127,20 @@ async fn an_answer_with_a_key_can_be_repeated() {
 }
 
 #[tokio::test]
-async fn what_was_acknowledged_survives_kill_9_at_that_moment() {
-    let mut house = TestDaemon::start().await;
-    house.models.otherwise(|_| Step::text("Hello."));
+async fn acknowledged_submit_survives_immediate_kill() {
+    let mut daemon = TestDaemon::start().await;
+    daemon.models.otherwise(|_| Step::text("Hello."));
     for round in 0..3 {
-        let alice = house.client("alice").await;
-        let session = alice.create(&house).await;
+        let alice = daemon.client("alice").await;
+        let session = alice.create(&daemon).await;
         let turn = session.submit(&format!("round {round}")).await;
-        house.crash_and_restart().await;
-        let session = house.client("alice").await.join(&session);
+        daemon.crash_and_restart().await;
+        let session = daemon.client("alice").await.join(&session);
         let mut seen = session.follow().await;
         assert_eq!(seen.wait_for("turn.completed").await["turn_id"], json!(turn));
         assert_eq!(session.items().await[0]["text"], format!("round {round}"));
     }
-    house.models.assert_no_breach();
+    daemon.models.assert_no_breach();
 }
 
 /// Calls twice with one key and expects one reply; the same key with other parameters is a conflict.
@@ -160,11 +160,11 @@ async fn repeats(client: &Client, method: &str, params: Value, other: Value) -> 
 
 #[tokio::test]
 async fn every_mutating_method_repeats_its_reply_for_one_key() {
-    let house = TestDaemon::start().await;
-    let alice = house.client("alice").await;
-    let session = alice.create(&house).await;
-    let cwd = json!(house.workspace());
-    house.write(".agentd/config.toml", "[permissions]\nallow = [\"Bash(ls:*)\"]");
+    let daemon = TestDaemon::start().await;
+    let alice = daemon.client("alice").await;
+    let session = alice.create(&daemon).await;
+    let cwd = json!(daemon.workspace());
+    daemon.write(".agentd/config.toml", "[permissions]\nallow = [\"Bash(ls:*)\"]");
 
     let rule = |text: &str| json!({"rule": text, "scope": "project", "workspace": cwd});
     let added = repeats(&alice, "permission.add_rule", rule("Bash(make)"), rule("Bash(make x)")).await;
@@ -172,7 +172,7 @@ async fn every_mutating_method_repeats_its_reply_for_one_key() {
     let removed = repeats(&alice, "permission.remove_rule", rule("Bash(make)"), rule("Bash(x)")).await;
     assert_eq!(removed["changed"], true, "the second call would find no rule");
     // Two sessions may use the same key.
-    for session in [&session, &alice.create(&house).await] {
+    for session in [&session, &alice.create(&daemon).await] {
         let rule = |text: &str| json!({"rule": text, "scope": "session", "session_id": session.id});
         repeats(&alice, "permission.add_rule", rule("Bash(make)"), rule("Bash(make x)")).await;
         repeats(&alice, "permission.remove_rule", rule("Bash(make)"), rule("Bash(x)")).await;
@@ -181,7 +181,7 @@ async fn every_mutating_method_repeats_its_reply_for_one_key() {
     let folder = json!({"cwd": cwd});
     let trusted = repeats(&alice, "workspace.trust", folder.clone(), json!({"cwd": "/"})).await;
     // What was trusted is what was there then: a repeated call does not trust what has changed since.
-    house.write(".agentd/config.toml", "[permissions]\nallow = [\"Bash(rm:*)\"]");
+    daemon.write(".agentd/config.toml", "[permissions]\nallow = [\"Bash(rm:*)\"]");
     let mut keyed = folder.clone();
     keyed["idempotency_key"] = json!("k");
     assert_eq!(alice.call("workspace.trust", keyed).await, trusted);
@@ -189,7 +189,7 @@ async fn every_mutating_method_repeats_its_reply_for_one_key() {
     repeats(&alice, "workspace.untrust", folder, json!({"cwd": "/"})).await;
 
     repeats(&alice, "daemon.reload", json!({}), Value::Null).await;
-    let backup = |name: &str| json!({"path": house.path(name)});
+    let backup = |name: &str| json!({"path": daemon.path(name)});
     repeats(&alice, "daemon.backup", backup("copy.db"), backup("other.db")).await;
     repeats(
         &alice,
@@ -203,11 +203,11 @@ async fn every_mutating_method_repeats_its_reply_for_one_key() {
 
 #[tokio::test]
 async fn repeated_abort_returns_first_reply_and_spares_later_turns() {
-    let mut house = TestDaemon::start().await;
-    let session = house.client("alice").await.create(&house).await;
+    let mut daemon = TestDaemon::start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let gate = Gate::new();
     let hold = gate.clone();
-    house.models.otherwise(move |_| Step::text("never ending").hold_after(1, &hold));
+    daemon.models.otherwise(move |_| Step::text("never ending").hold_after(1, &hold));
     // An abort of nothing is remembered, too.
     let idle = session.call("abort", json!({"idempotency_key": "idle"})).await;
     assert_eq!(idle["stopped"], json!([]));
@@ -219,8 +219,8 @@ async fn repeated_abort_returns_first_reply_and_spares_later_turns() {
     assert_eq!(first["stopped"], json!([turn]));
     assert_eq!(session.call("abort", json!({"idempotency_key": "k"})).await, first);
 
-    house.crash_and_restart().await;
-    let session = house.client("alice").await.join(&session);
+    daemon.crash_and_restart().await;
+    let session = daemon.client("alice").await.join(&session);
     let later = session.submit("again").await;
     assert_eq!(session.call("abort", json!({"idempotency_key": "k"})).await, first);
     let other = session.refused("abort", json!({"idempotency_key": "k", "turn_id": later})).await;

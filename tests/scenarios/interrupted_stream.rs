@@ -10,12 +10,12 @@ use crate::support::model_server::Step;
 const STRIDE: usize = 37;
 
 #[tokio::test]
-async fn an_answer_counts_only_with_its_end() {
+async fn tool_call_of_interrupted_stream_is_not_run() {
     cut_everywhere("", 8).await;
 }
 
 #[tokio::test]
-async fn an_answer_in_one_piece_counts_only_as_a_whole() {
+async fn tool_call_of_interrupted_unstreamed_reply_is_not_run() {
     cut_everywhere("[model.\"scripted/model\"]\nstreaming = false\n", 4).await;
 }
 
@@ -23,20 +23,22 @@ async fn an_answer_in_one_piece_counts_only_as_a_whole() {
 async fn cut_everywhere(config: &str, least: usize) {
     for api in ALL_APIS {
         let plan = TestDaemon::builder().api(api).config("[retry]\nbase_ms = 1\nmax_ms = 2").config(config);
-        let house = plan.start().await;
-        let session = house.client("alice").await.create_with(&house, json!({"mode": "accept_edits"})).await;
+        let daemon = plan.start().await;
+        let session =
+            daemon.client("alice").await.create_with(&daemon, json!({"mode": "accept_edits"})).await;
         let mut seen = session.follow().await;
         let (mut cuts, mut wholes) = (0, 0);
         for bytes in (1..).step_by(STRIDE) {
             let name = format!("file{bytes}");
-            let call = ("Write", json!({"file_path": house.workspace().join(&name), "content": "all of it"}));
-            house.models.push(Step::calls([call]).say("I write.").cut_after(bytes));
-            house.models.push(Step::text("Done."));
+            let call =
+                ("Write", json!({"file_path": daemon.workspace().join(&name), "content": "all of it"}));
+            daemon.models.push(Step::calls([call]).say("I write.").cut_after(bytes));
+            daemon.models.push(Step::text("Done."));
             let before = seen.seen_of("retry").len();
             session.submit("go").await;
             seen.turn_ends("success").await;
             let is_cut = seen.seen_of("retry").len() > before;
-            assert_eq!(house.workspace().join(&name).exists(), !is_cut, "{api:?}, cut after {bytes} bytes");
+            assert_eq!(daemon.workspace().join(&name).exists(), !is_cut, "{api:?}, cut after {bytes} bytes");
             if is_cut {
                 assert_eq!(wholes, 0, "{api:?}: more bytes are not less, {bytes}");
                 cuts += 1;
@@ -49,6 +51,6 @@ async fn cut_everywhere(config: &str, least: usize) {
             }
         }
         assert!(cuts > least, "{api:?}: {cuts}");
-        house.models.assert_no_breach();
+        daemon.models.assert_no_breach();
     }
 }

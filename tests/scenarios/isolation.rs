@@ -11,22 +11,22 @@ use crate::support::model_server::{Gate, Step};
 use crate::support::raw::Raw;
 
 /// A session whose answers are chosen by its first words.
-async fn told(house: &TestDaemon, words: &str) -> (Session, Log) {
-    let session = house.client(words).await.create(house).await;
+async fn told(daemon: &TestDaemon, words: &str) -> (Session, Log) {
+    let session = daemon.client(words).await.create(daemon).await;
     let seen = session.follow().await;
     session.submit(words).await;
     (session, seen)
 }
 
 #[tokio::test]
-async fn what_hangs_floods_fails_or_never_reads_harms_its_own_session_alone() {
-    let house = TestDaemon::builder()
+async fn hanging_or_flooding_session_does_not_affect_others() {
+    let daemon = TestDaemon::builder()
         .config("[permissions]\nallow = [\"Bash\"]\n[retry]\nbase_ms = 1\nattempts = 2")
         .start()
         .await;
     let never = Gate::new();
     let hang = never.clone();
-    house.models.otherwise(move |request| {
+    daemon.models.otherwise(move |request| {
         let body = request.body.to_string();
         let has_result = body.contains("tool_result");
         match () {
@@ -41,13 +41,13 @@ async fn what_hangs_floods_fails_or_never_reads_harms_its_own_session_alone() {
             () => Step::text("All is well."),
         }
     });
-    let (_model, mut model) = told(&house, "hang the model").await;
-    let (tool, mut tool_seen) = told(&house, "hang the tool").await;
-    let (flood, mut flood_seen) = told(&house, "flood").await;
-    let (_garbage, mut garbage) = told(&house, "garbage").await;
+    let (_model, mut model) = told(&daemon, "hang the model").await;
+    let (tool, mut tool_seen) = told(&daemon, "hang the tool").await;
+    let (flood, mut flood_seen) = told(&daemon, "flood").await;
+    let (_garbage, mut garbage) = told(&daemon, "garbage").await;
     let mut stuck: Vec<Raw> = Vec::new();
     for _ in 0..10 {
-        let mut raw = house.raw().await;
+        let mut raw = daemon.raw().await;
         let params = json!({"session_id": flood.id});
         raw.line(json!({"jsonrpc": "2.0", "id": 1, "method": "session.subscribe", "params": params})).await;
         stuck.push(raw);
@@ -56,7 +56,7 @@ async fn what_hangs_floods_fails_or_never_reads_harms_its_own_session_alone() {
     tool_seen.wait_for("tool.started").await;
 
     for _ in 0..5 {
-        let (healthy, mut seen) = told(&house, "hello").await;
+        let (healthy, mut seen) = told(&daemon, "hello").await;
         for _ in 0..3 {
             seen.turn_ends("success").await;
             healthy.submit("and again").await;
@@ -70,5 +70,5 @@ async fn what_hangs_floods_fails_or_never_reads_harms_its_own_session_alone() {
     tool.call("abort", json!({})).await;
     tool_seen.turn_ends("aborted").await;
     assert_eq!(tool.view().await["state"], "idle");
-    assert!(house.tool_processes().is_empty());
+    assert!(daemon.tool_processes().is_empty());
 }

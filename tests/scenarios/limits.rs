@@ -8,16 +8,16 @@ use crate::support::daemon::TestDaemon;
 use crate::support::model_server::{Gate, Step};
 
 #[tokio::test]
-async fn too_long_a_line_is_refused_and_the_connection_stays_while_others_stream_on() {
-    let house = TestDaemon::start().await;
-    let session = house.client("alice").await.create(&house).await;
+async fn overlong_line_is_refused_and_connection_stays_open() {
+    let daemon = TestDaemon::start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
     let gate = Gate::new();
-    house.models.push(Step::text("one two").hold_after(1, &gate));
+    daemon.models.push(Step::text("one two").hold_after(1, &gate));
     session.submit("go").await;
     seen.text_of(1).await;
 
-    let mut raw = house.raw().await;
+    let mut raw = daemon.raw().await;
     raw.send(format!(
         r#"{{"jsonrpc":"2.0","id":1,"method":"session.list","params":{{"search":"{}"}}}}"#,
         "x".repeat(17 << 20)
@@ -34,9 +34,9 @@ async fn too_long_a_line_is_refused_and_the_connection_stays_while_others_stream
 }
 
 #[tokio::test]
-async fn the_longest_message_can_be_configured() {
-    let house = TestDaemon::builder().config("[limits]\nmessage_bytes = 4096\nbatch = 2").start().await;
-    let mut raw = house.raw().await;
+async fn maximum_message_size_is_configurable() {
+    let daemon = TestDaemon::builder().config("[limits]\nmessage_bytes = 4096\nbatch = 2").start().await;
+    let mut raw = daemon.raw().await;
     let hello =
         |name: &str| json!({"jsonrpc": "2.0", "id": 1, "method": "daemon.hello", "params": {"name": name}});
     let fits = hello(&"x".repeat(20));
@@ -52,10 +52,10 @@ async fn the_longest_message_can_be_configured() {
 }
 
 #[tokio::test]
-async fn bytes_that_are_no_text_are_refused_and_others_are_not_affected() {
-    let house = TestDaemon::start().await;
-    let alice = house.client("alice").await;
-    let mut raw = house.raw().await;
+async fn non_utf8_request_is_refused_for_its_client_only() {
+    let daemon = TestDaemon::start().await;
+    let alice = daemon.client("alice").await;
+    let mut raw = daemon.raw().await;
     // No line end inside, so that it is one message.
     let blob: Vec<u8> = (0..64 * 1024u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     let blob: Vec<u8> = blob.into_iter().filter(|byte| *byte != b'\n').collect();
@@ -67,9 +67,9 @@ async fn bytes_that_are_no_text_are_refused_and_others_are_not_affected() {
 }
 
 #[tokio::test]
-async fn too_deep_and_too_many_are_refused() {
-    let house = TestDaemon::start().await;
-    let mut raw = house.raw().await;
+async fn deep_json_and_large_batch_are_refused() {
+    let daemon = TestDaemon::start().await;
+    let mut raw = daemon.raw().await;
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     let reply = raw
         .ask(format!(r#"{{"jsonrpc":"2.0","id":1,"method":"session.list","params":{{"search":{deep}}}}}"#))
@@ -86,13 +86,13 @@ async fn too_deep_and_too_many_are_refused() {
 const CALLS: usize = 360;
 
 #[tokio::test]
-async fn a_page_is_no_longer_than_a_reply_may_be() {
-    let house = TestDaemon::start().await;
-    let session = house.client("alice").await.create(&house).await;
+async fn event_and_item_pages_stay_below_reply_limit() {
+    let daemon = TestDaemon::start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
     let input = json!({"text": "x".repeat(50_000)});
-    house.models.push(Step::calls((0..CALLS).map(|_| ("Nothing", input.clone()))));
-    house.models.push(Step::text("Tried."));
+    daemon.models.push(Step::calls((0..CALLS).map(|_| ("Nothing", input.clone()))));
+    daemon.models.push(Step::text("Tried."));
     session.submit("write a lot").await;
     seen.turn_ends("success").await;
     for (verb, name) in [("events", "events"), ("items", "items")] {
@@ -115,14 +115,14 @@ async fn a_page_is_no_longer_than_a_reply_may_be() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_in_the_middle_changes_nothing_for_the_session() {
-    let house = TestDaemon::start().await;
-    let session = house.client("alice").await.create(&house).await;
+async fn client_disconnect_during_turn_does_not_affect_session() {
+    let daemon = TestDaemon::start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
     let gate = Gate::new();
-    house.models.push(Step::text("one two").hold_after(1, &gate));
+    daemon.models.push(Step::text("one two").hold_after(1, &gate));
     {
-        let mut raw = house.raw().await;
+        let mut raw = daemon.raw().await;
         let submit = json!({"jsonrpc": "2.0", "id": 1, "method": "session.submit",
             "params": {"session_id": session.id, "input": "go"}});
         raw.line(submit).await;
@@ -134,31 +134,31 @@ async fn a_client_that_leaves_in_the_middle_changes_nothing_for_the_session() {
 }
 
 #[tokio::test]
-async fn a_budget_of_model_calls_ends_the_turn_in_words() {
-    let house = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]").start().await;
-    house.models.otherwise(|_| Step::calls([bash("true")]));
+async fn exhausted_model_call_budget_ends_turn_with_message() {
+    let daemon = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]").start().await;
+    daemon.models.otherwise(|_| Step::calls([bash("true")]));
     let session =
-        house.client("alice").await.create_with(&house, json!({"budgets": {"model_calls": 3}})).await;
+        daemon.client("alice").await.create_with(&daemon, json!({"budgets": {"model_calls": 3}})).await;
     let mut seen = session.follow().await;
     session.submit("never stop").await;
     let result = seen.turn_ends("error_max_turns").await;
     assert_eq!(result["model_calls"], 3);
     assert!(result["errors"][0]["message"].as_str().expect("words").contains('3'));
-    assert_eq!(house.models.requests().len(), 3);
-    house.models.otherwise(|_| Step::text("Yes."));
+    assert_eq!(daemon.models.requests().len(), 3);
+    daemon.models.otherwise(|_| Step::text("Yes."));
     session.submit("enough?").await;
     seen.turn_ends("success").await;
-    house.models.assert_no_breach();
+    daemon.models.assert_no_breach();
 }
 
 #[tokio::test]
-async fn an_answer_cut_by_the_model_s_own_limit_says_so() {
-    let house = TestDaemon::start().await;
-    let session = house.client("alice").await.create(&house).await;
+async fn repeatedly_truncated_answer_ends_turn_as_max_output_tokens() {
+    let daemon = TestDaemon::start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
     // As often as it is asked to go on.
     for _ in 0..4 {
-        house.models.push(Step::text("and so on and").stop("max_tokens"));
+        daemon.models.push(Step::text("and so on and").stop("max_tokens"));
     }
     session.submit("count").await;
     let result = seen.turn_ends("max_output_tokens").await;

@@ -14,12 +14,12 @@ async fn titles(client: &Client, params: Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn sessions_are_listed_newest_first_and_page_by_page() {
-    let house = TestDaemon::start().await;
-    let alice = house.client("alice").await;
+async fn session_list_is_paged_newest_first() {
+    let daemon = TestDaemon::start().await;
+    let alice = daemon.client("alice").await;
     assert!(titles(&alice, json!({})).await.is_empty());
     for n in 0..7 {
-        alice.create_with(&house, json!({"title": format!("session {n}")})).await;
+        alice.create_with(&daemon, json!({"title": format!("session {n}")})).await;
     }
     let mut found = Vec::new();
     let mut page = json!({"limit": 3});
@@ -38,16 +38,16 @@ async fn sessions_are_listed_newest_first_and_page_by_page() {
 }
 
 #[tokio::test]
-async fn a_list_can_be_narrowed_down_by_state_folder_and_words() {
-    let house = TestDaemon::start().await;
-    let alice = house.client("alice").await;
-    house.write("inner/x", "");
-    let inner = house.workspace().join("inner");
-    alice.create_with(&house, json!({"title": "apple pie"})).await;
-    alice.create_with(&house, json!({"title": "plum cake", "cwd": inner})).await;
-    let waiting = alice.create_with(&house, json!({"title": "pear tart"})).await;
+async fn session_list_filters_by_state_folder_and_text() {
+    let daemon = TestDaemon::start().await;
+    let alice = daemon.client("alice").await;
+    daemon.write("inner/x", "");
+    let inner = daemon.workspace().join("inner");
+    alice.create_with(&daemon, json!({"title": "apple pie"})).await;
+    alice.create_with(&daemon, json!({"title": "plum cake", "cwd": inner})).await;
+    let waiting = alice.create_with(&daemon, json!({"title": "pear tart"})).await;
     let mut seen = waiting.follow().await;
-    house.models.push(Step::calls([bash("touch x")]));
+    daemon.models.push(Step::calls([bash("touch x")]));
     waiting.submit("bake").await;
     seen.wait_for("permission.requested").await;
     seen.state_is("requires_action").await;
@@ -64,11 +64,11 @@ async fn a_list_can_be_narrowed_down_by_state_folder_and_words() {
 }
 
 #[tokio::test]
-async fn a_session_without_a_title_takes_the_first_words() {
-    let house = TestDaemon::start().await;
-    let session = house.client("alice").await.create(&house).await;
+async fn session_without_title_uses_first_input_words() {
+    let daemon = TestDaemon::start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    house.models.push(Step::text("Hello."));
+    daemon.models.push(Step::text("Hello."));
     session.submit("\n  explain this repository\nin detail").await;
     seen.turn_ends("success").await;
     let view = session.view().await;
@@ -77,12 +77,12 @@ async fn a_session_without_a_title_takes_the_first_words() {
 }
 
 #[tokio::test]
-async fn the_conversation_is_a_list_of_items() {
-    let house = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]").start().await;
-    let session = house.client("alice").await.create(&house).await;
+async fn session_items_returns_conversation_in_order() {
+    let daemon = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]").start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    house.models.push(Step::calls([bash("echo hi"), bash("exit 3")]).say("I try."));
-    house.models.push(Step::text("One worked."));
+    daemon.models.push(Step::calls([bash("echo hi"), bash("exit 3")]).say("I try."));
+    daemon.models.push(Step::text("One worked."));
     session.submit("try two").await;
     seen.turn_ends("success").await;
     let items = session.items().await;
@@ -98,17 +98,17 @@ async fn the_conversation_is_a_list_of_items() {
 }
 
 #[tokio::test]
-async fn a_killed_session_stops_its_work_stays_readable_and_takes_no_more() {
-    let house = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]").start().await;
-    let session = house.client("alice").await.create(&house).await;
+async fn killed_session_stays_readable_and_refuses_input() {
+    let daemon = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]").start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    house.models.push(Step::calls([bash("sleep 1000")]));
+    daemon.models.push(Step::calls([bash("sleep 1000")]));
     let turn = session.submit("sleep").await;
     seen.wait_for("tool.started").await;
     session.submit("this waits in vain").await;
     let reply = session.call("kill", json!({})).await;
     assert_eq!((&reply["stopped"][0], &reply["survivors"]), (&json!(turn), &json!([])));
-    assert_eq!(house.tool_processes(), []);
+    assert_eq!(daemon.tool_processes(), []);
     seen.turn_ends("aborted").await;
     seen.wait_for("session.ended").await;
     assert_eq!(session.view().await["state"], "ended");
@@ -116,18 +116,18 @@ async fn a_killed_session_stops_its_work_stays_readable_and_takes_no_more() {
     let refusal = session.refused("submit", json!({"input": "hello?"})).await;
     assert_eq!((refusal.code, &refusal.data["state"]), (-32002, &json!("ended")));
     assert_eq!(session.call("kill", json!({})).await["stopped"], json!([]), "twice is as once");
-    assert_eq!(house.models.requests().len(), 1, "what waited is not begun");
+    assert_eq!(daemon.models.requests().len(), 1, "what waited is not begun");
 }
 
 #[tokio::test]
-async fn a_deleted_session_is_gone_with_its_history() {
-    let mut house = TestDaemon::start().await;
-    let alice = house.client("alice").await;
-    let kept = alice.create(&house).await;
-    let session = alice.create(&house).await;
+async fn deleted_session_is_removed_with_its_journal() {
+    let mut daemon = TestDaemon::start().await;
+    let alice = daemon.client("alice").await;
+    let kept = alice.create(&daemon).await;
+    let session = alice.create(&daemon).await;
     let mut seen = session.follow().await;
     let gate = Gate::new();
-    house.models.push(Step::text("a secret plan").hold_after(2, &gate));
+    daemon.models.push(Step::text("a secret plan").hold_after(2, &gate));
     session.submit("think").await;
     seen.text_of(1).await;
     session.call("delete", json!({})).await;
@@ -137,24 +137,24 @@ async fn a_deleted_session_is_gone_with_its_history() {
         let refusal = session.refused(verb, json!({})).await;
         assert_eq!((verb, refusal.code), (verb, -32002));
     }
-    house.crash_and_restart().await;
-    let alice = house.client("alice").await;
+    daemon.crash_and_restart().await;
+    let alice = daemon.client("alice").await;
     let list = alice.call("session.list", json!({})).await;
     assert_eq!(list["sessions"].as_array().expect("a list").len(), 1);
     assert_eq!(list["sessions"][0]["session_id"], json!(kept.id));
 }
 
 #[tokio::test]
-async fn sessions_do_not_disturb_each_other() {
-    let house = TestDaemon::start().await;
-    let alice = house.client("alice").await;
-    house.models.otherwise(|request| {
+async fn concurrent_sessions_do_not_affect_each_other() {
+    let daemon = TestDaemon::start().await;
+    let alice = daemon.client("alice").await;
+    daemon.models.otherwise(|request| {
         let words = request.messages()[0]["content"][0]["text"].as_str().unwrap_or("?").to_owned();
         Step::text(&format!("you said {words}"))
     });
     let mut all: Vec<(Session, _)> = Vec::new();
     for _ in 0..20 {
-        let session = alice.create(&house).await;
+        let session = alice.create(&daemon).await;
         let seen = session.follow().await;
         all.push((session, seen));
     }
@@ -165,13 +165,13 @@ async fn sessions_do_not_disturb_each_other() {
         assert_eq!(seen.turn_ends("success").await["text"], format!("you said number {n}."));
         assert!(seen.seen().iter().all(|event| event["session_id"] == json!(session.id)));
     }
-    house.models.assert_no_breach();
+    daemon.models.assert_no_breach();
 }
 
 #[tokio::test]
-async fn tools_are_listed_with_what_is_known_of_them() {
-    let house = TestDaemon::start().await;
-    let alice = house.client("alice").await;
+async fn tool_list_contains_schema_and_properties() {
+    let daemon = TestDaemon::start().await;
+    let alice = daemon.client("alice").await;
     let page = alice.call("tool.list", json!({"limit": 4})).await;
     let rest = alice.call("tool.list", json!({"cursor": page["next_cursor"]})).await;
     assert!(rest["next_cursor"].is_null());

@@ -15,8 +15,8 @@ use crate::support::pictures::{noise, pdf, picture};
 /// What a wire event may have.
 const WIRE: usize = 64 * 1024;
 
-fn put(house: &TestDaemon, name: &str, bytes: &[u8]) {
-    std::fs::write(house.workspace().join(name), bytes).expect("written");
+fn put(daemon: &TestDaemon, name: &str, bytes: &[u8]) {
+    std::fs::write(daemon.workspace().join(name), bytes).expect("written");
 }
 
 async fn stored(client: &Client, session: &Session, blob_id: &Value) -> Vec<u8> {
@@ -65,30 +65,30 @@ fn unmarked(body: &Value) -> String {
 }
 
 /// A model that reads this file, and what its next request says.
-async fn read(house: &TestDaemon, file: &str) -> (Client, Session, Value, Value) {
-    house.models.push(Step::calls([("Read", json!({"file_path": file}))]));
-    house.models.push(Step::text("I see."));
-    let alice = house.client("alice").await;
-    let session = alice.create(house).await;
+async fn read(daemon: &TestDaemon, file: &str) -> (Client, Session, Value, Value) {
+    daemon.models.push(Step::calls([("Read", json!({"file_path": file}))]));
+    daemon.models.push(Step::text("I see."));
+    let alice = daemon.client("alice").await;
+    let session = alice.create(daemon).await;
     let mut seen = session.follow().await;
     session.submit("look at it").await;
     let done = seen.wait_for("tool.completed").await;
     seen.turn_ends("success").await;
-    house.models.assert_no_breach();
-    let body = house.models.requests().pop().expect("a request").body;
+    daemon.models.assert_no_breach();
+    let body = daemon.models.requests().pop().expect("a request").body;
     (alice, session, done, body)
 }
 
 #[tokio::test]
-async fn a_picture_that_the_model_reads_is_shown_to_it() {
+async fn image_read_by_tool_is_sent_to_model() {
     for api in BOTH_APIS {
         // Servers that only speak like the vendor are shown pictures if the configuration says they see.
         let sees = "[model.\"scripted/model\"]\nvision = true\ndocuments = true\n";
-        let house = TestDaemon::builder().api(api).config(sees).start().await;
+        let daemon = TestDaemon::builder().api(api).config(sees).start().await;
         let bytes = picture(ImageFormat::Jpeg, 64, 48, 3);
         // By its content, whatever it is called.
-        put(&house, "photo.txt", &bytes);
-        let (alice, session, done, body) = read(&house, "photo.txt").await;
+        put(&daemon, "photo.txt", &bytes);
+        let (alice, session, done, body) = read(&daemon, "photo.txt").await;
         assert_eq!(done["status"], "completed", "{done:#}");
         let output = done["output"].as_str().expect("a text");
         assert!(output.contains("JPEG") && output.contains("64×48"), "{output}");
@@ -105,28 +105,28 @@ async fn a_picture_that_the_model_reads_is_shown_to_it() {
         }
 
         // The model may look at it again by its name.
-        house.models.push(Step::calls([("Read", json!({"file_path": attachment["blob_id"]}))]));
-        house.models.push(Step::text("Again."));
+        daemon.models.push(Step::calls([("Read", json!({"file_path": attachment["blob_id"]}))]));
+        daemon.models.push(Step::text("Again."));
         let mut seen = session.follow_after(session.view().await["last_seq"].as_u64().unwrap()).await;
         session.submit("again").await;
         let again = seen.wait_for("tool.completed").await;
         assert_eq!(again["attachments"][0]["blob_id"], attachment["blob_id"], "{again:#}");
         seen.turn_ends("success").await;
-        house.models.assert_no_breach();
+        daemon.models.assert_no_breach();
     }
 }
 
 #[tokio::test]
-async fn a_picture_that_is_too_large_is_made_smaller_and_what_is_broken_is_told() {
-    let house = TestDaemon::start().await;
-    put(&house, "wide.png", &picture(ImageFormat::Png, 2_400, 30, 1));
-    put(&house, "noise.png", &noise(1_400, 1_000, 7));
+async fn oversized_image_is_resized_and_broken_image_is_reported() {
+    let daemon = TestDaemon::start().await;
+    put(&daemon, "wide.png", &picture(ImageFormat::Png, 2_400, 30, 1));
+    put(&daemon, "noise.png", &noise(1_400, 1_000, 7));
     let whole = picture(ImageFormat::Png, 64, 48, 3);
-    put(&house, "cut.png", &whole[..whole.len() / 2]);
+    put(&daemon, "cut.png", &whole[..whole.len() / 2]);
     let mut bomb = b"GIF89a\xFF\xFF\xFF\xFF\0\0\0".to_vec();
     bomb.extend([0; 40]);
-    put(&house, "bomb.gif", &bomb);
-    std::fs::File::create(house.workspace().join("huge.png"))
+    put(&daemon, "bomb.gif", &bomb);
+    std::fs::File::create(daemon.workspace().join("huge.png"))
         .and_then(|file| {
             use std::os::unix::fs::FileExt as _;
             file.write_all_at(&whole, 0)?;
@@ -134,7 +134,7 @@ async fn a_picture_that_is_too_large_is_made_smaller_and_what_is_broken_is_told(
         })
         .expect("a file of 30 MB");
     for file in ["wide.png", "noise.png"] {
-        let (_, _, done, body) = read(&house, file).await;
+        let (_, _, done, body) = read(&daemon, file).await;
         let shown = all_shown(&body);
         let [(_, bytes)] = shown.as_slice() else { panic!("{file}: {} pictures", shown.len()) };
         let made = image::load_from_memory(bytes).expect("a picture");
@@ -146,7 +146,7 @@ async fn a_picture_that_is_too_large_is_made_smaller_and_what_is_broken_is_told(
         ("bomb.gif", "not_convertible", "65535×65535"),
         ("huge.png", "file_too_large", "20 MiB"),
     ] {
-        let (_, _, done, body) = read(&house, file).await;
+        let (_, _, done, body) = read(&daemon, file).await;
         assert_eq!((&done["status"], &done["code"]), (&json!("failed"), &json!(code)), "{done:#}");
         assert!(done["output"].as_str().expect("a text").contains(word), "{done:#}");
         assert!(all_shown(&body).is_empty(), "{file} is not shown");
@@ -154,12 +154,12 @@ async fn a_picture_that_is_too_large_is_made_smaller_and_what_is_broken_is_told(
 }
 
 #[tokio::test]
-async fn a_pdf_is_shown_as_it_is_to_models_that_take_it_and_as_text_to_others() {
+async fn pdf_is_sent_as_document_or_text_by_capability() {
     for (config, takes) in [("", true), ("[model.\"scripted/model\"]\ndocuments = false\n", false)] {
-        let house = TestDaemon::builder().config(config).start().await;
+        let daemon = TestDaemon::builder().config(config).start().await;
         let bytes = pdf(&["The first page", "The second page"]);
-        put(&house, "paper.pdf", &bytes);
-        let (_, _, done, body) = read(&house, "paper.pdf").await;
+        put(&daemon, "paper.pdf", &bytes);
+        let (_, _, done, body) = read(&daemon, "paper.pdf").await;
         assert!(done["output"].as_str().expect("a text").contains("The second page"), "{done:#}");
         let text = body.to_string();
         assert_eq!(text.contains("The second page"), !takes);
@@ -171,42 +171,42 @@ async fn a_pdf_is_shown_as_it_is_to_models_that_take_it_and_as_text_to_others() 
             more => panic!("{} documents", more.len()),
         }
         // A part of it is text for everybody.
-        house.models.push(Step::calls([("Read", json!({"file_path": "paper.pdf", "limit": 1}))]));
-        house.models.push(Step::text("One page."));
-        let session = house.client("bob").await.create(&house).await;
+        daemon.models.push(Step::calls([("Read", json!({"file_path": "paper.pdf", "limit": 1}))]));
+        daemon.models.push(Step::text("One page."));
+        let session = daemon.client("bob").await.create(&daemon).await;
         let mut seen = session.follow().await;
         session.submit("the first page").await;
         seen.turn_ends("success").await;
-        let body = house.models.requests().pop().expect("a request").body;
+        let body = daemon.models.requests().pop().expect("a request").body;
         assert!(all_shown(&body).is_empty() && body.to_string().contains("The first page"));
-        house.models.assert_no_breach();
+        daemon.models.assert_no_breach();
     }
 }
 
 #[tokio::test]
-async fn what_a_person_hands_over_is_kept_and_sent_again_with_the_same_bytes() {
-    let mut house = TestDaemon::start().await;
+async fn attached_media_is_stored_and_resent_with_same_bytes() {
+    let mut daemon = TestDaemon::start().await;
     let image = picture(ImageFormat::Png, 120, 80, 9);
     let (paper, list) = (pdf(&["Terms of use"]), "milk\n".repeat(20_000));
-    put(&house, "shot.png", &image);
-    put(&house, "terms.pdf", &paper);
-    put(&house, "list.txt", list.as_bytes());
-    let alice = house.client("alice").await;
-    let session = alice.create(&house).await;
+    put(&daemon, "shot.png", &image);
+    put(&daemon, "terms.pdf", &paper);
+    put(&daemon, "list.txt", list.as_bytes());
+    let alice = daemon.client("alice").await;
+    let session = alice.create(&daemon).await;
     let mut seen = session.follow().await;
     let inline = picture(ImageFormat::Gif, 30, 30, 5);
     let input = json!([
-        {"type": "image", "path": house.workspace().join("shot.png")},
+        {"type": "image", "path": daemon.workspace().join("shot.png")},
         {"type": "image", "data": STANDARD.encode(&inline), "media_type": "image/gif"},
         {"type": "file", "path": "terms.pdf"},
-        {"type": "file", "path": house.workspace().join("list.txt")},
+        {"type": "file", "path": daemon.workspace().join("list.txt")},
         {"type": "text", "text": "what are these?"},
     ]);
-    house.models.push(Step::text("Pictures."));
+    daemon.models.push(Step::text("Pictures."));
     session.submit_with(json!({"input": input})).await;
     seen.turn_ends("success").await;
-    house.models.assert_no_breach();
-    let first = house.models.requests().pop().expect("a request").body;
+    daemon.models.assert_no_breach();
+    let first = daemon.models.requests().pop().expect("a request").body;
     let shown = all_shown(&first);
     let expected = [("image/png", &image), ("image/gif", &inline), ("application/pdf", &paper)];
     assert_eq!(shown.len(), expected.len());
@@ -235,50 +235,50 @@ async fn what_a_person_hands_over_is_kept_and_sent_again_with_the_same_bytes() {
 
     // The files go, the daemon dies: the conversation is what it was, to the byte.
     for file in ["shot.png", "terms.pdf", "list.txt"] {
-        std::fs::remove_file(house.workspace().join(file)).expect("removed");
+        std::fs::remove_file(daemon.workspace().join(file)).expect("removed");
     }
-    house.crash_and_restart().await;
-    let session = house.client("alice").await.join(&session);
+    daemon.crash_and_restart().await;
+    let session = daemon.client("alice").await.join(&session);
     let mut seen = session.follow_after(session.view().await["last_seq"].as_u64().unwrap()).await;
-    house.models.push(Step::text("The same."));
+    daemon.models.push(Step::text("The same."));
     session.submit("and now?").await;
     seen.turn_ends("success").await;
-    house.models.assert_no_breach();
-    let again = house.models.requests().pop().expect("a request").body;
+    daemon.models.assert_no_breach();
+    let again = daemon.models.requests().pop().expect("a request").body;
     assert!(unmarked(&first) == unmarked(&again), "the first message is not what it was");
 }
 
 #[tokio::test]
-async fn a_model_without_sight_gets_a_note() {
-    let house = TestDaemon::builder().config("[model.\"scripted/model\"]\nvision = false\n").start().await;
-    put(&house, "shot.png", &picture(ImageFormat::Png, 10, 10, 1));
-    let session = house.client("alice").await.create(&house).await;
+async fn model_without_vision_receives_text_note() {
+    let daemon = TestDaemon::builder().config("[model.\"scripted/model\"]\nvision = false\n").start().await;
+    put(&daemon, "shot.png", &picture(ImageFormat::Png, 10, 10, 1));
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    house.models.push(Step::text("I cannot see."));
+    daemon.models.push(Step::text("I cannot see."));
     // An image alone is an input too.
     session.submit_with(json!({"input": [{"type": "image", "path": "shot.png"}]})).await;
     seen.turn_ends("success").await;
-    let body = house.models.requests().pop().expect("a request").body;
+    let body = daemon.models.requests().pop().expect("a request").body;
     let said = body["messages"][0]["content"].to_string();
     assert!(said.contains("[image shot.png (image/png") && said.contains("cannot see"), "{said}");
     assert!(all_shown(&body).is_empty());
-    house.models.assert_no_breach();
+    daemon.models.assert_no_breach();
     assert_eq!(session.view().await["title"], "shot.png");
 }
 
 #[tokio::test]
-async fn what_cannot_be_taken_is_refused_with_the_reason_and_leaves_no_trace() {
-    let house = TestDaemon::start().await;
+async fn unusable_input_file_is_refused_without_stored_blob() {
+    let daemon = TestDaemon::start().await;
     let whole = picture(ImageFormat::Png, 64, 48, 3);
-    put(&house, "ok.png", &whole);
-    put(&house, "cut.png", &whole[..whole.len() / 2]);
-    put(&house, "program", b"\x7FELF\0\0\0\0");
-    put(&house, "long.txt", &[b'a'; 300 << 10]);
-    let huge = std::fs::File::create(house.workspace().join("huge.png")).expect("a file");
+    put(&daemon, "ok.png", &whole);
+    put(&daemon, "cut.png", &whole[..whole.len() / 2]);
+    put(&daemon, "program", b"\x7FELF\0\0\0\0");
+    put(&daemon, "long.txt", &[b'a'; 300 << 10]);
+    let huge = std::fs::File::create(daemon.workspace().join("huge.png")).expect("a file");
     huge.set_len(30 << 20).expect("30 MB");
-    let pipe = house.workspace().join("pipe");
+    let pipe = daemon.workspace().join("pipe");
     nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
-    let session = house.client("alice").await.create(&house).await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let last = session.view().await["last_seq"].clone();
     let ok = json!({"type": "image", "path": "ok.png"});
     for (block, place, word) in [
@@ -306,77 +306,77 @@ async fn what_cannot_be_taken_is_refused_with_the_reason_and_leaves_no_trace() {
     let refusal = session.refused("submit", json!({"input": hundred})).await;
     assert!(refusal.message.contains("100") && refusal.message.contains("20"), "{}", refusal.message);
     // Few, but together too much.
-    put(&house, "noise.png", &noise(1_100, 1_100, 3));
+    put(&daemon, "noise.png", &noise(1_100, 1_100, 3));
     let much = vec![json!({"type": "image", "path": "noise.png"}); 7];
     let refusal = session.refused("submit", json!({"input": much})).await;
     assert!(refusal.message.contains("20 MiB"), "{}", refusal.message);
     assert_eq!(session.view().await["last_seq"], last, "nothing was taken in");
-    assert!(house.models.requests().is_empty());
+    assert!(daemon.models.requests().is_empty());
 }
 
 #[tokio::test]
-async fn a_submit_with_a_picture_is_there_wholly_or_not_at_all() {
+async fn submit_with_image_is_atomic_across_crash() {
     for (point, is_there) in [("C1.decided", false), ("C2.committed", true)] {
-        let mut house = TestDaemon::builder().build().await;
+        let mut daemon = TestDaemon::builder().build().await;
         let image = picture(ImageFormat::Png, 50, 50, 2);
-        put(&house, "shot.png", &image);
-        house.models.otherwise(|_| Step::text("I see."));
-        house.launch().await;
-        let session = house.client("alice").await.create(&house).await;
-        house.stop().await;
-        house.crash_at(point, CrashMode::Kill);
-        house.launch().await;
-        let dying = house.client("alice").await.join(&session);
+        put(&daemon, "shot.png", &image);
+        daemon.models.otherwise(|_| Step::text("I see."));
+        daemon.launch().await;
+        let session = daemon.client("alice").await.create(&daemon).await;
+        daemon.stop().await;
+        daemon.crash_at(point, CrashMode::Kill);
+        daemon.launch().await;
+        let dying = daemon.client("alice").await.join(&session);
         let params = json!({"input": [{"type": "image", "path": "shot.png"}], "idempotency_key": "k"});
         dying.send("submit", params.clone()).await;
-        house.crashed().await;
-        house.crash_no_more();
-        house.launch().await;
-        let alice = house.client("alice").await;
+        daemon.crashed().await;
+        daemon.crash_no_more();
+        daemon.launch().await;
+        let alice = daemon.client("alice").await;
         let session = alice.join(&session);
         let mut seen = session.follow().await;
         if is_there {
             // The file is not looked at again for what was taken in already.
-            std::fs::remove_file(house.workspace().join("shot.png")).expect("removed");
+            std::fs::remove_file(daemon.workspace().join("shot.png")).expect("removed");
         } else {
             let started = session.events().await.iter().any(|event| event["type"] == "turn.started");
             assert!(!started, "{point}: there is a turn");
         }
         session.submit_with(params).await;
         seen.turn_ends("success").await;
-        let bodies = house.models.requests();
+        let bodies = daemon.models.requests();
         assert!(
             bodies.iter().all(|request| all_shown(&request.body) == [("image/png".into(), image.clone())])
         );
         let started = session.events().await.into_iter().filter(|event| event["type"] == "turn.started");
         assert_eq!(started.count(), 1, "{point}: it was taken in once");
-        house.models.assert_no_breach();
+        daemon.models.assert_no_breach();
     }
 }
 
 #[tokio::test]
-async fn agentctl_hands_over_images_and_files() {
-    let house = TestDaemon::start().await;
+async fn agentctl_submits_images_and_files() {
+    let daemon = TestDaemon::start().await;
     let image = picture(ImageFormat::WebP, 40, 40, 8);
-    put(&house, "shot.webp", &image);
-    put(&house, "notes.md", b"# Notes\nfrom a file\n");
-    house.models.push(Step::text("I see both."));
+    put(&daemon, "shot.webp", &image);
+    put(&daemon, "notes.md", b"# Notes\nfrom a file\n");
+    daemon.models.push(Step::text("I see both."));
     let args = ["run", "what is this?", "--image", "shot.webp", "--file", "notes.md"];
-    let said = agentctl::ctl(&house, &args).await.fine();
+    let said = agentctl::ctl(&daemon, &args).await.fine();
     assert!(said.contains("I see both."), "{said}");
-    let body = house.models.requests().pop().expect("a request").body;
+    let body = daemon.models.requests().pop().expect("a request").body;
     assert_eq!(all_shown(&body), [("image/webp".to_owned(), image)]);
     let text = body["messages"][0]["content"].to_string();
-    let notes = house.workspace().join("notes.md");
+    let notes = daemon.workspace().join("notes.md");
     assert!(text.contains("from a file") && text.contains(&notes.display().to_string()), "{text}");
-    house.models.assert_no_breach();
+    daemon.models.assert_no_breach();
 
-    let session = house.client("alice").await;
+    let session = daemon.client("alice").await;
     let id = session.call("session.list", json!({})).await["sessions"][0]["session_id"].clone();
     let id = id.as_str().expect("an id");
-    house.models.push(Step::text("Once more."));
-    agentctl::ctl(&house, &["submit", id, "again", "--image", "shot.webp"]).await.fine();
-    house.models.wait_for_requests(2).await;
-    let missing = agentctl::ctl(&house, &["submit", id, "again", "--image", "gone.webp"]).await;
+    daemon.models.push(Step::text("Once more."));
+    agentctl::ctl(&daemon, &["submit", id, "again", "--image", "shot.webp"]).await.fine();
+    daemon.models.wait_for_requests(2).await;
+    let missing = agentctl::ctl(&daemon, &["submit", id, "again", "--image", "gone.webp"]).await;
     assert!(missing.code != 0 && missing.err.contains("does not exist"), "{missing:?}");
 }

@@ -18,8 +18,8 @@ const SAID: &str = "heliotrope";
 
 /// The page of `GET /metrics`: samples by their whole name. Holds the rules of the format
 /// (<https://prometheus.io/docs/instrumenting/exposition_formats/>) on the way.
-async fn page(house: &TestDaemon) -> (BTreeMap<String, f64>, String) {
-    let mut raw = house.raw().await;
+async fn page(daemon: &TestDaemon) -> (BTreeMap<String, f64>, String) {
+    let mut raw = daemon.raw().await;
     raw.send("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
     let answer = String::from_utf8(raw.rest().await).expect("text");
     let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
@@ -73,8 +73,8 @@ fn samples(body: &str) -> BTreeMap<String, f64> {
     found
 }
 
-async fn numbers(house: &TestDaemon) -> Value {
-    house.client("reader").await.call("daemon.metrics", json!({})).await
+async fn numbers(daemon: &TestDaemon) -> Value {
+    daemon.client("reader").await.call("daemon.metrics", json!({})).await
 }
 
 /// How much a number grew; `at` is a JSON pointer.
@@ -85,31 +85,31 @@ fn grew(before: &Value, after: &Value, at: &str) -> u64 {
 }
 
 #[tokio::test]
-async fn numbers_rise_by_what_happened_and_both_ways_to_read_them_agree() {
-    let house = TestDaemon::builder()
+async fn metrics_count_events_and_rpc_equals_http_page() {
+    let daemon = TestDaemon::builder()
         .provider("api_key_env = \"THE_KEY\"")
         .environment("THE_KEY", "sk-heliotrope")
         .config(PRICE)
         .config(FAST)
         .start()
         .await;
-    let alice = house.client("alice").await;
-    let session = alice.create_with(&house, json!({"title": SAID})).await;
+    let alice = daemon.client("alice").await;
+    let session = alice.create_with(&daemon, json!({"title": SAID})).await;
     let mut seen = session.follow().await;
-    let (before, (page_before, _)) = (numbers(&house).await, page(&house).await);
+    let (before, (page_before, _)) = (numbers(&daemon).await, page(&daemon).await);
     assert_eq!((&before["turns_started"], &before["model_calls"]), (&json!(0), &json!(0)), "{before}");
 
     // A refusal before a word, half an answer, two calls of which a person denies one, and an answer.
-    house.models.push(Step::error(529, "overloaded_error", "busy"));
-    house.models.push(Step::text("half an answer").usage(40, 4).break_off("api_error", "oops"));
-    house.models.push(Step::calls([("LS", json!({"path": "."})), bash("touch heliotrope")]).usage(100, 10));
-    house.models.push(Step::text("Heliotrope it is.").usage(200, 20));
+    daemon.models.push(Step::error(529, "overloaded_error", "busy"));
+    daemon.models.push(Step::text("half an answer").usage(40, 4).break_off("api_error", "oops"));
+    daemon.models.push(Step::calls([("LS", json!({"path": "."})), bash("touch heliotrope")]).usage(100, 10));
+    daemon.models.push(Step::text("Heliotrope it is.").usage(200, 20));
     session.submit(SAID).await;
     let asked = seen.wait_for("permission.requested").await;
     session.answer(&asked, json!({"decision": "deny"})).await;
     let result = seen.turn_ends("success").await;
 
-    let after = numbers(&house).await;
+    let after = numbers(&daemon).await;
     for (at, by) in [
         ("/turns_started", 1),
         ("/turns_completed/success", 1),
@@ -146,19 +146,19 @@ async fn numbers_rise_by_what_happened_and_both_ways_to_read_them_agree() {
     assert_eq!((&after["sessions_loaded"], &after["subscribers"]), (&json!(1), &json!(1)));
 
     // A model without a price, a turn that fails and one that is stopped.
-    house.models.push(Step::text("Done."));
+    daemon.models.push(Step::text("Done."));
     session.submit_with(json!({"input": "go", "model": "scripted/other"})).await;
     seen.turn_ends("success").await;
-    house.models.push(Step::error(400, "invalid_request_error", "no"));
+    daemon.models.push(Step::error(400, "invalid_request_error", "no"));
     session.submit("go").await;
     seen.turn_ends("llm_error").await;
     let gate = crate::support::model_server::Gate::new();
-    house.models.push(Step::text("never").hold(&gate));
+    daemon.models.push(Step::text("never").hold(&gate));
     session.submit("go").await;
     gate.reached().await;
     session.call("abort", json!({})).await;
     seen.turn_ends("aborted").await;
-    let last = numbers(&house).await;
+    let last = numbers(&daemon).await;
     for (at, by) in [
         ("/turns_started", 3),
         ("/turns_completed/success", 1),
@@ -170,7 +170,7 @@ async fn numbers_rise_by_what_happened_and_both_ways_to_read_them_agree() {
         assert_eq!(grew(&after, &last, at), by, "{at}: {last}");
     }
 
-    let (page_after, text) = page(&house).await;
+    let (page_after, text) = page(&daemon).await;
     assert_eq!(page_before.keys().collect::<Vec<_>>(), page_after.keys().collect::<Vec<_>>(), "no new names");
     for (name, value) in &page_before {
         let is_counter = name.split('{').next().is_some_and(|bare| bare.ends_with("_total"));
@@ -202,22 +202,22 @@ async fn numbers_rise_by_what_happened_and_both_ways_to_read_them_agree() {
     for text in [text, last.to_string()] {
         assert!(!text.to_lowercase().contains(SAID) && !text.contains("ses_"), "numbers say no word: {text}");
     }
-    house.models.assert_no_breach();
+    daemon.models.assert_no_breach();
 }
 
 #[tokio::test]
-async fn processes_of_tools_are_shown_no_numbers() {
+async fn tool_processes_cannot_read_metrics() {
     const LOOK: &str = "import socket, sys\ns = socket.socket(socket.AF_UNIX)\ns.settimeout(30)\n\
                         s.connect(sys.argv[1])\ns.sendall(b'GET /metrics HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n')\n\
                         text = b''\nwhile True:\n    more = s.recv(65536)\n    if not more:\n        break\n    \
                         text += more\nprint(text.decode())\n";
-    let house = TestDaemon::builder().config("[permissions]\nallow = [\"Bash(sh look.sh)\"]").start().await;
-    house.write("look.py", LOOK);
-    house.write("look.sh", &format!("python3 look.py {}", house.socket().display()));
-    let session = house.client("alice").await.create(&house).await;
+    let daemon = TestDaemon::builder().config("[permissions]\nallow = [\"Bash(sh look.sh)\"]").start().await;
+    daemon.write("look.py", LOOK);
+    daemon.write("look.sh", &format!("python3 look.py {}", daemon.socket().display()));
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    house.models.push(Step::calls([bash("sh look.sh")]));
-    house.models.push(Step::text("Done."));
+    daemon.models.push(Step::calls([bash("sh look.sh")]));
+    daemon.models.push(Step::text("Done."));
     session.submit("look").await;
     let done = seen.wait_for("tool.completed").await;
     let output = done["output"].as_str().expect("text");
@@ -227,58 +227,58 @@ async fn processes_of_tools_are_shown_no_numbers() {
 
 #[cfg(not(feature = "otel"))]
 #[tokio::test]
-async fn telemetry_in_a_build_without_it_is_said_and_sends_nothing() {
+async fn telemetry_config_without_otel_feature_warns_only() {
     let receiver = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = receiver.local_addr().expect("an address");
     let config =
         format!("[telemetry]\nendpoint = \"http://{address}\"\nheaders = {{ authorization = \"hush\" }}\n");
-    let mut house = TestDaemon::plan().config(&config).start().await;
-    let log = house.log();
+    let mut daemon = TestDaemon::plan().config(&config).start().await;
+    let log = daemon.log();
     let told =
         log.lines().find(|line| line.contains("telemetry.endpoint")).unwrap_or_else(|| panic!("{log}"));
     assert!(told.contains("WARN") && told.contains("--features otel"), "{told}");
-    let session = house.client("alice").await.create(&house).await;
-    house.models.push(Step::text("Done."));
+    let session = daemon.client("alice").await.create(&daemon).await;
+    daemon.models.push(Step::text("Done."));
     session.submit("go").await;
     session.follow().await.turn_ends("success").await;
-    house.stop().await;
-    assert!(!house.log().contains("hush"));
+    daemon.stop().await;
+    assert!(!daemon.log().contains("hush"));
     let nobody = std::future::poll_fn(|context| std::task::Poll::Ready(receiver.poll_accept(context)));
     assert!(nobody.await.is_pending(), "somebody came");
 
     // What is wrong is wrong in every build.
-    let house = TestDaemon::plan().config("[telemetry]\nendpiont = \"http://localhost:1\"").build().await;
-    let refused = house.run_to_its_end().await;
+    let daemon = TestDaemon::plan().config("[telemetry]\nendpiont = \"http://localhost:1\"").build().await;
+    let refused = daemon.run_to_its_end().await;
     let told = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(refused.status.code() == Some(78) && told.contains("endpoint"), "{told}");
 }
 
 #[cfg(feature = "otel")]
 #[tokio::test]
-async fn telemetry_tells_of_a_turn_and_not_what_was_said() {
+async fn telemetry_exports_turn_spans_without_content() {
     let receiver = crate::support::model_server::ModelServer::start().await;
     let config = format!(
         "{PRICE}{FAST}[telemetry]\nendpoint = \"{}\"\nservice_name = \"mine\"\nheaders_env = {{ x-tenant = \"TENANT\" }}\n",
         receiver.url()
     );
-    let mut house = TestDaemon::builder()
+    let mut daemon = TestDaemon::builder()
         .provider("api_key_env = \"THE_KEY\"")
         .environment("THE_KEY", "sk-heliotrope")
         .environment("TENANT", "hush")
         .config(&config)
         .start()
         .await;
-    let session = house.client("alice").await.create(&house).await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    house.models.push(Step::error(529, "overloaded_error", "busy with heliotrope"));
-    house
+    daemon.models.push(Step::error(529, "overloaded_error", "busy with heliotrope"));
+    daemon
         .models
         .push(Step::calls([("LS", json!({"path": "heliotrope"}))]).thinking("Heliotrope? ").usage(100, 10));
-    house.models.push(Step::text("Heliotrope it is.").usage(200, 20));
+    daemon.models.push(Step::text("Heliotrope it is.").usage(200, 20));
     session.submit(SAID).await;
     let result = seen.turn_ends("success").await;
     // The last is sent before the end.
-    house.stop().await;
+    daemon.stop().await;
     let heard = receiver.requests();
     let of = |path: &str| -> Vec<Value> {
         heard.iter().filter(|request| request.path == path).map(|request| request.body.clone()).collect()
@@ -306,5 +306,5 @@ async fn telemetry_tells_of_a_turn_and_not_what_was_said() {
     assert!((cost * 1e6 - result["cost_usd_micros"].as_f64().expect("a cost")).abs() < 1e-6, "{cost}");
     let all = json!([traces, metrics]).to_string().to_lowercase();
     assert!(!all.contains(SAID) && !all.contains("hush"), "{all}");
-    assert!(!house.log().contains("hush"));
+    assert!(!daemon.log().contains("hush"));
 }

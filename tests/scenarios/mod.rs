@@ -67,12 +67,12 @@ fn bash(command: &str) -> (&'static str, Value) {
 }
 
 /// Rows that are folded away once the event that holds the whole is there.
-fn is_foldable(event: &Value) -> bool {
+fn is_delta(event: &Value) -> bool {
     let kind = event["type"].as_str().expect("a type");
     kind.ends_with("_delta") || kind == "tool.progress"
 }
 
 /// What is kept for ever of these events.
 fn permanent(events: Vec<Value>) -> Vec<Value> {
-    events.into_iter().filter(|event| !is_foldable(event)).collect()
+    events.into_iter().filter(|event| !is_delta(event)).collect()
 }

@@ -12,14 +12,14 @@ use crate::support::model_server::Step;
 const CANARY: &str = "sk-canary-7f3a9b2c4d5e6f70";
 const FAST: &str = "[retry]\nbase_ms = 1\nmax_ms = 5";
 
-async fn start(house: &TestDaemon) -> (Session, Log) {
-    let session = house.client("alice").await.create(house).await;
+async fn start(daemon: &TestDaemon) -> (Session, Log) {
+    let session = daemon.client("alice").await.create(daemon).await;
     let seen = session.follow().await;
     (session, seen)
 }
 
 /// The turn ends with an error of this kind whose words contain these; the next one is fine.
-async fn fails(house: &TestDaemon, session: &Session, seen: &mut Log, kind: &str, words: &[&str]) -> Value {
+async fn fails(daemon: &TestDaemon, session: &Session, seen: &mut Log, kind: &str, words: &[&str]) -> Value {
     session.submit("hello").await;
     let result = seen.turn_ends("llm_error").await;
     let error = &result["errors"][0];
@@ -31,21 +31,21 @@ async fn fails(house: &TestDaemon, session: &Session, seen: &mut Log, kind: &str
     assert_eq!(seen.seen_of("error").len(), 1);
     seen.state_is("idle").await;
 
-    house.models.push(Step::text("Hello again."));
+    daemon.models.push(Step::text("Hello again."));
     session.submit("once more").await;
     assert_eq!(seen.turn_ends("success").await["errors"], json!([]), "errors belong to their own turn");
-    house.models.assert_no_breach();
+    daemon.models.assert_no_breach();
     result
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_running_is_named_with_what_to_check() {
+async fn unreachable_model_server_error_gives_advice() {
     // A port that was free a moment ago: nobody listens there.
     let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let nowhere = format!("http://{}", free.local_addr().expect("an address"));
     drop(free);
-    let house = TestDaemon::builder().config(FAST).model_server_at(&nowhere).start().await;
-    let (session, mut seen) = start(&house).await;
+    let daemon = TestDaemon::builder().config(FAST).model_server_at(&nowhere).start().await;
+    let (session, mut seen) = start(&daemon).await;
     for _ in 0..2 {
         session.submit("hello").await;
         let result = seen.turn_ends("llm_error").await;
@@ -58,7 +58,7 @@ async fn a_server_that_is_not_running_is_named_with_what_to_check() {
 }
 
 #[tokio::test]
-async fn garbage_instead_of_an_answer_is_an_error_and_not_a_crash() {
+async fn garbage_model_reply_fails_turn_without_crash() {
     let page = "<html><body>Welcome to the hotel network</body></html>";
     let no_json = "event: message_start\ndata: {\"type\": oops\n\n";
     for api in BOTH_APIS {
@@ -68,34 +68,34 @@ async fn garbage_instead_of_an_answer_is_an_error_and_not_a_crash() {
             ("text/event-stream", no_json),
             ("text/event-stream", ""),
         ] {
-            let house = TestDaemon::builder().api(api).config("[retry]\nattempts = 1").start().await;
-            let (session, mut seen) = start(&house).await;
-            house.models.push(Step::raw(200, content_type, body));
+            let daemon = TestDaemon::builder().api(api).config("[retry]\nattempts = 1").start().await;
+            let (session, mut seen) = start(&daemon).await;
+            daemon.models.push(Step::raw(200, content_type, body));
             session.submit("hello").await;
             let result = seen.turn_ends("llm_error").await;
             assert!(!result["errors"][0]["message"].as_str().expect("words").is_empty());
             seen.state_is("idle").await;
-            house.models.push(Step::text("Hello again."));
+            daemon.models.push(Step::text("Hello again."));
             session.submit("once more").await;
             seen.turn_ends("success").await;
-            house.models.assert_no_breach();
+            daemon.models.assert_no_breach();
         }
     }
 }
 
 #[tokio::test]
-async fn a_refused_key_is_told_and_never_shown() {
+async fn refused_api_key_is_reported_without_its_value() {
     for api in BOTH_APIS {
-        let house = TestDaemon::builder()
+        let daemon = TestDaemon::builder()
             .api(api)
             .provider("api_key_env = \"CANARY_KEY\"")
             .environment("CANARY_KEY", CANARY)
             .start()
             .await;
-        let (session, mut seen) = start(&house).await;
+        let (session, mut seen) = start(&daemon).await;
         // Some servers quote the key that they refuse.
         let words = format!("invalid key {CANARY}");
-        house.models.otherwise(move |_| Step::error(401, "authentication_error", &words));
+        daemon.models.otherwise(move |_| Step::error(401, "authentication_error", &words));
         session.submit("hello").await;
         let result = seen.turn_ends("llm_error").await;
         assert_eq!(result["errors"][0]["kind"], "unauthorized", "{result:#}");
@@ -104,37 +104,37 @@ async fn a_refused_key_is_told_and_never_shown() {
         seen.state_is("idle").await;
 
         // The key was sent where it belongs, and nowhere else.
-        let request = &house.models.requests()[0];
+        let request = &daemon.models.requests()[0];
         let sent = request.header("x-api-key").or(request.header("authorization")).expect("a key");
         assert!(sent.ends_with(CANARY));
         assert!(seen.seen().iter().all(|event| !event.to_string().contains(CANARY)));
         assert!(session.events().await.iter().all(|event| !event.to_string().contains(CANARY)));
         let status = session.client.call("daemon.status", json!({})).await;
         assert!(!status.to_string().contains(CANARY));
-        let written = house.everything_written();
+        let written = daemon.everything_written();
         assert!(written.len() > 10_000, "the database is there");
         assert!(!written.windows(CANARY.len()).any(|bytes| bytes == CANARY.as_bytes()));
     }
 }
 
 #[tokio::test]
-async fn without_a_key_the_error_says_what_to_set() {
-    let house = TestDaemon::builder().provider("api_key_env = \"NOT_SET_ANYWHERE\"").start().await;
-    let (session, mut seen) = start(&house).await;
+async fn missing_api_key_error_names_setting() {
+    let daemon = TestDaemon::builder().provider("api_key_env = \"NOT_SET_ANYWHERE\"").start().await;
+    let (session, mut seen) = start(&daemon).await;
     session.submit("hello").await;
     let result = seen.turn_ends("llm_error").await;
     let message = result["errors"][0]["message"].as_str().expect("words");
     assert!(message.contains("NOT_SET_ANYWHERE"), "{message}");
     seen.state_is("idle").await;
-    assert_eq!(house.models.requests().len(), 0);
+    assert_eq!(daemon.models.requests().len(), 0);
 }
 
 #[tokio::test]
-async fn with_nothing_configured_at_all_the_error_says_what_to_set() {
-    let mut house = TestDaemon::builder().build().await;
-    std::fs::write(house.path("config.toml"), "").expect("written");
-    house.launch().await;
-    let (session, mut seen) = start(&house).await;
+async fn missing_configuration_error_names_settings() {
+    let mut daemon = TestDaemon::builder().build().await;
+    std::fs::write(daemon.path("config.toml"), "").expect("written");
+    daemon.launch().await;
+    let (session, mut seen) = start(&daemon).await;
     session.submit("hello").await;
     let result = seen.turn_ends("llm_error").await;
     let message = result["errors"][0]["message"].as_str().expect("words");
@@ -142,13 +142,13 @@ async fn with_nothing_configured_at_all_the_error_says_what_to_set() {
 }
 
 #[tokio::test]
-async fn an_overloaded_server_is_asked_again_and_people_see_why_it_takes_so_long() {
+async fn overloaded_server_is_retried_with_visible_reason() {
     for api in BOTH_APIS {
-        let house = TestDaemon::builder().api(api).config(FAST).start().await;
-        let (session, mut seen) = start(&house).await;
-        house.models.push(Step::error(529, "overloaded_error", "come back later"));
-        house.models.push(Step::error(503, "api_error", "no room"));
-        house.models.push(Step::text("Here I am."));
+        let daemon = TestDaemon::builder().api(api).config(FAST).start().await;
+        let (session, mut seen) = start(&daemon).await;
+        daemon.models.push(Step::error(529, "overloaded_error", "come back later"));
+        daemon.models.push(Step::error(503, "api_error", "no room"));
+        daemon.models.push(Step::text("Here I am."));
         session.submit("hello").await;
         for attempt in 1..=2 {
             let retry = seen.wait_for("retry").await;
@@ -157,41 +157,41 @@ async fn an_overloaded_server_is_asked_again_and_people_see_why_it_takes_so_long
         }
         assert_eq!(seen.answer().await["item"]["text"], "Here I am.");
         assert_eq!(seen.turn_ends("success").await["errors"], json!([]));
-        let requests = house.models.requests();
+        let requests = daemon.models.requests();
         assert_eq!(requests[0].body, requests[2].body);
-        house.models.assert_no_breach();
+        daemon.models.assert_no_breach();
     }
 }
 
 #[tokio::test]
-async fn after_the_last_attempt_the_turn_ends_with_the_reason() {
-    let house = TestDaemon::builder().config("[retry]\nbase_ms = 1\nattempts = 3").start().await;
-    let (session, mut seen) = start(&house).await;
+async fn turn_ends_with_reason_after_last_attempt() {
+    let daemon = TestDaemon::builder().config("[retry]\nbase_ms = 1\nattempts = 3").start().await;
+    let (session, mut seen) = start(&daemon).await;
     for _ in 0..3 {
-        house.models.push(Step::error(529, "overloaded_error", "come back later"));
+        daemon.models.push(Step::error(529, "overloaded_error", "come back later"));
     }
-    fails(&house, &session, &mut seen, "overloaded", &["529", "come back later"]).await;
+    fails(&daemon, &session, &mut seen, "overloaded", &["529", "come back later"]).await;
     assert_eq!(seen.seen_of("retry").len(), 2);
 }
 
 #[tokio::test]
-async fn what_the_provider_finds_wrong_is_not_tried_again_and_does_not_stay() {
+async fn bad_request_is_not_retried_and_next_turn_works() {
     for api in BOTH_APIS {
-        let house = TestDaemon::builder().api(api).config(FAST).start().await;
-        let (session, mut seen) = start(&house).await;
-        house.models.push(Step::error(400, "invalid_request_error", "no such thing"));
-        fails(&house, &session, &mut seen, "bad_request", &["400", "no such thing"]).await;
-        assert_eq!(house.models.requests().len(), 2);
+        let daemon = TestDaemon::builder().api(api).config(FAST).start().await;
+        let (session, mut seen) = start(&daemon).await;
+        daemon.models.push(Step::error(400, "invalid_request_error", "no such thing"));
+        fails(&daemon, &session, &mut seen, "bad_request", &["400", "no such thing"]).await;
+        assert_eq!(daemon.models.requests().len(), 2);
     }
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_is_begun_anew_and_nothing_is_said_twice() {
+async fn broken_stream_is_retried_without_duplicate_text() {
     for api in BOTH_APIS {
-        let house = TestDaemon::builder().api(api).config(FAST).start().await;
-        let (session, mut seen) = start(&house).await;
-        house.models.push(Step::text("broken off").break_off("overloaded_error", "sorry"));
-        house.models.push(Step::text("the whole answer"));
+        let daemon = TestDaemon::builder().api(api).config(FAST).start().await;
+        let (session, mut seen) = start(&daemon).await;
+        daemon.models.push(Step::text("broken off").break_off("overloaded_error", "sorry"));
+        daemon.models.push(Step::text("the whole answer"));
         session.submit("hello").await;
         let cut = seen.answer().await;
         assert_eq!(
@@ -208,11 +208,11 @@ async fn a_stream_that_breaks_is_begun_anew_and_nothing_is_said_twice() {
         assert_eq!(seen.streamed(&whole["item_id"]), "the whole answer");
         assert_eq!(seen.turn_ends("success").await["text"], "the whole answer");
 
-        house.models.push(Step::text("Yes."));
+        daemon.models.push(Step::text("Yes."));
         session.submit("sure?").await;
         seen.turn_ends("success").await;
-        assert!(!house.models.requests()[2].body.to_string().contains("broken off"));
-        house.models.assert_no_breach();
+        assert!(!daemon.models.requests()[2].body.to_string().contains("broken off"));
+        daemon.models.assert_no_breach();
     }
 }
 
@@ -241,11 +241,11 @@ fn damaged(api: Api, damage: &str) -> Vec<u8> {
 #[tokio::test]
 async fn damaged_event_interrupts_the_message_and_is_retried() {
     for api in ALL_APIS {
-        let house = TestDaemon::builder().api(api).config(FAST).start().await;
-        let (session, mut seen) = start(&house).await;
+        let daemon = TestDaemon::builder().api(api).config(FAST).start().await;
+        let (session, mut seen) = start(&daemon).await;
         for damage in ["data: {oops\n\n", "data: {\"choices\":[{\"ind", "data: upstream timed out\n\n"] {
-            house.models.push(Step::raw(200, "text/event-stream", damaged(api, damage)));
-            house.models.push(Step::text("the whole answer"));
+            daemon.models.push(Step::raw(200, "text/event-stream", damaged(api, damage)));
+            daemon.models.push(Step::text("the whole answer"));
             session.submit("hello").await;
             let cut = seen.answer().await;
             assert_eq!(
@@ -257,54 +257,54 @@ async fn damaged_event_interrupts_the_message_and_is_retried() {
             assert_eq!(seen.answer().await["item"]["status"], "completed");
             assert_eq!(seen.turn_ends("success").await["text"], "the whole answer");
         }
-        house.models.assert_no_breach();
+        daemon.models.assert_no_breach();
     }
 }
 
 #[tokio::test]
 async fn exhausted_quota_inside_a_stream_ends_the_turn_at_once() {
     for api in ALL_APIS {
-        let house = TestDaemon::builder().api(api).config(FAST).start().await;
-        let (session, mut seen) = start(&house).await;
-        house.models.push(Step::text("some words").break_off("insufficient_quota", "no credit"));
-        fails(&house, &session, &mut seen, "forbidden", &["no credit", "quota"]).await;
-        assert_eq!(house.models.requests().len(), 2, "{api:?}");
+        let daemon = TestDaemon::builder().api(api).config(FAST).start().await;
+        let (session, mut seen) = start(&daemon).await;
+        daemon.models.push(Step::text("some words").break_off("insufficient_quota", "no credit"));
+        fails(&daemon, &session, &mut seen, "forbidden", &["no credit", "quota"]).await;
+        assert_eq!(daemon.models.requests().len(), 2, "{api:?}");
         assert!(seen.seen_of("retry").is_empty(), "{api:?}");
     }
 }
 
 #[tokio::test]
-async fn a_connection_that_is_cut_is_tried_again() {
+async fn closed_connection_is_retried_until_success() {
     for api in BOTH_APIS {
-        let house = TestDaemon::builder().api(api).config(FAST).start().await;
-        let (session, mut seen) = start(&house).await;
-        house.models.push(Step::text("one two three").cut_after(700));
-        house.models.push(Step::text("four"));
+        let daemon = TestDaemon::builder().api(api).config(FAST).start().await;
+        let (session, mut seen) = start(&daemon).await;
+        daemon.models.push(Step::text("one two three").cut_after(700));
+        daemon.models.push(Step::text("four"));
         session.submit("hello").await;
         seen.wait_for("retry").await;
         assert_eq!(seen.turn_ends("success").await["text"], "four");
-        house.models.assert_no_breach();
+        daemon.models.assert_no_breach();
     }
 }
 
 #[tokio::test]
-async fn a_call_that_makes_no_sense_goes_back_to_the_model() {
+async fn invalid_tool_call_is_returned_to_model() {
     for api in BOTH_APIS {
-        let house = TestDaemon::builder().api(api).start().await;
-        let (session, mut seen) = start(&house).await;
-        house.models.push(Step::calls([
+        let daemon = TestDaemon::builder().api(api).start().await;
+        let (session, mut seen) = start(&daemon).await;
+        daemon.models.push(Step::calls([
             ("Teleport", json!({"to": "moon"})),
             ("Read", json!({"path": "a.txt"})),
-            ("Read", json!({"file_path": house.workspace().join("absent.txt")})),
+            ("Read", json!({"file_path": daemon.workspace().join("absent.txt")})),
         ]));
-        house.models.push(Step::text("I see."));
+        daemon.models.push(Step::text("I see."));
         session.submit("go").await;
         seen.turn_ends("success").await;
-        let results = house.models.requests()[1].tool_results();
+        let results = daemon.models.requests()[1].tool_results();
         assert!(results[0].1.contains("Teleport") && results[0].1.contains("Bash"), "{results:?}");
         assert!(results[1].1.contains("file_path"), "{results:?}");
         assert!(results[2].1.contains("absent.txt"), "{results:?}");
         assert!(seen.seen_of("permission.requested").is_empty());
-        house.models.assert_no_breach();
+        daemon.models.assert_no_breach();
     }
 }

@@ -34,14 +34,14 @@ fn conversation(request: &Request) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn the_list_of_models_says_what_each_is_set_up_for() {
+async fn model_list_shows_configured_roles_and_capabilities() {
     let pointers = "quick = \"scripted/small\"\nfallback = \"scripted/other\"\nvision = \"scripted/model\"\n";
-    let house = TestDaemon::builder()
+    let daemon = TestDaemon::builder()
         .config(pointers)
         .config("[model.\"scripted/other\"]\nsampling = false")
         .start()
         .await;
-    let listed = house.client("alice").await.call("model.list", json!({})).await;
+    let listed = daemon.client("alice").await.call("model.list", json!({})).await;
     let find = |name: &str| {
         let models = listed["models"].as_array().expect("models").iter();
         models
@@ -54,27 +54,27 @@ async fn the_list_of_models_says_what_each_is_set_up_for() {
     assert_eq!(find("scripted/small")["pointers"], json!(["quick"]));
     let other = find("scripted/other");
     assert_eq!((&other["pointers"], &other["sampling"]), (&json!(["fallback"]), &json!(false)));
-    let shown = ctl(&house, &["models"]).await.fine();
+    let shown = ctl(&daemon, &["models"]).await.fine();
     let line = shown.lines().find(|line| line.starts_with("scripted/model ")).expect("a line");
     assert!(line.contains("main vision"), "{shown}");
 }
 
 #[tokio::test]
-async fn the_prompt_names_the_model_that_the_session_turned_to_and_is_put_together_once_for_it() {
-    let mut house = TestDaemon::start().await;
-    house.write("AGENTS.md", "Use tabs.");
-    house.models.otherwise(|_| Step::text("Yes."));
-    let session = house.client("alice").await.create(&house).await;
+async fn prompt_is_rebuilt_only_when_session_model_changes() {
+    let mut daemon = TestDaemon::start().await;
+    daemon.write("AGENTS.md", "Use tabs.");
+    daemon.models.otherwise(|_| Step::text("Yes."));
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
     let mut turn = async |params: Value| {
         session.submit_with(params).await;
         seen.turn_ends("success").await;
-        system(house.models.requests().last().expect("a request"))
+        system(daemon.models.requests().last().expect("a request"))
     };
     let first = turn(json!({"input": "one"})).await;
     assert!(first.contains("Model: scripted/model\n") && first.contains("Use tabs."), "{first}");
     // What changes nothing, or a single turn, leaves the prompt as it is.
-    house.write("AGENTS.md", "Use spaces.");
+    daemon.write("AGENTS.md", "Use spaces.");
     session.call("update", json!({"model": "scripted/model"})).await;
     assert_eq!(turn(json!({"input": "two", "model": "scripted/other"})).await, first);
     assert_eq!(turn(json!({"input": "three"})).await, first);
@@ -82,32 +82,32 @@ async fn the_prompt_names_the_model_that_the_session_turned_to_and_is_put_togeth
     session.call("update", json!({"model": "scripted/other"})).await;
     let other = turn(json!({"input": "four"})).await;
     assert!(other.contains("Model: scripted/other\n") && other.contains("Use spaces."), "{other}");
-    house.write("AGENTS.md", "Use both.");
+    daemon.write("AGENTS.md", "Use both.");
     assert_eq!(turn(json!({"input": "five"})).await, other);
-    house.crash_and_restart().await;
-    let session = house.client("bob").await.join(&session);
+    daemon.crash_and_restart().await;
+    let session = daemon.client("bob").await.join(&session);
     let mut seen = session.follow_after(session.view().await["last_seq"].as_u64().expect("a seq")).await;
     session.submit("six").await;
     seen.turn_ends("success").await;
-    let requests = house.models.requests();
+    let requests = daemon.models.requests();
     assert_eq!(system(requests.last().expect("a request")), other);
     let models: Vec<&Value> = requests.iter().map(|request| &request.body["model"]).collect();
     assert_eq!(models, ["model", "other", "model", "other", "other", "other"]);
-    house.models.assert_no_breach();
+    daemon.models.assert_no_breach();
 }
 
 #[tokio::test]
-async fn a_temperature_is_sent_as_each_api_takes_it_and_shown_with_the_session() {
+async fn temperature_is_sent_per_api_and_shown_in_session() {
     for api in ALL_APIS {
-        let mut house = TestDaemon::builder()
+        let mut daemon = TestDaemon::builder()
             .api(api)
             .config("[model.\"scripted/warm\"]\ntemperature = 0.7\n[model.\"scripted/stiff\"]\nsampling = false\n")
             .start()
             .await;
-        house.models.otherwise(|_| Step::text("Yes."));
-        let alice = house.client("alice").await;
+        daemon.models.otherwise(|_| Step::text("Yes."));
+        let alice = daemon.client("alice").await;
         let own = json!({"temperature": 0.3, "top_p": 0.9, "thinking": "low"});
-        let session = alice.create_with(&house, own).await;
+        let session = alice.create_with(&daemon, own).await;
         let mut seen = session.follow().await;
         for params in [
             json!({"input": "as the session says"}),
@@ -126,15 +126,15 @@ async fn a_temperature_is_sent_as_each_api_takes_it_and_shown_with_the_session()
             (&view["temperature"], &view["top_p"], &view["thinking"]),
             (&json!(0.0), &json!(0.9), &json!("high"))
         );
-        house.crash_and_restart().await;
-        let bob = house.client("bob").await;
+        daemon.crash_and_restart().await;
+        let bob = daemon.client("bob").await;
         assert_eq!(bob.call("session.list", json!({})).await["sessions"][0]["thinking"], "high");
         assert_eq!(bob.join(&session).view().await["temperature"], 0.0);
         let session = bob.join(&session);
         let mut seen = session.follow_after(view["last_seq"].as_u64().expect("a seq")).await;
         session.submit("cold").await;
         seen.turn_ends("success").await;
-        let plain = bob.create(&house).await;
+        let plain = bob.create(&daemon).await;
         let mut seen_plain = plain.follow().await;
         plain.submit_with(json!({"input": "its own", "model": "scripted/warm"})).await;
         seen_plain.turn_ends("success").await;
@@ -142,7 +142,7 @@ async fn a_temperature_is_sent_as_each_api_takes_it_and_shown_with_the_session()
         seen_plain.turn_ends("success").await;
         assert!(plain.view().await.get("temperature").is_none());
 
-        let sent: Vec<(Value, Value)> = house
+        let sent: Vec<(Value, Value)> = daemon
             .models
             .requests()
             .iter()
@@ -162,15 +162,15 @@ async fn a_temperature_is_sent_as_each_api_takes_it_and_shown_with_the_session()
         let told = json!(told).to_string();
         assert!(told.contains("it takes neither of them"), "{told}");
         assert_eq!(told.contains("temperature = 1 was sent for 1.5"), api == Api::Anthropic, "{told}");
-        house.models.assert_no_breach();
+        daemon.models.assert_no_breach();
     }
 }
 
 #[tokio::test]
-async fn no_temperature_that_nobody_takes_is_taken() {
-    let house = TestDaemon::start().await;
-    let client = house.client("alice").await;
-    let session = client.create(&house).await;
+async fn out_of_range_sampling_is_refused_with_range() {
+    let daemon = TestDaemon::start().await;
+    let client = daemon.client("alice").await;
+    let session = client.create(&daemon).await;
     for (name, value, words) in [
         ("temperature", json!(-0.1), "from 0 to 2"),
         ("temperature", json!(2.1), "from 0 to 2"),
@@ -179,7 +179,7 @@ async fn no_temperature_that_nobody_takes_is_taken() {
         ("top_p", json!([]), "from 0 to 1"),
     ] {
         for refused in [
-            client.refused("session.create", json!({"cwd": house.workspace(), name: value})).await,
+            client.refused("session.create", json!({"cwd": daemon.workspace(), name: value})).await,
             session.refused("update", json!({name: value})).await,
             session.refused("submit", json!({"input": "x", name: value})).await,
         ] {
@@ -192,30 +192,30 @@ async fn no_temperature_that_nobody_takes_is_taken() {
         }
     }
     let gate = Gate::new();
-    house.models.push(Step::text("Yes.").hold(&gate));
+    daemon.models.push(Step::text("Yes.").hold(&gate));
     session.submit("go").await;
     gate.reached().await;
     let steer = json!({"input": "x", "when_busy": "steer", "top_p": 0.5});
     assert_eq!(session.refused("submit", steer).await.kind, "invalid_params");
-    let house = TestDaemon::builder().config("[model.\"scripted/model\"]\ntemperature = 3").build().await;
-    let refused = house.run_to_its_end().await;
+    let daemon = TestDaemon::builder().config("[model.\"scripted/model\"]\ntemperature = 3").build().await;
+    let refused = daemon.run_to_its_end().await;
     let told = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(refused.status.code() == Some(78) && told.contains("from 0 to 2"), "{told}");
 }
 
 #[tokio::test]
-async fn a_picture_that_the_provider_refuses_does_not_end_the_session() {
+async fn image_refused_by_provider_does_not_end_session() {
     for api in ALL_APIS {
         let sees = "[model.\"scripted/model\"]\nvision = true\ndocuments = true\n";
-        let mut house = TestDaemon::builder().api(api).config(sees).config(FAST).start().await;
+        let mut daemon = TestDaemon::builder().api(api).config(sees).config(FAST).start().await;
         let (bad, good) = (picture(ImageFormat::Png, 40, 30, 1), picture(ImageFormat::Png, 40, 30, 2));
         let data = |bytes: &[u8]| json!({"type": "image", "data": STANDARD.encode(bytes), "media_type": "image/png"});
-        std::fs::write(house.workspace().join("terms.pdf"), pdf(&["Terms of use"])).expect("written");
-        let session = house.client("alice").await.create(&house).await;
+        std::fs::write(daemon.workspace().join("terms.pdf"), pdf(&["Terms of use"])).expect("written");
+        let session = daemon.client("alice").await.create(&daemon).await;
         let mut seen = session.follow().await;
-        house.models.push(Step::error(400, "invalid_request_error", "Could not process image"));
-        house.models.push(Step::text("I cannot see it."));
-        let document = json!({"type": "file", "path": house.workspace().join("terms.pdf")});
+        daemon.models.push(Step::error(400, "invalid_request_error", "Could not process image"));
+        daemon.models.push(Step::text("I cannot see it."));
+        let document = json!({"type": "file", "path": daemon.workspace().join("terms.pdf")});
         let text = json!({"type": "text", "text": "look"});
         session.submit_with(json!({"input": [text, data(&bad), document]})).await;
         let withheld = seen.wait_for("media.withheld").await;
@@ -226,7 +226,7 @@ async fn a_picture_that_the_provider_refuses_does_not_end_the_session() {
         );
         assert_eq!(seen.turn_ends("success").await["text"], "I cannot see it.");
         assert!(seen.seen_of("retry").is_empty(), "nothing was waited for");
-        let requests = house.models.requests();
+        let requests = daemon.models.requests();
         assert!(requests[0].body.to_string().contains(&STANDARD.encode(&bad)));
         let again = requests[1].body.to_string();
         assert!(!again.contains(&STANDARD.encode(&bad)) && !again.contains("base64,"), "{api:?}: {again}");
@@ -239,19 +239,19 @@ async fn a_picture_that_the_provider_refuses_does_not_end_the_session() {
         assert!(items.contains("image/png") && items.contains("terms.pdf"), "{items}");
 
         // It stays so, byte for byte, over a crash; what comes later is shown.
-        house.crash_and_restart().await;
-        let session = house.client("bob").await.join(&session);
+        daemon.crash_and_restart().await;
+        let session = daemon.client("bob").await.join(&session);
         let mut seen = session.follow_after(seen.last_seq()).await;
-        house.models.push(Step::text("A good one."));
+        daemon.models.push(Step::text("A good one."));
         session.submit_with(json!({"input": [{"type": "text", "text": "and this?"}, data(&good)]})).await;
         seen.turn_ends("success").await;
-        let requests = house.models.requests();
+        let requests = daemon.models.requests();
         let (second, third) = (conversation(&requests[1]), conversation(&requests[2]));
         assert_eq!(third[..second.len()], second, "{api:?}");
         assert!(requests[2].body.to_string().contains(&STANDARD.encode(&good)), "{api:?}");
         // Refused once more, and then for another reason: it is over, and can go on.
-        house.models.push(Step::error(400, "invalid_request_error", "image_url is not supported"));
-        house.models.push(Step::error(
+        daemon.models.push(Step::error(400, "invalid_request_error", "image_url is not supported"));
+        daemon.models.push(Step::error(
             400,
             "invalid_request_error",
             "no image is taken here, nor anything else",
@@ -259,33 +259,33 @@ async fn a_picture_that_the_provider_refuses_does_not_end_the_session() {
         session.submit("again").await;
         assert_eq!(seen.wait_for("media.withheld").await["count"], 1);
         assert_eq!(seen.turn_ends("llm_error").await["errors"][0]["kind"], "bad_request");
-        house.models.push(Step::text("Fine."));
+        daemon.models.push(Step::text("Fine."));
         session.submit("and now?").await;
         seen.turn_ends("success").await;
-        house.models.assert_no_breach();
+        daemon.models.assert_no_breach();
     }
 }
 
 #[tokio::test]
-async fn a_picture_that_one_model_refuses_goes_to_the_one_that_sees() {
-    let house = TestDaemon::builder().config("vision = \"scripted/eyes\"\n").config(FAST).start().await;
-    let session = house.client("alice").await.create(&house).await;
+async fn image_refused_by_model_is_sent_to_vision_model() {
+    let daemon = TestDaemon::builder().config("vision = \"scripted/eyes\"\n").config(FAST).start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
     let picture = STANDARD.encode(picture(ImageFormat::Png, 40, 30, 1));
-    house.models.push(Step::error(404, "not_found_error", "No endpoints found that support image input"));
-    house.models.push(Step::text("A picture."));
+    daemon.models.push(Step::error(404, "not_found_error", "No endpoints found that support image input"));
+    daemon.models.push(Step::text("A picture."));
     let image = json!({"type": "image", "data": picture, "media_type": "image/png"});
     session.submit_with(json!({"input": [{"type": "text", "text": "look"}, image]})).await;
     let switched = seen.wait_for("model.switched").await;
     assert_eq!((&switched["to"], &switched["reason"]), (&json!("scripted/eyes"), &json!("vision")));
     seen.turn_ends("success").await;
     assert!(seen.seen_of("media.withheld").is_empty());
-    assert!(house.models.requests()[1].body.to_string().contains(&picture));
-    house.models.assert_no_breach();
+    assert!(daemon.models.requests()[1].body.to_string().contains(&picture));
+    daemon.models.assert_no_breach();
 }
 
 #[tokio::test]
-async fn earlier_reasoning_goes_back_to_models_that_want_it() {
+async fn earlier_reasoning_is_resent_when_model_needs_it() {
     for (back, expected) in [
         ("none", [0, 0, 0]),
         // Of the loop under way, and no more once a person speaks again.
@@ -293,13 +293,13 @@ async fn earlier_reasoning_goes_back_to_models_that_want_it() {
         ("all", [0, 1, 2]),
     ] {
         let model = format!("[model.\"scripted/deep\"]\nthinking = true\nreasoning_back = \"{back}\"\n");
-        let house = TestDaemon::builder().api(Api::OpenAiChat).config(&model).start().await;
+        let daemon = TestDaemon::builder().api(Api::OpenAiChat).config(&model).start().await;
         let session =
-            house.client("alice").await.create_with(&house, json!({"model": "scripted/deep"})).await;
+            daemon.client("alice").await.create_with(&daemon, json!({"model": "scripted/deep"})).await;
         let mut seen = session.follow().await;
-        house.models.push(Step::calls([("LS", json!({"path": "."}))]).thinking("Let me look."));
-        house.models.push(Step::text("Empty.").thinking("There is nothing."));
-        house.models.push(Step::text("Yes."));
+        daemon.models.push(Step::calls([("LS", json!({"path": "."}))]).thinking("Let me look."));
+        daemon.models.push(Step::text("Empty.").thinking("There is nothing."));
+        daemon.models.push(Step::text("Yes."));
         for input in ["what is there?", "sure?"] {
             session.submit(input).await;
             seen.turn_ends("success").await;
@@ -312,66 +312,66 @@ async fn earlier_reasoning_goes_back_to_models_that_want_it() {
                 })
                 .count()
         };
-        let counts: Vec<usize> = house.models.requests().iter().map(told).collect();
+        let counts: Vec<usize> = daemon.models.requests().iter().map(told).collect();
         assert_eq!(counts, expected, "{back}");
         if back != "none" {
-            let second = &house.models.requests()[1];
+            let second = &daemon.models.requests()[1];
             let said =
                 second.messages().iter().find(|message| message["role"] == "assistant").expect("an answer");
             assert_eq!(said["reasoning_content"], "Let me look.");
         }
-        house.models.assert_no_breach();
+        daemon.models.assert_no_breach();
     }
 }
 
 #[tokio::test]
-async fn thinking_between_calls_is_asked_for_where_it_is_wanted() {
+async fn interleaved_thinking_is_requested_when_supported() {
     let config = "[model.\"scripted/model\"]\nthinking = true\ninterleaved_thinking = true\nmax_output_tokens = 64000\n";
-    let house = TestDaemon::builder()
+    let daemon = TestDaemon::builder()
         .provider("headers = { anthropic-beta = \"other-2025\" }")
         .config(config)
         .start()
         .await;
-    house.models.otherwise(|_| Step::text("Yes.").thinking("Hm. "));
-    let session = house.client("alice").await.create(&house).await;
+    daemon.models.otherwise(|_| Step::text("Yes.").thinking("Hm. "));
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
     for thinking in ["high", "off"] {
         session.submit_with(json!({"input": "go", "thinking": thinking})).await;
         seen.turn_ends("success").await;
     }
-    let requests = house.models.requests();
+    let requests = daemon.models.requests();
     let beta = |n: usize| requests[n].header("anthropic-beta").map(str::to_owned);
     assert_eq!(beta(0).as_deref(), Some("other-2025,interleaved-thinking-2025-05-14"));
     assert_eq!(beta(1).as_deref(), Some("other-2025"));
-    house.models.assert_no_breach();
+    daemon.models.assert_no_breach();
 }
 
 #[tokio::test]
-async fn a_conversation_that_the_provider_keeps_goes_on_after_a_restart_and_after_it_was_lost() {
-    let mut house = TestDaemon::builder().api(Api::OpenAiResponses).provider("store = true").start().await;
-    let session = house.client("alice").await.create(&house).await;
+async fn stored_conversation_continues_after_restart_and_loss() {
+    let mut daemon = TestDaemon::builder().api(Api::OpenAiResponses).provider("store = true").start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    house.models.push(Step::calls([("LS", json!({"path": "."}))]).say("I look."));
-    house.models.push(Step::text("Empty."));
+    daemon.models.push(Step::calls([("LS", json!({"path": "."}))]).say("I look."));
+    daemon.models.push(Step::text("Empty."));
     session.submit("what is there?").await;
     seen.turn_ends("success").await;
-    house.crash_and_restart().await;
-    let session = house.client("bob").await.join(&session);
+    daemon.crash_and_restart().await;
+    let session = daemon.client("bob").await.join(&session);
     let mut seen = session.follow_after(seen.last_seq()).await;
-    house.models.push(Step::text("Yes."));
+    daemon.models.push(Step::text("Yes."));
     session.submit("sure?").await;
     seen.turn_ends("success").await;
-    house.models.forget();
-    house.models.push(Step::text("Still."));
+    daemon.models.forget();
+    daemon.models.push(Step::text("Still."));
     session.submit("really?").await;
     let told = seen.wait_for("notice").await;
     assert!(told["text"].as_str().is_some_and(|text| text.contains("had lost the conversation")), "{told}");
     assert_eq!(seen.turn_ends("success").await["text"], "Still.");
     // Another model's answers cannot be continued.
-    house.models.push(Step::text("Another."));
+    daemon.models.push(Step::text("Another."));
     session.submit_with(json!({"input": "and you?", "model": "scripted/other"})).await;
     seen.turn_ends("success").await;
-    let requests = house.models.requests();
+    let requests = daemon.models.requests();
     let previous: Vec<&Value> =
         requests.iter().map(|request| &request.body["previous_response_id"]).collect();
     let nothing = Value::Null;
@@ -383,23 +383,23 @@ async fn a_conversation_that_the_provider_keeps_goes_on_after_a_restart_and_afte
     let sizes: Vec<usize> =
         requests.iter().map(|request| request.body["input"].as_array().map_or(0, Vec::len)).collect();
     assert_eq!(sizes, [1, 1, 1, 1, 8, 10], "{sizes:?}");
-    house.models.assert_no_breach();
+    daemon.models.assert_no_breach();
 }
 
 #[tokio::test]
-async fn api_version_of_the_configuration_is_sent_and_no_temperature_with_it() {
-    let house = TestDaemon::builder().provider("api_version = \"2026-10-21\"").start().await;
-    let session = house.client("alice").await.create_with(&house, json!({"temperature": 0.3})).await;
+async fn configured_api_version_is_sent_without_temperature() {
+    let daemon = TestDaemon::builder().provider("api_version = \"2026-10-21\"").start().await;
+    let session = daemon.client("alice").await.create_with(&daemon, json!({"temperature": 0.3})).await;
     let mut seen = session.follow().await;
-    house.models.push(Step::text("Hello."));
+    daemon.models.push(Step::text("Hello."));
     session.submit("hello").await;
     seen.turn_ends("success").await;
-    let request = &house.models.requests()[0];
+    let request = &daemon.models.requests()[0];
     assert_eq!(request.header("anthropic-version"), Some("2026-10-21"));
     assert_eq!(request.body.get("temperature"), None);
     let notices = seen.seen_of("notice");
     let is_told =
         |event: &Value| event["text"].as_str().is_some_and(|text| text.contains("temperature = 0.3"));
     assert!(notices.iter().any(is_told), "{notices:?}");
-    house.models.assert_no_breach();
+    daemon.models.assert_no_breach();
 }

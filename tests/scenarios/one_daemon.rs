@@ -19,65 +19,65 @@ const TAKEN: i32 = 75;
 const WRONG: i32 = 78;
 const ROUNDS: usize = 100;
 
-fn spawn(mut command: Command, house: &TestDaemon) -> Child {
-    let log = std::fs::File::options().create(true).append(true).open(house.path("log")).expect("a log");
+fn spawn(mut command: Command, daemon: &TestDaemon) -> Child {
+    let log = std::fs::File::options().create(true).append(true).open(daemon.path("log")).expect("a log");
     command.stdout(Stdio::null()).stderr(log).spawn().expect("agentd starts")
 }
 
 /// How a start that is refused ends: its exit code and what it said.
-async fn refused(house: &TestDaemon, mut command: Command) -> (Option<i32>, String) {
+async fn refused(daemon: &TestDaemon, mut command: Command) -> (Option<i32>, String) {
     let output = command.stderr(Stdio::piped()).output();
-    let output = within("agentd to end", || house.log(), output).await.expect("agentd starts");
+    let output = within("agentd to end", || daemon.log(), output).await.expect("agentd starts");
     (output.status.code(), String::from_utf8(output.stderr).expect("text"))
 }
 
 #[tokio::test]
-async fn of_two_started_at_once_exactly_one_wins_a_hundred_times() {
-    let house = TestDaemon::builder().build().await;
-    let other = house.path("run/agentd/other.sock");
+async fn two_concurrent_starts_leave_exactly_one_daemon() {
+    let daemon = TestDaemon::builder().build().await;
+    let other = daemon.path("run/agentd/other.sock");
     for round in 0..ROUNDS {
-        let mut second = house.command();
+        let mut second = daemon.command();
         // In turn: for the same socket, and for another one over the same data.
         if round % 2 == 1 {
             second.arg("--socket").arg(&other);
         }
-        let (mut first, mut second) = (spawn(house.command(), &house), spawn(second, &house));
+        let (mut first, mut second) = (spawn(daemon.command(), &daemon), spawn(second, &daemon));
         let race = async {
             tokio::select! {
                 lost = first.wait() => (lost, false),
                 lost = second.wait() => (lost, true),
             }
         };
-        let (lost, is_first) = within("one of them to give way", || house.log(), race).await;
+        let (lost, is_first) = within("one of them to give way", || daemon.log(), race).await;
         let lost = lost.expect("ours");
-        assert_eq!(lost.code(), Some(TAKEN), "round {round}: {lost}\n{}", house.log());
+        assert_eq!(lost.code(), Some(TAKEN), "round {round}: {lost}\n{}", daemon.log());
         let winner = if is_first { &mut first } else { &mut second };
-        let socket = if !is_first && round % 2 == 1 { other.clone() } else { house.socket() };
-        let client = house.client_at(&socket).await;
+        let socket = if !is_first && round % 2 == 1 { other.clone() } else { daemon.socket() };
+        let client = daemon.client_at(&socket).await;
         let status = client.call("daemon.status", json!({})).await;
         assert_eq!(status["pid"], json!(winner.id()), "round {round}");
         assert!(winner.try_wait().expect("ours").is_none(), "the winner goes on: round {round}");
         drop(client);
         // Half of the time it leaves its socket behind.
         winner.start_kill().expect("it runs");
-        within("the winner to die", || house.log(), winner.wait()).await.expect("ours");
+        within("the winner to die", || daemon.log(), winner.wait()).await.expect("ours");
     }
-    let log = house.log();
+    let log = daemon.log();
     assert_eq!(log.matches("another agentd uses this state folder").count(), ROUNDS);
     assert!(!log.contains("panicked"), "{log}");
 }
 
 #[tokio::test]
-async fn another_daemon_with_other_data_does_not_get_the_socket() {
-    let house = TestDaemon::start().await;
-    let alice = house.client("alice").await;
-    let mut second = house.command();
-    second.env("AGENTD_DATA_DIR", house.path("other-data"));
-    let (code, told) = refused(&house, second).await;
+async fn daemon_with_other_data_cannot_take_live_socket() {
+    let daemon = TestDaemon::start().await;
+    let alice = daemon.client("alice").await;
+    let mut second = daemon.command();
+    second.env("AGENTD_DATA_DIR", daemon.path("other-data"));
+    let (code, told) = refused(&daemon, second).await;
     assert_eq!(code, Some(TAKEN), "{told}");
-    assert!(told.contains("answers on") && told.contains(&house.socket().display().to_string()), "{told}");
-    assert_eq!(alice.call("daemon.status", json!({})).await["pid"], json!(house.pid().as_raw()));
-    house.client("bob").await.call("daemon.status", json!({})).await;
+    assert!(told.contains("answers on") && told.contains(&daemon.socket().display().to_string()), "{told}");
+    assert_eq!(alice.call("daemon.status", json!({})).await["pid"], json!(daemon.pid().as_raw()));
+    daemon.client("bob").await.call("daemon.status", json!({})).await;
 }
 
 fn private(dir: &Path) {
@@ -86,60 +86,60 @@ fn private(dir: &Path) {
 }
 
 #[tokio::test]
-async fn what_stands_at_the_sockets_place_is_taken_only_if_it_is_a_dead_socket() {
-    let house = TestDaemon::builder().build().await;
-    let socket = house.socket();
+async fn only_stale_socket_is_replaced_at_socket_path() {
+    let daemon = TestDaemon::builder().build().await;
+    let socket = daemon.socket();
     private(socket.parent().expect("a folder"));
 
     // Somebody else's, alive.
     let theirs = UnixListener::bind(&socket).expect("bound");
-    let (code, told) = refused(&house, house.command()).await;
+    let (code, told) = refused(&daemon, daemon.command()).await;
     assert_eq!(code, Some(TAKEN), "{told}");
     StdStream::connect(&socket).expect("it was not stolen");
     drop(theirs);
 
     // The same, dead.
-    let mut child = spawn(house.command(), &house);
+    let mut child = spawn(daemon.command(), &daemon);
     // A child of another test, about to be another program, may hold the dead one open for a moment longer.
     let ready = async {
-        while !house.answers(child.id()).await {
+        while !daemon.answers(child.id()).await {
             tokio::task::yield_now().await;
         }
     };
-    within("the daemon to answer", || house.log(), ready).await;
-    house.client_at(&socket).await.call("daemon.status", json!({})).await;
+    within("the daemon to answer", || daemon.log(), ready).await;
+    daemon.client_at(&socket).await.call("daemon.status", json!({})).await;
     child.kill().await.expect("ours");
     std::fs::remove_file(&socket).expect("left over");
 
     // No sockets at all.
     std::fs::write(&socket, "precious").expect("written");
-    let (code, told) = refused(&house, house.command()).await;
+    let (code, told) = refused(&daemon, daemon.command()).await;
     assert_eq!(code, Some(WRONG), "{told}");
     assert!(told.contains("not a socket"), "{told}");
     assert_eq!(std::fs::read_to_string(&socket).expect("there"), "precious");
     std::fs::remove_file(&socket).expect("ours");
     std::os::unix::fs::symlink("/nonexistent", &socket).expect("linked");
-    let (code, _) = refused(&house, house.command()).await;
+    let (code, _) = refused(&daemon, daemon.command()).await;
     assert_eq!(code, Some(WRONG), "a link, wherever it leads");
     assert!(socket.is_symlink());
 }
 
 #[tokio::test]
-async fn many_clients_that_start_the_daemon_at_once_all_reach_the_same() {
-    let house = TestDaemon::builder().build().await;
+async fn concurrent_client_starts_reach_same_daemon() {
+    let daemon = TestDaemon::builder().build().await;
     for _ in 0..3 {
         let starting: Vec<_> = (0..6)
-            .map(|_| agentctl(&house, &["daemon", "start"]).spawn().expect("agentctl starts"))
+            .map(|_| agentctl(&daemon, &["daemon", "start"]).spawn().expect("agentctl starts"))
             .collect();
         let mut said = Vec::new();
         for child in starting {
-            said.push(ended(&house, child).await.fine());
+            said.push(ended(&daemon, child).await.fine());
         }
-        let pid = ctl(&house, &["daemon", "status", "--json"]).await.json()["pid"].to_string();
+        let pid = ctl(&daemon, &["daemon", "status", "--json"]).await.json()["pid"].to_string();
         for line in &said {
             assert!(line.contains(&format!("process {pid},")), "{pid}: {said:?}");
         }
-        ctl(&house, &["daemon", "stop", "--now"]).await.fine();
+        ctl(&daemon, &["daemon", "stop", "--now"]).await.fine();
     }
 }
 
@@ -166,7 +166,7 @@ fn snapshot(path: &Path) -> (u32, u32, Option<PathBuf>) {
 }
 
 #[tokio::test]
-async fn a_folder_that_is_not_its_owners_alone_is_refused_and_left_as_it_is() {
+async fn shared_data_folder_is_refused_and_unchanged() {
     let mut places = vec![
         Place { name: "readable", make: |path| with_mode(path, 0o755), words: &["0755", "chmod", "0700"] },
         Place { name: "group", make: |path| with_mode(path, 0o770), words: &["0770", "chmod", "0700"] },
@@ -209,18 +209,18 @@ async fn a_folder_that_is_not_its_owners_alone_is_refused_and_left_as_it_is() {
         eprintln!("SKIPPED: the folder of another user needs root");
     }
     for kind in ["socket", "data"] {
-        let house = TestDaemon::builder().build().await;
-        private(&house.path("places"));
+        let daemon = TestDaemon::builder().build().await;
+        private(&daemon.path("places"));
         for place in &places {
-            let folder = house.path("places").join(place.name);
+            let folder = daemon.path("places").join(place.name);
             (place.make)(&folder);
             let before = snapshot(&folder);
-            let mut command = house.command();
+            let mut command = daemon.command();
             match kind {
                 "socket" => command.arg("--socket").arg(folder.join("agentd.sock")),
                 _ => command.env("AGENTD_DATA_DIR", &folder),
             };
-            let (code, told) = refused(&house, command).await;
+            let (code, told) = refused(&daemon, command).await;
             let what = format!("{kind} in {}", place.name);
             assert!(matches!(code, Some(WRONG | 4)), "{what}: {code:?} {told}");
             assert!(
@@ -241,28 +241,28 @@ async fn a_folder_that_is_not_its_owners_alone_is_refused_and_left_as_it_is() {
 }
 
 #[tokio::test]
-async fn what_is_made_is_private_whatever_the_umask() {
-    let house = TestDaemon::builder().build().await;
+async fn created_files_are_private_under_any_umask() {
+    let daemon = TestDaemon::builder().build().await;
     for umask in ["000", "077"] {
         for name in ["run/agentd", "data/agentd"] {
-            let _ = std::fs::remove_dir_all(house.path(name));
+            let _ = std::fs::remove_dir_all(daemon.path(name));
         }
-        let agentd = house.command();
+        let agentd = daemon.command();
         let agentd = agentd.as_std();
         let mut shell = Command::new("bash");
         shell.env_clear().envs(agentd.get_envs().filter_map(|(name, value)| Some((name, value?))));
         shell.arg("-c").arg(format!("umask {umask}; exec \"$@\"")).arg("bash");
         shell.arg(agentd.get_program()).args(agentd.get_args()).kill_on_drop(true);
-        let mut daemon = spawn(shell, &house);
-        house.client_at(&house.socket()).await.call("daemon.status", json!({})).await;
+        let mut process = spawn(shell, &daemon);
+        daemon.client_at(&daemon.socket()).await.call("daemon.status", json!({})).await;
         let mode = |path: &Path| path.symlink_metadata().expect("there").mode() & 0o777;
-        assert_eq!(mode(&house.path("run/agentd")), 0o700);
-        assert_eq!(mode(&house.path("data/agentd")), 0o700);
-        assert_eq!(mode(&house.socket()), 0o600);
-        for entry in std::fs::read_dir(house.path("data/agentd")).expect("there").flatten() {
+        assert_eq!(mode(&daemon.path("run/agentd")), 0o700);
+        assert_eq!(mode(&daemon.path("data/agentd")), 0o700);
+        assert_eq!(mode(&daemon.socket()), 0o600);
+        for entry in std::fs::read_dir(daemon.path("data/agentd")).expect("there").flatten() {
             let path = entry.path();
             assert_eq!(mode(&path) & 0o077, 0, "{} is open to others", path.display());
         }
-        daemon.kill().await.expect("ours");
+        process.kill().await.expect("ours");
     }
 }

@@ -24,9 +24,9 @@ const BASH_ALLOWED: &str = "[permissions]\nallow = [\"Bash\"]";
 struct Marked(String);
 
 impl Marked {
-    fn new(house: &TestDaemon) -> Self {
+    fn new(daemon: &TestDaemon) -> Self {
         // A number that `sleep` takes and nobody else has: the folder's name is random.
-        let name = house
+        let name = daemon
             .path("")
             .to_string_lossy()
             .bytes()
@@ -44,8 +44,8 @@ impl Marked {
         pids.filter(carries).map(Pid::from_raw).collect()
     }
 
-    async fn reach(&self, house: &TestDaemon, wanted: usize) {
-        let seen = || format!("alive: {:?}\n{}", self.alive(), house.log());
+    async fn reach(&self, daemon: &TestDaemon, wanted: usize) {
+        let seen = || format!("alive: {:?}\n{}", self.alive(), daemon.log());
         until("the processes of the command", seen, || (self.alive().len() >= wanted).then_some(())).await;
     }
 }
@@ -75,77 +75,77 @@ const ESCAPES: &[(&str, usize)] = &[
 ];
 
 /// Starts the command, and waits until it has spread.
-async fn spread(house: &TestDaemon, session: &Session, command: &str, count: usize) -> Marked {
-    let marked = Marked::new(house);
-    house.models.push(Step::calls([bash(&command.replace("MARK", &marked.0))]));
+async fn spread(daemon: &TestDaemon, session: &Session, command: &str, count: usize) -> Marked {
+    let marked = Marked::new(daemon);
+    daemon.models.push(Step::calls([bash(&command.replace("MARK", &marked.0))]));
     session.submit("go").await;
-    marked.reach(house, count).await;
+    marked.reach(daemon, count).await;
     marked
 }
 
 #[tokio::test]
-async fn an_abort_leaves_nothing_whatever_a_command_does_to_stay() {
+async fn abort_kills_detached_processes_of_command() {
     for (command, count) in ESCAPES {
-        let house = TestDaemon::builder().config(BASH_ALLOWED).start().await;
-        let session = house.client("alice").await.create(&house).await;
+        let daemon = TestDaemon::builder().config(BASH_ALLOWED).start().await;
+        let session = daemon.client("alice").await.create(&daemon).await;
         let mut seen = session.follow().await;
-        let marked = spread(&house, &session, command, *count).await;
+        let marked = spread(&daemon, &session, command, *count).await;
         let reply = session.call("abort", json!({})).await;
         assert_eq!(marked.alive(), [], "after the reply nothing is left of {command:?}");
         assert_eq!(reply["survivors"], json!([]), "{command:?}");
         seen.turn_ends("aborted").await;
-        let seen = || format!("{command:?}: {:?}", children(&house));
-        until("the dead to be taken in", seen, || children(&house).is_empty().then_some(())).await;
+        let seen = || format!("{command:?}: {:?}", children(&daemon));
+        until("the dead to be taken in", seen, || children(&daemon).is_empty().then_some(())).await;
     }
 }
 
 #[tokio::test]
-async fn a_dead_daemon_s_commands_are_gone_before_the_next_one_answers() {
+async fn orphaned_commands_are_killed_before_next_daemon_answers() {
     for (command, count) in ESCAPES {
-        let mut house = TestDaemon::builder().config(BASH_ALLOWED).start().await;
-        let session = house.client("alice").await.create(&house).await;
-        let marked = spread(&house, &session, command, *count).await;
-        house.kill().await;
+        let mut daemon = TestDaemon::builder().config(BASH_ALLOWED).start().await;
+        let session = daemon.client("alice").await.create(&daemon).await;
+        let marked = spread(&daemon, &session, command, *count).await;
+        daemon.kill().await;
         assert!(!marked.alive().is_empty(), "{command:?} survives its daemon, or this test shows nothing");
-        house.launch().await;
+        daemon.launch().await;
         assert_eq!(marked.alive(), [], "nothing is left of {command:?}");
-        assert_eq!(house.tool_processes(), [], "{command:?}");
-        let status = house.client("bob").await.call("daemon.status", json!({})).await;
+        assert_eq!(daemon.tool_processes(), [], "{command:?}");
+        let status = daemon.client("bob").await.call("daemon.status", json!({})).await;
         assert_eq!(status["leftovers"], json!([]));
-        is_forgotten(&house).await;
+        is_forgotten(&daemon).await;
     }
 }
 
 #[tokio::test]
-async fn a_scrubbed_process_without_parents_is_found_in_its_cgroup() {
-    let mut house = TestDaemon::builder().config(BASH_ALLOWED).start().await;
-    if !has_cgroups(&house).await {
+async fn process_without_marker_or_parent_is_found_in_cgroup() {
+    let mut daemon = TestDaemon::builder().config(BASH_ALLOWED).start().await;
+    if !has_cgroups(&daemon).await {
         return;
     }
-    let session = house.client("alice").await.create(&house).await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let escape =
         "(env -i setsid sleep MARK >/dev/null 2>&1 &); (env -i setsid sleep MARK &); sleep MARK; true";
-    let marked = spread(&house, &session, escape, 4).await;
-    let instance = instance(&house);
+    let marked = spread(&daemon, &session, escape, 4).await;
+    let instance = instance(&daemon);
     session.call("abort", json!({})).await;
     assert_eq!(marked.alive(), []);
     let seen = || format!("{:?}", cgroups(&instance));
     until("the cgroup to go", seen, || cgroups(&instance).is_empty().then_some(())).await;
 
-    let marked = spread(&house, &session, escape, 4).await;
+    let marked = spread(&daemon, &session, escape, 4).await;
     assert_eq!(cgroups(&instance).len(), 1);
-    house.kill().await;
+    daemon.kill().await;
     assert_eq!(marked.alive().len(), 4, "they survive their daemon");
-    house.launch().await;
+    daemon.launch().await;
     assert_eq!(marked.alive(), []);
     // What is dead but not yet taken in by its new parent may hold it for a moment.
-    house.crash_and_restart().await;
+    daemon.crash_and_restart().await;
     assert_eq!(cgroups(&instance), [] as [std::path::PathBuf; 0]);
 }
 
 /// Says so if this machine has none.
-async fn has_cgroups(house: &TestDaemon) -> bool {
-    let status = house.client("looker").await.call("daemon.status", json!({})).await;
+async fn has_cgroups(daemon: &TestDaemon) -> bool {
+    let status = daemon.client("looker").await.call("daemon.status", json!({})).await;
     let confinement = status["confinement"].as_str().expect("a text");
     let has = confinement.starts_with("cgroup v2");
     if !has {
@@ -155,8 +155,8 @@ async fn has_cgroups(house: &TestDaemon) -> bool {
 }
 
 /// What the commands of this house carry.
-fn instance(house: &TestDaemon) -> String {
-    let pid = house.tool_processes().first().copied().expect("a command runs");
+fn instance(daemon: &TestDaemon) -> String {
+    let pid = daemon.tool_processes().first().copied().expect("a command runs");
     let environ = std::fs::read(format!("/proc/{pid}/environ")).expect("it is there");
     let text = String::from_utf8(environ).expect("text");
     text.split('\0').find_map(|entry| entry.strip_prefix("AGENTD_INSTANCE=")).expect("an instance").to_owned()
@@ -180,36 +180,36 @@ fn cgroups(instance: &str) -> Vec<PathBuf> {
 }
 
 #[tokio::test]
-async fn a_start_leaves_strangers_alone_also_those_with_a_number_that_was_ours() {
-    let mut house = TestDaemon::builder().config(BASH_ALLOWED).start().await;
+async fn start_spares_foreign_processes_with_reused_pid() {
+    let mut daemon = TestDaemon::builder().config(BASH_ALLOWED).start().await;
     let other = TestDaemon::builder().config(BASH_ALLOWED).start().await;
-    let mine = house.client("alice").await.create(&house).await;
+    let mine = daemon.client("alice").await.create(&daemon).await;
     let theirs = other.client("bob").await.create(&other).await;
-    let marked = spread(&house, &mine, "sleep MARK; true", 2).await;
+    let marked = spread(&daemon, &mine, "sleep MARK; true", 2).await;
     let spared = spread(&other, &theirs, "(setsid sleep MARK &); sleep MARK; true", 3).await;
-    house.kill().await;
+    daemon.kill().await;
     let mut bystander =
         Command::new("sleep").arg("1000").process_group(0).kill_on_drop(true).spawn().expect("it sleeps");
     let pid = i64::from(bystander.id().expect("it runs"));
     sqlx::query("update process set pid = ?")
         .bind(pid)
-        .execute(&mut database(&house).await)
+        .execute(&mut database(&daemon).await)
         .await
         .expect("changed");
-    house.launch().await;
+    daemon.launch().await;
     assert_eq!(marked.alive(), [], "found by its environment");
     assert_eq!(spared.alive().len(), 3, "another daemon's");
     assert_eq!(bystander.try_wait().expect("ours"), None, "somebody else with the recorded number");
-    is_forgotten(&house).await;
+    is_forgotten(&daemon).await;
 }
 
 #[tokio::test]
-async fn a_process_is_recorded_while_it_runs_and_no_longer() {
-    let house = TestDaemon::builder().config(BASH_ALLOWED).start().await;
-    let session = house.client("alice").await.create(&house).await;
+async fn process_is_recorded_only_while_running() {
+    let daemon = TestDaemon::builder().config(BASH_ALLOWED).start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    house.models.push(Step::calls([bash("echo $$; sleep 1000"), bash("echo $$; exit 3")]));
-    house.models.push(Step::text("Done."));
+    daemon.models.push(Step::calls([bash("echo $$; sleep 1000"), bash("echo $$; exit 3")]));
+    daemon.models.push(Step::text("Done."));
     session.submit("go").await;
     let started = seen.wait_for("tool.started").await;
     let said = seen.wait_for("tool.progress").await;
@@ -226,24 +226,24 @@ async fn a_process_is_recorded_while_it_runs_and_no_longer() {
         .parse()
         .expect("a number");
     let call_id = started["call_id"].as_str().expect("an id").to_owned();
-    assert_eq!(recorded(&house).await, [(call_id, pid, began, boot.trim().to_owned())]);
+    assert_eq!(recorded(&daemon).await, [(call_id, pid, began, boot.trim().to_owned())]);
     session.call("abort", json!({"call_id": started["call_id"]})).await;
     seen.turn_ends("success").await;
-    assert_eq!(recorded(&house).await, []);
+    assert_eq!(recorded(&daemon).await, []);
 }
 
 #[tokio::test]
-async fn a_daemon_started_by_a_command_spares_itself_and_its_parents() {
-    let mut house = TestDaemon::builder().config(BASH_ALLOWED).start().await;
-    let session = house.client("alice").await.create(&house).await;
-    let marked = spread(&house, &session, "(setsid sleep MARK &); sleep MARK; true", 3).await;
-    let instance = instance(&house);
-    house.kill().await;
+async fn daemon_started_by_command_spares_itself_and_parents() {
+    let mut daemon = TestDaemon::builder().config(BASH_ALLOWED).start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
+    let marked = spread(&daemon, &session, "(setsid sleep MARK &); sleep MARK; true", 3).await;
+    let instance = instance(&daemon);
+    daemon.kill().await;
     // As if a command had started the next daemon: it and its parent carry the mark.
-    let command = house.command();
+    let command = daemon.command();
     let program = command.as_std().get_program().to_owned();
     let arguments: Vec<_> = command.as_std().get_args().map(ToOwned::to_owned).collect();
-    let mut parent = house.command();
+    let mut parent = daemon.command();
     parent.env("AGENTD_INSTANCE", &instance).env("AGENTD_CALL", "call_x");
     let mut nested = Command::new("/bin/bash");
     nested.env_clear();
@@ -258,7 +258,7 @@ async fn a_daemon_started_by_a_command_spares_itself_and_its_parents() {
         .process_group(0);
     let mut nested = nested.stderr(Stdio::null()).spawn().expect("it starts");
     let group = Pid::from_raw(i32::try_from(nested.id().expect("it runs")).expect("an id"));
-    let client = house.client_at(&house.socket()).await;
+    let client = daemon.client_at(&daemon.socket()).await;
     client.call("daemon.hello", json!({"name": "bob"})).await;
     assert_eq!(marked.alive(), []);
     assert_eq!(nested.try_wait().expect("ours"), None, "the parent lives");
@@ -266,28 +266,28 @@ async fn a_daemon_started_by_a_command_spares_itself_and_its_parents() {
 }
 
 #[tokio::test]
-async fn no_zombie_stays_whoever_its_parents_were() {
-    let house =
+async fn reparented_children_leave_no_zombie() {
+    let daemon =
         TestDaemon::builder().config(&format!("{BASH_ALLOWED}\n[tools]\ncgroup = \"off\"")).start().await;
-    let session = house.client("alice").await.create(&house).await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
     let many = "for i in $(seq 50); do (sleep 0.0$((i % 5)) &) ; done; sleep 0.1; \
                 (env -i setsid sleep 0.5 >/dev/null 2>&1 &); echo done";
-    house.models.push(Step::calls([bash(many), bash("exit 7")]));
-    house.models.push(Step::text("Done."));
+    daemon.models.push(Step::calls([bash(many), bash("exit 7")]));
+    daemon.models.push(Step::text("Done."));
     session.submit("go").await;
     seen.turn_ends("success").await;
     let codes: Vec<_> =
         seen.seen_of("tool.completed").iter().map(|done| done["detail"]["exit_code"].clone()).collect();
     assert_eq!(codes, [json!(0), json!(7)], "nobody else took the exit status of a shell");
     // One of them lives a little longer than its call: nobody knew it.
-    let seen = || format!("{:?}", children(&house));
-    until("the last child to end and be taken in", seen, || children(&house).is_empty().then_some(())).await;
+    let seen = || format!("{:?}", children(&daemon));
+    until("the last child to end and be taken in", seen, || children(&daemon).is_empty().then_some(())).await;
 }
 
 /// Children of the daemon, dead ones too.
-fn children(house: &TestDaemon) -> Vec<String> {
-    let me = house.pid().to_string();
+fn children(daemon: &TestDaemon) -> Vec<String> {
+    let me = daemon.pid().to_string();
     let entries = std::fs::read_dir("/proc").expect("a process list");
     let stats = entries.flatten().filter_map(|entry| std::fs::read_to_string(entry.path().join("stat")).ok());
     stats
@@ -295,25 +295,25 @@ fn children(house: &TestDaemon) -> Vec<String> {
         .collect()
 }
 
-async fn database(house: &TestDaemon) -> SqliteConnection {
-    let options = SqliteConnectOptions::new().filename(house.path("data/agentd/agentd.db"));
+async fn database(daemon: &TestDaemon) -> SqliteConnection {
+    let options = SqliteConnectOptions::new().filename(daemon.path("data/agentd/agentd.db"));
     SqliteConnection::connect_with(&options).await.expect("a database")
 }
 
 /// Waits until nothing is recorded: a start forgets what it ended once the sessions of it know.
-async fn is_forgotten(house: &TestDaemon) {
+async fn is_forgotten(daemon: &TestDaemon) {
     let look = async {
-        while !recorded(house).await.is_empty() {
+        while !recorded(daemon).await.is_empty() {
             tokio::time::sleep(LOOK_AGAIN).await;
         }
     };
-    within("the list to be empty again", || house.log(), look).await;
+    within("the list to be empty again", || daemon.log(), look).await;
 }
 
 /// The recorded processes: call, process id, start time, boot.
-async fn recorded(house: &TestDaemon) -> Vec<(String, i64, i64, String)> {
+async fn recorded(daemon: &TestDaemon) -> Vec<(String, i64, i64, String)> {
     sqlx::query_as("select call_id, pid, started, boot_id from process")
-        .fetch_all(&mut database(house).await)
+        .fetch_all(&mut database(daemon).await)
         .await
         .expect("the table is there")
 }

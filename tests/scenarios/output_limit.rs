@@ -9,10 +9,10 @@ use crate::support::log::Log;
 use crate::support::model_server::Step;
 
 async fn start(api: Api, config: &str) -> (TestDaemon, Session, Log) {
-    let house = TestDaemon::builder().api(api).config(config).start().await;
-    let session = house.client("alice").await.create_with(&house, json!({"mode": "accept_edits"})).await;
+    let daemon = TestDaemon::builder().api(api).config(config).start().await;
+    let session = daemon.client("alice").await.create_with(&daemon, json!({"mode": "accept_edits"})).await;
     let seen = session.follow().await;
-    (house, session, seen)
+    (daemon, session, seen)
 }
 
 /// An answer that ends at the limit, in the words of the API.
@@ -30,13 +30,13 @@ fn limit_of(body: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_too_long_gets_more_room_then_goes_on() {
+async fn truncated_answer_raises_output_limit_then_continues() {
     for api in ALL_APIS {
-        let (house, session, mut seen) =
+        let (daemon, session, mut seen) =
             start(api, "[model.\"scripted/model\"]\nmax_output_tokens = 64000").await;
-        house.models.push(cut(api, Step::text("one tw")));
-        house.models.push(cut(api, Step::text("one two th")));
-        house.models.push(Step::text("ree four"));
+        daemon.models.push(cut(api, Step::text("one tw")));
+        daemon.models.push(cut(api, Step::text("one two th")));
+        daemon.models.push(Step::text("ree four"));
         session.submit("count").await;
         let first = seen.answer().await;
         assert_eq!(
@@ -54,22 +54,22 @@ async fn an_answer_that_is_too_long_gets_more_room_then_goes_on() {
         assert_eq!((&result["text"], &result["model_calls"]), (&json!("one two three four"), &json!(3)));
         assert_eq!(result["usage"]["output_tokens"], 15);
 
-        let requests = house.models.requests();
+        let requests = daemon.models.requests();
         let limits: Vec<Value> = requests.iter().map(|it| limit_of(&it.body)).collect();
         assert_eq!(limits, [32_000, 64_000, 64_000], "{api:?}");
         let last = requests[2].body.to_string();
         assert!(last.contains("one two th") && last.contains("no recap"), "{last}");
         assert!(!last.contains("\"one tw\""), "what counts no more is not sent");
-        house.models.assert_no_breach();
+        daemon.models.assert_no_breach();
     }
 }
 
 #[tokio::test]
-async fn an_answer_without_end_ends_the_turn() {
+async fn endless_answer_ends_turn_at_output_limit() {
     for api in ALL_APIS {
-        let (house, session, mut seen) = start(api, "").await;
+        let (daemon, session, mut seen) = start(api, "").await;
         for _ in 0..4 {
-            house.models.push(cut(api, Step::text("more and ")));
+            daemon.models.push(cut(api, Step::text("more and ")));
         }
         session.submit("count").await;
         let result = seen.turn_ends("max_output_tokens").await;
@@ -78,55 +78,55 @@ async fn an_answer_without_end_ends_the_turn() {
             (&result["errors"][0]["kind"], &result["stop_reason"]),
             (&json!("max_output_tokens"), &json!("max_tokens"))
         );
-        assert_eq!(house.models.requests().len(), 4, "{api:?}: the limit is not known, so it is not raised");
-        house.models.push(Step::text("Yes."));
+        assert_eq!(daemon.models.requests().len(), 4, "{api:?}: the limit is not known, so it is not raised");
+        daemon.models.push(Step::text("Yes."));
         session.submit("still there?").await;
         assert_eq!(seen.turn_ends("success").await["text"], "Yes.");
-        house.models.assert_no_breach();
+        daemon.models.assert_no_breach();
     }
 }
 
 #[tokio::test]
-async fn of_the_calls_in_a_cut_answer_only_the_whole_ones_run() {
+async fn truncated_answer_runs_complete_calls_only() {
     for api in ALL_APIS {
-        let (house, session, mut seen) = start(api, "").await;
+        let (daemon, session, mut seen) = start(api, "").await;
         let write =
-            |name: &str| ("Write", json!({"file_path": house.workspace().join(name), "content": "x"}));
-        house.models.push(cut(api, Step::calls([write("whole"), write("half")]).cut_last_call(12)));
-        house.models.push(Step::text("I see."));
+            |name: &str| ("Write", json!({"file_path": daemon.workspace().join(name), "content": "x"}));
+        daemon.models.push(cut(api, Step::calls([write("whole"), write("half")]).cut_last_call(12)));
+        daemon.models.push(Step::text("I see."));
         session.submit("go").await;
         seen.turn_ends("success").await;
-        assert_eq!((house.read("whole").as_str(), house.workspace().join("half").exists()), ("x", false));
+        assert_eq!((daemon.read("whole").as_str(), daemon.workspace().join("half").exists()), ("x", false));
         assert_eq!(seen.seen_of("tool.requested").len(), 1, "{api:?}");
 
         // The only call of the answer: the model is asked for it again.
         for bytes in [0, 9] {
-            house.models.push(cut(api, Step::calls([write("half")]).cut_last_call(bytes)));
-            house.models.push(Step::text("Smaller, then."));
+            daemon.models.push(cut(api, Step::calls([write("half")]).cut_last_call(bytes)));
+            daemon.models.push(Step::text("Smaller, then."));
             session.submit("again").await;
             seen.turn_ends("success").await;
-            let last = house.models.requests().pop().expect("a request").body.to_string();
+            let last = daemon.models.requests().pop().expect("a request").body.to_string();
             assert!(last.contains("in the middle of a tool call"), "{api:?}: {last}");
         }
         assert_eq!(seen.seen_of("tool.requested").len(), 1, "{api:?}");
-        assert!(!house.workspace().join("half").exists());
-        house.models.assert_no_breach();
+        assert!(!daemon.workspace().join("half").exists());
+        daemon.models.assert_no_breach();
     }
 }
 
 #[tokio::test]
-async fn a_pause_without_a_word_is_not_asked_about_for_ever() {
-    let (house, session, mut seen) = start(Api::Anthropic, "").await;
-    house.models.push(Step::text("So far").stop("pause_turn"));
+async fn empty_paused_reply_ends_turn_as_error() {
+    let (daemon, session, mut seen) = start(Api::Anthropic, "").await;
+    daemon.models.push(Step::text("So far").stop("pause_turn"));
     let silent = "data: {\"type\":\"message_start\",\"message\":{\"id\":\"m\"}}\n\n\
                   data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"pause_turn\"}}\n\n\
                   data: {\"type\":\"message_stop\"}\n\n";
-    house.models.push(Step::raw(200, "text/event-stream", silent));
+    daemon.models.push(Step::raw(200, "text/event-stream", silent));
     session.submit("go").await;
     let result = seen.turn_ends("llm_error").await;
     assert_eq!(result["errors"][0]["kind"], "paused", "{result}");
-    assert_eq!(house.models.requests().len(), 2);
-    house.models.assert_no_breach();
+    assert_eq!(daemon.models.requests().len(), 2);
+    daemon.models.assert_no_breach();
 }
 
 /// How a proxy says that a request does not fit: without numbers, and with no word of its own.
@@ -134,32 +134,32 @@ const OVERFLOW: &str =
     r#"{"error":{"message":"litellm.ContextWindowExceededError: it is too long","code":"400"}}"#;
 
 #[tokio::test]
-async fn what_was_chosen_holds_for_unknown_models_and_no_answer_outgrows_a_budget() {
+async fn configured_output_limit_is_capped_by_remaining_budget() {
     for api in ALL_APIS {
-        let (house, session, mut seen) = start(api, "[session]\noutput_tokens = 700").await;
-        house.models.push(Step::text("Fine."));
+        let (daemon, session, mut seen) = start(api, "[session]\noutput_tokens = 700").await;
+        daemon.models.push(Step::text("Fine."));
         session.submit("hello").await;
         seen.turn_ends("success").await;
         // The answer before it had five tokens.
         let budgets = json!({"output_tokens": 600, "session_output_tokens": 10});
-        house.models.push(cut(api, Step::text("As long as")));
+        daemon.models.push(cut(api, Step::text("As long as")));
         session.call("submit", json!({"input": "a story", "budgets": budgets})).await;
         let result = seen.turn_ends("error_max_tokens").await;
         assert_eq!(result["text"], "As long as", "what was said stands");
-        let limits: Vec<Value> = house.models.requests().iter().map(|it| limit_of(&it.body)).collect();
+        let limits: Vec<Value> = daemon.models.requests().iter().map(|it| limit_of(&it.body)).collect();
         // OpenAI's Responses take no less than 16.
         let least = if api == Api::OpenAiResponses { 16 } else { 5 };
         assert_eq!(limits, [json!(700), json!(least)], "{api:?}");
-        house.models.assert_no_breach();
+        daemon.models.assert_no_breach();
     }
 }
 
 #[tokio::test]
-async fn a_rest_that_does_not_fit_leaves_what_there_is() {
+async fn continuation_overflow_keeps_text_so_far() {
     for api in ALL_APIS {
-        let (house, session, mut seen) = start(api, "").await;
-        house.models.push(cut(api, Step::text("all that fits")));
-        house.models.push(Step::raw(400, "application/json", OVERFLOW));
+        let (daemon, session, mut seen) = start(api, "").await;
+        daemon.models.push(cut(api, Step::text("all that fits")));
+        daemon.models.push(Step::raw(400, "application/json", OVERFLOW));
         session.submit("a poem").await;
         let result = seen.turn_ends("max_output_tokens").await;
         assert_eq!(
@@ -168,7 +168,7 @@ async fn a_rest_that_does_not_fit_leaves_what_there_is() {
             "{api:?}"
         );
         // From the start it is a failure.
-        house.models.push(Step::raw(400, "application/json", OVERFLOW));
+        daemon.models.push(Step::raw(400, "application/json", OVERFLOW));
         session.submit("another").await;
         assert_eq!(seen.turn_ends("llm_error").await["errors"][0]["kind"], "context_overflow");
     }

@@ -10,25 +10,25 @@ use crate::support::model_server::Step;
 const BASH_ALLOWED: &str = "[permissions]\nallow = [\"Bash\"]";
 
 /// The result of one command.
-async fn run(house: &TestDaemon, command: &str) -> Value {
-    let session = house.client("alice").await.create(house).await;
+async fn run(daemon: &TestDaemon, command: &str) -> Value {
+    let session = daemon.client("alice").await.create(daemon).await;
     let mut seen = session.follow().await;
-    house.models.push(Step::calls([bash(command)]));
-    house.models.push(Step::text("Done."));
+    daemon.models.push(Step::calls([bash(command)]));
+    daemon.models.push(Step::text("Done."));
     session.submit("go").await;
     seen.turn_ends("success").await;
     seen.seen_of("tool.completed").remove(0)
 }
 
 #[tokio::test]
-async fn a_command_gets_the_descriptors_and_the_limit_that_the_daemon_was_started_with() {
-    let house =
+async fn command_inherits_daemon_descriptor_limit_only() {
+    let daemon =
         TestDaemon::builder().config(BASH_ALLOWED).under("ulimit -Sn 700; ulimit -Hn 900").start().await;
-    let daemon = std::fs::read_to_string(format!("/proc/{}/limits", house.pid())).expect("it runs");
-    let files = daemon.lines().find(|line| line.starts_with("Max open files")).expect("a limit");
+    let process = std::fs::read_to_string(format!("/proc/{}/limits", daemon.pid())).expect("it runs");
+    let files = process.lines().find(|line| line.starts_with("Max open files")).expect("a limit");
     let limits: Vec<&str> = files.split_whitespace().skip(3).take(2).collect();
     assert_eq!(limits, ["900", "900"], "the daemon takes all it may");
-    let done = run(&house, "ulimit -Sn; ulimit -Hn; ls /proc/$$/fd").await;
+    let done = run(&daemon, "ulimit -Sn; ulimit -Hn; ls /proc/$$/fd").await;
     let said: Vec<i32> = done["output"]
         .as_str()
         .expect("a text")
@@ -42,14 +42,14 @@ async fn a_command_gets_the_descriptors_and_the_limit_that_the_daemon_was_starte
 }
 
 #[tokio::test]
-async fn a_command_runs_and_its_folder_is_followed_where_few_descriptors_are_allowed() {
-    let house = TestDaemon::builder().config(BASH_ALLOWED).under("ulimit -n 64").start().await;
-    house.write("inside/a.txt", "here");
-    let session = house.client("alice").await.create(&house).await;
+async fn command_with_few_descriptors_runs_and_tracks_cwd() {
+    let daemon = TestDaemon::builder().config(BASH_ALLOWED).under("ulimit -n 64").start().await;
+    daemon.write("inside/a.txt", "here");
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    house.models.push(Step::calls([bash("cd inside; ulimit -n")]));
-    house.models.push(Step::calls([bash("cat a.txt")]));
-    house.models.push(Step::text("Done."));
+    daemon.models.push(Step::calls([bash("cd inside; ulimit -n")]));
+    daemon.models.push(Step::calls([bash("cat a.txt")]));
+    daemon.models.push(Step::text("Done."));
     session.submit("go").await;
     seen.turn_ends("success").await;
     let done = seen.seen_of("tool.completed");
@@ -59,9 +59,9 @@ async fn a_command_runs_and_its_folder_is_followed_where_few_descriptors_are_all
 }
 
 #[tokio::test]
-async fn a_command_that_runs_into_a_limit_is_told_which() {
+async fn command_at_resource_limit_is_reported_with_limit() {
     let limits = "\n[tools]\ncgroup = \"off\"\nfile_size = \"1MiB\"\ncpu_time = \"1s\"\nmemory = \"256MiB\"";
-    let house = TestDaemon::builder().config(&format!("{BASH_ALLOWED}{limits}")).start().await;
+    let daemon = TestDaemon::builder().config(&format!("{BASH_ALLOWED}{limits}")).start().await;
     for (command, limit, words) in [
         ("head -c 2M /dev/zero > long", Some("file_size"), "1 MiB at most"),
         // By the shell itself, too.
@@ -70,7 +70,7 @@ async fn a_command_that_runs_into_a_limit_is_told_which() {
         ("dd if=/dev/zero of=/dev/null bs=400M count=1", None, "at most 256 MiB of data"),
         ("exit 3", None, "Exit code 3"),
     ] {
-        let done = run(&house, command).await;
+        let done = run(&daemon, command).await;
         assert_eq!(done["status"], "failed", "{command}: {done}");
         let code = if limit.is_some() { "limit_exceeded" } else { "exit_code" };
         assert_eq!(
@@ -80,17 +80,17 @@ async fn a_command_that_runs_into_a_limit_is_told_which() {
         );
         assert!(done["output"].as_str().expect("a text").contains(words), "{command}: {done}");
     }
-    let done = run(&house, "head -c 500K /dev/zero > short; ulimit -c").await;
+    let done = run(&daemon, "head -c 500K /dev/zero > short; ulimit -c").await;
     assert_eq!((&done["status"], &done["output"]), (&Value::from("completed"), &Value::from("0\n")));
 }
 
 #[tokio::test]
-async fn a_flood_of_output_costs_the_daemon_little_memory_and_holds_nobody_up() {
-    let house = TestDaemon::builder().config(BASH_ALLOWED).start().await;
-    let before = peak(&house);
-    let flood = run(&house, "head -c 150M /dev/zero | tr '\\0' x; echo END");
+async fn command_output_flood_uses_bounded_daemon_memory() {
+    let daemon = TestDaemon::builder().config(BASH_ALLOWED).start().await;
+    let before = peak(&daemon);
+    let flood = run(&daemon, "head -c 150M /dev/zero | tr '\\0' x; echo END");
     let other = async {
-        let client = house.client("bob").await;
+        let client = daemon.client("bob").await;
         for _ in 0..100 {
             client.call("daemon.status", serde_json::json!({})).await;
         }
@@ -107,39 +107,39 @@ async fn a_flood_of_output_costs_the_daemon_little_memory_and_holds_nobody_up() 
         "{}",
         output.len()
     );
-    let more = peak(&house) - before;
+    let more = peak(&daemon) - before;
     assert!(more < 64 << 10, "{more} KiB more at the peak");
 }
 
 /// The most memory that the daemon has had at once, in KiB.
-fn peak(house: &TestDaemon) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", house.pid())).expect("it runs");
+fn peak(daemon: &TestDaemon) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", daemon.pid())).expect("it runs");
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
     line.trim().trim_end_matches(" kB").parse().expect("a number")
 }
 
 #[tokio::test]
-async fn a_child_that_holds_the_output_open_does_not_hold_the_call() {
-    let house = TestDaemon::builder().config(BASH_ALLOWED).start().await;
-    let done = run(&house, "sleep 1000 & (setsid sleep 1000 &); echo said").await;
+async fn child_holding_output_open_does_not_block_call() {
+    let daemon = TestDaemon::builder().config(BASH_ALLOWED).start().await;
+    let done = run(&daemon, "sleep 1000 & (setsid sleep 1000 &); echo said").await;
     assert_eq!((&done["status"], &done["output"]), (&Value::from("completed"), &Value::from("said\n")));
     assert_eq!(done["detail"]["survivors"], serde_json::json!([]));
-    assert_eq!(house.tool_processes(), []);
+    assert_eq!(daemon.tool_processes(), []);
 }
 
 #[tokio::test]
-async fn who_closes_its_environment_and_loses_its_parents_ends_with_its_call() {
+async fn process_without_marker_is_killed_with_its_call() {
     if nix::unistd::geteuid().is_root() {
         eprintln!("SKIPPED: nothing is closed to root");
         return;
     }
-    let house =
+    let daemon =
         TestDaemon::builder().config(&format!("{BASH_ALLOWED}\n[sandbox]\nlevel = \"off\"")).start().await;
     // A program that cannot be read is not shown by the kernel, prctl(2).
     let closed = "cp \"$(command -v sleep)\" s; chmod 111 s; (setsid ./s 1000 >/dev/null 2>&1 &); sleep 0.2; echo said";
-    let done = run(&house, closed).await;
+    let done = run(&daemon, closed).await;
     assert_eq!((&done["status"], &done["output"]), (&Value::from("completed"), &Value::from("said\n")));
     let children =
-        std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", house.pid())).expect("a list");
+        std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", daemon.pid())).expect("a list");
     assert_eq!(children.trim(), "");
 }

@@ -12,8 +12,8 @@ use crate::support::model_server::{Gate, ModelServer, Step};
 use crate::support::wait::until;
 
 /// Puts `new` in the place of `old` in the configuration file.
-fn rewrite(house: &TestDaemon, old: &str, new: &str) {
-    let file = house.path("config.toml");
+fn rewrite(daemon: &TestDaemon, old: &str, new: &str) {
+    let file = daemon.path("config.toml");
     let text = std::fs::read_to_string(&file).expect("there");
     assert!(text.contains(old), "{old:?} is not in {text}");
     std::fs::write(file, text.replace(old, new)).expect("written");
@@ -24,87 +24,87 @@ async fn reload(client: &Client) -> Value {
 }
 
 #[tokio::test]
-async fn rules_count_for_the_next_call_of_a_session_that_is_there_already() {
-    let house = TestDaemon::builder().config("[permissions]\nallow = []").start().await;
-    let alice = house.client("alice").await;
-    let session = alice.create(&house).await;
+async fn reloaded_rules_apply_to_next_call_of_loaded_session() {
+    let daemon = TestDaemon::builder().config("[permissions]\nallow = []").start().await;
+    let alice = daemon.client("alice").await;
+    let session = alice.create(&daemon).await;
     let mut seen = session.follow().await;
-    house.models.push(Step::calls([bash("echo one >> log.txt")]));
-    house.models.push(Step::text("One."));
+    daemon.models.push(Step::calls([bash("echo one >> log.txt")]));
+    daemon.models.push(Step::text("One."));
     session.submit("one").await;
     let asked = seen.wait_for("permission.requested").await;
 
-    rewrite(&house, "allow = []", "allow = [\"Bash\"]");
+    rewrite(&daemon, "allow = []", "allow = [\"Bash\"]");
     let told = reload(&alice).await;
     assert_eq!(told, json!({"changed": ["permissions.allow"], "needs_restart": []}));
     let event = seen.wait_for("config.reloaded").await;
     assert_eq!((&event["changed"], &event["needs_restart"]), (&told["changed"], &told["needs_restart"]));
     let status = alice.call("daemon.status", json!({})).await;
     assert!(status["last_reload"]["at_ms"].is_i64() && status["last_reload"].get("error").is_none());
-    assert_eq!(house.read("log.txt"), "", "what was asked before is still asked");
+    assert_eq!(daemon.read("log.txt"), "", "what was asked before is still asked");
     session.allow(&asked).await;
     seen.turn_ends("success").await;
 
-    house.models.push(Step::calls([bash("echo two >> log.txt")]));
-    house.models.push(Step::text("Two."));
+    daemon.models.push(Step::calls([bash("echo two >> log.txt")]));
+    daemon.models.push(Step::text("Two."));
     session.submit("two").await;
     seen.turn_ends("success").await;
-    assert_eq!(house.read("log.txt"), "one\ntwo\n");
+    assert_eq!(daemon.read("log.txt"), "one\ntwo\n");
     let asks = session.events().await.iter().filter(|e| e["type"] == "permission.requested").count();
     assert_eq!(asks, 1, "the second call passed by the new rule");
-    house.models.assert_no_breach();
+    daemon.models.assert_no_breach();
 }
 
 #[tokio::test]
-async fn a_running_answer_keeps_its_provider_and_the_next_has_the_new_one() {
-    let house = TestDaemon::start().await;
+async fn reload_keeps_provider_of_running_model_call() {
+    let daemon = TestDaemon::start().await;
     let second = ModelServer::start().await;
-    let alice = house.client("alice").await;
-    let session = alice.create(&house).await;
+    let alice = daemon.client("alice").await;
+    let session = alice.create(&daemon).await;
     let mut seen = session.follow().await;
     let gate = Gate::new();
-    house.models.push(Step::text("from the old").hold_after(1, &gate));
+    daemon.models.push(Step::text("from the old").hold_after(1, &gate));
     second.push(Step::text("from the new"));
     session.submit("one").await;
     seen.text_of(1).await;
-    rewrite(&house, house.models.url(), second.url());
+    rewrite(&daemon, daemon.models.url(), second.url());
     assert_eq!(reload(&alice).await["changed"], json!(["providers.scripted.base_url"]));
     seen.wait_for("config.reloaded").await;
     gate.open();
     assert_eq!(seen.turn_ends("success").await["text"], "from the old");
     session.submit("two").await;
     assert_eq!(seen.turn_ends("success").await["text"], "from the new");
-    let (old, new) = (&house.models.requests()[0].body, &second.requests()[0].body);
+    let (old, new) = (&daemon.models.requests()[0].body, &second.requests()[0].body);
     assert_eq!((&old["system"], &old["tools"]), (&new["system"], &new["tools"]), "the beginning stays");
-    house.models.assert_no_breach();
+    daemon.models.assert_no_breach();
     second.assert_no_breach();
 }
 
 #[tokio::test]
 async fn retries_of_a_loaded_session_follow_the_new_settings() {
-    let house = TestDaemon::builder().config("[retry]\nattempts = 3\nbase_ms = 1").start().await;
-    let alice = house.client("alice").await;
-    let session = alice.create(&house).await;
+    let daemon = TestDaemon::builder().config("[retry]\nattempts = 3\nbase_ms = 1").start().await;
+    let alice = daemon.client("alice").await;
+    let session = alice.create(&daemon).await;
     let mut seen = session.follow().await;
     let overloaded = || Step::error(529, "overloaded_error", "busy");
-    (0..3).for_each(|_| house.models.push(overloaded()));
+    (0..3).for_each(|_| daemon.models.push(overloaded()));
     session.submit("one").await;
     seen.turn_ends("llm_error").await;
-    assert_eq!(house.models.requests().len(), 3);
+    assert_eq!(daemon.models.requests().len(), 3);
 
-    rewrite(&house, "attempts = 3", "attempts = 1");
+    rewrite(&daemon, "attempts = 3", "attempts = 1");
     assert_eq!(reload(&alice).await["changed"], json!(["retry.attempts"]));
-    house.models.push(overloaded());
+    daemon.models.push(overloaded());
     session.submit("two").await;
     seen.turn_ends("llm_error").await;
-    assert_eq!(house.models.requests().len(), 4, "tried once");
+    assert_eq!(daemon.models.requests().len(), 4, "tried once");
 }
 
 #[tokio::test]
-async fn a_wrong_configuration_is_told_with_its_place_and_the_old_one_stays() {
-    let house = TestDaemon::builder().config("[retry]\nattempts = 3\n[tools]\nparallel = 4").start().await;
-    let alice = house.client("alice").await;
-    let file = house.path("config.toml").display().to_string();
+async fn invalid_reload_is_refused_and_old_configuration_stays() {
+    let daemon = TestDaemon::builder().config("[retry]\nattempts = 3\n[tools]\nparallel = 4").start().await;
+    let alice = daemon.client("alice").await;
+    let file = daemon.path("config.toml").display().to_string();
     let good = std::fs::read_to_string(&file).expect("there");
     let line = |text: &str, of: &str| 1 + text.lines().position(|line| line.contains(of)).expect("there");
     for (old, new) in [
@@ -113,7 +113,7 @@ async fn a_wrong_configuration_is_told_with_its_place_and_the_old_one_stays() {
         ("main = \"scripted/model\"", "main = \"nobody/model\""),
         ("[tools]", "[session]\nmode = \"bypass\"\n[tools]"),
     ] {
-        rewrite(&house, old, new);
+        rewrite(&daemon, old, new);
         let bad = std::fs::read_to_string(&file).expect("there");
         let wanted = line(&bad, new.lines().nth(usize::from(new.contains("bypass"))).expect("a line"));
         let refusal = alice.refused("daemon.reload", json!({})).await;
@@ -127,18 +127,18 @@ async fn a_wrong_configuration_is_told_with_its_place_and_the_old_one_stays() {
         std::fs::write(&file, &good).expect("written");
     }
     // A signal has nobody to answer to: the log and the status tell.
-    rewrite(&house, "attempts = 3", "attempts = \"three\"");
-    house.signal(Signal::SIGHUP);
-    let told = || house.log().contains("retry.attempts: ").then_some(());
-    until("the log to tell", || house.log(), told).await;
-    let session = alice.create(&house).await;
-    house.models.push(Step::text("Still here."));
+    rewrite(&daemon, "attempts = 3", "attempts = \"three\"");
+    daemon.signal(Signal::SIGHUP);
+    let told = || daemon.log().contains("retry.attempts: ").then_some(());
+    until("the log to tell", || daemon.log(), told).await;
+    let session = alice.create(&daemon).await;
+    daemon.models.push(Step::text("Still here."));
     let mut seen = session.follow().await;
     session.submit("hello").await;
     seen.turn_ends("success").await;
-    let said = ctl(&house, &["daemon", "reload"]).await;
+    let said = ctl(&daemon, &["daemon", "reload"]).await;
     assert!(said.code == 4 && said.err.contains("retry.attempts"), "{said:?}");
-    let shown = ctl(&house, &["daemon", "status"]).await.fine();
+    let shown = ctl(&daemon, &["daemon", "status"]).await.fine();
     assert!(
         shown.contains("reload") && shown.contains("failed") && shown.contains("retry.attempts"),
         "{shown}"
@@ -150,45 +150,45 @@ async fn a_wrong_configuration_is_told_with_its_place_and_the_old_one_stays() {
 }
 
 #[tokio::test]
-async fn what_only_a_start_reads_is_named_and_waits_for_one() {
-    let mut house = TestDaemon::start().await;
-    let alice = house.client("alice").await;
-    let session = alice.create(&house).await;
+async fn reload_names_settings_that_need_restart() {
+    let mut daemon = TestDaemon::start().await;
+    let alice = daemon.client("alice").await;
+    let session = alice.create(&daemon).await;
     let mut seen = session.follow().await;
-    let elsewhere = house.path("run/agentd/elsewhere.sock");
+    let elsewhere = daemon.path("run/agentd/elsewhere.sock");
     rewrite(
-        &house,
+        &daemon,
         "log = \"debug\"",
         &format!("log = \"debug\"\nlog_format = \"json\"\nsocket = {elsewhere:?}"),
     );
-    house.signal(Signal::SIGHUP);
+    daemon.signal(Signal::SIGHUP);
     let event = seen.wait_for("config.reloaded").await;
     let waiting = json!(["daemon.log_format", "daemon.socket"]);
     assert_eq!((&event["changed"], &event["needs_restart"]), (&json!([]), &waiting));
     // They still wait when something else changes.
-    rewrite(&house, "log = \"debug\"", "log = \"info\"");
+    rewrite(&daemon, "log = \"debug\"", "log = \"info\"");
     assert_eq!(reload(&alice).await, json!({"changed": ["daemon.log"], "needs_restart": waiting}));
     let status = alice.call("daemon.status", json!({})).await;
     assert_eq!(
         (&status["last_reload"]["needs_restart"], &status["socket"]),
-        (&waiting, &json!(house.socket()))
+        (&waiting, &json!(daemon.socket()))
     );
     let said =
-        ctl(&house, &["daemon", "reload", "--socket", &house.socket().display().to_string()]).await.fine();
+        ctl(&daemon, &["daemon", "reload", "--socket", &daemon.socket().display().to_string()]).await.fine();
     assert!(said.contains("agentctl daemon restart") && said.contains("daemon.socket"), "{said}");
-    assert!(house.stop().await.success());
+    assert!(daemon.stop().await.success());
 }
 
 #[tokio::test]
-async fn only_sessions_that_are_watched_or_at_work_are_told() {
-    let house = TestDaemon::builder().config("[tools]\nparallel = 4").start().await;
-    let alice = house.client("alice").await;
-    let (quiet, busy) = (alice.create(&house).await, alice.create(&house).await);
+async fn reload_event_is_written_to_active_sessions_only() {
+    let daemon = TestDaemon::builder().config("[tools]\nparallel = 4").start().await;
+    let alice = daemon.client("alice").await;
+    let (quiet, busy) = (alice.create(&daemon).await, alice.create(&daemon).await);
     let gate = Gate::new();
-    house.models.push(Step::text("one two").hold(&gate));
+    daemon.models.push(Step::text("one two").hold(&gate));
     busy.submit("count").await;
     gate.reached().await;
-    rewrite(&house, "parallel = 4", "parallel = 5");
+    rewrite(&daemon, "parallel = 4", "parallel = 5");
     reload(&alice).await;
     // The next fact of the busy session comes after its being told.
     gate.open();
@@ -200,23 +200,23 @@ async fn only_sessions_that_are_watched_or_at_work_are_told() {
 }
 
 #[tokio::test]
-async fn limits_count_for_new_connections() {
-    let house = TestDaemon::builder().config("[limits]\nbatch = 8").start().await;
-    let alice = house.client("alice").await;
+async fn reloaded_limits_apply_to_new_connections() {
+    let daemon = TestDaemon::builder().config("[limits]\nbatch = 8").start().await;
+    let alice = daemon.client("alice").await;
     let batch = r#"[{"jsonrpc":"2.0","id":1,"method":"daemon.status"},{"jsonrpc":"2.0","id":2,"method":"daemon.status"}]"#;
-    let mut old = house.raw().await;
+    let mut old = daemon.raw().await;
     assert_eq!(old.ask(batch).await.as_array().map(Vec::len), Some(2));
-    rewrite(&house, "batch = 8", "batch = 1");
+    rewrite(&daemon, "batch = 8", "batch = 1");
     assert_eq!(reload(&alice).await["changed"], json!(["limits.batch"]));
     assert_eq!(old.ask(batch).await.as_array().map(Vec::len), Some(2), "it keeps what it began with");
-    let refused = house.raw().await.ask(batch).await;
+    let refused = daemon.raw().await.ask(batch).await;
     assert_eq!(refused["error"]["code"], -32600, "{refused}");
 }
 
 #[tokio::test]
-async fn an_observer_may_not_reload() {
-    let house = TestDaemon::start().await;
-    let eve = house.anonymous_client().await;
+async fn observer_cannot_reload_configuration() {
+    let daemon = TestDaemon::start().await;
+    let eve = daemon.anonymous_client().await;
     eve.call("daemon.hello", json!({"name": "eve", "role": "observer"})).await;
     assert_eq!(eve.refused("daemon.reload", json!({})).await.kind, "not_authorised");
 }

@@ -13,17 +13,17 @@ use crate::support::model_server::{Gate, Request, Step};
 const CALLS: usize = 50;
 
 #[tokio::test]
-async fn no_request_of_a_long_turn_rewrites_what_anthropic_was_sent() {
+async fn anthropic_requests_extend_previous_prefix() {
     long_turns(Api::Anthropic).await;
 }
 
 #[tokio::test]
-async fn no_request_of_a_long_turn_rewrites_what_chat_completions_was_sent() {
+async fn chat_completions_requests_extend_previous_prefix() {
     long_turns(Api::OpenAiChat).await;
 }
 
 #[tokio::test]
-async fn no_request_of_a_long_turn_rewrites_what_responses_was_sent() {
+async fn responses_requests_extend_previous_prefix() {
     long_turns(Api::OpenAiResponses).await;
 }
 
@@ -57,44 +57,44 @@ async fn long_turn(api: Api, thinking: &str) -> Vec<Request> {
         "[session]\nthinking = \"{thinking}\"\n[model.\"scripted/model\"]\nthinking = true\n\
          [retry]\nbase_ms = 1\nmax_ms = 2\n[permissions]\ndeny = [\"Bash(rm:*)\"]"
     );
-    let mut house = TestDaemon::builder().api(api).config(&config).start().await;
+    let mut daemon = TestDaemon::builder().api(api).config(&config).start().await;
     let lines: String = (0..CALLS).map(|n| format!("line {n} — \"ß\"\n")).collect();
-    house.write("a.txt", &lines);
-    house.write("AGENTS.md", "Be brief.\n");
-    let file = house.workspace().join("a.txt");
+    daemon.write("a.txt", &lines);
+    daemon.write("AGENTS.md", "Be brief.\n");
+    let file = daemon.workspace().join("a.txt");
     let read = |n: usize| ("Read", json!({"file_path": file, "offset": n, "limit": 1}));
     let next =
         |n: usize| Step::calls([read(n)]).say(&format!("Now line {n}.")).thinking(&format!("Then {n}. "));
     let [steer, crash, stop] = [Gate::new(), Gate::new(), Gate::new()];
     for n in 1..CALLS {
         match n {
-            5 => house.models.push(next(n).hold(&steer)),
-            10 => house.models.push(Step::calls([bash("rm a.txt")]).thinking("Away with it. ")),
-            12 => house.models.push(Step::calls([bash("touch b.txt")]).thinking("A new one. ")),
+            5 => daemon.models.push(next(n).hold(&steer)),
+            10 => daemon.models.push(Step::calls([bash("rm a.txt")]).thinking("Away with it. ")),
+            12 => daemon.models.push(Step::calls([bash("touch b.txt")]).thinking("A new one. ")),
             15 => {
-                house.models.push(next(n).cut_after(700));
-                house.models.push(next(n));
+                daemon.models.push(next(n).cut_after(700));
+                daemon.models.push(next(n));
             }
             20 => {
-                house.models.push(Step::error(529, "overloaded_error", "busy"));
-                house.models.push(next(n));
+                daemon.models.push(Step::error(529, "overloaded_error", "busy"));
+                daemon.models.push(next(n));
             }
             25 => {
-                house.models.push(Step::text("never heard").hold(&crash));
-                house.models.push(next(n));
+                daemon.models.push(Step::text("never heard").hold(&crash));
+                daemon.models.push(next(n));
             }
             // More blocks than a breakpoint looks back.
-            30 => house.models.push(Step::calls((0..12).map(read)).thinking("Many. ")),
+            30 => daemon.models.push(Step::calls((0..12).map(read)).thinking("Many. ")),
             35 => {
-                house.models.push(Step::text("never heard").hold(&stop));
-                house.models.push(next(n));
+                daemon.models.push(Step::text("never heard").hold(&stop));
+                daemon.models.push(next(n));
             }
-            _ => house.models.push(next(n)),
+            _ => daemon.models.push(next(n)),
         }
     }
-    house.models.push(Step::text("Read.").thinking("All done. "));
+    daemon.models.push(Step::text("Read.").thinking("All done. "));
 
-    let session = house.client("alice").await.create(&house).await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
     session.submit("read it line by line").await;
     steer.reached().await;
@@ -103,16 +103,16 @@ async fn long_turn(api: Api, thinking: &str) -> Vec<Request> {
     let asked = seen.wait_for("permission.requested").await;
     session.answer(&asked, json!({"decision": "deny", "feedback": "no new files"})).await;
     crash.reached().await;
-    house.crash_and_restart().await;
+    daemon.crash_and_restart().await;
     stop.reached().await;
-    house.signal(Signal::SIGTERM);
-    house.ended().await;
-    house.launch().await;
-    let session = house.client("alice").await.join(&session);
+    daemon.signal(Signal::SIGTERM);
+    daemon.ended().await;
+    daemon.launch().await;
+    let session = daemon.client("alice").await.join(&session);
     let mut seen = session.follow_after(seen.last_seq()).await;
     seen.turn_ends("success").await;
-    house.models.assert_no_breach();
-    let requests = house.models.requests();
+    daemon.models.assert_no_breach();
+    let requests = daemon.models.requests();
     assert_eq!(requests.len(), CALLS + 4, "two failed attempts, two lost in restarts");
     let last = requests[requests.len() - 1].body.to_string();
     for words in ["Be brief.", "line 48", "mind the quotes", "no new files", "not permitted here"] {

@@ -9,8 +9,8 @@ const CACHE: &str = "[session]\nresponse_cache = true\n\
                      [model.\"scripted/model\"]\nprice = { input = 1000.0, output = 1000.0 }";
 
 /// The completed answers of a session's only turn.
-async fn answers(house: &TestDaemon, prompt: &str) -> Vec<Value> {
-    let session = house.client("alice").await.create(house).await;
+async fn answers(daemon: &TestDaemon, prompt: &str) -> Vec<Value> {
+    let session = daemon.client("alice").await.create(daemon).await;
     let mut seen = session.follow().await;
     session.submit(prompt).await;
     seen.turn_ends("success").await;
@@ -19,16 +19,16 @@ async fn answers(house: &TestDaemon, prompt: &str) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn the_same_request_is_answered_from_memory_for_nothing() {
+async fn identical_request_is_answered_from_cache_for_free() {
     for api in ALL_APIS {
-        let house = TestDaemon::builder().api(api).config(CACHE).start().await;
-        house.write("a.txt", "so\n");
-        let read = json!({"file_path": house.workspace().join("a.txt")});
-        house.models.push(Step::calls([("Read", read)]).say("Let me see."));
-        house.models.push(Step::text("It is so."));
-        let asked = answers(&house, "is it?").await;
-        let again = answers(&house, "is it?").await;
-        assert_eq!(house.models.requests().len(), 2, "{api:?}: nobody was asked again");
+        let daemon = TestDaemon::builder().api(api).config(CACHE).start().await;
+        daemon.write("a.txt", "so\n");
+        let read = json!({"file_path": daemon.workspace().join("a.txt")});
+        daemon.models.push(Step::calls([("Read", read)]).say("Let me see."));
+        daemon.models.push(Step::text("It is so."));
+        let asked = answers(&daemon, "is it?").await;
+        let again = answers(&daemon, "is it?").await;
+        assert_eq!(daemon.models.requests().len(), 2, "{api:?}: nobody was asked again");
         let cost = |answers: &[Value]| -> u64 {
             answers.iter().map(|answer| answer["cost_usd_micros"].as_u64().expect("a known cost")).sum()
         };
@@ -45,27 +45,27 @@ async fn the_same_request_is_answered_from_memory_for_nothing() {
         assert_eq!(asked.len(), again.len());
 
         // One word makes another request.
-        house.models.push(Step::text("That is not."));
-        assert_eq!(answers(&house, "is that?").await[0]["item"]["text"], "That is not.");
-        house.models.assert_no_breach();
+        daemon.models.push(Step::text("That is not."));
+        assert_eq!(answers(&daemon, "is that?").await[0]["item"]["text"], "That is not.");
+        daemon.models.assert_no_breach();
     }
 }
 
 #[tokio::test]
-async fn without_the_switch_every_request_is_asked_and_half_answers_are_never_kept() {
-    let house = TestDaemon::start().await;
-    house.models.push(Step::text("one"));
-    house.models.push(Step::text("two"));
-    assert_eq!(answers(&house, "is it?").await[0]["item"]["text"], "one");
-    assert_eq!(answers(&house, "is it?").await[0]["item"]["text"], "two");
+async fn disabled_or_incomplete_responses_are_not_cached() {
+    let daemon = TestDaemon::start().await;
+    daemon.models.push(Step::text("one"));
+    daemon.models.push(Step::text("two"));
+    assert_eq!(answers(&daemon, "is it?").await[0]["item"]["text"], "one");
+    assert_eq!(answers(&daemon, "is it?").await[0]["item"]["text"], "two");
 
-    let house = TestDaemon::builder().config(CACHE).config("[retry]\nbase_ms = 1\nmax_ms = 1").start().await;
-    house.models.push(Step::text("half an answer").break_off("overloaded_error", "busy"));
-    house.models.push(Step::text("the whole answer"));
-    let first = answers(&house, "is it?").await;
+    let daemon = TestDaemon::builder().config(CACHE).config("[retry]\nbase_ms = 1\nmax_ms = 1").start().await;
+    daemon.models.push(Step::text("half an answer").break_off("overloaded_error", "busy"));
+    daemon.models.push(Step::text("the whole answer"));
+    let first = answers(&daemon, "is it?").await;
     assert_eq!(first.last().expect("an answer")["item"]["text"], "the whole answer");
-    assert_eq!(house.models.requests().len(), 2);
-    let again = answers(&house, "is it?").await;
+    assert_eq!(daemon.models.requests().len(), 2);
+    let again = answers(&daemon, "is it?").await;
     assert_eq!(again.len(), 1);
     assert_eq!(
         (&again[0]["cache_hit"], &again[0]["item"]["text"]),

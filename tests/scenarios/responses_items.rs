@@ -35,18 +35,18 @@ fn answer(first: u64, gap: u64) -> Step {
 async fn call_runs_once_however_its_item_is_numbered() {
     for (first, gap) in [(0, 1), (1, 1), (0, 2)] {
         let config = "[retry]\nattempts = 1\n[permissions]\nallow = [\"Bash\"]";
-        let house = TestDaemon::builder().api(Api::OpenAiResponses).config(config).start().await;
-        let client = house.client("alice").await;
-        let session = client.create(&house).await;
+        let daemon = TestDaemon::builder().api(Api::OpenAiResponses).config(config).start().await;
+        let client = daemon.client("alice").await;
+        let session = client.create(&daemon).await;
         let mut seen = session.follow().await;
-        house.models.push(answer(first, gap));
-        house.models.push(Step::text("Done."));
+        daemon.models.push(answer(first, gap));
+        daemon.models.push(Step::text("Done."));
         session.submit("go").await;
         let said = seen.answer().await;
         assert_eq!(said["item"]["text"], "I run it.", "{first}, {gap}");
         seen.turn_ends("success").await;
         assert_eq!(seen.seen_of("tool.requested").len(), 1, "{first}, {gap}");
-        assert_eq!(std::fs::read_to_string(house.workspace().join("runs.txt")).expect("it ran"), "ran\n");
-        house.models.assert_no_breach();
+        assert_eq!(std::fs::read_to_string(daemon.workspace().join("runs.txt")).expect("it ran"), "ran\n");
+        daemon.models.assert_no_breach();
     }
 }

@@ -12,17 +12,17 @@ const CUT: usize = 700;
 const PRICE: &str = "[model.\"scripted/model\"]\nprice = { input = 1.0, output = 1.0 }";
 
 #[tokio::test]
-async fn a_second_resume_waits_and_an_abort_ends_the_wait_at_once() {
-    let mut house = TestDaemon::builder().config("[retry]\nresume_base_ms = 600000").start().await;
-    let mut session = house.client("alice").await.create(&house).await;
+async fn second_resume_waits_and_abort_ends_wait() {
+    let mut daemon = TestDaemon::builder().config("[retry]\nresume_base_ms = 600000").start().await;
+    let mut session = daemon.client("alice").await.create(&daemon).await;
     let gate = Gate::new();
     let hold = gate.clone();
-    house.models.otherwise(move |_| Step::text("never ending").hold_after(1, &hold));
+    daemon.models.otherwise(move |_| Step::text("never ending").hold_after(1, &hold));
     session.submit("go").await;
     session.follow().await.text_of(1).await;
     for (resumes, delay_ms) in [(1, 0), (2, 600_000)] {
-        house.crash_and_restart().await;
-        session = house.client("alice").await.join(&session);
+        daemon.crash_and_restart().await;
+        session = daemon.client("alice").await.join(&session);
         let resumed = session
             .follow()
             .await
@@ -30,29 +30,29 @@ async fn a_second_resume_waits_and_an_abort_ends_the_wait_at_once() {
             .await;
         assert_eq!(resumed["delay_ms"], delay_ms);
         if delay_ms == 0 {
-            house.models.wait_for_requests(2).await;
+            daemon.models.wait_for_requests(2).await;
         }
     }
     assert_eq!(session.view().await["state"], "running");
     session.call("abort", json!({})).await;
     session.follow().await.turn_ends("aborted").await;
-    assert_eq!(house.models.requests().len(), 2, "nothing is asked while it waits");
-    house.models.assert_no_breach();
+    assert_eq!(daemon.models.requests().len(), 2, "nothing is asked while it waits");
+    daemon.models.assert_no_breach();
 }
 
 #[tokio::test]
-async fn a_call_that_the_daemon_did_not_survive_is_paid_for_and_counted() {
-    let mut house = TestDaemon::builder().config(PRICE).start().await;
+async fn model_call_lost_in_crash_is_charged_and_counted() {
+    let mut daemon = TestDaemon::builder().config(PRICE).start().await;
     let budgets = json!({"budgets": {"model_calls": 2}});
-    let session = house.client("alice").await.create_with(&house, budgets).await;
+    let session = daemon.client("alice").await.create_with(&daemon, budgets).await;
     let gate = Gate::new();
-    house.models.push(Step::text("lost words").hold_after(1, &gate));
-    house.models.push(Step::calls([("LS", json!({"path": "."}))]).usage(100, 10));
+    daemon.models.push(Step::text("lost words").hold_after(1, &gate));
+    daemon.models.push(Step::calls([("LS", json!({"path": "."}))]).usage(100, 10));
     session.submit("go").await;
     session.follow().await.text_of(1).await;
 
-    house.crash_and_restart().await;
-    let session = house.client("alice").await.join(&session);
+    daemon.crash_and_restart().await;
+    let session = daemon.client("alice").await.join(&session);
     let mut seen = session.follow().await;
     let cut = seen.answer().await;
     assert_eq!((&cut["item"]["status"], &cut["superseded"]), (&json!("interrupted"), &json!(true)));
@@ -60,7 +60,7 @@ async fn a_call_that_the_daemon_did_not_survive_is_paid_for_and_counted() {
     assert_eq!((&booked["reason"], &booked["estimated"]), (&json!("lost_attempt"), &json!(true)));
     let input = booked["usage"]["input_tokens"].as_u64().expect("tokens");
     let output = booked["usage"]["output_tokens"].as_u64().expect("tokens");
-    let sent = house.models.requests()[0].body["messages"].to_string().len() as u64;
+    let sent = daemon.models.requests()[0].body["messages"].to_string().len() as u64;
     assert!(input >= sent / 2 && output >= 2, "{booked}");
     assert_eq!(booked["cost_usd_micros"], input + output);
     // Two calls were made, the lost one among them: the budget is used up.
@@ -69,32 +69,32 @@ async fn a_call_that_the_daemon_did_not_survive_is_paid_for_and_counted() {
     assert_eq!(result["usage"]["input_tokens"], input + 100);
     assert_eq!(result["cost_usd_micros"], input + output + 110);
     assert_eq!(session.view().await["usage"]["input_tokens"], input + 100);
-    assert_eq!(house.models.requests().len(), 2);
-    house.models.assert_no_breach();
+    assert_eq!(daemon.models.requests().len(), 2);
+    daemon.models.assert_no_breach();
 }
 
 #[tokio::test]
-async fn crash_loops_do_not_escape_a_budget() {
-    let mut house = TestDaemon::start().await;
+async fn crash_loop_cannot_exceed_turn_budget() {
+    let mut daemon = TestDaemon::start().await;
     let session =
-        house.client("alice").await.create_with(&house, json!({"budgets": {"model_calls": 1}})).await;
+        daemon.client("alice").await.create_with(&daemon, json!({"budgets": {"model_calls": 1}})).await;
     let gate = Gate::new();
-    house.models.push(Step::text("lost words").hold_after(1, &gate));
+    daemon.models.push(Step::text("lost words").hold_after(1, &gate));
     session.submit("go").await;
     session.follow().await.text_of(1).await;
-    house.crash_and_restart().await;
-    let session = house.client("alice").await.join(&session);
+    daemon.crash_and_restart().await;
+    let session = daemon.client("alice").await.join(&session);
     session.follow().await.turn_ends("error_max_turns").await;
-    assert_eq!(house.models.requests().len(), 1, "it is not asked again");
+    assert_eq!(daemon.models.requests().len(), 1, "it is not asked again");
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_is_booked_marked_and_asked_again() {
-    let house = TestDaemon::builder().config("[retry]\nbase_ms = 1").start().await;
-    let session = house.client("alice").await.create(&house).await;
+async fn broken_stream_is_charged_marked_and_retried() {
+    let daemon = TestDaemon::builder().config("[retry]\nbase_ms = 1").start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    house.models.push(Step::text("half an answer and more").cut_after(CUT));
-    house.models.push(Step::text("whole"));
+    daemon.models.push(Step::text("half an answer and more").cut_after(CUT));
+    daemon.models.push(Step::text("whole"));
     session.submit("go").await;
     let first = seen.answer().await;
     assert_eq!((&first["item"]["status"], &first["superseded"]), (&json!("interrupted"), &json!(true)));
@@ -102,29 +102,29 @@ async fn a_stream_that_breaks_is_booked_marked_and_asked_again() {
     seen.wait_for("retry").await;
     let result = seen.turn_ends("success").await;
     assert_eq!(result["text"], "whole");
-    house.models.assert_no_breach();
+    daemon.models.assert_no_breach();
 }
 
 #[tokio::test]
-async fn paused_by_the_configuration_a_turn_waits_for_a_person() {
-    let mut house = TestDaemon::builder().build().await;
-    let config = std::fs::read_to_string(house.path("config.toml")).expect("read");
+async fn configured_pause_on_restart_waits_for_user() {
+    let mut daemon = TestDaemon::builder().build().await;
+    let config = std::fs::read_to_string(daemon.path("config.toml")).expect("read");
     let config = config.replace("[daemon]\n", "[daemon]\non_restart = \"pause\"\n");
-    std::fs::write(house.path("config.toml"), config).expect("written");
-    house.launch().await;
-    let alice = house.client("alice").await;
-    let (one, two) = (alice.create(&house).await, alice.create(&house).await);
-    let own = alice.create_with(&house, json!({"on_restart": "resume"})).await;
+    std::fs::write(daemon.path("config.toml"), config).expect("written");
+    daemon.launch().await;
+    let alice = daemon.client("alice").await;
+    let (one, two) = (alice.create(&daemon).await, alice.create(&daemon).await);
+    let own = alice.create_with(&daemon, json!({"on_restart": "resume"})).await;
     let gate = Gate::new();
     let hold = gate.clone();
-    house.models.otherwise(move |_| Step::text("never ending").hold_after(1, &hold));
+    daemon.models.otherwise(move |_| Step::text("never ending").hold_after(1, &hold));
     for session in [&one, &two, &own] {
         session.submit("go").await;
         session.follow().await.text_of(1).await;
     }
-    house.models.otherwise(|_| Step::text("Here."));
-    house.crash_and_restart().await;
-    let bob = house.client("bob").await;
+    daemon.models.otherwise(|_| Step::text("Here."));
+    daemon.crash_and_restart().await;
+    let bob = daemon.client("bob").await;
     let (one, two, own) = (bob.join(&one), bob.join(&two), bob.join(&own));
     own.follow().await.turn_ends("success").await;
 
@@ -132,11 +132,11 @@ async fn paused_by_the_configuration_a_turn_waits_for_a_person() {
     let asked = seen.wait_for("question.requested").await;
     assert_eq!((&asked["kind"], &asked["options"]), (&json!("resume"), &json!(["continue", "abort"])));
     seen.state_is("paused").await;
-    house.crash_and_restart().await;
-    let bob = house.client("bob").await;
+    daemon.crash_and_restart().await;
+    let bob = daemon.client("bob").await;
     let (one, two) = (bob.join(&one), bob.join(&two));
     assert_eq!(one.view().await["state"], "paused");
-    assert_eq!(house.models.requests().len(), 4, "what is paused asks nothing");
+    assert_eq!(daemon.models.requests().len(), 4, "what is paused asks nothing");
     let mut seen = one.follow().await;
     bob.call("session.answer", json!({"request_id": asked["request_id"], "choice": "continue"})).await;
     assert_eq!(seen.turn_ends("success").await["text"], "Here.");
@@ -145,46 +145,46 @@ async fn paused_by_the_configuration_a_turn_waits_for_a_person() {
     let mut seen = two.follow().await;
     assert_eq!(two.submit_with(json!({"input": "shorter, please"})).await["state"], "steered");
     seen.turn_ends("success").await;
-    let last = house.models.requests().pop().expect("a request");
+    let last = daemon.models.requests().pop().expect("a request");
     assert!(last.body.to_string().contains("shorter, please"), "{}", last.body);
-    house.models.assert_no_breach();
+    daemon.models.assert_no_breach();
 }
 
 #[tokio::test]
-async fn a_session_pauses_by_itself_and_abort_ends_it() {
-    let mut house = TestDaemon::start().await;
-    let session = house.client("alice").await.create_with(&house, json!({"on_restart": "pause"})).await;
+async fn session_pause_on_restart_is_ended_by_abort() {
+    let mut daemon = TestDaemon::start().await;
+    let session = daemon.client("alice").await.create_with(&daemon, json!({"on_restart": "pause"})).await;
     let gate = Gate::new();
-    house.models.push(Step::text("never ending").hold_after(1, &gate));
+    daemon.models.push(Step::text("never ending").hold_after(1, &gate));
     session.submit("go").await;
     session.follow().await.text_of(1).await;
-    house.crash_and_restart().await;
-    let session = house.client("bob").await.join(&session);
+    daemon.crash_and_restart().await;
+    let session = daemon.client("bob").await.join(&session);
     let mut seen = session.follow().await;
     let asked = seen.wait_for("question.requested").await;
     let answer = json!({"request_id": asked["request_id"], "choice": "abort"});
     session.client.call("session.answer", answer).await;
     seen.turn_ends("aborted").await;
     seen.state_is("idle").await;
-    assert_eq!(house.models.requests().len(), 1);
-    house.models.assert_no_breach();
+    assert_eq!(daemon.models.requests().len(), 1);
+    daemon.models.assert_no_breach();
 }
 
 #[tokio::test]
-async fn stops_in_good_order_are_not_held_against_a_turn() {
-    let mut house = TestDaemon::start().await;
-    let mut session = house.client("alice").await.create(&house).await;
+async fn clean_stops_do_not_count_as_resumes() {
+    let mut daemon = TestDaemon::start().await;
+    let mut session = daemon.client("alice").await.create(&daemon).await;
     let gate = Gate::new();
     let hold = gate.clone();
-    house.models.otherwise(move |_| Step::text("a long answer").hold_after(1, &hold));
+    daemon.models.otherwise(move |_| Step::text("a long answer").hold_after(1, &hold));
     session.submit("go").await;
     session.follow().await.text_of(1).await;
     // Once more than a turn may be resumed after crashes.
     for stops in 1..=4 {
-        house.stop().await;
-        house.launch().await;
-        session = house.client("alice").await.join(&session);
-        house.models.wait_for_requests(stops + 1).await;
+        daemon.stop().await;
+        daemon.launch().await;
+        session = daemon.client("alice").await.join(&session);
+        daemon.models.wait_for_requests(stops + 1).await;
     }
     let journal = session.events().await;
     let resumed: Vec<_> = journal.iter().filter(|event| event["type"] == "turn.resumed").collect();
@@ -194,23 +194,23 @@ async fn stops_in_good_order_are_not_held_against_a_turn() {
 
     gate.open();
     session.follow().await.turn_ends("success").await;
-    house.models.assert_no_breach();
+    daemon.models.assert_no_breach();
 }
 
 #[tokio::test]
-async fn read_only_command_runs_again_after_a_crash_and_nobody_is_asked() {
-    let mut house = TestDaemon::start().await;
-    let pipe = house.workspace().join("pipe");
+async fn read_only_command_runs_again_after_crash_without_request() {
+    let mut daemon = TestDaemon::start().await;
+    let pipe = daemon.workspace().join("pipe");
     nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::from_bits_truncate(0o600)).expect("a pipe");
-    let session = house.client("alice").await.create(&house).await;
-    house.models.push(Step::calls([super::bash("cat pipe")]));
-    house.models.push(Step::text("Read."));
+    let session = daemon.client("alice").await.create(&daemon).await;
+    daemon.models.push(Step::calls([super::bash("cat pipe")]));
+    daemon.models.push(Step::text("Read."));
     session.submit("read it").await;
     session.follow().await.wait_for("tool.started").await;
-    house.tool_processes_reach(|alive| alive >= 1).await;
+    daemon.tool_processes_reach(|alive| alive >= 1).await;
 
-    house.crash_and_restart().await;
-    let session = house.client("alice").await.join(&session);
+    daemon.crash_and_restart().await;
+    let session = daemon.client("alice").await.join(&session);
     let mut seen = session.follow().await;
     seen.wait_for("turn.resumed").await;
     // Opening blocks until a reader is there: the second run.
@@ -220,6 +220,6 @@ async fn read_only_command_runs_again_after_a_crash_and_nobody_is_asked() {
         .expect("read");
     seen.turn_ends("success").await;
     assert!(seen.seen_of("question.requested").is_empty());
-    let results = house.models.requests()[1].tool_results();
+    let results = daemon.models.requests()[1].tool_results();
     assert!(results[0].1.contains("from the pipe"), "{results:?}");
 }

@@ -13,14 +13,14 @@ const FAST: &str = "[retry]\nbase_ms = 1\nmax_ms = 5\n";
 /// Longer than any test.
 const AN_HOUR: &str = "3600";
 
-async fn start(house: &TestDaemon, more: Value) -> (Session, Log) {
-    let session = house.client("alice").await.create_with(house, more).await;
+async fn start(daemon: &TestDaemon, more: Value) -> (Session, Log) {
+    let session = daemon.client("alice").await.create_with(daemon, more).await;
     let seen = session.follow().await;
     (session, seen)
 }
 
-fn model_of(house: &TestDaemon, request: usize) -> String {
-    house.models.requests()[request].body["model"].as_str().expect("a model").to_owned()
+fn model_of(daemon: &TestDaemon, request: usize) -> String {
+    daemon.models.requests()[request].body["model"].as_str().expect("a model").to_owned()
 }
 
 fn busy() -> Step {
@@ -28,25 +28,25 @@ fn busy() -> Step {
 }
 
 #[tokio::test]
-async fn a_rate_limit_is_waited_for_as_long_as_the_provider_asks() {
+async fn rate_limit_retry_waits_for_retry_after() {
     for api in ALL_APIS {
-        let house = TestDaemon::builder().api(api).config(FAST).start().await;
-        let (session, mut seen) = start(&house, json!({})).await;
-        house.models.push(busy().header("retry-after", "0.2"));
-        house.models.push(Step::text("Now."));
+        let daemon = TestDaemon::builder().api(api).config(FAST).start().await;
+        let (session, mut seen) = start(&daemon, json!({})).await;
+        daemon.models.push(busy().header("retry-after", "0.2"));
+        daemon.models.push(Step::text("Now."));
         session.submit("hello").await;
         let retry = seen.wait_for("retry").await;
         assert_eq!((&retry["kind"], &retry["delay_ms"]), (&json!("rate_limited"), &json!(200)), "{retry}");
         assert_eq!(seen.turn_ends("success").await["text"], "Now.");
-        house.models.assert_no_breach();
+        daemon.models.assert_no_breach();
     }
 }
 
 #[tokio::test]
-async fn a_wait_that_nobody_would_sit_through_ends_the_turn_and_says_until_when() {
-    let house = TestDaemon::builder().config(FAST).start().await;
-    let (session, mut seen) = start(&house, json!({})).await;
-    house.models.push(busy().header("retry-after", "86400"));
+async fn overlong_retry_after_ends_turn_with_reset_time() {
+    let daemon = TestDaemon::builder().config(FAST).start().await;
+    let (session, mut seen) = start(&daemon, json!({})).await;
+    daemon.models.push(busy().header("retry-after", "86400"));
     session.submit("hello").await;
     let result = seen.turn_ends("llm_error").await;
     let error = &result["errors"][0];
@@ -59,14 +59,14 @@ async fn a_wait_that_nobody_would_sit_through_ends_the_turn_and_says_until_when(
 }
 
 #[tokio::test]
-async fn a_rate_limit_can_lead_to_the_backup_until_the_turn_ends() {
-    let house = TestDaemon::builder()
+async fn rate_limit_switches_to_fallback_for_one_turn() {
+    let daemon = TestDaemon::builder()
         .config("backup = \"scripted/other\"\n[retry]\nbase_ms = 1\non_rate_limit = \"backup\"")
         .start()
         .await;
-    let (session, mut seen) = start(&house, json!({})).await;
-    house.models.push(busy());
-    house.models.push(Step::text("From the other."));
+    let (session, mut seen) = start(&daemon, json!({})).await;
+    daemon.models.push(busy());
+    daemon.models.push(Step::text("From the other."));
     session.submit("hello").await;
     let switched = seen.wait_for("model.switched").await;
     assert_eq!(
@@ -78,23 +78,23 @@ async fn a_rate_limit_can_lead_to_the_backup_until_the_turn_ends() {
     assert!(result["usage_by_model"]["scripted/other"].is_object(), "{result}");
     assert!(seen.seen_of("retry").is_empty(), "nothing was waited for");
     // The next turn is the session's model's again.
-    house.models.push(Step::text("Back."));
+    daemon.models.push(Step::text("Back."));
     session.submit("and now?").await;
     seen.turn_ends("success").await;
-    assert_eq!([0, 1, 2].map(|n| model_of(&house, n)), ["model", "other", "model"]);
-    house.models.assert_no_breach();
+    assert_eq!([0, 1, 2].map(|n| model_of(&daemon, n)), ["model", "other", "model"]);
+    daemon.models.assert_no_breach();
 }
 
 #[tokio::test]
-async fn after_three_overloads_the_fallback_takes_over_and_what_was_said_is_dropped() {
+async fn third_overload_switches_to_fallback_and_discards_partial_text() {
     for api in ALL_APIS {
         let config = format!("fallback = \"scripted/other\"\n{FAST}");
-        let house = TestDaemon::builder().api(api).config(&config).start().await;
-        let (session, mut seen) = start(&house, json!({})).await;
+        let daemon = TestDaemon::builder().api(api).config(&config).start().await;
+        let (session, mut seen) = start(&daemon, json!({})).await;
         for n in 0..3 {
-            house.models.push(Step::text(&format!("torso{n}")).break_off("overloaded_error", "too much"));
+            daemon.models.push(Step::text(&format!("torso{n}")).break_off("overloaded_error", "too much"));
         }
-        house.models.push(Step::text("The whole answer."));
+        daemon.models.push(Step::text("The whole answer."));
         session.submit("hello").await;
         let mut halves = Vec::new();
         for _ in 0..3 {
@@ -115,43 +115,44 @@ async fn after_three_overloads_the_fallback_takes_over_and_what_was_said_is_drop
         );
         assert_eq!(seen.turn_ends("success").await["text"], "The whole answer.");
         assert_eq!(seen.seen_of("retry").len(), 2);
-        assert_eq!(model_of(&house, 3), "other");
-        assert!(!house.models.requests()[3].body.to_string().contains("torso"));
-        house.models.assert_no_breach();
+        assert_eq!(model_of(&daemon, 3), "other");
+        assert!(!daemon.models.requests()[3].body.to_string().contains("torso"));
+        daemon.models.assert_no_breach();
     }
 }
 
 #[tokio::test]
-async fn a_missing_model_falls_back_or_fails_clearly() {
+async fn missing_model_uses_fallback_or_fails_with_reason() {
     let missing = || Step::error(404, "not_found_error", "model: model");
-    let house = TestDaemon::builder().config(&format!("fallback = \"scripted/other\"\n{FAST}")).start().await;
-    let (session, mut seen) = start(&house, json!({})).await;
-    house.models.push(missing());
-    house.models.push(Step::text("Here."));
+    let daemon =
+        TestDaemon::builder().config(&format!("fallback = \"scripted/other\"\n{FAST}")).start().await;
+    let (session, mut seen) = start(&daemon, json!({})).await;
+    daemon.models.push(missing());
+    daemon.models.push(Step::text("Here."));
     session.submit("hello").await;
     assert_eq!(seen.wait_for("model.switched").await["reason"], "not_found");
     seen.turn_ends("success").await;
     // If the other is missing as well, nobody is asked a third time.
-    house.models.push(missing());
-    house.models.push(missing());
+    daemon.models.push(missing());
+    daemon.models.push(missing());
     session.submit("hello").await;
     let result = seen.turn_ends("llm_error").await;
     assert_eq!(result["errors"][0]["kind"], "not_found");
     assert_eq!(result["errors"].as_array().map(Vec::len), Some(1), "of this turn alone");
-    assert_eq!(house.models.requests().len(), 4);
+    assert_eq!(daemon.models.requests().len(), 4);
 }
 
 #[tokio::test]
-async fn a_limit_on_money_is_not_left_by_way_of_a_model_without_a_price() {
-    let house = TestDaemon::builder()
+async fn cost_budget_prevents_fallback_to_unpriced_model() {
+    let daemon = TestDaemon::builder()
         .config(&format!(
             "fallback = \"scripted/other\"\n{FAST}\n[model.\"scripted/model\"]\nprice = {{ input = 1.0, output = 1.0 }}"
         ))
         .start()
         .await;
     let budgets = json!({"budgets": {"usd_micros": 1_000_000}});
-    let (session, mut seen) = start(&house, budgets).await;
-    house.models.push(Step::error(404, "not_found_error", "model: model"));
+    let (session, mut seen) = start(&daemon, budgets).await;
+    daemon.models.push(Step::error(404, "not_found_error", "model: model"));
     session.submit("hello").await;
     assert_eq!(seen.turn_ends("llm_error").await["errors"][0]["kind"], "not_found");
     let refused = session.refused("submit", json!({"input": "hello", "model": "scripted/other"})).await;
@@ -159,11 +160,11 @@ async fn a_limit_on_money_is_not_left_by_way_of_a_model_without_a_price() {
 }
 
 #[tokio::test]
-async fn a_broken_connection_is_named_with_its_causes() {
-    let house = TestDaemon::builder().config("[retry]\nbase_ms = 1\nattempts = 2").start().await;
-    let (session, mut seen) = start(&house, json!({})).await;
+async fn broken_connection_error_names_causes() {
+    let daemon = TestDaemon::builder().config("[retry]\nbase_ms = 1\nattempts = 2").start().await;
+    let (session, mut seen) = start(&daemon, json!({})).await;
     for _ in 0..2 {
-        house.models.push(Step::text("one two three").cut_after(400));
+        daemon.models.push(Step::text("one two three").cut_after(400));
     }
     session.submit("hello").await;
     assert_eq!(seen.wait_for("retry").await["kind"], "interrupted");
@@ -174,13 +175,13 @@ async fn a_broken_connection_is_named_with_its_causes() {
 }
 
 #[tokio::test]
-async fn after_a_broken_connection_a_new_one_is_made_although_another_is_kept() {
-    let house = TestDaemon::builder().config(FAST).start().await;
+async fn retry_after_broken_connection_opens_new_connection() {
+    let daemon = TestDaemon::builder().config(FAST).start().await;
     let gates = [Gate::new(), Gate::new()];
     let mut logs = Vec::new();
     for gate in &gates {
-        house.models.push(Step::text("Yes.").hold(gate));
-        let (session, seen) = start(&house, json!({})).await;
+        daemon.models.push(Step::text("Yes.").hold(gate));
+        let (session, seen) = start(&daemon, json!({})).await;
         session.submit("hello").await;
         gate.reached().await;
         logs.push((session, seen));
@@ -189,22 +190,22 @@ async fn after_a_broken_connection_a_new_one_is_made_although_another_is_kept() 
         gate.open();
         seen.turn_ends("success").await;
     }
-    assert_eq!(house.models.connections(), 2, "both are kept");
-    house.models.push(Step::text("one two three").cut_after(400));
-    house.models.push(Step::text("Whole."));
+    assert_eq!(daemon.models.connections(), 2, "both are kept");
+    daemon.models.push(Step::text("one two three").cut_after(400));
+    daemon.models.push(Step::text("Whole."));
     let (session, seen) = &mut logs[0];
     session.submit("again").await;
     seen.turn_ends("success").await;
-    assert_eq!(house.models.connections(), 3);
+    assert_eq!(daemon.models.connections(), 3);
     // From then on what is kept is used again.
-    house.models.push(Step::text("Yes."));
+    daemon.models.push(Step::text("Yes."));
     session.submit("and again").await;
     seen.turn_ends("success").await;
-    assert_eq!(house.models.connections(), 3);
+    assert_eq!(daemon.models.connections(), 3);
 }
 
 #[tokio::test]
-async fn what_does_not_fit_is_asked_for_shorter_then_of_a_larger_model() {
+async fn context_overflow_reduces_output_then_uses_larger_model() {
     let too_long = || {
         Step::error(
             400,
@@ -214,13 +215,13 @@ async fn what_does_not_fit_is_asked_for_shorter_then_of_a_larger_model() {
         )
     };
     let models = "[model.\"scripted/model\"]\nmax_output_tokens = 64000\n";
-    let house = TestDaemon::builder()
+    let daemon = TestDaemon::builder()
         .config(&format!("large_context = \"scripted/large\"\n{FAST}{models}"))
         .start()
         .await;
-    let (session, mut seen) = start(&house, json!({})).await;
-    house.models.push(too_long());
-    house.models.push(Step::text("Short."));
+    let (session, mut seen) = start(&daemon, json!({})).await;
+    daemon.models.push(too_long());
+    daemon.models.push(Step::text("Short."));
     session.submit("hello").await;
     let retry = seen.wait_for("retry").await;
     assert_eq!(
@@ -228,66 +229,66 @@ async fn what_does_not_fit_is_asked_for_shorter_then_of_a_larger_model() {
         (&json!("context_overflow"), &json!(10_000), &json!(0))
     );
     seen.turn_ends("success").await;
-    let asked: Vec<Value> = house.models.requests().iter().map(|it| it.body["max_tokens"].clone()).collect();
+    let asked: Vec<Value> = daemon.models.requests().iter().map(|it| it.body["max_tokens"].clone()).collect();
     assert_eq!(asked, [32_000, 10_000]);
 
-    house.models.push(too_long());
-    house.models.push(too_long());
-    house.models.push(Step::text("From the large one."));
+    daemon.models.push(too_long());
+    daemon.models.push(too_long());
+    daemon.models.push(Step::text("From the large one."));
     session.submit("more").await;
     assert_eq!(seen.wait_for("model.switched").await["reason"], "large_context");
     seen.turn_ends("success").await;
-    assert_eq!(model_of(&house, 4), "large");
-    house.models.assert_no_breach();
+    assert_eq!(model_of(&daemon, 4), "large");
+    daemon.models.assert_no_breach();
 }
 
 #[tokio::test]
-async fn what_was_added_since_the_last_answer_counts_before_it_is_sent() {
+async fn unsent_results_count_towards_context_window() {
     let models = "[model.\"scripted/model\"]\ncontext_window = 9000\nmax_output_tokens = 1000\n";
-    let house = TestDaemon::builder()
+    let daemon = TestDaemon::builder()
         .config(&format!("large_context = \"scripted/large\"\n{FAST}{models}"))
         .start()
         .await;
     // 97,000 characters of it are about 24,000 tokens.
-    house.write("long.txt", &format!("{}\n", "abc ".repeat(24)).repeat(1_000));
-    let (session, mut seen) = start(&house, json!({})).await;
-    house.models.push(Step::calls([("Read", json!({"file_path": "long.txt"}))]).usage(1_000, 10));
-    house.models.push(Step::text("Long."));
+    daemon.write("long.txt", &format!("{}\n", "abc ".repeat(24)).repeat(1_000));
+    let (session, mut seen) = start(&daemon, json!({})).await;
+    daemon.models.push(Step::calls([("Read", json!({"file_path": "long.txt"}))]).usage(1_000, 10));
+    daemon.models.push(Step::text("Long."));
     session.submit("read it").await;
     let switched = seen.wait_for("model.switched").await;
     assert_eq!((&switched["to"], &switched["reason"]), (&json!("scripted/large"), &json!("large_context")));
     seen.turn_ends("success").await;
-    assert_eq!([0, 1].map(|n| model_of(&house, n)), ["model", "large"], "nobody was asked in vain");
-    house.models.assert_no_breach();
+    assert_eq!([0, 1].map(|n| model_of(&daemon, n)), ["model", "large"], "nobody was asked in vain");
+    daemon.models.assert_no_breach();
 }
 
 #[tokio::test]
-async fn what_does_not_fit_anywhere_is_an_error_that_says_so() {
-    let house = TestDaemon::builder().config(FAST).start().await;
-    let (session, mut seen) = start(&house, json!({})).await;
+async fn unresolvable_context_overflow_ends_turn_with_error() {
+    let daemon = TestDaemon::builder().config(FAST).start().await;
+    let (session, mut seen) = start(&daemon, json!({})).await;
     let words = "prompt is too long: 210000 tokens > 200000 maximum";
-    house.models.push(Step::error(400, "invalid_request_error", words));
+    daemon.models.push(Step::error(400, "invalid_request_error", words));
     session.submit("hello").await;
     let result = seen.turn_ends("llm_error").await;
     assert_eq!(result["errors"][0]["kind"], "context_overflow");
     assert!(result["errors"][0]["message"].as_str().is_some_and(|it| it.contains("large_context")));
-    house.models.push(Step::text("Yes."));
+    daemon.models.push(Step::text("Yes."));
     session.submit("still there?").await;
     seen.turn_ends("success").await;
 }
 
 #[tokio::test]
-async fn an_unattended_session_waits_without_end_and_says_so() {
-    let house = TestDaemon::builder()
+async fn unattended_session_retries_without_limit_and_reports() {
+    let daemon = TestDaemon::builder()
         .config("[retry]\nbase_ms = 1\nunattended_max_ms = 2\nattempts = 2\nheartbeat = \"40ms\"")
         .start()
         .await;
-    let (session, mut seen) = start(&house, json!({"background": true})).await;
+    let (session, mut seen) = start(&daemon, json!({"background": true})).await;
     for _ in 0..5 {
-        house.models.push(busy());
+        daemon.models.push(busy());
     }
-    house.models.push(busy().header("retry-after", "0.2"));
-    house.models.push(Step::text("At last."));
+    daemon.models.push(busy().header("retry-after", "0.2"));
+    daemon.models.push(Step::text("At last."));
     session.submit("hello").await;
     for attempt in 1..=6 {
         let retry = seen.wait_for("retry").await;
@@ -305,59 +306,59 @@ async fn an_unattended_session_waits_without_end_and_says_so() {
 }
 
 #[tokio::test]
-async fn an_abort_and_a_kill_end_a_long_wait_at_once() {
+async fn abort_and_kill_end_backoff_immediately() {
     for verb in ["abort", "kill"] {
-        let house = TestDaemon::builder().config(FAST).start().await;
-        let (session, mut seen) = start(&house, json!({"background": true})).await;
-        house.models.push(busy().header("retry-after", AN_HOUR));
+        let daemon = TestDaemon::builder().config(FAST).start().await;
+        let (session, mut seen) = start(&daemon, json!({"background": true})).await;
+        daemon.models.push(busy().header("retry-after", AN_HOUR));
         session.submit("hello").await;
         assert_eq!(seen.wait_for("retry").await["delay_ms"], 3_600_000);
         session.call(verb, json!({})).await;
         seen.turn_ends("aborted").await;
-        assert_eq!(house.models.requests().len(), 1);
+        assert_eq!(daemon.models.requests().len(), 1);
     }
 }
 
 #[tokio::test]
-async fn the_limit_on_time_ends_a_wait() {
-    let house = TestDaemon::builder().config(FAST).start().await;
+async fn wall_time_budget_ends_backoff() {
+    let daemon = TestDaemon::builder().config(FAST).start().await;
     let budgets = json!({"background": true, "budgets": {"wall_time_ms": 400}});
-    let (session, mut seen) = start(&house, budgets).await;
-    house.models.push(busy().header("retry-after", AN_HOUR));
+    let (session, mut seen) = start(&daemon, budgets).await;
+    daemon.models.push(busy().header("retry-after", AN_HOUR));
     session.submit("hello").await;
     let wait = seen.wait_for("retry").await["delay_ms"].as_u64().expect("a wait");
     assert!(wait <= 400, "{wait}");
     seen.turn_ends("error_max_time").await;
-    assert_eq!(house.models.requests().len(), 1);
+    assert_eq!(daemon.models.requests().len(), 1);
 }
 
 #[tokio::test]
-async fn a_restart_goes_on_with_the_wait() {
-    let mut house = TestDaemon::builder().config(FAST).start().await;
-    let (session, mut seen) = start(&house, json!({"background": true})).await;
-    house.models.push(busy().header("retry-after", AN_HOUR));
+async fn backoff_continues_after_restart() {
+    let mut daemon = TestDaemon::builder().config(FAST).start().await;
+    let (session, mut seen) = start(&daemon, json!({"background": true})).await;
+    daemon.models.push(busy().header("retry-after", AN_HOUR));
     session.submit("hello").await;
     seen.wait_for("retry").await;
     for _ in 0..2 {
-        house.crash_and_restart().await;
-        let session = house.client("bob").await.join(&session);
+        daemon.crash_and_restart().await;
+        let session = daemon.client("bob").await.join(&session);
         let mut seen = session.follow_after(seen.last_seq()).await;
         let left = seen.wait_for("heartbeat").await["remaining_ms"].as_u64().expect("a wait");
         assert!((3_000_000..3_600_000).contains(&left), "{left}");
     }
-    assert_eq!(house.models.requests().len(), 1, "nobody is asked earlier because of a restart");
-    let session = house.client("carol").await.join(&session);
+    assert_eq!(daemon.models.requests().len(), 1, "nobody is asked earlier because of a restart");
+    let session = daemon.client("carol").await.join(&session);
     let mut seen = session.follow().await;
     session.call("abort", json!({})).await;
     seen.turn_ends("aborted").await;
 }
 
 #[tokio::test]
-async fn a_turn_can_have_a_model_of_its_own() {
-    let house = TestDaemon::builder().config("reasoning = \"scripted/deep\"").start().await;
-    let (session, mut seen) = start(&house, json!({})).await;
+async fn submit_model_applies_to_one_turn() {
+    let daemon = TestDaemon::builder().config("reasoning = \"scripted/deep\"").start().await;
+    let (session, mut seen) = start(&daemon, json!({})).await;
     for _ in 0..3 {
-        house.models.push(Step::text("Yes."));
+        daemon.models.push(Step::text("Yes."));
     }
     session.submit_with(json!({"input": "a", "model": "scripted/other"})).await;
     assert_eq!(seen.wait_for("turn.started").await["model"], "scripted/other");
@@ -366,7 +367,7 @@ async fn a_turn_can_have_a_model_of_its_own() {
     seen.turn_ends("success").await;
     session.submit("c").await;
     seen.turn_ends("success").await;
-    assert_eq!([0, 1, 2].map(|n| model_of(&house, n)), ["other", "deep", "model"]);
+    assert_eq!([0, 1, 2].map(|n| model_of(&daemon, n)), ["other", "deep", "model"]);
     for (model, word) in [("nowhere/x", "nowhere"), ("quick", "not set"), ("odd", "PROVIDER/MODEL")] {
         let refused = session.refused("submit", json!({"input": "d", "model": model})).await;
         assert!(refused.code == -32602 && refused.message.contains(word), "{refused:?}");
@@ -374,16 +375,16 @@ async fn a_turn_can_have_a_model_of_its_own() {
 }
 
 #[tokio::test]
-async fn pictures_go_to_a_model_that_can_see() {
+async fn images_are_sent_to_vision_model() {
     const DOT: &str =
         "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
-    let house = TestDaemon::builder()
+    let daemon = TestDaemon::builder()
         .config("vision = \"scripted/eyes\"\n[model.\"scripted/model\"]\nvision = false")
         .start()
         .await;
-    let (session, mut seen) = start(&house, json!({})).await;
+    let (session, mut seen) = start(&daemon, json!({})).await;
     for _ in 0..2 {
-        house.models.push(Step::text("A dot."));
+        daemon.models.push(Step::text("A dot."));
     }
     let dot = json!({"type": "image", "data": DOT, "media_type": "image/png"});
     session.submit_with(json!({"input": [{"type": "text", "text": "What is it?"}, dot]})).await;
@@ -395,7 +396,7 @@ async fn pictures_go_to_a_model_that_can_see() {
     assert_eq!(seen.wait_for("turn.started").await["model"], "scripted/model");
     assert_eq!(seen.wait_for("model.switched").await["reason"], "vision");
     seen.turn_ends("success").await;
-    assert_eq!([0, 1].map(|n| model_of(&house, n)), ["eyes", "eyes"]);
-    assert!(house.models.requests()[0].body.to_string().contains(DOT));
-    house.models.assert_no_breach();
+    assert_eq!([0, 1].map(|n| model_of(&daemon, n)), ["eyes", "eyes"]);
+    assert!(daemon.models.requests()[0].body.to_string().contains(DOT));
+    daemon.models.assert_no_breach();
 }

@@ -29,44 +29,44 @@ const WAYS: [(&str, &str); 11] = [
     ("claims", "session.approve"),
 ];
 
-async fn audit(house: &TestDaemon, kind: &str) -> Vec<Value> {
-    let reply = house.client("auditor").await.call("permission.audit", json!({"limit": 500})).await;
+async fn audit(daemon: &TestDaemon, kind: &str) -> Vec<Value> {
+    let reply = daemon.client("auditor").await.call("permission.audit", json!({"limit": 500})).await;
     let rows = reply["entries"].as_array().expect("a list").iter();
     rows.filter(|row| row["kind"] == kind).cloned().collect()
 }
 
 #[tokio::test]
-async fn no_way_that_a_command_has_lets_it_answer_a_request() {
-    let house =
+async fn command_cannot_answer_permission_request_over_any_path() {
+    let daemon =
         TestDaemon::builder().config("[permissions]\nallow = [\"Bash(python3 attack.py)\"]").start().await;
-    house.write("attack.py", ATTACK);
-    house.write("scrubbed.py", SCRUBBED);
-    let session = house.client("alice").await.create(&house).await;
+    daemon.write("attack.py", ATTACK);
+    daemon.write("scrubbed.py", SCRUBBED);
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    house.models.push(Step::calls([bash("python3 attack.py"), bash("touch prize")]));
-    house.models.push(Step::text("Done."));
+    daemon.models.push(Step::calls([bash("python3 attack.py"), bash("touch prize")]));
+    daemon.models.push(Step::text("Done."));
     session.submit("attack").await;
     let asked = seen.wait_for("permission.requested").await;
     let request = asked["request_id"].as_str().expect("an id");
-    let target = format!("{}\n{}\n{request}", house.socket().display(), env!("CARGO_BIN_EXE_agentctl"));
+    let target = format!("{}\n{}\n{request}", daemon.socket().display(), env!("CARGO_BIN_EXE_agentctl"));
     // Whole at once.
-    house.write("target.part", &target);
-    let work = house.workspace();
+    daemon.write("target.part", &target);
+    let work = daemon.workspace();
     std::fs::rename(work.join("target.part"), work.join("target")).expect("renamed");
 
     let attacked = seen.wait_for("tool.completed").await;
     assert!(attacked["output"].as_str().expect("text").contains("tried everything"), "{attacked:#}");
     assert_eq!(session.pending().await.len(), 1, "nobody answered it");
     for (way, _) in WAYS {
-        let told = house.read(way);
+        let told = daemon.read(way);
         let is_refused = told.contains("not_authorised") || told.contains("not for processes of a tool");
         assert!(is_refused, "{way} was told {told:?}");
     }
-    assert!(house.read("approve").starts_with("exit 1: "), "permission denied: {}", house.read("approve"));
-    let hello: Value = serde_json::from_str(&house.read("hello")).expect("JSON");
+    assert!(daemon.read("approve").starts_with("exit 1: "), "permission denied: {}", daemon.read("approve"));
+    let hello: Value = serde_json::from_str(&daemon.read("hello")).expect("JSON");
     assert_eq!(hello["result"]["role"], "tool", "a role is given, whatever is asked for");
 
-    let refused = audit(&house, "refused").await;
+    let refused = audit(&daemon, "refused").await;
     let mut methods: Vec<&str> = refused.iter().map(|row| row["tool"].as_str().expect("a method")).collect();
     let mut expected: Vec<&str> = WAYS.iter().map(|(_, method)| *method).collect();
     methods.sort_unstable();
@@ -79,15 +79,15 @@ async fn no_way_that_a_command_has_lets_it_answer_a_request() {
     // A person answers, and it is that which counts.
     session.allow(&asked).await;
     seen.turn_ends("success").await;
-    assert!(house.workspace().join("prize").exists());
-    let answered = audit(&house, "permission").await;
+    assert!(daemon.workspace().join("prize").exists());
+    let answered = audit(&daemon, "permission").await;
     assert_eq!(answered.len(), 1);
     assert_eq!((&answered[0]["verdict"], &answered[0]["client"]), (&json!("allow"), &json!("alice")));
-    house.models.assert_no_breach();
+    daemon.models.assert_no_breach();
 }
 
 #[tokio::test]
-async fn a_command_can_ask_who_the_daemon_is_and_nothing_else() {
+async fn tool_client_can_call_discovery_and_status_only() {
     const ASK: &str = r#"
 import json, socket, sys
 s = socket.socket(socket.AF_UNIX)
@@ -99,19 +99,20 @@ for line in open("calls"):
     f.flush()
     print(f.readline(), end="")
 "#;
-    let house = TestDaemon::builder().config("[permissions]\nallow = [\"Bash(sh ask.sh)\"]").start().await;
-    house.write("ask.py", ASK);
-    house.write("ask.sh", &format!("python3 ask.py {}", house.socket().display()));
-    let session = house.client("alice").await.create(&house).await;
+    let daemon = TestDaemon::builder().config("[permissions]\nallow = [\"Bash(sh ask.sh)\"]").start().await;
+    daemon.write("ask.py", ASK);
+    daemon.write("ask.sh", &format!("python3 ask.py {}", daemon.socket().display()));
+    let session = daemon.client("alice").await.create(&daemon).await;
     let methods: Vec<&str> = agentd::api::methods::METHODS.iter().map(|method| method.name).collect();
     let calls = methods.iter().map(|name| {
-        let params = json!({"session_id": session.id, "cwd": house.workspace(), "input": "x", "mode": "now"});
+        let params =
+            json!({"session_id": session.id, "cwd": daemon.workspace(), "input": "x", "mode": "now"});
         format!("{}\n", json!({"jsonrpc": "2.0", "id": name, "method": name, "params": params}))
     });
-    house.write("calls", &calls.collect::<String>());
+    daemon.write("calls", &calls.collect::<String>());
     let mut seen = session.follow().await;
-    house.models.push(Step::calls([bash("sh ask.sh")]));
-    house.models.push(Step::text("Done."));
+    daemon.models.push(Step::calls([bash("sh ask.sh")]));
+    daemon.models.push(Step::text("Done."));
     session.submit("ask").await;
     let asked = seen.wait_for("tool.completed").await;
     let output = asked["output"].as_str().expect("text").to_owned();
@@ -130,41 +131,41 @@ for line in open("calls"):
 }
 
 #[tokio::test]
-async fn what_observers_try_is_refused_and_written_down() {
-    let house = TestDaemon::start().await;
-    let looker = house.client("looker").await;
+async fn observer_attempt_is_refused_and_audited() {
+    let daemon = TestDaemon::start().await;
+    let looker = daemon.client("looker").await;
     looker.call("daemon.hello", json!({"name": "looker", "role": "observer"})).await;
-    let refusal = looker.refused("session.create", json!({"cwd": house.workspace()})).await;
+    let refusal = looker.refused("session.create", json!({"cwd": daemon.workspace()})).await;
     assert_eq!((refusal.kind.as_str(), &refusal.data["role"]), ("not_authorised", &json!("observer")));
-    let rows = audit(&house, "refused").await;
+    let rows = audit(&daemon, "refused").await;
     assert_eq!(rows.len(), 1);
     assert_eq!((&rows[0]["tool"], &rows[0]["client"]), (&json!("session.create"), &json!("looker")));
 }
 
 #[tokio::test]
-async fn a_person_s_agentctl_is_a_person_s() {
-    let house = TestDaemon::start().await;
-    let session = house.client("alice").await.create(&house).await;
+async fn agentctl_of_user_has_controller_role() {
+    let daemon = TestDaemon::start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    house.models.push(Step::calls([bash("touch one")]));
-    house.models.push(Step::text("Done."));
+    daemon.models.push(Step::calls([bash("touch one")]));
+    daemon.models.push(Step::text("Done."));
     session.submit("go").await;
     let asked = seen.wait_for("permission.requested").await;
-    ctl(&house, &["approve", asked["request_id"].as_str().expect("an id")]).await.fine();
+    ctl(&daemon, &["approve", asked["request_id"].as_str().expect("an id")]).await.fine();
     seen.turn_ends("success").await;
-    let rows = audit(&house, "permission").await;
+    let rows = audit(&daemon, "permission").await;
     let exe = rows[0]["exe"].as_str().expect("a program");
     assert!(exe.contains("agentctl"), "{exe}");
     assert_eq!(rows[0]["client"], "agentctl");
     // The rows say the same to people, and the whole is whole.
-    let shown = ctl(&house, &["audit"]).await.fine();
+    let shown = ctl(&daemon, &["audit"]).await.fine();
     assert!(shown.contains("permission") && shown.contains("agentctl"), "{shown}");
-    let verified = ctl(&house, &["audit", "verify"]).await.fine();
+    let verified = ctl(&daemon, &["audit", "verify"]).await.fine();
     assert!(verified.contains("is whole"), "{verified}");
 }
 
 #[tokio::test]
-async fn a_tool_of_another_daemon_is_a_tool_here() {
+async fn tool_process_of_other_daemon_has_tool_role() {
     const ASK: &str = r#"
 import json, socket, sys
 s = socket.socket(socket.AF_UNIX)
@@ -174,19 +175,19 @@ s.sendall(b'{"jsonrpc":"2.0","id":1,"method":"session.list","params":{}}\n')
 print(s.makefile().readline(), end="")
 "#;
     let config = "[permissions]\nallow = [\"Bash\"]\n[sandbox]\nlevel = \"off\"";
-    let (house, other) =
+    let (daemon, other) =
         (TestDaemon::builder().config(config).start().await, TestDaemon::builder().start().await);
-    let script = house.workspace().join("ask.py");
-    house.write("ask.py", ASK);
+    let script = daemon.workspace().join("ask.py");
+    daemon.write("ask.py", ASK);
     let ask = format!("python3 {} {}", script.display(), other.socket().display());
     // As it is, and of one that has left everything but its descent.
     let scrubbed = format!(
         "(env -i PATH=\"$PATH\" setsid {ask} > told &); until [ -s told ]; do sleep 0.01; done; cat told"
     );
-    let session = house.client("alice").await.create(&house).await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    house.models.push(Step::calls([bash(&ask), bash(&scrubbed)]));
-    house.models.push(Step::text("Done."));
+    daemon.models.push(Step::calls([bash(&ask), bash(&scrubbed)]));
+    daemon.models.push(Step::text("Done."));
     session.submit("ask").await;
     seen.turn_ends("success").await;
     let told = seen.seen_of("tool.completed");

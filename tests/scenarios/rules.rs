@@ -13,13 +13,13 @@ use crate::support::log::Log;
 use crate::support::model_server::Step;
 
 /// A house whose model makes this call whenever it is told something, and then is done.
-async fn house_that_calls(config: &str, command: &'static str) -> TestDaemon {
-    let house = TestDaemon::builder().config(config).start().await;
-    house.models.otherwise(move |request| {
+async fn daemon_that_calls(config: &str, command: &'static str) -> TestDaemon {
+    let daemon = TestDaemon::builder().config(config).start().await;
+    daemon.models.otherwise(move |request| {
         let last = request.messages().last().map(ToString::to_string).unwrap_or_default();
         if last.contains("tool_result") { Step::text("Done.") } else { Step::calls([bash(command)]) }
     });
-    house
+    daemon
 }
 
 /// Submits and says whether the call had to ask; if so, the request.
@@ -33,21 +33,21 @@ async fn asks(session: &Session, seen: &mut Log) -> Option<Value> {
     (next["type"] == "permission.requested").then_some(next)
 }
 
-fn policy_files(house: &TestDaemon) -> Vec<std::path::PathBuf> {
-    let Ok(entries) = std::fs::read_dir(data(house).join("policy")) else { return Vec::new() };
+fn policy_files(daemon: &TestDaemon) -> Vec<std::path::PathBuf> {
+    let Ok(entries) = std::fs::read_dir(data(daemon).join("policy")) else { return Vec::new() };
     entries.map(|entry| entry.expect("an entry").path()).collect()
 }
 
-fn data(house: &TestDaemon) -> std::path::PathBuf {
-    house.path("data/agentd")
+fn data(daemon: &TestDaemon) -> std::path::PathBuf {
+    daemon.path("data/agentd")
 }
 
 #[tokio::test]
-async fn a_grant_for_the_folder_outlives_the_session_and_the_daemon_and_is_taken_back() {
-    let mut house = house_that_calls("", "touch mark").await;
-    let alice = house.client("alice").await;
-    let one = alice.create(&house).await;
-    let two = alice.create(&house).await;
+async fn project_grant_survives_restart_and_can_be_removed() {
+    let mut daemon = daemon_that_calls("", "touch mark").await;
+    let alice = daemon.client("alice").await;
+    let one = alice.create(&daemon).await;
+    let two = alice.create(&daemon).await;
     let (mut seen_one, mut seen_two) = (one.follow().await, two.follow().await);
     let asked = asks(&one, &mut seen_one).await.expect("nothing allows it");
     let answer = json!({"decision": "allow", "scope": "project", "grant": "Bash(touch:*)"});
@@ -55,47 +55,47 @@ async fn a_grant_for_the_folder_outlives_the_session_and_the_daemon_and_is_taken
     seen_one.turn_ends("success").await;
     assert_eq!(asks(&two, &mut seen_two).await, None, "another session that lives already");
 
-    let files = policy_files(&house);
+    let files = policy_files(&daemon);
     let [file] = files.as_slice() else { panic!("{files:?}") };
     assert_eq!(std::fs::metadata(file).expect("there").permissions().mode() & 0o777, 0o600);
     let text = std::fs::read_to_string(file).expect("text");
     let written: Value = serde_json::from_str(&text).expect("JSON");
-    assert_eq!(written["workspace"], json!(house.workspace()));
+    assert_eq!(written["workspace"], json!(daemon.workspace()));
     assert_eq!(written["rules"][0]["request_id"], asked["request_id"]);
     assert_eq!(written["rules"][0]["by"]["client"], "alice");
-    assert!(!house.workspace().join(".agentd").exists(), "never in the workspace");
+    assert!(!daemon.workspace().join(".agentd").exists(), "never in the workspace");
 
-    house.crash_and_restart().await;
-    let alice = house.client("alice").await;
-    let three = alice.create(&house).await;
+    daemon.crash_and_restart().await;
+    let alice = daemon.client("alice").await;
+    let three = alice.create(&daemon).await;
     let mut seen = three.follow().await;
     assert_eq!(asks(&three, &mut seen).await, None, "after a restart");
-    let other = house.path("other");
+    let other = daemon.path("other");
     std::fs::create_dir(&other).expect("made");
-    let elsewhere = alice.create_with(&house, json!({"cwd": other})).await;
+    let elsewhere = alice.create_with(&daemon, json!({"cwd": other})).await;
     let mut seen_there = elsewhere.follow().await;
     let there = asks(&elsewhere, &mut seen_there).await.expect("another folder asks");
     elsewhere.answer(&there, json!({"decision": "deny"})).await;
 
-    let rules = alice.call("permission.rules", json!({"workspace": house.workspace()})).await;
+    let rules = alice.call("permission.rules", json!({"workspace": daemon.workspace()})).await;
     let rule = &rules["rules"][0];
     assert_eq!(
         (&rule["rule"], &rule["scope"], &rule["kind"]),
         (&json!("Bash(touch:*)"), &json!("project"), &json!("allow"))
     );
     assert_eq!(rule["file"], json!(file));
-    let gone = json!({"rule": "Bash(touch:*)", "scope": "project", "workspace": house.workspace()});
+    let gone = json!({"rule": "Bash(touch:*)", "scope": "project", "workspace": daemon.workspace()});
     assert_eq!(alice.call("permission.remove_rule", gone.clone()).await["changed"], true);
     assert_eq!(alice.refused("permission.remove_rule", gone).await.code, -32002);
     assert!(asks(&three, &mut seen).await.is_some(), "taken back, it counts no more");
 }
 
 #[tokio::test]
-async fn rules_of_all_scopes_count_together_and_say_where_they_come_from() {
+async fn rules_of_all_scopes_apply_with_their_source() {
     let config = "[permissions]\ndeny = [\"Bash(rm:*)\"]\nask = [\"Bash(make:*)\"]";
-    let house = house_that_calls(config, "touch mark").await;
-    let alice = house.client("alice").await;
-    let session = alice.create(&house).await;
+    let daemon = daemon_that_calls(config, "touch mark").await;
+    let alice = daemon.client("alice").await;
+    let session = alice.create(&daemon).await;
     let mut seen = session.follow().await;
     let add = async |rule: &str, kind: &str, scope: &str| {
         let mut params = json!({"rule": rule, "kind": kind, "scope": scope});
@@ -142,7 +142,7 @@ async fn rules_of_all_scopes_count_together_and_say_where_they_come_from() {
             "session allow Bash(touch:*)",
         ]
     );
-    assert_eq!(known["rules"][0]["file"], json!(house.path("config.toml")));
+    assert_eq!(known["rules"][0]["file"], json!(daemon.path("config.toml")));
     for (params, path) in [
         (json!({"rule": "Bash(", "scope": "user"}), "rule"),
         (json!({"rule": "Bash(rm:*)", "kind": "deny", "scope": "managed"}), "scope"),
@@ -158,15 +158,15 @@ async fn rules_of_all_scopes_count_together_and_say_where_they_come_from() {
 }
 
 #[tokio::test]
-async fn a_damaged_file_of_rules_lets_nothing_pass_and_is_not_touched() {
-    let house = house_that_calls("[permissions]\nallow = [\"Bash\"]", "touch mark").await;
-    let alice = house.client("alice").await;
-    let session = alice.create(&house).await;
+async fn damaged_rule_file_denies_calls_and_stays_unchanged() {
+    let daemon = daemon_that_calls("[permissions]\nallow = [\"Bash\"]", "touch mark").await;
+    let alice = daemon.client("alice").await;
+    let session = alice.create(&daemon).await;
     let mut seen = session.follow().await;
     let deny = json!({"rule": "Bash(rm:*)", "kind": "deny", "scope": "project", "session_id": session.id});
     alice.call("permission.add_rule", deny.clone()).await;
     assert_eq!(asks(&session, &mut seen).await, None, "the configuration allows it");
-    let file = policy_files(&house).pop().expect("one");
+    let file = policy_files(&daemon).pop().expect("one");
     std::fs::write(&file, "{\"version\":1,").expect("damaged");
     let asked = asks(&session, &mut seen).await.expect("now nothing passes unasked");
     assert!(asked["reason"].as_str().is_some_and(|why| why.contains(&*file.to_string_lossy())), "{asked}");
@@ -182,60 +182,60 @@ async fn a_damaged_file_of_rules_lets_nothing_pass_and_is_not_touched() {
 }
 
 #[tokio::test]
-async fn rules_and_modes_at_the_command_line() {
-    let house = house_that_calls("", "touch mark").await;
-    let alice = house.client("alice").await;
-    let session = alice.create_with(&house, json!({"title": "work"})).await;
+async fn agentctl_sets_rules_and_modes() {
+    let daemon = daemon_that_calls("", "touch mark").await;
+    let alice = daemon.client("alice").await;
+    let session = alice.create_with(&daemon, json!({"title": "work"})).await;
     let mut seen = session.follow().await;
     let asked = asks(&session, &mut seen).await.expect("it asks");
     let id = asked["request_id"].as_str().expect("an id");
-    let said = ctl(&house, &["approve", id, "--project"]).await.fine();
+    let said = ctl(&daemon, &["approve", id, "--project"]).await.fine();
     assert!(said.contains("granted in this folder: Bash(touch mark)"), "{said}");
     seen.turn_ends("success").await;
-    let listed = ctl(&house, &["rules", "list", "--session", "work"]).await.fine();
+    let listed = ctl(&daemon, &["rules", "list", "--session", "work"]).await.fine();
     assert!(
         listed.contains("allow") && listed.contains("Bash(touch mark)") && listed.contains("project"),
         "{listed}"
     );
-    ctl(&house, &["rules", "add", "--user", "--deny", "Bash(rm:*)"]).await.fine();
-    ctl(&house, &["rules", "add", "--session", "work", "--ask", "Bash(make)"]).await.fine();
-    let listed = ctl(&house, &["rules", "list", "--session", "work", "--json"]).await.fine();
+    ctl(&daemon, &["rules", "add", "--user", "--deny", "Bash(rm:*)"]).await.fine();
+    ctl(&daemon, &["rules", "add", "--session", "work", "--ask", "Bash(make)"]).await.fine();
+    let listed = ctl(&daemon, &["rules", "list", "--session", "work", "--json"]).await.fine();
     let listed: Value = serde_json::from_str(&listed).expect("JSON");
     assert_eq!(listed.as_array().map(Vec::len), Some(3), "{listed}");
-    let all: Value = serde_json::from_str(&ctl(&house, &["rules", "--json"]).await.fine()).expect("JSON");
+    let all: Value = serde_json::from_str(&ctl(&daemon, &["rules", "--json"]).await.fine()).expect("JSON");
     assert!(all.to_string().contains("Bash(rm:*)"), "{all}");
-    ctl(&house, &["rules", "revoke", "--user", "--deny", "Bash(rm:*)"]).await.fine();
-    ctl(&house, &["rules", "add", "--user", "--deny", "Bash(rm:*)"]).await.fine();
-    ctl(&house, &["rules", "rm", "--user", "--deny", "Bash(rm:*)"]).await.fine();
-    ctl(&house, &["mode", "work", "accept_edits"]).await.fine();
+    ctl(&daemon, &["rules", "revoke", "--user", "--deny", "Bash(rm:*)"]).await.fine();
+    ctl(&daemon, &["rules", "add", "--user", "--deny", "Bash(rm:*)"]).await.fine();
+    ctl(&daemon, &["rules", "rm", "--user", "--deny", "Bash(rm:*)"]).await.fine();
+    ctl(&daemon, &["mode", "work", "accept_edits"]).await.fine();
     assert_eq!(session.view().await["mode"], "accept_edits");
-    ctl(&house, &["rename", "work", "other work"]).await.fine();
+    ctl(&daemon, &["rename", "work", "other work"]).await.fine();
     assert_eq!(session.view().await["title"], "other work");
 
-    house.models.push(Step::calls([bash("touch a"), bash("touch b")]));
-    house.models.push(Step::text("Done."));
+    daemon.models.push(Step::calls([bash("touch a"), bash("touch b")]));
+    daemon.models.push(Step::text("Done."));
     session.submit("two").await;
     let a = seen.wait_for("permission.requested").await["request_id"].clone();
     let b = seen.wait_for("permission.requested").await["request_id"].clone();
     let (a, b) = (a.as_str().expect("an id"), b.as_str().expect("an id"));
-    let said = ctl(&house, &["approve", a, "--input", "{\"command\": \"touch c\"}"]).await.fine();
+    let said = ctl(&daemon, &["approve", a, "--input", "{\"command\": \"touch c\"}"]).await.fine();
     assert!(said.contains("allowed"), "{said}");
-    let said = ctl(&house, &["deny", b, "--feedback", "enough", "--stop"]).await.fine();
+    let said = ctl(&daemon, &["deny", b, "--feedback", "enough", "--stop"]).await.fine();
     assert!(said.contains("denied"), "{said}");
     seen.turn_ends("permission_denied").await;
 }
 
 #[tokio::test]
-async fn the_audit_names_the_rule_and_folders_that_were_added() {
+async fn audit_names_matching_rule_and_additional_folders() {
     let config = "[permissions]\ndeny = [\"Bash(rm:*)\"]\nallow = [\"Bash(touch:*)\"]";
-    let house = TestDaemon::builder().config(config).start().await;
-    let more = house.path("more");
+    let daemon = TestDaemon::builder().config(config).start().await;
+    let more = daemon.path("more");
     std::fs::create_dir(&more).expect("made");
     let more = more.canonicalize().expect("resolved");
-    let session = house.client("alice").await.create(&house).await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    house.models.push(Step::calls([bash("rm x"), bash("touch x"), bash("ls")]));
-    house.models.push(Step::text("Done."));
+    daemon.models.push(Step::calls([bash("rm x"), bash("touch x"), bash("ls")]));
+    daemon.models.push(Step::text("Done."));
     session.submit("go").await;
     seen.turn_ends("success").await;
     session.call("update", json!({"additional_dirs": [more]})).await;
@@ -258,19 +258,19 @@ async fn the_audit_names_the_rule_and_folders_that_were_added() {
 }
 
 #[tokio::test]
-async fn a_rule_that_denies_a_file_denies_it_by_its_other_names() {
+async fn file_deny_rule_applies_to_hard_links() {
     let config = "[permissions]\ndeny = [\"Read(notes.txt)\"]\nask = [\"Read(plan.txt)\"]\n";
-    let house = TestDaemon::builder().config(config).start().await;
+    let daemon = TestDaemon::builder().config(config).start().await;
     for (name, other) in [("notes.txt", "n.md"), ("plan.txt", "p.md"), ("free.txt", "f.md")] {
-        std::fs::write(house.workspace().join(name), "kept").expect("written");
-        std::fs::hard_link(house.workspace().join(name), house.workspace().join(other)).expect("linked");
+        std::fs::write(daemon.workspace().join(name), "kept").expect("written");
+        std::fs::hard_link(daemon.workspace().join(name), daemon.workspace().join(other)).expect("linked");
     }
     for name in ["n.md", "p.md", "f.md"] {
-        house.models.push(Step::calls([("Read", json!({"file_path": name}))]));
-        house.models.push(Step::text("Done."));
+        daemon.models.push(Step::calls([("Read", json!({"file_path": name}))]));
+        daemon.models.push(Step::text("Done."));
     }
-    let alice = house.client("alice").await;
-    let session = alice.create(&house).await;
+    let alice = daemon.client("alice").await;
+    let session = alice.create(&daemon).await;
     let mut seen = session.follow().await;
     session.submit("go").await;
     let refused = seen.find("a refusal", |event| event["type"] == "tool.completed").await;

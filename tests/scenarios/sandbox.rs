@@ -10,19 +10,19 @@ use crate::support::model_server::Step;
 const BASH_ALLOWED: &str = "[permissions]\nallow = [\"Bash\"]";
 
 /// The result of one command, and what stood in the journal before it ran.
-async fn run(house: &TestDaemon, background: bool, command: &str) -> (Value, Option<Value>) {
-    let session = house.client("alice").await.create_with(house, json!({"background": background})).await;
+async fn run(daemon: &TestDaemon, background: bool, command: &str) -> (Value, Option<Value>) {
+    let session = daemon.client("alice").await.create_with(daemon, json!({"background": background})).await;
     let mut seen = session.follow().await;
-    house.models.push(Step::calls([bash(command)]));
-    house.models.push(Step::text("Done."));
+    daemon.models.push(Step::calls([bash(command)]));
+    daemon.models.push(Step::text("Done."));
     session.submit("go").await;
     seen.turn_ends("success").await;
     let started = seen.seen_of("tool.started").first().map(|event| event["sandbox"].clone());
     (seen.seen_of("tool.completed").remove(0), started)
 }
 
-async fn works(house: &TestDaemon, level: &str) -> bool {
-    let status = house.client("eve").await.call("daemon.status", json!({})).await;
+async fn works(daemon: &TestDaemon, level: &str) -> bool {
+    let status = daemon.client("eve").await.call("daemon.status", json!({})).await;
     let told = &status["sandbox"][level];
     if told != "works" {
         eprintln!("SKIPPED: {level} does not work here: {told}");
@@ -32,7 +32,7 @@ async fn works(house: &TestDaemon, level: &str) -> bool {
 
 /// The daemon lets nobody look into it, and its own children neither: what they need of `/proc` must come from elsewhere.
 #[tokio::test]
-async fn what_is_guarded_is_guarded_for_an_ordinary_user_as_well() {
+async fn protected_paths_are_enforced_for_unprivileged_user() {
     if !nix::unistd::geteuid().is_root() {
         // The other tests are of an ordinary user then.
         eprintln!("SKIPPED: only root can become somebody else");
@@ -56,78 +56,78 @@ async fn what_is_guarded_is_guarded_for_an_ordinary_user_as_well() {
     let config = format!(
         "{BASH_ALLOWED}\n[sandbox]\nlevel = \"landlock\"\noffer_outside = false\n[limits]\nallow_root = true"
     );
-    let mut house = TestDaemon::builder().config(&config).under(&nobody).build().await;
-    house.write(".git/config", "[core]\n");
-    house.write(".git/HEAD", "ref: refs/heads/main\n");
-    house.write(".git/hooks/sample", "");
-    house.write("plant.sh", "id -u; echo x > .git/hooks/pre-commit; echo x >> .git/config; ls .git/hooks");
-    house.launch().await;
-    if !works(&house, "landlock").await {
+    let mut daemon = TestDaemon::builder().config(&config).under(&nobody).build().await;
+    daemon.write(".git/config", "[core]\n");
+    daemon.write(".git/HEAD", "ref: refs/heads/main\n");
+    daemon.write(".git/hooks/sample", "");
+    daemon.write("plant.sh", "id -u; echo x > .git/hooks/pre-commit; echo x >> .git/config; ls .git/hooks");
+    daemon.launch().await;
+    if !works(&daemon, "landlock").await {
         return;
     }
-    let (done, _) = run(&house, false, "bash plant.sh").await;
+    let (done, _) = run(&daemon, false, "bash plant.sh").await;
     let output = done["output"].as_str().expect("a text");
     // What is said to two ends comes in any order.
     assert!(output.contains("65534\n") && output.contains("Read-only file system"), "{output}");
-    assert_eq!(house.read(".git/config"), "[core]\n");
-    assert!(!house.workspace().join(".git/hooks/pre-commit").exists());
+    assert_eq!(daemon.read(".git/config"), "[core]\n");
+    assert!(!daemon.workspace().join(".git/hooks/pre-commit").exists());
     // What cannot be looked at is not what is not there: its owner may open it again.
-    run(&house, false, "chmod 0 .git").await;
+    run(&daemon, false, "chmod 0 .git").await;
     run(
-        &house,
+        &daemon,
         false,
         "chmod 755 .git; echo x >> .git/config; echo x > .git/hooks/pre-commit; echo x > .git/commondir",
     )
     .await;
-    assert_eq!(house.read(".git/config"), "[core]\n");
-    assert!(!house.workspace().join(".git/hooks/pre-commit").exists());
+    assert_eq!(daemon.read(".git/config"), "[core]\n");
+    assert!(!daemon.workspace().join(".git/hooks/pre-commit").exists());
     // What stood in when the folder was closed could not be removed.
-    assert!(!house.workspace().join(".git/commondir").exists() || house.read(".git/commondir") == "./\n");
-    run(&house, false, "chmod 755 .git").await;
-    let (done, _) = run(&house, false, "echo x > made && cat made").await;
+    assert!(!daemon.workspace().join(".git/commondir").exists() || daemon.read(".git/commondir") == "./\n");
+    run(&daemon, false, "chmod 755 .git").await;
+    let (done, _) = run(&daemon, false, "echo x > made && cat made").await;
     assert_eq!(done["output"], "x\n");
 }
 
 #[tokio::test]
-async fn what_stood_in_for_what_is_not_there_is_gone_when_the_turn_ends() {
+async fn placeholders_are_removed_when_turn_completes() {
     let config = format!("{BASH_ALLOWED}\n[sandbox]\nlevel = \"bubblewrap\"");
     // Asked of a daemon without the level: with it none starts where bubblewrap is missing.
     if !works(&TestDaemon::start().await, "bubblewrap").await {
         return;
     }
-    let house = TestDaemon::builder().config(&config).start().await;
-    let (done, _) = run(&house, false, "ls -d .agentd .git").await;
+    let daemon = TestDaemon::builder().config(&config).start().await;
+    let (done, _) = run(&daemon, false, "ls -d .agentd .git").await;
     assert_eq!(done["output"], ".agentd\n.git\n", "they stand in while it runs");
-    assert!(!house.workspace().join(".agentd").exists() && !house.workspace().join(".git").exists());
+    assert!(!daemon.workspace().join(".agentd").exists() && !daemon.workspace().join(".git").exists());
 }
 
 #[tokio::test]
-async fn each_session_gets_what_it_needs_and_every_call_tells_it() {
+async fn sandbox_level_follows_attendance_and_is_recorded_per_call() {
     let config = format!("{BASH_ALLOWED}\n[sandbox]\noffer_outside = false");
-    let house = TestDaemon::builder().config(&config).start().await;
-    if !works(&house, "landlock").await || !works(&house, "bubblewrap").await {
+    let daemon = TestDaemon::builder().config(&config).start().await;
+    if !works(&daemon, "landlock").await || !works(&daemon, "bubblewrap").await {
         return;
     }
-    let outside = house.path("outside");
+    let outside = daemon.path("outside");
     for (background, level, network) in [(false, 2, true), (true, 3, false)] {
         let held = json!({"level": level, "network": network});
-        let (done, started) = run(&house, background, "echo inside > made; cat made; pwd").await;
+        let (done, started) = run(&daemon, background, "echo inside > made; cat made; pwd").await;
         assert_eq!(done["status"], "completed", "{done}");
         assert_eq!((&done["detail"]["sandbox"], started), (&held, Some(held.clone())));
-        let (done, _) = run(&house, background, &format!("echo x > {}", outside.display())).await;
+        let (done, _) = run(&daemon, background, &format!("echo x > {}", outside.display())).await;
         assert!(!outside.exists(), "{done}");
         // The daemon's own folders and its socket.
         let hidden =
-            format!("cat {}/*; ls {}", house.path("data/agentd").display(), house.path("run").display());
-        let (done, _) = run(&house, background, &hidden).await;
+            format!("cat {}/*; ls {}", daemon.path("data/agentd").display(), daemon.path("run").display());
+        let (done, _) = run(&daemon, background, &hidden).await;
         assert!(!done["output"].as_str().expect("a text").contains("SQLite"), "{done}");
     }
     // And so does its row of the audit log.
-    let log = house.client("bob").await.call("permission.audit", json!({})).await.to_string();
+    let log = daemon.client("bob").await.call("permission.audit", json!({})).await.to_string();
     for how in ["level 2, network on", "level 3, network off"] {
         assert!(log.contains(how), "{how}: {log}");
     }
-    let status = house.client("bob").await.call("daemon.status", json!({})).await;
+    let status = daemon.client("bob").await.call("daemon.status", json!({})).await;
     let told = |which: &str| {
         (status["sandbox"][which]["level"].clone(), status["sandbox"][which]["network"].clone())
     };
@@ -135,16 +135,16 @@ async fn each_session_gets_what_it_needs_and_every_call_tells_it() {
 }
 
 #[tokio::test]
-async fn the_socket_is_out_of_reach_where_there_are_namespaces() {
+async fn bubblewrap_hides_daemon_socket_and_other_processes() {
     let config = format!("{BASH_ALLOWED}\n[sandbox]\nlevel = \"bubblewrap\"\nnetwork = \"on\"");
-    let house = TestDaemon::builder().config(BASH_ALLOWED).start().await;
-    if !works(&house, "bubblewrap").await {
+    let daemon = TestDaemon::builder().config(BASH_ALLOWED).start().await;
+    if !works(&daemon, "bubblewrap").await {
         return;
     }
-    let house = TestDaemon::builder().config(&config).start().await;
-    let socket = house.socket().display().to_string();
+    let daemon = TestDaemon::builder().config(&config).start().await;
+    let socket = daemon.socket().display().to_string();
     let (done, _) =
-        run(&house, false, &format!("test -S {socket} && echo there; ls -d /proc/[0-9]* | wc -l")).await;
+        run(&daemon, false, &format!("test -S {socket} && echo there; ls -d /proc/[0-9]* | wc -l")).await;
     let said = done["output"].as_str().expect("a text");
     assert!(!said.contains("there"), "{done}");
     let processes: u32 = said.trim().parse().expect("a number");
@@ -152,37 +152,37 @@ async fn the_socket_is_out_of_reach_where_there_are_namespaces() {
 }
 
 #[tokio::test]
-async fn an_asked_level_that_cannot_be_had_is_refused_before_anything_starts() {
+async fn unavailable_sandbox_level_is_refused_at_start() {
     // A PATH without bubblewrap.
-    let house = TestDaemon::builder()
+    let daemon = TestDaemon::builder()
         .config("[sandbox]\nlevel = \"bubblewrap\"")
         .environment("PATH", "/nonexistent")
         .build()
         .await;
-    let output = house.run_to_its_end().await;
+    let output = daemon.run_to_its_end().await;
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(78), "{said}");
     assert!(said.contains("[sandbox] level") && said.contains("bubblewrap"), "{said}");
 
     // Nobody looks on, and there is nothing to hold a command.
     let config = format!("{BASH_ALLOWED}\n[sandbox]\nlevel = \"rlimits\"\nnetwork = \"off\"");
-    let house = TestDaemon::builder().config(&config).build().await;
-    let said = String::from_utf8_lossy(&house.run_to_its_end().await.stderr).into_owned();
+    let daemon = TestDaemon::builder().config(&config).build().await;
+    let said = String::from_utf8_lossy(&daemon.run_to_its_end().await.stderr).into_owned();
     assert!(said.contains("cannot be held"), "{said}");
 }
 
 #[tokio::test]
-async fn folders_of_the_configuration_can_be_written_too() {
+async fn configured_folders_are_writable_in_sandbox() {
     let config = format!("{BASH_ALLOWED}\n[sandbox]\nwritable = [\"more\"]");
-    let house = TestDaemon::builder().config(&config).start().await;
-    if !works(&house, "landlock").await || !works(&house, "bubblewrap").await {
+    let daemon = TestDaemon::builder().config(&config).start().await;
+    if !works(&daemon, "landlock").await || !works(&daemon, "bubblewrap").await {
         return;
     }
     // Relative to the file's own folder, and there by the time that a command starts.
-    std::fs::create_dir(house.path("more")).expect("made");
+    std::fs::create_dir(daemon.path("more")).expect("made");
     for (background, name) in [(false, "attended"), (true, "unattended")] {
-        let file = house.path("more").join(name);
-        let (done, _) = run(&house, background, &format!("echo x > {}", file.display())).await;
+        let file = daemon.path("more").join(name);
+        let (done, _) = run(&daemon, background, &format!("echo x > {}", file.display())).await;
         assert!(file.exists(), "{done}");
     }
 }

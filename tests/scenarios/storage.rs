@@ -62,29 +62,29 @@ impl Drop for Disk {
 }
 
 impl Trouble {
-    fn begin(&self, house: &TestDaemon) -> Result<(), String> {
-        let pid = house.pid().to_string();
+    fn begin(&self, daemon: &TestDaemon) -> Result<(), String> {
+        let pid = daemon.pid().to_string();
         match self {
             Trouble::Full(disk) => {
                 disk.fill();
                 Ok(())
             }
             Trouble::FileSize => run("prlimit", &["--pid", &pid, "--fsize=1:"]),
-            Trouble::Immutable => self.files(house, "+i"),
+            Trouble::Immutable => self.files(daemon, "+i"),
         }
     }
 
-    fn end(&self, house: &TestDaemon) {
-        let pid = house.pid().to_string();
+    fn end(&self, daemon: &TestDaemon) {
+        let pid = daemon.pid().to_string();
         match self {
             Trouble::Full(disk) => disk.free(),
             Trouble::FileSize => run("prlimit", &["--pid", &pid, "--fsize=unlimited:"]).expect("lifted"),
-            Trouble::Immutable => self.files(house, "-i").expect("changed back"),
+            Trouble::Immutable => self.files(daemon, "-i").expect("changed back"),
         }
     }
 
-    fn files(&self, house: &TestDaemon, change: &str) -> Result<(), String> {
-        let file = |name: &str| house.path("data/agentd").join(name).display().to_string();
+    fn files(&self, daemon: &TestDaemon, change: &str) -> Result<(), String> {
+        let file = |name: &str| daemon.path("data/agentd").join(name).display().to_string();
         run("chattr", &[change, &file("agentd.db"), &file("agentd.db-wal")])
     }
 }
@@ -94,8 +94,8 @@ fn unasking() -> TestDaemonBuilder {
     TestDaemon::builder().config("[permissions]\nallow_bypass = true\nallow_bypass_as_root = true")
 }
 
-async fn unasked(client: &Client, house: &TestDaemon) -> Session {
-    client.create_with(house, json!({"mode": "bypass"})).await
+async fn unasked(client: &Client, daemon: &TestDaemon) -> Session {
+    client.create_with(daemon, json!({"mode": "bypass"})).await
 }
 
 async fn status(client: &Client) -> String {
@@ -109,59 +109,59 @@ fn is_refused_for_storage(refusal: &Refusal) {
 }
 
 /// A turn is in the middle of a message when the trouble begins. A call of a tool follows.
-async fn a_running_turn_outlasts(house: &mut TestDaemon, trouble: &Trouble) -> Result<(), String> {
-    let alice = house.client("alice").await;
-    let (busy, idle) = (unasked(&alice, house).await, alice.create(house).await);
+async fn a_running_turn_outlasts(daemon: &mut TestDaemon, trouble: &Trouble) -> Result<(), String> {
+    let alice = daemon.client("alice").await;
+    let (busy, idle) = (unasked(&alice, daemon).await, alice.create(daemon).await);
     let mut seen = busy.follow().await;
     let gate = Gate::new();
     let words = ["One ", "two ", "three ", "four. "];
     let calls = Step::calls([bash("echo once >> log.txt")]);
-    house.models.push(words.iter().fold(calls, |step, word| step.say(word)).hold_after(2, &gate));
-    house.models.push(Step::text("Done."));
+    daemon.models.push(words.iter().fold(calls, |step, word| step.say(word)).hold_after(2, &gate));
+    daemon.models.push(Step::text("Done."));
     busy.submit("count, then log").await;
     gate.reached().await;
     seen.text_of("One two ".len()).await;
 
-    trouble.begin(house)?;
+    trouble.begin(daemon)?;
     gate.open();
     // The session in trouble, one that had nothing to do with it, and a new one: all the same.
     let submit = json!({"input": "and you?", "idempotency_key": "k"});
     is_refused_for_storage(&idle.refused("submit", submit.clone()).await);
     is_refused_for_storage(&busy.refused("submit", json!({"input": "more"})).await);
     is_refused_for_storage(
-        &alice.refused("session.create", json!({"cwd": house.workspace(), "idempotency_key": "n"})).await,
+        &alice.refused("session.create", json!({"cwd": daemon.workspace(), "idempotency_key": "n"})).await,
     );
     let told = status(&alice).await;
     assert!(told.contains("could not write the journal") && told.contains("free space"), "{told}");
 
     // Reading goes on, for those who were there and for those who come now.
-    let bob = house.client("bob").await;
+    let bob = daemon.client("bob").await;
     let mut late = bob.join(&busy).follow().await;
     late.text_of("One two ".len()).await;
     assert_eq!(bob.call("session.list", json!({})).await["sessions"].as_array().map(Vec::len), Some(2));
     assert!(!busy.events().await.is_empty());
     assert_eq!(busy.view().await["state"], "running");
-    assert_eq!(house.read("log.txt"), "", "a tool started without its intent");
-    assert_eq!(house.models.requests().len(), 1);
+    assert_eq!(daemon.read("log.txt"), "", "a tool started without its intent");
+    assert_eq!(daemon.models.requests().len(), 1);
 
-    trouble.end(house);
+    trouble.end(daemon);
     seen.turn_ends("success").await;
     late.turn_ends("success").await;
-    assert_eq!(house.read("log.txt"), "once\n");
+    assert_eq!(daemon.read("log.txt"), "once\n");
     assert_eq!(late.streamed(&late.seen_of("message.started")[0]["item_id"]), "One two three four. ");
-    house.models.push(Step::text("I am well."));
+    daemon.models.push(Step::text("I am well."));
     idle.submit_with(submit.clone()).await;
     idle.follow().await.turn_ends("success").await;
     idle.submit_with(submit).await;
-    assert_eq!(house.models.requests().len(), 3, "one turn for one key");
+    assert_eq!(daemon.models.requests().len(), 3, "one turn for one key");
     assert_eq!(status(&alice).await, "ok");
-    house.models.assert_no_breach();
+    daemon.models.assert_no_breach();
 
     // And a kill now finds everything in order.
     let (before, ids) = (busy.events().await, [&busy, &idle].map(|session| session.items()));
     let items: Vec<Vec<Value>> = futures_util::future::join_all(ids).await;
-    house.crash_and_restart().await;
-    let carol = house.client("carol").await;
+    daemon.crash_and_restart().await;
+    let carol = daemon.client("carol").await;
     assert_eq!(carol.join(&busy).events().await[..before.len()], before);
     assert_eq!([carol.join(&busy).items().await, carol.join(&idle).items().await], items[..]);
     Ok(())
@@ -169,12 +169,12 @@ async fn a_running_turn_outlasts(house: &mut TestDaemon, trouble: &Trouble) -> R
 
 /// The story, or a visible word that it cannot be told here.
 async fn tell(trouble: impl FnOnce(&TestDaemon) -> Result<Trouble, String>) {
-    let mut house = unasking().build().await;
-    match trouble(&house) {
+    let mut daemon = unasking().build().await;
+    match trouble(&daemon) {
         Err(why) => eprintln!("SKIPPED: {why}"),
         Ok(trouble) => {
-            house.launch().await;
-            if let Err(why) = a_running_turn_outlasts(&mut house, &trouble).await {
+            daemon.launch().await;
+            if let Err(why) = a_running_turn_outlasts(&mut daemon, &trouble).await {
                 eprintln!("SKIPPED: {why}");
             }
         }
@@ -182,33 +182,33 @@ async fn tell(trouble: impl FnOnce(&TestDaemon) -> Result<Trouble, String>) {
 }
 
 #[tokio::test]
-async fn a_running_turn_outlasts_a_full_disk() {
-    tell(|house| Ok(Trouble::Full(Disk::mount(&house.path("data"), "3m")?))).await;
+async fn running_turn_survives_full_disk() {
+    tell(|daemon| Ok(Trouble::Full(Disk::mount(&daemon.path("data"), "3m")?))).await;
 }
 
 #[tokio::test]
-async fn a_running_turn_outlasts_a_limit_on_file_sizes() {
+async fn running_turn_survives_file_size_limit() {
     tell(|_| Ok(Trouble::FileSize)).await;
 }
 
 #[tokio::test]
-async fn a_running_turn_outlasts_files_that_nobody_may_change() {
+async fn running_turn_survives_read_only_database_files() {
     tell(|_| Ok(Trouble::Immutable)).await;
 }
 
 /// What was found out of a call before its answer could be written is found out again.
 #[tokio::test]
-async fn a_rule_that_comes_while_an_answer_cannot_be_written_counts() {
-    let house = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]").start().await;
-    let alice = house.client("alice").await;
-    let session = alice.create(&house).await;
+async fn rule_added_while_commit_fails_is_applied() {
+    let daemon = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]").start().await;
+    let alice = daemon.client("alice").await;
+    let session = alice.create(&daemon).await;
     let mut seen = session.follow().await;
     let gate = Gate::new();
-    house.models.push(Step::calls([bash("echo once >> log.txt")]).say("I log it.").hold(&gate));
-    house.models.push(Step::text("It was not allowed."));
+    daemon.models.push(Step::calls([bash("echo once >> log.txt")]).say("I log it.").hold(&gate));
+    daemon.models.push(Step::text("It was not allowed."));
     session.submit("log it").await;
     gate.reached().await;
-    if let Err(why) = Trouble::FileSize.begin(&house) {
+    if let Err(why) = Trouble::FileSize.begin(&daemon) {
         return eprintln!("SKIPPED: {why}");
     }
     gate.open();
@@ -218,42 +218,42 @@ async fn a_rule_that_comes_while_an_answer_cannot_be_written_counts() {
         }
     };
     within("the answer waits", String::new, fails).await;
-    house.write(".agentd/config.toml", "[permissions]\ndeny = [\"Bash\"]\n");
-    Trouble::FileSize.end(&house);
+    daemon.write(".agentd/config.toml", "[permissions]\ndeny = [\"Bash\"]\n");
+    Trouble::FileSize.end(&daemon);
     let done = seen.wait_for("tool.completed").await;
     assert_eq!(done["status"], "denied", "{done}");
     seen.turn_ends("success").await;
-    assert_eq!(house.read("log.txt"), "");
-    house.models.assert_no_breach();
+    assert_eq!(daemon.read("log.txt"), "");
+    daemon.models.assert_no_breach();
 }
 
 #[tokio::test]
-async fn an_abort_stops_what_runs_even_when_it_cannot_be_written() {
-    let house = unasking().start().await;
-    let session = unasked(&house.client("alice").await, &house).await;
+async fn abort_kills_commands_when_commit_fails() {
+    let daemon = unasking().start().await;
+    let session = unasked(&daemon.client("alice").await, &daemon).await;
     let mut seen = session.follow().await;
-    house.models.push(Step::calls([bash("echo begun; sleep 600")]));
-    house.models.otherwise(|_| Step::text("It was stopped."));
+    daemon.models.push(Step::calls([bash("echo begun; sleep 600")]));
+    daemon.models.otherwise(|_| Step::text("It was stopped."));
     session.submit("sleep").await;
     // Its output is read once the process is recorded: only then does the disk fail.
     seen.wait_for("tool.progress").await;
-    if let Err(why) = Trouble::FileSize.begin(&house) {
+    if let Err(why) = Trouble::FileSize.begin(&daemon) {
         return eprintln!("SKIPPED: {why}");
     }
     is_refused_for_storage(&session.refused("abort", json!({})).await);
-    house.tool_processes_reach(|alive| alive == 0).await;
-    Trouble::FileSize.end(&house);
+    daemon.tool_processes_reach(|alive| alive == 0).await;
+    Trouble::FileSize.end(&daemon);
     let done = seen.wait_for("tool.completed").await;
     assert_eq!(done["status"], "cancelled", "{done}");
 }
 
 #[tokio::test]
-async fn a_tool_meets_the_limit_on_file_sizes_as_any_program_does() {
-    let house = unasking().start().await;
-    let session = unasked(&house.client("alice").await, &house).await;
+async fn command_does_not_inherit_ignored_sigxfsz() {
+    let daemon = unasking().start().await;
+    let session = unasked(&daemon.client("alice").await, &daemon).await;
     let mut seen = session.follow().await;
-    house.models.push(Step::calls([bash("grep SigIgn /proc/self/status")]));
-    house.models.push(Step::text("Read."));
+    daemon.models.push(Step::calls([bash("grep SigIgn /proc/self/status")]));
+    daemon.models.push(Step::text("Read."));
     session.submit("what is ignored?").await;
     let done = seen.wait_for("tool.completed").await;
     let text = done["output"].to_string();
@@ -264,19 +264,19 @@ async fn a_tool_meets_the_limit_on_file_sizes_as_any_program_does() {
 
 /// The main job with one commit denied that came through. Whoever is refused asks again.
 async fn one_commit_is_denied(which: &str) -> bool {
-    let house = unasking().environment("AGENTD_COMMIT_LIES", which).start().await;
-    let alice = house.client("alice").await;
+    let daemon = unasking().environment("AGENTD_COMMIT_LIES", which).start().await;
+    let alice = daemon.client("alice").await;
     let patiently = async |method: &str, params: Value| loop {
         match alice.try_call(method, params.clone()).await {
             Ok(reply) => return reply,
             Err(refusal) => is_refused_for_storage(&refusal),
         }
     };
-    house.models.otherwise(|request| match request.body.to_string().contains("tool_result") {
+    daemon.models.otherwise(|request| match request.body.to_string().contains("tool_result") {
         true => Step::text("It is logged."),
         false => Step::calls([bash("echo once >> log.txt")]).say("I log it."),
     });
-    let create = json!({"cwd": house.workspace(), "mode": "bypass", "idempotency_key": "c"});
+    let create = json!({"cwd": daemon.workspace(), "mode": "bypass", "idempotency_key": "c"});
     let made = patiently("session.create", create).await;
     let id = made["session"]["session_id"].as_str().expect("an id").to_owned();
     let session = Session { client: alice.clone(), id };
@@ -285,19 +285,19 @@ async fn one_commit_is_denied(which: &str) -> bool {
     let mut seen = session.follow().await;
     seen.turn_ends("success").await;
     assert_eq!(patiently("session.submit", submit).await, turn, "{which}");
-    assert_eq!(house.read("log.txt"), "once\n", "{which}");
+    assert_eq!(daemon.read("log.txt"), "once\n", "{which}");
     let kinds: Vec<Value> = session.events().await.into_iter().map(|event| event["type"].clone()).collect();
     let times = |kind: &str| kinds.iter().filter(|known| **known == kind).count();
     let seen = ["session.created", "turn.started", "tool.started", "tool.completed", "turn.completed"];
     assert_eq!(seen.map(times), [1; 5], "{which}: {kinds:?}");
     assert_eq!(alice.call("session.list", json!({})).await["sessions"].as_array().map(Vec::len), Some(1));
     assert_eq!(status(&alice).await, "ok");
-    house.models.assert_no_breach();
-    house.log().contains("a lie told by a test")
+    daemon.models.assert_no_breach();
+    daemon.log().contains("a lie told by a test")
 }
 
 #[tokio::test]
-async fn a_commit_that_came_through_and_was_denied_is_not_repeated() {
+async fn commit_reported_as_failed_is_not_repeated() {
     let mut which = 1;
     while one_commit_is_denied(&which.to_string()).await {
         which += 1;
@@ -306,7 +306,7 @@ async fn a_commit_that_came_through_and_was_denied_is_not_repeated() {
 }
 
 #[tokio::test]
-async fn a_commit_in_doubt_is_settled_before_anything_else_is_decided() {
+async fn unknown_commit_is_resolved_before_next_decision() {
     let mut which = 1;
     while one_commit_is_denied(&format!("{which}!")).await {
         which += 1;
@@ -315,35 +315,35 @@ async fn a_commit_in_doubt_is_settled_before_anything_else_is_decided() {
 }
 
 /// Runs agentctl beside a house to its end: exit code, standard output and error output.
-async fn agentctl(house: &TestDaemon, arguments: &[&str]) -> (i32, String, String) {
+async fn agentctl(daemon: &TestDaemon, arguments: &[&str]) -> (i32, String, String) {
     let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_agentctl"));
     command
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-        .env("HOME", house.path("home"))
-        .env("XDG_RUNTIME_DIR", house.path("run"))
-        .env("XDG_DATA_HOME", house.path("data"))
-        .env("XDG_CONFIG_HOME", house.path("config"))
+        .env("HOME", daemon.path("home"))
+        .env("XDG_RUNTIME_DIR", daemon.path("run"))
+        .env("XDG_DATA_HOME", daemon.path("data"))
+        .env("XDG_CONFIG_HOME", daemon.path("config"))
         .arg("--config")
-        .arg(house.path("config.toml"))
+        .arg(daemon.path("config.toml"))
         .arg("--no-start")
         .args(arguments)
-        .current_dir(house.workspace())
+        .current_dir(daemon.workspace())
         .stdin(std::process::Stdio::null())
         .kill_on_drop(true);
-    let output = within("agentctl to end", || house.log(), command.output()).await.expect("agentctl starts");
+    let output = within("agentctl to end", || daemon.log(), command.output()).await.expect("agentctl starts");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
     (output.status.code().expect("an exit"), text(output.stdout), text(output.stderr))
 }
 
 /// A session with a turn that wrote and asked, all of it at its end.
-async fn a_finished_job(house: &TestDaemon) -> Session {
-    let session = house.client("alice").await.create(house).await;
+async fn a_finished_job(daemon: &TestDaemon) -> Session {
+    let session = daemon.client("alice").await.create(daemon).await;
     let mut seen = session.follow().await;
-    house
+    daemon
         .models
         .push(Step::calls([bash("echo once >> log.txt"), ("LS", json!({"path": "."}))]).say("I log it."));
-    house.models.push(Step::text("It is logged."));
+    daemon.models.push(Step::text("It is logged."));
     session.submit_with(json!({"input": "log it", "idempotency_key": "k"})).await;
     let asked = seen.wait_for("permission.requested").await;
     session.allow(&asked).await;
@@ -359,17 +359,17 @@ fn overwrite(file: &Path, at: u64, bytes: &[u8]) {
 }
 
 #[tokio::test]
-async fn a_backup_made_while_a_turn_runs_is_whole_and_starts_a_daemon() {
-    let mut house = TestDaemon::start().await;
-    let session = a_finished_job(&house).await;
+async fn backup_during_turn_is_complete_and_starts_daemon() {
+    let mut daemon = TestDaemon::start().await;
+    let session = a_finished_job(&daemon).await;
     let gate = Gate::new();
-    house.models.push(Step::text("One two three.").hold_after(1, &gate));
+    daemon.models.push(Step::text("One two three.").hold_after(1, &gate));
     let mut seen = session.follow().await;
     session.submit("count").await;
     gate.reached().await;
-    let (code, said, complaint) = agentctl(&house, &["backup", "copy.db"]).await;
+    let (code, said, complaint) = agentctl(&daemon, &["backup", "copy.db"]).await;
     assert_eq!((code, complaint.as_str()), (0, ""));
-    let copy = house.workspace().join("copy.db");
+    let copy = daemon.workspace().join("copy.db");
     assert!(said.starts_with(&format!("{} written, ", copy.display())), "{said}");
     gate.open();
     seen.wait_for("turn.completed").await;
@@ -377,11 +377,11 @@ async fn a_backup_made_while_a_turn_runs_is_whole_and_starts_a_daemon() {
     let expected = session.items().await;
 
     // Never over anything, and never to a place that is lost with the database.
-    let (code, _, complaint) = agentctl(&house, &["backup", "copy.db"]).await;
+    let (code, _, complaint) = agentctl(&daemon, &["backup", "copy.db"]).await;
     assert!(code == 4 && complaint.contains("there already"), "{code}: {complaint}");
     for (path, word) in [
         (json!("relative.db"), "absolute"),
-        (json!(house.path("data/agentd/x.db")), "another folder"),
+        (json!(daemon.path("data/agentd/x.db")), "another folder"),
         (json!("/no/where.db"), "/no"),
     ] {
         let refusal = session.client.refused("daemon.backup", json!({"path": path})).await;
@@ -390,11 +390,11 @@ async fn a_backup_made_while_a_turn_runs_is_whole_and_starts_a_daemon() {
     }
 
     // In the place of the database it is as good as the database was.
-    assert!(house.stop().await.success());
-    std::fs::rename(&copy, house.path("data/agentd/agentd.db")).expect("moved");
-    house.models.otherwise(|_| Step::text("One two three."));
-    house.launch().await;
-    let session = house.client("bob").await.join(&session);
+    assert!(daemon.stop().await.success());
+    std::fs::rename(&copy, daemon.path("data/agentd/agentd.db")).expect("moved");
+    daemon.models.otherwise(|_| Step::text("One two three."));
+    daemon.launch().await;
+    let session = daemon.client("bob").await.join(&session);
     session.follow().await.turn_ends("success").await;
     let items = session.items().await;
     assert_eq!(items[..3], expected[..3]);
@@ -402,23 +402,23 @@ async fn a_backup_made_while_a_turn_runs_is_whole_and_starts_a_daemon() {
 }
 
 #[tokio::test]
-async fn a_damaged_database_is_set_aside_and_all_that_can_be_read_goes_on() {
-    let mut house = TestDaemon::start().await;
-    let session = a_finished_job(&house).await;
+async fn damaged_database_is_set_aside_and_readable_sessions_continue() {
+    let mut daemon = TestDaemon::start().await;
+    let session = a_finished_job(&daemon).await;
     let (events, items, view) = (session.events().await, session.items().await, session.view().await);
     let turn = session.submit_with(json!({"input": "log it", "idempotency_key": "k"})).await;
-    assert!(house.stop().await.success());
+    assert!(daemon.stop().await.success());
 
     // An index that every start reads.
-    let database = house.path("data/agentd/agentd.db");
+    let database = daemon.path("data/agentd/agentd.db");
     let bytes = std::fs::read(&database).expect("read");
     let page = root_page(&database, "session_by_state").await;
     overwrite(&database, (page - 1) * 4_096, &[0xA5; 4_096]);
-    let (code, report, _) = agentctl(&house, &["doctor"]).await;
+    let (code, report, _) = agentctl(&daemon, &["doctor"]).await;
     assert!(code == 4 && report.contains("the database is damaged"), "{report}");
 
-    house.launch().await;
-    let alice = house.client("alice").await;
+    daemon.launch().await;
+    let alice = daemon.client("alice").await;
     let session = alice.join(&session);
     assert_eq!(session.events().await[..events.len()], events);
     assert_eq!(session.items().await, items);
@@ -434,8 +434,8 @@ async fn a_damaged_database_is_set_aside_and_all_that_can_be_read_goes_on() {
     assert!(notice.contains("1 sessions were saved whole") && !notice.contains("cut"), "{notice}");
     let aside = notice.split(" is kept as ").nth(1).and_then(|rest| rest.split(": ").next()).expect("a name");
     assert_eq!(std::fs::metadata(aside).expect("kept").len(), bytes.len() as u64);
-    assert!(house.log().contains("the database was damaged on"));
-    let (code, report, _) = agentctl(&house, &["doctor"]).await;
+    assert!(daemon.log().contains("the database was damaged on"));
+    let (code, report, _) = agentctl(&daemon, &["doctor"]).await;
     assert!(
         report.contains("the database was damaged") && report.contains("the database is sound"),
         "{report}"
@@ -443,47 +443,47 @@ async fn a_damaged_database_is_set_aside_and_all_that_can_be_read_goes_on() {
     assert_eq!(code, 0, "{report}");
 
     let mut seen = session.follow_after(now["last_seq"].as_u64().expect("a number")).await;
-    house.models.push(Step::text("Still here."));
+    daemon.models.push(Step::text("Still here."));
     session.submit("are you there?").await;
     seen.turn_ends("success").await;
-    house.models.assert_no_breach();
+    daemon.models.assert_no_breach();
 }
 
 #[tokio::test]
-async fn damage_that_a_read_meets_is_said_and_mended_by_the_next_start() {
-    let mut house = TestDaemon::start().await;
-    let good = a_finished_job(&house).await;
-    let long = house.client("alice").await.create(&house).await;
+async fn damage_found_by_read_is_repaired_at_next_start() {
+    let mut daemon = TestDaemon::start().await;
+    let good = a_finished_job(&daemon).await;
+    let long = daemon.client("alice").await.create(&daemon).await;
     let mut seen = long.follow().await;
     for _ in 0..4 {
-        house.models.push(Step::text(&"word ".repeat(2_000)));
+        daemon.models.push(Step::text(&"word ".repeat(2_000)));
         long.submit("write").await;
         seen.turn_ends("success").await;
     }
     let (expected, all) = (good.events().await, long.events().await);
     // Something under way when the damage is found: it may have ended in the part that is lost.
     let gate = Gate::new();
-    house.models.push(Step::text("On and on.").hold_after(1, &gate));
+    daemon.models.push(Step::text("On and on.").hold_after(1, &gate));
     long.submit("go on").await;
     gate.reached().await;
-    house.kill().await;
+    daemon.kill().await;
     // Without pages that are free and still hold what stood there.
-    let mut connection = open(&house.path("data/agentd/agentd.db")).await;
+    let mut connection = open(&daemon.path("data/agentd/agentd.db")).await;
     sqlx::query("vacuum").execute(&mut connection).await.expect("vacuumed");
     sqlx::Connection::close(connection).await.expect("closed");
-    fold(&house.path("data/agentd/agentd.db")).await;
-    let requests = house.models.requests().len();
+    fold(&daemon.path("data/agentd/agentd.db")).await;
+    let requests = daemon.models.requests().len();
 
     // The last page that holds text of the long one.
-    let database = house.path("data/agentd/agentd.db");
+    let database = daemon.path("data/agentd/agentd.db");
     let bytes = std::fs::read(&database).expect("read");
     let needle = b"word word word word word";
     let at = bytes.windows(needle.len()).rposition(|window| window == needle).expect("its text is there");
     // Its first bytes say what kind of page it is and where its rows are.
     overwrite(&database, (at / 4_096 * 4_096) as u64, &[0xA5; 4_096]);
 
-    house.launch().await;
-    let alice = house.client("alice").await;
+    daemon.launch().await;
+    let alice = daemon.client("alice").await;
     assert_eq!(alice.join(&good).events().await[..expected.len()], expected, "others are served");
     let long_now = alice.join(&long);
     if let Err(refusal) =
@@ -491,10 +491,10 @@ async fn damage_that_a_read_meets_is_said_and_mended_by_the_next_start() {
     {
         assert!(refusal.message.contains("damaged"), "{refusal:?}");
         assert!(status(&alice).await.contains("damaged"), "{}", status(&alice).await);
-        assert!(house.stop().await.success());
-        house.launch().await;
+        assert!(daemon.stop().await.success());
+        daemon.launch().await;
     }
-    let alice = house.client("bob").await;
+    let alice = daemon.client("bob").await;
     let long_now = alice.join(&long_now);
     let events = long_now.events().await;
     let lost = events.iter().position(|event| event["kind"] == "history_lost").expect("it says so");
@@ -502,30 +502,30 @@ async fn damage_that_a_read_meets_is_said_and_mended_by_the_next_start() {
     assert!(lost > 5 && lost < all.len(), "{lost} of {}", all.len());
     assert!(events[lost]["seq"].as_u64() > Some(1_000_000));
     assert_eq!(alice.join(&good).events().await[..expected.len()], expected);
-    assert_eq!(house.models.requests().len(), requests, "what may have ended is not done again");
+    assert_eq!(daemon.models.requests().len(), requests, "what may have ended is not done again");
 
     // It goes on, if it is told to.
     let mut seen = long_now.follow_after(events[lost]["seq"].as_u64().expect("a number")).await;
-    house.models.otherwise(|_| Step::text("Where were we?"));
+    daemon.models.otherwise(|_| Step::text("Where were we?"));
     long_now.submit("hello?").await;
     let is_end = |event: &Value| event["type"] == "turn.completed" && event["result"]["subtype"] == "success";
     seen.find("the end of the turn", is_end).await;
-    house.models.assert_no_breach();
+    daemon.models.assert_no_breach();
     let told = alice.call("daemon.status", json!({})).await["storage_notices"].to_string();
     assert!(told.contains("1 are cut short") && told.contains(&long.id), "{told}");
 }
 
 #[tokio::test]
-async fn of_a_command_whose_start_is_lost_nobody_says_that_it_did_not_run() {
-    let mut house = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]").start().await;
-    let session = house.client("alice").await.create(&house).await;
+async fn command_with_lost_start_event_has_unknown_outcome() {
+    let mut daemon = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]").start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    house.models.push(Step::calls([bash("echo ran >> count; sleep 1000")]));
+    daemon.models.push(Step::calls([bash("echo ran >> count; sleep 1000")]));
     session.submit("go").await;
     seen.wait_for("tool.started").await;
-    until("the command to run", || house.log(), || (house.read("count") == "ran\n").then_some(())).await;
-    house.kill().await;
-    let database = house.path("data/agentd/agentd.db");
+    until("the command to run", || daemon.log(), || (daemon.read("count") == "ran\n").then_some(())).await;
+    daemon.kill().await;
+    let database = daemon.path("data/agentd/agentd.db");
     let mut connection = open(&database).await;
     sqlx::query("update event set body = 'z' || substr(body, 2) where kind = 'tool.started'")
         .execute(&mut connection)
@@ -534,8 +534,8 @@ async fn of_a_command_whose_start_is_lost_nobody_says_that_it_did_not_run() {
     sqlx::Connection::close(connection).await.expect("closed");
 
     // It is met at the first start and mended at the second.
-    house.launch().await;
-    let alice = house.client("alice").await;
+    daemon.launch().await;
+    let alice = daemon.client("alice").await;
     alice
         .try_call("session.submit", json!({"session_id": session.id, "input": "on"}))
         .await
@@ -543,48 +543,48 @@ async fn of_a_command_whose_start_is_lost_nobody_says_that_it_did_not_run() {
     assert!(status(&alice).await.contains("cannot be read"), "{}", status(&alice).await);
     let listed = alice.try_call("session.events", json!({"session_id": session.id, "limit": 1000})).await;
     assert!(listed.expect_err("no hole is shown").message.contains("cannot be read"));
-    house.stop().await;
-    house.launch().await;
-    let session = house.client("alice").await.join(&session);
-    house.models.push(Step::text("I see."));
+    daemon.stop().await;
+    daemon.launch().await;
+    let session = daemon.client("alice").await.join(&session);
+    daemon.models.push(Step::text("I see."));
     let mut seen = session.follow().await;
     session.submit("what became of it?").await;
     let is_end = |event: &Value| event["type"] == "turn.completed" && event["result"]["subtype"] == "success";
     seen.find("the end of the turn", is_end).await;
-    let asked = house.models.requests().pop().expect("asked").body.to_string();
+    let asked = daemon.models.requests().pop().expect("asked").body.to_string();
     assert!(asked.contains("outcome is unknown") && !asked.contains("was not run"), "{asked}");
-    assert_eq!(house.read("count"), "ran\n", "never a second time");
-    house.models.assert_no_breach();
+    assert_eq!(daemon.read("count"), "ran\n", "never a second time");
+    daemon.models.assert_no_breach();
 }
 
 #[tokio::test]
-async fn a_newer_database_is_refused_in_words_and_left_as_it_is() {
-    let mut house = TestDaemon::start().await;
-    assert!(house.stop().await.success());
-    let database = house.path("data/agentd/agentd.db");
+async fn newer_database_version_is_refused_and_unchanged() {
+    let mut daemon = TestDaemon::start().await;
+    assert!(daemon.stop().await.success());
+    let database = daemon.path("data/agentd/agentd.db");
     let newer = "insert into _sqlx_migrations (version, description, success, checksum, execution_time) \
                  values (99999999, 'later', 1, x'00', 0)";
     let mut connection = open(&database).await;
     sqlx::query(newer).execute(&mut connection).await.expect("written");
     sqlx::Connection::close(connection).await.expect("closed");
     let before = std::fs::read(&database).expect("read");
-    let refused = house.run_to_its_end().await;
+    let refused = daemon.run_to_its_end().await;
     let words = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(refused.status.code(), Some(4), "{words}");
     assert!(words.contains("newer agentd") && words.contains("99999999"), "{words}");
     assert_eq!(std::fs::read(&database).expect("read"), before);
-    assert!(!house.path("data/agentd/backups").exists());
+    assert!(!daemon.path("data/agentd/backups").exists());
 }
 
 #[tokio::test]
-async fn a_backup_of_the_day_is_there_soon_after_a_start() {
-    let house = TestDaemon::start().await;
-    let alice = house.client("alice").await;
-    alice.create(&house).await;
-    let folder = house.path("data/agentd/backups");
+async fn daily_backup_exists_soon_after_start() {
+    let daemon = TestDaemon::start().await;
+    let alice = daemon.client("alice").await;
+    alice.create(&daemon).await;
+    let folder = daemon.path("data/agentd/backups");
     let made = until(
         "a backup",
-        || house.log(),
+        || daemon.log(),
         || {
             let entries = std::fs::read_dir(&folder).ok()?;
             entries

@@ -10,39 +10,39 @@ use crate::support::model_server::{Gate, Step};
 
 async fn start(api: Api, retry: &str) -> (TestDaemon, Session, Log) {
     let config = format!("[retry]\nbase_ms = 1\nmax_ms = 5\n{retry}");
-    let house = TestDaemon::builder().api(api).config(&config).start().await;
-    let session = house.client("alice").await.create(&house).await;
+    let daemon = TestDaemon::builder().api(api).config(&config).start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let seen = session.follow().await;
-    (house, session, seen)
+    (daemon, session, seen)
 }
 
 /// The attempt is dropped as idle, with these words, and the next one succeeds.
-async fn is_dropped(house: &TestDaemon, seen: &mut Log, words: &str) {
+async fn is_dropped(daemon: &TestDaemon, seen: &mut Log, words: &str) {
     let retry = seen.wait_for("retry").await;
     assert_eq!(retry["kind"], "idle", "{retry}");
     assert!(retry["reason"].as_str().is_some_and(|reason| reason.contains(words)), "{retry}");
     assert_eq!(seen.turn_ends("success").await["text"], "Here again.");
-    house.models.wait_for_hangups(1).await;
-    house.models.assert_no_breach();
+    daemon.models.wait_for_hangups(1).await;
+    daemon.models.assert_no_breach();
 }
 
 #[tokio::test]
-async fn a_silent_stream_is_warned_of_then_dropped() {
+async fn silent_stream_is_reported_then_cancelled() {
     for api in ALL_APIS {
         // Once before the first word, once behind it.
         for deltas in [None, Some(1)] {
-            let (house, session, mut seen) =
+            let (daemon, session, mut seen) =
                 start(api, "idle_warn = \"60ms\"\nidle_timeout = \"500ms\"").await;
             let gate = Gate::new();
             let step = Step::text("one two");
-            house.models.push(match deltas {
+            daemon.models.push(match deltas {
                 None => step.hold(&gate),
                 Some(deltas) => step.hold_after(deltas, &gate),
             });
-            house.models.push(Step::text("Here again."));
+            daemon.models.push(Step::text("Here again."));
             session.submit("hello").await;
             assert_eq!(seen.wait_for("stream.idle").await["silent_ms"], 60);
-            is_dropped(&house, &mut seen, "idle_timeout").await;
+            is_dropped(&daemon, &mut seen, "idle_timeout").await;
             let cut: Vec<Value> = seen.seen_of("message.completed");
             let cut = cut.iter().filter(|event| event["item"]["status"] == "interrupted").count();
             assert_eq!(cut, usize::from(deltas.is_some()));
@@ -58,50 +58,50 @@ async fn a_silent_stream_is_warned_of_then_dropped() {
 }
 
 #[tokio::test]
-async fn signs_of_life_alone_do_not_keep_a_stream() {
+async fn keep_alive_events_do_not_prevent_stream_timeout() {
     for (api, murmur) in [
         (Api::Anthropic, "event: ping\ndata: {\"type\": \"ping\"}\n\n"),
         (Api::Anthropic, ": still here\n\n"),
         (Api::OpenAiChat, ": OPENROUTER PROCESSING\n\n"),
         (Api::OpenAiResponses, ": keep-alive\n\n"),
     ] {
-        let (house, session, mut seen) =
+        let (daemon, session, mut seen) =
             start(api, "idle_warn = \"5s\"\nidle_timeout = \"10s\"\ncontent_timeout = \"300ms\"").await;
-        house.models.push(Step::text("one two").murmur_after(1, murmur));
-        house.models.push(Step::text("Here again."));
+        daemon.models.push(Step::text("one two").murmur_after(1, murmur));
+        daemon.models.push(Step::text("Here again."));
         session.submit("hello").await;
-        is_dropped(&house, &mut seen, "content_timeout").await;
+        is_dropped(&daemon, &mut seen, "content_timeout").await;
         assert!(seen.seen_of("stream.idle").is_empty(), "bytes came");
     }
 }
 
 #[tokio::test]
-async fn an_answer_that_never_ends_is_dropped() {
+async fn endless_model_reply_is_cancelled() {
     let word = json!({"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"."}});
-    let (house, session, mut seen) =
+    let (daemon, session, mut seen) =
         start(Api::Anthropic, "content_timeout = \"10s\"\nattempt_timeout = \"400ms\"").await;
-    house.models.push(Step::text("one two").murmur_after(1, &format!("data: {word}\n\n")));
-    house.models.push(Step::text("Here again."));
+    daemon.models.push(Step::text("one two").murmur_after(1, &format!("data: {word}\n\n")));
+    daemon.models.push(Step::text("Here again."));
     session.submit("hello").await;
-    is_dropped(&house, &mut seen, "attempt_timeout").await;
+    is_dropped(&daemon, &mut seen, "attempt_timeout").await;
 }
 
 #[tokio::test]
-async fn a_silent_stream_can_be_aborted_at_once() {
-    let (house, session, mut seen) = start(Api::Anthropic, "idle_warn = \"20ms\"").await;
+async fn abort_of_silent_stream_takes_effect_immediately() {
+    let (daemon, session, mut seen) = start(Api::Anthropic, "idle_warn = \"20ms\"").await;
     let gate = Gate::new();
-    house.models.push(Step::text("one two").hold_after(1, &gate));
+    daemon.models.push(Step::text("one two").hold_after(1, &gate));
     session.submit("hello").await;
     seen.wait_for("stream.idle").await;
     session.call("abort", json!({})).await;
     seen.turn_ends("aborted").await;
-    house.models.wait_for_hangups(1).await;
+    daemon.models.wait_for_hangups(1).await;
 }
 
 #[tokio::test]
-async fn times_of_nothing_are_refused_with_their_place() {
-    let house = TestDaemon::builder().config("[retry]\nidle_timeout = \"0s\"").build().await;
-    let output = house.run_to_its_end().await;
+async fn zero_timeout_in_config_is_refused_by_key() {
+    let daemon = TestDaemon::builder().config("[retry]\nidle_timeout = \"0s\"").build().await;
+    let output = daemon.run_to_its_end().await;
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(78), "{said}");
     assert!(said.contains("idle_timeout"), "{said}");

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use super::{bash, is_foldable, permanent};
+use super::{bash, is_delta, permanent};
 use crate::support::client::{Client, Session};
 use crate::support::daemon::TestDaemon;
 use crate::support::model_server::{Gate, Step};
@@ -22,7 +22,7 @@ type Stream = (String, String, String);
 /// The text of each stream in events with numbers above `after`.
 fn streamed(events: &[Value], after: u64) -> HashMap<Stream, String> {
     let mut texts: HashMap<Stream, String> = HashMap::new();
-    for event in events.iter().filter(|event| is_foldable(event) && seq(event) > after) {
+    for event in events.iter().filter(|event| is_delta(event) && seq(event) > after) {
         let text = |name: &str| event[name].as_str().unwrap_or_default().to_owned();
         let place = format!("{}{}", event["index"], text("stream"));
         let stream = (text("type"), text("item_id") + &text("call_id"), place);
@@ -35,7 +35,7 @@ fn streamed(events: &[Value], after: u64) -> HashMap<Stream, String> {
 /// Somebody comes with every number up to `last` and gets exactly what lies behind it. `all` is what
 /// somebody who was there all the time saw. Each visit adds two events, so of several visits behind
 /// each other only the bounds are tried: else the numbers would triple from one moment to the next.
-async fn every_number_is_a_place_to_begin(client: &Client, session: &Session, all: &[Value], last: u64) {
+async fn every_seq_can_start_a_subscription(client: &Client, session: &Session, all: &[Value], last: u64) {
     let session = client.join(session);
     let all: Vec<Value> = all.iter().filter(|event| seq(event) <= last).cloned().collect();
     let mut journal = permanent(session.events().await);
@@ -82,13 +82,13 @@ async fn every_number_is_a_place_to_begin(client: &Client, session: &Session, al
 }
 
 #[tokio::test]
-async fn every_number_that_was_shown_is_a_place_to_begin_in_every_moment() {
-    let mut house = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]").start().await;
-    let (bob, session) = (house.client("bob").await, house.client("alice").await.create(&house).await);
+async fn every_published_seq_is_valid_subscription_cursor() {
+    let mut daemon = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]").start().await;
+    let (bob, session) = (daemon.client("bob").await, daemon.client("alice").await.create(&daemon).await);
     let mut seen = session.follow().await;
     let (think, say, call, last) = (Gate::new(), Gate::new(), Gate::new(), Gate::new());
     let command = "echo one; echo two; until [ -e go ]; do sleep 0.02; done; echo three";
-    house.models.push(
+    daemon.models.push(
         Step::calls([bash(command)])
             .thinking("hm so so ")
             .say("alpha beta gamma delta ")
@@ -96,7 +96,7 @@ async fn every_number_that_was_shown_is_a_place_to_begin_in_every_moment() {
             .hold_after(5, &say)
             .hold_after(8, &call),
     );
-    house.models.push(Step::text("first second third").hold_after(2, &last));
+    daemon.models.push(Step::text("first second third").hold_after(2, &last));
     session.submit("say it and do it").await;
 
     // A block runs: of reasoning, then of text, then the arguments of a call.
@@ -107,7 +107,7 @@ async fn every_number_that_was_shown_is_a_place_to_begin_in_every_moment() {
     ] {
         gate.reached().await;
         seen.wait_for(kind).await;
-        every_number_is_a_place_to_begin(&bob, &session, &seen.seen(), seen.last_seq()).await;
+        every_seq_can_start_a_subscription(&bob, &session, &seen.seen(), seen.last_seq()).await;
         gate.open();
     }
     // It has just been folded, and a tool runs.
@@ -115,30 +115,30 @@ async fn every_number_that_was_shown_is_a_place_to_begin_in_every_moment() {
     while said.lines().count() < 2 {
         said += seen.wait_for("tool.progress").await["text"].as_str().expect("text");
     }
-    every_number_is_a_place_to_begin(&bob, &session, &seen.seen(), seen.last_seq()).await;
-    house.write("go", "");
+    every_seq_can_start_a_subscription(&bob, &session, &seen.seen(), seen.last_seq()).await;
+    daemon.write("go", "");
     // A later answer, which the daemon does not survive.
     last.reached().await;
     seen.text_of("first second ".len()).await;
     let number = seen.last_seq();
-    every_number_is_a_place_to_begin(&bob, &session, &seen.seen(), number).await;
+    every_seq_can_start_a_subscription(&bob, &session, &seen.seen(), number).await;
     let all = seen.seen();
     let last_seq = seen.last_seq();
     drop((seen, bob));
-    house.models.push(Step::text("once more"));
-    house.crash_and_restart().await;
-    let carol = house.client("carol").await;
+    daemon.models.push(Step::text("once more"));
+    daemon.crash_and_restart().await;
+    let carol = daemon.client("carol").await;
     let session = carol.join(&session);
     let mut seen = session.follow_after(last_seq).await;
     seen.turn_ends("success").await;
     // Also the numbers that only the lost daemon gave: what they were in the middle of has ended since.
     let all = [all, seen.seen()].concat();
-    every_number_is_a_place_to_begin(&carol, &session, &all, seen.last_seq()).await;
+    every_seq_can_start_a_subscription(&carol, &session, &all, seen.last_seq()).await;
 }
 
 /// Resident memory in KiB.
-fn resident_kib(house: &TestDaemon) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", house.pid())).expect("it lives");
+fn resident_kib(daemon: &TestDaemon) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", daemon.pid())).expect("it lives");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line");
     line.trim().trim_end_matches(" kB").parse().expect("a number")
 }
@@ -148,29 +148,29 @@ fn pages(count: usize) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn who_never_reads_costs_little_and_nobody_else_anything() {
+async fn client_that_never_reads_uses_bounded_memory() {
     // Sessions of books that were written leave memory for those of the next, and what is freed goes
     // back to the system at once: else the C library's hoard is more than what is measured.
-    let house = TestDaemon::builder()
+    let daemon = TestDaemon::builder()
         .config("[limits]\nloaded_sessions = 2")
         .environment("MALLOC_MMAP_THRESHOLD_", "32768")
         .environment("MALLOC_TRIM_THRESHOLD_", "32768")
         .environment("MALLOC_ARENA_MAX", "1")
         .start()
         .await;
-    let alice = house.client("alice").await;
+    let alice = daemon.client("alice").await;
     let whole = pages(384).concat();
-    house.models.otherwise(|_| Step::pieces(pages(384)));
+    daemon.models.otherwise(|_| Step::pieces(pages(384)));
     let mut before = 0;
     // Alone, until memory grows no more; then with twenty who follow everything and never read.
     for (crowd, books) in [(0, 2), (0, 2), (20, 2)] {
         let mut sessions = Vec::new();
         for _ in 0..books {
-            sessions.push(alice.create(&house).await);
+            sessions.push(alice.create(&daemon).await);
         }
         let mut stuck: Vec<Raw> = Vec::new();
         for _ in 0..crowd {
-            let mut raw = house.raw().await;
+            let mut raw = daemon.raw().await;
             for session in &sessions {
                 let params = json!({"session_id": session.id});
                 raw.line(json!({"jsonrpc": "2.0", "id": 1, "method": "session.subscribe", "params": params}))
@@ -187,7 +187,7 @@ async fn who_never_reads_costs_little_and_nobody_else_anything() {
             seen.turn_ends("success").await;
             seen.unsubscribe().await;
         }
-        let now = resident_kib(&house);
+        let now = resident_kib(&daemon);
         eprintln!("{crowd} who never read, {books} × {} bytes: {now} KiB", whole.len());
         if crowd == 0 {
             before = now;
@@ -210,43 +210,43 @@ async fn until_clients(session: &Session, wanted: usize) {
 
 /// The daemon may have few descriptors: a crowd is turned away, and those inside are served.
 #[tokio::test]
-async fn with_few_descriptors_a_crowd_is_turned_away_and_work_goes_on() {
-    let house = TestDaemon::builder().descriptors(64).start().await;
-    let session = house.client("alice").await.create(&house).await;
+async fn excess_connections_are_refused_when_descriptors_are_few() {
+    let daemon = TestDaemon::builder().descriptors(64).start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
     for round in 0..3 {
         let mut crowd = Vec::new();
         for _ in 0..100 {
-            crowd.push(std::os::unix::net::UnixStream::connect(house.socket()).expect("there is a queue"));
+            crowd.push(std::os::unix::net::UnixStream::connect(daemon.socket()).expect("there is a queue"));
         }
-        house.models.push(Step::calls([bash("sh -c 'echo said'")]));
-        house.models.push(Step::text("Done."));
+        daemon.models.push(Step::calls([bash("sh -c 'echo said'")]));
+        daemon.models.push(Step::text("Done."));
         session.submit("go").await;
         let asked = seen.wait_for("permission.requested").await;
         session.allow(&asked).await;
         let done = seen.wait_for("tool.completed").await;
         assert!(done["output"].as_str().expect("output").contains("said"), "round {round}: {done}");
         seen.turn_ends("success").await;
-        let before = cpu_ticks(&house);
+        let before = cpu_ticks(&daemon);
         for _ in 0..50 {
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;
             session.view().await;
         }
-        let ticks = cpu_ticks(&house) - before;
+        let ticks = cpu_ticks(&daemon) - before;
         assert!(ticks < 40, "{ticks} hundredths of a second of work while nothing happened");
         drop(crowd);
     }
     // The door is open again.
-    let seen = || house.log();
+    let seen = || daemon.log();
     let mut fresh = None;
     until("a further connection", seen, || {
-        fresh = std::os::unix::net::UnixStream::connect(house.socket()).ok();
+        fresh = std::os::unix::net::UnixStream::connect(daemon.socket()).ok();
         fresh.is_some().then_some(())
     })
     .await;
     let answer = async {
         loop {
-            let mut raw = house.raw().await;
+            let mut raw = daemon.raw().await;
             // It may be turned away before it has said a word.
             raw.try_send("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"daemon.status\"}\n").await;
             if raw.next().await.is_some_and(|reply| reply["result"].is_object()) {
@@ -254,27 +254,27 @@ async fn with_few_descriptors_a_crowd_is_turned_away_and_work_goes_on() {
             }
         }
     };
-    crate::support::wait::within("an answer", || house.log(), answer).await;
+    crate::support::wait::within("an answer", || daemon.log(), answer).await;
 }
 
 /// Processor time of the daemon so far, in ticks of a hundredth of a second.
-fn cpu_ticks(house: &TestDaemon) -> u64 {
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", house.pid())).expect("it lives");
+fn cpu_ticks(daemon: &TestDaemon) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", daemon.pid())).expect("it lives");
     let fields: Vec<&str> = stat.rsplit(')').next().expect("fields").split_whitespace().collect();
     let field = |at: usize| fields[at].parse::<u64>().expect("a number");
     field(11) + field(12)
 }
 
 #[tokio::test]
-async fn five_thousand_connections_come_and_the_excess_is_told_so() {
-    let house = TestDaemon::builder().config("[limits]\nconnections = 40").start().await;
-    let session = house.client("alice").await.create(&house).await;
+async fn connections_over_limit_are_refused_with_reason() {
+    let daemon = TestDaemon::builder().config("[limits]\nconnections = 40").start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
     let mut told = 0;
     for wave in 0..25 {
         let mut crowd = Vec::new();
         for n in 0..200 {
-            let mut raw = house.raw().await;
+            let mut raw = daemon.raw().await;
             if n % 7 == wave % 7 {
                 // Half a frame, in one framing or another.
                 let half =
@@ -295,16 +295,16 @@ async fn five_thousand_connections_come_and_the_excess_is_told_so() {
         }
         drop(crowd);
     }
-    house.models.push(Step::text("Hello."));
+    daemon.models.push(Step::text("Hello."));
     session.submit("hello").await;
     seen.turn_ends("success").await;
 }
 
 #[tokio::test]
-async fn one_connection_may_hold_hundreds_of_subscriptions() {
-    let house = TestDaemon::start().await;
-    let alice = house.client("alice").await;
-    let session = alice.create(&house).await;
+async fn one_connection_can_hold_hundreds_of_subscriptions() {
+    let daemon = TestDaemon::start().await;
+    let alice = daemon.client("alice").await;
+    let session = alice.create(&daemon).await;
     let params = json!({"session_id": session.id});
     for _ in 0..300 {
         assert!(alice.call("session.subscribe", params.clone()).await.is_string());

@@ -2,30 +2,30 @@
 
 use serde_json::json;
 
-use super::{is_foldable, permanent};
+use super::{is_delta, permanent};
 use crate::support::daemon::{Api, TestDaemon};
 use crate::support::model_server::Step;
 
 /// Two clients watch; the model wants to write a file and run a command; both questions come at
 /// once and to both; the first answer counts; the work is done, and the journal tells it all again.
 async fn the_main_job(api: Api) {
-    let house = TestDaemon::builder().api(api).start().await;
-    let alice = house.client("alice").await;
-    let bob = house.client("bob").await;
-    let session = alice.create(&house).await;
+    let daemon = TestDaemon::builder().api(api).start().await;
+    let alice = daemon.client("alice").await;
+    let bob = daemon.client("bob").await;
+    let session = alice.create(&daemon).await;
     let at_bobs = bob.join(&session);
     let mut seen = session.follow().await;
     let mut seen_by_bob = at_bobs.follow().await;
 
-    let note = house.workspace().join("note.txt");
-    house.models.push(
+    let note = daemon.workspace().join("note.txt");
+    daemon.models.push(
         Step::calls([
             ("Write", json!({"file_path": note, "content": "eggs\nmilk\n"})),
             ("Bash", json!({"command": "wc -l < note.txt >> count.txt"})),
         ])
         .say("I shall write the list and count its lines."),
     );
-    house.models.push(Step::text("The list has two lines."));
+    daemon.models.push(Step::text("The list has two lines."));
     let turn = session.submit("write a shopping list").await;
 
     let write = seen.wait_for("permission.requested").await;
@@ -50,15 +50,15 @@ async fn the_main_job(api: Api) {
     let result = seen.turn_ends("success").await;
     assert_eq!(result["text"], "The list has two lines.");
     assert_eq!(result["model_calls"], 2);
-    assert_eq!(house.read("note.txt"), "eggs\nmilk\n");
-    assert_eq!(house.read("count.txt").trim(), "2");
+    assert_eq!(daemon.read("note.txt"), "eggs\nmilk\n");
+    assert_eq!(daemon.read("count.txt").trim(), "2");
     seen.state_is("idle").await;
     seen_by_bob.state_is("idle").await;
 
-    let requests = house.models.requests();
+    let requests = daemon.models.requests();
     let results = requests[1].tool_results();
     assert_eq!(results.len(), 2, "{results:?}");
-    house.models.assert_no_breach();
+    daemon.models.assert_no_breach();
 
     let answers = seen.seen_of("message.completed").into_iter().filter(|e| e["item"]["role"] == "assistant");
     let mut texts = Vec::new();
@@ -70,18 +70,18 @@ async fn the_main_job(api: Api) {
     assert_eq!(seen.seen_of("file.changed").len(), 1);
 
     let journal = session.events().await;
-    assert_eq!(journal.iter().filter(|event| is_foldable(event)).count(), 0);
+    assert_eq!(journal.iter().filter(|event| is_delta(event)).count(), 0);
     for shown in [permanent(seen.seen()), permanent(seen_by_bob.seen())] {
         assert_eq!(journal[..shown.len()], shown[..]);
     }
 }
 
 #[tokio::test]
-async fn a_file_is_written_after_a_yes_with_anthropic_messages() {
+async fn approved_write_creates_file_with_anthropic_messages() {
     the_main_job(Api::Anthropic).await;
 }
 
 #[tokio::test]
-async fn a_file_is_written_after_a_yes_with_openai_chat_completions() {
+async fn approved_write_creates_file_with_chat_completions() {
     the_main_job(Api::OpenAiChat).await;
 }

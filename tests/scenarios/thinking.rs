@@ -12,17 +12,17 @@ use crate::support::model_server::{Gate, Step};
 const THINKER: &str = "[model.\"scripted/model\"]\nthinking = true\nmax_output_tokens = 64000";
 
 #[tokio::test]
-async fn a_turn_thinks_as_it_was_told_and_the_session_as_it_was_made() {
-    let house = TestDaemon::builder().config(THINKER).config("[session]\nthinking = \"low\"").start().await;
-    house.models.otherwise(|_| Step::text("Yes.").thinking("Hm. "));
-    let client = house.client("alice").await;
+async fn submit_thinking_overrides_session_thinking_for_one_turn() {
+    let daemon = TestDaemon::builder().config(THINKER).config("[session]\nthinking = \"low\"").start().await;
+    daemon.models.otherwise(|_| Step::text("Yes.").thinking("Hm. "));
+    let client = daemon.client("alice").await;
 
-    let by_config = client.create(&house).await;
+    let by_config = client.create(&daemon).await;
     let mut seen = by_config.follow().await;
     by_config.submit("go").await;
     seen.turn_ends("success").await;
 
-    let own = client.create_with(&house, json!({"thinking": "high"})).await;
+    let own = client.create_with(&daemon, json!({"thinking": "high"})).await;
     let mut seen = own.follow().await;
     own.submit("go").await;
     seen.turn_ends("success").await;
@@ -36,23 +36,23 @@ async fn a_turn_thinks_as_it_was_told_and_the_session_as_it_was_made() {
     own.submit("as the session says now").await;
     seen.turn_ends("success").await;
 
-    let asked: Vec<Value> = house.models.requests().iter().map(|r| r.body["thinking"].clone()).collect();
+    let asked: Vec<Value> = daemon.models.requests().iter().map(|r| r.body["thinking"].clone()).collect();
     let budget = |tokens: u32| json!({"type": "enabled", "budget_tokens": tokens});
     assert_eq!(asked, [budget(4_096), budget(27_904), budget(2_048), Value::Null, budget(12_288)]);
     let bodies: Vec<String> =
-        house.models.requests().iter().map(|r| r.body["messages"].to_string()).collect();
+        daemon.models.requests().iter().map(|r| r.body["messages"].to_string()).collect();
     assert!(bodies[2].contains("Hm. "), "the reasoning of the turn before stays: {}", bodies[2]);
     assert!(!bodies[3].contains("Hm. "), "off contains none: {}", bodies[3]);
-    house.models.assert_no_breach();
+    daemon.models.assert_no_breach();
 }
 
 #[tokio::test]
-async fn a_change_waits_for_the_next_turn_and_outlives_a_restart() {
-    let mut house = TestDaemon::builder().config(THINKER).start().await;
+async fn thinking_update_applies_to_next_turn_after_restart() {
+    let mut daemon = TestDaemon::builder().config(THINKER).start().await;
     let gate = Gate::new();
-    house.models.push(Step::calls([bash("touch made.txt")]).thinking("First. ").hold(&gate));
-    house.models.push(Step::text("Done.").thinking("Second. "));
-    let session = house.client("alice").await.create_with(&house, json!({"thinking": "high"})).await;
+    daemon.models.push(Step::calls([bash("touch made.txt")]).thinking("First. ").hold(&gate));
+    daemon.models.push(Step::text("Done.").thinking("Second. "));
+    let session = daemon.client("alice").await.create_with(&daemon, json!({"thinking": "high"})).await;
     let mut seen = session.follow().await;
     session.submit("go").await;
     gate.reached().await;
@@ -63,36 +63,36 @@ async fn a_change_waits_for_the_next_turn_and_outlives_a_restart() {
     session.submit_with(json!({"input": "later", "when_busy": "queue", "thinking": "low"})).await;
     gate.open();
     let asked = seen.wait_for("permission.requested").await;
-    house.crash_and_restart().await;
-    let session = house.client("alice").await.join(&session);
+    daemon.crash_and_restart().await;
+    let session = daemon.client("alice").await.join(&session);
     let mut seen = session.follow_after(seen.last_seq()).await;
-    house.models.push(Step::text("Later.").thinking("Third. "));
+    daemon.models.push(Step::text("Later.").thinking("Third. "));
     session.allow(&asked).await;
     seen.turn_ends("success").await;
     seen.turn_ends("success").await;
-    house.models.push(Step::text("Off."));
+    daemon.models.push(Step::text("Off."));
     session.submit("and without").await;
     seen.turn_ends("success").await;
 
-    let requests = house.models.requests();
+    let requests = daemon.models.requests();
     let budget = |n: usize| requests[n].body["thinking"]["budget_tokens"].as_u64();
     assert_eq!([budget(0), budget(1), budget(2), budget(3)], [Some(27_904), Some(27_904), Some(4_096), None]);
     assert!(requests[1].body["messages"].to_string().contains("signed_0"));
     assert!(!requests[3].body["messages"].to_string().contains("signed_"));
-    house.models.assert_no_breach();
+    daemon.models.assert_no_breach();
 }
 
 #[tokio::test]
-async fn efforts_are_told_to_openai_and_what_a_model_cannot_do_is_told_to_people() {
+async fn effort_is_sent_to_openai_and_unsupported_effort_reported() {
     for api in [Api::OpenAiChat, Api::OpenAiResponses] {
-        let house = TestDaemon::builder()
+        let daemon = TestDaemon::builder()
             .api(api)
             .config(THINKER)
             .config("[session]\nthinking = \"auto\"")
             .start()
             .await;
-        house.models.otherwise(|_| Step::text("Yes.").thinking("Hm. "));
-        let session = house.client("alice").await.create(&house).await;
+        daemon.models.otherwise(|_| Step::text("Yes.").thinking("Hm. "));
+        let session = daemon.client("alice").await.create(&daemon).await;
         let mut seen = session.follow().await;
         for thinking in [json!("auto"), json!("medium"), json!(60_000), json!("off")] {
             session.submit_with(json!({"input": "go", "thinking": thinking})).await;
@@ -102,7 +102,7 @@ async fn efforts_are_told_to_openai_and_what_a_model_cannot_do_is_told_to_people
             Api::OpenAiChat => body["reasoning_effort"].clone(),
             _ => body["reasoning"].clone(),
         };
-        let asked: Vec<Value> = house.models.requests().iter().map(|r| told(&r.body)).collect();
+        let asked: Vec<Value> = daemon.models.requests().iter().map(|r| told(&r.body)).collect();
         let expected = match api {
             Api::OpenAiChat => [Value::Null, json!("medium"), json!("high"), Value::Null],
             _ => [
@@ -113,12 +113,12 @@ async fn efforts_are_told_to_openai_and_what_a_model_cannot_do_is_told_to_people
             ],
         };
         assert_eq!(asked, expected, "{api:?}");
-        house.models.assert_no_breach();
+        daemon.models.assert_no_breach();
     }
 
-    let house = TestDaemon::start().await;
-    house.models.otherwise(|_| Step::text("Yes."));
-    let session = house.client("alice").await.create_with(&house, json!({"thinking": "high"})).await;
+    let daemon = TestDaemon::start().await;
+    daemon.models.otherwise(|_| Step::text("Yes."));
+    let session = daemon.client("alice").await.create_with(&daemon, json!({"thinking": "high"})).await;
     let mut seen = session.follow().await;
     session.submit("go").await;
     seen.turn_ends("success").await;
@@ -130,16 +130,16 @@ async fn efforts_are_told_to_openai_and_what_a_model_cannot_do_is_told_to_people
         told[0]["text"].as_str().is_some_and(|text| text.contains("thinking = high was not asked")),
         "{told:?}"
     );
-    assert!(house.models.requests().iter().all(|request| request.body.get("thinking").is_none()));
+    assert!(daemon.models.requests().iter().all(|request| request.body.get("thinking").is_none()));
 }
 
 #[tokio::test]
-async fn what_is_no_measure_is_refused() {
-    let house = TestDaemon::start().await;
-    let client = house.client("alice").await;
-    let session = client.create(&house).await;
+async fn invalid_thinking_value_is_refused() {
+    let daemon = TestDaemon::start().await;
+    let client = daemon.client("alice").await;
+    let session = client.create(&daemon).await;
     for thinking in [json!("deep"), json!(0), json!(-1), json!(true), json!(1.5), json!({"budget": 1})] {
-        let create = json!({"cwd": house.workspace(), "thinking": thinking});
+        let create = json!({"cwd": daemon.workspace(), "thinking": thinking});
         for refused in [
             client.refused("session.create", create).await,
             session.refused("update", json!({"thinking": thinking})).await,
@@ -152,13 +152,13 @@ async fn what_is_no_measure_is_refused() {
 }
 
 #[tokio::test]
-async fn each_subscriber_is_shown_as_much_thinking_as_it_wants_and_no_number_changes() {
-    let house = TestDaemon::start().await;
-    let client = house.client("alice").await;
-    let session = client.create(&house).await;
+async fn thinking_is_redacted_per_subscription_without_changing_seq() {
+    let daemon = TestDaemon::start().await;
+    let client = daemon.client("alice").await;
+    let session = client.create(&daemon).await;
     let gate = Gate::new();
     let thought = "Is it so?\nIt is, since nothing else is left.";
-    house.models.push(Step::text("Yes.").thinking(thought).hold_after(3, &gate));
+    daemon.models.push(Step::text("Yes.").thinking(thought).hold_after(3, &gate));
     let follow = async |shown: &str, after_seq: u64| {
         let include = json!({"after_seq": after_seq, "include": {"thinking": shown}});
         let subscription = session.call("subscribe", include).await;

@@ -18,20 +18,20 @@ fn is_quick(request: &Request) -> bool {
 }
 
 /// The main model answers "Done.", the quick one as told.
-fn small_says(house: &TestDaemon, step: impl Fn() -> Step + Send + 'static) {
-    house.models.otherwise(
+fn small_says(daemon: &TestDaemon, step: impl Fn() -> Step + Send + 'static) {
+    daemon.models.otherwise(
         move |request| {
             if is_quick(request) { step() } else { Step::text("Done.").usage(200, 20) }
         },
     );
 }
 
-fn quick_requests(house: &TestDaemon) -> Vec<Request> {
-    house.models.requests().into_iter().filter(is_quick).collect()
+fn quick_requests(daemon: &TestDaemon) -> Vec<Request> {
+    daemon.models.requests().into_iter().filter(is_quick).collect()
 }
 
-async fn start(house: &TestDaemon, more: Value) -> (Session, Log) {
-    let session = house.client("alice").await.create_with(house, more).await;
+async fn start(daemon: &TestDaemon, more: Value) -> (Session, Log) {
+    let session = daemon.client("alice").await.create_with(daemon, more).await;
     let seen = session.follow().await;
     (session, seen)
 }
@@ -46,11 +46,11 @@ async fn title(session: &Session) -> String {
 }
 
 #[tokio::test]
-async fn after_the_first_turn_a_session_gets_a_title_and_pays_for_it() {
+async fn first_turn_creates_title_charged_to_session() {
     for api in ALL_APIS {
-        let mut house = TestDaemon::builder().api(api).config(QUICK).start().await;
-        small_says(&house, || Step::text("\"Mend the\u{1b}[31m test.\"\nor so").usage(100, 10));
-        let (session, mut seen) = start(&house, json!({})).await;
+        let mut daemon = TestDaemon::builder().api(api).config(QUICK).start().await;
+        small_says(&daemon, || Step::text("\"Mend the\u{1b}[31m test.\"\nor so").usage(100, 10));
+        let (session, mut seen) = start(&daemon, json!({})).await;
         session.submit("please mend the test that fails since yesterday").await;
         let result = seen.turn_ends("success").await;
         assert_eq!(result["usage_by_model"].as_object().expect("models").len(), 1, "it is not the turn's");
@@ -58,9 +58,9 @@ async fn after_the_first_turn_a_session_gets_a_title_and_pays_for_it() {
         let titled = seen.seen_of("session.updated").pop().expect("a title");
         assert_eq!((&titled["title"], &titled["titled_by"]), (&json!("Mend the test"), &json!("model")));
         assert_eq!(title(&session).await, "Mend the test");
-        assert!(ctl(&house, &["ps"]).await.fine().contains("Mend the test"));
+        assert!(ctl(&daemon, &["ps"]).await.fine().contains("Mend the test"));
 
-        let asked = &quick_requests(&house)[0].body;
+        let asked = &quick_requests(&daemon)[0].body;
         let whole = asked.to_string();
         assert!(whole.contains("fails since yesterday") && whole.contains("Done."), "{whole}");
         let tools = asked["tools"].as_array().is_some_and(|tools| !tools.is_empty());
@@ -74,22 +74,22 @@ async fn after_the_first_turn_a_session_gets_a_title_and_pays_for_it() {
         assert_eq!(small["cost_usd_micros"], 150);
 
         // It lasts, and is not asked for again.
-        house.stop().await;
-        house.launch().await;
-        let session = house.client("alice").await.join(&session);
+        daemon.stop().await;
+        daemon.launch().await;
+        let session = daemon.client("alice").await.join(&session);
         assert_eq!(title(&session).await, "Mend the test");
         assert_eq!(session.view().await["cost_usd_micros"], view["cost_usd_micros"]);
         let after = view["last_seq"].as_u64().expect("a number");
         let mut seen = session.follow_after(after).await;
         session.submit("and now?").await;
         seen.turn_ends("success").await;
-        assert_eq!(quick_requests(&house).len(), 1);
-        house.models.assert_no_breach();
+        assert_eq!(quick_requests(&daemon).len(), 1);
+        daemon.models.assert_no_breach();
     }
 }
 
 #[tokio::test]
-async fn a_helper_gives_up_at_once_where_a_turn_would_wait() {
+async fn failed_title_helper_call_is_not_retried() {
     let faults = [
         (529, "overloaded_error"),
         (429, "rate_limit_error"),
@@ -97,17 +97,17 @@ async fn a_helper_gives_up_at_once_where_a_turn_would_wait() {
         (500, "api_error"),
     ];
     for (status, kind) in faults {
-        let house = TestDaemon::builder().config(QUICK).start().await;
+        let daemon = TestDaemon::builder().config(QUICK).start().await;
         // The main model is as busy, once.
-        house.models.push(Step::error(529, "overloaded_error", "busy"));
-        small_says(&house, move || Step::error(status, kind, "not now"));
-        let (session, mut seen) = start(&house, json!({})).await;
+        daemon.models.push(Step::error(529, "overloaded_error", "busy"));
+        small_says(&daemon, move || Step::error(status, kind, "not now"));
+        let (session, mut seen) = start(&daemon, json!({})).await;
         session.submit("say done").await;
         seen.turn_ends("success").await;
         assert_eq!(seen.seen_of("retry").len(), 1, "the turn waited");
         let ended = helper_ends(&mut seen).await;
         assert!(ended["fault"].is_string(), "{ended}");
-        assert_eq!(quick_requests(&house).len(), 1, "{status}: exactly one request");
+        assert_eq!(quick_requests(&daemon).len(), 1, "{status}: exactly one request");
         assert_eq!((seen.seen_of("retry").len(), seen.seen_of("error").len()), (1, 0), "quietly");
         assert_eq!(title(&session).await, "say done");
         assert!(
@@ -122,23 +122,27 @@ async fn a_helper_gives_up_at_once_where_a_turn_would_wait() {
                 helper_ends(&mut seen).await;
             }
         }
-        assert_eq!(quick_requests(&house).len(), 3, "{status}");
+        assert_eq!(quick_requests(&daemon).len(), 3, "{status}");
     }
 }
 
 #[tokio::test]
-async fn an_answer_that_breaks_off_is_booked_and_one_that_is_no_title_is_not_used() {
-    let house = TestDaemon::builder().config(QUICK).start().await;
-    house.models.otherwise(|request| match (is_quick(request), request.body.to_string().contains("other")) {
-        (false, _) => Step::text("Done."),
-        (true, false) => Step::text("half a title").break_off("overloaded_error", "busy"),
-        (true, true) if request.body.to_string().contains("cut") => {
-            Step::text("Half a ti").stop("max_tokens")
+async fn broken_or_invalid_title_reply_is_charged_but_unused() {
+    let daemon = TestDaemon::builder().config(QUICK).start().await;
+    daemon.models.otherwise(|request| {
+        match (is_quick(request), request.body.to_string().contains("other")) {
+            (false, _) => Step::text("Done."),
+            (true, false) => Step::text("half a title").break_off("overloaded_error", "busy"),
+            (true, true) if request.body.to_string().contains("cut") => {
+                Step::text("Half a ti").stop("max_tokens")
+            }
+            (true, true) if request.body.to_string().contains("long") => {
+                Step::text(&"A title ".repeat(20_000))
+            }
+            (true, true) => Step::text("…\n\"\"").usage(7, 3),
         }
-        (true, true) if request.body.to_string().contains("long") => Step::text(&"A title ".repeat(20_000)),
-        (true, true) => Step::text("…\n\"\"").usage(7, 3),
     });
-    let (session, mut seen) = start(&house, json!({})).await;
+    let (session, mut seen) = start(&daemon, json!({})).await;
     session.submit("one").await;
     assert_eq!(helper_ends(&mut seen).await["fault"], "overloaded");
     let booked = seen.seen_of("usage").pop().expect("a booking");
@@ -148,11 +152,11 @@ async fn an_answer_that_breaks_off_is_booked_and_one_that_is_no_title_is_not_use
     );
     assert_eq!(session.view().await["models"]["scripted/small"]["lost_attempts"], 1);
 
-    let (other, mut seen) = start(&house, json!({})).await;
+    let (other, mut seen) = start(&daemon, json!({})).await;
     other.submit("the other").await;
     assert_eq!(helper_ends(&mut seen).await["fault"], "unusable");
     for (said, fault) in [("the other is cut", "unusable"), ("the other is long", "garbage")] {
-        let (session, mut seen) = start(&house, json!({})).await;
+        let (session, mut seen) = start(&daemon, json!({})).await;
         session.submit(said).await;
         assert_eq!(helper_ends(&mut seen).await["fault"], fault, "{said}");
         assert_eq!(title(&session).await, said);
@@ -162,20 +166,20 @@ async fn an_answer_that_breaks_off_is_booked_and_one_that_is_no_title_is_not_use
 }
 
 #[tokio::test]
-async fn a_title_that_somebody_gave_stays_whoever_comes_first() {
-    let house = TestDaemon::builder().config(QUICK).start().await;
+async fn title_given_by_client_is_never_replaced() {
+    let daemon = TestDaemon::builder().config(QUICK).start().await;
     // Given at the beginning: nobody is asked.
-    small_says(&house, || Step::text("The model's"));
-    let (named, mut seen) = start(&house, json!({"title": "Mine"})).await;
+    small_says(&daemon, || Step::text("The model's"));
+    let (named, mut seen) = start(&daemon, json!({"title": "Mine"})).await;
     named.submit("one").await;
     seen.turn_ends("success").await;
     // Given while the model thinks, also if it is the one that stands there.
     for given in ["Ours", "the words"] {
         let gate = Gate::new();
         let held = gate.clone();
-        small_says(&house, move || Step::text("The model's").hold(&held));
-        let asked = quick_requests(&house).len();
-        let (session, mut seen) = start(&house, json!({})).await;
+        small_says(&daemon, move || Step::text("The model's").hold(&held));
+        let asked = quick_requests(&daemon).len();
+        let (session, mut seen) = start(&daemon, json!({})).await;
         session.submit("the words").await;
         seen.turn_ends("success").await;
         gate.reached().await;
@@ -188,7 +192,7 @@ async fn a_title_that_somebody_gave_stays_whoever_comes_first() {
         assert_eq!(title(&session).await, given);
         session.submit("go on").await;
         seen.turn_ends("success").await;
-        assert_eq!(quick_requests(&house).len(), asked + 1);
+        assert_eq!(quick_requests(&daemon).len(), asked + 1);
     }
     assert_eq!(title(&named).await, "Mine");
     let named_id = &named.id;
@@ -196,7 +200,7 @@ async fn a_title_that_somebody_gave_stays_whoever_comes_first() {
 }
 
 #[tokio::test]
-async fn without_the_pointer_or_without_money_nobody_is_asked() {
+async fn no_title_call_without_quick_model_or_budget() {
     let spent = format!("{QUICK}[session.budgets]\nsession_model_calls = 1\n");
     let unpriced = "quick = \"scripted/small\"\n[model.\"scripted/model\"]\nprice = { input = 1.0, output = 1.0 }\n\
                     [session.budgets]\nsession_usd = 5.0\n";
@@ -205,9 +209,9 @@ async fn without_the_pointer_or_without_money_nobody_is_asked() {
         .map(|limit| format!("{QUICK}[session.budgets]\n{limit}\n"));
     let [few, short, poor] = &scarce;
     for config in ["[retry]\nbase_ms = 1\n", spent.as_str(), unpriced, few, short, poor] {
-        let house = TestDaemon::builder().config(config).start().await;
-        small_says(&house, || Step::text("A title"));
-        let (session, mut seen) = start(&house, json!({})).await;
+        let daemon = TestDaemon::builder().config(config).start().await;
+        small_says(&daemon, || Step::text("A title"));
+        let (session, mut seen) = start(&daemon, json!({})).await;
         session.submit("say done").await;
         seen.turn_ends("success").await;
         // Whatever a turn's end leads to is in its transaction.
@@ -218,13 +222,13 @@ async fn without_the_pointer_or_without_money_nobody_is_asked() {
 }
 
 #[tokio::test]
-async fn a_call_for_a_title_that_is_under_way_counts() {
+async fn running_title_call_counts_towards_session_budget() {
     let config = format!("{QUICK}[session.budgets]\nsession_model_calls = 3\n");
-    let house = TestDaemon::builder().config(&config).start().await;
+    let daemon = TestDaemon::builder().config(&config).start().await;
     let gate = Gate::new();
     let held = gate.clone();
-    small_says(&house, move || Step::text("A title").hold(&held));
-    let (session, mut seen) = start(&house, json!({})).await;
+    small_says(&daemon, move || Step::text("A title").hold(&held));
+    let (session, mut seen) = start(&daemon, json!({})).await;
     for _ in 0..2 {
         session.submit("say done").await;
         seen.turn_ends("success").await;
@@ -232,25 +236,25 @@ async fn a_call_for_a_title_that_is_under_way_counts() {
     }
     session.submit("say done").await;
     seen.turn_ends("error_max_turns").await;
-    assert_eq!(house.models.requests().len(), 3, "two turns and a title");
+    assert_eq!(daemon.models.requests().len(), 3, "two turns and a title");
 }
 
 #[tokio::test]
-async fn nothing_waits_for_a_title() {
-    let mut house = TestDaemon::builder().config(QUICK).start().await;
+async fn turns_do_not_wait_for_title() {
+    let mut daemon = TestDaemon::builder().config(QUICK).start().await;
     let gate = Gate::new();
     let held = gate.clone();
     let slow = Gate::new();
     let held_too = slow.clone();
     let second = Gate::new();
     let held_second = second.clone();
-    house.models.otherwise(move |request| match is_quick(request) {
+    daemon.models.otherwise(move |request| match is_quick(request) {
         true if request.body.to_string().contains("two") => Step::text("A title").hold(&held_second),
         true => Step::text("A title").hold(&held),
         false if request.body.to_string().contains("slowly") => Step::text("Done.").hold(&held_too),
         false => Step::text("Done."),
     });
-    let (session, mut seen) = start(&house, json!({})).await;
+    let (session, mut seen) = start(&daemon, json!({})).await;
     session.submit("one").await;
     seen.turn_ends("success").await;
     gate.reached().await;
@@ -261,7 +265,7 @@ async fn nothing_waits_for_a_title() {
     seen.turn_ends("aborted").await;
     assert!(seen.seen_of("helper.completed").is_empty());
     // A kill ends it, and it is booked with what it may have cost.
-    let (other, mut others) = start(&house, json!({})).await;
+    let (other, mut others) = start(&daemon, json!({})).await;
     other.submit("two").await;
     others.turn_ends("success").await;
     second.reached().await;
@@ -270,12 +274,12 @@ async fn nothing_waits_for_a_title() {
     others.wait_for("session.ended").await;
     assert_eq!(others.seen_of("usage").len(), 1);
     // A stop in good order does not wait, and the next daemon does not ask again by itself.
-    house.stop().await;
-    house.launch().await;
-    let session = house.client("alice").await.join(&session);
+    daemon.stop().await;
+    daemon.launch().await;
+    let session = daemon.client("alice").await.join(&session);
     let ends: Vec<Value> =
         session.events().await.into_iter().filter(|event| event["type"] == "helper.completed").collect();
     assert_eq!((ends.len(), &ends[0]["fault"]), (1, &json!("stopped")), "{ends:?}");
     assert_eq!(session.view().await["models"]["scripted/small"]["lost_attempts"], 1);
-    assert_eq!(quick_requests(&house).len(), 2);
+    assert_eq!(quick_requests(&daemon).len(), 2);
 }

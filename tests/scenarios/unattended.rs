@@ -14,23 +14,23 @@ use crate::support::wait::until;
 
 /// A house with this `[permissions.unattended]` and a background session that wants to run a command.
 async fn wants(config: &str, command: &str) -> (TestDaemon, Session, Log) {
-    let house = TestDaemon::builder().config(&format!("[permissions.unattended]\n{config}")).start().await;
-    let session = house.client("alice").await.create_with(&house, json!({"background": true})).await;
+    let daemon = TestDaemon::builder().config(&format!("[permissions.unattended]\n{config}")).start().await;
+    let session = daemon.client("alice").await.create_with(&daemon, json!({"background": true})).await;
     let seen = session.follow().await;
-    house.models.push(Step::calls([bash(command)]));
-    house.models.push(Step::text("Done."));
+    daemon.models.push(Step::calls([bash(command)]));
+    daemon.models.push(Step::text("Done."));
     session.submit("go").await;
-    (house, session, seen)
+    (daemon, session, seen)
 }
 
-fn told(house: &TestDaemon) -> String {
-    let last = house.models.requests().pop().expect("a request");
+fn told(daemon: &TestDaemon) -> String {
+    let last = daemon.models.requests().pop().expect("a request");
     last.tool_results().pop().expect("a result").1
 }
 
 #[tokio::test]
-async fn nobody_answers_in_time_and_the_model_is_told_so() {
-    let (house, session, mut seen) = wants("deadline = \"300ms\"", "touch never").await;
+async fn expired_request_is_denied_and_reported_to_model() {
+    let (daemon, session, mut seen) = wants("deadline = \"300ms\"", "touch never").await;
     let asked = seen.wait_for("permission.requested").await;
     let wait = asked["deadline_ms"].as_i64().expect("a deadline") - asked["at_ms"].as_i64().expect("a time");
     assert_eq!((wait, &asked["on_timeout"]), (300, &json!("deny")));
@@ -39,20 +39,20 @@ async fn nobody_answers_in_time_and_the_model_is_told_so() {
     assert!(expired["at_ms"].as_i64() >= asked["deadline_ms"].as_i64(), "never before");
     assert_eq!(seen.wait_for("permission.resolved").await["by"], "timeout");
     seen.turn_ends("success").await;
-    let words = told(&house);
+    let words = told(&daemon);
     assert!(words.contains("nobody answered in time") && !words.contains("denied"), "{words}");
-    assert!(!house.workspace().join("never").exists());
+    assert!(!daemon.workspace().join("never").exists());
     let late = session.answer_refused(&asked, json!({"decision": "allow"})).await;
     assert!(late.code == -32014 && late.message.contains("want of an answer"), "{late:?}");
 }
 
 #[tokio::test]
-async fn an_attended_session_waits_without_end() {
-    let house = TestDaemon::builder().config("[permissions.unattended]\ndeadline = \"1ms\"").start().await;
-    let session = house.client("alice").await.create(&house).await;
+async fn attended_request_has_no_deadline() {
+    let daemon = TestDaemon::builder().config("[permissions.unattended]\ndeadline = \"1ms\"").start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    house.models.push(Step::calls([bash("touch it")]));
-    house.models.push(Step::text("Done."));
+    daemon.models.push(Step::calls([bash("touch it")]));
+    daemon.models.push(Step::text("Done."));
     session.submit("go").await;
     let asked = seen.wait_for("permission.requested").await;
     assert!(asked["deadline_ms"].is_null(), "{asked}");
@@ -62,18 +62,19 @@ async fn an_attended_session_waits_without_end() {
 }
 
 #[tokio::test]
-async fn without_a_deadline_nobody_is_asked() {
-    let (house, _session, mut seen) = wants("deadline = \"0s\"", "touch never").await;
+async fn unattended_request_without_deadline_is_denied_immediately() {
+    let (daemon, _session, mut seen) = wants("deadline = \"0s\"", "touch never").await;
     seen.turn_ends("success").await;
     assert!(seen.seen_of("permission.requested").is_empty());
     let ended = seen.seen_of("tool.completed").pop().expect("a result");
     assert_eq!((&ended["status"], &ended["code"]), (&json!("denied"), &json!("unattended")));
-    assert!(told(&house).contains("nobody can be asked"), "{}", told(&house));
+    assert!(told(&daemon).contains("nobody can be asked"), "{}", told(&daemon));
 }
 
 #[tokio::test]
-async fn a_request_that_pauses_stays_and_its_answer_goes_on() {
-    let (house, session, mut seen) = wants("deadline = \"50ms\"\non_timeout = \"pause\"", "touch late").await;
+async fn paused_request_stays_pending_and_answer_continues_turn() {
+    let (daemon, session, mut seen) =
+        wants("deadline = \"50ms\"\non_timeout = \"pause\"", "touch late").await;
     let asked = seen.wait_for("permission.requested").await;
     seen.wait_for("permission.expired").await;
     seen.state_is("paused").await;
@@ -81,40 +82,40 @@ async fn a_request_that_pauses_stays_and_its_answer_goes_on() {
     assert_eq!((&view["state"], &view["requires"]), (&json!("paused"), &json!("permission")));
     session.allow(&asked).await;
     seen.turn_ends("success").await;
-    assert!(house.workspace().join("late").exists());
+    assert!(daemon.workspace().join("late").exists());
 }
 
 #[tokio::test]
-async fn a_turn_can_fail_for_want_of_an_answer() {
-    let (_house, _session, mut seen) =
+async fn fail_policy_ends_turn_at_deadline() {
+    let (_daemon, _session, mut seen) =
         wants("deadline = \"50ms\"\non_timeout = \"fail\"", "touch never").await;
     let result = seen.turn_ends("permission_denied").await;
     assert_eq!(result["permission_denials"].as_array().map(Vec::len), Some(1));
 }
 
 #[tokio::test]
-async fn reading_can_pass_for_want_of_an_answer_but_no_secret() {
+async fn allow_read_only_policy_excludes_sensitive_paths() {
     let config = "[permissions.unattended]\ndeadline = \"50ms\"\non_timeout = \"allow_read_only\"\n[permissions]\nsafe_commands = false";
-    let house = TestDaemon::builder().config(config).start().await;
-    let outside = house.path("outside.txt");
+    let daemon = TestDaemon::builder().config(config).start().await;
+    let outside = daemon.path("outside.txt");
     std::fs::write(&outside, "far away").expect("written");
-    house.write(".env", "KEY=1");
-    house.write("looked-at", "1\n2\n3\n");
-    let session = house.client("alice").await.create_with(&house, json!({"background": true})).await;
+    daemon.write(".env", "KEY=1");
+    daemon.write("looked-at", "1\n2\n3\n");
+    let session = daemon.client("alice").await.create_with(&daemon, json!({"background": true})).await;
     let mut seen = session.follow().await;
     let read = |path: &Path| ("Read", json!({"file_path": path}));
     let calls = [
         read(&outside),
-        read(&house.workspace().join(".env")),
+        read(&daemon.workspace().join(".env")),
         bash("touch never"),
         bash("cat .env"),
         bash("wc -l looked-at | cut -d' ' -f1"),
     ];
-    house.models.push(Step::calls(calls));
-    house.models.push(Step::text("Done."));
+    daemon.models.push(Step::calls(calls));
+    daemon.models.push(Step::text("Done."));
     session.submit("go").await;
     seen.turn_ends("success").await;
-    let last = house.models.requests().pop().expect("a request");
+    let last = daemon.models.requests().pop().expect("a request");
     let results: Vec<String> = last.tool_results().into_iter().map(|(_, text)| text).collect();
     assert!(results[0].contains("far away"), "{results:?}");
     assert!(results[1..4].iter().all(|text| text.contains("nobody answered")), "{results:?}");
@@ -123,12 +124,12 @@ async fn reading_can_pass_for_want_of_an_answer_but_no_secret() {
 }
 
 #[tokio::test]
-async fn a_deadline_is_a_time_and_a_restart_does_not_move_it() {
-    let (mut house, session, mut seen) = wants("deadline = \"1500ms\"", "touch never").await;
+async fn request_deadline_is_unchanged_by_restart() {
+    let (mut daemon, session, mut seen) = wants("deadline = \"1500ms\"", "touch never").await;
     let asked = seen.wait_for("permission.requested").await;
-    house.kill().await;
-    house.launch().await;
-    let session = house.client("bob").await.join(&session);
+    daemon.kill().await;
+    daemon.launch().await;
+    let session = daemon.client("bob").await.join(&session);
     let mut seen = session.follow().await;
     let expired = seen.wait_for("permission.expired").await;
     assert!(expired["at_ms"].as_i64() >= asked["deadline_ms"].as_i64(), "not before it");
@@ -138,13 +139,13 @@ async fn a_deadline_is_a_time_and_a_restart_does_not_move_it() {
 }
 
 #[tokio::test]
-async fn unattended_sessions_always_have_limits() {
-    let house = TestDaemon::builder().config("[permissions.unattended]\nmodel_calls = 2").start().await;
-    let alice = house.client("alice").await;
-    house.models.otherwise(|_| Step::calls([("LS", json!({"path": "."}))]));
+async fn unattended_session_always_has_default_budgets() {
+    let daemon = TestDaemon::builder().config("[permissions.unattended]\nmodel_calls = 2").start().await;
+    let alice = daemon.client("alice").await;
+    daemon.models.otherwise(|_| Step::calls([("LS", json!({"path": "."}))]));
     for budgets in [Value::Null, json!({"output_tokens": 1000}), json!({"model_calls": 3})] {
         let calls = if budgets["model_calls"] == 3 { 3 } else { 2 };
-        let session = alice.create_with(&house, json!({"background": true, "budgets": budgets})).await;
+        let session = alice.create_with(&daemon, json!({"background": true, "budgets": budgets})).await;
         let mut seen = session.follow().await;
         session.submit("go").await;
         let started = seen.wait_for("turn.started").await;
@@ -156,12 +157,12 @@ async fn unattended_sessions_always_have_limits() {
 }
 
 #[tokio::test]
-async fn a_session_has_limits_of_its_own() {
-    let house = TestDaemon::start().await;
-    let alice = house.client("alice").await;
-    let session = alice.create_with(&house, json!({"budgets": {"session_model_calls": 2}})).await;
+async fn session_budget_ends_turn_until_raised() {
+    let daemon = TestDaemon::start().await;
+    let alice = daemon.client("alice").await;
+    let session = alice.create_with(&daemon, json!({"budgets": {"session_model_calls": 2}})).await;
     let mut seen = session.follow().await;
-    house.models.otherwise(|_| Step::text("Hello."));
+    daemon.models.otherwise(|_| Step::text("Hello."));
     for subtype in ["success", "success", "error_max_turns"] {
         session.submit("go").await;
         let result = seen.turn_ends(subtype).await;
@@ -173,29 +174,29 @@ async fn a_session_has_limits_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_command_tells_somebody_that_something_waits() {
+async fn notify_command_receives_pending_request() {
     let folder = tempfile::tempdir().expect("a folder");
     let said = folder.path().join("said");
     let config =
         format!("notify_command = [\"sh\", \"-c\", \"cat > {0}.new && mv {0}.new {0}\"]", said.display());
-    let (house, session, mut seen) = wants(&config, "touch it").await;
+    let (daemon, session, mut seen) = wants(&config, "touch it").await;
     let asked = seen.wait_for("permission.requested").await;
-    let text = until("the command to be told", || house.log(), || std::fs::read_to_string(&said).ok()).await;
+    let text = until("the command to be told", || daemon.log(), || std::fs::read_to_string(&said).ok()).await;
     let tidings: Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(tidings["type"], "permission.requested");
     for name in ["request_id", "session_id", "tool", "input", "deadline_ms"] {
         assert_eq!(tidings[name], asked[name], "{name}");
     }
-    assert_eq!(tidings["cwd"], json!(house.workspace()));
+    assert_eq!(tidings["cwd"], json!(daemon.workspace()));
     session.allow(&asked).await;
     seen.turn_ends("success").await;
 
     // A command that hangs holds nothing up, and an attended session calls nobody.
     std::fs::remove_file(&said).expect("removed");
-    let attended = house.client("alice").await.create(&house).await;
+    let attended = daemon.client("alice").await.create(&daemon).await;
     let mut seen = attended.follow().await;
-    house.models.push(Step::calls([bash("touch it")]));
-    house.models.push(Step::text("Done."));
+    daemon.models.push(Step::calls([bash("touch it")]));
+    daemon.models.push(Step::text("Done."));
     attended.submit("go").await;
     let asked = seen.wait_for("permission.requested").await;
     attended.allow(&asked).await;
@@ -238,9 +239,9 @@ fn inbox(statuses: &'static [u16]) -> (String, std::sync::mpsc::Receiver<String>
 }
 
 #[tokio::test]
-async fn an_address_is_told_what_waits() {
+async fn notify_url_receives_pending_request_with_retry() {
     let (url, posted) = inbox(&[503, 204]);
-    let (_house, session, mut seen) = wants(&format!("notify_url = \"{url}\""), "touch it").await;
+    let (_daemon, session, mut seen) = wants(&format!("notify_url = \"{url}\""), "touch it").await;
     let asked = seen.wait_for("permission.requested").await;
     // Tried again after a failure that may pass.
     let (first, second) = tokio::task::spawn_blocking(move || {
@@ -260,20 +261,20 @@ async fn an_address_is_told_what_waits() {
 }
 
 #[tokio::test]
-async fn an_address_that_fails_holds_nothing_up_and_its_secret_stays_out_of_the_log() {
+async fn failing_notify_url_blocks_nothing_and_logs_no_secret() {
     let (url, posted) = inbox(&[403]);
-    let (house, session, mut seen) = wants(&format!("notify_url = \"{url}\""), "touch it").await;
+    let (daemon, session, mut seen) = wants(&format!("notify_url = \"{url}\""), "touch it").await;
     let asked = seen.wait_for("permission.requested").await;
     session.allow(&asked).await;
     seen.turn_ends("success").await;
-    let said = || house.log().contains("it answered 403").then_some(());
-    until("the log to tell", || house.log(), said).await;
+    let said = || daemon.log().contains("it answered 403").then_some(());
+    until("the log to tell", || daemon.log(), said).await;
     assert_eq!(posted.try_iter().count(), 1, "what is refused is not tried again");
-    assert!(!house.log().contains("geheim"), "{}", house.log());
+    assert!(!daemon.log().contains("geheim"), "{}", daemon.log());
 
-    let house =
+    let daemon =
         TestDaemon::builder().config("[permissions.unattended]\nnotify_url = \"geheim\"").build().await;
-    let output = house.run_to_its_end().await;
+    let output = daemon.run_to_its_end().await;
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(78), "{said}");
     assert!(said.contains("notify_url") && !said.contains("geheim"), "{said}");

@@ -35,13 +35,13 @@ fn count(events: &[Value], kind: &str) -> usize {
 }
 
 #[tokio::test]
-async fn a_session_that_nobody_uses_leaves_memory_and_comes_back_the_same() {
-    let house = TestDaemon::builder().config("[limits]\nidle_unload = \"20ms\"").start().await;
-    let alice = house.client("alice").await;
-    let bob = house.client("bob").await;
-    let session = alice.create(&house).await;
+async fn idle_session_is_unloaded_and_reloads_unchanged() {
+    let daemon = TestDaemon::builder().config("[limits]\nidle_unload = \"20ms\"").start().await;
+    let alice = daemon.client("alice").await;
+    let bob = daemon.client("bob").await;
+    let session = alice.create(&daemon).await;
     let mut seen = session.follow().await;
-    house.models.push(Step::text("Hello to you."));
+    daemon.models.push(Step::text("Hello to you."));
     session.submit("hello there").await;
     seen.turn_ends("success").await;
     loaded(&bob, 1).await;
@@ -62,27 +62,27 @@ async fn a_session_that_nobody_uses_leaves_memory_and_comes_back_the_same() {
     assert_eq!(session.items().await, items);
     assert_eq!(session.view().await["clients"], 1);
     assert_eq!(session.events().await[..events.len()], events);
-    house.models.push(Step::text("Still here."));
+    daemon.models.push(Step::text("Still here."));
     session.submit("are you there?").await;
     seen.turn_ends("success").await;
-    let request = house.models.requests()[1].body.to_string();
+    let request = daemon.models.requests()[1].body.to_string();
     assert!(request.contains("hello there") && request.contains("Hello to you."), "{request}");
     let journal = session.events().await;
     assert!(journal.is_sorted_by(|a, b| a["seq"].as_u64() < b["seq"].as_u64()));
     assert_eq!(count(&journal, "turn.resumed"), 0, "loading is no restart");
-    house.models.assert_no_breach();
+    daemon.models.assert_no_breach();
 }
 
 /// The moment at which a session leaves is hit again and again: by submits, and by clients that
 /// come and go.
 #[tokio::test]
-async fn whoever_comes_at_the_moment_of_leaving_notices_nothing() {
+async fn request_during_unload_is_served_normally() {
     // Each load reads the whole journal, which grows with each.
     const ROUNDS: usize = 80;
-    let house = TestDaemon::builder().config("[limits]\nidle_unload = \"1ms\"").start().await;
-    house.models.otherwise(|_| Step::text("ok"));
-    let session = house.client("alice").await.create(&house).await;
-    let at_bobs = house.client("bob").await.join(&session);
+    let daemon = TestDaemon::builder().config("[limits]\nidle_unload = \"1ms\"").start().await;
+    daemon.models.otherwise(|_| Step::text("ok"));
+    let session = daemon.client("alice").await.create(&daemon).await;
+    let at_bobs = daemon.client("bob").await.join(&session);
     for round in 0..ROUNDS {
         // Not to be right, but to come at another moment each time.
         tokio::time::sleep(Duration::from_micros((round as u64 * 397) % 4_000)).await;
@@ -104,18 +104,18 @@ async fn whoever_comes_at_the_moment_of_leaving_notices_nothing() {
     assert_eq!(view["clients"], 0);
     assert_eq!(count(&journal, "session.attached"), ROUNDS.div_ceil(3));
     assert_eq!(count(&session.events().await, "session.detached"), ROUNDS.div_ceil(3));
-    let left = house.log().matches("leaves memory").count();
+    let left = daemon.log().matches("leaves memory").count();
     assert!(left > ROUNDS / 4, "it left only {left} times: that was no test");
 }
 
 #[tokio::test]
-async fn a_turn_that_waits_for_a_person_stays_and_its_tool_runs_once() {
-    let house = TestDaemon::builder().config("[limits]\nidle_unload = \"1ms\"").start().await;
-    house.models.push(Step::calls([bash("echo once >> log.txt")]));
-    house.models.push(Step::text("Done."));
-    let alice = house.client("alice").await;
-    let other = alice.create(&house).await;
-    let session = alice.create(&house).await;
+async fn session_with_pending_request_is_not_unloaded() {
+    let daemon = TestDaemon::builder().config("[limits]\nidle_unload = \"1ms\"").start().await;
+    daemon.models.push(Step::calls([bash("echo once >> log.txt")]));
+    daemon.models.push(Step::text("Done."));
+    let alice = daemon.client("alice").await;
+    let other = alice.create(&daemon).await;
+    let session = alice.create(&daemon).await;
     session.submit("log it").await;
     is_in_state(&session, "requires_action").await;
     // The other one has left; this one has not.
@@ -123,27 +123,27 @@ async fn a_turn_that_waits_for_a_person_stays_and_its_tool_runs_once() {
     assert_eq!(other.view().await["state"], "idle");
     session.allow(&session.pending().await[0]).await;
     is_in_state(&session, "idle").await;
-    assert_eq!(house.read("log.txt"), "once\n");
+    assert_eq!(daemon.read("log.txt"), "once\n");
     assert_eq!(count(&session.events().await, "turn.resumed"), 0);
     loaded(&alice, 0).await;
 }
 
 #[tokio::test]
-async fn with_too_many_in_memory_those_that_are_not_used_leave() {
-    let house = TestDaemon::builder().config("[limits]\nloaded_sessions = 3").start().await;
-    let alice = house.client("alice").await;
+async fn idle_sessions_over_limit_are_unloaded() {
+    let daemon = TestDaemon::builder().config("[limits]\nloaded_sessions = 3").start().await;
+    let alice = daemon.client("alice").await;
     let mut used = Vec::new();
     for _ in 0..5 {
-        let session = alice.create(&house).await;
+        let session = alice.create(&daemon).await;
         used.push((session.follow().await, session));
     }
     for _ in 0..5 {
-        alice.create(&house).await;
+        alice.create(&daemon).await;
     }
     // Those that somebody follows stay, and one has just been made.
     loaded(&alice, 6).await;
     for (seen, session) in &mut used {
-        house.models.push(Step::text("ok"));
+        daemon.models.push(Step::text("ok"));
         session.submit("go").await;
         seen.turn_ends("success").await;
     }
@@ -156,17 +156,17 @@ async fn with_too_many_in_memory_those_that_are_not_used_leave() {
         };
         within("everybody to have left", String::new, look).await;
     }
-    let late = alice.create(&house).await;
+    let late = alice.create(&daemon).await;
     loaded(&alice, 3).await;
     assert_eq!(alice.call("daemon.status", json!({})).await["sessions"], 11);
     assert_eq!(late.view().await["state"], "idle");
 }
 
 #[tokio::test]
-async fn sessions_that_ended_go_after_their_time() {
-    let house = TestDaemon::builder().config("[limits]\nkeep_ended = \"1ms\"").start().await;
-    let client = house.client("alice").await;
-    let (kept, ended) = (client.create(&house).await, client.create(&house).await);
+async fn ended_sessions_are_deleted_after_retention_time() {
+    let daemon = TestDaemon::builder().config("[limits]\nkeep_ended = \"1ms\"").start().await;
+    let client = daemon.client("alice").await;
+    let (kept, ended) = (client.create(&daemon).await, client.create(&daemon).await);
     ended.call("kill", json!({})).await;
     let look = async {
         while let Ok(view) = client.try_call("session.get", json!({"session_id": ended.id})).await {
@@ -182,14 +182,14 @@ async fn sessions_that_ended_go_after_their_time() {
 }
 
 #[tokio::test]
-async fn a_journal_that_holds_more_than_it_may_takes_nothing_new_in() {
+async fn journal_over_quota_refuses_new_input() {
     // Looked at as often as for sessions that ended.
     let limits = "[limits]\nkeep_ended = \"100ms\"\njournal_size = \"4MiB\"";
-    let house = TestDaemon::builder().config(limits).start().await;
-    let client = house.client("alice").await;
-    let (large, small) = (client.create(&house).await, client.create(&house).await);
+    let daemon = TestDaemon::builder().config(limits).start().await;
+    let client = daemon.client("alice").await;
+    let (large, small) = (client.create(&daemon).await, client.create(&daemon).await);
     let mut seen = large.follow().await;
-    house.models.push(Step::text("That is a lot."));
+    daemon.models.push(Step::text("That is a lot."));
     large.submit(&"all work and no play ".repeat(300_000)).await;
     seen.turn_ends("success").await;
     let held = async {
@@ -204,7 +204,7 @@ async fn a_journal_that_holds_more_than_it_may_takes_nothing_new_in() {
     assert_eq!(small.items().await.len(), 0, "nothing was taken in");
 
     large.call("kill", json!({})).await;
-    house.models.push(Step::text("You too."));
+    daemon.models.push(Step::text("You too."));
     let taken = async {
         while client
             .try_call("session.submit", json!({"session_id": small.id, "input": "and I?"}))

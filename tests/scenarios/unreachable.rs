@@ -62,8 +62,8 @@ fn refusing_proxy() -> SocketAddr {
 
 /// The error that a turn ends with, and how often it was tried again.
 async fn error_of(plan: TestDaemonBuilder) -> (String, String, usize) {
-    let house = plan.config("[retry]\nbase_ms = 1\nmax_ms = 1").start().await;
-    let session = house.client("alice").await.create(&house).await;
+    let daemon = plan.config("[retry]\nbase_ms = 1\nmax_ms = 1").start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
     session.submit("go").await;
     let ended = seen.find("the end of the turn", |event| event["type"] == "turn.completed").await;
@@ -76,7 +76,7 @@ async fn error_of(plan: TestDaemonBuilder) -> (String, String, usize) {
 type Plan = Box<dyn Fn() -> TestDaemonBuilder>;
 
 #[tokio::test]
-async fn a_provider_that_cannot_be_reached_is_told_with_what_to_check() {
+async fn unreachable_provider_error_gives_advice() {
     let (tls, refusing) = (tls_server(), refusing_proxy());
     let nobody = TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("an address");
     let at = |url: &str| TestDaemon::builder().model_server_at(url);
@@ -130,7 +130,7 @@ async fn a_provider_that_cannot_be_reached_is_told_with_what_to_check() {
 }
 
 #[tokio::test]
-async fn a_provider_that_offers_http_2_is_spoken_to_in_it() {
+async fn provider_offering_http2_is_called_with_http2() {
     let (tell, told) = std::sync::mpsc::channel();
     let config = tls(&[b"h2", b"http/1.1"]);
     let address = serve(move |socket| {

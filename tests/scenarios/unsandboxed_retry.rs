@@ -13,54 +13,54 @@ use crate::support::model_server::Step;
 const FREE: &str = "[permissions]\nallow = [\"Bash\"]";
 
 /// A house whose sandbox works; `None`, with a word about it, where there is none.
-async fn house(config: &str) -> Option<TestDaemon> {
-    let house = TestDaemon::builder().config(config).start().await;
+async fn daemon(config: &str) -> Option<TestDaemon> {
+    let daemon = TestDaemon::builder().config(config).start().await;
     let told =
-        house.client("eve").await.call("daemon.status", json!({})).await["sandbox"]["landlock"].clone();
+        daemon.client("eve").await.call("daemon.status", json!({})).await["sandbox"]["landlock"].clone();
     if told != "works" {
         eprintln!("SKIPPED: landlock does not work here: {told}");
         return None;
     }
-    Some(house)
+    Some(daemon)
 }
 
 /// Counts its runs inside the workspace, then writes outside of it.
-fn reaching(house: &TestDaemon) -> String {
-    format!("echo ran >> runs; echo x > {}", house.path("outside").display())
+fn reaching(daemon: &TestDaemon) -> String {
+    format!("echo ran >> runs; echo x > {}", daemon.path("outside").display())
 }
 
-fn runs(house: &TestDaemon) -> usize {
-    house.read("runs").lines().count()
+fn runs(daemon: &TestDaemon) -> usize {
+    daemon.read("runs").lines().count()
 }
 
 /// A session in which the model wants to run the command.
-async fn wants(house: &TestDaemon, more: Value, command: &str) -> (Session, Log) {
-    let session = house.client("alice").await.create_with(house, more).await;
+async fn wants(daemon: &TestDaemon, more: Value, command: &str) -> (Session, Log) {
+    let session = daemon.client("alice").await.create_with(daemon, more).await;
     let seen = session.follow().await;
-    submit(house, &session, command).await;
+    submit(daemon, &session, command).await;
     (session, seen)
 }
 
-async fn submit(house: &TestDaemon, session: &Session, command: &str) {
-    house.models.push(Step::calls([bash(command)]));
-    house.models.push(Step::text("Done."));
+async fn submit(daemon: &TestDaemon, session: &Session, command: &str) {
+    daemon.models.push(Step::calls([bash(command)]));
+    daemon.models.push(Step::text("Done."));
     session.submit("go").await;
 }
 
-fn told(house: &TestDaemon) -> String {
-    let last = house.models.requests().pop().expect("a request");
+fn told(daemon: &TestDaemon) -> String {
+    let last = daemon.models.requests().pop().expect("a request");
     last.tool_results().pop().expect("a result").1
 }
 
 #[tokio::test]
-async fn a_person_lets_a_command_run_again_outside_and_all_of_it_is_told() {
-    let Some(house) = house(FREE).await else { return };
-    let command = reaching(&house);
-    let (session, mut seen) = wants(&house, json!({}), &command).await;
+async fn approved_unsandboxed_retry_runs_and_is_reported() {
+    let Some(daemon) = daemon(FREE).await else { return };
+    let command = reaching(&daemon);
+    let (session, mut seen) = wants(&daemon, json!({}), &command).await;
     let asked = seen.wait_for("permission.requested").await;
     let outside = json!({"level": 1, "network": true, "outside": true});
     assert_eq!((&asked["kind"], &asked["sandbox"]), (&json!("sandbox"), &outside), "{asked}");
-    assert_eq!(asked["blocked"], json!({"by": "files", "what": house.path("outside")}));
+    assert_eq!(asked["blocked"], json!({"by": "files", "what": daemon.path("outside")}));
     assert_eq!(asked["suggestions"], json!([format!("Outside({command})")]));
     assert_eq!(asked["input"]["command"], command.as_str());
     assert!(asked["reason"].as_str().expect("a text").contains("has run once"), "{asked}");
@@ -68,11 +68,11 @@ async fn a_person_lets_a_command_run_again_outside_and_all_of_it_is_told() {
     let first = seen.seen_of("tool.blocked").pop().expect("how the first run ended");
     assert_eq!((&first["status"], &first["detail"]["exit_code"]), (&json!("failed"), &json!(1)));
     assert!(first["output"].as_str().expect("a text").contains("Permission denied"), "{first}");
-    assert_eq!((runs(&house), house.path("outside").exists()), (1, false));
+    assert_eq!((runs(&daemon), daemon.path("outside").exists()), (1, false));
     assert_eq!(session.pending().await[0]["kind"], "sandbox");
     let item = session.items().await.into_iter().find(|item| item["kind"] == "tool_call").expect("a call");
     assert_eq!(item["call"]["status"], "awaiting_permission");
-    let listed = ctl(&house, &["approvals"]).await.out;
+    let listed = ctl(&daemon, &["approvals"]).await.out;
     assert!(listed.contains("OUTSIDE THE SANDBOX: Bash echo ran"), "{listed}");
 
     for wrong in [
@@ -84,64 +84,64 @@ async fn a_person_lets_a_command_run_again_outside_and_all_of_it_is_told() {
     }
     session.allow(&asked).await;
     seen.turn_ends("success").await;
-    assert_eq!((runs(&house), house.path("outside").exists()), (2, true));
+    assert_eq!((runs(&daemon), daemon.path("outside").exists()), (2, true));
     let started = seen.seen_of("tool.started");
     let attempts: Vec<_> = started.iter().map(|event| (&event["attempt"], &event["sandbox"])).collect();
     assert_eq!(attempts[1], (&json!(2), &outside));
     assert!(attempts[0].0.is_null() && attempts[0].1["outside"].is_null(), "{attempts:?}");
     let done = seen.seen_of("tool.completed").pop().expect("a result");
     assert_eq!((&done["status"], &done["detail"]["sandbox"]), (&json!("completed"), &outside));
-    assert!(told(&house).contains("let it run a second time"), "{}", told(&house));
-    let log = house.client("bob").await.call("permission.audit", json!({})).await;
+    assert!(told(&daemon).contains("let it run a second time"), "{}", told(&daemon));
+    let log = daemon.client("bob").await.call("permission.audit", json!({})).await;
     let rows = log["entries"].as_array().expect("rows");
     let row = rows.iter().find(|row| row["kind"] == "permission").expect("its row");
     assert_eq!(row["sandbox"], "outside the sandbox, level 1, network on", "{row}");
 }
 
 #[tokio::test]
-async fn who_says_no_is_heard_and_the_first_run_counts() {
-    let Some(house) = house(FREE).await else { return };
-    let (session, mut seen) = wants(&house, json!({}), &reaching(&house)).await;
+async fn denied_unsandboxed_retry_keeps_first_result() {
+    let Some(daemon) = daemon(FREE).await else { return };
+    let (session, mut seen) = wants(&daemon, json!({}), &reaching(&daemon)).await;
     let asked = seen.wait_for("permission.requested").await;
     session.answer(&asked, json!({"decision": "deny", "feedback": "use ./out"})).await;
     seen.turn_ends("success").await;
-    assert_eq!((runs(&house), house.path("outside").exists()), (1, false));
+    assert_eq!((runs(&daemon), daemon.path("outside").exists()), (1, false));
     let done = seen.seen_of("tool.completed").pop().expect("a result");
     assert_eq!((&done["status"], &done["code"]), (&json!("failed"), &json!("exit_code")));
     assert_eq!(done["detail"]["outside"], "denied_with_feedback");
-    let told = told(&house);
+    let told = told(&daemon);
     for part in ["Permission denied", "outside the sandbox, and does not want it", "use ./out", "It ran once"]
     {
         assert!(told.contains(part), "{part}: {told}");
     }
 
     // An abort: the same, and the session goes on.
-    submit(&house, &session, &reaching(&house)).await;
+    submit(&daemon, &session, &reaching(&daemon)).await;
     let asked = seen.wait_for("permission.requested").await;
     session.call("abort", json!({})).await;
     seen.turn_ends("aborted").await;
     assert_eq!(
-        (session.answer_refused(&asked, json!({"decision": "allow"})).await.code, runs(&house)),
+        (session.answer_refused(&asked, json!({"decision": "allow"})).await.code, runs(&daemon)),
         (-32014, 2)
     );
     session.submit("still there?").await;
     seen.turn_ends("success").await;
-    assert!(told_in(&house).contains("the turn was stopped before that"), "{}", told_in(&house));
-    house.models.assert_no_breach();
+    assert!(told_in(&daemon).contains("the turn was stopped before that"), "{}", told_in(&daemon));
+    daemon.models.assert_no_breach();
 }
 
 /// All tool results of the last request.
-fn told_in(house: &TestDaemon) -> String {
-    let last = house.models.requests().pop().expect("a request");
+fn told_in(daemon: &TestDaemon) -> String {
+    let last = daemon.models.requests().pop().expect("a request");
     last.messages().iter().map(ToString::to_string).collect()
 }
 
 #[tokio::test]
-async fn a_grant_of_the_session_is_for_one_command_and_no_rule_or_mode_gives_it() {
+async fn unsandboxed_grant_covers_one_command_of_session() {
     let config = format!("{FREE}\nallow_bypass = true\nallow_bypass_as_root = true");
-    let Some(house) = house(&config).await else { return };
-    let command = reaching(&house);
-    let (session, mut seen) = wants(&house, json!({"mode": "accept_edits"}), &command).await;
+    let Some(daemon) = daemon(&config).await else { return };
+    let command = reaching(&daemon);
+    let (session, mut seen) = wants(&daemon, json!({"mode": "accept_edits"}), &command).await;
     let asked = seen.wait_for("permission.requested").await;
     session.call("update", json!({"mode": "bypass"})).await;
     let rule = |rule: &str, kind: &str| json!({"rule": rule, "kind": kind, "scope": "session", "session_id": session.id});
@@ -153,16 +153,16 @@ async fn a_grant_of_the_session_is_for_one_command_and_no_rule_or_mode_gives_it(
     session.client.call("permission.remove_rule", rule("Bash(echo ran:*)", "deny")).await;
     session.answer(&asked, json!({"decision": "allow", "scope": "session"})).await;
     seen.turn_ends("success").await;
-    assert_eq!(runs(&house), 2);
+    assert_eq!(runs(&daemon), 2);
 
     // The same command: outside at once. Another one: asked again, in every mode.
-    submit(&house, &session, &command).await;
+    submit(&daemon, &session, &command).await;
     seen.turn_ends("success").await;
-    assert_eq!((runs(&house), seen.seen_of("tool.blocked").len()), (3, 1));
+    assert_eq!((runs(&daemon), seen.seen_of("tool.blocked").len()), (3, 1));
     let started = seen.seen_of("tool.started").pop().expect("a start");
     let by = started["allowed_by"].as_str().expect("a text");
     assert!(started["sandbox"]["outside"] == true && by == format!("Bash, Outside({command})"), "{started}");
-    submit(&house, &session, &format!("{command} ")).await;
+    submit(&daemon, &session, &format!("{command} ")).await;
     let asked = seen.wait_for("permission.requested").await;
     session.answer(&asked, json!({"decision": "deny"})).await;
     seen.turn_ends("success").await;
@@ -170,7 +170,7 @@ async fn a_grant_of_the_session_is_for_one_command_and_no_rule_or_mode_gives_it(
     // Taken back, it is asked for again.
     let grant = format!("Outside({command})");
     session.client.call("permission.remove_rule", rule(&grant, "allow")).await;
-    submit(&house, &session, &command).await;
+    submit(&daemon, &session, &command).await;
     let asked = seen.wait_for("permission.requested").await;
     assert_eq!(asked["kind"], "sandbox");
     // Given by name, it settles what waits.
@@ -183,8 +183,8 @@ async fn a_grant_of_the_session_is_for_one_command_and_no_rule_or_mode_gives_it(
 }
 
 #[tokio::test]
-async fn who_never_asks_or_forbids_it_is_not_asked() {
-    let Some(held) = house(&format!("{FREE}\n[sandbox]\noffer_outside = false")).await else { return };
+async fn unsandboxed_retry_is_not_offered_when_disabled() {
+    let Some(held) = daemon(&format!("{FREE}\n[sandbox]\noffer_outside = false")).await else { return };
     let command = reaching(&held);
     let (_, mut seen) = wants(&held, json!({}), &command).await;
     seen.turn_ends("success").await;
@@ -194,10 +194,10 @@ async fn who_never_asks_or_forbids_it_is_not_asked() {
     // By its level alone nothing is forbidden.
     let config =
         format!("{FREE}\n[permissions.unattended]\ndeadline = \"300ms\"\n[sandbox]\nlevel = \"landlock\"");
-    let Some(house) = house(&config).await else { return };
-    let command = reaching(&house);
+    let Some(daemon) = daemon(&config).await else { return };
+    let command = reaching(&daemon);
     for more in [json!({"mode": "dont_ask"}), json!({"background": true})] {
-        let (_, mut seen) = wants(&house, more.clone(), &command).await;
+        let (_, mut seen) = wants(&daemon, more.clone(), &command).await;
         seen.turn_ends("success").await;
         assert!(seen.seen_of("permission.requested").is_empty(), "{more}");
         assert_eq!(seen.seen_of("tool.completed")[0]["detail"]["sandbox"]["blocked"], "files", "{more}");
@@ -205,37 +205,37 @@ async fn who_never_asks_or_forbids_it_is_not_asked() {
 
     // Said for all sessions: an unattended one waits until its deadline.
     let config = format!("{config}\noffer_outside = true");
-    let Some(house) = self::house(&config).await else { return };
-    let (_, mut seen) = wants(&house, json!({"background": true}), &reaching(&house)).await;
+    let Some(daemon) = self::daemon(&config).await else { return };
+    let (_, mut seen) = wants(&daemon, json!({"background": true}), &reaching(&daemon)).await;
     let asked = seen.wait_for("permission.requested").await;
     assert!(asked["deadline_ms"].is_i64(), "{asked}");
     assert_eq!(seen.wait_for("permission.resolved").await["by"], "timeout");
     seen.turn_ends("success").await;
-    assert!(told(&house).contains("nobody answered in time. It ran once"), "{}", told(&house));
-    assert_eq!(runs(&house), 1);
+    assert!(told(&daemon).contains("nobody answered in time. It ran once"), "{}", told(&daemon));
+    assert_eq!(runs(&daemon), 1);
 }
 
 #[tokio::test]
-async fn what_waits_to_leave_the_sandbox_waits_through_a_restart() {
-    let Some(mut house) = house(FREE).await else { return };
-    let (session, mut seen) = wants(&house, json!({}), &reaching(&house)).await;
+async fn pending_unsandboxed_retry_survives_restart() {
+    let Some(mut daemon) = daemon(FREE).await else { return };
+    let (session, mut seen) = wants(&daemon, json!({}), &reaching(&daemon)).await;
     let asked = seen.wait_for("permission.requested").await;
-    house.kill().await;
-    house.launch().await;
-    let session = house.client("bob").await.join(&session);
+    daemon.kill().await;
+    daemon.launch().await;
+    let session = daemon.client("bob").await.join(&session);
     assert_eq!(session.pending().await[0]["request_id"], asked["request_id"]);
     let mut seen = session.follow().await;
     session.allow(&asked).await;
     seen.turn_ends("success").await;
-    assert_eq!((runs(&house), house.path("outside").exists()), (2, true));
+    assert_eq!((runs(&daemon), daemon.path("outside").exists()), (2, true));
     assert_eq!(seen.seen_of("permission.requested").len(), 1);
     assert!(seen.seen_of("question.requested").is_empty(), "nothing of it is unknown");
 }
 
 #[tokio::test]
-async fn temporary_files_go_with_their_session() {
-    let Some(mut house) = house(FREE).await else { return };
-    let (session, mut seen) = wants(&house, json!({}), "echo x > $TMPDIR/made; pwd -P; echo $TMPDIR").await;
+async fn temporary_files_are_deleted_with_session() {
+    let Some(mut daemon) = daemon(FREE).await else { return };
+    let (session, mut seen) = wants(&daemon, json!({}), "echo x > $TMPDIR/made; pwd -P; echo $TMPDIR").await;
     seen.turn_ends("success").await;
     let output = seen.seen_of("tool.completed")[0]["output"].as_str().expect("a text").to_owned();
     let folder = std::path::PathBuf::from(output.lines().nth(1).expect("a folder"));
@@ -243,13 +243,13 @@ async fn temporary_files_go_with_their_session() {
     // A folder of nobody's, as a session leaves it that was deleted while no daemon ran.
     let orphan = folder.with_file_name("0123456789ab");
     std::fs::create_dir(&orphan).expect("made");
-    house.stop().await;
-    house.launch().await;
+    daemon.stop().await;
+    daemon.launch().await;
     let gone = |path: std::path::PathBuf| (!path.exists()).then_some(());
-    crate::support::wait::until("the orphan to go", || house.log(), || gone(orphan.clone())).await;
+    crate::support::wait::until("the orphan to go", || daemon.log(), || gone(orphan.clone())).await;
     assert!(folder.join("made").exists(), "the session still has its own");
-    let session = house.client("bob").await.join(&session);
+    let session = daemon.client("bob").await.join(&session);
     session.call("kill", json!({})).await;
-    crate::support::wait::until("the session's to go", || house.log(), || gone(folder.clone())).await;
+    crate::support::wait::until("the session's to go", || daemon.log(), || gone(folder.clone())).await;
     std::fs::remove_dir_all(folder.parent().expect("a folder")).expect("removed");
 }

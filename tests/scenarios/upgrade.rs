@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 
 use super::agentctl::{command as agentctl, ctl, ended};
 use super::lifecycle::activated;
-use super::{is_foldable, permanent};
+use super::{is_delta, permanent};
 use crate::support::client::Session;
 use crate::support::daemon::TestDaemon;
 use crate::support::model_server::{Gate, Request, Step};
@@ -36,9 +36,9 @@ impl Drop for Reader {
 }
 
 impl Reader {
-    fn start(house: &TestDaemon, session: &str) -> Self {
+    fn start(daemon: &TestDaemon, session: &str) -> Self {
         let seen = Arc::new(Mutex::new(Vec::new()));
-        let (socket, session, all) = (house.socket(), session.to_owned(), Arc::clone(&seen));
+        let (socket, session, all) = (daemon.socket(), session.to_owned(), Arc::clone(&seen));
         let task = tokio::spawn(async move {
             loop {
                 if let Ok(stream) = UnixStream::connect(&socket).await {
@@ -122,9 +122,9 @@ fn answer(prompt: &str) -> String {
 }
 
 /// The first time that a task is put, the model stops in the middle for ever; the second time it answers.
-fn interrupted_once(house: &TestDaemon) {
+fn interrupted_once(daemon: &TestDaemon) {
     let known = Mutex::new(HashSet::new());
-    house.models.otherwise(move |request| {
+    daemon.models.otherwise(move |request| {
         let prompt = prompt_of(request);
         let step = Step::text(&answer(&prompt));
         if known.lock().expect("no panic").insert(prompt) { step.hold_after(2, &Gate::new()) } else { step }
@@ -139,8 +139,8 @@ struct Watching {
 }
 
 impl Watching {
-    fn start(house: &TestDaemon, args: &[&str]) -> Self {
-        let mut child = agentctl(house, args).stdin(Stdio::piped()).spawn().expect("agentctl starts");
+    fn start(daemon: &TestDaemon, args: &[&str]) -> Self {
+        let mut child = agentctl(daemon, args).stdin(Stdio::piped()).spawn().expect("agentctl starts");
         let out = Arc::new(Mutex::new(String::new()));
         let (mut lines, all) = (child.stdout.take().expect("piped"), Arc::clone(&out));
         let reads = tokio::spawn(async move {
@@ -171,22 +171,22 @@ impl Watching {
 }
 
 #[tokio::test]
-async fn twenty_restarts_in_the_middle_of_streams_lose_and_double_nothing() {
-    let mut house = TestDaemon::start().await;
-    interrupted_once(&house);
+async fn twenty_restarts_during_streams_lose_and_duplicate_nothing() {
+    let mut daemon = TestDaemon::start().await;
+    interrupted_once(&daemon);
     let mut sessions = Vec::new();
-    let alice = house.client("alice").await;
+    let alice = daemon.client("alice").await;
     for _ in 0..SESSIONS {
-        sessions.push(alice.create(&house).await.id);
+        sessions.push(alice.create(&daemon).await.id);
     }
     drop(alice);
     let readers: Vec<(usize, Reader)> =
-        (0..SESSIONS * 2).map(|n| (n % SESSIONS, Reader::start(&house, &sessions[n % SESSIONS]))).collect();
-    let logs = Watching::start(&house, &["--no-start", "logs", "-f", "--json", &sessions[0]]);
-    let attached = Watching::start(&house, &["--no-start", "attach", &sessions[1]]);
+        (0..SESSIONS * 2).map(|n| (n % SESSIONS, Reader::start(&daemon, &sessions[n % SESSIONS]))).collect();
+    let logs = Watching::start(&daemon, &["--no-start", "logs", "-f", "--json", &sessions[0]]);
+    let attached = Watching::start(&daemon, &["--no-start", "attach", &sessions[1]]);
 
     for round in 0..RESTARTS {
-        let client = house.client("alice").await;
+        let client = daemon.client("alice").await;
         let mut tasks = Vec::new();
         for (n, id) in sessions.iter().enumerate() {
             let task = format!("task {round}-{n}");
@@ -196,7 +196,7 @@ async fn twenty_restarts_in_the_middle_of_streams_lose_and_double_nothing() {
         // One more of its own, which has to find the daemon again in the middle of its turn.
         let is_run = round % 4 < 2;
         let task = format!("task {round}-run");
-        let run = is_run.then(|| Watching::start(&house, &["--no-start", "run", &task]));
+        let run = is_run.then(|| Watching::start(&daemon, &["--no-start", "run", &task]));
         for (n, reader) in &readers {
             let middle = tasks[*n].split_once(" end").expect("three words").0.to_owned();
             reader.sees("the middle of the answer", |seen| streamed(seen).contains(&middle)).await;
@@ -206,11 +206,11 @@ async fn twenty_restarts_in_the_middle_of_streams_lose_and_double_nothing() {
         }
         // In turn: as an upgrade does it, and as nobody should.
         match round % 2 {
-            0 => assert!(house.stop().await.success(), "{}", house.log()),
-            _ => house.kill().await,
+            0 => assert!(daemon.stop().await.success(), "{}", daemon.log()),
+            _ => daemon.kill().await,
         }
         drop(client);
-        house.launch().await;
+        daemon.launch().await;
         for (n, reader) in &readers {
             let whole = tasks[*n].clone();
             reader
@@ -228,7 +228,7 @@ async fn twenty_restarts_in_the_middle_of_streams_lose_and_double_nothing() {
         }
     }
 
-    let client = house.client("alice").await;
+    let client = daemon.client("alice").await;
     let mut journals = Vec::new();
     for id in &sessions {
         journals.push(permanent(Session { client: client.clone(), id: id.clone() }.events().await));
@@ -242,14 +242,14 @@ async fn twenty_restarts_in_the_middle_of_streams_lose_and_double_nothing() {
     logs.says(&last).await;
     let lines = logs.text();
     let lines: Vec<Value> = lines.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-    assert!(lines.iter().any(is_foldable));
+    assert!(lines.iter().any(is_delta));
     check_view("logs -f", lines, &journals[0]);
     for round in 0..RESTARTS {
         attached.says(&format!("end:task-{round}-1")).await;
         let said = attached.text();
         assert_eq!(said.matches(&format!("end:task-{round}-1")).count(), 1, "{said}");
     }
-    house.models.assert_no_breach();
+    daemon.models.assert_no_breach();
 }
 
 fn streamed(seen: &[Value]) -> String {
@@ -257,77 +257,77 @@ fn streamed(seen: &[Value]) -> String {
 }
 
 #[tokio::test]
-async fn with_a_socket_that_is_handed_over_no_attempt_to_connect_is_lost() {
-    let house = TestDaemon::builder().build().await;
-    let socket = house.path("handed.sock");
+async fn passed_socket_loses_no_connection_during_restart() {
+    let daemon = TestDaemon::builder().build().await;
+    let socket = daemon.path("handed.sock");
     let listener = std::os::unix::net::UnixListener::bind(&socket).expect("bound");
     let mut pids = HashSet::new();
     for round in 0..RESTARTS {
         // While nobody is there: it waits in the queue of the socket.
-        let early = house.client_at(&socket).await;
+        let early = daemon.client_at(&socket).await;
         let asked = early.send("daemon.status", json!({})).await;
         let handed = std::os::fd::OwnedFd::from(listener.try_clone().expect("another descriptor"));
-        let log = std::fs::File::options().create(true).append(true).open(house.path("log")).expect("a log");
-        let mut daemon = activated(&house, 1, handed).stderr(log).spawn().expect("bash starts");
+        let log = std::fs::File::options().create(true).append(true).open(daemon.path("log")).expect("a log");
+        let mut process = activated(&daemon, 1, handed).stderr(log).spawn().expect("bash starts");
         let status = early.reply(asked).await.expect("answered");
         assert!(pids.insert(status["pid"].to_string()), "each start answers for itself");
         // And while it is on its way out: this one is answered by the next, or by this.
-        let stopping = house.client_at(&socket).await;
+        let stopping = daemon.client_at(&socket).await;
         stopping.call("daemon.shutdown", json!({})).await;
-        let ended = within("the daemon to end", || house.log(), daemon.wait()).await.expect("ours");
-        assert!(ended.success(), "round {round}: {}", house.log());
+        let ended = within("the daemon to end", || daemon.log(), process.wait()).await.expect("ours");
+        assert!(ended.success(), "round {round}: {}", daemon.log());
         assert!(socket.exists(), "its file is not the daemon's");
     }
     assert_eq!(pids.len(), RESTARTS);
 }
 
 #[tokio::test]
-async fn a_daemon_that_was_stopped_stays_stopped_and_one_that_died_is_started_again() {
-    let mut house = TestDaemon::start().await;
-    interrupted_once(&house);
-    let run = Watching::start(&house, &["run", "task of the living"]);
+async fn stopped_daemon_stays_stopped_and_crashed_one_restarts() {
+    let mut daemon = TestDaemon::start().await;
+    interrupted_once(&daemon);
+    let run = Watching::start(&daemon, &["run", "task of the living"]);
     run.says("middle:").await;
     // Killed: whoever watches starts another, and the turn goes on there.
-    house.kill().await;
+    daemon.kill().await;
     let (code, said) = run.ends().await;
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(said.matches("end:").count(), 1, "{said}");
-    let status = ctl(&house, &["daemon", "status", "--json"]).await.json();
+    let status = ctl(&daemon, &["daemon", "status", "--json"]).await.json();
 
     // Stopped: nobody who watches brings it back.
-    let run = agentctl(&house, &["run", "task of the stopped"]).spawn().expect("agentctl starts");
-    house.models.wait_for_requests(3).await;
-    ctl(&house, &["daemon", "stop"]).await.fine();
-    let said = ended(&house, run).await;
+    let run = agentctl(&daemon, &["run", "task of the stopped"]).spawn().expect("agentctl starts");
+    daemon.models.wait_for_requests(3).await;
+    ctl(&daemon, &["daemon", "stop"]).await.fine();
+    let said = ended(&daemon, run).await;
     assert_eq!(said.code, 69, "{said:?}");
-    assert!(!house.socket().exists(), "it stays stopped");
+    assert!(!daemon.socket().exists(), "it stays stopped");
     assert!(said.err.contains("agentctl daemon start"), "{said:?}");
 
     // Until somebody wants it: then the turn goes on.
-    let started = ctl(&house, &["daemon", "start"]).await.fine();
+    let started = ctl(&daemon, &["daemon", "start"]).await.fine();
     assert!(!started.contains(&status["pid"].to_string()));
-    house.models.wait_for_requests(4).await;
-    ctl(&house, &["daemon", "stop", "--now"]).await.fine();
-    house.models.assert_no_breach();
+    daemon.models.wait_for_requests(4).await;
+    ctl(&daemon, &["daemon", "stop", "--now"]).await.fine();
+    daemon.models.assert_no_breach();
 }
 
 #[tokio::test]
-async fn daemon_commands_do_what_people_expect_of_a_service() {
-    let house = TestDaemon::builder().build().await;
-    let status = ctl(&house, &["daemon", "status"]).await;
+async fn daemon_start_stop_restart_and_reload_commands_work() {
+    let daemon = TestDaemon::builder().build().await;
+    let status = ctl(&daemon, &["daemon", "status"]).await;
     assert!(status.code == 69 && status.err.contains("agentctl daemon start"), "{status:?}");
-    assert!(ctl(&house, &["daemon", "stop"]).await.err.contains("no daemon was running"));
-    assert_eq!(ctl(&house, &["daemon", "reload"]).await.code, 69);
-    assert!(!house.socket().exists(), "looking starts nothing");
+    assert!(ctl(&daemon, &["daemon", "stop"]).await.err.contains("no daemon was running"));
+    assert_eq!(ctl(&daemon, &["daemon", "reload"]).await.code, 69);
+    assert!(!daemon.socket().exists(), "looking starts nothing");
 
-    let first = ctl(&house, &["daemon", "start"]).await.fine();
-    assert_eq!(ctl(&house, &["daemon", "start"]).await.fine(), first, "a second start changes nothing");
-    let said = ctl(&house, &["daemon", "restart"]).await.fine();
+    let first = ctl(&daemon, &["daemon", "start"]).await.fine();
+    assert_eq!(ctl(&daemon, &["daemon", "start"]).await.fine(), first, "a second start changes nothing");
+    let said = ctl(&daemon, &["daemon", "restart"]).await.fine();
     assert!(said.contains("stopped") && said.contains("runs") && !said.contains(first.trim()), "{said}");
-    assert!(ctl(&house, &["daemon", "reload"]).await.fine().contains("read again"));
-    assert!(ctl(&house, &["daemon", "logs"]).await.fine().contains("configuration read again"));
-    assert_eq!(ctl(&house, &["daemon", "stop"]).await.fine(), "stopped; sessions are kept\n");
+    assert!(ctl(&daemon, &["daemon", "reload"]).await.fine().contains("read again"));
+    assert!(ctl(&daemon, &["daemon", "logs"]).await.fine().contains("configuration read again"));
+    assert_eq!(ctl(&daemon, &["daemon", "stop"]).await.fine(), "stopped; sessions are kept\n");
     // With none running a restart is a start.
-    assert!(ctl(&house, &["daemon", "restart", "--now"]).await.fine().contains("runs"));
-    ctl(&house, &["daemon", "stop", "--now"]).await.fine();
+    assert!(ctl(&daemon, &["daemon", "restart", "--now"]).await.fine().contains("runs"));
+    ctl(&daemon, &["daemon", "stop", "--now"]).await.fine();
 }

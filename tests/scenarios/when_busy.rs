@@ -9,11 +9,11 @@ use crate::support::log::Log;
 use crate::support::model_server::{Gate, Step};
 
 /// A session whose first turn stands in the middle of an answer, until the gate is opened.
-async fn a_running_turn(house: &TestDaemon) -> (Session, Log, Gate, String) {
-    let session = house.client("alice").await.create(house).await;
+async fn a_running_turn(daemon: &TestDaemon) -> (Session, Log, Gate, String) {
+    let session = daemon.client("alice").await.create(daemon).await;
     let mut seen = session.follow().await;
     let gate = Gate::new();
-    house.models.push(Step::text("one two").hold_after(1, &gate));
+    daemon.models.push(Step::text("one two").hold_after(1, &gate));
     let turn = session.submit("first").await;
     seen.text_of(1).await;
     (session, seen, gate, turn)
@@ -24,61 +24,61 @@ fn last_words(request: &crate::support::model_server::Request) -> String {
 }
 
 #[tokio::test]
-async fn by_default_an_input_waits_for_the_running_turn() {
-    let house = TestDaemon::start().await;
-    let (session, mut seen, gate, turn) = a_running_turn(&house).await;
+async fn input_during_turn_is_queued_by_default() {
+    let daemon = TestDaemon::start().await;
+    let (session, mut seen, gate, turn) = a_running_turn(&daemon).await;
     let reply = session.submit_with(json!({"input": "second"})).await;
     assert_eq!(reply["state"], "queued");
     let queued = seen.wait_for("turn.queued").await;
     assert_eq!(queued["turn_id"], reply["turn_id"]);
-    house.models.push(Step::text("three"));
+    daemon.models.push(Step::text("three"));
     gate.open();
     assert_eq!(seen.wait_for("turn.completed").await["turn_id"], json!(turn));
     assert_eq!(seen.wait_for("turn.started").await["turn_id"], reply["turn_id"]);
     seen.turn_ends("success").await;
-    assert!(last_words(&house.models.requests()[1]).contains("second"));
-    house.models.assert_no_breach();
+    assert!(last_words(&daemon.models.requests()[1]).contains("second"));
+    daemon.models.assert_no_breach();
 }
 
 #[tokio::test]
-async fn steering_reaches_the_model_with_the_next_tool_results() {
-    let house = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]").start().await;
-    let session = house.client("alice").await.create(&house).await;
+async fn steering_input_is_sent_with_next_tool_results() {
+    let daemon = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]").start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
     let gate = Gate::new();
-    house.models.push(Step::calls([bash("true")]).say("I look.").hold_after(1, &gate));
-    house.models.push(Step::text("As you say."));
+    daemon.models.push(Step::calls([bash("true")]).say("I look.").hold_after(1, &gate));
+    daemon.models.push(Step::text("As you say."));
     let turn = session.submit("look around").await;
     seen.text_of(1).await;
     let reply = session.submit_with(json!({"input": "but not in vendor", "when_busy": "steer"})).await;
     assert_eq!((reply["state"].as_str(), reply["turn_id"].as_str()), (Some("steered"), Some(turn.as_str())));
     gate.open();
     assert_eq!(seen.turn_ends("success").await["model_calls"], 2);
-    let second = &house.models.requests()[1];
+    let second = &daemon.models.requests()[1];
     assert_eq!(second.tool_results().len(), 1);
     assert!(last_words(second).contains("but not in vendor"));
-    house.models.assert_no_breach();
+    daemon.models.assert_no_breach();
 }
 
 #[tokio::test]
-async fn steering_a_turn_that_is_about_to_end_makes_it_go_on() {
-    let house = TestDaemon::start().await;
-    let (session, mut seen, gate, turn) = a_running_turn(&house).await;
+async fn steering_input_at_turn_end_continues_turn() {
+    let daemon = TestDaemon::start().await;
+    let (session, mut seen, gate, turn) = a_running_turn(&daemon).await;
     session.submit_with(json!({"input": "and three?", "when_busy": "steer"})).await;
-    house.models.push(Step::text("three"));
+    daemon.models.push(Step::text("three"));
     gate.open();
     let ended = seen.wait_for("turn.completed").await;
     assert_eq!((&ended["turn_id"], &ended["result"]["text"]), (&json!(turn), &json!("three")));
-    house.models.assert_no_breach();
+    daemon.models.assert_no_breach();
 }
 
 #[tokio::test]
-async fn an_interrupting_input_aborts_the_turn_and_is_next() {
-    let house = TestDaemon::start().await;
-    let (session, mut seen, _gate, _) = a_running_turn(&house).await;
+async fn interrupting_input_aborts_turn_and_starts_next() {
+    let daemon = TestDaemon::start().await;
+    let (session, mut seen, _gate, _) = a_running_turn(&daemon).await;
     let waiting = session.submit_with(json!({"input": "waits"})).await;
-    house.models.push(Step::text("at once"));
-    house.models.push(Step::text("later"));
+    daemon.models.push(Step::text("at once"));
+    daemon.models.push(Step::text("later"));
     let urgent = session.submit_with(json!({"input": "urgent", "when_busy": "interrupt"})).await;
     seen.turn_ends("aborted").await;
     let next: Vec<Value> = vec![
@@ -87,27 +87,27 @@ async fn an_interrupting_input_aborts_the_turn_and_is_next() {
     ];
     assert_eq!(next, [urgent["turn_id"].clone(), waiting["turn_id"].clone()]);
     assert_eq!(seen.turn_ends("success").await["text"], "later");
-    house.models.assert_no_breach();
+    daemon.models.assert_no_breach();
 }
 
 #[tokio::test]
-async fn whoever_does_not_want_to_wait_is_refused() {
-    let house = TestDaemon::start().await;
-    let (session, mut seen, gate, turn) = a_running_turn(&house).await;
+async fn submit_with_reject_policy_is_refused_during_turn() {
+    let daemon = TestDaemon::start().await;
+    let (session, mut seen, gate, turn) = a_running_turn(&daemon).await;
     let refusal = session.refused("submit", json!({"input": "now", "when_busy": "reject"})).await;
     assert_eq!((refusal.code, refusal.kind.as_str()), (-32012, "busy"));
     assert_eq!((&refusal.data["turn_id"], &refusal.data["retryable"]), (&json!(turn), &json!(true)));
     gate.open();
     seen.turn_ends("success").await;
-    house.models.push(Step::text("now"));
+    daemon.models.push(Step::text("now"));
     session.submit_with(json!({"input": "now", "when_busy": "reject"})).await;
     seen.turn_ends("success").await;
 }
 
 #[tokio::test]
-async fn an_input_meant_for_another_turn_is_refused_and_leaves_no_trace() {
-    let house = TestDaemon::start().await;
-    let (session, mut seen, gate, turn) = a_running_turn(&house).await;
+async fn input_expecting_other_turn_is_refused_without_event() {
+    let daemon = TestDaemon::start().await;
+    let (session, mut seen, gate, turn) = a_running_turn(&daemon).await;
     let other = "turn_0190f2a4-0000-7000-8000-000000000000";
     let stale = json!({"input": "go on", "when_busy": "steer", "expected_turn_id": other});
     let refusal = session.refused("submit", stale).await;
@@ -118,5 +118,5 @@ async fn an_input_meant_for_another_turn_is_refused_and_leaves_no_trace() {
     let stale = json!({"input": "go on", "expected_turn_id": turn});
     let refusal = session.refused("submit", stale).await;
     assert_eq!((refusal.code, &refusal.data["current_turn_id"]), (-32011, &Value::Null));
-    assert_eq!(house.models.requests().len(), 1);
+    assert_eq!(daemon.models.requests().len(), 1);
 }

@@ -285,13 +285,13 @@ pub struct Session {
 
 impl Client {
     /// A session in the house's workspace.
-    pub async fn create(&self, house: &super::daemon::TestDaemon) -> Session {
-        self.create_with(house, json!({})).await
+    pub async fn create(&self, daemon: &super::daemon::TestDaemon) -> Session {
+        self.create_with(daemon, json!({})).await
     }
 
     /// The same with more parameters.
-    pub async fn create_with(&self, house: &super::daemon::TestDaemon, more: Value) -> Session {
-        let mut params = json!({"cwd": house.workspace()});
+    pub async fn create_with(&self, daemon: &super::daemon::TestDaemon, more: Value) -> Session {
+        let mut params = json!({"cwd": daemon.workspace()});
         merge(&mut params, more);
         let reply = self.call("session.create", params).await;
         let id = reply["session"]["session_id"].as_str().expect("an id").to_owned();

@@ -121,9 +121,9 @@ impl TestDaemonBuilder {
     }
 
     pub async fn start(self) -> TestDaemon {
-        let mut house = self.build().await;
-        house.launch().await;
-        house
+        let mut daemon = self.build().await;
+        daemon.launch().await;
+        daemon
     }
 }
 

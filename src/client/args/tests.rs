@@ -8,12 +8,12 @@ fn parse(line: &str) -> Result<Cli, clap::Error> {
 }
 
 #[test]
-fn the_command_line_is_consistent() {
+fn command_line_definition_is_consistent() {
     Cli::command().debug_assert();
 }
 
 #[test]
-fn values_are_checked_where_they_are_given() {
+fn argument_values_are_validated_by_parser() {
     let check = |line: &str, expected: bool| assert_eq!(parse(line).is_ok(), expected, "{line}");
     check("agentctl run -a yolo hello", true);
     check("agentctl run -a reckless hello", false);
@@ -29,7 +29,7 @@ fn values_are_checked_where_they_are_given() {
 }
 
 #[test]
-fn dollars_become_millionths() {
+fn max_usd_is_parsed_to_micros() {
     let Ok(Cli { command: Command::Run(run), .. }) = parse("agentctl run --max-usd 0.25 hello") else {
         panic!("not a run");
     };

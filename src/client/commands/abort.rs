@@ -106,7 +106,7 @@ mod tests {
     use crate::client::ui::out::testing::papers;
     use serde_json::json;
 
-    fn house(state: &'static str) -> Fake {
+    fn shared(state: &'static str) -> Fake {
         Fake::start(move |_, method, _| {
             let mut session = sample(SESSION, "one");
             session["state"] = json!(state);
@@ -119,8 +119,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_working_session_is_removed_only_by_force() {
-        let fake = house("running");
+    async fn rm_of_running_session_requires_force() {
+        let fake = shared("running");
         let (mut out, text, _) = papers();
         let names = ["one".to_string(), "0190f2a4".to_string()];
         let failure = remove(&fake.reach(), &names, false, &mut out).await.expect_err("refused");
@@ -131,9 +131,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn killing_all_leaves_ended_ones_alone() {
+    async fn kill_all_skips_ended_sessions() {
         for (state, expected) in [("idle", 1), ("ended", 0)] {
-            let fake = house(state);
+            let fake = shared(state);
             let (mut out, _, _) = papers();
             kill(&fake.reach(), &[], true, &mut out).await.expect("killed");
             assert_eq!(fake.seen().iter().filter(|(m, _)| m == "session.kill").count(), expected, "{state}");
@@ -141,8 +141,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_could_not_be_stopped_is_an_error() {
-        let fake = house("running");
+    async fn abort_with_surviving_processes_is_failure() {
+        let fake = shared("running");
         let (mut out, text, _) = papers();
         let failure = abort(&fake.reach(), "one", None, &mut out).await.expect_err("survivors");
         assert_eq!((text.text().as_str(), failure.code), ("turn_x\n", 4));

@@ -223,7 +223,7 @@ mod tests {
     use serde_json::json;
 
     #[tokio::test]
-    async fn a_request_is_answered_by_the_start_of_its_id() {
+    async fn approve_accepts_prefix_of_request_id() {
         let fake = Fake::start(|_, method, _| match method {
             "permission.list" => {
                 let mut request = asks();
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_that_was_cut_is_shown_whole() {
+    async fn truncated_request_is_shown_in_full() {
         let blob = "blob_0190f2a4-0000-8000-8000-000000000009";
         let fake = Fake::start(move |_, method, _| match method {
             "permission.list" => {

@@ -156,7 +156,7 @@ mod tests {
     use serde_json::json;
 
     #[tokio::test]
-    async fn rows_are_shown_page_by_page_and_nothing_in_them_reaches_the_terminal_raw() {
+    async fn audit_rows_are_paged_and_escaped_for_terminal() {
         let fake = Fake::start(|_, method, params| {
             assert_eq!(method, "permission.audit");
             let id = if params["cursor"].is_null() { 1 } else { 2 };
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_log_with_faults_is_a_failure_that_names_them() {
+    async fn audit_verify_fails_with_named_faults() {
         let fake = Fake::start(|_, _, _| Ok(json!({"rows": 3, "faults": ["row 2: it was changed"]})));
         let (mut out, text, _) = papers();
         let failure = verify(&fake.reach(), None, &mut out).await.expect_err("faults");
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_kept_elsewhere_is_a_number_and_a_hash() {
+    fn audit_head_argument_is_number_and_hash() {
         let hash = "a".repeat(64);
         assert_eq!(head(&format!("3:{hash}")), Ok(AuditHead { id: 3, hash: hash.clone() }));
         for wrong in ["", "3", &hash, "x:y", &format!("3:{}", &hash[1..])] {

@@ -28,7 +28,7 @@ mod tests {
     use serde_json::json;
 
     #[tokio::test]
-    async fn a_path_is_made_absolute_and_the_size_is_told() {
+    async fn backup_sends_absolute_path_and_prints_size() {
         let fake = Fake::start(|_, method, params| {
             assert_eq!(method, "daemon.backup");
             let path = params["path"].as_str().expect("a path");

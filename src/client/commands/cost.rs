@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_table_says_what_is_unknown_and_counts_what_is_deleted() {
+    async fn cost_table_shows_unknown_costs_and_deleted_sessions() {
         let (text, notes) = shown(CostArgs { all: true, ..CostArgs::default() }).await;
         let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
         assert_eq!(
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn json_keeps_the_unknown_as_null_on_every_page() {
+    async fn cost_json_keeps_unknown_cost_as_null() {
         let (text, _) = shown(CostArgs { json: true, ..CostArgs::default() }).await;
         let found: Value = serde_json::from_str(&text).expect("json");
         assert_eq!(found["rows"].as_array().map(Vec::len), Some(2));

@@ -229,7 +229,7 @@ mod tests {
     use serde_json::json;
 
     #[tokio::test]
-    async fn status_is_told_for_people_and_for_programs() {
+    async fn daemon_status_is_printed_as_text_or_json() {
         let reply = json!({"version": "1.2.3", "protocol_version": 1, "pid": 42, "started_at_ms": 0,
             "socket": "/s", "data_dir": "/d", "config_files": [], "providers": ["demo"], "main_model": null,
             "sessions": 3, "active_sessions": 1, "loaded_sessions": 2, "journal_bytes": 4096, "storage": "ok", "storage_notices": [], "confinement": "rlimits", "leftovers": [],
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_a_daemon_status_fails_and_stop_does_not() {
+    async fn status_without_daemon_fails_but_stop_succeeds() {
         let fake = Fake::start(|_, _, _| Ok(json!({})));
         let reach = fake.reach();
         drop(fake);

@@ -152,10 +152,10 @@ impl Scratch {
         let root = fs::canonicalize(guard.path())?;
         let scratch = Self { root, guard: Some(guard) };
         private_dir(&scratch.work())?;
-        private_dir(&scratch.house())?;
+        private_dir(&scratch.shared())?;
         fs::write(scratch.work().join("greet.sh"), GREET)?;
         fs::write(scratch.work().join("test.sh"), TEST)?;
-        fs::write(scratch.house().join("cassette.jsonl"), CASSETTE)?;
+        fs::write(scratch.shared().join("cassette.jsonl"), CASSETTE)?;
         fs::write(scratch.config(), scratch.settings())?;
         Ok(scratch)
     }
@@ -165,16 +165,16 @@ impl Scratch {
     }
 
     /// The daemon's own files, beside the project: no tool may write there.
-    fn house(&self) -> PathBuf {
+    fn shared(&self) -> PathBuf {
         self.root.join("agentd")
     }
 
     fn config(&self) -> PathBuf {
-        self.house().join("config.toml")
+        self.shared().join("config.toml")
     }
 
     fn settings(&self) -> String {
-        let path = |name: &str| toml::Value::from(self.house().join(name).display().to_string()).to_string();
+        let path = |name: &str| toml::Value::from(self.shared().join(name).display().to_string()).to_string();
         format!(
             "[daemon]\nsocket = {}\ndata_dir = {}\n\n[providers.demo]\nkind = \"replay\"\ncassette = {}\n\n\
              [models]\nmain = \"demo/replay\"\n",
@@ -186,9 +186,9 @@ impl Scratch {
 
     fn places(&self) -> Places {
         Places {
-            socket: self.house().join("agentd.sock"),
+            socket: self.shared().join("agentd.sock"),
             is_socket_named: true,
-            data_dir: self.house().join("data"),
+            data_dir: self.shared().join("data"),
             config_flag: Some(self.config()),
             config_files: vec![(self.config(), true)],
         }
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn the_recorded_edit_makes_the_failing_test_pass() {
+    fn recorded_demo_edit_makes_failing_test_pass() {
         let parent = tempfile::tempdir().expect("a folder");
         let scratch = Scratch::make_in(parent.path()).expect("a scratch folder");
         assert!(!test_passes(&scratch.work()), "the bug is there");
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn the_folder_is_private_and_names_only_itself() {
+    fn demo_folder_is_private_and_self_contained() {
         let parent = tempfile::tempdir().expect("a folder");
         let scratch = Scratch::make_in(parent.path()).expect("a scratch folder");
         let mode = fs::metadata(&scratch.root).expect("there").permissions().mode() & 0o777;

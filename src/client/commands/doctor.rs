@@ -306,7 +306,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_broken_config_names_its_line() {
+    fn doctor_names_line_of_invalid_config() {
         let dir = tempfile::tempdir().expect("a folder");
         let file = dir.path().join("config.toml");
         let check = |text: Option<&str>, required, grade| {
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_socket_folder_fails_with_its_remedy() {
+    fn doctor_fails_shared_socket_folder_with_advice() {
         let dir = tempfile::tempdir().expect("a folder");
         let folder = dir.path().join("run");
         let look = || private("socket", &folder, "AGENTD_SOCKET");
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_sick_storage_fails_and_missing_models_warn() {
+    async fn doctor_fails_on_storage_and_warns_on_models() {
         let fake = Fake::start(|_, method, _| {
             if method == "daemon.check" {
                 return Ok(json!({"problems": ["row 7 missing from index x"]}));
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_failure_changes_the_exit_code() {
+    fn doctor_exit_code_changes_on_failure_only() {
         let (mut out, text, _) = papers();
         assert!(report(&[ok("a"), warn("b\u{1b}", "c")], &mut out).is_ok());
         assert_eq!(report(&[fail("d", "e")], &mut out).expect_err("failed").code, 4);
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_sought_in_path() {
+    fn doctor_searches_programs_in_path() {
         assert_eq!(program_in("/nonexistent:/bin:/usr/bin", "sh", "x").grade, Grade::Ok);
         assert_eq!(program_in("/nonexistent", "sh", "x").grade, Grade::Warn);
     }

@@ -105,7 +105,7 @@ fn log_line(envelope: &Envelope) -> Option<Line> {
             | Event::MessageBlockCompleted { .. }
             | Event::MessageStarted { .. }
     );
-    if envelope.event.is_foldable() || repeats {
+    if envelope.event.is_delta() || repeats {
         return None;
     }
     let said = what(&envelope.event);
@@ -273,7 +273,7 @@ mod tests {
     use serde_json::json;
 
     /// Pages of two events.
-    fn house() -> Fake {
+    fn shared() -> Fake {
         let fake = Fake::start(|journal, method, params| match method {
             "session.get" => Ok(json!({"session": sample(SESSION, "t")})),
             _ => {
@@ -293,8 +293,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_page_is_printed_and_pieces_are_left_out() {
-        let fake = house();
+    async fn logs_print_every_page_without_deltas() {
+        let fake = shared();
         let (mut out, text, side) = papers();
         let args = LogsArgs { session: SESSION.into(), ..LogsArgs::default() };
         logs(&fake.reach(), &args, &mut out).await.expect("printed");
@@ -307,8 +307,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn json_lines_are_the_events_as_they_came_from_any_point() {
-        let fake = house();
+    async fn logs_json_prints_unchanged_events_since_cursor() {
+        let fake = shared();
         for (since, first) in [(None, 0), (Some(Since::Seq(3)), 3), (Some(Since::Ago(1)), 4)] {
             let (mut out, text, _) = papers();
             let args = LogsArgs { session: SESSION.into(), json: true, since, follow: false };

@@ -104,7 +104,7 @@ mod tests {
     use serde_json::json;
 
     #[tokio::test]
-    async fn what_is_unknown_is_called_so() {
+    async fn unknown_model_values_are_shown_as_unknown() {
         let fake = Fake::start(|_, _, _| {
             let can = json!({"tools": true, "streaming": true, "system_role": true, "thinking": false});
             let mut known = can.clone();

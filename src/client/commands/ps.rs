@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_names_what_a_session_waits_for() {
+    fn session_table_names_pending_request_kind() {
         let sessions: Vec<SessionView> =
             two().into_iter().map(|s| serde_json::from_value(s).expect("a session")).collect();
         let all: Vec<&SessionView> = sessions.iter().collect();
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn json_has_every_page_and_full_ids_and_hides_ended_ones_without_all() {
+    async fn list_json_has_all_pages_with_full_ids() {
         for (all, expected) in [(true, 2), (false, 1)] {
             let fake = Fake::start(|_, _, params| {
                 let [first, second] = two();

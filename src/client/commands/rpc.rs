@@ -43,7 +43,7 @@ mod tests {
     use crate::client::ui::out::testing::papers;
 
     #[tokio::test]
-    async fn results_go_to_stdout_and_errors_to_stderr() {
+    async fn rpc_results_go_to_stdout_and_errors_to_stderr() {
         let fake = Fake::start(|_, method, params| match method {
             "echo" => Ok(params.clone()),
             _ => Err(json!({"code": -32601, "message": "no", "data": {"kind": "method_not_found"}})),

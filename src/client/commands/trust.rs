@@ -108,7 +108,7 @@ mod tests {
     use serde_json::json;
 
     #[tokio::test]
-    async fn what_becomes_active_is_shown_before_it_is_trusted_by_its_digest() {
+    async fn trust_shows_parts_then_sends_their_digest() {
         let fake = Fake::start(|_, method, params| match method {
             "workspace.status" => {
                 let parts = json!([".agentd/config.toml: allow Bash(\u{1b}[2Jmake)"]);
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_a_person_and_without_yes_nothing_is_trusted() {
+    async fn trust_without_terminal_or_yes_is_refused() {
         let fake = Fake::start(|_, method, _| {
             assert_eq!(method, "workspace.status");
             Ok(json!({"cwd": "/w", "trusted": false, "digest": "d1", "parts": [".mcp.json"]}))

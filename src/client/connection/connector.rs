@@ -274,7 +274,7 @@ mod tests {
     use crate::client::connection::connector::*;
 
     #[tokio::test]
-    async fn without_a_daemon_the_failure_says_how_to_start_one() {
+    async fn missing_daemon_failure_explains_how_to_start() {
         let dir = tempfile::tempdir().expect("a folder");
         let socket = dir.path().join("none.sock");
         let env = |_: &str| Some("/nonexistent".to_string());
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_is_read_from_where_it_stood() {
+    fn daemon_log_is_read_from_given_offset() {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("log");
         std::fs::write(&path, "old\nnew 1\nnew 2\n").expect("written");

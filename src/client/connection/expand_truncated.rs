@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_cut_is_put_back_part_by_part_and_what_is_gone_stays_cut() {
+    async fn truncated_values_are_restored_from_blobs_when_available() {
         let text = "the beginning, and more é".repeat(3);
         let served = text.clone();
         let fake = Fake::start(move |_, _, params| {

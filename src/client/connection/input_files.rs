@@ -55,7 +55,7 @@ mod tests {
     use crate::client::connection::input_files::*;
 
     #[test]
-    fn words_alone_stay_a_text_and_files_get_their_whole_path() {
+    fn input_text_stays_plain_and_files_get_absolute_path() {
         let words = GivenArgs::default().input("hi".into(), None).unwrap();
         assert_eq!(words, SubmitInput::Text("hi".into()));
         let words = GivenArgs::default().input("hi".into(), Some("+a\n".into())).unwrap();

@@ -101,7 +101,7 @@ mod tests {
     use crate::transport::StateLock;
 
     #[test]
-    fn only_a_held_lock_of_a_living_process_has_a_holder() {
+    fn lock_holder_requires_locked_file_and_live_process() {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("agentd.lock");
         assert_eq!(Holder::of(dir.path()), None, "no lock");
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_being_stopped_is_told_from_who_died() {
+    fn stopping_daemon_is_distinguished_from_crashed_daemon() {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("agentd.lock");
         assert!(!was_stopped(dir.path()), "nobody was ever there");
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_socket_is_reported_only_if_its_path_does_not_exist() {
+    fn missing_socket_is_reported_only_for_nonexistent_path() {
         let dir = tempfile::tempdir().expect("a folder");
         let lock = StateLock::try_lock(&dir.path().join("agentd.lock")).expect("free");
         let explain = || {

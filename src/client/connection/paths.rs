@@ -120,7 +120,7 @@ mod tests {
     use crate::client::connection::paths::*;
 
     #[test]
-    fn the_configured_socket_is_found_and_the_flag_beats_it() {
+    fn configured_socket_is_used_unless_flag_is_given() {
         let dir = tempfile::tempdir().expect("a folder");
         let file = dir.path().join("c.toml");
         std::fs::write(&file, "[daemon]\nsocket = \"/cfg/sock\"\ndata_dir = \"~/d\"\n").expect("written");
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn home_is_written_short() {
+    fn home_folder_is_shown_as_tilde() {
         let check = |path, expected: &str| assert_eq!(short(path, Some("/home/a")), expected);
         check("/home/a", "~");
         check("/home/a/src", "~/src");

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn piped_text_is_read_to_its_end_and_nothing_is_none() {
+    fn piped_text_is_read_and_empty_is_none() {
         assert_eq!(read(&b"+a\n-b\n"[..]).expect("text"), Some("+a\n-b\n".into()));
         assert_eq!(read(&b""[..]).expect("nothing"), None);
         assert_eq!(read(&b" \n"[..]).expect("nothing"), None);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn piped_text_beyond_the_limit_is_refused_with_the_limit() {
+    fn piped_text_over_limit_is_refused_with_limit() {
         let most = || io::repeat(b'x').take(MAX_BYTES as u64);
         assert_eq!(read(most()).expect("text").map(|text| text.len()), Some(MAX_BYTES));
         let failure = read(most().chain(&b"y"[..])).expect_err("too long");
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn silent_pipe_without_a_writer_is_left_out_and_a_slow_one_is_waited_for() {
+    fn pipe_without_writer_is_ignored_and_slow_pipe_awaited() {
         let (mut out, _, side) = papers();
         let (input, writer) = io::pipe().expect("a pipe");
         assert_eq!(read_until_end(input, Duration::ZERO, || false, &mut out).expect("nothing"), None);
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn writer_of_a_pipe_is_seen_unless_it_is_an_ancestor() {
+    fn pipe_writer_is_detected_unless_it_is_ancestor() {
         let (input, writer) = io::pipe().expect("a pipe");
         let meta = File::from(std::os::fd::OwnedFd::from(input)).metadata().expect("a pipe");
         let pipe = (meta.dev(), meta.ino());

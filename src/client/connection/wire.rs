@@ -135,7 +135,7 @@ mod tests {
     use crate::client::connection::wire::*;
 
     #[tokio::test]
-    async fn lines_come_whole_however_they_are_cut() {
+    async fn received_lines_are_independent_of_chunk_boundaries() {
         let (mut ours, theirs) = tokio::io::duplex(3);
         let writer = tokio::spawn(async move {
             tokio::io::AsyncWriteExt::write_all(&mut ours, b"{\"a\":1}\n\nrest\nunfinished").await
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn replies_events_and_strangers_are_told_apart() {
+    fn replies_events_and_unknown_messages_are_distinguished() {
         let check = |text: &str, expected: &str| {
             let shown = match parse(text.as_bytes()) {
                 Some(Message::Reply { id, outcome: Ok(raw) }) => format!("reply {id:?} {raw}"),

@@ -116,7 +116,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_could_fool_a_terminal_becomes_visible() {
+    fn terminal_control_characters_are_made_visible() {
         let check = |raw: &str, expected: &str| assert_eq!(text(raw), expected, "{raw:?}");
         check("plain\ttext\n", "plain\ttext\n");
         check("\u{1b}[31mred", "⟦ESC⟧[31mred");
@@ -132,12 +132,12 @@ mod tests {
     }
 
     #[test]
-    fn a_line_keeps_no_line_end_and_no_tab() {
+    fn escaped_line_contains_no_newline_or_tab() {
         assert_eq!(line("a\nb\tc"), "a⟦LF⟧b⟦TAB⟧c");
     }
 
     #[test]
-    fn exact_shows_every_blank_that_is_easy_to_miss() {
+    fn exact_text_shows_easily_missed_blanks() {
         assert_eq!(exact("ls \t \r\n  x\u{a0}y  "), ["ls ⟦TAB⟧ ⟦CR⟧", "  x⟦U+00A0⟧y⟦SP⟧⟦SP⟧"]);
         assert_eq!(exact("a b"), ["a b"]);
         let many = format!("ls{}; rm x", " ".repeat(4_000));
@@ -148,7 +148,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_control_or_format_character_survives(raw in any::<String>()) {
+        fn escaped_text_contains_no_control_or_format_character(raw in any::<String>()) {
             let shown = text(&raw);
             prop_assert!(!shown.chars().any(|c| c.is_control() && c != '\n' && c != '\t'));
             prop_assert!(!line(&raw).chars().any(|c| c.is_control()));
@@ -159,12 +159,12 @@ mod tests {
         }
 
         #[test]
-        fn different_texts_look_different(a in ".{0,8}", b in ".{0,8}") {
+        fn different_texts_have_different_exact_forms(a in ".{0,8}", b in ".{0,8}") {
             prop_assert_eq!(a == b, exact(&a) == exact(&b));
         }
 
         #[test]
-        fn a_mix_of_the_worst_is_harmless(raw in "[\u{0}-\u{1f}\u{7f}-\u{9f}\u{200b}-\u{200f}\u{2028}-\u{202e}\u{2060}-\u{206f}a]{0,40}") {
+        fn escaped_mix_of_special_characters_is_harmless(raw in "[\u{0}-\u{1f}\u{7f}-\u{9f}\u{200b}-\u{200f}\u{2028}-\u{202e}\u{2060}-\u{206f}a]{0,40}") {
             let ok = |c: char| c == '\n' || c == '\t' || c == 'a' || c == OPEN || c == CLOSE || matches!(c, '+' | '×') || c.is_ascii_uppercase() || c.is_ascii_digit();
             prop_assert!(text(&raw).chars().all(ok));
         }

@@ -99,7 +99,7 @@ mod tests {
     use crate::client::ui::format::*;
 
     #[test]
-    fn numbers_are_short_and_honest() {
+    fn sizes_and_durations_are_formatted_short() {
         let check = |shown: String, expected: &str| assert_eq!(shown, expected);
         check(took(12), "12 ms");
         check(took(1_250), "1.2 s");
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_carry_their_unit() {
+    fn duration_arguments_require_a_unit() {
         let check = |text, expected| assert_eq!(parse_duration(text), expected, "{text}");
         check("90s", Some(90_000));
         check("15m", Some(900_000));

@@ -204,7 +204,7 @@ mod tests {
     use crate::client::ui::keys::*;
 
     #[tokio::test]
-    async fn a_terminal_that_has_gone_ends_the_reader() {
+    async fn closed_terminal_ends_key_reader() {
         let pty = nix::pty::openpty(None, None).expect("a terminal");
         assert!(is_there(&pty.slave));
         drop(pty.master);

@@ -213,7 +213,7 @@ mod tests {
     use crate::client::ui::out::*;
 
     #[test]
-    fn a_line_beside_streamed_text_starts_on_a_line_of_its_own() {
+    fn note_during_streamed_text_starts_new_line() {
         let (mut out, text, side) = testing::papers();
         out.stream("half").expect("written");
         out.note("beside").expect("written");
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn harmless_json_is_the_same_json() {
+    fn escaped_json_parses_to_same_value() {
         let value = serde_json::json!({"a": "x\u{202e}\u{9b}\u{e0041}\u{7f}ü\n⟦"});
         let text = harmless_json(&serde_json::to_string_pretty(&value).expect("json"));
         assert!(text.contains("\\u202e") && text.contains("\\u009b") && text.contains('ü'));

@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_shown_to_the_byte() {
+    fn command_in_request_is_shown_exactly() {
         check(
             &request(
                 "Bash",
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_link_leads_is_shown() {
+    fn request_shows_resolved_symlink_target() {
         let of = |named: &str, path: &str, ruled: &[&str]| {
             let path = json!({"path": path, "in_workspace": true, "care": "secret", "ruled": ruled});
             let subject = json!({"kind": "read", "path": path});
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edit_is_shown_as_its_diff() {
+    fn edit_request_is_shown_as_diff() {
         check(
             &request(
                 "Edit",
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_diff_nothing_of_the_input_is_left_out() {
+    fn request_without_diff_shows_complete_input() {
         check(
             &request("Edit", json!({"file_path": "a", "old_string": "x", "new_string": "y"}), None),
             &[
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn the_grant_is_named_before_it_is_given() {
+    fn suggested_grant_is_named_before_answer() {
         let request = request("Bash", json!({"command": "sh test.sh"}), None);
         let keys = keys(&request).plain();
         assert!(keys.contains("s for the session  p in this folder: Bash(sh test.sh)"), "{keys}");
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_bound_to_what_was_shown() {
+    fn approval_contains_digest_of_shown_request() {
         let mut request = request("Bash", json!({"command": "sh test.sh"}), None);
         assert_eq!(approval(&request, Decision::Allow, Scope::Once, None).digest, None);
         request.digest = "ab".into();
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_a_command_stands_where_only_questions_do() {
+    fn command_text_cannot_imitate_prompt_lines() {
         let command = format!("ls #{}▌ y once  n no", "x ".repeat(20));
         let request = request("Bash", json!({"command": command}), None);
         for columns in [3, 20, 26, 30, 44, 45, 46, 80] {
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn leaving_the_sandbox_is_asked_in_words_of_its_own() {
+    fn unsandboxed_retry_request_has_own_text() {
         let mut request = request("Bash", json!({"command": "touch /etc/x"}), None);
         request.kind = RequestKind::Sandbox;
         request.blocked = serde_json::from_value(json!({"by": "files", "what": "/etc/x"})).expect("blocked");
@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn changed_arguments_are_sent_and_mistakes_are_told() {
+    fn edited_arguments_are_sent_and_errors_reported() {
         let request = request("Bash", json!({"command": "sh test.sh"}), None);
         let same = edited(&request, &editable(&request)).expect("JSON");
         assert_eq!((same.decision, same.updated_input), (Some(Decision::Allow), None));
@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_read_in_either_case() {
+    fn answer_keys_are_case_insensitive() {
         assert_eq!(Answer::of_key('Y'), Some(Answer::Once));
         assert_eq!(Answer::of_key('f'), Some(Answer::Feedback));
         assert_eq!(Answer::of_key('\r'), None);

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn request_appears_after_a_pause_and_then_ignores_keys_for_a_while() {
+    fn request_appears_after_pause_and_ignores_early_keys() {
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
         let mut timing = RequestTiming::default();
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn next_request_waits_for_a_pause_after_the_answer_to_the_first() {
+    fn next_request_waits_for_pause_after_answer() {
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
         let mut timing = RequestTiming::default();

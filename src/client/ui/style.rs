@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_break_between_words_and_never_inside_a_wide_character() {
+    fn lines_wrap_between_words_and_whole_characters() {
         let check = |text: &str, columns, expected: &[&str]| assert_eq!(rows(text, columns), expected);
         check("", 5, &[""]);
         check("one two three", 7, &["one two", "three"]);
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn cutting_says_that_something_is_missing() {
+    fn truncated_text_ends_with_ellipsis() {
         assert_eq!(cut("short", 10), "short");
         assert_eq!(cut("a longer one", 6), "a lon…");
         assert_eq!(cut("世界世界", 4), "世…");
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_come_only_when_asked_for() {
+    fn ansi_colours_are_written_only_when_enabled() {
         let line = Line::new(Tone::Good, "yes").and(Tone::Plain, " it is");
         assert_eq!(line.ansi(false), "yes it is");
         assert_eq!(line.ansi(true), "\x1b[32myes\x1b[0m it is");
@@ -239,7 +239,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn wrapped_rows_fit_and_lose_nothing_but_blanks(text in "[a-z世❤ ]{0,60}", columns in 2usize..20) {
+        fn wrapped_rows_fit_width_and_keep_text(text in "[a-z世❤ ]{0,60}", columns in 2usize..20) {
             let rows = rows(&text, columns);
             for row in &rows {
                 prop_assert!(width(row) <= columns);

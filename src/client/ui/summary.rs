@@ -71,7 +71,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_call_is_told_by_what_matters_of_it() {
+    fn call_summary_shows_main_argument_of_tool() {
         let check = |tool, input: Value, expected: &str| assert_eq!(call_summary(tool, &input), expected);
         check("Bash", json!({"command": "sh test.sh\nls", "description": "x"}), "Bash sh test.sh …");
         check("Read", json!({"file_path": "a\u{1b}[2Jb"}), "Read a⟦ESC⟧[2Jb");
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_diff_shows_what_is_easy_to_miss() {
+    fn diff_shows_trailing_blanks_visibly() {
         let text = "--- a\n+++ b\n@@ -1 +1 @@\n-x\n+x \n \n";
         let shown: Vec<(Tone, String)> = diff(text).into_iter().flat_map(|l| l.0).collect();
         assert_eq!(

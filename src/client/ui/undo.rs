@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn lasting_grants_name_the_command_that_takes_them_back() {
+    fn lasting_grant_names_its_undo_command() {
         assert_eq!(command(Scope::Once, "Bash(make)", "/w", 100), [""; 0]);
         assert_eq!(
             command(Scope::Session, "Bash(make)", "/w", 100),
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn pasted_command_reaches_the_program_with_the_exact_rule() {
+    fn pasted_undo_command_passes_exact_rule() {
         let dir = tempfile::tempdir().expect("a folder");
         let cwd = dir.path().canonicalize().expect("there").display().to_string();
         let long =

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_named_one_by_one() {
+    fn changed_configuration_keys_are_named_individually() {
         check("", "", "", &[], &[]);
         check("", "[retry]\nattempts = 3", "[retry]\nattempts = 3", &[], &[]);
         check(
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_the_start_reads_is_compared_with_the_start() {
+    fn start_only_keys_are_compared_with_start_configuration() {
         let (a, b) = ("[daemon]\nsocket = \"/a\"", "[daemon]\nsocket = \"/b\"");
         check(a, a, b, &[], &["daemon.socket"]);
         check(a, b, b, &[], &["daemon.socket"]);

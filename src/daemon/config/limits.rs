@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_in_memory() {
+    fn memory_limits_are_read_with_defaults() {
         let kept = |text: &str| {
             let limits = toml::from_str::<Limits>(text).map_err(|error| error.to_string());
             limits.map(|limits| (limits.idle_unload(), limits.loaded_sessions()))
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_counts_and_the_rest_stays() {
+    fn given_limits_override_defaults_individually() {
         assert_eq!(parse(""), Ok(transport::Limits::default()));
         let all = "message_bytes = 1\nnesting = 2\nbatch = 3\nconnections = 4\nin_flight = 5\n\
                    subscriptions = 6\nallow_root = true";
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_negative_too_deep_and_unknown_are_refused() {
+    fn invalid_and_unknown_limits_are_refused() {
         for key in ["message_bytes", "nesting", "batch", "connections", "in_flight", "subscriptions"] {
             parse(&format!("{key} = 0")).expect_err(key);
             parse(&format!("{key} = -1")).expect_err(key);

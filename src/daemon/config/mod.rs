@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_names_file_line_key_and_the_nearest_name() {
+    fn unknown_key_error_names_file_line_and_suggestion() {
         let error = Config::parse("[daemon]\nlog = \"info\"\nsokcet = \"/x\"\n", Path::new("c.toml"))
             .expect_err("a typo");
         assert_eq!(error.line, Some(3));
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_value_is_named_by_its_key_and_line() {
+    fn invalid_value_error_names_key_and_line() {
         for (text, expected) in [
             ("[daemon]\nlog = 5", "c.toml:2: daemon.log: "),
             ("[daemon]\nlog = \"loud\"", "c.toml:2: daemon.log: unknown variant `loud`"),
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_carry_their_unit() {
+    fn configured_durations_require_a_unit() {
         let config = Config::parse("[session.budgets]\nwall_time = \"30m\"", Path::new("c")).expect("right");
         assert_eq!(config.session.budgets.wall_time, Some(Span(Duration::from_secs(1_800))));
         assert!(Config::parse("[session.budgets]\nwall_time = \"30\"", Path::new("c")).is_err());
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_in_the_environment_make_providers() {
+    fn environment_api_keys_create_providers() {
         let mut config = Config::default();
         config.fill_from_environment(&|name| (name == "OLLAMA_HOST").then(|| "127.0.0.1:11434".into()));
         assert_eq!(config.providers["ollama"].base_url.as_deref(), Some("http://127.0.0.1:11434/v1"));
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn openai_key_alone_makes_a_responses_provider() {
+    fn openai_key_creates_responses_provider_for_vendor_url() {
         for (base_url, kind) in [
             (None, ProviderKind::OpenaiResponses),
             (Some("https://api.openai.com/v1"), ProviderKind::OpenaiResponses),
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_file_wins_key_by_key() {
+    fn later_configuration_file_overrides_single_keys() {
         let mut merged: toml::Table = "[daemon]\nlog = \"info\"\nsocket = \"/a\"".parse().expect("toml");
         merge(&mut merged, "[daemon]\nlog = \"debug\"".parse().expect("toml"));
         let config: Config = merged.try_into().expect("right");
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_of_all_files_count_and_each_knows_its_own() {
+    fn rules_of_all_files_apply_with_source_file() {
         let files = [
             ("/etc/a.toml", "[permissions]\ndeny = [\"Bash(rm:*)\"]\nallow = [\"Read\"]"),
             ("/home/b.toml", "[permissions]\ndeny = [\"Edit\"]\nask = [\"Bash\"]"),
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_of_each_file_start_in_its_own_folder() {
+    fn relative_paths_resolve_against_their_configuration_file() {
         let dir = tempfile::tempdir().expect("a folder");
         let folder = dir.path().join("agentd");
         std::fs::create_dir(&folder).expect("made");
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_named_file_must_exist() {
+    fn explicit_configuration_file_must_exist() {
         let error = Config::load(&none, Some("/nonexistent/c.toml".into())).expect_err("no file");
         assert!(error.to_string().contains("/nonexistent/c.toml"), "{error}");
     }

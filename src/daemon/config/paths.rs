@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_credential_is_a_name_and_no_path() {
+    fn credential_reference_is_name_without_path() {
         assert_eq!(is_credential("credential:anthropic"), Ok(true));
         assert_eq!(is_credential("keys/credential:x"), Ok(false));
         for wrong in ["credential:", "credential:..", "credential:a/b"] {
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_start_where_their_file_lies_or_at_home() {
+    fn paths_resolve_against_file_folder_or_home() {
         check("a/b", None, Ok("/etc/agentd/a/b"));
         check("../b", None, Ok("/etc/agentd/../b"));
         check("/b", None, Ok("/b"));

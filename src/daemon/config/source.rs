@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_is_found_in_the_file_that_counts() {
+    fn configuration_key_is_located_in_deciding_file() {
         check(&["models", "main"], Some(("b", 1)));
         check(&["providers", "x", "kind"], Some(("b", 4)));
         check(&["providers", "x", "cassette"], Some(("a", 6)));

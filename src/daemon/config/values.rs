@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_is_a_number_with_or_without_a_unit() {
+    fn size_accepts_number_with_optional_unit() {
         #[derive(Deserialize)]
         struct Sized {
             size: Size,
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cgroup_is_a_word_or_a_folder() {
+    fn cgroup_setting_accepts_keyword_or_folder() {
         #[derive(Deserialize)]
         struct Given {
             cgroup: CgroupChoice,
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn thinking_is_a_word_or_a_number_of_tokens() {
+    fn thinking_setting_accepts_keyword_or_token_count() {
         check("\"off\"", Some(Thinking::Off));
         check("\"medium\"", Some(Thinking::Medium));
         check("4096", Some(Thinking::Tokens(4096)));

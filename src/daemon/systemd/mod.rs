@@ -87,7 +87,7 @@ mod tests {
     use crate::daemon::systemd::*;
 
     #[test]
-    fn only_what_is_meant_for_this_process_counts() {
+    fn activation_variables_apply_to_matching_pid_only() {
         for (pid, fds, expected) in [
             (Some("7"), Some("1"), Some("1")),
             (Some("7"), Some("2"), Some("2")),
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_listening_unix_stream_socket_is_taken() {
+    fn only_listening_unix_stream_socket_is_accepted() {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("s");
         let good = UnixListener::bind(&path).expect("bound");

@@ -25,8 +25,8 @@ use crate::types::tool::{PreparedCall, ToolStatus};
 
 impl Engine {
     /// Takes a committed fact into the state.
-    pub fn apply(&mut self, fact: &Envelope) {
-        self.state.apply(fact);
+    pub fn apply(&mut self, envelope: &Envelope) {
+        self.state.apply(envelope);
     }
 
     /// The same fold, from the journal: this is what a restart is.
@@ -36,26 +36,26 @@ impl Engine {
         journal: impl IntoIterator<Item = &'a Envelope>,
     ) -> Self {
         let mut engine = Engine::new(session_id, settings);
-        for fact in journal {
-            engine.apply(fact);
+        for envelope in journal {
+            engine.apply(envelope);
         }
         engine
     }
 }
 
 impl State {
-    pub fn apply(&mut self, fact: &Envelope) {
-        self.next_seq = self.next_seq.max(fact.seq + 1);
-        if let Some(turn) = self.turn.as_mut().filter(|turn| fact.turn_id == Some(turn.id)) {
-            turn.parked = matches!(fact.event, Event::TurnParked {});
+    pub fn apply(&mut self, envelope: &Envelope) {
+        self.next_seq = self.next_seq.max(envelope.seq + 1);
+        if let Some(turn) = self.turn.as_mut().filter(|turn| envelope.turn_id == Some(turn.id)) {
+            turn.parked = matches!(envelope.event, Event::TurnParked {});
         }
-        if fact.event.is_fact() {
-            self.updated_at = fact.at_ms;
+        if envelope.event.needs_sync() {
+            self.updated_at = envelope.at_ms;
         }
-        if let Some(booking) = UsageRecord::of(fact) {
-            self.book(&booking, fact.turn_id);
+        if let Some(booking) = UsageRecord::of(envelope) {
+            self.book(&booking, envelope.turn_id);
         }
-        match &fact.event {
+        match &envelope.event {
             Event::SessionCreated(spec) => {
                 self.cwd = PathBuf::from(&spec.cwd);
                 self.spec = spec.clone();
@@ -116,7 +116,7 @@ impl State {
                 self.turn = None;
             }
             Event::TurnQueued { input, front, budgets, mode, model, thinking, sampling, tools } => {
-                if let Some(turn_id) = fact.turn_id {
+                if let Some(turn_id) = envelope.turn_id {
                     let (input, model, tools) = (input.clone(), model.clone(), tools.clone());
                     let (budgets, mode, thinking, sampling) = (*budgets, *mode, *thinking, *sampling);
                     let queued =
@@ -129,9 +129,9 @@ impl State {
                 }
             }
             Event::TurnStarted { model, mode, budgets, thinking, sampling, tools } => {
-                if let Some(turn_id) = fact.turn_id {
+                if let Some(turn_id) = envelope.turn_id {
                     self.queue.retain(|queued| queued.turn_id != turn_id);
-                    let turn = Turn::new(turn_id, model.clone(), *mode, *budgets, fact.at_ms);
+                    let turn = Turn::new(turn_id, model.clone(), *mode, *budgets, envelope.at_ms);
                     let tools = tools.clone().unwrap_or_else(|| self.spec.tools.clone());
                     let (thinking, sampling) = (*thinking, *sampling);
                     self.turn = Some(Turn { tools, thinking, sampling, ..turn });
@@ -156,7 +156,7 @@ impl State {
                 messages.iter().for_each(|message| self.transcript.push(message.clone()));
             }
             Event::HelperStarted { purpose, model, terms, most } => {
-                let (token, purpose, model) = (fact.seq, *purpose, model.clone());
+                let (token, purpose, model) = (envelope.seq, *purpose, model.clone());
                 self.title_tries += u32::from(purpose == Purpose::Title);
                 self.helper = Some(Helper { token, purpose, model, terms: *terms, most: *most });
             }
@@ -167,7 +167,7 @@ impl State {
                     turn.unanswered_attempts += 1;
                     // That attempt is over: it is not booked twice.
                     if matches!(turn.activity, Activity::Calling { .. }) {
-                        turn.activity = Activity::Waiting { token: fact.seq, wait: None };
+                        turn.activity = Activity::Waiting { token: envelope.seq, wait: None };
                     }
                 }
             }
@@ -209,8 +209,8 @@ impl State {
                 // What the provider keeps of the conversation may hold them.
                 self.continues = None;
             }
-            Event::ToolBackground { .. } => self.apply_background(fact),
-            _ => self.apply_to_turn(fact),
+            Event::ToolBackground { .. } => self.apply_background(envelope),
+            _ => self.apply_to_turn(envelope),
         }
     }
 
@@ -224,12 +224,12 @@ impl State {
         }
     }
 
-    fn apply_to_turn(&mut self, fact: &Envelope) {
-        if let Event::ToolProgress { call_id, text, .. } = &fact.event {
+    fn apply_to_turn(&mut self, envelope: &Envelope) {
+        if let Event::ToolProgress { call_id, text, .. } = &envelope.event {
             self.heard_command(*call_id, text);
         }
         let Some(turn) = &mut self.turn else { return };
-        match &fact.event {
+        match &envelope.event {
             Event::TurnPhase { phase: Phase::ModelCall, step } => {
                 if turn.step == *step {
                     turn.attempts += 1;
@@ -241,19 +241,19 @@ impl State {
                 turn.step = *step;
                 turn.model_calls = *step + turn.unanswered_attempts;
                 turn.hold = None;
-                turn.activity = Activity::Calling { token: fact.seq, partial: None };
+                turn.activity = Activity::Calling { token: envelope.seq, partial: None };
             }
             Event::TurnPhase { .. } => turn.hold = None,
             Event::TurnResumed { resumes, delay_ms } => {
                 turn.resumes = *resumes;
-                turn.hold = (*delay_ms > 0).then_some(Hold::Wait { token: fact.seq });
+                turn.hold = (*delay_ms > 0).then_some(Hold::Wait { token: envelope.seq });
             }
-            Event::QuestionRequested { question } => ask(turn, question, fact),
+            Event::QuestionRequested { question } => ask(turn, question, envelope),
             Event::QuestionResolved { request_id, kind, .. } => {
                 if *kind == QuestionKind::Resume {
                     turn.hold = None;
                 }
-                answered(turn, RequestId::Question(*request_id), fact);
+                answered(turn, RequestId::Question(*request_id), envelope);
             }
             Event::TurnSteered { input } => turn.steered.push_back(input.clone()),
             Event::TurnAborting { ending, subtype } => {
@@ -262,8 +262,8 @@ impl State {
                 }
                 turn.aborting = true;
                 turn.ending |= ending;
-                if fact.origin.is_some() {
-                    turn.aborted_by.clone_from(&fact.origin);
+                if envelope.origin.is_some() {
+                    turn.aborted_by.clone_from(&envelope.origin);
                 }
             }
             Event::Retry { attempt, delay_ms, reason, kind, max_output_tokens, .. } => {
@@ -274,14 +274,14 @@ impl State {
                 turn.is_fresh = is(&[FaultKind::Interrupted, FaultKind::Idle, FaultKind::Unreachable]);
                 turn.reduced_output_limit = max_output_tokens.or(turn.reduced_output_limit);
                 let (reason, attempt) = (reason.clone(), *attempt);
-                let wait = Backoff { left_ms: *delay_ms, told_at: fact.at_ms, reason, attempt };
-                turn.activity = Activity::Waiting { token: fact.seq, wait: Some(wait) };
+                let wait = Backoff { left_ms: *delay_ms, told_at: envelope.at_ms, reason, attempt };
+                turn.activity = Activity::Waiting { token: envelope.seq, wait: Some(wait) };
             }
             Event::Heartbeat { reason, attempt, remaining_ms } => {
                 let (reason, attempt) = (reason.clone(), *attempt);
-                let wait = Backoff { left_ms: *remaining_ms, told_at: fact.at_ms, reason, attempt };
+                let wait = Backoff { left_ms: *remaining_ms, told_at: envelope.at_ms, reason, attempt };
                 turn.hold = None;
-                turn.activity = Activity::Waiting { token: fact.seq, wait: Some(wait) };
+                turn.activity = Activity::Waiting { token: envelope.seq, wait: Some(wait) };
             }
             Event::ModelSwitched { from, to, .. } => {
                 turn.tried_models.push(from.clone());
@@ -290,7 +290,7 @@ impl State {
                 (turn.reduced_output_limit, turn.is_fresh) = (None, false);
             }
             Event::MessageTombstone { .. } => {
-                turn.discarded_items.retain(|item_id| Some(*item_id) != fact.item_id)
+                turn.discarded_items.retain(|item_id| Some(*item_id) != envelope.item_id)
             }
             Event::Error { kind, message, causes } => turn.errors.push(TurnError {
                 kind: kind.clone(),
@@ -298,9 +298,11 @@ impl State {
                 causes: causes.clone(),
             }),
             Event::MessageStarted { .. } => {
-                if let (Activity::Calling { partial, .. }, Some(item_id)) = (&mut turn.activity, fact.item_id)
+                if let (Activity::Calling { partial, .. }, Some(item_id)) =
+                    (&mut turn.activity, envelope.item_id)
                 {
-                    *partial = Some(Partial { item_id, first_seq: fact.seq, content: Vec::new(), bytes: 0 });
+                    *partial =
+                        Some(Partial { item_id, first_seq: envelope.seq, content: Vec::new(), bytes: 0 });
                 }
             }
             Event::MessageBlockStarted { block, .. } => {
@@ -342,11 +344,11 @@ impl State {
                         _ => None,
                     })
                 });
-                let (Some(call), Some(item_id)) = (found, fact.item_id) else { return };
+                let (Some(call), Some(item_id)) = (found, envelope.item_id) else { return };
                 let call = Call {
                     call: Arc::new(call),
                     item_id,
-                    first_seq: fact.seq,
+                    first_seq: envelope.seq,
                     edited: None,
                     first: None,
                     stage: Stage::Requested,
@@ -365,7 +367,7 @@ impl State {
                     change: change.clone(),
                     sandbox: *sandbox,
                 });
-                turn.waiting_since.get_or_insert(fact.at_ms);
+                turn.waiting_since.get_or_insert(envelope.at_ms);
                 let stage = Stage::Awaiting {
                     request_id: request.request_id,
                     prepared,
@@ -389,15 +391,15 @@ impl State {
                     if call.first.is_none() {
                         call.edited.clone_from(updated_input);
                     }
-                    settled(call, session_id, &fact.event);
+                    settled(call, session_id, &envelope.event);
                 }
-                answered(turn, RequestId::Permission(*request_id), fact);
+                answered(turn, RequestId::Permission(*request_id), envelope);
                 if let Event::PermissionResolved {
                     decision: Decision::Allow,
                     scope: Scope::Session,
                     grant: Some(grant),
                     ..
-                } = &fact.event
+                } = &envelope.event
                 {
                     self.add_rule(RuleKind::Allow, grant);
                 }
@@ -421,7 +423,7 @@ impl State {
                     && let Stage::Ready { prepared, .. } = &call.stage
                 {
                     let (prepared, said) = (Arc::clone(prepared), OutputExcerpt::default());
-                    call.stage = Stage::Running { prepared, started_seq: fact.seq, said };
+                    call.stage = Stage::Running { prepared, started_seq: envelope.seq, said };
                 }
             }
             Event::ToolBlocked {
@@ -621,8 +623,8 @@ fn settled(call: &mut Call, session_id: SessionId, event: &Event) {
 }
 
 /// A question was raised: about a call, or about the turn as a whole.
-fn ask(turn: &mut Turn, question: &Question, fact: &Envelope) {
-    turn.waiting_since.get_or_insert(fact.at_ms);
+fn ask(turn: &mut Turn, question: &Question, envelope: &Envelope) {
+    turn.waiting_since.get_or_insert(envelope.at_ms);
     let request_id = question.request_id;
     let Some(call_id) = question.call_id else {
         turn.hold = Some(Hold::Paused { request_id });
@@ -638,7 +640,7 @@ fn ask(turn: &mut Turn, question: &Question, fact: &Envelope) {
 }
 
 /// A person decided: once nothing else waits for one, the time of waiting is over.
-fn answered(turn: &mut Turn, request: RequestId, fact: &Envelope) {
+fn answered(turn: &mut Turn, request: RequestId, envelope: &Envelope) {
     let waits = |call: &Call| match call.stage {
         Stage::Awaiting { request_id, .. } => request != RequestId::Permission(request_id),
         Stage::Unknown { request_id, .. } => request != RequestId::Question(request_id),
@@ -650,7 +652,7 @@ fn answered(turn: &mut Turn, request: RequestId, fact: &Envelope) {
     };
     let open = calls.iter().any(waits) || matches!(turn.hold, Some(Hold::Paused { .. }));
     if !open && let Some(since) = turn.waiting_since.take() {
-        turn.permission_ms += fact.at_ms.since(since);
+        turn.permission_ms += envelope.at_ms.since(since);
     }
 }
 

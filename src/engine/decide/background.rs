@@ -41,8 +41,8 @@ impl BackgroundTaskState {
 }
 
 impl State {
-    pub fn apply_background(&mut self, fact: &Envelope) {
-        let Event::ToolBackground { call_id, bash_id, state, command, end } = &fact.event else { return };
+    pub fn apply_background(&mut self, envelope: &Envelope) {
+        let Event::ToolBackground { call_id, bash_id, state, command, end } = &envelope.event else { return };
         if *state == BackgroundState::Running {
             self.command_count = self.command_count.max(bash_id.0);
             self.commands.push(Arc::new(BackgroundTaskState {
@@ -51,13 +51,13 @@ impl State {
                     call_id: *call_id,
                     command: command.clone().unwrap_or_default(),
                     state: *state,
-                    started_at_ms: fact.at_ms,
+                    started_at_ms: envelope.at_ms,
                     read_bytes: 0,
                     end: None,
                 },
-                turn_id: fact.turn_id,
-                item_id: fact.item_id,
-                opened: fact.seq,
+                turn_id: envelope.turn_id,
+                item_id: envelope.item_id,
+                opened: envelope.seq,
                 said: OutputExcerpt::default(),
             }));
             return;

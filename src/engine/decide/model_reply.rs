@@ -71,7 +71,7 @@ impl Engine {
             }
         };
         for event in join(deltas) {
-            let fold = event.is_foldable().then_some(first_seq);
+            let fold = event.is_delta().then_some(first_seq);
             push(&mut plan, Some(item_id), fold, event);
         }
         plan
@@ -206,11 +206,11 @@ impl PlanBuilder<'_> {
         if deltas.is_empty() {
             return;
         }
-        let Plan { events: facts, items, .. } = self.engine.stream(token, deltas, self.now);
+        let Plan { events, items, .. } = self.engine.stream(token, deltas, self.now);
         // Its first id is taken.
         self.mint.item();
-        facts.iter().for_each(|entry| self.state.apply(&entry.envelope));
-        self.plan.events.extend(facts);
+        events.iter().for_each(|entry| self.state.apply(&entry.envelope));
+        self.plan.events.extend(events);
         self.plan.items.extend(items);
     }
 

@@ -148,7 +148,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn only_a_call_at_the_end_that_can_be_cut_is_dropped() {
+    fn only_incomplete_last_call_of_truncated_reply_is_dropped() {
         let call = |input: Result<serde_json::Value, (String, String)>| ReplyBlock::ToolCall {
             provider_id: "p".into(),
             tool: "Bash".into(),

@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn every_row_of_the_matrix_has_its_reaction() {
+    fn every_fault_kind_has_specified_retry_decision() {
         use FaultKind as Kind;
         let alone = RetryContext::default();
         for kind in [
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_was_there_is_waited_for_longer_than_one_that_was_not() {
+    fn previously_answering_server_gets_more_attempts() {
         let unreachable = fault(FaultKind::Unreachable);
         let after = |failures, answered| RetryContext { failures, answered, ..RetryContext::default() };
         assert_eq!(waits(&retry(), &unreachable, &after(1, false)).0, 3);
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn three_overloads_in_a_row_lead_to_the_fallback() {
+    fn third_consecutive_overload_switches_to_fallback() {
         let overloaded = |overloads| RetryContext { failures: 4, overloads, ..past() };
         for overloads in 0..2 {
             waits(&retry(), &fault(FaultKind::Overloaded), &overloaded(overloads));
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_limit_is_waited_for_or_leads_to_the_backup() {
+    fn rate_limit_waits_or_switches_to_backup() {
         let limited = fault(FaultKind::RateLimited);
         let backup = Retry { on_rate_limit: OnRateLimit::Backup, ..retry() };
         waits(&retry(), &limited, &past());
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_grow_to_the_maximum() {
+    fn retry_delay_grows_up_to_maximum() {
         let busy = fault(FaultKind::Overloaded);
         for failures in 0..9 {
             let past = RetryContext { failures, random: u64::MAX, ..RetryContext::default() };
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn the_server_s_wish_to_wait_is_respected_up_to_what_a_person_would_wait() {
+    fn retry_after_is_respected_up_to_configured_maximum() {
         let asks = |ms| ModelFault { retry_after_ms: Some(ms), ..fault(FaultKind::RateLimited) };
         assert_eq!(waits(&retry(), &asks(7_000), &RetryContext::default()), (10, 7_000));
         assert_eq!(waits(&retry(), &asks(600_000), &RetryContext::default()), (10, 600_000));
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn unattended_sessions_wait_for_a_busy_provider_without_end() {
+    fn unattended_session_retries_busy_provider_without_limit() {
         let past = RetryContext {
             failures: 1_000_000,
             unattended: true,
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_asked_for_shorter_once_then_elsewhere() {
+    fn overflow_reduces_output_once_then_switches_model() {
         let overflow = |limit, input| ModelFault {
             overflow: Some(Overflow { limit, input }),
             ..fault(FaultKind::BadRequest)
@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_picture_goes_to_a_model_that_sees_or_is_not_shown_any_more() {
+    fn refused_image_switches_to_vision_model_or_is_withheld() {
         let refused = ModelFault::new(FaultKind::BadRequest, "Could not process image");
         let shows = |past: RetryContext| RetryContext { shows: true, ..past };
         assert_eq!(retry().decide(&refused, &shows(past())), switch("vision", SwitchReason::Vision));
@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_are_told_in_two_units() {
+    fn duration_text_uses_at_most_two_units() {
         let told: Vec<String> = [0, 7, 1_500, 60_000, 86_400_000, 90_061_000].into_iter().map(span).collect();
         assert_eq!(told, ["0 ms", "7 ms", "1 s 500 ms", "1 min", "1 d", "1 d 1 h"]);
     }

@@ -318,7 +318,7 @@ mod tests {
     use crate::engine::decide::title::*;
 
     #[test]
-    fn a_title_is_one_short_line_of_words() {
+    fn title_is_cleaned_to_one_short_line() {
         let cases = [
             ("Mend the test", Some("Mend the test")),
             ("  \"Mend the test.\"\n", Some("Mend the test")),
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_title_is_cut_between_words_or_where_it_must_be() {
+    fn long_title_is_truncated_at_word_boundary() {
         let words = clean(&"seven77 ".repeat(20)).expect("a title");
         assert_eq!(words, ["seven77"; 7].join(" "));
         let exact = format!("{} {}", "a".repeat(29), "b".repeat(30));

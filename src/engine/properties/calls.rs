@@ -17,8 +17,8 @@ pub const OUTSIDE: &str = "Outside(ls)";
 const OUTSIDE_SERVE: &str = "Outside(serve)";
 
 impl ReferenceModel {
-    pub(super) fn tool_fact(&mut self, fact: &Envelope, fold: Option<Seq>) -> Result<(), String> {
-        match &fact.event {
+    pub(super) fn tool_fact(&mut self, envelope: &Envelope, fold: Option<Seq>) -> Result<(), String> {
+        match &envelope.event {
             Event::ToolRequested { call_id, tool, input } => {
                 let known = self.message.iter().find(|call| call.call_id == *call_id);
                 law!(
@@ -26,7 +26,7 @@ impl ReferenceModel {
                     "what is requested is what the model said"
                 );
                 law!(self.calls.insert(*call_id, CallWatch::default()).is_none(), "call ids are new");
-                self.items.insert(fact.seq, (ItemKind::ToolCall, ItemStatus::Running));
+                self.items.insert(envelope.seq, (ItemKind::ToolCall, ItemStatus::Running));
                 self.turn.as_mut().ok_or("a call belongs to a turn")?.calls.push(*call_id);
             }
             Event::ToolStatus { call_id, prepared, allowed_by } => {
@@ -61,7 +61,10 @@ impl ReferenceModel {
                 );
                 if let (Some(at), Some(on_timeout)) = (request.deadline_ms, request.on_timeout) {
                     let wait = self.setup.settings.unattended.deadline_ms;
-                    law!(Some(at.since(fact.at_ms)) == wait, "a deadline is as far away as is configured");
+                    law!(
+                        Some(at.since(envelope.at_ms)) == wait,
+                        "a deadline is as far away as is configured"
+                    );
                     self.deadlines.insert(request.request_id, (at, on_timeout, false));
                 }
                 let entry = (request.call_id, !request.suggestions.is_empty(), false);
@@ -76,7 +79,7 @@ impl ReferenceModel {
                 let request = self.requests.get(request_id).ok_or("what expires was asked")?;
                 law!(request.0 == *call_id && !request.2, "what is settled does not expire");
                 let deadline = self.deadlines.get_mut(request_id).ok_or("what expires has a deadline")?;
-                law!(fact.at_ms >= deadline.0, "nothing expires before its deadline");
+                law!(envelope.at_ms >= deadline.0, "nothing expires before its deadline");
                 law!(deadline.1 == *on_timeout && !deadline.2, "a request expires once, as it was said");
                 deadline.2 = true;
             }
@@ -182,7 +185,7 @@ impl ReferenceModel {
                 );
                 law!(call.read_only == Some(*read_only), "what starts is what was judged");
                 law!(!allowed_by.is_empty(), "whoever starts knows why");
-                call.started = Some(fact.seq);
+                call.started = Some(envelope.seq);
                 if again {
                     self.seen.insert("outside run".into());
                 }
@@ -194,16 +197,19 @@ impl ReferenceModel {
                 law!(self.running_commands().count() < most, "no more commands run than may");
                 let call = self.open_call(*call_id)?;
                 law!(call.started.is_some() && call.is_background, "only what was judged so goes on");
-                law!(fact.turn_id.is_some(), "a command begins in a turn");
+                law!(envelope.turn_id.is_some(), "a command begins in a turn");
                 law!(bash_id.0 as usize == self.commands.len() + 1, "commands are numbered in order");
-                let (call_id, turn_id, opened) = (*call_id, fact.turn_id, fact.seq);
+                let (call_id, turn_id, opened) = (*call_id, envelope.turn_id, envelope.seq);
                 self.commands.push(CommandWatch { call_id, turn_id, opened, is_over: false });
             }
             Event::ToolBackground { call_id, bash_id, state, end, .. } => {
                 let known = self.commands.get_mut(bash_id.0 as usize - 1).ok_or("what ends had begun")?;
                 law!(known.call_id == *call_id && !known.is_over, "a command ends once");
                 law!(*state != BackgroundState::Running && end.is_some(), "an end says how");
-                law!(fact.turn_id.is_none() || fact.turn_id == known.turn_id, "an end names no other turn");
+                law!(
+                    envelope.turn_id.is_none() || envelope.turn_id == known.turn_id,
+                    "an end names no other turn"
+                );
                 known.is_over = true;
             }
             Event::ToolProgress { call_id, .. }

@@ -18,7 +18,7 @@ impl ReferenceModel {
     /// Takes in a plan; an error names the law that it breaks.
     pub fn plan(&mut self, input: &Input, plan: &Plan) -> Result<(), String> {
         for entry in &plan.events {
-            self.fact(entry, input)?;
+            self.event(entry, input)?;
         }
         self.plan_ends();
         self.summaries(plan)?;

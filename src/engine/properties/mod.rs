@@ -40,7 +40,7 @@ proptest! {
     #![proptest_config(Config { cases: 400, max_shrink_iters: 4_000, ..Config::default() })]
 
     #[test]
-    fn every_script_keeps_every_law(setup in script::setup(), script in script::script()) {
+    fn random_scripts_satisfy_all_engine_properties(setup in script::setup(), script in script::script()) {
         world::play(&setup, &script).result.map_err(TestCaseError::fail)?;
     }
 }
@@ -50,7 +50,7 @@ const MANY: usize = 10_000;
 
 /// Laws over scripts that never get anywhere would hold too: the scripts get everywhere.
 #[test]
-fn scripts_reach_every_event_and_every_ending() {
+fn random_scripts_reach_every_event_and_result() {
     let mut runner = TestRunner::deterministic();
     let mut seen: BTreeSet<String> = BTreeSet::new();
     let wanted = [

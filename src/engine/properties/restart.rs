@@ -183,8 +183,8 @@ impl Simulator {
     }
 
     fn last_of(&self, kind: &str, upto: Seq) -> Seq {
-        let facts = self.journal.iter().map(|entry| &entry.envelope);
-        let found = facts.rev().find(|fact| fact.seq <= upto && fact.event.kind() == kind);
+        let events = self.journal.iter().map(|entry| &entry.envelope);
+        let found = events.rev().find(|fact| fact.seq <= upto && fact.event.kind() == kind);
         found.map_or(0, |fact| fact.seq)
     }
 

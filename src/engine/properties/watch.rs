@@ -226,12 +226,17 @@ impl ReferenceModel {
     }
 
     /// Takes in one fact; an error names the law that it breaks.
-    pub fn fact(&mut self, entry: &Entry, input: &Input) -> Result<(), String> {
-        let fact = &entry.envelope;
-        self.seen.insert(fact.event.kind().into());
-        law!(fact.seq == self.last_seq + 1, "numbers rise by one: {} after {}", fact.seq, self.last_seq);
-        self.last_seq = fact.seq;
-        law!(entry.fold.is_some() == fact.event.is_foldable(), "exactly foldable rows name their opener");
+    pub fn event(&mut self, entry: &Entry, input: &Input) -> Result<(), String> {
+        let envelope = &entry.envelope;
+        self.seen.insert(envelope.event.kind().into());
+        law!(
+            envelope.seq == self.last_seq + 1,
+            "numbers rise by one: {} after {}",
+            envelope.seq,
+            self.last_seq
+        );
+        self.last_seq = envelope.seq;
+        law!(entry.fold.is_some() == envelope.event.is_delta(), "exactly foldable rows name their opener");
         let by_client = matches!(
             input,
             Input::Submit(_)
@@ -247,27 +252,27 @@ impl ReferenceModel {
         // What ends with an abort names whoever wanted it.
         let by_abort = matches!(input, Input::Stopped { .. } | Input::Recovered(_));
         law!(
-            by_client || fact.origin.is_none() || by_abort && fact.origin == self.aborted_by,
+            by_client || envelope.origin.is_none() || by_abort && envelope.origin == self.aborted_by,
             "only what a client caused names one"
         );
-        let withdrawn = matches!(fact.event, Event::PermissionResolved { by: SettledBy::Abort, .. });
+        let withdrawn = matches!(envelope.event, Event::PermissionResolved { by: SettledBy::Abort, .. });
         law!(
-            !withdrawn || !self.is_aborting() || fact.origin == self.aborted_by,
+            !withdrawn || !self.is_aborting() || envelope.origin == self.aborted_by,
             "who withdraws a request is named"
         );
         law!(
-            self.status.0 != SessionState::Ended || is_of_session(&fact.event),
+            self.status.0 != SessionState::Ended || is_of_session(&envelope.event),
             "an ended session does nothing"
         );
-        let opens = matches!(fact.event, Event::TurnQueued { .. } | Event::TurnStarted { .. });
+        let opens = matches!(envelope.event, Event::TurnQueued { .. } | Event::TurnStarted { .. });
         let current = self.turn.as_ref().map(|turn| turn.id);
         law!(
-            opens || fact.turn_id.is_none() || fact.turn_id == current,
+            opens || envelope.turn_id.is_none() || envelope.turn_id == current,
             "only the current turn does something: {:?} is not {current:?}",
-            fact.turn_id
+            envelope.turn_id
         );
-        law!(!self.is_aborting() || may_follow_abort(&fact.event), "nothing new begins during an abort");
-        match &fact.event {
+        law!(!self.is_aborting() || may_follow_abort(&envelope.event), "nothing new begins during an abort");
+        match &envelope.event {
             Event::SessionStatus { state, requires } => {
                 law!((*state, *requires) != self.status, "a status is told when it changes");
                 self.status = (*state, *requires);
@@ -291,31 +296,31 @@ impl ReferenceModel {
             }
             _ => {}
         }
-        self.helper_fact(fact, input)?;
-        self.turn_fact(fact, input)?;
-        self.message_fact(fact, entry.fold)?;
-        self.tool_fact(fact, entry.fold)
+        self.helper_fact(envelope, input)?;
+        self.turn_fact(envelope, input)?;
+        self.message_fact(envelope, entry.fold)?;
+        self.tool_fact(envelope, entry.fold)
     }
 
-    fn turn_fact(&mut self, fact: &Envelope, input: &Input) -> Result<(), String> {
-        match &fact.event {
+    fn turn_fact(&mut self, envelope: &Envelope, input: &Input) -> Result<(), String> {
+        match &envelope.event {
             Event::TurnQueued { front, .. } => {
                 law!(self.turn.is_some(), "only behind a running turn is there a queue");
-                let id = fact.turn_id.ok_or("a queued turn has an id")?;
+                let id = envelope.turn_id.ok_or("a queued turn has an id")?;
                 law!(self.turns.insert(id), "turn ids are new");
                 if *front { self.queue.push_front(id) } else { self.queue.push_back(id) }
             }
             Event::TurnStarted { budgets, mode, model, thinking, sampling, .. } => {
                 (self.turn_mode, self.aborted_by) = (*mode, None);
                 law!(self.turn.is_none(), "turns never overlap");
-                let id = fact.turn_id.ok_or("a turn has an id")?;
+                let id = envelope.turn_id.ok_or("a turn has an id")?;
                 match self.queue.pop_front() {
                     Some(next) => law!(next == id, "turns start in the order of the queue"),
                     None => law!(self.turns.insert(id), "turn ids are new"),
                 }
                 self.turn = Some(TurnWatch {
                     id,
-                    started_at: fact.at_ms,
+                    started_at: envelope.at_ms,
                     budgets: *budgets,
                     thinking: *thinking,
                     sampling: *sampling,
@@ -357,16 +362,16 @@ impl ReferenceModel {
                     !turn.aborting || !self.running_commands().any(|it| is_left(&it)),
                     "what an aborted turn started is gone before it ends"
                 );
-                self.completed(&turn, result, fact.at_ms)?;
+                self.completed(&turn, result, envelope.at_ms)?;
             }
             _ => {}
         }
         let resumable = matches!(input, Input::Recovered(_));
-        if let Event::UsageBooked { purpose: Some(_), .. } = &fact.event {
-            law!(fact.turn_id.is_none(), "what a helper took is the session's and no turn's");
+        if let Event::UsageBooked { purpose: Some(_), .. } = &envelope.event {
+            law!(envelope.turn_id.is_none(), "what a helper took is the session's and no turn's");
             return Ok(());
         }
-        if let (Event::UsageBooked { usage, .. }, Some(_)) = (&fact.event, &self.turn) {
+        if let (Event::UsageBooked { usage, .. }, Some(_)) = (&envelope.event, &self.turn) {
             self.usage.add(usage);
         }
         let retry = self.setup.settings.retry.clone();
@@ -375,16 +380,16 @@ impl ReferenceModel {
         let max_resumes = self.setup.settings.max_resumes;
         let Some(turn) = &mut self.turn else { return Ok(()) };
         // All facts of one decision have one time; a stop in good order is good for the first after it.
-        let was_parked = turn.parked && turn.woken.is_none_or(|at| at == fact.at_ms);
-        match &fact.event {
+        let was_parked = turn.parked && turn.woken.is_none_or(|at| at == envelope.at_ms);
+        match &envelope.event {
             Event::TurnParked {} => (turn.parked, turn.woken) = (true, None),
-            _ if fact.turn_id == Some(turn.id) => _ = turn.woken.get_or_insert(fact.at_ms),
+            _ if envelope.turn_id == Some(turn.id) => _ = turn.woken.get_or_insert(envelope.at_ms),
             _ => {}
         }
-        match &fact.event {
+        match &envelope.event {
             Event::TurnPhase { phase: Phase::ModelCall, step } => {
                 turn.waits = false;
-                let (spent, elapsed) = (turn.at_least, fact.at_ms.since(turn.started_at));
+                let (spent, elapsed) = (turn.at_least, envelope.at_ms.since(turn.started_at));
                 let within = |limit: Option<u64>, used: u64| limit.is_none_or(|limit| used < limit);
                 let made = *step - 1 + turn.lost;
                 law!(within(turn.budgets.model_calls, made), "no more model calls than the budget");
@@ -433,7 +438,7 @@ impl ReferenceModel {
                 if !turn.aborting {
                     turn.ends_as = *subtype;
                 }
-                self.aborted_by = fact.origin.clone().or(self.aborted_by.take());
+                self.aborted_by = envelope.origin.clone().or(self.aborted_by.take());
                 (turn.aborting, turn.ending) = (true, turn.ending || *ending);
             }
             Event::Retry { attempt, max, delay_ms, max_output_tokens, .. } => {
@@ -476,7 +481,7 @@ impl ReferenceModel {
                 turn.may_repeat = true;
             }
             Event::MessageTombstone { .. } => {
-                let orphan = fact.item_id.is_some_and(|item_id| turn.orphans.remove(&item_id));
+                let orphan = envelope.item_id.is_some_and(|item_id| turn.orphans.remove(&item_id));
                 law!(orphan, "only an answer that was superseded counts no more");
             }
             Event::Error { kind, message, causes } => {

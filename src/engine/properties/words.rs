@@ -26,12 +26,12 @@ impl ReferenceModel {
         Ok(())
     }
 
-    pub(super) fn helper_fact(&mut self, fact: &Envelope, input: &Input) -> Result<(), String> {
+    pub(super) fn helper_fact(&mut self, envelope: &Envelope, input: &Input) -> Result<(), String> {
         let ended_well = std::mem::replace(
             &mut self.ended_well,
-            matches!(&fact.event, Event::TurnCompleted { result } if result.subtype == Subtype::Success),
+            matches!(&envelope.event, Event::TurnCompleted { result } if result.subtype == Subtype::Success),
         );
-        match &fact.event {
+        match &envelope.event {
             Event::HelperStarted { model, terms, most, .. } => {
                 law!(self.turn.is_none() && ended_well, "a title is asked for when a turn has ended well");
                 law!(self.helper.is_none(), "one helper at a time is asked");
@@ -45,7 +45,7 @@ impl ReferenceModel {
                 law!(left(budgets.session_model_calls, self.calls_made), "no helper beyond the budget");
                 law!(!budgets.limits_money() || terms.price.is_some(), "a limit on money holds for helpers");
                 law!(most.input_tokens > 0 && most.output_tokens > 0, "a request is not free");
-                self.helper = Some((fact.seq, *terms, *most));
+                self.helper = Some((envelope.seq, *terms, *most));
                 self.helper_booked = false;
             }
             Event::UsageBooked { purpose: Some(_), usage, cost_usd_micros, reason, estimated, .. } => {
@@ -79,13 +79,13 @@ impl ReferenceModel {
         Ok(())
     }
 
-    pub(super) fn message_fact(&mut self, fact: &Envelope, fold: Option<Seq>) -> Result<(), String> {
-        match &fact.event {
+    pub(super) fn message_fact(&mut self, envelope: &Envelope, fold: Option<Seq>) -> Result<(), String> {
+        match &envelope.event {
             Event::MessageStarted { .. } => {
                 law!(self.streaming.is_none() && self.turn.is_some(), "one message streams at a time");
-                let item_id = fact.item_id.ok_or("a message is an item")?;
-                self.streaming = Some((item_id, fact.seq, String::new()));
-                self.items.insert(fact.seq, (ItemKind::AssistantMessage, ItemStatus::Running));
+                let item_id = envelope.item_id.ok_or("a message is an item")?;
+                self.streaming = Some((item_id, envelope.seq, String::new()));
+                self.items.insert(envelope.seq, (ItemKind::AssistantMessage, ItemStatus::Running));
             }
             Event::MessageBlockStarted { .. }
             | Event::MessageBlockCompleted { .. }
@@ -94,9 +94,9 @@ impl ReferenceModel {
             | Event::MessageTextDelta { .. } => {
                 let (item_id, first_seq, sum) =
                     self.streaming.as_mut().ok_or("a part belongs to a message")?;
-                law!(fact.item_id == Some(*item_id), "a part belongs to the message that streams");
+                law!(envelope.item_id == Some(*item_id), "a part belongs to the message that streams");
                 law!(fold.is_none_or(|fold| fold == *first_seq), "a part folds into its message");
-                let size = match &fact.event {
+                let size = match &envelope.event {
                     Event::MessageTextDelta { text, .. } => {
                         sum.push_str(text);
                         text.len()
@@ -123,7 +123,7 @@ impl ReferenceModel {
                         (turn.cut, turn.joins) = (false, true);
                     }
                     ItemKind::AssistantMessage => {
-                        self.answered(fact, item)?;
+                        self.answered(envelope, item)?;
                         if let (Some(usage), Some(turn)) = (usage, &mut self.turn) {
                             self.usage.add(usage);
                             turn.usage.add(usage);
@@ -159,9 +159,12 @@ impl ReferenceModel {
         Ok(())
     }
 
-    fn answered(&mut self, fact: &Envelope, item: &Item) -> Result<(), String> {
+    fn answered(&mut self, envelope: &Envelope, item: &Item) -> Result<(), String> {
         let (item_id, first_seq, streamed) = self.streaming.take().ok_or("an answer was begun")?;
-        law!(fact.item_id == Some(item_id) && item.first_seq == first_seq, "an answer ends where it began");
+        law!(
+            envelope.item_id == Some(item_id) && item.first_seq == first_seq,
+            "an answer ends where it began"
+        );
         let text = item.text.clone().unwrap_or_default();
         law!(text == streamed, "deltas joined are the text: {streamed:?}, {text:?}");
         let blocks: String = item

@@ -346,10 +346,7 @@ impl Simulator {
         for fold in &plan.folds {
             let goes = |entry: &Entry| entry.fold == Some(*fold);
             law!(
-                self.journal
-                    .iter()
-                    .filter(|entry| goes(entry))
-                    .all(|entry| entry.envelope.event.is_foldable()),
+                self.journal.iter().filter(|entry| goes(entry)).all(|entry| entry.envelope.event.is_delta()),
                 "only foldable rows go"
             );
             self.journal.retain(|entry| !goes(entry));

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn reasoning_goes_back_to_its_own_model_and_nowhere_else() {
+    fn reasoning_is_sent_to_its_own_model_only() {
         let ask = || Arc::new(Message::user("go"));
         let hidden = Block::RedactedThinking { data: "c".into() };
         let transcript = [
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_empty_without_its_reasoning_is_left_out() {
+    fn message_empty_without_reasoning_is_omitted() {
         let only = said(Some("p/one"), vec![thought("a")]);
         let transcript = [Arc::new(Message::user("go")), only, Arc::new(Message::user("on"))];
         let messages = normalize(&transcript, Some("p/two"));
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_of_two_models_keep_the_reasoning_of_the_one_that_is_asked() {
+    fn adjacent_messages_keep_reasoning_of_requested_model() {
         let transcript = [
             Arc::new(Message::user("go")),
             said(Some("p/one"), vec![thought("a"), text("x")]),

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn each_breach_is_mended_as_little_as_possible() {
+    fn history_breach_is_repaired_with_minimal_change() {
         let lost = Block::ToolResult {
             call_id: call_id(1),
             provider_id: "a".into(),
@@ -360,7 +360,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_was_recorded_becomes_valid_and_stays_so(history in history()) {
+        fn repaired_history_is_valid_and_repair_is_idempotent(history in history()) {
             match repair(&history) {
                 None => prop_assert_eq!(breach(&history), None),
                 Some(repair) => {
@@ -372,7 +372,7 @@ mod tests {
         }
 
         #[test]
-        fn the_request_of_a_mended_history_is_one_that_a_strict_provider_takes(history in history()) {
+        fn request_of_repaired_history_is_accepted_by_strict_provider(history in history()) {
             let mended = repair(&history).map_or(history, |repair| repair.messages);
             let shared: Vec<_> = mended.into_iter().map(std::sync::Arc::new).collect();
             let messages = normalize(&shared, Some("p/m"));

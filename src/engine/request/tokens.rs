@@ -56,7 +56,7 @@ mod tests {
     use crate::types::blob::{Blob, BlobRef, Picture};
 
     #[test]
-    fn text_counts_by_its_writing_and_a_picture_as_one() {
+    fn token_estimate_depends_on_script_and_images() {
         for (text, tokens) in [("", 0), ("abc", 1), ("abcd", 1), ("abcde", 2), ("日本語", 3), ("Grüße", 3)]
         {
             assert_eq!(of_text(text), tokens, "{text}");

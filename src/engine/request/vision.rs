@@ -95,7 +95,7 @@ mod tests {
     use crate::types::message::Role;
 
     #[test]
-    fn what_providers_say_of_pictures_is_understood() {
+    fn provider_image_errors_are_recognised() {
         let fault = |kind, text: &str| ModelFault::new(kind, text);
         for (kind, text) in [
             // Anthropic.
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn without_its_pictures_a_conversation_says_what_was_there() {
+    fn withheld_images_are_replaced_by_description() {
         let blob = |media_type| BlobRef::from(&Blob::new(media_type, *b"x"));
         let attachment = |kind, media_type, in_text| Attachment {
             kind,
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_need_sight_wherever_they_are_and_documents_do_not() {
+    fn images_need_vision_and_documents_do_not() {
         let blob = |media_type| BlobRef::from(&Blob::new(media_type, *b"x"));
         let picture = Block::Image(Picture { blob: blob("image/png"), name: None });
         let document = Block::Document(Document { blob: blob(PDF), name: None, text: "x".into() });

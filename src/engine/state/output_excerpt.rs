@@ -52,7 +52,7 @@ mod tests {
     use crate::engine::state::output_excerpt::*;
 
     #[test]
-    fn short_output_is_kept_whole_in_any_pieces() {
+    fn short_output_excerpt_keeps_full_text() {
         let text = "aé\n".repeat(3_000);
         let mut said = OutputExcerpt::default();
         let mut rest = text.as_str();
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn of_long_output_the_beginning_and_the_end_stay() {
+    fn long_output_excerpt_keeps_head_and_tail() {
         let mut said = OutputExcerpt::default();
         for number in 0..50_000 {
             said.push(&format!("line {number} é\n"));

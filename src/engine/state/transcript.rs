@@ -133,7 +133,7 @@ mod tests {
     proptest! {
         /// It is a plain list, and a copy stays as it was.
         #[test]
-        fn it_holds_what_a_plain_list_would(steps in steps()) {
+        fn transcript_behaves_like_plain_list(steps in steps()) {
             let (mut transcript, mut plain) = (Transcript::default(), Vec::<Arc<Message>>::new());
             let mut copies = Vec::new();
             for step in steps {
@@ -166,7 +166,7 @@ mod tests {
 
         /// What is not looked at again would have come out the same.
         #[test]
-        fn a_request_is_the_same_however_it_is_kept(
+        fn normalized_request_is_independent_of_cached_prefix(
             kinds in prop::collection::vec((0..12u8, any::<bool>()), 0..120),
             kept in 0..120usize,
             thinks in any::<bool>(),

@@ -91,7 +91,7 @@ mod tests {
     use crate::engine::window::result_budget::*;
 
     #[test]
-    fn a_preview_has_both_ends_and_is_never_longer_than_it_may_be() {
+    fn result_preview_has_both_ends_within_limit() {
         let lines: String = (0..9_000).map(|n| format!("line {n} é\n")).collect();
         let one_line = "é".repeat(60_000);
         for text in [&lines, &one_line] {

@@ -70,7 +70,7 @@ const PASSES: &[&str] = &[
 ];
 
 #[test]
-fn bypass_asks_before_root_home_and_keys_are_lost() {
+fn bypass_guard_asks_before_destructive_commands() {
     for command in CAUGHT {
         for rules in [&[][..], &["+Bash"]] {
             let asked = check(Mode::Bypass, rules, "Bash", &bash(command), Ask);
@@ -89,7 +89,7 @@ fn bypass_asks_before_root_home_and_keys_are_lost() {
 }
 
 #[test]
-fn exact_grant_answers_the_bypass_guard_and_wider_grant_does_not() {
+fn only_exact_grant_satisfies_bypass_guard() {
     let command = "rm -rf ~/*";
     let asked = check(Mode::Bypass, &[], "Bash", &bash(command), Ask);
     assert!(asked.suggestions.is_empty(), "one key should not allow it for ever: {asked:?}");
@@ -102,7 +102,7 @@ fn exact_grant_answers_the_bypass_guard_and_wider_grant_does_not() {
 }
 
 #[test]
-fn bypass_guard_denies_unattended_and_can_be_switched_off() {
+fn bypass_guard_setting_asks_denies_or_allows() {
     let rules = Rules::default();
     for (guard, expected) in [(BypassGuard::Ask, Ask), (BypassGuard::Deny, Deny), (BypassGuard::Off, Allow)] {
         let policy = Policy { mode: Mode::Bypass, bypass_guard: guard, ..Policy::of_tests(&rules) };
@@ -113,7 +113,7 @@ fn bypass_guard_denies_unattended_and_can_be_switched_off() {
 }
 
 #[test]
-fn command_is_read_only_whatever_rules_say_unless_it_changes_folder() {
+fn read_only_verdict_ignores_rules_and_excludes_cd() {
     for (command, expected) in [
         ("pwd", true),
         ("cat x | sort", true),

@@ -41,7 +41,7 @@ pub(super) fn check(
 }
 
 #[test]
-fn modes_decide_what_no_rule_names() {
+fn approval_mode_decides_calls_without_rule() {
     use Mode::{AcceptEdits, Bypass, Default, DontAsk, Plan};
     use PathSensitivity::{AutoExecuted, Ordinary, Protected, Secret};
     let inside = "/w/proj/src/a.rs";
@@ -68,7 +68,7 @@ fn modes_decide_what_no_rule_names() {
 }
 
 #[test]
-fn plan_mode_runs_no_command_that_may_change_something_whatever_is_granted() {
+fn plan_mode_denies_changing_commands_with_any_grant() {
     for rules in [&["+Bash"][..], &["+Bash(make:*)"], &["+Bash(make x)"], &["?Bash(make:*)"]] {
         let denied = check(Mode::Plan, rules, "Bash", &bash("make x"), Deny);
         assert!(denied.reason.contains("plan mode") && denied.reason.contains("make x"), "{denied:?}");
@@ -83,7 +83,7 @@ fn plan_mode_runs_no_command_that_may_change_something_whatever_is_granted() {
 }
 
 #[test]
-fn who_may_not_read_a_file_does_not_learn_of_it_by_editing() {
+fn read_deny_rule_applies_to_edit_tools() {
     let subject = edit("/w/proj/private/k", PathSensitivity::Ordinary);
     for tool in ["Edit", "MultiEdit", "ApplyPatch"] {
         let rules = |sign: &str| [format!("{sign}Read(private/**)"), "+Edit".to_owned()];
@@ -99,7 +99,7 @@ fn who_may_not_read_a_file_does_not_learn_of_it_by_editing() {
 }
 
 #[test]
-fn of_a_path_without_end_not_every_part_is_looked_at() {
+fn overlong_path_asks_when_file_rules_exist() {
     let rules = Rules::parse(&["Bash(cat:*)"], &[], &["Read(.env)", "Read(private/**)"]).unwrap();
     let verdict = |command: String| {
         let policy = Policy::of_tests(&rules);
@@ -117,7 +117,7 @@ fn of_a_path_without_end_not_every_part_is_looked_at() {
 }
 
 #[test]
-fn a_rule_for_files_counts_for_what_a_command_names() {
+fn file_rules_apply_to_paths_in_commands() {
     let rules = [
         "-Read(private/**)",
         "?Read(askme.txt)",
@@ -175,7 +175,7 @@ fn a_rule_for_files_counts_for_what_a_command_names() {
 }
 
 #[test]
-fn deny_wins_over_ask_wins_over_allow() {
+fn deny_overrides_ask_and_ask_overrides_allow() {
     let all = ["+Bash", "?Bash(cargo publish:*)", "-Bash(rm:*)"];
     for mode in [Mode::Default, Mode::Bypass] {
         check(mode, &all, "Bash", &bash("cargo build"), Allow);
@@ -187,14 +187,14 @@ fn deny_wins_over_ask_wins_over_allow() {
 }
 
 #[test]
-fn bypass_asks_where_a_denied_program_may_hide() {
+fn bypass_asks_when_denied_program_may_be_hidden() {
     check(Mode::Bypass, &["-Bash(rm:*)"], "Bash", &bash("x=r; ${x}m a"), Ask);
     check(Mode::Bypass, &["-Bash(rm:*)"], "Bash", &bash("cargo build && ls | wc"), Allow);
     check(Mode::Bypass, &[], "Bash", &bash("x=r; ${x}m a"), Allow);
 }
 
 #[test]
-fn of_a_file_with_names_that_nobody_found_a_rule_may_speak() {
+fn hard_linked_file_asks_when_deny_rules_exist() {
     let read = |care| Subject::Read { path: path("/w/proj/a", care) };
     check(Mode::Bypass, &["-Read(private/**)"], "Read", &read(PathSensitivity::HardLinked), Ask);
     check(Mode::Bypass, &["-Edit(private/**)"], "Read", &read(PathSensitivity::HardLinked), Allow);
@@ -203,7 +203,7 @@ fn of_a_file_with_names_that_nobody_found_a_rule_may_speak() {
 }
 
 #[test]
-fn where_nobody_is_asked_protected_places_stay_so_by_any_spelling() {
+fn bypass_denies_protected_paths_in_any_spelling() {
     let lines = [
         "tee .git/{config,x}",
         "cp {x,.git/config}",
@@ -245,7 +245,7 @@ fn where_nobody_is_asked_protected_places_stay_so_by_any_spelling() {
 }
 
 #[test]
-fn file_rules_cover_their_family() {
+fn file_rules_cover_related_tools() {
     let (inside, outside) = ("/w/proj/src/a.rs", "/data/x/a.txt");
     let ordinary = PathSensitivity::Ordinary;
     check(Mode::Default, &["+Edit(src/**)"], "Write", &edit(inside, ordinary), Allow);
@@ -261,7 +261,7 @@ fn file_rules_cover_their_family() {
 }
 
 #[test]
-fn rules_for_tools_to_come_cover_nothing_of_today() {
+fn rules_for_unsupported_tools_match_no_call() {
     let later = ["+Task(reviewer)"];
     check(Mode::Default, &later, "Bash", &bash("ls"), Ask);
     check(Mode::Default, &later, "Read", &read("/etc/hosts", PathSensitivity::Ordinary), Ask);
@@ -272,7 +272,7 @@ fn rules_for_tools_to_come_cover_nothing_of_today() {
 }
 
 #[test]
-fn pages_are_judged_by_their_host() {
+fn web_fetch_is_judged_by_host() {
     let web = |host: &str| Subject::Web { url: format!("https://{host}/x"), host: host.into() };
     let rule = ["+WebFetch(domain:example.org)"];
     for (rules, host, expected) in [
@@ -303,7 +303,7 @@ fn pages_are_judged_by_their_host() {
 }
 
 #[test]
-fn removing_a_file_asks_whatever_may_be_edited() {
+fn file_deletion_asks_despite_edit_grant() {
     let delete = |text: &str, care| Subject::Delete { path: path(text, care) };
     let (inside, ordinary) = ("/w/proj/src/a.rs", PathSensitivity::Ordinary);
     check(Mode::AcceptEdits, &["+Edit(src/**)", "+ApplyPatch"], "ApplyPatch", &delete(inside, ordinary), Ask);
@@ -317,7 +317,7 @@ fn removing_a_file_asks_whatever_may_be_edited() {
 }
 
 #[test]
-fn of_several_parts_the_strictest_verdict_counts() {
+fn strictest_verdict_of_several_parts_applies() {
     let part = |text: &str, care| edit(text, care);
     let several = |parts: Vec<Subject>| Subject::Several { parts };
     let (a, b) = ("/w/proj/src/a.rs", "/w/proj/docs/b.md");
@@ -347,7 +347,7 @@ fn of_several_parts_the_strictest_verdict_counts() {
 }
 
 #[test]
-fn files_that_need_care_pass_only_by_their_own_name() {
+fn sensitive_file_is_allowed_by_exact_rule_only() {
     use PathSensitivity::{AutoExecuted, Protected, Secret};
     let (rc, key) = ("/home/u/.bashrc", "/home/u/.ssh/id_rsa");
     check(Mode::Default, &["+Edit(~/**)"], "Write", &edit(rc, AutoExecuted), Ask);
@@ -360,14 +360,14 @@ fn files_that_need_care_pass_only_by_their_own_name() {
 }
 
 #[test]
-fn a_reason_for_people_says_that_an_unattended_session_never_asks() {
+fn dont_ask_reason_names_missing_requests() {
     let denied = check(Mode::DontAsk, &[], "Bash", &bash("ls"), Deny);
     assert!(denied.reason.contains("never asks"), "{denied:?}");
     assert!(denied.suggestions.is_empty());
 }
 
 #[test]
-fn safe_mode_asks_whatever_is_allowed() {
+fn safe_mode_asks_despite_allow_rules() {
     let rules = Rules::parse(&["Bash", "Read"], &[], &["Bash(rm:*)"]).unwrap();
     let policy =
         Policy { mode: Mode::Bypass, safe_mode: true, safe_commands: true, ..Policy::of_tests(&rules) };
@@ -379,7 +379,7 @@ fn safe_mode_asks_whatever_is_allowed() {
 }
 
 #[test]
-fn an_empty_command_a_nul_and_self_approval_are_denied() {
+fn empty_command_nul_and_self_approval_are_denied() {
     check(Mode::Bypass, &["+Bash(agentctl:*)"], "Bash", &bash("agentctl approve 42"), Deny);
     check(Mode::Bypass, &[], "Bash", &bash("x=1; /usr/bin/agentctl 'approve' 42"), Deny);
     check(Mode::Bypass, &[], "Bash", &bash("agentctl ps"), Allow);
@@ -388,7 +388,7 @@ fn an_empty_command_a_nul_and_self_approval_are_denied() {
 }
 
 #[test]
-fn the_parts_of_a_verdict_are_told_whole_and_never_many_times_the_command() {
+fn verdict_parts_are_complete_but_bounded_in_size() {
     let told = |text: &str| {
         let asked = check(Mode::Default, &[], "Bash", &bash(text), Ask);
         let size = serde_json::to_string(&asked).unwrap().len();
@@ -406,7 +406,7 @@ fn the_parts_of_a_verdict_are_told_whole_and_never_many_times_the_command() {
 }
 
 #[test]
-fn what_is_protected_is_so_wherever_the_line_goes() {
+fn protected_path_is_denied_after_cd() {
     let rules = Rules::parse(&["Bash"], &[], &[]).unwrap();
     for command in [
         "cd ~/.config/agentd && touch config.toml",

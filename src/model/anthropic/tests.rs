@@ -65,7 +65,7 @@ fn answer(blocks: &[Vec<Value>], reason: &str) -> String {
 }
 
 #[test]
-fn an_answer_with_everything_in_it_is_read() {
+fn reply_with_all_block_kinds_is_parsed() {
     let thinking = block(
         0,
         json!({"type":"thinking","thinking":"","signature":""}),
@@ -124,7 +124,7 @@ fn an_answer_with_everything_in_it_is_read() {
 }
 
 #[test]
-fn reasons_to_end_are_mapped() {
+fn stop_reasons_of_provider_are_mapped() {
     for (reason, expected, notices) in [
         ("end_turn", StopReason::EndTurn, 0),
         ("tool_use", StopReason::ToolUse, 0),
@@ -140,7 +140,7 @@ fn reasons_to_end_are_mapped() {
 }
 
 #[test]
-fn what_is_not_known_is_left_out() {
+fn unknown_blocks_and_events_are_ignored() {
     let strange =
         block(0, json!({"type":"hologram","beam":1}), vec![json!({"type":"text_delta","text":"not ours"})]);
     let stream = format!(
@@ -153,7 +153,7 @@ fn what_is_not_known_is_left_out() {
 }
 
 #[test]
-fn arguments_that_are_not_json_are_kept_as_they_came() {
+fn invalid_json_arguments_are_kept_as_text() {
     let reply = read(Api::Anthropic, &answer(&[call(0, "t", &["{\"a\":"])], "max_tokens")).1.unwrap();
     match &reply.content[0] {
         ReplyBlock::ToolCall { input: Err((raw, why)), .. } => {
@@ -165,7 +165,7 @@ fn arguments_that_are_not_json_are_kept_as_they_came() {
 }
 
 #[test]
-fn input_that_comes_with_the_start_of_the_call_counts() {
+fn call_input_in_start_event_is_used() {
     let at_once = block(0, json!({"type":"tool_use","id":"t","name":"Read","input":{"a":1}}), vec![]);
     let (deltas, reply) = read(Api::Anthropic, &answer(&[at_once], "tool_use"));
     let reply = reply.unwrap();
@@ -176,7 +176,7 @@ fn input_that_comes_with_the_start_of_the_call_counts() {
 }
 
 #[test]
-fn a_stream_without_its_end_is_interrupted() {
+fn stream_without_stop_event_is_interrupted() {
     let whole = answer(&[text(0, &["one ", "two"])], "end_turn");
     let stop = whole.find("event: message_stop").unwrap();
     for cut in [1, whole.find("two").unwrap() + 1, stop, stop + 30] {
@@ -188,7 +188,7 @@ fn a_stream_without_its_end_is_interrupted() {
 }
 
 #[test]
-fn errors_inside_the_stream_end_it() {
+fn error_events_inside_stream_end_reply() {
     for (word, expected) in [
         ("overloaded_error", FaultKind::Overloaded),
         ("rate_limit_error", FaultKind::RateLimited),
@@ -207,7 +207,7 @@ fn errors_inside_the_stream_end_it() {
 }
 
 #[test]
-fn what_is_no_event_stream_is_garbage() {
+fn non_event_stream_body_is_garbage() {
     for body in ["<html>hello</html>", "data: {nope\n\n", "data: [1]\n\n", "just words"] {
         let fault = read(Api::Anthropic, body).1.unwrap_err();
         assert_eq!(fault.kind, FaultKind::Garbage, "{body}: {fault:?}");
@@ -216,7 +216,7 @@ fn what_is_no_event_stream_is_garbage() {
 }
 
 #[test]
-fn counts_are_read_in_all_their_parts() {
+fn usage_counts_are_read_from_all_events() {
     let message = json!({"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant",
         "content":[],"stop_reason":null,"usage":{"input_tokens":5,"cache_read_input_tokens":0,"output_tokens":1,
         "cache_creation":{"ephemeral_5m_input_tokens":30,"ephemeral_1h_input_tokens":12}}}});
@@ -242,7 +242,7 @@ fn counts_are_read_in_all_their_parts() {
 }
 
 #[test]
-fn an_answer_in_one_piece_gives_the_same_reply_as_a_stream() {
+fn unstreamed_message_gives_same_reply_as_stream() {
     let stream = answer(&[text(0, &["Hello"]), call(1, "t1", &["{\"a\":", "1}"])], "tool_use");
     let body = json!({"id":"msg_1","type":"message","role":"assistant","model":"m",
         "content":[{"type":"text","text":"Hello"},{"type":"tool_use","id":"t1","name":"Read","input":{"a":1}}],
@@ -260,7 +260,7 @@ fn an_answer_in_one_piece_gives_the_same_reply_as_a_stream() {
 
 proptest! {
     #[test]
-    fn any_split_reads_alike(
+    fn messages_reply_is_independent_of_chunk_boundaries(
         pieces in prop::collection::vec("[a-zäß🦀\\n\" ]{0,6}", 0..8),
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..16),
         is_cut in any::<bool>(),
@@ -304,7 +304,7 @@ fn body(request: &ModelRequest, settings: &ModelSettings) -> Value {
 }
 
 #[test]
-fn a_request_is_written_in_the_providers_words() {
+fn request_body_matches_messages_api() {
     let call_id = Mint::new(1, Seed(1)).call();
     let tool_call = |provider_id: &str, input: Value| {
         Block::ToolCall(ToolCall {
@@ -371,7 +371,7 @@ fn a_request_is_written_in_the_providers_words() {
 }
 
 #[test]
-fn limits_and_abilities_shape_the_request() {
+fn limits_and_capabilities_shape_request_body() {
     let mut asked = request(vec![Message::user("hi")]);
     asked.system = "".into();
     let settings = ModelSettings { max_output_tokens: Some(64_000), ..ModelSettings::default() };
@@ -388,7 +388,7 @@ fn limits_and_abilities_shape_the_request() {
 }
 
 #[test]
-fn what_was_sent_stays_the_same_bytes_when_the_conversation_grows() {
+fn request_prefix_stays_identical_as_conversation_grows() {
     let mut messages = vec![Message::user("one")];
     let mut earlier: Option<Vec<Value>> = None;
     for step in 0..5 {
@@ -441,7 +441,7 @@ fn grown(step: usize) -> Vec<Message> {
 }
 
 #[test]
-fn what_is_remembered_of_requests_changes_no_byte_of_them() {
+fn request_cache_does_not_change_request_bytes() {
     let written = RequestCache::default();
     let settings = ModelSettings::default();
     let mut asked = request(vec![Message::user("one")]);

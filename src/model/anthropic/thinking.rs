@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_leaves_room_for_the_answer() {
+    fn thinking_budget_leaves_output_tokens_for_answer() {
         for (thinking, most, limit, expected) in [
             (Thinking::Low, 64_000, None, (budget(4_096), 64_000)),
             (Thinking::Auto, 64_000, None, (budget(12_288), 64_000)),
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn models_that_decide_by_themselves_are_told_an_effort() {
+    fn adaptive_thinking_models_receive_effort() {
         let settings = ModelSettings { adaptive_thinking: true, ..thinker(64_000) };
         let effort = |thinking| {
             let plan = plan(&request(Some(thinking), Vec::new()), &settings);
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_asked_where_nothing_is_wanted_or_can_be_had() {
+    fn thinking_is_not_requested_when_off_or_unsupported() {
         let nothing = Plan { thinking: None, output_config: None, max_tokens: 64_000, keeps: true };
         assert_eq!(plan(&request(None, Vec::new()), &thinker(64_000)), nothing);
         let simple = ModelSettings { thinking: false, ..thinker(64_000) };
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_never_begins_inside_a_tool_loop() {
+    fn thinking_never_starts_inside_tool_loop() {
         let call_id = Mint::new(1, Seed(1)).call();
         let thought = Block::Thinking { text: "hm".into(), signature: Some("s".into()) };
         let call = Block::ToolCall(ToolCall {

@@ -178,7 +178,7 @@ mod tests {
     use crate::model::catalog::builtin::*;
 
     #[test]
-    fn every_entry_can_be_read_and_every_price_has_its_date() {
+    fn catalog_entries_are_readable_and_prices_are_dated() {
         let table: Table = toml::from_str(include_str!("known.toml")).expect("the table");
         for (name, facts) in table.anthropic.models.iter().chain(&table.openai.models) {
             assert!(facts.context_window > facts.max_output_tokens, "{name}");
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn names_with_dates_are_the_same_model_and_others_are_not() {
+    fn dated_model_names_match_their_base_model_only() {
         let input = |model| look_up(Some(Kind::Anthropic), true, model, None).0.price.map(|p| p.input);
         assert_eq!(input("claude-sonnet-4-5-20250929"), Some(3.0));
         assert_eq!(input("claude-sonnet-4-5"), Some(3.0));
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn models_that_refuse_sampling_are_marked_and_retired_ones_are_gone() {
+    fn catalog_marks_sampling_support_and_omits_retired_models() {
         let facts = |kind, model| look_up(Some(kind), true, model, None);
         for (kind, model, takes_sampling) in [
             (Kind::Anthropic, "claude-opus-4-6", true),
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn the_configuration_wins_and_prices_hold_at_the_vendor_alone() {
+    fn configuration_overrides_catalog_and_prices_need_vendor() {
         let (elsewhere, is_known) = look_up(Some(Kind::OpenAiChat), false, "gpt-4o", None);
         assert_eq!((elsewhere.price, elsewhere.context_window, is_known), (None, Some(128_000), true));
         let given = ModelFacts {

@@ -44,7 +44,7 @@ mod tests {
     use crate::types::ids::{Mint, Seed};
 
     #[test]
-    fn call_id_that_is_too_long_becomes_a_short_unique_one() {
+    fn overlong_call_id_becomes_short_and_unique() {
         let mut mint = Mint::new(1, Seed(1));
         let (first, second) = (mint.call(), mint.call());
         let fits = |id: &str| id.chars().count() <= MAX_CALL_ID_CHARS;
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_was_made_up_goes_back_as_vendors_take_it() {
+    fn invented_tool_name_is_sanitised_for_vendors() {
         let long = "x".repeat(1_000);
         for (name, expected) in [
             ("Bash", "Bash"),

@@ -33,7 +33,7 @@ mod tests {
     use crate::model::catalog::effort::*;
 
     #[test]
-    fn budgets_become_efforts_and_models_that_do_not_think_get_none() {
+    fn thinking_budget_maps_to_effort_for_thinking_models() {
         let thinks = ModelSettings { thinking: true, ..ModelSettings::default() };
         let least = ModelSettings { least_effort: Some("minimal".into()), ..thinks.clone() };
         for (thinking, expected) in [

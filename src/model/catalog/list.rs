@@ -63,7 +63,7 @@ mod tests {
     use crate::types::usage::Price;
 
     #[test]
-    fn what_is_known_is_told_with_its_source_and_what_is_not_is_told_as_such() {
+    fn model_list_shows_source_of_each_value() {
         let mut here = Provider::new(Kind::OpenAiChat);
         here.base_url = Some("http://127.0.0.1:1/v1".into());
         let mine =

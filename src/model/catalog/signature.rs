@@ -35,7 +35,7 @@ mod tests {
     use crate::model::catalog::signature::*;
 
     #[test]
-    fn what_was_sealed_opens_and_nothing_else_does() {
+    fn only_encoded_reasoning_signatures_are_decoded() {
         let sealed = Sealed { id: "rs_1".into(), encrypted_content: "gAAA\"".into() };
         let text = seal(&sealed);
         assert!(is_sealed(&text));

@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shape_is_whole_when_its_brackets_are_closed() {
+    fn json_is_complete_when_brackets_are_closed() {
         for (json, whole) in [
             ("", false),
             ("{", false),

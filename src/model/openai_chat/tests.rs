@@ -53,7 +53,7 @@ fn made_up(n: usize) -> String {
 }
 
 #[test]
-fn an_answer_with_everything_in_it_is_read() {
+fn reply_with_reasoning_text_and_calls_is_parsed() {
     let chunks = [
         delta(json!({"role":"assistant","content":"","reasoning_content":"Let me "})),
         delta(json!({"content":null,"reasoning_content":"see.","reasoning":"Let me see."})),
@@ -93,7 +93,7 @@ fn an_answer_with_everything_in_it_is_read() {
 }
 
 #[test]
-fn parallel_calls_are_put_together_from_fragments() {
+fn parallel_calls_are_assembled_from_fragments() {
     let one = ("a".to_owned(), "Read".to_owned(), json!({"x":1}));
     let two = ("b".to_owned(), "Grep".to_owned(), json!({"y":"}"}));
     let begin = |index: u64, id, name| delta(part(Some(index), Some(id), Some(name), None));
@@ -132,7 +132,7 @@ fn parallel_calls_are_put_together_from_fragments() {
 }
 
 #[test]
-fn servers_that_number_or_name_calls_badly_are_understood() {
+fn calls_with_bad_index_or_id_are_separated() {
     let whole = |index, id, name, json| delta(part(index, id, Some(name), Some(json)));
     let expected = |first: &str, second: &str| {
         vec![
@@ -191,7 +191,7 @@ fn servers_that_number_or_name_calls_badly_are_understood() {
 }
 
 #[test]
-fn text_between_the_fragments_of_a_call_is_not_lost() {
+fn text_between_call_fragments_is_kept() {
     let chunks = [
         delta(part(Some(0), Some("a"), Some("Read"), Some("{\"x\""))),
         delta(json!({"content":"by the way"})),
@@ -208,7 +208,7 @@ fn text_between_the_fragments_of_a_call_is_not_lost() {
 }
 
 #[test]
-fn reasons_to_end_are_mapped() {
+fn finish_reasons_of_provider_are_mapped() {
     for (reason, expected, notices) in [
         ("stop", StopReason::EndTurn, 0),
         ("tool_calls", StopReason::ToolUse, 0),
@@ -228,7 +228,7 @@ fn reasons_to_end_are_mapped() {
 }
 
 #[test]
-fn the_proper_end_is_done_or_a_reason() {
+fn stream_ends_with_done_or_finish_reason() {
     let outcome = |stream: &str| read(Api::OpenAiChat, stream).1.map_err(|fault| fault.kind);
     let said = format!("data: {}\n\n", delta(json!({"content":"x"})));
     assert!(outcome(&format!("{said}data: [DONE]\n\n")).is_ok());
@@ -242,7 +242,7 @@ fn the_proper_end_is_done_or_a_reason() {
 }
 
 #[test]
-fn errors_inside_the_stream_end_it() {
+fn error_chunks_inside_stream_end_reply() {
     for (error, expected) in [
         (json!({"message":"m","type":"server_error"}), FaultKind::Server),
         (json!({"message":"m","code":429}), FaultKind::RateLimited),
@@ -257,7 +257,7 @@ fn errors_inside_the_stream_end_it() {
 }
 
 #[test]
-fn an_answer_in_one_piece_gives_the_same_reply_as_a_stream() {
+fn unstreamed_completion_gives_same_reply_as_stream() {
     let chunks = [
         delta(json!({"reasoning":"Hm."})),
         delta(json!({"content":"Hello"})),
@@ -282,7 +282,7 @@ fn an_answer_in_one_piece_gives_the_same_reply_as_a_stream() {
 
 proptest! {
     #[test]
-    fn any_split_reads_alike(
+    fn chat_reply_is_independent_of_chunk_boundaries(
         pieces in prop::collection::vec(
             prop_oneof![
                 "[a-zäß🦀\\n\" ]{0,6}".prop_map(|text| json!({"content":text})),
@@ -362,7 +362,7 @@ fn body(settings: &ModelSettings, vendor: bool) -> Value {
 }
 
 #[test]
-fn a_request_is_written_in_the_providers_words() {
+fn request_body_matches_chat_completions_api() {
     assert_eq!(
         body(&ModelSettings::default(), false),
         json!({
@@ -391,7 +391,7 @@ fn a_request_is_written_in_the_providers_words() {
 }
 
 #[test]
-fn abilities_shape_the_request() {
+fn model_capabilities_shape_request_body() {
     let settings =
         ModelSettings { tools: false, streaming: false, system_role: false, ..ModelSettings::default() };
     let written = body(&settings, true);
@@ -404,7 +404,7 @@ fn abilities_shape_the_request() {
 }
 
 #[test]
-fn long_call_ids_are_shortened_for_the_vendor_alone() {
+fn long_call_ids_are_shortened_for_vendor_only() {
     let long = "call_".repeat(20);
     let mut asked = request();
     for message in &mut asked.messages {

@@ -94,7 +94,7 @@ fn whole_reply() -> Vec<ReplyBlock> {
 }
 
 #[test]
-fn an_answer_with_everything_in_it_is_read() {
+fn response_with_all_item_kinds_is_parsed() {
     let (deltas, reply) = read(API, &sse(&whole_story()));
     let reply = reply.unwrap();
     assert_deltas_tell_the_reply(&deltas, &reply);
@@ -112,7 +112,7 @@ fn an_answer_with_everything_in_it_is_read() {
 }
 
 #[test]
-fn what_was_not_told_in_pieces_is_taken_from_the_whole() {
+fn items_without_deltas_are_read_from_completed_response() {
     let output = json!([reasoning(), message("Grüße 🦀"), call("call_a", "Read", "{\"a\":1}")]);
     // Nothing but the end; and the same in one body.
     let (deltas, reply) = read(API, &sse(&[created(), completed(output.clone())]));
@@ -126,7 +126,7 @@ fn what_was_not_told_in_pieces_is_taken_from_the_whole() {
 }
 
 #[test]
-fn items_that_are_told_at_once_come_one_after_another() {
+fn interleaved_items_are_emitted_sequentially() {
     let events = [
         created(),
         added(0, call("a", "Read", "")),
@@ -151,7 +151,7 @@ fn items_that_are_told_at_once_come_one_after_another() {
 }
 
 #[test]
-fn the_end_says_why() {
+fn response_status_maps_to_stop_reason() {
     let end = |kind: &str, response: Value| {
         let event = json!({"type":kind,"response":response});
         read(API, &sse(&[created(), text_delta(0, "half"), event])).1
@@ -184,7 +184,7 @@ fn the_end_says_why() {
 }
 
 #[test]
-fn an_error_in_the_middle_is_one() {
+fn error_event_inside_stream_becomes_fault() {
     for (error, kind) in [
         (json!({"type":"error","code":"server_error","message":"oops","param":null}), FaultKind::Server),
         (json!({"type":"error","error":{"type":"overloaded_error","message":"busy"}}), FaultKind::Overloaded),
@@ -196,7 +196,7 @@ fn an_error_in_the_middle_is_one() {
 }
 
 #[test]
-fn an_answer_without_its_end_is_cut() {
+fn stream_without_completed_event_is_interrupted() {
     let stream = sse(&whole_story());
     let end = stream.find("event: response.completed").unwrap();
     for at in (0..end).step_by(7) {
@@ -208,7 +208,7 @@ fn an_answer_without_its_end_is_cut() {
 }
 
 #[test]
-fn a_body_that_is_no_response_is_garbage() {
+fn non_response_body_is_garbage() {
     for body in ["{}", "[]", "nonsense", r#"{"object":"list"}"#] {
         assert_eq!(read_whole(API, body).1.unwrap_err().kind, FaultKind::Garbage, "{body}");
     }
@@ -245,7 +245,7 @@ fn streamed(first: u64, second: u64) -> Vec<Value> {
 }
 
 #[test]
-fn items_are_taken_once_however_stream_and_end_number_them() {
+fn items_are_read_once_with_any_numbering() {
     let output = || json!([message("Hi."), call("call_a", "Bash", "{\"command\":\"date\"}")]);
     let expected = [said("Hi."), asked("call_a", "Bash", json!({"command":"date"}))];
     // As documented, counted from 1, with a gap, and descending.
@@ -267,7 +267,7 @@ fn items_are_taken_once_however_stream_and_end_number_them() {
 }
 
 #[test]
-fn item_that_only_the_end_holds_is_added() {
+fn item_only_in_completed_response_is_added() {
     let other = json!({"type":"function_call","id":"fc_2","call_id":"call_b","name":"Bash","arguments":"{\"command\":\"date\"}"});
     let note = json!({"type":"message","id":"msg_2","role":"assistant","content":[{"type":"output_text","text":"Hi."}]});
     let output = json!([note, message("Hi."), other, call("call_a", "Bash", "{\"command\":\"date\"}")]);
@@ -279,7 +279,7 @@ fn item_that_only_the_end_holds_is_added() {
 }
 
 #[test]
-fn items_without_ids_are_matched_by_their_content() {
+fn items_without_ids_are_matched_by_content() {
     let bare = |mut item: Value| {
         let fields = item.as_object_mut().unwrap();
         fields.remove("id");
@@ -306,7 +306,7 @@ fn items_without_ids_are_matched_by_their_content() {
 }
 
 #[test]
-fn ids_that_change_from_event_to_event_do_not_matter() {
+fn item_ids_changing_between_events_are_accepted() {
     let mut events = streamed(0, 1);
     for (n, event) in events.iter_mut().enumerate() {
         let id = json!(format!("changed_{n}"));
@@ -322,7 +322,7 @@ fn ids_that_change_from_event_to_event_do_not_matter() {
 }
 
 #[test]
-fn response_id_that_changes_with_every_event_is_one_answer() {
+fn changing_response_id_is_one_reply() {
     let mut events = whole_story();
     for (n, event) in events.iter_mut().enumerate() {
         if event["response"].is_object() {
@@ -340,7 +340,7 @@ fn response_id_that_changes_with_every_event_is_one_answer() {
 
 proptest! {
     #[test]
-    fn any_split_reads_alike(cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..12)) {
+    fn responses_reply_is_independent_of_chunk_boundaries(cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..12)) {
         assert_any_split_reads_alike(API, &sse(&whole_story()), &cuts);
     }
 }

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_line_is_named_by_its_number() {
+    fn invalid_cassette_line_is_named_by_number() {
         check_error("{\"say\":\"a\"}\n\n{say}", 3, "not a JSON object");
         check_error("{\"sya\":\"a\"}", 1, "unknown field `sya`");
         check_error("{\"fail\":\"sometimes\"}", 1, "unknown variant");
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn records_are_found_by_number_or_fingerprint() {
+    fn cassette_records_are_found_by_number_or_hash() {
         let text = "# for people\n{\"cassette\":1,\"match\":\"hash\"}\n{\"say\":\"a\",\"hash\":\"h\"}\n\
                     {\"say\":\"b\"}\n{\"say\":\"c\",\"at\":1}\n{\"say\":\"d\",\"at\":1}\n";
         let cassette = Cassette::parse(text).unwrap();
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_recorded_beside_a_conversation_is_no_part_of_its_order() {
+    fn helper_call_records_do_not_change_cassette_order() {
         let title = "{\"api\":\"anthropic\",\"status\":200,\"hash\":\"t\",\"body\":\"a title\"}";
         let answer = title.replace("\"hash\":\"t\"", "\"at\":0,\"hash\":\"m\"");
         for lines in [[title, &answer], [&answer, title]] {
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn the_example_of_the_reference_is_a_cassette() {
+    fn documented_cassette_example_can_be_parsed() {
         let page = include_str!("../../../proto-docs/models.md");
         let part = page.split("\n## Cassettes\n").nth(1).expect("its part");
         let example =

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_and_the_providers_name_do_not_count_but_words_do() {
+    fn request_hash_ignores_ids_and_provider_name() {
         let hash = request_hash(&request("a", "toolu_1", 1, "out"));
         assert_eq!(hash.len(), 64);
         assert_eq!(hash, request_hash(&request("b", "call_x", 2, "out")));

@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_in_any_clothes_counts_and_anything_else_is_nothing() {
+    fn usage_count_is_read_in_any_number_form() {
         for (text, expected) in [
             ("7", Some(7)),
             ("12.0", Some(12)),

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_before_is_not_written_again_and_nothing_else_changes() {
+    fn cached_messages_are_reused_without_changing_output() {
         let written = RequestCache::default();
         let mut messages = said(&["a", "b"]);
         assert_eq!(write(&written, &messages, 1), ("[a,b!".into(), 3));
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_kept_than_it_may() {
+    fn request_cache_size_is_bounded() {
         let written = RequestCache::default();
         for _ in 0..2 * CONVERSATIONS {
             write(&written, &said(&["a"]), 9);

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn each_api_gets_what_it_takes_and_people_are_told_of_the_rest() {
+    fn sampling_is_sent_per_api_and_dropped_values_reported() {
         use Api::{Anthropic, OpenAiChat, OpenAiResponses};
         let plain = ModelSettings::default();
         let thinks = ModelSettings { thinking: true, ..ModelSettings::default() };
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn the_configuration_of_a_model_stands_in_for_a_request_that_says_nothing() {
+    fn configured_sampling_is_used_when_request_has_none() {
         let usual = ModelSettings { usual: of(Some(700), Some(800)), ..ModelSettings::default() };
         assert_eq!(sent(Api::OpenAiChat, &request(None, None, None), &usual), of(Some(700), Some(800)));
         assert_eq!(sent(Api::OpenAiChat, &request(Some(100), None, None), &usual), of(Some(100), Some(800)));

@@ -282,7 +282,7 @@ mod tests {
     use crate::model::testing::assert_deltas_tell_the_reply;
 
     #[test]
-    fn a_large_piece_is_cut_between_characters() {
+    fn large_delta_is_split_at_character_boundary() {
         let text = format!("a{}", "€".repeat(MAX_PIECE));
         let parts: Vec<&str> = pieces(&text).collect();
         assert!(parts.len() >= 3 && parts.iter().all(|part| part.len() <= MAX_PIECE && !part.is_empty()));
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_blocks_leave_no_trace_and_indexes_have_no_gap() {
+    fn empty_blocks_are_omitted_without_index_gap() {
         let mut out = Vec::new();
         let mut answer = Assembly::new(CallIds::replayed(0));
         answer.text("", &mut out);
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn call_repeated_under_its_id_is_kept_once() {
+    fn repeated_call_with_same_id_is_kept_once() {
         let mut out = Vec::new();
         let mut answer = Assembly::new(CallIds::replayed(3));
         for (id, tool, json) in [
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_get_unique_ids_and_their_input_is_read_once() {
+    fn tool_calls_get_unique_ids_and_parsed_input() {
         let mut out = Vec::new();
         let mut answer = Assembly::new(CallIds::replayed(3));
         for (id, json) in [("a", "{\"x\":1}"), ("a", ""), ("", "{\"x\":")] {

@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_becomes_a_kind_and_the_providers_words_are_kept() {
+    fn http_status_maps_to_fault_kind_with_message() {
         let anthropic = r#"{"type":"error","error":{"type":"not_found_error","message":"model: foo"}}"#;
         check(404, anthropic, FaultKind::NotFound, "model: foo; check the model's name");
         check(
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_that_was_cut_with_its_text_is_scrubbed_too() {
+    fn truncated_secret_in_fault_is_redacted() {
         let mut secrets = Secrets::default();
         secrets.add("sk-ant-canary-0123456789");
         for before in [440, 470, 480, 495, 499, 600] {
@@ -433,13 +433,13 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_is_cut() {
+    fn long_fault_message_is_truncated() {
         let fault = from_status("x", 400, None, "é".repeat(5000).as_bytes());
         assert!(fault.message.chars().count() < 600, "{}", fault.message.len());
     }
 
     #[test]
-    fn errors_inside_a_stream_have_kinds_too() {
+    fn stream_errors_map_to_fault_kinds() {
         let kind = |text: &str| serde_json::from_str::<WireError>(text).unwrap().in_stream().kind;
         assert_eq!(kind(r#"{"type":"overloaded_error","message":"m"}"#), FaultKind::Overloaded);
         assert_eq!(kind(r#"{"type":"rate_limit_error"}"#), FaultKind::RateLimited);
@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_replaced() {
+    fn secrets_in_fault_are_redacted() {
         let mut secrets = Secrets::default();
         secrets.add("sk-very-secret\n");
         secrets.add("a");

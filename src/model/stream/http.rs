@@ -423,7 +423,7 @@ mod tests {
     use crate::model::stream::http::*;
 
     #[test]
-    fn the_wish_to_wait_is_read_in_its_forms() {
+    fn retry_after_headers_are_read_in_all_forms() {
         let check = |name: &'static str, value: &str, expected: Option<u64>| {
             let mut headers = HeaderMap::new();
             headers.insert(name, value.parse().unwrap());
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn a_date_to_wait_for_is_compared_with_the_answer_s_own() {
+    fn retry_after_date_is_relative_to_date_header() {
         let check = |until: &str, date: Option<&str>, expected: Option<u64>| {
             let mut headers = HeaderMap::new();
             headers.insert(RETRY_AFTER, until.parse().unwrap());
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_shown_without_its_password() {
+    fn shown_url_contains_no_password() {
         let url = Url::parse("http://me:hush@host:81/v1").unwrap();
         assert_eq!(shown(&url), "http://host:81");
     }

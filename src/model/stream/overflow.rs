@@ -75,7 +75,7 @@ mod tests {
     use crate::model::stream::overflow::*;
 
     #[test]
-    fn the_numbers_of_the_known_texts_are_read() {
+    fn overflow_numbers_are_read_from_provider_errors() {
         let check = |text: &str, expected: Option<(u64, u64)>| {
             let got = read(text).map(|overflow| (overflow.limit, overflow.input));
             assert_eq!(got, expected, "{text}");

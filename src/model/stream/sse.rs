@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_told_apart_by_blank_lines_of_any_kind() {
+    fn sse_events_end_at_any_blank_line() {
         check("data: a\n\ndata: b\n\n", &[("", "a"), ("", "b")]);
         check("data: a\r\n\r\ndata: b\r\n\r\n", &[("", "a"), ("", "b")]);
         check("data: a\r\rdata: b\r\r", &[("", "a"), ("", "b")]);
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_read_as_the_standard_says() {
+    fn sse_fields_are_parsed_per_standard() {
         check("event: ping\ndata: {}\n\n", &[("ping", "{}")]);
         check("data: {}\nevent: late\n\ndata: x\n\n", &[("late", "{}"), ("", "x")]);
         check("data:tight\n\n", &[("", "tight")]);
@@ -246,14 +246,14 @@ mod tests {
     }
 
     #[test]
-    fn the_last_event_may_lack_its_end() {
+    fn last_sse_event_may_lack_blank_line() {
         check("data: a\n\ndata: [DONE]", &[("", "a"), ("", "[DONE]")]);
         check("data: a\n", &[("", "a")]);
         check("data: a\r", &[("", "a")]);
     }
 
     #[test]
-    fn an_endless_event_is_refused() {
+    fn sse_event_over_limit_is_refused() {
         let long = [b'x'; 70];
         assert_eq!(events(&[b"data: ", &long]), Err(TooLong));
         assert_eq!(events(&[&[b"data: ", &long[..], b"\n\n"].concat()]), Err(TooLong));
@@ -265,7 +265,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_split_gives_the_same_events(
+        fn sse_events_are_independent_of_chunk_boundaries(
             lines in prop::collection::vec(
                 prop::sample::select(vec!["data: x", "data:ÿ🦀", "", "event: e", ": c", "data", "junk"]), 0..30),
             ends in prop::collection::vec(prop::sample::select(vec!["\n", "\r", "\r\n"]), 30),

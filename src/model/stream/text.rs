@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_is_a_text_of_some_sort() {
+    fn any_json_value_deserialises_as_text() {
         check(r#""plain""#, "plain");
         check(r#""two\nlines""#, "two\nlines");
         check("null", "");
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_string_without_escapes_is_borrowed() {
+    fn string_without_escapes_is_borrowed() {
         assert!(matches!(serde_json::from_str::<Text>(r#""plain""#).unwrap().0, Cow::Borrowed(_)));
     }
 }

@@ -15,8 +15,8 @@ use crate::types::tool::{Confinement, ToolStatus};
 
 /// The rows of a plan. `before` is the engine that made it: it knows the calls.
 pub(in crate::session) fn notes(plan: &Plan, before: &Engine) -> Vec<AuditNote> {
-    let facts = plan.events.iter().map(|entry| &entry.envelope);
-    facts.flat_map(|fact| note(plan, before, fact).into_iter().chain(of_folders(fact))).collect()
+    let events = plan.events.iter().map(|entry| &entry.envelope);
+    events.flat_map(|fact| note(plan, before, fact).into_iter().chain(of_folders(fact))).collect()
 }
 
 /// The row of a session that got folders beside its own, or has them from the beginning.

@@ -110,11 +110,11 @@ impl Actor {
             SessionCommand::Park { patient, reply } => {
                 crash::point("C23.parking");
                 let patience = if patient { PARK_TIMEOUT } else { Duration::ZERO };
-                self.jobs.stop_all_but_tools();
+                self.effects.stop_all_but_tools();
                 // They would not end by themselves.
-                self.jobs.stop_all_commands(KilledBy::Shutdown);
-                if !self.jobs.run_tools() {
-                    self.jobs.drop_all();
+                self.effects.stop_all_commands(KilledBy::Shutdown);
+                if !self.effects.run_tools() {
+                    self.effects.drop_all();
                 }
                 let by = Instant::now() + patience;
                 self.state.parking = Some(Parking { replies: vec![reply], by, told: false });
@@ -127,10 +127,10 @@ impl Actor {
         if let Some(known) = self.remembered(SUBMIT, submission.keyed.as_ref()).await? {
             return Ok(known);
         }
-        self.house.check_journal_quota()?;
+        self.shared.check_journal_quota()?;
         if let Some(model) = &submission.model {
             let budgets = submission.budgets.unwrap_or(self.engine.spec().budgets);
-            check_money(&self.house.components(), model, budgets)?;
+            check_money(&self.shared.components(), model, budgets)?;
         }
         let running = self.engine.turn_id();
         let input = Input::Submit(Submit {
@@ -169,7 +169,7 @@ impl Actor {
     /// Whether something in the workspace waits for trust that did not when the session began.
     fn recheck_trust(&mut self) {
         if self.engine.has_context() && self.state.parking.is_none() {
-            self.jobs.recheck_trust(self.engine.spec().cwd.clone().into());
+            self.effects.recheck_trust(self.engine.spec().cwd.clone().into());
         }
     }
 
@@ -182,11 +182,11 @@ impl Actor {
         if let Some(known) = self.remembered(METHOD, answer.keyed.as_ref()).await? {
             return Ok(known);
         }
-        let law = EffectiveRules::load(&self.house, &self.call_context()).await;
-        self.check_grant(&law, &answer)?;
+        let effective = EffectiveRules::load(&self.shared, &self.call_context()).await;
+        self.check_grant(&effective, &answer)?;
         match &edited {
-            Some(edited) => self.check_edit(&law, &answer, edited)?,
-            None => self.check_still(&law, &answer)?,
+            Some(edited) => self.check_edit(&effective, &answer, edited)?,
+            None => self.check_still(&effective, &answer)?,
         }
         let (request_id, scope, origin) = (answer.request_id, answer.scope, Some(answer.origin));
         let mut plan = self.decide(Input::Answer(Box::new(engine::Answer {
@@ -209,14 +209,14 @@ impl Actor {
         });
         let answered = answered.ok_or(SessionError::Refused(Refusal::NotPending))?;
         let owes = answered.grant.clone().filter(|_| scope == Scope::Project).map(|rule| {
-            let entry = grant_outbox::entry(&self.house, rule, origin, self.id, request_id);
+            let entry = grant_outbox::entry(&self.shared, rule, origin, self.id, request_id);
             grant_outbox::pending_grant(&self.engine.spec().cwd, request_id, &entry)
         });
         let idempotency = self.reply_row(METHOD, answer.keyed, &answered);
         // The promise first, then the file; the next start writes what a crash leaves between.
         self.commit_with_grants(&mut plan, idempotency, owes.clone()).await?;
         if let Some(owes) = owes
-            && let Err(error) = grant_outbox::write_grant(&self.house, owes).await
+            && let Err(error) = grant_outbox::write_grant(&self.shared, owes).await
         {
             tracing::error!(session = %self.id, %error, "a grant could not be written; the next start tries again");
             let text = format!("the grant for this folder does not count yet: {error}");
@@ -226,15 +226,19 @@ impl Actor {
     }
 
     pub(in crate::session) fn call_context(&self) -> CallContext {
-        CallContext::from_engine(&self.engine, self.id, self.jobs.commands(&self.engine))
+        CallContext::from_engine(&self.engine, self.id, self.effects.commands(&self.engine))
     }
 
     async fn pending_call(&self, request_id: PermissionId) -> Result<PendingCall, SessionError> {
         let call = self.pending_request(request_id)?.call;
-        let around = self.call_context();
-        let law = EffectiveRules::load(&self.house, &around).await;
-        let scene = law.session_context(&self.house.components().settings, self.jobs.blobs(), &around);
-        Ok(PendingCall { call, scene: Arc::new(scene) })
+        let call_context = self.call_context();
+        let effective = EffectiveRules::load(&self.shared, &call_context).await;
+        let session_context = effective.session_context(
+            &self.shared.components().settings,
+            self.effects.blobs(),
+            &call_context,
+        );
+        Ok(PendingCall { call, session_context: Arc::new(session_context) })
     }
 
     fn pending_request(&self, request_id: PermissionId) -> Result<engine::Pending, SessionError> {
@@ -286,13 +290,19 @@ impl Actor {
     /// Pending requests that another mode would let pass, with the reason.
     /// None lets a command out of its sandbox.
     async fn covered_by(&self, mode: Mode) -> Vec<(PermissionId, String)> {
-        let around = CallContext { mode, ..self.call_context() };
-        let law = EffectiveRules::load(&self.house, &around).await;
-        let setup = self.house.components();
+        let call_context = CallContext { mode, ..self.call_context() };
+        let effective = EffectiveRules::load(&self.shared, &call_context).await;
+        let components = self.shared.components();
         let mut covered = Vec::new();
         for pending in self.engine.pending().into_iter().filter(|it| it.outside.is_none()) {
-            let verdict =
-                effects::verdict(&law, &setup, &around, &pending.call.tool, &pending.prepared).await;
+            let verdict = effects::verdict(
+                &effective,
+                &components,
+                &call_context,
+                &pending.call.tool,
+                &pending.prepared,
+            )
+            .await;
             if verdict.verdict == VerdictKind::Allow {
                 covered.push((pending.request_id, format!("mode {}: {}", mode.name(), verdict.reason)));
             }
@@ -331,7 +341,7 @@ impl Actor {
     }
 
     /// A grant must be one that would let this very call pass; any other is a mistake.
-    fn check_grant(&self, law: &EffectiveRules, answer: &PermissionAnswer) -> Result<(), SessionError> {
+    fn check_grant(&self, effective: &EffectiveRules, answer: &PermissionAnswer) -> Result<(), SessionError> {
         let Some(grant) = &answer.grant else { return Ok(()) };
         let pending = self.engine.pending();
         let Some(asked) = pending.iter().find(|pending| pending.request_id == answer.request_id) else {
@@ -344,9 +354,10 @@ impl Actor {
         let rule = grant
             .parse()
             .map_err(|error: crate::judge::BadRule| SessionError::BadParam("grant", error.to_string()))?;
-        let around = self.call_context();
-        let settings = &self.house.components().settings;
-        let verdict = law.with_grant(&rule).verdict(settings, &around, &asked.call.tool, &asked.prepared);
+        let call_context = self.call_context();
+        let settings = &self.shared.components().settings;
+        let verdict =
+            effective.with_grant(&rule).verdict(settings, &call_context, &asked.call.tool, &asked.prepared);
         if verdict.verdict == VerdictKind::Allow {
             return Ok(());
         }
@@ -357,17 +368,17 @@ impl Actor {
 
     /// What a rule denies by now is not run, whoever allows it; nor runs outside of the sandbox what the mode or the
     /// configuration has come to forbid. A stricter mode leaves the rest to the person who was asked.
-    fn check_still(&self, law: &EffectiveRules, answer: &PermissionAnswer) -> Result<(), SessionError> {
+    fn check_still(&self, effective: &EffectiveRules, answer: &PermissionAnswer) -> Result<(), SessionError> {
         if answer.decision != Decision::Allow {
             return Ok(());
         }
         let Ok(asked) = self.pending_request(answer.request_id) else { return Ok(()) };
-        let settings = &self.house.components().settings;
+        let settings = &self.shared.components().settings;
         if asked.outside.is_some() && !settings.engine.offer_outside.holds(self.engine.spec().background) {
             let why = "[sandbox] offer_outside no longer lets commands out of the sandbox: deny it";
             return Err(SessionError::BadParam("decision", why.into()));
         }
-        let verdict = law.verdict(settings, &self.call_context(), &asked.call.tool, &asked.prepared);
+        let verdict = effective.verdict(settings, &self.call_context(), &asked.call.tool, &asked.prepared);
         if verdict.verdict == VerdictKind::Deny && (asked.outside.is_some() || verdict.rule.is_some()) {
             let why = format!("the call is not permitted any more: {}; deny it", verdict.reason);
             return Err(SessionError::BadParam("decision", why));
@@ -378,13 +389,13 @@ impl Actor {
     /// Changed arguments are judged like the model's own: what is denied stays denied, whoever asks.
     fn check_edit(
         &self,
-        law: &EffectiveRules,
+        effective: &EffectiveRules,
         answer: &PermissionAnswer,
         edited: &EditedCall,
     ) -> Result<(), SessionError> {
         let asked = self.pending_request(answer.request_id)?;
-        let settings = &self.house.components().settings;
-        let verdict = law.verdict(settings, &self.call_context(), &asked.call.tool, &edited.prepared);
+        let settings = &self.shared.components().settings;
+        let verdict = effective.verdict(settings, &self.call_context(), &asked.call.tool, &edited.prepared);
         if verdict.verdict == VerdictKind::Deny {
             let why = format!("the changed call is not permitted: {}", verdict.reason);
             return Err(SessionError::BadParam("updated_input", why));
@@ -394,8 +405,8 @@ impl Actor {
 
     /// A grant or a rule that came settles the other requests that it covers.
     async fn approve_matching(&mut self) {
-        let around = self.call_context();
-        let law = EffectiveRules::load(&self.house, &around).await;
+        let call_context = self.call_context();
+        let effective = EffectiveRules::load(&self.shared, &call_context).await;
         for pending in self.engine.pending() {
             if let Some(grant) = &pending.outside {
                 if let Some(rule) = grant.clone().filter(|grant| self.engine.rules().allow.contains(grant)) {
@@ -404,9 +415,15 @@ impl Actor {
                 }
                 continue;
             }
-            let setup = self.house.components();
-            let verdict =
-                effects::verdict(&law, &setup, &around, &pending.call.tool, &pending.prepared).await;
+            let components = self.shared.components();
+            let verdict = effects::verdict(
+                &effective,
+                &components,
+                &call_context,
+                &pending.call.tool,
+                &pending.prepared,
+            )
+            .await;
             if verdict.verdict == VerdictKind::Allow {
                 let (request_id, by) = (pending.request_id, SettledBy::Rule);
                 let rule = verdict.rule.unwrap_or(verdict.reason);
@@ -440,8 +457,8 @@ impl Actor {
             if matches!(error, SessionError::Store(_)) {
                 // The wish cannot be kept, but what runs is stopped: it may be what fills the disk.
                 let told = call_id.map_or(was_open, |call_id| vec![call_id]);
-                self.jobs.stop_commands(&told, KilledBy::Abort);
-                told.into_iter().for_each(|call_id| self.jobs.stop_tool(call_id));
+                self.effects.stop_commands(&told, KilledBy::Abort);
+                told.into_iter().for_each(|call_id| self.effects.stop_tool(call_id));
             }
             let _ = reply.send(Err(error));
             return;
@@ -516,7 +533,7 @@ impl Actor {
         keyed: Option<&IdempotencyKey>,
     ) -> Result<Option<T>, SessionError> {
         let Some(keyed) = keyed else { return Ok(None) };
-        remembered(&self.house.store, method, self.id, keyed).await
+        remembered(&self.shared.store, method, self.id, keyed).await
     }
 
     fn reply_row<T: serde::Serialize>(

@@ -64,17 +64,17 @@ const WRITE_RETRY_DELAY: Duration = Duration::from_millis(500);
 pub(super) struct Actor {
     pub id: SessionId,
     pub key: SessionKey,
-    pub house: Arc<Shared>,
+    pub shared: Arc<Shared>,
     pub engine: Engine,
     pub feed: Arc<Feed>,
     pub clients: Arc<AtomicU32>,
     pub inbox: mpsc::Receiver<Box<SessionCommand>>,
     pub leaving: mpsc::UnboundedReceiver<Box<Origin>>,
-    pub births: mpsc::Receiver<ProcessStarted>,
-    pub jobs: EffectRunner,
+    pub process_starts: mpsc::Receiver<ProcessStarted>,
+    pub effects: EffectRunner,
     /// For whoever looks from outside: what runs in the background.
     pub commands: Arc<RwLock<Vec<BackgroundCommand>>>,
-    pub door: Arc<LeaseCount>,
+    pub leases: Arc<LeaseCount>,
     pub state: LoopState,
 }
 
@@ -121,7 +121,7 @@ impl Actor {
     /// Runs until the session is parked, or leaves memory because nobody needed it for a while.
     /// `first` is what it is told before anything else.
     pub async fn run(mut self, first: Option<Input>) {
-        let _mourner = PanicGuard(Arc::clone(&self.feed));
+        let _panic_guard = PanicGuard(Arc::clone(&self.feed));
         if let Some(input) = first {
             crash::point("C21.loaded");
             self.handle_input(input).await;
@@ -162,18 +162,18 @@ impl Actor {
                     self.state.idle_since = None;
                     self.detached(*origin).await;
                 }
-                Some(birth) = self.births.recv() => self.on_process_started(birth).await,
-                input = self.jobs.next() => if let Some(input) = input { self.on_effect_result(input).await },
+                Some(process_start) = self.process_starts.recv() => self.on_process_started(process_start).await,
+                input = self.effects.next() => if let Some(input) = input { self.on_effect_result(input).await },
                 () = sleep_until(deadline), if deadline.is_some() => self.on_deadline(),
                 () = sleep_until(due), if due.is_some() => self.handle_input(Input::DeadlineReached).await,
                 () = sleep_until(leaves_at), if leaves_at.is_some() => if self.try_unload().await { break },
             }
         }
-        self.jobs.drop_all();
-        self.jobs.drop_all_commands();
+        self.effects.drop_all();
+        self.effects.drop_all_commands();
         if self.state.parking.is_some() && self.state.unwritten.is_none() {
-            let helped = !self.jobs.have_no_helpers();
-            self.jobs.drop_helpers();
+            let helped = !self.effects.have_no_helpers();
+            self.effects.drop_helpers();
             self.handle_input(Input::Parked { helped }).await;
         }
         self.feed.close();
@@ -187,15 +187,15 @@ impl Actor {
     /// Whether nothing is left of a turn that is being aborted.
     fn has_stopped(&self) -> bool {
         self.engine.is_aborting()
-            && self.jobs.are_idle()
+            && self.effects.are_idle()
             && self.state.lookahead_input.is_none()
-            && (self.engine.aborted_commands().is_empty() || self.jobs.have_no_commands())
+            && (self.engine.aborted_commands().is_empty() || self.effects.have_no_commands())
     }
 
     /// Of the turn's model.
     fn terms(&self) -> ModelSnapshot {
         let model = self.engine.model().parse().ok();
-        model.map(|model| self.house.components().models.terms(&model)).unwrap_or_default()
+        model.map(|model| self.shared.components().models.terms(&model)).unwrap_or_default()
     }
 
     async fn detached(&mut self, origin: Origin) {
@@ -207,11 +207,11 @@ impl Actor {
     /// while the turn waits for a person: so loading one never looks like a restart to its turn.
     fn unload_at(&mut self) -> Option<Instant> {
         let rests = self.engine.turn_id().is_none()
-            && self.jobs.are_idle()
-            && self.jobs.have_no_commands()
-            && self.jobs.have_no_helpers()
+            && self.effects.are_idle()
+            && self.effects.have_no_commands()
+            && self.effects.have_no_helpers()
             && self.state.aborts.is_empty();
-        self.door.set_idle(rests);
+        self.leases.set_idle(rests);
         if !rests {
             self.state.idle_since = None;
             self.state.evict = false;
@@ -222,13 +222,13 @@ impl Actor {
             return Some(now);
         }
         let since = *self.state.idle_since.get_or_insert(now);
-        since.checked_add(self.house.components().settings.idle_unload)
+        since.checked_add(self.shared.components().settings.idle_unload)
     }
 
     /// Leaves memory if nobody is inside and nothing waits.
     async fn try_unload(&mut self) -> bool {
         self.state.evict = false;
-        if !self.inbox.is_empty() || !self.door.try_close() {
+        if !self.inbox.is_empty() || !self.leases.try_close() {
             self.state.idle_since = Some(Instant::now());
             return false;
         }
@@ -245,7 +245,7 @@ impl Actor {
     /// may be set or stand still while the machine sleeps: so it is asked again now and then.
     fn next_request_deadline(&self) -> Option<Instant> {
         let at = self.engine.next_deadline().filter(|_| self.state.parking.is_none())?;
-        let wait = Duration::from_millis(at.since(self.house.clock.now()));
+        let wait = Duration::from_millis(at.since(self.shared.clock.now()));
         Some(Instant::now() + wait.min(DEADLINE_RECHECK_INTERVAL))
     }
 
@@ -262,16 +262,16 @@ impl Actor {
             Some(parking) if !parking.told => {
                 parking.told = true;
                 parking.by = Instant::now() + STOP_TIMEOUT;
-                self.jobs.stop_all();
-                self.jobs.stop_all_commands(KilledBy::Shutdown);
+                self.effects.stop_all();
+                self.effects.stop_all_commands(KilledBy::Shutdown);
             }
             _ => {
                 tracing::warn!(session = %self.id, "jobs did not stop in time and are dropped");
-                self.jobs.drop_all();
+                self.effects.drop_all();
                 if self.state.parking.is_some() {
-                    self.jobs.drop_all_commands();
+                    self.effects.drop_all_commands();
                 } else {
-                    self.jobs.drop_commands(&self.engine.aborted_commands());
+                    self.effects.drop_commands(&self.engine.aborted_commands());
                 }
                 self.state.stop_by = None;
                 if self.state.unwritten.is_some() {
@@ -284,8 +284,8 @@ impl Actor {
 
     fn is_parked(&self) -> bool {
         self.state.parking.is_some()
-            && self.jobs.are_idle()
-            && self.jobs.have_no_commands()
+            && self.effects.are_idle()
+            && self.effects.have_no_commands()
             && self.state.lookahead_input.is_none()
     }
 
@@ -297,7 +297,7 @@ impl Actor {
         };
         let mut bytes: usize = deltas.iter().map(delta_bytes).sum();
         while bytes < JOIN_BYTES {
-            match self.jobs.try_next() {
+            match self.effects.try_next() {
                 Some(Input::Deltas { token: other, deltas: more }) if other == token => {
                     bytes += more.iter().map(delta_bytes).sum::<usize>();
                     deltas.extend(more);
@@ -361,7 +361,7 @@ impl Actor {
 
     /// Takes the settings of the moment for the decisions to come.
     pub(super) fn refresh_settings(&mut self) {
-        self.engine.use_settings(&self.house.components().settings.engine);
+        self.engine.use_settings(&self.shared.components().settings.engine);
     }
 
     pub(super) fn decide(&mut self, input: Input) -> Result<Plan, SessionError> {
@@ -372,7 +372,7 @@ impl Actor {
             // What a running turn did not take, the next one does.
             self.refresh_settings();
         }
-        let now = Now { at: self.house.clock.now(), seed: self.state.seeds.next_seed() };
+        let now = Now { at: self.shared.clock.now(), seed: self.state.seeds.next_seed() };
         Ok(self.engine.decide(input, now)?)
     }
 
@@ -408,10 +408,10 @@ impl Actor {
             crash_points::after_decision(plan);
             // Nothing of the plan: who is told that the turn is over finds nothing in the workspace that stood in for it.
             if plan.events.iter().any(|entry| matches!(entry.envelope.event, Event::TurnCompleted { .. })) {
-                self.house.components().tools.on_session_idle(self.id);
+                self.shared.components().tools.on_session_idle(self.id);
             }
-            let (looking, begun) = (self.prepare_ahead(plan), Instant::now());
-            if let Err(error) = self.house.store.append(prepared.append).await {
+            let (preparation, begun) = (self.prepare_ahead(plan), Instant::now());
+            if let Err(error) = self.shared.store.append(prepared.append).await {
                 if matches!(error, StoreError::CommitUnknown(_)) {
                     tracing::warn!(session = %self.id, %error, "a write is in doubt; trying again");
                     self.state.unwritten =
@@ -427,14 +427,14 @@ impl Actor {
             self.notify_pending_changes(plan, &prepared.lines);
             self.feed.publish(prepared.lines);
             for entry in &plan.events {
-                self.house.on_commit(&entry.envelope);
+                self.shared.on_commit(&entry.envelope);
                 self.on_event(&entry.envelope);
             }
             crash_points::after_publish(plan);
             // After a long wait the rules may be others.
-            if let Some(looking) = looking.filter(|_| begun.elapsed() < PREPARATION_TTL) {
+            if let Some(preparation) = preparation.filter(|_| begun.elapsed() < PREPARATION_TTL) {
                 plan.effects.retain(|effect| !matches!(effect, Effect::Prepare { .. }));
-                self.jobs.report_preparation(looking);
+                self.effects.report_preparation(preparation);
             }
         }
         for effect in plan.effects.drain(..) {
@@ -458,17 +458,17 @@ impl Actor {
             Effect::Prepare { turn_id, calls } => Some((*turn_id, calls.clone())),
             _ => None,
         })?;
-        Some(self.jobs.start_preparation(turn_id, calls, self.call_context()))
+        Some(self.effects.start_preparation(turn_id, calls, self.call_context()))
     }
 
     /// Tells those who follow what waits in all sessions.
     fn notify_pending_changes(&self, plan: &Plan, lines: &[Entry]) {
-        if plan.requests.is_empty() || !self.house.has_pending_subscribers() {
+        if plan.requests.is_empty() || !self.shared.has_pending_subscribers() {
             return;
         }
         for change in &plan.requests {
             let Some(line) = lines.iter().find(|line| line.seq == change.seq) else { continue };
-            self.house.notify_pending(PendingChange {
+            self.shared.notify_pending(PendingChange {
                 session_id: self.id,
                 request_id: change.request_id,
                 is_pending: !change.settled,
@@ -479,21 +479,21 @@ impl Actor {
     }
 
     /// Stores who was started for a call, before its tool goes on (S9).
-    async fn on_process_started(&mut self, birth: ProcessStarted) {
-        let call_id = birth.record.call_id;
-        let born = journal::birth(self.key, *birth.record, self.house.clock.now());
+    async fn on_process_started(&mut self, process_start: ProcessStarted) {
+        let call_id = process_start.record.call_id;
+        let born = journal::process_start(self.key, *process_start.record, self.shared.clock.now());
         let begun = Instant::now();
-        let mut stored = self.house.store.append(born.clone()).await;
+        let mut stored = self.shared.store.append(born.clone()).await;
         if stored.is_err() && begun.elapsed() < PROCESS_RECORD_RETRY_TIMEOUT {
             // It may have come through all the same, and written twice it is the same. Who is not known is
             // killed, so it is worth another try, unless that would keep an abort waiting.
-            stored = self.house.store.append(born).await;
+            stored = self.shared.store.append(born).await;
         }
         if stored.is_ok() {
             self.state.recorded_calls.insert(call_id);
         }
         // Nobody listens any more if the call was dropped.
-        let _ = birth.stored.send(stored.map_err(|error| error.to_string()));
+        let _ = process_start.stored.send(stored.map_err(|error| error.to_string()));
     }
 
     /// Answers those who waited for this fact.
@@ -513,8 +513,8 @@ impl Actor {
                 }
             }
             Event::SessionEnded { .. } => {
-                self.jobs.drop_helpers();
-                self.jobs.forget(self.id);
+                self.effects.drop_helpers();
+                self.effects.forget(self.id);
             }
             // Nothing of the call runs: what is left of it is for a person to decide.
             Event::QuestionRequested { question } => {
@@ -537,7 +537,7 @@ impl Actor {
             Event::ToolBackground { end: None, .. } => self.publish_background_commands(),
             Event::ToolBackground { call_id, end: Some(end), .. } => {
                 self.publish_background_commands();
-                self.jobs.forget_command(*call_id);
+                self.effects.forget_command(*call_id);
                 self.state.recorded_calls.remove(call_id);
                 let (call_id, survivors) = (*call_id, &end.survivors);
                 for reply in self.state.call_aborts.remove(&call_id).unwrap_or_default() {
@@ -579,28 +579,28 @@ impl Actor {
         match effect {
             Effect::GatherContext => {
                 let spec = self.engine.spec();
-                self.jobs.gather(workspace::Request {
+                self.effects.gather(workspace::Request {
                     cwd: spec.cwd.clone().into(),
                     additional: spec.additional_dirs.iter().map(PathBuf::from).collect(),
                     model: spec.model.clone(),
-                    date: self.house.clock.now().date(),
+                    date: self.shared.clock.now().date(),
                     custom: spec.system_prompt.clone(),
                     appended: spec.append_system_prompt.clone(),
-                    user_dir: self.house.components().settings.user_dir.clone(),
+                    user_dir: self.shared.components().settings.user_dir.clone(),
                     trusted: None,
                 });
             }
-            Effect::CallModel { token, request } => self.jobs.call_model(token, *request),
-            Effect::AskHelper { token, request } => self.jobs.ask_helper(token, *request),
-            Effect::Sleep { token, delay_ms } => self.jobs.sleep(token, delay_ms),
+            Effect::CallModel { token, request } => self.effects.call_model(token, *request),
+            Effect::AskHelper { token, request } => self.effects.ask_helper(token, *request),
+            Effect::Sleep { token, delay_ms } => self.effects.sleep(token, delay_ms),
             Effect::Prepare { turn_id, calls } => {
-                self.jobs.prepare(turn_id, calls, self.call_context());
+                self.effects.prepare(turn_id, calls, self.call_context());
             }
             Effect::RunTool { call, prepared } => {
-                self.jobs.run_tool(call, prepared, self.call_context());
+                self.effects.run_tool(call, prepared, self.call_context());
             }
             Effect::Inspect { call, prepared } => {
-                self.jobs.inspect(call.call_id, prepared, self.call_context());
+                self.effects.inspect(call.call_id, prepared, self.call_context());
             }
             Effect::StopAll => {
                 self.stop_now(&effect);
@@ -613,9 +613,9 @@ impl Actor {
     /// Tells work to stop, if the effect is about that; to tell it twice is the same as once.
     pub(super) fn stop_now(&mut self, effect: &Effect) {
         match effect {
-            Effect::StopAll => self.jobs.stop_all(),
-            Effect::StopCall(call_id) => self.jobs.stop_tool(*call_id),
-            Effect::StopCommands { calls, by } => self.jobs.stop_commands(calls, *by),
+            Effect::StopAll => self.effects.stop_all(),
+            Effect::StopCall(call_id) => self.effects.stop_tool(*call_id),
+            Effect::StopCommands { calls, by } => self.effects.stop_commands(calls, *by),
             Effect::GatherContext
             | Effect::CallModel { .. }
             | Effect::AskHelper { .. }
@@ -653,7 +653,7 @@ impl Actor {
                     self.on_deadline();
                     return true;
                 }
-                Some(birth) = self.births.recv() => self.on_process_started(birth).await,
+                Some(process_start) = self.process_starts.recv() => self.on_process_started(process_start).await,
             }
         }
     }

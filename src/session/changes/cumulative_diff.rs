@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn the_net_change_of_a_file_is_told() {
+    fn cumulative_diff_shows_first_to_last_change() {
         let made = net_of(&[change(None, Some("a\n")), change(Some("a\n"), Some("b\nc\n"))]).unwrap();
         assert_eq!((made.change, made.exact, made.changes), (ChangeKind::Created, true, 2));
         assert_eq!(made.diff, "--- /dev/null\n+++ b/x\n@@ -0,0 +1,2 @@\n+b\n+c\n");
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_else_did_in_between_and_what_is_not_known_is_said() {
+    fn cumulative_diff_marks_foreign_and_unknown_changes() {
         let other = net_of(&[change(Some("a\n"), Some("b\n")), change(Some("x\n"), Some("y\n"))]).unwrap();
         assert!(!other.exact);
         assert_eq!(other.diff, "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n@@ -1 +1 @@\n-x\n+y\n");

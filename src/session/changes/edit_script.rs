@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn one_change_after_another_is_one_change() {
+    fn consecutive_edit_scripts_compose_into_one() {
         let first = script("a\nb\nc\n", "a\nB\nc\nd\n");
         let second = script("a\nB\nc\nd\n", "a\nBB\nc\n");
         let net = first.then(second).expect("they fit");
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_carriage_return_alone_ends_no_line() {
+    fn lone_carriage_return_ends_no_line() {
         let script = |old: &str, new: &str| {
             let text = format!("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-{old}\n+{new}\n");
             EditScript::parse(&text).expect("a diff")
@@ -303,7 +303,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_changes_in_a_row_come_to_the_last_text(
+        fn composed_edit_scripts_produce_last_text(
             texts in proptest::collection::vec("([ab]\n){0,14}[ab]?", 2..6),
             frame in 0usize..12,
         ) {

@@ -33,12 +33,12 @@ impl Registry {
     /// A parameter is wrong, or the id or key was used for something else.
     pub async fn create(&self, request: NewSessionRequest) -> Result<SessionView, SessionError> {
         self.check_open()?;
-        let house = &self.inner.shared;
+        let shared = &self.inner.shared;
         if let Some(known) = self.made_with(request.keyed.as_ref()).await? {
             return Ok(known);
         }
         let spec = self.spec(&request).await?;
-        let now = house.clock.now();
+        let now = shared.clock.now();
         let id = request.session_id.unwrap_or_else(|| Mint::new(now.0, Seed::random()).session());
         let envelope = Envelope {
             seq: 1,
@@ -61,9 +61,9 @@ impl Registry {
         let spec_of = spec.clone();
         let rows = vec![row];
         let new = NewSession { session_id: id, spec: spec_of, at: now, rows, blobs, audit, idempotency };
-        match house.store.create(new).await {
+        match shared.store.create(new).await {
             Ok(key) => {
-                let mut engine = Engine::new(id, Arc::clone(&house.components().settings.engine));
+                let mut engine = Engine::new(id, Arc::clone(&shared.components().settings.engine));
                 engine.apply(&envelope);
                 // Whoever knows the id may have opened it already: one task owns a session.
                 let slot = self.slot(id);
@@ -148,7 +148,7 @@ impl Registry {
             let why = format!("{} folders are too many, {MOST_DIRS} at most", asked.len());
             return Err(SessionError::BadParam(NAME, why));
         }
-        let setup = self.inner.shared.components();
+        let components = self.inner.shared.components();
         let mut dirs = Vec::new();
         for asked in asked {
             let dir = self.folder_of(NAME, asked).await?;
@@ -158,7 +158,7 @@ impl Registry {
                 let why = format!("{asked} cannot be a workspace: name a folder of a project");
                 return Err(SessionError::BadParam(NAME, why));
             }
-            if setup.tools.is_protected(path) {
+            if components.tools.is_protected(path) {
                 let why = format!("{asked} is a folder of the daemon itself, which no tool may change");
                 return Err(SessionError::BadParam(NAME, why));
             }
@@ -187,8 +187,8 @@ impl Registry {
     }
 
     async fn spec(&self, request: &NewSessionRequest) -> Result<SessionSpec, SessionError> {
-        let setup = self.inner.shared.components();
-        let settings = &setup.settings;
+        let components = self.inner.shared.components();
+        let settings = &components.settings;
         let cwd = self.folder(&request.cwd).await?;
         let mode = request.mode.unwrap_or(settings.mode);
         self.check_mode(mode)?;
@@ -231,10 +231,10 @@ impl Registry {
     /// Limits of an unattended session: where it names none, the configuration does (S29). Our own
     /// limit on money is left out where no price is known; the other limits hold.
     fn unattended(&self, model: &str, asked: Budgets) -> Budgets {
-        let setup = self.inner.shared.components();
-        let mut limits = setup.settings.unattended_budgets;
-        let price = model.parse::<ModelRef>().ok().and_then(|known| setup.models.price(&known));
-        if setup.settings.unattended_usd_is_default && price.is_none() {
+        let components = self.inner.shared.components();
+        let mut limits = components.settings.unattended_budgets;
+        let price = model.parse::<ModelRef>().ok().and_then(|known| components.models.price(&known));
+        if components.settings.unattended_usd_is_default && price.is_none() {
             limits.usd_micros = None;
         }
         asked.or(limits)
@@ -289,15 +289,15 @@ impl Registry {
     /// # Errors
     /// There is no such provider, or the pointer is not set.
     pub fn known_model(&self, text: &str) -> Result<String, SessionError> {
-        let setup = self.inner.shared.components();
+        let components = self.inner.shared.components();
         let wrong = |why: &str| SessionError::BadParam("model", format!("{text:?}: {why}"));
-        let text = match setup.settings.pointers.get(text) {
+        let text = match components.settings.pointers.get(text) {
             Some(Some(model)) => model.as_str(),
             Some(None) => return Err(wrong("this pointer of [models] is not set")),
             None => text,
         };
         let model: ModelRef = text.parse().map_err(wrong)?;
-        let providers = setup.models.providers();
+        let providers = components.models.providers();
         if !providers.contains(&model.provider) {
             let known = if providers.is_empty() { "none".into() } else { providers.join(", ") };
             let why = format!("there is no provider {:?}; configured: {known}", model.provider);
@@ -309,12 +309,12 @@ impl Registry {
 
 /// A limit on money binds only where the price is known: never silently not.
 pub(in crate::session) fn check_money(
-    setup: &Components,
+    components: &Components,
     model: &str,
     budgets: Budgets,
 ) -> Result<(), SessionError> {
     let Ok(known) = model.parse::<ModelRef>() else { return Ok(()) };
-    if !budgets.limits_money() || setup.models.price(&known).is_some() {
+    if !budgets.limits_money() || components.models.price(&known).is_some() {
         return Ok(());
     }
     let why = format!(

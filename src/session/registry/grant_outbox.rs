@@ -30,28 +30,28 @@ pub(in crate::session) fn pending_grant(
 /// Writes an owed grant to its file and strikes it off the list. What fails is tried again at the next
 /// start.
 pub(in crate::session) async fn write_grant(
-    house: &Arc<Shared>,
+    shared: &Arc<Shared>,
     grant: PendingGrant,
 ) -> Result<(), SessionError> {
-    let shared = Arc::clone(house);
+    let policies = Arc::clone(&shared.policies);
     let PendingGrant { request_id, workspace, entry } = grant;
     crash::point("C24.grant_owed");
     let written = tokio::task::spawn_blocking(move || {
         let entry: Entry =
             serde_json::from_str(&entry).map_err(|error| PolicyError::BadRule(error.to_string()))?;
-        shared.policies.add(Place::Workspace(Path::new(&workspace)), entry)
+        policies.add(Place::Workspace(Path::new(&workspace)), entry)
     });
     written.await.map_err(|_| SessionError::Crashed)?.map_err(SessionError::Policy)?;
     crash::point("C24.grant_written");
-    Ok(house.store.discard_grants(vec![request_id]).await?)
+    Ok(shared.store.discard_grants(vec![request_id]).await?)
 }
 
 impl Registry {
     /// Writes the grants that a crash, or a file that could not be written, has left. To be called at
     /// the start, before anybody decides by them.
     pub async fn flush_grants(&self) {
-        let house = &self.inner.shared;
-        let owed = match house.store.pending_grants().await {
+        let shared = &self.inner.shared;
+        let owed = match shared.store.pending_grants().await {
             Ok(owed) => owed,
             Err(error) => {
                 tracing::error!(%error, "owed grants could not be read");
@@ -60,7 +60,7 @@ impl Registry {
         };
         for grant in owed {
             let (request, workspace) = (grant.request_id.clone(), grant.workspace.clone());
-            match write_grant(house, grant).await {
+            match write_grant(shared, grant).await {
                 Ok(()) => tracing::info!(request, workspace, "a grant of before was written"),
                 Err(error) => tracing::error!(request, workspace, %error, "a grant of before is still owed"),
             }
@@ -88,7 +88,7 @@ impl Registry {
 
 /// What is to stand in the file of a workspace for a grant that was given with an answer.
 pub(in crate::session) fn entry(
-    house: &Shared,
+    shared: &Shared,
     rule: String,
     by: Option<crate::types::event::Origin>,
     session_id: SessionId,
@@ -97,7 +97,7 @@ pub(in crate::session) fn entry(
     Entry {
         kind: RuleKind::Allow,
         rule,
-        added_at_ms: house.clock.now(),
+        added_at_ms: shared.clock.now(),
         by,
         session_id: Some(session_id),
         request_id: Some(request_id),

@@ -98,9 +98,9 @@ pub(super) struct Inner {
 impl Registry {
     /// A registry over a house; nothing is loaded yet.
     #[must_use]
-    pub fn new(house: Shared) -> Self {
+    pub fn new(shared: Shared) -> Self {
         let inner = Inner {
-            shared: Arc::new(house),
+            shared: Arc::new(shared),
             live: DashMap::new(),
             actors: TaskTracker::new(),
             closing: AtomicBool::new(false),
@@ -119,8 +119,8 @@ impl Registry {
 
     /// Puts another set-up in the place of the present one and tells the sessions that somebody looks
     /// at or whose turn runs. One that does not listen takes it with its next turn.
-    pub async fn reload(&self, setup: Components, changed: &[String], needs_restart: &[String]) {
-        self.inner.shared.replace(setup);
+    pub async fn reload(&self, components: Components, changed: &[String], needs_restart: &[String]) {
+        self.inner.shared.replace(components);
         if changed.is_empty() && needs_restart.is_empty() {
             return;
         }
@@ -210,14 +210,20 @@ impl Registry {
     /// What happened since the start, in numbers. How long that is, the caller knows.
     #[must_use]
     pub fn metrics(&self) -> Metrics {
-        let house = &self.inner.shared;
-        let (database_writes, database_write_errors) = house.store.writes();
+        let shared = &self.inner.shared;
+        let (database_writes, database_write_errors) = shared.store.writes();
         // No guard of the map is held while a session is looked at.
         let slots: Vec<SessionSlot> = self.inner.live.iter().map(|entry| Arc::clone(entry.value())).collect();
         let clients = slots.iter().filter_map(|slot| slot.get());
         let subscribers = clients.map(|loaded| u64::from(loaded.clients.load(Ordering::Relaxed))).sum();
         let sessions_loaded = self.loaded() as u64;
-        Metrics { sessions_loaded, subscribers, database_writes, database_write_errors, ..house.counts.now() }
+        Metrics {
+            sessions_loaded,
+            subscribers,
+            database_writes,
+            database_write_errors,
+            ..shared.counts.now()
+        }
     }
 
     /// The tools that sessions offer their models.
@@ -229,15 +235,15 @@ impl Registry {
     /// Models to choose from, with what is known of them.
     #[must_use]
     pub fn models(&self) -> Vec<ModelView> {
-        let setup = self.inner.shared.components();
-        let settings = &setup.settings;
+        let components = self.inner.shared.components();
+        let settings = &components.settings;
         // The first pointer first; without a configuration its model comes from the environment.
         let others = settings.pointers.iter().filter(|(name, _)| **name != MAIN);
         let others = others.filter_map(|(name, model)| Some((*name, model.as_ref()?)));
         let pointers: Vec<(&str, &String)> =
             settings.main_model.iter().map(|model| (MAIN, model)).chain(others).collect();
         let mut models =
-            setup.models.list(&pointers.iter().map(|(_, model)| (*model).clone()).collect::<Vec<_>>());
+            components.models.list(&pointers.iter().map(|(_, model)| (*model).clone()).collect::<Vec<_>>());
         for view in &mut models {
             let own = pointers.iter().filter(|(_, model)| **model == view.model);
             view.pointers = own.map(|(name, _)| (*name).to_owned()).collect();
@@ -305,9 +311,9 @@ impl Registry {
 
     /// Looks at changed arguments as at the model's own: against the tool's schema, without running.
     async fn edited(&self, asked: PendingCall, input: serde_json::Value) -> Result<EditedCall, SessionError> {
-        let setup = self.inner.shared.components();
+        let components = self.inner.shared.components();
         let call = ToolCall { input: input.clone(), input_error: None, ..(*asked.call).clone() };
-        match setup.tools.prepare(&call, &asked.scene).await {
+        match components.tools.prepare(&call, &asked.session_context).await {
             Ok(prepared) => Ok(EditedCall { input, prepared }),
             Err(outcome) => Err(SessionError::BadParam("updated_input", outcome.output)),
         }

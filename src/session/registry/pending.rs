@@ -17,7 +17,7 @@ const PAGE: u32 = 500;
 
 /// A follower of all sessions' requests.
 pub struct PendingFollower {
-    house: Arc<Shared>,
+    shared: Arc<Shared>,
     pending_rx: broadcast::Receiver<PendingChange>,
     /// Requests that were told and not yet their end.
     open: BTreeSet<PermissionId>,
@@ -29,10 +29,10 @@ impl Registry {
     /// Begins to follow what waits in all sessions.
     #[must_use]
     pub fn follow_pending(&self) -> PendingFollower {
-        let house = Arc::clone(&self.inner.shared);
+        let shared = Arc::clone(&self.inner.shared);
         // Listening before looking: nothing falls between.
-        let bell = house.subscribe_pending();
-        PendingFollower { house, pending_rx: bell, open: BTreeSet::new(), must_resync: true }
+        let bell = shared.subscribe_pending();
+        PendingFollower { shared, pending_rx: bell, open: BTreeSet::new(), must_resync: true }
     }
 }
 
@@ -51,11 +51,12 @@ impl PendingFollower {
                 }
             }
             match self.pending_rx.recv().await {
-                Ok(rung) => {
-                    let RequestId::Permission(id) = rung.request_id else { continue };
-                    let is_news = if rung.is_pending { self.open.insert(id) } else { self.open.remove(&id) };
+                Ok(pending_change) => {
+                    let RequestId::Permission(id) = pending_change.request_id else { continue };
+                    let is_news =
+                        if pending_change.is_pending { self.open.insert(id) } else { self.open.remove(&id) };
                     if is_news {
-                        return Ok(Some(vec![rung.body]));
+                        return Ok(Some(vec![pending_change.body]));
                     }
                 }
                 Err(RecvError::Lagged(_)) => self.must_resync = true,
@@ -66,7 +67,7 @@ impl PendingFollower {
 
     /// What differs between what was told and what waits now.
     async fn resync(&mut self) -> Result<Vec<Arc<str>>, SessionError> {
-        let store = &self.house.store;
+        let store = &self.shared.store;
         let mut waiting: BTreeMap<PermissionId, Arc<str>> = BTreeMap::new();
         let mut after = None;
         loop {

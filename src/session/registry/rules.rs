@@ -58,8 +58,8 @@ impl Registry {
         session_id: Option<SessionId>,
         workspace: Option<&str>,
     ) -> Result<(Vec<KnownRule>, Vec<String>), SessionError> {
-        let house = Arc::clone(&self.inner.shared);
-        let configured = Arc::clone(&house.components().settings.configured);
+        let shared = Arc::clone(&self.inner.shared);
+        let configured = Arc::clone(&shared.components().settings.configured);
         let mut known: Vec<KnownRule> = configured
             .iter()
             .map(|rule| KnownRule {
@@ -81,12 +81,12 @@ impl Registry {
                     (_, Some(folder)) => Place::Workspace(folder),
                     (_, None) => continue,
                 };
-                match house.policies.read(place) {
+                match shared.policies.read(place) {
                     Ok(policy) => read.0.extend(policy.entries.iter().map(|entry| KnownRule {
                         kind: entry.kind,
                         rule: entry.rule.clone(),
                         scope,
-                        file: Some(house.policies.file(place)),
+                        file: Some(shared.policies.file(place)),
                         added_at: Some(entry.added_at_ms),
                         by: entry.by.clone(),
                     })),
@@ -163,18 +163,18 @@ impl Registry {
         if let (false, Some(folder)) = (add, &folder) {
             self.discard_pending(&folder.to_string_lossy(), kind, &rule).await?;
         }
-        let house = Arc::clone(&self.inner.shared);
+        let shared = Arc::clone(&self.inner.shared);
         let wanted = rule.clone();
         let place = folder.as_ref().map_or("every folder".into(), |folder| folder.display().to_string());
-        let note = audit::of_lasting_rule(house.clock.now(), add, kind, &rule, &place, &origin);
+        let note = audit::of_lasting_rule(shared.clock.now(), add, kind, &rule, &place, &origin);
         let changed = tokio::task::spawn_blocking(move || {
             let place = folder.as_deref().map_or(Place::User, Place::Workspace);
             if add {
-                let (added_at_ms, by) = (house.clock.now(), Some(origin));
+                let (added_at_ms, by) = (shared.clock.now(), Some(origin));
                 let entry = Entry { kind, rule, added_at_ms, by, session_id, request_id: None };
-                house.policies.add(place, entry)
+                shared.policies.add(place, entry)
             } else {
-                house.policies.remove(place, kind, &rule)
+                shared.policies.remove(place, kind, &rule)
             }
         });
         let changed = changed.await.map_err(|_| SessionError::Crashed)?.map_err(SessionError::Policy)?;

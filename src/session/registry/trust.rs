@@ -35,31 +35,31 @@ pub struct TrustStatus {
 
 /// Looks at a folder and asks whether it is trusted as it is.
 pub(in crate::session) async fn inspect(
-    house: &Shared,
+    shared: &Shared,
     cwd: &Path,
 ) -> Result<(TrustInventory, bool), StoreError> {
     let folder = cwd.to_owned();
     let ground = tokio::task::spawn_blocking(move || workspace::scan(&folder)).await.unwrap_or_default();
-    let trusted = is_trusted(house, cwd, &ground.digest).await?;
+    let trusted = is_trusted(shared, cwd, &ground.digest).await?;
     Ok((ground, trusted))
 }
 
 /// Whether a folder is trusted as this digest tells of it.
-async fn is_trusted(house: &Shared, cwd: &Path, digest: &str) -> Result<bool, StoreError> {
-    let known = house.store.trusted(&cwd.to_string_lossy()).await?;
+async fn is_trusted(shared: &Shared, cwd: &Path, digest: &str) -> Result<bool, StoreError> {
+    let known = shared.store.trusted(&cwd.to_string_lossy()).await?;
     Ok(!digest.is_empty() && known.as_deref() == Some(digest))
 }
 
 /// The project's own rules as far as they count now, and why nothing may pass unasked there, if so.
 pub(in crate::session) async fn rules(
-    house: &Shared,
+    shared: &Shared,
     cwd: &Path,
     ground: TrustInventory,
 ) -> (Rules, Option<String>) {
     let project = ground.project;
     // Only what it allows hangs on trust.
     let trusted = !project.allow.is_empty()
-        && is_trusted(house, cwd, &ground.digest).await.unwrap_or_else(|error| {
+        && is_trusted(shared, cwd, &ground.digest).await.unwrap_or_else(|error| {
             tracing::warn!(%error, "whether a folder is trusted cannot be read: it counts as not");
             false
         });
@@ -71,8 +71,8 @@ pub(in crate::session) async fn rules(
 }
 
 /// What waits for trust in a folder; `None` if nothing does.
-pub(in crate::session) async fn waiting(house: &Shared, cwd: &Path) -> Option<Untrusted> {
-    let (ground, trusted) = inspect(house, cwd).await.ok()?;
+pub(in crate::session) async fn waiting(shared: &Shared, cwd: &Path) -> Option<Untrusted> {
+    let (ground, trusted) = inspect(shared, cwd).await.ok()?;
     let waits = !trusted && !ground.parts.is_empty();
     waits.then_some(Untrusted { digest: ground.digest, parts: ground.parts })
 }
@@ -132,9 +132,9 @@ impl Registry {
         reason: String,
         origin: Origin,
     ) -> Result<(), SessionError> {
-        let house = self.shared();
-        let note = AuditNote::new(house.clock.now(), AuditKind::Trust, verdict, reason).by(Some(&origin));
+        let shared = self.shared();
+        let note = AuditNote::new(shared.clock.now(), AuditKind::Trust, verdict, reason).by(Some(&origin));
         let note = AuditNote { digest: digest.clone(), ..note };
-        Ok(house.store.trust(TrustChange { cwd, digest, note }).await?)
+        Ok(shared.store.trust(TrustChange { cwd, digest, note }).await?)
     }
 }

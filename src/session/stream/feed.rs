@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn old_lines_leave_and_a_late_reader_is_told() {
+    fn feed_drops_old_entries_and_reports_lagged_reader() {
         let feed = Feed::new(0);
         for seq in 1..=5 {
             feed.publish(vec![line(seq, KEEP_BYTES / 3)]);

@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// A small pool. Cheap to clone; all clones are one.
 #[derive(Clone, Debug)]
 pub(in crate::store) struct Readers {
-    site: DatabaseFile,
+    database_file: DatabaseFile,
     pool: Arc<RwLock<SqlitePool>>,
     /// One reads the whole database at a time, over a connection of its own.
     chores: Arc<Semaphore>,
@@ -28,10 +28,10 @@ pub(in crate::store) struct Readers {
 
 impl Readers {
     /// Of the database of the site. They are opened when they are needed. Needs a runtime.
-    pub fn new(site: &DatabaseFile) -> Self {
+    pub fn new(database_file: &DatabaseFile) -> Self {
         Self {
-            site: site.clone(),
-            pool: Arc::new(RwLock::new(pool(site))),
+            database_file: database_file.clone(),
+            pool: Arc::new(RwLock::new(pool(database_file))),
             chores: Arc::new(Semaphore::new(1)),
             handle: Handle::current(),
         }
@@ -58,7 +58,8 @@ impl Readers {
     pub fn close_for_now(&self) -> Result<Closed<'_>, StoreError> {
         let still = || StoreError::Unwritable("somebody still reads the database".into());
         let turn = Arc::clone(&self.chores).try_acquire_owned().map_err(|_| still())?;
-        let closed = Closed { pool: self.pool.blocking_write(), site: &self.site, _turn: turn };
+        let closed =
+            Closed { pool: self.pool.blocking_write(), database_file: &self.database_file, _turn: turn };
         let pool = closed.pool.clone();
         let (over, is_over) = std::sync::mpsc::sync_channel(1);
         self.handle.spawn(async move {
@@ -78,21 +79,21 @@ impl Readers {
 /// Nobody reads as long as this is there.
 pub(in crate::store) struct Closed<'a> {
     pool: RwLockWriteGuard<'a, SqlitePool>,
-    site: &'a DatabaseFile,
+    database_file: &'a DatabaseFile,
     _turn: OwnedSemaphorePermit,
 }
 
 impl Drop for Closed<'_> {
     fn drop(&mut self) {
-        *self.pool = pool(self.site);
+        *self.pool = pool(self.database_file);
     }
 }
 
-fn pool(site: &DatabaseFile) -> SqlitePool {
+fn pool(database_file: &DatabaseFile) -> SqlitePool {
     SqlitePoolOptions::new()
         .max_connections(READERS)
         .idle_timeout(None)
         .max_lifetime(None)
         .test_before_acquire(false)
-        .connect_lazy_with(site.reading())
+        .connect_lazy_with(database_file.reading())
 }

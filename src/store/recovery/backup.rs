@@ -47,7 +47,7 @@ impl Store {
     }
 
     async fn copy(&self, part: &Path) -> Result<(), StoreError> {
-        let mut from = self.site.reading().pragma("query_only", "0").connect().await?;
+        let mut from = self.database_file.reading().pragma("query_only", "0").connect().await?;
         let name = part.to_string_lossy().into_owned();
         let copied = sqlx::query("vacuum into ?").bind(name).execute(&mut from).await;
         let _ = from.close().await;
@@ -71,7 +71,7 @@ impl Store {
     /// It could not be read far enough to say.
     pub async fn problems(&self) -> Result<Vec<String>, StoreError> {
         let _turn = self.readers.turn().await?;
-        let found = problems(&self.site.path).await;
+        let found = problems(&self.database_file.path).await;
         if let Ok([problem, ..]) = found.as_deref() {
             let _ = self.noted::<()>(Err(StoreError::Corrupt(problem.clone())));
         }
@@ -174,7 +174,7 @@ mod tests {
     use crate::store::recovery::backup::*;
 
     #[test]
-    fn a_file_that_got_the_name_meanwhile_keeps_it() {
+    fn backup_does_not_replace_file_created_meanwhile() {
         let folder = tempfile::tempdir().expect("a folder");
         let to = folder.path().join("copy.db");
         let part = Part::beside(&to).expect("made");

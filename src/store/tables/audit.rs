@@ -100,7 +100,7 @@ impl Store {
     /// The database could not be read.
     pub async fn check_audit(&self, known: Option<AuditHead>) -> Result<AuditCheck, StoreError> {
         // First, so that rows which come meanwhile are no fault.
-        let noted = anchor(&self.site.path);
+        let noted = anchor(&self.database_file.path);
         let marks = [
             (noted, "the file audit.head, which the daemon keeps beside the database,"),
             (known, "the row that was given"),

@@ -153,7 +153,7 @@ impl Store {
     /// The folder of the blobs that are files.
     #[must_use]
     pub fn blob_folder(&self) -> PathBuf {
-        folder_of(&self.site.path)
+        folder_of(&self.database_file.path)
     }
 
     /// Removes the files that no session refers to: of daemons that died while a command ran or while

@@ -74,13 +74,13 @@ pub(super) enum WriterCommand {
 /// The thread's state.
 pub(super) struct Writer {
     connection: Connection,
-    folding: Checkpointer,
+    checkpointer: Checkpointer,
     readers: Readers,
     /// How sure the connection's commits are just now; `None` if that is not known.
     sync: Option<Sync>,
-    site: DatabaseFile,
+    database_file: DatabaseFile,
     health: Health,
-    lies: Faults,
+    faults: Faults,
     /// When a new connection was last tried after a failed write.
     renewed: Option<Instant>,
     /// How the last write failed.
@@ -116,19 +116,19 @@ impl Writer {
     /// The database could not be opened once more.
     pub fn new(
         connection: Connection,
-        site: DatabaseFile,
+        database_file: DatabaseFile,
         health: Health,
-        lies: Faults,
+        faults: Faults,
         readers: Readers,
     ) -> Result<Self, StoreError> {
         Ok(Self {
             connection,
-            folding: Checkpointer::new(site.clone(), health.clone(), lies)?,
+            checkpointer: Checkpointer::new(database_file.clone(), health.clone(), faults)?,
             readers,
             sync: None,
-            site,
+            database_file,
             health,
-            lies,
+            faults,
             renewed: None,
             failed: None,
             head: None,
@@ -140,7 +140,7 @@ impl Writer {
     pub fn run(mut self, mut inbox: mpsc::Receiver<WriterCommand>) {
         let mut batch = Vec::with_capacity(GROUP);
         while inbox.blocking_recv_many(&mut batch, GROUP) > 0 {
-            if self.failed.is_some() || self.folding.doubt().is_some() {
+            if self.failed.is_some() || self.checkpointer.doubt().is_some() {
                 self.renew();
             }
             let mut appends = Vec::new();
@@ -176,8 +176,8 @@ impl Writer {
                 }
             }
             self.flush(&mut appends);
-            self.folding.after_commit(&self.connection);
-            if let Some(error) = self.folding.doubt().filter(|_| !self.health.cannot_write()) {
+            self.checkpointer.after_commit(&self.connection);
+            if let Some(error) = self.checkpointer.doubt().filter(|_| !self.health.cannot_write()) {
                 // A commit that was under way came through.
                 self.health.wrote::<()>(&Err(error));
             }
@@ -187,8 +187,8 @@ impl Writer {
             }
         }
         self.note_head(true);
-        self.folding.end();
-        if self.folding.doubt().is_some() {
+        self.checkpointer.end();
+        if self.checkpointer.doubt().is_some() {
             checkpoint::keep_log(&self.connection);
         }
         close(self.connection);
@@ -205,13 +205,13 @@ impl Writer {
             return;
         }
         self.renewed = Some(Instant::now());
-        let is_in_doubt = self.folding.doubt().is_some();
+        let is_in_doubt = self.checkpointer.doubt().is_some();
         match if is_in_doubt { self.start_over() } else { self.take_another() } {
             Ok(()) => self.failed = None,
             Err(error) => {
                 tracing::debug!(%error, "the database could not be opened again");
                 if is_in_doubt {
-                    self.folding.explain(&error);
+                    self.checkpointer.explain(&error);
                     self.failed = None;
                 }
             }
@@ -219,12 +219,12 @@ impl Writer {
     }
 
     fn take_another(&mut self) -> Result<(), StoreError> {
-        let fresh = self.site.open_to_write()?;
+        let fresh = self.database_file.open_to_write()?;
         // The new one first: the last to close the database would fold the log.
         self.replace(fresh);
         // It would hear of the same failure of the disk once more.
-        self.folding.release();
-        match self.folding.checkpoint_all(&self.connection) {
+        self.checkpointer.release();
+        match self.checkpointer.checkpoint_all(&self.connection) {
             // Without a hole there is no need of it: a full disk, for one, has no place to fold it to.
             Err(error) if matches!(self.failed, Some(Failed::Plainly)) => {
                 tracing::debug!(%error, "the log could not be folded");
@@ -236,18 +236,18 @@ impl Writer {
 
     /// Closes the database for everybody and opens it again: what folds the log then begins at its start.
     fn start_over(&mut self) -> Result<(), StoreError> {
-        self.folding.wait_for_exclusive_access()?;
+        self.checkpointer.wait_for_exclusive_access()?;
         let readers = self.readers.clone();
         let nobody_reads = readers.close_for_now()?;
-        self.folding.release();
+        self.checkpointer.release();
         checkpoint::keep_log(&self.connection);
         // Until it is open again, the doubt keeps everything from being written to this one.
         self.replace(Connection::open_in_memory()?);
-        let fresh = self.site.open_to_write()?;
+        let fresh = self.database_file.open_to_write()?;
         self.replace(fresh);
         Checkpointer::starts_at_first_frame(&self.connection)?;
         drop(nobody_reads);
-        self.folding.checkpoint_from_start(&self.connection)
+        self.checkpointer.checkpoint_from_start(&self.connection)
     }
 
     fn replace(&mut self, fresh: Connection) {
@@ -283,12 +283,12 @@ impl Writer {
             return self.said(Err(error));
         }
         let done = self.set_sync(sync).and_then(|()| self.write_group(group));
-        let Err(error) = self.lies.report_commit(done) else { return self.said(Ok(())) };
+        let Err(error) = self.faults.report_commit(done) else { return self.said(Ok(())) };
         self.head = None;
         roll_back(&self.connection, &error);
         // A commit may come through and be reported as failed, and a session that was told so tries
         // again: whether the rows stand there is what counts.
-        let there = if self.lies.blinds() {
+        let there = if self.faults.blinds() {
             Err(StoreError::Unwritable("blinded by a test".into()))
         } else {
             is_committed(&self.connection, group)
@@ -333,7 +333,7 @@ impl Writer {
     fn delete(&mut self, deletion: &Deletion) -> Result<(), StoreError> {
         let done = self.delete_session(deletion);
         let files = self.undone(done)?;
-        blobs::remove_files(&self.site.path, &files);
+        blobs::remove_files(&self.database_file.path, &files);
         Ok(())
     }
 
@@ -409,14 +409,14 @@ impl Writer {
             Noted::At(at) if !now && at.elapsed() < NOTE_HEAD => return,
             Noted::At(_) => {}
             Noted::Unknown => {
-                if !audit::fits_note(&self.connection, &self.site.path) {
+                if !audit::fits_note(&self.connection, &self.database_file.path) {
                     tracing::error!("rows of the audit log are missing: `agentctl audit verify` says which");
                     self.noted = Noted::Contradicts;
                     return;
                 }
             }
         }
-        if let Err(error) = audit::note_head(&self.site.path, head) {
+        if let Err(error) = audit::note_head(&self.database_file.path, head) {
             tracing::debug!(%error, "the audit log's newest row could not be noted");
         }
         self.noted = Noted::At(Instant::now());
@@ -449,7 +449,7 @@ impl Writer {
     fn denied(&self) -> Option<StoreError> {
         match &self.failed {
             Some(Failed::LogGap(error)) => Some(error.clone()),
-            _ => self.folding.doubt(),
+            _ => self.checkpointer.doubt(),
         }
     }
 

@@ -220,7 +220,7 @@ pub(in crate::tools) mod tests {
     }
 
     #[test]
-    fn what_fits_is_left_as_it_is() {
+    fn image_within_limits_is_unchanged() {
         for (format, kind) in FORMATS {
             let (seen, made) = look(&sample(format, 40, 30)).unwrap();
             assert_eq!((seen.media_type.as_str(), seen.width, seen.height), (kind, 40, 30));
@@ -229,7 +229,7 @@ pub(in crate::tools) mod tests {
     }
 
     #[test]
-    fn what_is_too_large_is_made_smaller_and_keeps_its_shape() {
+    fn oversized_image_is_scaled_with_aspect_ratio() {
         for (format, kind) in FORMATS {
             let (seen, made) = look(&sample(format, 2_100, 21)).unwrap();
             let scaled = seen.scaled.expect("scaled");
@@ -242,7 +242,7 @@ pub(in crate::tools) mod tests {
     }
 
     #[test]
-    fn the_way_a_camera_was_held_is_kept_when_it_is_scaled() {
+    fn scaled_image_keeps_exif_orientation() {
         let plain = sample(ImageFormat::Jpeg, 2_100, 21);
         // An EXIF segment with one entry: orientation 6, a quarter turn.
         let exif =
@@ -254,7 +254,7 @@ pub(in crate::tools) mod tests {
     }
 
     #[test]
-    fn what_would_unfold_to_too_much_is_refused_before_it_does() {
+    fn image_decompression_bomb_is_refused_before_decoding() {
         let mut bomb = sample(ImageFormat::Png, 4, 4);
         // The size stands in the first chunk, behind signature, length and name; then its checksum.
         bomb[16..20].copy_from_slice(&60_000_u32.to_be_bytes());
@@ -279,7 +279,7 @@ pub(in crate::tools) mod tests {
     }
 
     #[test]
-    fn what_is_broken_is_told() {
+    fn broken_image_is_reported_as_error() {
         for (format, kind) in FORMATS {
             let whole = sample(format, 64, 48);
             let cut = &whole[..whole.len() * 2 / 3];

@@ -89,7 +89,7 @@ pub(in crate::tools) mod tests {
     }
 
     #[test]
-    fn pages_are_told_one_by_one() {
+    fn pdf_text_is_returned_per_page() {
         let bytes = sample(&["Hello World", "Second", "Third"]);
         let told = lines(&bytes, 2..=9).unwrap();
         assert_eq!(told[0], json!({ "pages": 3 }));
@@ -98,7 +98,7 @@ pub(in crate::tools) mod tests {
     }
 
     #[test]
-    fn what_is_broken_is_told() {
+    fn broken_pdf_is_reported_as_error() {
         for bytes in [&b"%PDF-1.4\n"[..], b"", b"%PDF-1.4\ntrailer<</Root 1 0 R>>\n%%EOF", b"hello"] {
             assert!(
                 lines(bytes, 1..=9).is_err_and(|why| !why.is_empty())

@@ -154,7 +154,7 @@ mod tests {
     use crate::tools::files::did_you_mean::*;
 
     #[test]
-    fn the_nearest_text_is_found_and_named_by_its_line() {
+    fn nearest_text_is_found_with_line_number() {
         let text = "fn a() {\n    let x = 1;\n}\n\nfn beta(n: u32) {\n\tlet y = n + 2;\n\ty\n}\n";
         let found = nearest(text, "fn beta(n: u32) {\n    let y = n + 2;\n    y").unwrap();
         assert_eq!((found.line, found.only_whitespace), (5, true));
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_path_is_answered_with_the_most_similar_one() {
+    fn missing_path_suggests_most_similar_path() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
         for file in ["src/main.rs", "src/config.ts", "lib/deep/only_here.py", "README.md", "lib/hidden.md"] {

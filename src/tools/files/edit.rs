@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::tools::ahead::Look;
-use crate::tools::context::Context;
+use crate::tools::context::ToolContext;
 use crate::tools::digest::LARGE;
 use crate::tools::error::{ToolError, cancelled};
 use crate::tools::files::edit_guard;
@@ -43,7 +43,7 @@ pub(in crate::tools) const DESCRIPTION: &str = "Replaces text in a file. old_str
     With an empty old_string a new file is created. The file must have been read before.";
 
 pub(in crate::tools) fn prepare(
-    context: &Context,
+    context: &ToolContext,
     call_id: CallId,
     input: &Input,
 ) -> Result<PreparedCall, ToolError> {
@@ -60,7 +60,7 @@ pub(in crate::tools) fn prepare(
 }
 
 pub(in crate::tools) fn run(
-    context: &Context,
+    context: &ToolContext,
     call_id: CallId,
     input: &Input,
     prepared: &PreparedCall,
@@ -88,7 +88,7 @@ pub(in crate::tools) fn run(
 
 /// The change as it was worked out for the same call; `None` if that says nothing about what is there now.
 /// Whether it holds what was looked at is compared before it is replaced.
-fn again(context: &Context, input: &Input, path: &PinnedPath, look: Look) -> Option<(Change, usize)> {
+fn again(context: &ToolContext, input: &Input, path: &PinnedPath, look: Look) -> Option<(Change, usize)> {
     let Look { input: seen, change, replaced } = look;
     let before =
         path.seen(change.before.as_ref().filter(|_| seen == *input && change.path.path == path.path)?)?;
@@ -104,7 +104,7 @@ fn wanted(input: &Input) -> Wanted<'_> {
 
 /// Checks 2 to 9, and the change with the number of replaced places.
 fn plan(
-    context: &Context,
+    context: &ToolContext,
     input: &Input,
     path: &PinnedPath,
     planned: Option<&PreparedCall>,
@@ -146,7 +146,7 @@ fn plan(
     Ok((Change { known_whole, ..change }, replaced))
 }
 
-fn create(context: &Context, input: &Input, path: &PinnedPath, before: Option<Content>) -> Change {
+fn create(context: &ToolContext, input: &Input, path: &PinnedPath, before: Option<Content>) -> Change {
     let old = before.as_ref().map(|_| "");
     let after = input.new_string.clone().into_bytes();
     Change::new(context, path.clone(), before, (old, &input.new_string), Charset::UTF8, Arc::new(after))

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::tools::context::Context;
+use crate::tools::context::ToolContext;
 use crate::tools::digest::{Bytes, Digest};
 use crate::tools::error::ToolError;
 use crate::tools::files::notebook;
@@ -33,7 +33,7 @@ pub(in crate::tools) enum Needs {
 
 /// Refuses unless the model has seen the file as it is now.
 pub(in crate::tools) fn require_known(
-    context: &Context,
+    context: &ToolContext,
     path: &Path,
     found: &Content,
     needs: Needs,
@@ -58,17 +58,17 @@ pub(in crate::tools) fn require_known(
 }
 
 /// Whether an error about this file may show what is in it: the model has seen it, or may.
-pub(in crate::tools) fn may_show_content(context: &Context, path: &ResolvedPath) -> bool {
+pub(in crate::tools) fn may_show_content(context: &ToolContext, path: &ResolvedPath) -> bool {
     context.record(&path.path).is_some()
         || (path.in_workspace
             && !matches!(path.care, PathSensitivity::Secret | PathSensitivity::HardLinked)
-            && !context.scene.unreadable.covers("Read", &path.path))
+            && !context.session_context.unreadable.covers("Read", &path.path))
 }
 
 /// Checks 5 and 6 of a change inside a file: it is text, and its text comes back byte for byte. A
 /// notebook is changed by its cells.
 pub(in crate::tools) fn decode<'b>(
-    context: &Context,
+    context: &ToolContext,
     path: &ResolvedPath,
     before: &'b Content,
 ) -> Result<(Charset, Cow<'b, str>), ToolError> {
@@ -82,7 +82,7 @@ pub(in crate::tools) fn decode<'b>(
 
 /// As [`decode`], notebooks included.
 pub(in crate::tools) fn decode_any<'b>(
-    context: &Context,
+    context: &ToolContext,
     path: &ResolvedPath,
     before: &'b Content,
 ) -> Result<(Charset, Cow<'b, str>), ToolError> {
@@ -103,7 +103,7 @@ pub(in crate::tools) fn decode_any<'b>(
 
 /// The bytes of a changed text. `what` names the argument that may hold a character too many.
 pub(in crate::tools) fn encode(
-    context: &Context,
+    context: &ToolContext,
     path: &ResolvedPath,
     charset: Charset,
     text: &str,
@@ -144,7 +144,7 @@ pub(in crate::tools) struct Change {
 impl Change {
     /// `old` and `new` are the texts in their original line endings.
     pub(in crate::tools) fn new(
-        context: &Context,
+        context: &ToolContext,
         path: PinnedPath,
         before: Option<Content>,
         (old, new): (Option<&str>, &str),
@@ -161,7 +161,7 @@ impl Change {
     /// the argument that may hold a character too many. Nothing is copied that need not be. `planned` is the
     /// same call as it was judged: the same change of the same content gives the same again.
     pub(in crate::tools) fn within(
-        context: &Context,
+        context: &ToolContext,
         path: PinnedPath,
         before: Content,
         (old, new): (&str, String),
@@ -190,7 +190,7 @@ impl Change {
         Ok(Self { path, before, after, digest, charset, endings, diff, known_whole: true, mode_of: None })
     }
 
-    pub(in crate::tools) fn prepared(&self, context: &Context, verb: &str) -> PreparedCall {
+    pub(in crate::tools) fn prepared(&self, context: &ToolContext, verb: &str) -> PreparedCall {
         PreparedCall {
             subject: Subject::Edit { path: self.path.resolved.clone() },
             summary: format!(
@@ -273,7 +273,7 @@ impl Change {
 
 /// The diff that people are shown. Where all lines end alike and go on to do so, it is without their ends; else with
 /// every carriage return that there is or would be.
-fn difference(context: &Context, path: &ResolvedPath, old: Option<&str>, new: &str) -> Diff {
+fn difference(context: &ToolContext, path: &ResolvedPath, old: Option<&str>, new: &str) -> Diff {
     let shown = context.show(&path.path);
     let (before, after) = (old.map(Endings::of), Endings::of(new));
     if !matches!((before, after), (Some(Endings::CrLf), Endings::CrLf) | (Some(Endings::Cr), Endings::Cr)) {
@@ -284,7 +284,7 @@ fn difference(context: &Context, path: &ResolvedPath, old: Option<&str>, new: &s
 }
 
 /// What a call on `path` looks like when its change cannot be worked out before it is judged.
-pub(in crate::tools) fn bare(context: &Context, path: PinnedPath, verb: &str) -> PreparedCall {
+pub(in crate::tools) fn bare(context: &ToolContext, path: PinnedPath, verb: &str) -> PreparedCall {
     PreparedCall {
         summary: format!("{verb} {}", context.show(&path.path)),
         subject: Subject::Edit { path: path.resolved },
@@ -298,7 +298,7 @@ pub(in crate::tools) fn bare(context: &Context, path: PinnedPath, verb: &str) ->
 /// The call as the permission rules see it. Impossible calls go back to the model right away, as
 /// long as the answer tells nothing that the model may not see; protected files are judged first.
 pub(in crate::tools) fn prepare(
-    context: &Context,
+    context: &ToolContext,
     path: PinnedPath,
     verb: &str,
     plan: Result<Change, ToolError>,

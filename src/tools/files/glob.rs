@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::tools::context::Context;
+use crate::tools::context::ToolContext;
 use crate::tools::error::{ToolError, cancelled};
 use crate::tools::fs::pinned::PinnedPath;
 use crate::tools::fs::{disk, walk};
@@ -36,7 +36,7 @@ pub(in crate::tools) struct Input {
 pub(in crate::tools) const DESCRIPTION: &str = "Finds files by a glob pattern. Newest first, at most 100. Files that \
     .gitignore names and hidden files are left out (unless the pattern spells the dot).";
 
-pub(in crate::tools) fn prepare(context: &Context, input: &Input) -> Result<PreparedCall, ToolError> {
+pub(in crate::tools) fn prepare(context: &ToolContext, input: &Input) -> Result<PreparedCall, ToolError> {
     let (path, _) = target(context, input)?;
     let summary = format!("Glob {}", input.pattern);
     Ok(PreparedCall {
@@ -57,7 +57,7 @@ struct Pattern {
 
 /// The folder that is really searched (the literal beginning of the pattern belongs to it), and
 /// what remains of the pattern.
-fn target(context: &Context, input: &Input) -> Result<(PinnedPath, Pattern), ToolError> {
+fn target(context: &ToolContext, input: &Input) -> Result<(PinnedPath, Pattern), ToolError> {
     let pattern = input.pattern.trim();
     if pattern.is_empty() {
         return Err(ToolError::new("invalid_pattern", "the pattern is empty; `**/*` finds every file"));
@@ -95,7 +95,7 @@ fn target(context: &Context, input: &Input) -> Result<(PinnedPath, Pattern), Too
 }
 
 pub(in crate::tools) fn run(
-    context: &Context,
+    context: &ToolContext,
     input: &Input,
     prepared: &PreparedCall,
     stop: &CancellationToken,

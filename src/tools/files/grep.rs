@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::tools::context::Context;
+use crate::tools::context::ToolContext;
 use crate::tools::error::{ToolError, cancelled};
 use crate::tools::files::search::{OutputMode, Search, Wanted};
 use crate::tools::fs::pinned::PinnedPath;
@@ -77,7 +77,7 @@ fn yes() -> bool {
 pub(in crate::tools) const DESCRIPTION: &str = "Searches the content of files with a regular expression. Files that \
     .gitignore names, hidden and binary files are left out. Use this instead of grep or rg in Bash.";
 
-pub(in crate::tools) fn prepare(context: &Context, input: &Input) -> Result<PreparedCall, ToolError> {
+pub(in crate::tools) fn prepare(context: &ToolContext, input: &Input) -> Result<PreparedCall, ToolError> {
     matcher(input)?;
     let held = walk::root(context, input.path.as_deref())?;
     choose_files(input, &held, &mut WalkBuilder::new(&held.path))?;
@@ -126,7 +126,7 @@ fn choose_files(input: &Input, root: &PinnedPath, builder: &mut WalkBuilder) -> 
 }
 
 pub(in crate::tools) fn run(
-    context: &Context,
+    context: &ToolContext,
     input: &Input,
     prepared: &PreparedCall,
     stop: &CancellationToken,

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::tools::context::Context;
+use crate::tools::context::ToolContext;
 use crate::tools::fs::disk::Stamp;
 use crate::tools::sensitivity::Access;
 use crate::types::ids::CallId;
@@ -20,7 +20,11 @@ enum Found {
 
 /// Looks at the files that a call was to change. Removes the temporary files of that call, if its
 /// process was killed before it could.
-pub(in crate::tools) fn inspect(context: &Context, call_id: CallId, prepared: &PreparedCall) -> Inspection {
+pub(in crate::tools) fn inspect(
+    context: &ToolContext,
+    call_id: CallId,
+    prepared: &PreparedCall,
+) -> Inspection {
     if !prepared.subject.changes_files() {
         return Inspection::Conflict("it is no change of a file".into());
     }
@@ -63,7 +67,7 @@ pub(in crate::tools) fn inspect(context: &Context, call_id: CallId, prepared: &P
     }
 }
 
-fn remove_temps(context: &Context, subject: &Subject, call_id: CallId) {
+fn remove_temps(context: &ToolContext, subject: &Subject, call_id: CallId) {
     match subject {
         Subject::Edit { path } | Subject::Delete { path } => {
             if let Ok(held) = context.hold(&path.path, Access::Edit) {
@@ -80,7 +84,7 @@ fn remove_temps(context: &Context, subject: &Subject, call_id: CallId) {
     }
 }
 
-fn look(context: &Context, file: &PlannedFile) -> Found {
+fn look(context: &ToolContext, file: &PlannedFile) -> Found {
     let path = file.path.as_path();
     let shown = context.show(path);
     // Links that came in since are not followed: what was judged is what is looked at.
@@ -120,7 +124,7 @@ fn look(context: &Context, file: &PlannedFile) -> Found {
 }
 
 /// The hash of the content that the model knows.
-fn known<'c>(context: &'c Context, path: &Path) -> Option<&'c str> {
+fn known<'c>(context: &'c ToolContext, path: &Path) -> Option<&'c str> {
     context.record(path).map(|record| record.sha256.as_str()).filter(|hash| !hash.is_empty())
 }
 

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::tools::context::{Context, spelled_out};
+use crate::tools::context::{ToolContext, spelled_out};
 use crate::tools::error::{ToolError, cancelled};
 use crate::tools::fs::{disk, walk};
 use crate::tools::toolbox;
@@ -29,7 +29,7 @@ pub(in crate::tools) struct Input {
 pub(in crate::tools) const DESCRIPTION: &str = "Lists a folder, hidden files included. Folders end with a slash, links show \
     where they lead.";
 
-pub(in crate::tools) fn prepare(context: &Context, input: &Input) -> Result<PreparedCall, ToolError> {
+pub(in crate::tools) fn prepare(context: &ToolContext, input: &Input) -> Result<PreparedCall, ToolError> {
     let path = walk::root(context, input.path.as_deref())?;
     let summary = format!("List {}", context.show(&path.path));
     Ok(PreparedCall {
@@ -43,7 +43,7 @@ pub(in crate::tools) fn prepare(context: &Context, input: &Input) -> Result<Prep
 }
 
 pub(in crate::tools) fn run(
-    context: &Context,
+    context: &ToolContext,
     input: &Input,
     prepared: &PreparedCall,
     stop: &CancellationToken,
@@ -66,7 +66,7 @@ pub(in crate::tools) fn run(
             return Ok(cancelled());
         }
         let entry = entry.map_err(io)?;
-        if context.scene.unreadable.covers("LS", &root.path.join(entry.file_name())) {
+        if context.session_context.unreadable.covers("LS", &root.path.join(entry.file_name())) {
             hidden += 1;
             continue;
         }

@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
-use crate::tools::context::{Context, Settings};
+use crate::tools::context::{Settings, ToolContext};
 use crate::tools::convert::{Document, Seen, convert};
 use crate::tools::error::{ToolError, cancelled};
 use crate::tools::fs::disk;
@@ -119,7 +119,7 @@ pub(in crate::tools) async fn pages(
 /// The text of a PDF; `offset` and `limit` count pages, from 1. If that is the whole document and it is
 /// not too large, the document itself goes along for models that take it.
 pub(in crate::tools) fn read_pdf(
-    context: &Context,
+    context: &ToolContext,
     (offset, limit): (Option<u64>, Option<u64>),
     path: &Path,
     (file, stamp): (File, Stamp),
@@ -226,7 +226,7 @@ pub(in crate::tools) async fn look(
 
 /// A picture, for models that see.
 pub(in crate::tools) fn read_picture(
-    context: &Context,
+    context: &ToolContext,
     path: &Path,
     (file, stamp): (File, Stamp),
     stop: &CancellationToken,

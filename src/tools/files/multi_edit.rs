@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::tools::context::Context;
+use crate::tools::context::ToolContext;
 use crate::tools::error::{ToolError, cancelled};
 use crate::tools::files::edit_guard;
 use crate::tools::files::edit_guard::{Change, Needs};
@@ -49,7 +49,7 @@ pub(in crate::tools) const DESCRIPTION: &str = "Makes several exact replacements
     Each edit follows the rules of Edit and sees the text as the edits before it left it. \
     The file must have been read before.";
 
-pub(in crate::tools) fn prepare(context: &Context, input: &Input) -> Result<PreparedCall, ToolError> {
+pub(in crate::tools) fn prepare(context: &ToolContext, input: &Input) -> Result<PreparedCall, ToolError> {
     require_edits(input)?;
     let path = context.resolve(&input.file_path, Access::Edit)?;
     let plan = plan(context, input, &path).map(|(change, _)| change);
@@ -57,7 +57,7 @@ pub(in crate::tools) fn prepare(context: &Context, input: &Input) -> Result<Prep
 }
 
 pub(in crate::tools) fn run(
-    context: &Context,
+    context: &ToolContext,
     call_id: CallId,
     input: &Input,
     prepared: &PreparedCall,
@@ -102,7 +102,7 @@ fn require_edits(input: &Input) -> Result<(), ToolError> {
 }
 
 /// The other checks, in the order of Edit, and the change with the number of replaced places.
-fn plan(context: &Context, input: &Input, path: &PinnedPath) -> Result<(Change, usize), ToolError> {
+fn plan(context: &ToolContext, input: &Input, path: &PinnedPath) -> Result<(Change, usize), ToolError> {
     let shown = context.show(&path.path);
     let found = path.load()?;
     let creates = input.edits.first().is_some_and(|edit| edit.old_string.is_empty());

@@ -24,7 +24,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::tools::context::Context;
+use crate::tools::context::ToolContext;
 use crate::tools::fs::hardlink::Names;
 use crate::tools::fs::pinned::{PinnedPath, open_regular};
 use crate::tools::fs::walk;
@@ -77,7 +77,7 @@ impl Wanted {
 
 /// One search.
 pub(in crate::tools) struct Search<'a> {
-    pub(in crate::tools) context: &'a Context,
+    pub(in crate::tools) context: &'a ToolContext,
     pub(in crate::tools) root: &'a PinnedPath,
     pub(in crate::tools) wanted: &'a Wanted,
     pub(in crate::tools) stop: &'a CancellationToken,
@@ -207,9 +207,11 @@ impl Shared {
 
     fn names(&self, search: &Search<'_>) -> &Names {
         self.names.get_or_init(|| {
-            let scene = &search.context.scene;
-            let kept = |path: &Path| ["Read", "Grep"].iter().any(|tool| scene.unreadable.covers(tool, path));
-            let roots = scene.roots().map(PathBuf::as_path);
+            let session_context = &search.context.session_context;
+            let kept = |path: &Path| {
+                ["Read", "Grep"].iter().any(|tool| session_context.unreadable.covers(tool, path))
+            };
+            let roots = session_context.roots().map(PathBuf::as_path);
             Names::of(roots, &search.context.places, &kept, &|| search.stop.is_cancelled())
         })
     }
@@ -324,7 +326,7 @@ pub(in crate::tools) struct Answer {
 impl Answer {
     pub(in crate::tools) fn into_outcome(
         self,
-        context: &Context,
+        context: &ToolContext,
         mode: OutputMode,
         walk: &Walk,
     ) -> ToolOutcome {

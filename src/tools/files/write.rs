@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::tools::context::Context;
+use crate::tools::context::ToolContext;
 use crate::tools::error::{ToolError, cancelled};
 use crate::tools::files::edit_guard;
 use crate::tools::files::edit_guard::{Change, Needs};
@@ -34,14 +34,14 @@ pub(in crate::tools) struct Input {
 pub(in crate::tools) const DESCRIPTION: &str = "Writes a file: creates it with its folders, or replaces its whole content. \
     An existing file must have been read whole before. To change parts of a file use Edit.";
 
-pub(in crate::tools) fn prepare(context: &Context, input: &Input) -> Result<PreparedCall, ToolError> {
+pub(in crate::tools) fn prepare(context: &ToolContext, input: &Input) -> Result<PreparedCall, ToolError> {
     let path = context.resolve(&input.file_path, Access::Edit)?;
     let plan = plan(context, input, &path);
     edit_guard::prepare(context, path, "Write", plan)
 }
 
 pub(in crate::tools) fn run(
-    context: &Context,
+    context: &ToolContext,
     call_id: CallId,
     input: &Input,
     prepared: &PreparedCall,
@@ -59,7 +59,7 @@ pub(in crate::tools) fn run(
     change.make(call_id, &done, json!({}))
 }
 
-fn plan(context: &Context, input: &Input, path: &PinnedPath) -> Result<Change, ToolError> {
+fn plan(context: &ToolContext, input: &Input, path: &PinnedPath) -> Result<Change, ToolError> {
     let Some(before) = path.load()? else {
         let after = input.content.clone().into_bytes();
         return Ok(Change::new(

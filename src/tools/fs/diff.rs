@@ -162,7 +162,7 @@ mod tests {
     use crate::tools::fs::diff::*;
 
     #[test]
-    fn a_change_shows_its_lines_and_counts_them() {
+    fn unified_diff_shows_and_counts_changed_lines() {
         let diff = unified("x.txt", Some("a\nb\nc\n"), Some("a\nB\nc\nd\n"));
         assert_eq!(diff.text, "--- a/x.txt\n+++ b/x.txt\n@@ -1,3 +1,4 @@\n a\n-b\n+B\n c\n+d\n");
         assert_eq!((diff.added, diff.removed), (2, 1));
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn long_diffs_are_cut_with_a_note_and_huge_ones_only_counted() {
+    fn long_diff_is_truncated_and_huge_diff_only_counted() {
         let long = unified("x", None, Some(&"0123456789\n".repeat(95_000)));
         assert!(long.text.len() < LONGEST + 100 && long.text.ends_with("more lines of this diff]\n"));
         assert_eq!(long.added, 95_000);
@@ -187,7 +187,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn leaving_out_what_is_the_same_changes_no_diff(
+        fn trimming_common_ends_does_not_change_diff(
             old in "([ab\r]{0,2}\n){0,12}[ab\r]{0,2}",
             new in "([ab\r]{0,2}\n){0,12}[ab\r]{0,2}",
             head in 0usize..9,

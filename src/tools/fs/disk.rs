@@ -232,7 +232,7 @@ mod tests {
     type Way = fn(BorrowedFd<'_>, &Path, OFlag, Mode) -> Result<OwnedFd, Errno>;
 
     #[test]
-    fn without_the_kernels_help_a_path_is_opened_just_so() {
+    fn fallback_open_resolves_paths_like_openat2() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
         fs::create_dir_all(root.join("d/e")).unwrap();

@@ -25,15 +25,15 @@ impl Jails {
     }
 
     /// The jail of a session. Waits for the disk.
-    pub(in crate::tools) fn of(&self, scene: &SessionContext) -> Arc<Jail> {
+    pub(in crate::tools) fn of(&self, session_context: &SessionContext) -> Arc<Jail> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = held.iter().position(|(session_id, _)| *session_id == scene.session_id);
-        let jail = known.map(|at| held.remove(at).1).filter(|jail| is_usable(jail, scene));
+        let known = held.iter().position(|(session_id, _)| *session_id == session_context.session_id);
+        let jail = known.map(|at| held.remove(at).1).filter(|jail| is_usable(jail, session_context));
         let jail = jail.unwrap_or_else(|| {
-            let roots: Vec<PathBuf> = scene.roots().cloned().collect();
+            let roots: Vec<PathBuf> = session_context.roots().cloned().collect();
             Arc::new(Jail::hold(&roots, Arc::clone(&self.places)))
         });
-        held.push((scene.session_id, Arc::clone(&jail)));
+        held.push((session_context.session_id, Arc::clone(&jail)));
         if held.len() > MOST {
             held.remove(0);
         }
@@ -41,6 +41,6 @@ impl Jails {
     }
 }
 
-fn is_usable(jail: &Jail, scene: &SessionContext) -> bool {
-    jail.is_of(scene.roots()) && jail.is_current()
+fn is_usable(jail: &Jail, session_context: &SessionContext) -> bool {
+    jail.is_of(session_context.roots()) && jail.is_current()
 }

@@ -347,7 +347,7 @@ mod tests {
     use crate::tools::fs::text::*;
 
     #[test]
-    fn texts_come_back_byte_for_byte() {
+    fn decoded_text_is_encoded_back_byte_for_byte() {
         let gbk = encoding_rs::GBK.encode("第一行：你好，世界。这是一个测试文件。\n第二行\n").0.into_owned();
         let rare =
             encoding_rs::GB18030.encode("第一行：你好，世界。这是一个测试文件。\u{20000}\n").0.into_owned();
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_character_that_the_encoding_lacks_is_not_written() {
+    fn unencodable_character_is_refused_by_charset() {
         let charset = Charset { encoding: encoding_rs::GBK, bom: 0 };
         assert_eq!(charset.encode("ok 你").map(|b| b.len()), Some(5));
         assert_eq!(Charset { encoding: encoding_rs::WINDOWS_1252, bom: 0 }.encode("你"), None);
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn binary_files_are_told_apart() {
+    fn binary_content_is_detected_by_kind() {
         for (bytes, expected) in [
             (&b"text\n"[..], None),
             (b"", None),
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn line_endings_outside_the_edit_stay_and_inside_follow() {
+    fn edit_keeps_outer_line_endings_and_adapts_inner() {
         for (original, old, new, expected) in [
             ("a\nb\nc\n", "b", "x\ny", "a\nx\ny\nc\n"),
             ("a\r\nb\r\nc\r\n", "b", "x\ny", "a\r\nx\r\ny\r\nc\r\n"),
@@ -439,7 +439,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn what_is_not_edited_keeps_its_bytes(original in "[ab\r\n]{0,40}", at in 0usize..40, len in 0usize..8) {
+        fn replacement_keeps_bytes_outside_edited_range(original in "[ab\r\n]{0,40}", at in 0usize..40, len in 0usize..8) {
             let shown = Shown::new(&original);
             let start = at.min(shown.text.len());
             let end = (start + len).min(shown.text.len());

@@ -9,14 +9,14 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use ignore::{DirEntry, WalkBuilder};
 
-use crate::tools::context::Context;
+use crate::tools::context::ToolContext;
 use crate::tools::error::ToolError;
 use crate::tools::fs::pinned::PinnedPath;
 use crate::tools::sensitivity::Access;
 use crate::types::tool::PathSensitivity;
 
 /// The folder (or file) a search starts at; the current folder if none is given.
-pub(in crate::tools) fn root(context: &Context, path: Option<&str>) -> Result<PinnedPath, ToolError> {
+pub(in crate::tools) fn root(context: &ToolContext, path: Option<&str>) -> Result<PinnedPath, ToolError> {
     let held = context.resolve(path.filter(|path| !path.is_empty()).unwrap_or("."), Access::Read)?;
     // What may be read anyway is checked right here; elsewhere a person is asked first.
     if held.in_workspace && held.care == PathSensitivity::Ordinary {
@@ -49,9 +49,9 @@ impl Walk {
 }
 
 /// Walks below `root` for `tool`.
-pub(in crate::tools) fn below(context: &Context, tool: &'static str, root: &Path) -> Walk {
+pub(in crate::tools) fn below(context: &ToolContext, tool: &'static str, root: &Path) -> Walk {
     let mut builder = WalkBuilder::new(root);
-    let unreadable = context.scene.unreadable.clone();
+    let unreadable = context.session_context.unreadable.clone();
     let hidden = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&hidden);
     builder.require_git(false).follow_links(false).filter_entry(move |entry| {

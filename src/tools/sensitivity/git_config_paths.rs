@@ -178,7 +178,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn what_the_configuration_names_is_found() {
+    fn paths_named_by_git_config_are_found() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         fs::create_dir(root.join(".git")).unwrap();
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_git_is_told_to_run_is_no_ordinary_file_to_write() {
+    fn git_config_executables_are_not_ordinary_edit_targets() {
         use crate::tools::fs::jail::Jail;
         use crate::tools::sensitivity::Access;
         use crate::types::tool::PathSensitivity;

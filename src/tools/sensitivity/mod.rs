@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_variable_puts_elsewhere_and_what_a_link_leads_to_is_kept_there() {
+    fn relocated_and_linked_secret_paths_are_sensitive() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         for folder in ["moved/gh", "home/dots", "moved/other"] {
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_classified_by_what_they_are() {
+    fn paths_are_classified_by_sensitivity() {
         for (path, read, edit) in [
             ("/w/src/main.rs", Ordinary, Ordinary),
             ("/w/..config/x", Ordinary, Ordinary),

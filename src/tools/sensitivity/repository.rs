@@ -75,7 +75,7 @@ mod tests {
     use crate::tools::sensitivity::repository::*;
 
     #[test]
-    fn settings_are_found_wherever_they_stand() {
+    fn git_settings_are_found_in_any_layout() {
         let text = "# x = y\n[core]\n\tbare\n\tHooksPath = a b\n[branch \"m\"] remote=o\n[x.y]\n;\n z = 1\n";
         let found: Vec<_> =
             settings(text).map(|it| (it.section, it.name, it.value.unwrap_or("-".into()))).collect();
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_is_not_waited_for() {
+    fn fifo_as_git_file_does_not_block() {
         let dir = tempfile::tempdir().unwrap();
         for name in [".git", "commondir"] {
             let mode = nix::sys::stat::Mode::from_bits_truncate(0o600);

@@ -12,7 +12,7 @@ use super::bash::{self, CallChannels, Started};
 use super::capture::{Capture, Piece};
 use super::limits::Limits;
 use super::output::kept;
-use crate::tools::context::Context;
+use crate::tools::context::ToolContext;
 use crate::tools::error::{ToolError, cancelled};
 use crate::tools::shell::outcome::CommandEnd;
 use crate::types::background::{BackgroundEnd, BackgroundState, KilledBy, Over};
@@ -66,7 +66,7 @@ pub struct Running {
 
 /// Starts a command that goes on behind its call.
 pub(in crate::tools) async fn start(
-    context: &Context,
+    context: &ToolContext,
     call_id: CallId,
     input: &bash::Input,
     prepared: &PreparedCall,

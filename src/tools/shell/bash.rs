@@ -19,7 +19,7 @@ use super::sandbox::{Available, Choice, Confined, Draft, FsPolicy, Level, Placeh
 use super::spool::Spool;
 use crate::crash;
 use crate::proc;
-use crate::tools::context::Context;
+use crate::tools::context::ToolContext;
 use crate::tools::error::{ToolError, cancelled};
 use crate::tools::input;
 use crate::tools::shell::cgroup::Powers;
@@ -85,7 +85,7 @@ pub(in crate::tools) const DESCRIPTION: &str = "Runs a command with bash. The wo
     call. Use Read, Edit, Glob and Grep for files.";
 
 pub(in crate::tools) fn prepare(
-    context: &Context,
+    context: &ToolContext,
     here: &Available,
     call_id: CallId,
     input: &Input,
@@ -106,8 +106,8 @@ pub(in crate::tools) fn prepare(
     if input.timeout_ms == Some(0) {
         return Err(ToolError::new("invalid_input", "timeout_ms must be more than 0"));
     }
-    context.jails.of(&context.scene).in_place(&context.scene.cwd)?;
-    let choice = context.settings.sandbox.choose(context.scene.unattended, here)?;
+    context.jails.of(&context.session_context).in_place(&context.session_context.cwd)?;
+    let choice = context.settings.sandbox.choose(context.session_context.unattended, here)?;
     if choice.level >= Level::Landlock {
         context.layouts.look(context, call_id, choice, here);
     }
@@ -117,7 +117,7 @@ pub(in crate::tools) fn prepare(
         summary = format!("{summary} — {}", one_line(said));
     }
     Ok(PreparedCall {
-        subject: input.subject(&starting_folder(context), &context.scene.workspace),
+        subject: input.subject(&starting_folder(context), &context.session_context.workspace),
         summary: if input.run_in_background { format!("{summary} (in the background)") } else { summary },
         diff: None,
         read_only: false,
@@ -145,7 +145,7 @@ pub(in crate::tools) struct CallChannels {
 /// Runs to the end. When this returns, every process of the call is gone or named as a survivor;
 /// when it is dropped, they are killed.
 pub(in crate::tools) async fn run(
-    context: &Context,
+    context: &ToolContext,
     call_id: CallId,
     input: &Input,
     prepared: &PreparedCall,
@@ -183,7 +183,7 @@ pub(super) struct Started {
 
 /// Starts a command; `None` if it was stopped before.
 pub(super) async fn start(
-    context: &Context,
+    context: &ToolContext,
     call_id: CallId,
     input: &Input,
     prepared: &PreparedCall,
@@ -195,7 +195,7 @@ pub(super) async fn start(
     }
     let settings = &context.settings;
     let Place { cwd, choice, confined, ground } = confine(context, call_id, prepared).await?;
-    toolbox::same_target(prepared, &input.subject(&cwd, &context.scene.workspace))?;
+    toolbox::same_target(prepared, &input.subject(&cwd, &context.session_context.workspace))?;
     let begun = Instant::now();
 
     let cell = context.cells.open(call_id, &settings.limits);
@@ -223,7 +223,7 @@ pub(super) async fn start(
     let spool = Spool::new(settings.spools.clone(), call_id);
     let output = Output::new(&mut shell, settings, progress, spool);
     let how = prepared.sandbox.filter(|held| held.outside).unwrap_or(choice.told());
-    let lingering = (Arc::clone(&context.lingering), context.scene.session_id);
+    let lingering = (Arc::clone(&context.lingering), context.session_context.session_id);
     Ok(Some(Started { shell, tree, output, begun, choice, how, ground, powers, cwd, confined, lingering }))
 }
 
@@ -273,9 +273,13 @@ impl Started {
 }
 
 /// The session's folder; the workspace if that is gone, or has become a link. Waits for the disk.
-fn starting_folder(context: &Context) -> PathBuf {
-    let scene = &context.scene;
-    if is_plain_folder(&scene.cwd) { scene.cwd.clone() } else { scene.workspace.clone() }
+fn starting_folder(context: &ToolContext) -> PathBuf {
+    let session_context = &context.session_context;
+    if is_plain_folder(&session_context.cwd) {
+        session_context.cwd.clone()
+    } else {
+        session_context.workspace.clone()
+    }
 }
 
 /// Where a command runs, and what holds it.
@@ -288,13 +292,17 @@ struct Place {
 }
 
 /// Makes what holds the command: what was judged, or something stronger.
-async fn confine(context: &Context, call_id: CallId, prepared: &PreparedCall) -> Result<Place, ToolError> {
+async fn confine(
+    context: &ToolContext,
+    call_id: CallId,
+    prepared: &PreparedCall,
+) -> Result<Place, ToolError> {
     let here = Available::here().await;
     // What holds a command goes by the folder's path.
-    context.jails.of(&context.scene).in_place(&context.scene.cwd)?;
+    context.jails.of(&context.session_context).in_place(&context.session_context.cwd)?;
     let sandbox = &context.settings.sandbox;
     let outside = prepared.sandbox.is_some_and(|judged| judged.outside);
-    if outside && !sandbox.offer_outside.holds(context.scene.unattended) {
+    if outside && !sandbox.offer_outside.holds(context.session_context.unattended) {
         return Err(ToolError::new(
             "target_changed",
             "the configuration no longer lets commands run outside the sandbox; it was not run",
@@ -302,7 +310,7 @@ async fn confine(context: &Context, call_id: CallId, prepared: &PreparedCall) ->
     }
     let choice = match outside {
         true => Choice { level: Level::Rlimits, network: true, guards: false },
-        false => sandbox.choose(context.scene.unattended, here)?,
+        false => sandbox.choose(context.session_context.unattended, here)?,
     };
     if prepared.sandbox.is_some_and(|judged| choice.told().is_weaker_than(judged)) {
         return Err(ToolError::new(
@@ -311,7 +319,7 @@ async fn confine(context: &Context, call_id: CallId, prepared: &PreparedCall) ->
         ));
     }
     if choice.level < Level::Landlock {
-        context.lingering.end(context.scene.session_id);
+        context.lingering.end(context.session_context.session_id);
     }
     let drafted = context.layouts.take(context, call_id, choice);
     let (cwd, draft) = match (choice.level, drafted) {
@@ -342,7 +350,7 @@ fn not_made(error: std::io::Error) -> ToolError {
 }
 
 fn environment(
-    context: &Context,
+    context: &ToolContext,
     call_id: CallId,
     confined: &Confined,
 ) -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
@@ -356,7 +364,7 @@ fn environment(
         variables.push(("AGENTD_SOCKET".into(), socket.into()));
     }
     variables.push(("AGENTD_INSTANCE".into(), settings.instance.clone().into()));
-    variables.push(("AGENTD_SESSION".into(), context.scene.session_id.to_string().into()));
+    variables.push(("AGENTD_SESSION".into(), context.session_context.session_id.to_string().into()));
     variables.push(("AGENTD_CALL".into(), call_id.to_string().into()));
     variables
 }

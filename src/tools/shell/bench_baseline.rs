@@ -5,7 +5,7 @@ use std::os::fd::AsRawFd as _;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::tools::context::Context;
+use crate::tools::context::ToolContext;
 use crate::tools::shell::sandbox::{Available, Confined, Draft, FsPolicy, Level};
 
 /// Starts a shell that does nothing, held as a call of this context would be, and waits for its end. What
@@ -13,9 +13,9 @@ use crate::tools::shell::sandbox::{Available, Confined, Draft, FsPolicy, Level};
 ///
 /// # Errors
 /// The level cannot be had here, or the shell failed.
-pub(in crate::tools) async fn spawn(context: &Context, here: &Available) -> io::Result<Duration> {
+pub(in crate::tools) async fn spawn(context: &ToolContext, here: &Available) -> io::Result<Duration> {
     let choice = context.settings.sandbox.choose(false, here).map_err(|no| io::Error::other(no.text))?;
-    let cwd = &context.scene.cwd;
+    let cwd = &context.session_context.cwd;
     let confined = match choice.level {
         Level::Off | Level::Rlimits => Confined::free(),
         Level::Landlock | Level::Bubblewrap => {

@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_output_keeps_its_head_and_its_tail() {
+    fn long_output_keeps_head_and_tail() {
         let mut short = Capture::default();
         short.push("a\n");
         short.push("b\n");
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_new_is_told_from_any_place_on() {
+    fn capture_returns_new_output_from_any_offset() {
         let mut small = Capture::default();
         small.push("aé\nb");
         for (from, expected) in [(0, "aé\nb"), (3, "\nb"), (5, ""), (9, "")] {
@@ -201,7 +201,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn pieces_give_the_same_text_as_the_whole(
+        fn utf8_decoding_is_independent_of_chunks(
             text in "[aé€😀\n]{0,30}", cuts in proptest::collection::vec(0usize..8, 0..20),
         ) {
             let mut utf8 = Utf8::default();
@@ -221,7 +221,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_become_text_without_loss_of_what_is_valid(
+        fn utf8_decoding_keeps_all_valid_text(
             bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..40),
         ) {
             let mut utf8 = Utf8::default();

@@ -318,7 +318,7 @@ mod tests {
     use tokio::process::Command;
 
     #[tokio::test]
-    async fn a_command_begins_its_life_inside_and_is_counted_there() {
+    async fn command_starts_and_is_counted_in_cgroup() {
         let cells = Arc::new(Cgroups::find(&CgroupSetting::Auto, &format!("t{}", std::process::id())));
         let Some(cell) = cells.open(Mint::new(0, Seed(7)).call(), &Limits::default()) else {
             eprintln!("SKIPPED: {}", cells.describe());
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cgroup_is_found_below_whatever_is_mounted() {
+    fn cgroup_path_is_found_below_any_mount() {
         let v1 = "35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory";
         let whole = "41 31 0:38 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate";
         let part = "41 31 0:38 /docker/x /sys/fs/cgroup rw master:5 - cgroup2 cgroup2 rw";
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn only_cgroups_of_this_instance_are_ours() {
+    fn only_cgroups_of_instance_are_recognised() {
         let cells = Cgroups::find(&CgroupSetting::Off, "ab");
         for (path, expected) in [
             ("/x/agentd-ab.call_1", true),

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::capture::{Piece, cut_middle};
-use crate::tools::context::{BackgroundTaskView, Context};
+use crate::tools::context::{BackgroundTaskView, ToolContext};
 use crate::tools::error::{ToolError, cancelled};
 use crate::types::background::{BackgroundEnd, BackgroundRead, BackgroundState, BashId, KilledBy};
 use crate::types::blob::BlobRef;
@@ -49,7 +49,7 @@ pub(in crate::tools) const KILL: &str = "Ends a background command with all that
     that still run.";
 
 pub(in crate::tools) fn prepare_output(
-    context: &Context,
+    context: &ToolContext,
     input: &OutputInput,
 ) -> Result<PreparedCall, ToolError> {
     filter(input)?;
@@ -58,7 +58,7 @@ pub(in crate::tools) fn prepare_output(
 }
 
 pub(in crate::tools) fn prepare_kill(
-    context: &Context,
+    context: &ToolContext,
     input: &KillInput,
 ) -> Result<PreparedCall, ToolError> {
     let known = &find(context, &input.shell_id)?.known;
@@ -70,8 +70,8 @@ fn prepared(bash_id: BashId, summary: String, read_only: bool) -> PreparedCall {
     PreparedCall { subject, summary, diff: None, read_only, change: None, sandbox: None }
 }
 
-fn find<'c>(context: &'c Context, text: &str) -> Result<&'c BackgroundTaskView, ToolError> {
-    let commands = &context.scene.commands;
+fn find<'c>(context: &'c ToolContext, text: &str) -> Result<&'c BackgroundTaskView, ToolError> {
+    let commands = &context.session_context.commands;
     let bash_id: Option<BashId> = text.parse().ok();
     let found = bash_id.and_then(|bash_id| commands.iter().find(|it| it.known.bash_id == bash_id));
     found.ok_or_else(|| {
@@ -106,7 +106,7 @@ fn one_line(command: &str) -> String {
 
 /// Waits for the disk where a command is over.
 pub(in crate::tools) fn run_output(
-    context: &Context,
+    context: &ToolContext,
     input: &OutputInput,
     stop: &CancellationToken,
 ) -> Result<ToolOutcome, ToolError> {
@@ -178,9 +178,11 @@ fn nothing() -> Piece {
 }
 
 /// What a command that is over had said after the first `from` bytes, as far as it was kept.
-fn kept_after(context: &Context, end: &BackgroundEnd, from: u64) -> Result<Piece, ToolError> {
+fn kept_after(context: &ToolContext, end: &BackgroundEnd, from: u64) -> Result<Piece, ToolError> {
     let unread = end.output_bytes.saturating_sub(from);
-    let (Some(BlobRef { blob_id, bytes, .. }), Some(blobs)) = (&end.output_blob, &context.scene.blobs) else {
+    let (Some(BlobRef { blob_id, bytes, .. }), Some(blobs)) =
+        (&end.output_blob, &context.session_context.blobs)
+    else {
         return Ok(nothing());
     };
     if unread == 0 {
@@ -229,7 +231,7 @@ fn shown(piece: Piece, filter: Option<&RegexMatcher>, cap: usize) -> (String, bo
 
 /// Returns when the command is gone and its end stands in the journal.
 pub(in crate::tools) async fn run_kill(
-    context: &Context,
+    context: &ToolContext,
     input: &KillInput,
     stop: &CancellationToken,
 ) -> Result<ToolOutcome, ToolError> {
@@ -251,8 +253,11 @@ pub(in crate::tools) async fn run_kill(
         },
         () = stop.cancelled() => return Ok(cancelled()),
     }
-    let others =
-        context.scene.commands.iter().filter(|it| it.known.end.is_none() && it.known.bash_id != bash_id);
+    let others = context
+        .session_context
+        .commands
+        .iter()
+        .filter(|it| it.known.end.is_none() && it.known.bash_id != bash_id);
     let others: Vec<String> =
         others.map(|it| format!("{} ({})", it.known.bash_id, one_line(&it.known.command))).collect();
     let still = match others.as_slice() {
@@ -275,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_keeps_lines_and_a_cap_keeps_both_ends() {
+    fn output_filter_selects_lines_and_limit_keeps_ends() {
         let matcher = RegexMatcher::new("^err|7$").expect("a pattern");
         let text = "error 1\nfine\r\nerr 2\r\nnumber 7";
         assert_eq!(

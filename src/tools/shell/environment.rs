@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn only_listed_names_pass_and_secrets_only_by_their_full_name() {
+    fn environment_passes_listed_names_and_explicit_secrets() {
         check("PATH", &[], true);
         check("LC_ALL", &[], true);
         check("MY_VAR", &[], false);
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn home_and_terminal_are_ours() {
+    fn environment_sets_own_home_and_terminal() {
         let own = [("HOME", "/root"), ("TERM", "xterm"), ("OPENAI_API_KEY", "canary")];
         let own = own.map(|(name, value)| (OsString::from(name), OsString::from(value)));
         let kept = scrub(own, &[], Path::new("/home/u"));

@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cgroup_takes_over_what_it_can_hold() {
+    fn cgroup_limits_replace_matching_rlimits() {
         let limits = Limits {
             memory: Some(1 << 40),
             processes: Some(7),
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_told_in_units_of_people() {
+    fn sizes_are_formatted_in_binary_units() {
         for (count, expected) in [
             (5, "5 B"),
             (2048, "2 KiB"),

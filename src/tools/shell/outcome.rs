@@ -7,7 +7,7 @@ use std::time::Duration;
 use nix::unistd::AccessFlags;
 use serde_json::json;
 
-use crate::tools::context::Context;
+use crate::tools::context::ToolContext;
 use crate::tools::fs::disk;
 use crate::tools::shell::cgroup::Powers;
 use crate::tools::shell::limits::{Breach, Limits};
@@ -54,7 +54,7 @@ struct Held {
 
 /// Everything that is known when a command is over.
 pub(super) struct Report<'a> {
-    pub(super) context: &'a Context,
+    pub(super) context: &'a ToolContext,
     /// In milliseconds.
     pub(super) limit: u64,
     pub(super) ran: FinishedCommand,
@@ -185,11 +185,11 @@ pub(super) enum Folder {
 }
 
 impl Folder {
-    pub(super) async fn of(context: &Context, ran: &FinishedCommand) -> Self {
-        let started_elsewhere = ran.cwd != context.scene.cwd;
+    pub(super) async fn of(context: &ToolContext, ran: &FinishedCommand) -> Self {
+        let started_elsewhere = ran.cwd != context.session_context.cwd;
         match &ran.folder {
             Some(folder) if *folder == ran.cwd && !started_elsewhere => Self::Same,
-            Some(folder) if context.scene.holds(folder) => {
+            Some(folder) if context.session_context.holds(folder) => {
                 let folder = folder.clone();
                 // A command says itself where it ended: what is no plain way there may lead anywhere.
                 let look = move || Ok(is_plain_folder(&folder).then_some(folder));
@@ -215,13 +215,13 @@ pub(super) fn is_plain_folder(path: &Path) -> bool {
 impl Report<'_> {
     /// The folder for the next command, if it is another one than before.
     fn next_folder(&self, notes: &mut Vec<String>) -> Option<PathBuf> {
-        let scene = &self.context.scene;
+        let session_context = &self.context.session_context;
         match &self.folder {
             Folder::Same => None,
-            Folder::Moved(folder) => (*folder != scene.cwd).then(|| folder.clone()),
+            Folder::Moved(folder) => (*folder != session_context.cwd).then(|| folder.clone()),
             Folder::Reset => {
                 notes.push(format!("The working directory was reset to {}", self.ran.cwd.display()));
-                (self.ran.cwd != scene.cwd).then(|| self.ran.cwd.clone())
+                (self.ran.cwd != session_context.cwd).then(|| self.ran.cwd.clone())
             }
         }
     }

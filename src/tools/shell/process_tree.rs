@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_was_given_out_again_makes_nobody_a_member() {
+    fn reused_pid_is_not_member_of_tree() {
         let (leader, began) = (40, 700);
         let own = [process(40, 40, 700), process(41, 40, 705)];
         assert!(!is_taken(&own, leader, began) && own.iter().all(|one| is_led_by(one, leader, began)));

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_was_used_again_is_somebody_else() {
+    fn reused_pid_is_not_recorded_process() {
         let call_id = Mint::new(0, Seed(1)).call();
         let record = ProcessRecord { call_id, pid: 50, started: 1_000, boot_id: "b".into() };
         let leader = process(50, 50, 1_000);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_and_its_ancestors_are_spared() {
+    fn sweep_spares_own_process_and_ancestors() {
         let lineage = lineage(&proc::all());
         let parent = i32::try_from(std::os::unix::process::parent_id()).expect("an id");
         assert!(lineage.contains(&i32::try_from(std::process::id()).expect("an id")));

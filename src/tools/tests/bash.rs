@@ -35,11 +35,12 @@ impl Room {
     /// Starts a command and stops it once the process that writes its id to `name` is there.
     async fn stop_when_there(&mut self, command: &str, name: &str) -> (ToolOutcome, i32) {
         let call = self.call("Bash", bash(command));
-        let prepared = self.tools.prepare(&call, &self.scene).await.unwrap();
+        let prepared = self.tools.prepare(&call, &self.session_context).await.unwrap();
         let stop = CancellationToken::new();
         let (progress, _ignored) = mpsc::channel(1);
         let path = self.path(name);
-        let run = self.tools.run(&call, &prepared, &self.scene, progress, registrar(), stop.clone());
+        let run =
+            self.tools.run(&call, &prepared, &self.session_context, progress, registrar(), stop.clone());
         let stopper = async {
             let pid = pid_in(&path).await;
             assert!(is_alive(pid));
@@ -51,7 +52,7 @@ impl Room {
 }
 
 #[tokio::test]
-async fn output_and_exit_code_are_told() {
+async fn bash_returns_output_and_exit_code() {
     let mut room = Room::new();
     let outcome = room.run("Bash", bash("echo out; echo err >&2")).await;
     let text = completed(&outcome);
@@ -76,7 +77,7 @@ async fn output_and_exit_code_are_told() {
 }
 
 #[tokio::test]
-async fn there_is_no_input_and_no_terminal() {
+async fn bash_command_has_no_input_or_terminal() {
     let mut room = Room::new();
     let outcome =
         room.run("Bash", bash("cat; test -t 0 || echo none; (: < /dev/tty) 2>/dev/null || echo notty")).await;
@@ -87,7 +88,7 @@ async fn there_is_no_input_and_no_terminal() {
 }
 
 #[tokio::test]
-async fn the_environment_is_scrubbed_and_marked() {
+async fn bash_environment_is_filtered_and_marked() {
     let mut room = Room::new();
     let outcome = room.run("Bash", bash("env")).await;
     let text = completed(&outcome);
@@ -100,7 +101,7 @@ async fn the_environment_is_scrubbed_and_marked() {
 }
 
 #[tokio::test]
-async fn nothing_of_the_daemon_is_open_in_a_command() {
+async fn bash_command_inherits_no_daemon_descriptor() {
     let mut room = Room::new();
     let outcome = room.run("Bash", bash("ls /proc/$$/fd")).await;
     let fds: Vec<u32> = completed(&outcome).lines().map(|line| line.parse().unwrap()).collect();
@@ -109,7 +110,7 @@ async fn nothing_of_the_daemon_is_open_in_a_command() {
 }
 
 #[tokio::test]
-async fn the_folder_stays_for_the_next_command() {
+async fn bash_cwd_is_kept_for_next_command() {
     let mut room = Room::new();
     fs::create_dir_all(room.path("a/b")).unwrap();
     for (command, ends_in, code) in [
@@ -123,7 +124,11 @@ async fn the_folder_stays_for_the_next_command() {
     ] {
         let outcome = room.run("Bash", bash(command)).await;
         assert_eq!(self::code(&outcome), code, "{command}: {outcome:?}");
-        assert_eq!(room.scene.cwd, room.path(ends_in).components().collect::<PathBuf>(), "{command}");
+        assert_eq!(
+            room.session_context.cwd,
+            room.path(ends_in).components().collect::<PathBuf>(),
+            "{command}"
+        );
     }
     let traced = room.run("Bash", bash("set -x; cd a")).await;
     assert_eq!(completed(&traced), "+ cd a\n");
@@ -132,26 +137,26 @@ async fn the_folder_stays_for_the_next_command() {
         completed(&outcome),
         format!("/\nThe working directory was reset to {}", room.path("a").display())
     );
-    assert_eq!((outcome.cwd, room.scene.cwd.clone()), (None, room.path("a")));
+    assert_eq!((outcome.cwd, room.session_context.cwd.clone()), (None, room.path("a")));
     // The folder was removed: start again at the workspace.
     fs::remove_dir_all(room.path("a")).unwrap();
     let outcome = room.run("Bash", bash("pwd")).await;
-    assert_eq!(completed(&outcome), format!("{}\n", room.scene.workspace.display()));
-    assert_eq!(room.scene.cwd, room.scene.workspace);
+    assert_eq!(completed(&outcome), format!("{}\n", room.session_context.workspace.display()));
+    assert_eq!(room.session_context.cwd, room.session_context.workspace);
 }
 
 #[tokio::test]
-async fn progress_is_valid_text_and_never_holds_up_the_command() {
+async fn bash_progress_is_valid_utf8_and_never_blocks() {
     let mut room = Room::with(|settings| settings.max_progress_bytes = 100_000);
     let call =
         room.call("Bash", bash("printf '\\303'; sleep 0.05; printf '\\251\\n'; yes é | head -c 400000"));
-    let prepared = room.tools.prepare(&call, &room.scene).await.unwrap();
+    let prepared = room.tools.prepare(&call, &room.session_context).await.unwrap();
     // Nobody listens: the channel fills up at once.
     let (progress, mut listener) = mpsc::channel(4);
     let outcome = within(room.tools.run(
         &call,
         &prepared,
-        &room.scene,
+        &room.session_context,
         progress,
         registrar(),
         CancellationToken::new(),
@@ -173,7 +178,7 @@ async fn progress_is_valid_text_and_never_holds_up_the_command() {
 
 /// A child that is being started uses the daemon's memory: nothing that it does to itself may be done to us.
 #[tokio::test]
-async fn what_a_command_is_held_by_does_not_hold_the_daemon() {
+async fn command_confinement_does_not_apply_to_daemon() {
     fn own() -> Vec<String> {
         let status = fs::read_to_string("/proc/self/status").unwrap();
         let names = ["NoNewPrivs", "Seccomp", "CapEff", "CapBnd", "SigIgn"];
@@ -191,7 +196,7 @@ async fn what_a_command_is_held_by_does_not_hold_the_daemon() {
 }
 
 #[tokio::test]
-async fn a_command_that_takes_too_long_is_ended_with_its_tree() {
+async fn timed_out_command_is_killed_with_process_tree() {
     let mut room = Room::new();
     let command = format!("echo begun; ({}) & wait", lives_on("pid"));
     let outcome = room.run("Bash", json!({"command": command, "timeout_ms": 300})).await;
@@ -202,7 +207,7 @@ async fn a_command_that_takes_too_long_is_ended_with_its_tree() {
 }
 
 #[tokio::test]
-async fn a_stopped_command_is_gone_before_the_outcome_comes() {
+async fn stopped_command_is_killed_before_outcome_returns() {
     for command in [
         format!("({}) & wait", lives_on("pid")),
         // Ignores TERM.
@@ -229,7 +234,7 @@ async fn a_stopped_command_is_gone_before_the_outcome_comes() {
 }
 
 #[tokio::test]
-async fn children_that_hold_the_pipes_do_not_hold_the_call_and_are_ended() {
+async fn children_holding_pipes_are_killed_when_call_ends() {
     let mut room = Room::new();
     let command = format!("({}) & while [ ! -e pid ]; do :; done; echo done", lives_on("pid"));
     let outcome = room.run("Bash", bash(&command)).await;
@@ -245,15 +250,15 @@ async fn children_that_hold_the_pipes_do_not_hold_the_call_and_are_ended() {
 }
 
 #[tokio::test]
-async fn a_dropped_call_leaves_no_process() {
+async fn dropped_bash_call_leaves_no_process() {
     let mut room = Room::new();
     let call = room.call("Bash", bash(&format!("({}) & wait", lives_on("pid"))));
-    let prepared = room.tools.prepare(&call, &room.scene).await.unwrap();
+    let prepared = room.tools.prepare(&call, &room.session_context).await.unwrap();
     let path = room.path("pid");
     let (progress, _ignored) = mpsc::channel(1);
     let pid = {
         let stop = CancellationToken::new();
-        let run = room.tools.run(&call, &prepared, &room.scene, progress, registrar(), stop);
+        let run = room.tools.run(&call, &prepared, &room.session_context, progress, registrar(), stop);
         tokio::select! {
             outcome = run => panic!("ended by itself: {outcome:?}"),
             pid = pid_in(&path) => pid,
@@ -268,14 +273,14 @@ async fn a_dropped_call_leaves_no_process() {
 }
 
 #[tokio::test]
-async fn nothing_is_read_before_the_process_is_recorded() {
+async fn output_is_read_after_process_is_recorded() {
     let mut room = Room::new();
     let call = room.call("Bash", bash("echo $$ > pid; echo said; sleep 1000"));
-    let prepared = room.tools.prepare(&call, &room.scene).await.unwrap();
+    let prepared = room.tools.prepare(&call, &room.session_context).await.unwrap();
     let (progress, mut heard) = mpsc::channel(4);
     let (births, mut born) = mpsc::channel(1);
     let stop = CancellationToken::new();
-    let run = room.tools.run(&call, &prepared, &room.scene, progress, births, stop.clone());
+    let run = room.tools.run(&call, &prepared, &room.session_context, progress, births, stop.clone());
     let session = async {
         let birth = born.recv().await.unwrap();
         let pid = pid_in(&room.path("pid")).await;
@@ -295,15 +300,22 @@ async fn nothing_is_read_before_the_process_is_recorded() {
 }
 
 #[tokio::test]
-async fn a_process_that_cannot_be_recorded_is_killed_and_its_call_fails() {
+async fn unrecorded_process_is_killed_and_call_fails() {
     // The disk is full; or the session is gone.
     for answer in [Some("write the journal (full)"), None] {
         let mut room = Room::new();
         let call = room.call("Bash", bash(&lives_on("pid")));
-        let prepared = room.tools.prepare(&call, &room.scene).await.unwrap();
+        let prepared = room.tools.prepare(&call, &room.session_context).await.unwrap();
         let (progress, _ignored) = mpsc::channel(1);
         let (births, mut born) = mpsc::channel::<ProcessStarted>(1);
-        let run = room.tools.run(&call, &prepared, &room.scene, progress, births, CancellationToken::new());
+        let run = room.tools.run(
+            &call,
+            &prepared,
+            &room.session_context,
+            progress,
+            births,
+            CancellationToken::new(),
+        );
         let path = room.path("pid");
         let session = async {
             let birth = born.recv().await.unwrap();
@@ -322,7 +334,7 @@ async fn a_process_that_cannot_be_recorded_is_killed_and_its_call_fails() {
 }
 
 #[tokio::test]
-async fn only_the_judged_command_runs() {
+async fn command_changed_after_judging_is_not_run() {
     let mut room = Room::new();
     let judged = room.prepare("Bash", bash("echo harmless")).await.unwrap();
     let other = room.call("Bash", bash("touch other"));
@@ -331,12 +343,12 @@ async fn only_the_judged_command_runs() {
 }
 
 #[tokio::test]
-async fn a_folder_in_which_nothing_can_start_is_left() {
+async fn unusable_cwd_is_reset_to_workspace() {
     let mut room = Room::new();
     // Its name is no text: what the command did is told all the same.
     let outcome = room.run("Bash", bash(r"mkdir $'x\xff'; cd $'x\xff'; echo hello")).await;
     assert!(completed(&outcome).starts_with("hello\nThe working directory was reset to "), "{outcome:?}");
-    assert_eq!(room.scene.cwd, room.path(""));
+    assert_eq!(room.session_context.cwd, room.path(""));
     if nix::unistd::geteuid().is_root() {
         eprintln!("SKIPPED: no folder is closed to root");
         return;
@@ -344,7 +356,7 @@ async fn a_folder_in_which_nothing_can_start_is_left() {
     let outcome = room.run("Bash", bash("mkdir s; cd s; chmod 644 .")).await;
     assert!(completed(&outcome).contains("was reset"), "{outcome:?}");
     completed(&room.run("Bash", bash("chmod 755 s; cd s")).await);
-    assert_eq!(room.scene.cwd, room.path("s"));
+    assert_eq!(room.session_context.cwd, room.path("s"));
     completed(&room.run("Bash", bash("chmod 644 .")).await);
     let top = room.path("");
     let outcome = room.run("Bash", bash("chmod 755 s; pwd")).await;
@@ -352,7 +364,7 @@ async fn a_folder_in_which_nothing_can_start_is_left() {
 }
 
 #[tokio::test]
-async fn a_folder_that_a_command_makes_up_is_not_taken() {
+async fn forged_cwd_report_is_not_accepted() {
     let mut room = Room::new();
     std::os::unix::fs::symlink(room.root.join("home"), room.path("link")).unwrap();
     fs::create_dir(room.path("sub")).unwrap();
@@ -360,16 +372,16 @@ async fn a_folder_that_a_command_makes_up_is_not_taken() {
         // The shell's own last words are kept from coming.
         let says = format!(
             "cd {ws}; for it in /proc/$$/fd/*; do n=${{it##*/}}; [ $n -ge 300 ] && echo {ws}{folder} >&$n; done; kill -9 $$",
-            ws = room.scene.workspace.display(),
+            ws = room.session_context.workspace.display(),
         );
         room.run("Bash", bash(&says)).await;
-        assert_eq!(room.scene.cwd, room.path(expected), "{folder}");
+        assert_eq!(room.session_context.cwd, room.path(expected), "{folder}");
         completed(&room.run("Bash", bash(&format!("cd {}", room.path("").display()))).await);
     }
 }
 
 #[tokio::test]
-async fn the_command_is_told_before_what_the_model_says_of_it() {
+async fn bash_summary_shows_command_before_description() {
     let mut room = Room::new();
     for (input, told) in [
         (json!({"command": "rm -rf build"}), "rm -rf build"),

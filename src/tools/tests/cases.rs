@@ -95,7 +95,7 @@ impl Stage {
         deny.extend(rule("Edit", &grants.deny_write));
         let rules = Rules::parse(&allow, &[], &deny).unwrap();
         let (kept, workspace, home) = (rules.clone(), room.path(""), room.root.join("home"));
-        room.scene.unreadable =
+        room.session_context.unreadable =
             Unreadable::new(move |tool, path| is_unreadable(&policy(&kept, &workspace, &home), tool, path));
         Self { room, rules }
     }
@@ -128,7 +128,7 @@ impl Stage {
     }
 
     fn judged(&self, tool: &str, prepared: &PreparedCall) -> VerdictKind {
-        let (workspace, home) = (&self.room.scene.workspace, self.room.root.join("home"));
+        let (workspace, home) = (&self.room.session_context.workspace, self.room.root.join("home"));
         judge(&policy(&self.rules, workspace, &home), tool, &prepared.subject).verdict
     }
 }
@@ -185,7 +185,7 @@ async fn play(case: &Case) -> (&'static str, Vec<String>) {
         "write" => ("Write", json!({"file_path": path, "content": "written by the case\n"})),
         "edit" => {
             stage.room.run("Read", json!({"file_path": path})).await;
-            let resolved = stage.room.scene.workspace.join(&path);
+            let resolved = stage.room.session_context.workspace.join(&path);
             let old = fs::read_to_string(resolved).unwrap_or_else(|_| "some text\n".into());
             ("Edit", json!({"file_path": path, "old_string": old, "new_string": "edited by the case\n"}))
         }
@@ -197,7 +197,7 @@ async fn play(case: &Case) -> (&'static str, Vec<String>) {
     };
     race(&stage, "read");
     let call = stage.room.call(tool, input);
-    let prepared = within(stage.room.tools.prepare(&call, &stage.room.scene)).await;
+    let prepared = within(stage.room.tools.prepare(&call, &stage.room.session_context)).await;
     let verdict = prepared.as_ref().map_or(VerdictKind::Deny, |prepared| stage.judged(tool, prepared));
     race(&stage, "decide");
     let untouched: Vec<PathBuf> =
@@ -228,7 +228,7 @@ fn is_missing(outcome: &ToolOutcome) -> bool {
 }
 
 #[tokio::test]
-async fn the_cases_get_their_verdict_and_nothing_else_is_touched() {
+async fn path_cases_get_expected_verdict_without_side_effects() {
     // Further ones: a file of the same form.
     let more = std::env::var("AGENTD_PATH_CASES").map(|path| fs::read_to_string(path).expect("a file"));
     let more = more.unwrap_or_default();

@@ -16,7 +16,7 @@ fn patch(body: &str) -> Value {
 }
 
 #[tokio::test]
-async fn several_edits_are_made_one_in_what_the_other_left() {
+async fn multi_edit_applies_edits_in_order() {
     let mut room = Room::new();
     room.put("a.txt", "one\r\ntwo\r\nthree\r\n");
     room.run("Read", json!({"file_path": "a.txt"})).await;
@@ -49,7 +49,7 @@ async fn several_edits_are_made_one_in_what_the_other_left() {
 }
 
 #[tokio::test]
-async fn if_one_edit_fails_none_is_made_and_its_number_is_told() {
+async fn failed_multi_edit_changes_nothing_and_names_edit() {
     let mut room = Room::new();
     room.put("a.txt", "one\ntwo\ntwo\n");
     room.put("b.bin", b"a\0b");
@@ -75,7 +75,7 @@ async fn if_one_edit_fails_none_is_made_and_its_number_is_told() {
 }
 
 #[tokio::test]
-async fn a_patch_changes_several_files_and_tells_each() {
+async fn patch_changes_several_files_and_reports_each() {
     let mut room = Room::new();
     room.put("src/a.rs", "fn a() {\r\n    1\r\n}\r\n");
     room.put("old.txt", "gone\n");
@@ -118,7 +118,7 @@ async fn a_patch_changes_several_files_and_tells_each() {
 }
 
 #[tokio::test]
-async fn a_patch_that_cannot_be_applied_whole_changes_nothing() {
+async fn inapplicable_patch_changes_no_file() {
     let mut room = Room::new();
     room.put("a.txt", "one\ntwo\n");
     room.put("b.txt", "here\n");
@@ -152,7 +152,7 @@ async fn a_patch_that_cannot_be_applied_whole_changes_nothing() {
 }
 
 #[tokio::test]
-async fn every_path_of_a_patch_is_judged_as_what_it_really_is() {
+async fn every_patch_path_is_judged_by_resolved_target() {
     let mut room = Room::new();
     std::fs::write(room.root.join("out.txt"), "theirs\n").unwrap();
     symlink("../out.txt", room.path("link")).unwrap();
@@ -176,7 +176,7 @@ async fn every_path_of_a_patch_is_judged_as_what_it_really_is() {
 }
 
 #[tokio::test]
-async fn a_patch_that_fails_in_the_middle_says_what_was_done() {
+async fn partially_applied_patch_reports_completed_changes() {
     let mut room = Room::new();
     room.put("a.txt", "one\n");
     room.put("z.txt", "x\n");
@@ -194,7 +194,7 @@ async fn a_patch_that_fails_in_the_middle_says_what_was_done() {
 }
 
 #[tokio::test]
-async fn after_a_crash_the_files_say_how_far_a_patch_came() {
+async fn patch_progress_after_crash_is_found_from_files() {
     let mut room = Room::new();
     room.put("a.txt", "one\n");
     room.put("b.txt", "two\n");
@@ -206,8 +206,9 @@ async fn after_a_crash_the_files_say_how_far_a_patch_came() {
         "ApplyPatch",
         patch("*** Update File: a.txt\n@@\n-one\n+1\n*** Update File: b.txt\n@@\n-two\n+2\n*** Delete File: c.txt\n*** Add File: d.txt\n+4\n"),
     );
-    let prepared = room.tools.prepare(&call, &room.scene).await.unwrap();
-    let inspect = async |room: &Room| room.tools.inspect(call.call_id, &prepared, &room.scene).await;
+    let prepared = room.tools.prepare(&call, &room.session_context).await.unwrap();
+    let inspect =
+        async |room: &Room| room.tools.inspect(call.call_id, &prepared, &room.session_context).await;
     assert_eq!(inspect(&room).await, Inspection::NotDone);
     room.put("a.txt", "1\n");
     room.put(&format!(".agentd-tmp-{}", call.call_id), "half");
@@ -231,14 +232,14 @@ async fn after_a_crash_the_files_say_how_far_a_patch_came() {
 }
 
 #[tokio::test]
-async fn the_patch_that_was_judged_is_the_one_that_is_applied() {
+async fn patch_is_not_applied_to_changed_targets() {
     let mut room = Room::new();
     room.put("a.txt", "one\nmore\n");
     std::fs::write(room.root.join("out.txt"), "theirs\n").unwrap();
     room.run("Read", json!({"file_path": "a.txt"})).await;
     let call =
         room.call("ApplyPatch", patch("*** Update File: a.txt\n@@\n-one\n+1\n*** Add File: d/n.txt\n+x\n"));
-    let prepared = room.tools.prepare(&call, &room.scene).await.unwrap();
+    let prepared = room.tools.prepare(&call, &room.session_context).await.unwrap();
     symlink(&room.root, room.path("d")).unwrap();
     failed(&room.run_prepared(&call, &prepared).await, "target_changed");
     assert_eq!(room.bytes("a.txt"), b"one\nmore\n");
@@ -250,7 +251,7 @@ async fn the_patch_that_was_judged_is_the_one_that_is_applied() {
 }
 
 #[tokio::test]
-async fn a_notebook_is_changed_by_its_cells() {
+async fn notebook_edit_changes_cells_by_number() {
     let mut room = Room::new();
     let notebook = "{\n \"cells\": [\n  {\n   \"cell_type\": \"code\",\n   \"id\": \"aa\",\n   \"source\": [\n    \"1\"\n   ]\n  }\n ],\n \"nbformat\": 4\n}\n";
     room.put("n.ipynb", notebook);

@@ -27,7 +27,7 @@ async fn room_at(level: LevelSetting, set: impl FnOnce(&mut Settings, &Path)) ->
 
 /// What git obeys of submodules and work trees, wherever they lie in each other.
 #[tokio::test]
-async fn submodules_of_work_trees_and_work_trees_of_submodules_are_guarded() {
+async fn nested_submodules_and_work_trees_are_protected() {
     for level in BOTH {
         let Some(mut room) = held(level, NetworkSetting::On).await else { continue };
         tree_beside(&room);
@@ -99,7 +99,7 @@ async fn submodules_of_work_trees_and_work_trees_of_submodules_are_guarded() {
 
 /// A command may take away for a moment what a place is known by.
 #[tokio::test]
-async fn what_a_repository_is_known_by_stays() {
+async fn command_cannot_remove_repository_marker_files() {
     for level in BOTH {
         let Some(mut room) = held(level, NetworkSetting::On).await else { continue };
         fs::remove_dir_all(room.path(".git")).unwrap();
@@ -158,7 +158,7 @@ fn tree_beside(room: &Room) {
 }
 
 #[tokio::test]
-async fn a_hidden_socket_is_reached_at_no_level_but_the_daemon_s_own() {
+async fn hidden_sockets_except_daemon_socket_are_unreachable() {
     for level in BOTH {
         let made = room_at(level, |settings, root| {
             fs::create_dir_all(root.join("run/user/agentd")).unwrap();
@@ -186,7 +186,7 @@ async fn a_hidden_socket_is_reached_at_no_level_but_the_daemon_s_own() {
 }
 
 #[tokio::test]
-async fn a_lease_or_a_closed_folder_hides_nothing_from_who_guards() {
+async fn file_lease_or_unreadable_folder_does_not_prevent_protection() {
     for level in BOTH {
         let Some(mut room) = held(level, NetworkSetting::On).await else { continue };
         tree_beside(&room);
@@ -234,7 +234,7 @@ async fn a_lease_or_a_closed_folder_hides_nothing_from_who_guards() {
 }
 
 #[tokio::test]
-async fn what_links_of_a_repository_lead_to_is_guarded_also_from_its_work_tree() {
+async fn linked_repository_files_are_protected_from_work_tree() {
     for level in BOTH {
         let Some(mut room) = held(level, NetworkSetting::On).await else { continue };
         tree_beside(&room);
@@ -245,8 +245,8 @@ async fn what_links_of_a_repository_lead_to_is_guarded_also_from_its_work_tree()
         }
         let common = room.path(".git");
         let tree = room.root.join("w1");
-        room.scene.workspace.clone_from(&tree);
-        room.scene.cwd.clone_from(&tree);
+        room.session_context.workspace.clone_from(&tree);
+        room.session_context.cwd.clone_from(&tree);
         let common = common.display();
         for write in
             [format!("echo x > {common}/lib/config"), format!("echo x > {common}/lib/hooks/post-commit")]
@@ -258,7 +258,7 @@ async fn what_links_of_a_repository_lead_to_is_guarded_also_from_its_work_tree()
 }
 
 #[tokio::test]
-async fn what_a_command_leaves_in_a_repository_holds_up_nobody() {
+async fn planted_repository_files_do_not_block_next_command() {
     for level in BOTH {
         let Some(mut room) = held(level, NetworkSetting::On).await else { continue };
         let plant = "mkdir -p wt .git/worktrees && echo /etc/passwd > wt/gitdir && ln -s ../../wt .git/worktrees/evil";
@@ -278,7 +278,7 @@ async fn what_a_command_leaves_in_a_repository_holds_up_nobody() {
 }
 
 #[tokio::test]
-async fn what_a_link_hid_stays_hidden_without_it() {
+async fn hidden_link_target_stays_hidden_after_link_removal() {
     let level = LevelSetting::Bubblewrap;
     if held(level, NetworkSetting::On).await.is_none() {
         return;
@@ -289,8 +289,8 @@ async fn what_a_link_hid_stays_hidden_without_it() {
         settings.sandbox.temp = settings.home.parent().unwrap().join("temp");
     });
     let home = room.root.join("home");
-    room.scene.workspace.clone_from(&home);
-    room.scene.cwd.clone_from(&home);
+    room.session_context.workspace.clone_from(&home);
+    room.session_context.cwd.clone_from(&home);
     for folder in ["vault", "keys"] {
         fs::create_dir(room.root.join(folder)).unwrap();
     }
@@ -310,7 +310,7 @@ async fn what_a_link_hid_stays_hidden_without_it() {
 }
 
 #[tokio::test]
-async fn the_folder_for_temporary_files_stays_in_its_place_where_all_around_it_may_be_written() {
+async fn session_temp_folder_cannot_be_moved_by_command() {
     for level in BOTH {
         if held(level, NetworkSetting::On).await.is_none() {
             continue;
@@ -334,7 +334,7 @@ async fn the_folder_for_temporary_files_stays_in_its_place_where_all_around_it_m
 
 /// What is hidden in a folder does not close it: new things are made beside it.
 #[tokio::test]
-async fn beside_something_hidden_a_command_can_work() {
+async fn folder_with_hidden_path_stays_writable_for_command() {
     for level in BOTH {
         let made = room_at(level, |settings, root| {
             settings.sandbox.hidden = vec![root.join("ws/in/secret"), root.join("ws/keys")];
@@ -369,7 +369,7 @@ async fn beside_something_hidden_a_command_can_work() {
 
 /// What is guarded within something hidden is not there, and stops nothing.
 #[tokio::test]
-async fn what_is_guarded_within_something_hidden_holds_up_nobody() {
+async fn protected_path_inside_hidden_folder_does_not_block_command() {
     for level in BOTH {
         let made = room_at(level, |settings, root| {
             settings.home = root.join("ws");
@@ -397,7 +397,7 @@ async fn what_is_guarded_within_something_hidden_holds_up_nobody() {
 /// What links lead to is hidden as it was at first, also after the configuration was read again; what a link leads to that
 /// was made later, as long as it is there.
 #[tokio::test]
-async fn what_was_hidden_stays_so_and_what_a_link_hid_does_not() {
+async fn hidden_link_targets_follow_first_check_after_reload() {
     for level in BOTH {
         let made = room_at(level, |settings, root| {
             settings.home = root.join("user");

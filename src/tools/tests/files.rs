@@ -11,7 +11,7 @@ fn edit(path: &str, old: &str, new: &str) -> Value {
 }
 
 #[tokio::test]
-async fn read_shows_numbered_lines_and_remembers_what_was_seen() {
+async fn read_returns_numbered_lines_and_records_read() {
     let mut room = Room::new();
     room.put("a.txt", "one\ntwo\r\nthree");
     let outcome = room.run("Read", json!({"file_path": "a.txt", "offset": "1"})).await;
@@ -30,7 +30,7 @@ async fn read_shows_numbered_lines_and_remembers_what_was_seen() {
 }
 
 #[tokio::test]
-async fn read_is_bounded_and_counts_all_lines_of_a_large_file() {
+async fn read_of_large_file_is_bounded_with_line_count() {
     let mut room = Room::new();
     room.put("big.txt", "0123456789 and some more text in this line\n".repeat(100_000));
     let outcome = room.run("Read", json!({"file_path": "big.txt"})).await;
@@ -55,7 +55,7 @@ async fn read_is_bounded_and_counts_all_lines_of_a_large_file() {
 }
 
 #[tokio::test]
-async fn read_decodes_what_is_not_utf8() {
+async fn read_decodes_non_utf8_files() {
     let mut room = Room::new();
     let gbk = encoding_rs::GBK.encode("你好，世界。这是一个文件。\n").0.into_owned();
     let utf16: Vec<u8> =
@@ -74,7 +74,7 @@ async fn read_decodes_what_is_not_utf8() {
 }
 
 #[tokio::test]
-async fn read_refuses_what_is_no_text_file() {
+async fn read_refuses_non_text_files() {
     let mut room = Room::new();
     room.put("src/main.rs", "x");
     room.put("b.bin", b"a\0b");
@@ -101,7 +101,7 @@ async fn read_refuses_what_is_no_text_file() {
 }
 
 #[tokio::test]
-async fn read_shows_pictures_by_what_they_are() {
+async fn read_detects_images_by_content() {
     let mut room = Room::new();
     for (format, kind) in crate::tools::convert::FORMATS {
         let bytes = crate::tools::convert::sample_image(format, 30, 20);
@@ -129,7 +129,7 @@ async fn read_shows_pictures_by_what_they_are() {
 }
 
 #[tokio::test]
-async fn read_shows_the_text_of_a_pdf_by_its_pages() {
+async fn read_returns_pdf_text_by_page() {
     let mut room = Room::new();
     room.put("a.pdf", crate::tools::convert::sample_pdf(&["Hello World", "", "Third"]));
     let outcome = room.run("Read", json!({"file_path": "a.pdf"})).await;
@@ -154,7 +154,7 @@ async fn read_shows_the_text_of_a_pdf_by_its_pages() {
 }
 
 #[tokio::test]
-async fn write_creates_files_with_their_folders() {
+async fn write_creates_file_with_parent_folders() {
     let mut room = Room::new();
     let input = json!({"file_path": "a/b/c.txt", "content": "x\ny\n"});
     let prepared = room.prepare("Write", input.clone()).await.unwrap();
@@ -171,7 +171,7 @@ async fn write_creates_files_with_their_folders() {
 }
 
 #[tokio::test]
-async fn write_overwrites_only_what_was_read_whole_and_is_unchanged() {
+async fn write_overwrites_only_fully_read_unchanged_file() {
     let mut room = Room::new();
     let path = room.put("a.txt", "1\n2\n3\n");
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
@@ -190,7 +190,7 @@ async fn write_overwrites_only_what_was_read_whole_and_is_unchanged() {
 }
 
 #[tokio::test]
-async fn write_through_a_link_changes_the_target_and_keeps_the_link() {
+async fn write_through_symlink_changes_target_and_keeps_link() {
     let mut room = Room::new();
     room.put("real.txt", "old\n");
     symlink("real.txt", room.path("link")).unwrap();
@@ -201,7 +201,7 @@ async fn write_through_a_link_changes_the_target_and_keeps_the_link() {
 }
 
 #[tokio::test]
-async fn write_keeps_encoding_and_line_endings_of_an_existing_file() {
+async fn write_keeps_encoding_and_line_endings() {
     let mut room = Room::new();
     for (before, content, after, told) in [
         (&b"a\r\nb\r\n"[..], "x\ny\n", &b"x\r\ny\r\n"[..], "UTF-8, CRLF"),
@@ -219,7 +219,7 @@ async fn write_keeps_encoding_and_line_endings_of_an_existing_file() {
 }
 
 #[tokio::test]
-async fn edit_checks_come_in_order_and_each_has_its_code() {
+async fn edit_checks_run_in_order_with_error_codes() {
     let mut room = Room::new();
     room.put("src/a.txt", "alpha\nbeta\nbeta\ngamma delta epsilon\n");
     room.put("empty.txt", "");
@@ -253,7 +253,7 @@ async fn edit_checks_come_in_order_and_each_has_its_code() {
 }
 
 #[tokio::test]
-async fn edit_replaces_tells_the_change_and_may_go_on() {
+async fn edit_replaces_text_and_reports_diff() {
     let mut room = Room::new();
     room.put("a.txt", "one\ntwo\nthree two\n");
     room.run("Read", json!({"file_path": "a.txt"})).await;
@@ -275,7 +275,7 @@ async fn edit_replaces_tells_the_change_and_may_go_on() {
 }
 
 #[tokio::test]
-async fn edit_creates_a_file_from_an_empty_old_string() {
+async fn edit_with_empty_old_string_creates_file() {
     let mut room = Room::new();
     room.put("empty.txt", "");
     for path in ["new/file.txt", "empty.txt"] {
@@ -286,7 +286,7 @@ async fn edit_creates_a_file_from_an_empty_old_string() {
 }
 
 #[tokio::test]
-async fn edit_keeps_every_byte_outside_the_edit() {
+async fn edit_keeps_bytes_outside_replacement() {
     let mut room = Room::new();
     let gbk = |text: &str| encoding_rs::GBK.encode(text).0.into_owned();
     let utf16be = |text: &str| -> Vec<u8> {
@@ -318,12 +318,12 @@ async fn edit_keeps_every_byte_outside_the_edit() {
 }
 
 #[tokio::test]
-async fn the_run_refuses_another_object_than_the_one_that_was_judged() {
+async fn write_refuses_target_changed_after_judging() {
     let mut room = Room::new();
     room.put("out.txt", "theirs\n");
     std::fs::create_dir(room.path("d")).unwrap();
     let call = room.call("Write", json!({"file_path": "d/x.txt", "content": "mine\n"}));
-    let prepared = room.tools.prepare(&call, &room.scene).await.unwrap();
+    let prepared = room.tools.prepare(&call, &room.session_context).await.unwrap();
     assert_eq!(edited_path(&prepared), room.path("d/x.txt"));
     symlink("../out.txt", room.path("d/x.txt")).unwrap();
     failed(&room.run_prepared(&call, &prepared).await, "not_read");
@@ -338,14 +338,14 @@ async fn the_run_refuses_another_object_than_the_one_that_was_judged() {
     room.put("a.txt", "one\ntwo\n");
     room.run("Read", json!({"file_path": "a.txt"})).await;
     let call = room.call("Edit", edit("a.txt", "one", "1"));
-    let prepared = room.tools.prepare(&call, &room.scene).await.unwrap();
+    let prepared = room.tools.prepare(&call, &room.session_context).await.unwrap();
     room.put("a.txt", "one\nchanged\n");
     failed(&room.run_prepared(&call, &prepared).await, "file_changed");
     assert_eq!(room.bytes("a.txt"), b"one\nchanged\n");
 }
 
 #[tokio::test]
-async fn a_large_file_is_replaced_only_if_it_is_as_it_was_when_it_was_looked_at() {
+async fn large_file_changed_after_preparation_is_not_replaced() {
     use std::os::unix::fs::PermissionsExt as _;
     for ends in ["\n", "\r\n"] {
         let mut room = Room::new();
@@ -354,7 +354,7 @@ async fn a_large_file_is_replaced_only_if_it_is_as_it_was_when_it_was_looked_at(
         room.put("a.txt", &one);
         room.run("Read", json!({"file_path": "a.txt"})).await;
         let call = room.call("Edit", edit("a.txt", "one", "two"));
-        let prepared = room.tools.prepare(&call, &room.scene).await.unwrap();
+        let prepared = room.tools.prepare(&call, &room.session_context).await.unwrap();
 
         // Of the same length, and behind the daemon's back.
         room.put("a.txt", &other);
@@ -365,11 +365,11 @@ async fn a_large_file_is_replaced_only_if_it_is_as_it_was_when_it_was_looked_at(
 
         // As it was, but for who may read it: that stays as it is now.
         room.put("a.txt", &one);
-        let prepared = room.tools.prepare(&call, &room.scene).await.unwrap();
+        let prepared = room.tools.prepare(&call, &room.session_context).await.unwrap();
         std::fs::set_permissions(room.path("a.txt"), std::fs::Permissions::from_mode(0o640)).unwrap();
         // Another call of the same file is not this one.
         let stranger = room.call("Edit", edit("a.txt", "one", "three"));
-        let asked = room.tools.prepare(&stranger, &room.scene).await.unwrap();
+        let asked = room.tools.prepare(&stranger, &room.session_context).await.unwrap();
         assert_ne!(asked.diff, prepared.diff);
         completed(&room.run_prepared(&call, &prepared).await);
         assert!(room.bytes("a.txt") == text("two").as_bytes());
@@ -385,19 +385,19 @@ async fn a_large_file_is_replaced_only_if_it_is_as_it_was_when_it_was_looked_at(
 }
 
 #[tokio::test]
-async fn without_the_guard_unread_files_may_be_edited_but_not_behind_a_persons_back() {
+async fn unguarded_edit_refuses_file_changed_after_request() {
     let mut room = Room::with(|settings| settings.edit_requires_read = false);
     room.put("a.txt", "one\n");
     completed(&room.run("Edit", edit("a.txt", "one", "two")).await);
     room.put("b.txt", "one\nmore\n");
     let call = room.call("Edit", edit("b.txt", "one", "1"));
-    let prepared = room.tools.prepare(&call, &room.scene).await.unwrap();
+    let prepared = room.tools.prepare(&call, &room.session_context).await.unwrap();
     room.put("b.txt", "one\nother\n");
     failed(&room.run_prepared(&call, &prepared).await, "file_changed");
 }
 
 #[tokio::test]
-async fn errors_tell_nothing_of_files_that_may_not_be_read() {
+async fn edit_errors_reveal_nothing_of_unreadable_files() {
     let mut room = Room::new();
     let secret = room.root.join("home/notes.txt");
     std::fs::write(&secret, "the password is hunter2 and nothing else\n").unwrap();
@@ -411,7 +411,7 @@ async fn errors_tell_nothing_of_files_that_may_not_be_read() {
 }
 
 #[tokio::test]
-async fn without_the_guard_a_person_is_asked_before_an_error_tells_anything() {
+async fn unguarded_edit_reports_error_only_after_approval() {
     let mut room = Room::with(|settings| settings.edit_requires_read = false);
     room.put(".env", "TOKEN=abcdef\n");
     let prepared = room.prepare("Edit", edit(".env", "TOKEN=abcdeg", "x")).await.unwrap();
@@ -421,7 +421,7 @@ async fn without_the_guard_a_person_is_asked_before_an_error_tells_anything() {
 }
 
 #[tokio::test]
-async fn protected_places_are_judged_before_they_are_checked() {
+async fn protected_paths_are_judged_before_content_checks() {
     let mut room = Room::new();
     room.put(".git/config", "[core]\n");
     let data = room.root.join("data/x.db");
@@ -435,20 +435,21 @@ async fn protected_places_are_judged_before_they_are_checked() {
 }
 
 #[tokio::test]
-async fn a_stopped_call_changes_nothing() {
+async fn stopped_write_call_changes_no_file() {
     let mut room = Room::new();
     let call = room.call("Write", json!({"file_path": "a.txt", "content": "x"}));
-    let prepared = room.tools.prepare(&call, &room.scene).await.unwrap();
+    let prepared = room.tools.prepare(&call, &room.session_context).await.unwrap();
     let stop = CancellationToken::new();
     stop.cancel();
     let (progress, _ignored) = mpsc::channel(1);
-    let outcome = within(room.tools.run(&call, &prepared, &room.scene, progress, registrar(), stop)).await;
+    let outcome =
+        within(room.tools.run(&call, &prepared, &room.session_context, progress, registrar(), stop)).await;
     assert_eq!(outcome.status, ToolStatus::Cancelled);
     assert!(!room.path("a.txt").exists());
 }
 
 #[tokio::test]
-async fn a_large_file_is_edited_like_a_small_one() {
+async fn large_file_edit_equals_small_file_edit() {
     let mut room = Room::new();
     let lines = |changed: &str| -> String {
         (0..90_000)
@@ -466,7 +467,7 @@ async fn a_large_file_is_edited_like_a_small_one() {
 
     // One letter, far behind, of the same length: it is not the file that was read.
     let call = room.call("Edit", edit("large", "new", "newer"));
-    let prepared = room.tools.prepare(&call, &room.scene).await.unwrap();
+    let prepared = room.tools.prepare(&call, &room.session_context).await.unwrap();
     let mut other = lines("new").into_bytes();
     let last = other.len() - 2;
     other[last] = b'?';
@@ -476,7 +477,7 @@ async fn a_large_file_is_edited_like_a_small_one() {
 }
 
 #[tokio::test]
-async fn a_file_that_was_read_in_parts_was_read() {
+async fn file_read_completely_in_parts_counts_as_read() {
     let mut room = Room::new();
     let text = format!("{}\n", "x".repeat(90)).repeat(3_000);
     room.put("large.txt", &text);

@@ -28,7 +28,7 @@ use crate::types::tool::{PreparedCall, Subject, ToolOutcome, ToolStatus};
 struct Room {
     _root: tempfile::TempDir,
     root: PathBuf,
-    scene: SessionContext,
+    session_context: SessionContext,
     tools: Toolbox,
     mint: Mint,
 }
@@ -56,7 +56,7 @@ impl Room {
             root.to_string_lossy().bytes().fold(0_u128, |sum, b| sum.wrapping_mul(131) + u128::from(b));
         let mut mint = Mint::new(0, Seed(seed));
         let workspace = root.join("ws");
-        let scene = SessionContext {
+        let session_context = SessionContext {
             session_id: mint.session(),
             cwd: workspace.clone(),
             workspace,
@@ -67,11 +67,11 @@ impl Room {
             blobs: None,
             commands: Vec::new(),
         };
-        Self { _root: dir, root, scene, tools: Toolbox::new(settings), mint }
+        Self { _root: dir, root, session_context, tools: Toolbox::new(settings), mint }
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.scene.workspace.join(name)
+        self.session_context.workspace.join(name)
     }
 
     fn put(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
@@ -92,13 +92,13 @@ impl Room {
 
     async fn prepare(&mut self, tool: &str, input: Value) -> Result<PreparedCall, ToolOutcome> {
         let call = self.call(tool, input);
-        within(self.tools.prepare(&call, &self.scene)).await
+        within(self.tools.prepare(&call, &self.session_context)).await
     }
 
     /// Prepares and runs; what was read is remembered, and the folder is followed.
     async fn run(&mut self, tool: &str, input: Value) -> ToolOutcome {
         let call = self.call(tool, input);
-        let prepared = match within(self.tools.prepare(&call, &self.scene)).await {
+        let prepared = match within(self.tools.prepare(&call, &self.session_context)).await {
             Ok(prepared) => prepared,
             Err(outcome) => return outcome,
         };
@@ -109,23 +109,23 @@ impl Room {
 
     /// What a turn's end does.
     fn rest(&self) {
-        self.tools.on_session_idle(self.scene.session_id);
+        self.tools.on_session_idle(self.session_context.session_id);
     }
 
     async fn run_prepared(&self, call: &ToolCall, prepared: &PreparedCall) -> ToolOutcome {
         let (progress, _ignored) = mpsc::channel(1);
         let stop = CancellationToken::new();
-        within(self.tools.run(call, prepared, &self.scene, progress, registrar(), stop)).await
+        within(self.tools.run(call, prepared, &self.session_context, progress, registrar(), stop)).await
     }
 
     fn remember(&mut self, outcome: &ToolOutcome) {
-        let reads = Arc::make_mut(&mut self.scene.reads);
+        let reads = Arc::make_mut(&mut self.session_context.reads);
         for record in &outcome.reads {
             let record = record.and_before(reads.get(&record.path));
             reads.insert(record.path.clone(), record);
         }
         if let Some(cwd) = &outcome.cwd {
-            self.scene.cwd.clone_from(cwd);
+            self.session_context.cwd.clone_from(cwd);
         }
     }
 }
@@ -162,7 +162,7 @@ fn failed(outcome: &ToolOutcome, code: &str) {
 }
 
 #[tokio::test]
-async fn calls_that_cannot_be_understood_go_back_with_what_to_fix() {
+async fn invalid_tool_calls_are_returned_with_advice() {
     let mut room = Room::new();
     for (tool, input, code, words) in [
         ("Raed", json!({}), "unknown_tool", "Did you mean Read?"),
@@ -181,12 +181,12 @@ async fn calls_that_cannot_be_understood_go_back_with_what_to_fix() {
     }
     let mut call = room.call("Read", json!("{\"file_path\": "));
     call.input_error = Some("EOF while parsing".into());
-    let outcome = room.tools.prepare(&call, &room.scene).await.unwrap_err();
+    let outcome = room.tools.prepare(&call, &room.session_context).await.unwrap_err();
     failed(&outcome, "invalid_json");
 }
 
 #[test]
-fn cards_are_complete_and_always_the_same() {
+fn tool_definitions_are_complete_and_stable() {
     let tools = Toolbox::new(Settings::new("/home/u".into()));
     let cards = tools.cards();
     let names: Vec<(&str, bool)> = cards.iter().map(|card| (card.name.as_str(), card.read_only)).collect();
@@ -222,7 +222,7 @@ fn cards_are_complete_and_always_the_same() {
 }
 
 #[tokio::test]
-async fn a_prepared_call_survives_being_stored() {
+async fn prepared_call_survives_serialisation_round_trip() {
     let mut room = Room::new();
     let prepared = room.prepare("Write", json!({"file_path": "a/b.txt", "content": "x\n"})).await.unwrap();
     let back: PreparedCall = serde_json::from_str(&serde_json::to_string(&prepared).unwrap()).unwrap();

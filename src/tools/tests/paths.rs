@@ -19,7 +19,7 @@ struct ToolFixture {
 }
 
 /// `ws/src/main.rs`, `ws/real/x.txt`, `home/.bashrc`, `out/secret.txt`, and links in `ws`.
-fn house() -> ToolFixture {
+fn fixture() -> ToolFixture {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
     for file in
@@ -46,25 +46,25 @@ fn house() -> ToolFixture {
     ToolFixture { _root: dir, root }
 }
 
-fn check(house: &ToolFixture, text: &str, expected: Result<(&str, bool, PathSensitivity), &str>) {
-    let (ws, home) = (house.root.join("ws"), house.root.join("home"));
-    let text = text.replace("{R}", house.root.to_str().unwrap());
+fn check(fixture: &ToolFixture, text: &str, expected: Result<(&str, bool, PathSensitivity), &str>) {
+    let (ws, home) = (fixture.root.join("ws"), fixture.root.join("home"));
+    let text = text.replace("{R}", fixture.root.to_str().unwrap());
     let got = Jail::open(std::slice::from_ref(&ws), &home, &[]).decide(&text, &ws, Access::Edit);
     let got = match &got {
         Ok(path) => Ok((path.path.clone(), path.in_workspace, path.care)),
         Err(refusal) => Err(refusal.code),
     };
     let expected = expected.map(|(path, inside, care)| {
-        let path = if path.starts_with('/') { PathBuf::from(path) } else { house.root.join(path) };
+        let path = if path.starts_with('/') { PathBuf::from(path) } else { fixture.root.join(path) };
         (path, inside, care)
     });
     assert_eq!(got, expected, "{text}");
 }
 
 #[test]
-fn paths_resolve_to_the_object_the_kernel_would_open() {
+fn paths_resolve_like_kernel_path_lookup() {
     use PathSensitivity::{AutoExecuted, Ordinary, Protected};
-    let house = house();
+    let fixture = fixture();
     for (text, expected) in [
         ("src/main.rs", Ok(("ws/src/main.rs", true, Ordinary))),
         ("./src/../src//main.rs", Ok(("ws/src/main.rs", true, Ordinary))),
@@ -108,16 +108,16 @@ fn paths_resolve_to_the_object_the_kernel_would_open() {
         ("no-text/x", Err("bad_path")),
         ("no-text-too-long", Err("io_error")),
     ] {
-        check(&house, text, expected);
+        check(&fixture, text, expected);
     }
 }
 
 #[test]
-fn a_workspace_that_was_replaced_by_a_link_is_not_the_workspace() {
-    let house = house();
-    fs::rename(house.root.join("ws"), house.root.join("ws.old")).unwrap();
-    symlink(house.root.join("out"), house.root.join("ws")).unwrap();
-    check(&house, "secret.txt", Ok(("out/secret.txt", false, PathSensitivity::Secret)));
+fn workspace_replaced_by_symlink_is_outside_workspace() {
+    let fixture = fixture();
+    fs::rename(fixture.root.join("ws"), fixture.root.join("ws.old")).unwrap();
+    symlink(fixture.root.join("out"), fixture.root.join("ws")).unwrap();
+    check(&fixture, "secret.txt", Ok(("out/secret.txt", false, PathSensitivity::Secret)));
 }
 
 impl ToolFixture {
@@ -176,81 +176,81 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn what_a_killed_call_left_is_removed_and_nothing_else() {
-    let house = ToolFixture::new();
+fn remove_temp_removes_file_of_killed_call_only() {
+    let fixture = ToolFixture::new();
     let (mine, theirs) = (format!(".agentd-tmp-{}", call()), ".agentd-tmp-somebody");
-    house.put(&format!("ws/{mine}"), "half");
-    house.put(&format!("ws/{theirs}"), "theirs");
-    house.edit("a").remove_temp(call());
-    assert_eq!(names(&house.ws()), [theirs]);
-    house.edit("no/such/folder").remove_temp(call());
+    fixture.put(&format!("ws/{mine}"), "half");
+    fixture.put(&format!("ws/{theirs}"), "theirs");
+    fixture.edit("a").remove_temp(call());
+    assert_eq!(names(&fixture.ws()), [theirs]);
+    fixture.edit("no/such/folder").remove_temp(call());
 }
 
 #[test]
-fn a_file_is_replaced_whole_keeps_its_mode_and_leaves_no_temporary_file() {
-    let house = ToolFixture::new();
-    let path = house.put("ws/a.sh", "old");
+fn replaced_file_keeps_mode_and_leaves_no_temporary() {
+    let fixture = ToolFixture::new();
+    let path = fixture.put("ws/a.sh", "old");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o751)).unwrap();
-    let held = house.edit("a.sh");
+    let held = fixture.edit("a.sh");
     let before = held.load().unwrap().unwrap();
     let stamp = held.replace(call(), Some(&before), b"new").unwrap();
     assert_eq!(fs::read(&path).unwrap(), b"new");
     let meta = fs::metadata(&path).unwrap();
     assert_eq!((meta.mode() & 0o7777, Stamp::of(&meta)), (0o751, stamp));
-    assert_eq!(names(&house.ws()), ["a.sh"]);
+    assert_eq!(names(&fixture.ws()), ["a.sh"]);
 }
 
 #[test]
-fn a_link_that_was_named_stays_and_leads_to_the_new_content() {
-    let house = ToolFixture::new();
-    house.put("ws/real/a", "old");
-    symlink("real/a", house.ws().join("a")).unwrap();
-    let held = house.edit("a");
+fn symlink_is_kept_and_target_replaced() {
+    let fixture = ToolFixture::new();
+    fixture.put("ws/real/a", "old");
+    symlink("real/a", fixture.ws().join("a")).unwrap();
+    let held = fixture.edit("a");
     let before = held.load().unwrap().unwrap();
     held.replace(call(), Some(&before), b"new").unwrap();
-    assert!(house.ws().join("a").is_symlink());
-    assert_eq!(house.read("ws/real/a"), "new");
+    assert!(fixture.ws().join("a").is_symlink());
+    assert_eq!(fixture.read("ws/real/a"), "new");
 }
 
 #[test]
-fn a_new_file_gets_its_folders_and_one_that_appeared_is_not_touched() {
-    let house = ToolFixture::new();
-    let (first, second) = (house.edit("x/y/z.txt"), house.edit("x/y/z.txt"));
+fn new_file_creates_folders_and_never_overwrites() {
+    let fixture = ToolFixture::new();
+    let (first, second) = (fixture.edit("x/y/z.txt"), fixture.edit("x/y/z.txt"));
     first.replace(call(), None, b"1").unwrap();
-    assert_eq!(house.read("ws/x/y/z.txt"), "1");
+    assert_eq!(fixture.read("ws/x/y/z.txt"), "1");
     assert_eq!(code(second.replace(call(), None, b"2")), "file_changed");
-    assert_eq!(house.read("ws/x/y/z.txt"), "1");
-    assert_eq!(names(&house.ws().join("x/y")), ["z.txt"]);
+    assert_eq!(fixture.read("ws/x/y/z.txt"), "1");
+    assert_eq!(names(&fixture.ws().join("x/y")), ["z.txt"]);
 }
 
 #[test]
-fn content_that_changed_in_between_is_not_overwritten_nor_removed() {
-    let house = ToolFixture::new();
-    house.put("ws/a", "one");
-    let held = house.edit("a");
+fn changed_content_is_not_overwritten_or_removed() {
+    let fixture = ToolFixture::new();
+    fixture.put("ws/a", "one");
+    let held = fixture.edit("a");
     let before = held.load().unwrap().unwrap();
-    house.put("ws/a", "two");
+    fixture.put("ws/a", "two");
     assert_eq!(code(held.replace(call(), Some(&before), b"mine")), "file_changed");
     assert_eq!(code(held.remove(&before)), "file_changed");
-    assert_eq!((house.read("ws/a").as_str(), names(&house.ws())), ("two", vec!["a".to_owned()]));
-    let held = house.edit("a");
+    assert_eq!((fixture.read("ws/a").as_str(), names(&fixture.ws())), ("two", vec!["a".to_owned()]));
+    let held = fixture.edit("a");
     held.remove(&held.load().unwrap().unwrap()).unwrap();
-    assert!(names(&house.ws()).is_empty());
+    assert!(names(&fixture.ws()).is_empty());
 }
 
 #[test]
-fn a_file_that_may_not_be_written_is_not_replaced_either() {
+fn read_only_file_is_not_replaced() {
     if nix::unistd::geteuid().is_root() {
         eprintln!("SKIPPED: root may write every file");
         return;
     }
-    let house = ToolFixture::new();
-    let path = house.put("ws/a", "one");
+    let fixture = ToolFixture::new();
+    let path = fixture.put("ws/a", "one");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
-    let held = house.edit("a");
+    let held = fixture.edit("a");
     let before = held.load().unwrap().unwrap();
     assert_eq!(code(held.replace(call(), Some(&before), b"mine")), "permission_denied");
-    assert_eq!(house.read("ws/a"), "one");
+    assert_eq!(fixture.read("ws/a"), "one");
 }
 
 /// A change on the disk, by its name.
@@ -258,66 +258,66 @@ type Change = (&'static str, fn(&ToolFixture));
 
 /// What another process may do to `ws/d/f` between judging and opening.
 const CHANGES: &[Change] = &[
-    ("the file becomes a link", |house| {
-        fs::remove_file(house.root.join("ws/d/f")).unwrap();
-        symlink(house.root.join("out/d/f"), house.root.join("ws/d/f")).unwrap();
+    ("the file becomes a link", |fixture| {
+        fs::remove_file(fixture.root.join("ws/d/f")).unwrap();
+        symlink(fixture.root.join("out/d/f"), fixture.root.join("ws/d/f")).unwrap();
     }),
-    ("another file takes its place", |house| {
-        fs::rename(house.root.join("out/d/f"), house.root.join("ws/d/f")).unwrap();
-        house.put("out/d/f", "theirs");
+    ("another file takes its place", |fixture| {
+        fs::rename(fixture.root.join("out/d/f"), fixture.root.join("ws/d/f")).unwrap();
+        fixture.put("out/d/f", "theirs");
     }),
-    ("a hard link takes its place", |house| {
-        fs::remove_file(house.root.join("ws/d/f")).unwrap();
-        fs::hard_link(house.root.join("out/d/f"), house.root.join("ws/d/f")).unwrap();
+    ("a hard link takes its place", |fixture| {
+        fs::remove_file(fixture.root.join("ws/d/f")).unwrap();
+        fs::hard_link(fixture.root.join("out/d/f"), fixture.root.join("ws/d/f")).unwrap();
     }),
-    ("the folder becomes a link", |house| {
-        fs::rename(house.root.join("ws/d"), house.root.join("ws/old")).unwrap();
-        symlink(house.root.join("out/d"), house.root.join("ws/d")).unwrap();
+    ("the folder becomes a link", |fixture| {
+        fs::rename(fixture.root.join("ws/d"), fixture.root.join("ws/old")).unwrap();
+        symlink(fixture.root.join("out/d"), fixture.root.join("ws/d")).unwrap();
     }),
-    ("the folder moves out", |house| {
-        fs::rename(house.root.join("ws/d"), house.root.join("out/moved")).unwrap();
+    ("the folder moves out", |fixture| {
+        fs::rename(fixture.root.join("ws/d"), fixture.root.join("out/moved")).unwrap();
     }),
-    ("another folder takes its place", |house| {
-        fs::rename(house.root.join("ws/d"), house.root.join("ws/old")).unwrap();
-        fs::rename(house.root.join("out/d"), house.root.join("ws/d")).unwrap();
-        fs::create_dir(house.root.join("out/d")).unwrap();
-        house.put("out/d/f", "theirs");
+    ("another folder takes its place", |fixture| {
+        fs::rename(fixture.root.join("ws/d"), fixture.root.join("ws/old")).unwrap();
+        fs::rename(fixture.root.join("out/d"), fixture.root.join("ws/d")).unwrap();
+        fs::create_dir(fixture.root.join("out/d")).unwrap();
+        fixture.put("out/d/f", "theirs");
     }),
-    ("the workspace becomes a link", |house| {
-        fs::rename(house.root.join("ws"), house.root.join("old")).unwrap();
-        symlink(house.root.join("out"), house.root.join("ws")).unwrap();
+    ("the workspace becomes a link", |fixture| {
+        fs::rename(fixture.root.join("ws"), fixture.root.join("old")).unwrap();
+        symlink(fixture.root.join("out"), fixture.root.join("ws")).unwrap();
     }),
-    ("another folder becomes the workspace", |house| {
-        fs::rename(house.root.join("ws"), house.root.join("old")).unwrap();
-        fs::rename(house.root.join("out"), house.root.join("ws")).unwrap();
-        house.put("out/d/f", "theirs");
+    ("another folder becomes the workspace", |fixture| {
+        fs::rename(fixture.root.join("ws"), fixture.root.join("old")).unwrap();
+        fs::rename(fixture.root.join("out"), fixture.root.join("ws")).unwrap();
+        fixture.put("out/d/f", "theirs");
     }),
-    ("a new workspace holds a link", |house| {
-        fs::rename(house.root.join("ws"), house.root.join("old")).unwrap();
-        fs::create_dir(house.root.join("ws")).unwrap();
-        symlink(house.root.join("out/d"), house.root.join("ws/d")).unwrap();
+    ("a new workspace holds a link", |fixture| {
+        fs::rename(fixture.root.join("ws"), fixture.root.join("old")).unwrap();
+        fs::create_dir(fixture.root.join("ws")).unwrap();
+        symlink(fixture.root.join("out/d"), fixture.root.join("ws/d")).unwrap();
     }),
-    ("the file becomes a pipe", |house| {
-        fs::remove_file(house.root.join("ws/d/f")).unwrap();
-        nix::unistd::mkfifo(&house.root.join("ws/d/f"), Mode::S_IRWXU).unwrap();
+    ("the file becomes a pipe", |fixture| {
+        fs::remove_file(fixture.root.join("ws/d/f")).unwrap();
+        nix::unistd::mkfifo(&fixture.root.join("ws/d/f"), Mode::S_IRWXU).unwrap();
     }),
-    ("the file goes", |house| fs::remove_file(house.root.join("ws/d/f")).unwrap()),
+    ("the file goes", |fixture| fs::remove_file(fixture.root.join("ws/d/f")).unwrap()),
 ];
 
 fn raced() -> ToolFixture {
-    let house = ToolFixture::new();
-    house.put("ws/d/f", "mine");
-    house.put("out/d/f", "theirs");
-    house
+    let fixture = ToolFixture::new();
+    fixture.put("ws/d/f", "mine");
+    fixture.put("out/d/f", "theirs");
+    fixture
 }
 
 #[test]
-fn what_is_read_is_what_was_judged_or_nothing() {
+fn read_opens_judged_file_or_fails() {
     use std::io::Read as _;
     for (name, change) in CHANGES {
-        let house = raced();
-        let held = house.jail().decide("d/f", &house.ws(), Access::Read).unwrap();
-        change(&house);
+        let fixture = raced();
+        let held = fixture.jail().decide("d/f", &fixture.ws(), Access::Read).unwrap();
+        change(&fixture);
         if let Ok((mut file, _)) = held.open() {
             let mut text = String::new();
             file.read_to_string(&mut text).unwrap();
@@ -327,16 +327,16 @@ fn what_is_read_is_what_was_judged_or_nothing() {
 }
 
 #[test]
-fn what_is_written_goes_where_it_was_judged_to_go_or_nowhere() {
+fn write_reaches_judged_path_or_fails() {
     for (name, change) in CHANGES {
         for new in [false, true] {
-            let house = raced();
-            let held = house.edit(if new { "d/new" } else { "d/f" });
+            let fixture = raced();
+            let held = fixture.edit(if new { "d/new" } else { "d/f" });
             let before = held.load().unwrap();
-            change(&house);
+            change(&fixture);
             let result = held.replace(call(), before.as_ref(), b"written");
-            assert_eq!(house.read("out/d/f"), "theirs", "{name}");
-            assert!(!house.root.join("out/d/new").exists(), "{name}");
+            assert_eq!(fixture.read("out/d/f"), "theirs", "{name}");
+            assert!(!fixture.root.join("out/d/new").exists(), "{name}");
             // Changes that touch only the file leave the way open for its neighbour.
             let may_pass = new && name.contains("file") || name.contains("hard link");
             assert!(result.is_err() || (new && may_pass), "{name}: {result:?}");
@@ -347,7 +347,7 @@ fn what_is_written_goes_where_it_was_judged_to_go_or_nowhere() {
                 );
             }
             for folder in ["ws/d", "ws/old", "out/moved", "out/d", "old/d"] {
-                let Ok(entries) = fs::read_dir(house.root.join(folder)) else { continue };
+                let Ok(entries) = fs::read_dir(fixture.root.join(folder)) else { continue };
                 let left =
                     entries.flatten().any(|e| e.file_name().to_string_lossy().starts_with(".agentd-tmp"));
                 assert!(!left, "{name}: a temporary file is left in {folder}");
@@ -357,72 +357,72 @@ fn what_is_written_goes_where_it_was_judged_to_go_or_nowhere() {
 }
 
 #[test]
-fn what_is_removed_is_what_was_judged_or_nothing() {
+fn remove_deletes_judged_file_or_fails() {
     for (name, change) in CHANGES {
-        let house = raced();
-        let held = house.edit("d/f");
+        let fixture = raced();
+        let held = fixture.edit("d/f");
         let before = held.load().unwrap().unwrap();
-        change(&house);
+        change(&fixture);
         assert!(held.remove(&before).is_err(), "{name}");
-        assert_eq!(house.read("out/d/f"), "theirs", "{name}");
+        assert_eq!(fixture.read("out/d/f"), "theirs", "{name}");
     }
 }
 
 #[test]
-fn a_workspace_is_the_folder_that_the_session_began_in() {
+fn workspace_stays_folder_of_session_start() {
     // A link, or another folder, in its place.
     for (name, change) in &CHANGES[6..9] {
-        let house = raced();
-        let jail = house.jail();
-        change(&house);
-        match jail.decide("d/f", &house.ws(), Access::Read) {
+        let fixture = raced();
+        let jail = fixture.jail();
+        change(&fixture);
+        match jail.decide("d/f", &fixture.ws(), Access::Read) {
             Ok(held) => assert!(!held.in_workspace, "{name}"),
             Err(refusal) => assert_eq!(refusal.code, "workspace_replaced", "{name}"),
         }
     }
     // Removed and made anew: the session may go on, by taking hold again.
-    let house = raced();
-    let jail = house.jail();
-    fs::remove_dir_all(house.ws()).unwrap();
-    house.put("ws/d/f", "new");
+    let fixture = raced();
+    let jail = fixture.jail();
+    fs::remove_dir_all(fixture.ws()).unwrap();
+    fixture.put("ws/d/f", "new");
     assert!(!jail.is_current());
-    assert!(house.jail().decide("d/f", &house.ws(), Access::Read).unwrap().in_workspace);
+    assert!(fixture.jail().decide("d/f", &fixture.ws(), Access::Read).unwrap().in_workspace);
 }
 
 #[test]
-fn folders_that_are_missing_are_made_where_they_were_judged_to_lie() {
-    let house = ToolFixture::new();
-    let held = house.edit("new/deep/file");
-    symlink(house.root.join("out"), house.ws().join("new")).unwrap();
+fn missing_folders_are_created_at_judged_path() {
+    let fixture = ToolFixture::new();
+    let held = fixture.edit("new/deep/file");
+    symlink(fixture.root.join("out"), fixture.ws().join("new")).unwrap();
     assert_eq!(code(held.replace(call(), None, b"x")), "target_changed");
-    let held = house.edit("other/deep/file");
-    fs::create_dir(house.ws().join("other")).unwrap();
+    let held = fixture.edit("other/deep/file");
+    fs::create_dir(fixture.ws().join("other")).unwrap();
     held.replace(call(), None, b"x").unwrap();
-    assert_eq!(house.read("ws/other/deep/file"), "x");
-    assert!(names(&house.root.join("out")).is_empty());
+    assert_eq!(fixture.read("ws/other/deep/file"), "x");
+    assert!(names(&fixture.root.join("out")).is_empty());
 }
 
 #[test]
-fn only_regular_files_are_opened() {
-    let house = ToolFixture::new();
-    nix::unistd::mkfifo(&house.ws().join("pipe"), Mode::S_IRWXU).unwrap();
-    let _socket = std::os::unix::net::UnixListener::bind(house.ws().join("sock")).unwrap();
-    symlink("pipe", house.ws().join("link")).unwrap();
+fn special_files_are_refused_without_opening() {
+    let fixture = ToolFixture::new();
+    nix::unistd::mkfifo(&fixture.ws().join("pipe"), Mode::S_IRWXU).unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(fixture.ws().join("sock")).unwrap();
+    symlink("pipe", fixture.ws().join("link")).unwrap();
     for path in ["pipe", "sock", "link", "/dev/zero", "/dev/null", "/dev/tty"] {
         for access in [Access::Read, Access::Edit] {
-            let decided = house.jail().decide(path, &house.ws(), access);
+            let decided = fixture.jail().decide(path, &fixture.ws(), access);
             assert_eq!(code(decided), "not_a_regular_file", "{path}");
         }
     }
-    let jail = house.jail();
-    let decide = |path: &str| jail.decide(path, &house.ws(), Access::Read).unwrap();
+    let jail = fixture.jail();
+    let decide = |path: &str| jail.decide(path, &fixture.ws(), Access::Read).unwrap();
     assert_eq!(code(decide(".").open()), "is_a_directory");
     assert_eq!(code(decide("none").open()), "file_not_found");
 }
 
 #[test]
-fn of_a_file_with_several_names_the_most_delicate_one_counts() {
-    let house = ToolFixture::new();
+fn hard_linked_file_has_strictest_sensitivity() {
+    let fixture = ToolFixture::new();
     for (file, access, expected) in [
         ("home/.ssh/id_rsa", Access::Read, PathSensitivity::Secret),
         ("home/.bashrc", Access::Edit, PathSensitivity::AutoExecuted),
@@ -436,45 +436,45 @@ fn of_a_file_with_several_names_the_most_delicate_one_counts() {
         ("out/anything", Access::Read, PathSensitivity::HardLinked),
         ("out/something", Access::Edit, PathSensitivity::HardLinked),
     ] {
-        let path = house.put(file, "x");
-        let link = house.ws().join("innocent.txt");
+        let path = fixture.put(file, "x");
+        let link = fixture.ws().join("innocent.txt");
         fs::hard_link(&path, &link).unwrap();
-        assert_eq!(house.care("innocent.txt", access), expected, "{file}");
+        assert_eq!(fixture.care("innocent.txt", access), expected, "{file}");
         fs::remove_file(link).unwrap();
     }
     // Where package managers link from their store, names of the workspace count all the same.
-    fs::create_dir_all(house.ws().join("target")).unwrap();
-    fs::hard_link(house.put("ws/.env", "x"), house.ws().join("target/made")).unwrap();
-    assert_eq!(house.care("target/made", Access::Read), PathSensitivity::Secret);
+    fs::create_dir_all(fixture.ws().join("target")).unwrap();
+    fs::hard_link(fixture.put("ws/.env", "x"), fixture.ws().join("target/made")).unwrap();
+    assert_eq!(fixture.care("target/made", Access::Read), PathSensitivity::Secret);
     // Package managers link from their store: that alone raises no question, credentials do.
-    let (stored, key) = (house.put("out/store/x.js", "x"), house.put("home/.netrc", "x"));
-    fs::create_dir_all(house.ws().join("node_modules/a")).unwrap();
-    fs::hard_link(stored, house.ws().join("node_modules/a/x.js")).unwrap();
-    fs::hard_link(key, house.ws().join("node_modules/a/y.js")).unwrap();
-    assert_eq!(house.care("node_modules/a/x.js", Access::Read), PathSensitivity::Ordinary);
-    assert_eq!(house.care("node_modules/a/y.js", Access::Read), PathSensitivity::Secret);
+    let (stored, key) = (fixture.put("out/store/x.js", "x"), fixture.put("home/.netrc", "x"));
+    fs::create_dir_all(fixture.ws().join("node_modules/a")).unwrap();
+    fs::hard_link(stored, fixture.ws().join("node_modules/a/x.js")).unwrap();
+    fs::hard_link(key, fixture.ws().join("node_modules/a/y.js")).unwrap();
+    assert_eq!(fixture.care("node_modules/a/x.js", Access::Read), PathSensitivity::Ordinary);
+    assert_eq!(fixture.care("node_modules/a/y.js", Access::Read), PathSensitivity::Secret);
 }
 
 #[test]
-fn the_other_names_of_a_hard_linked_file_keep_their_content() {
-    let house = ToolFixture::new();
-    let outside = house.put("out/theirs", "theirs");
-    fs::hard_link(&outside, house.ws().join("mine")).unwrap();
-    let held = house.edit("mine");
+fn replacing_hard_linked_file_keeps_other_names_unchanged() {
+    let fixture = ToolFixture::new();
+    let outside = fixture.put("out/theirs", "theirs");
+    fs::hard_link(&outside, fixture.ws().join("mine")).unwrap();
+    let held = fixture.edit("mine");
     let before = held.load().unwrap().unwrap();
     held.replace(call(), Some(&before), b"new").unwrap();
-    assert_eq!((house.read("ws/mine").as_str(), house.read("out/theirs").as_str()), ("new", "theirs"));
+    assert_eq!((fixture.read("ws/mine").as_str(), fixture.read("out/theirs").as_str()), ("new", "theirs"));
 }
 
 #[test]
-fn a_repository_is_known_whatever_it_is_called() {
-    let house = ToolFixture::new();
-    house.put("ws/.git", "gitdir: ../out/store\n");
-    house.put("out/store/config", "");
+fn git_repository_is_detected_under_any_name() {
+    let fixture = ToolFixture::new();
+    fixture.put("ws/.git", "gitdir: ../out/store\n");
+    fixture.put("out/store/config", "");
     for path in
         ["evil/HEAD", "evil/objects/x", "evil/refs/x", "evil/config", "plain/config", "hooks/pre-commit"]
     {
-        house.put(&format!("ws/{path}"), "");
+        fixture.put(&format!("ws/{path}"), "");
     }
     for (path, expected) in [
         (".git", PathSensitivity::Protected),
@@ -485,6 +485,6 @@ fn a_repository_is_known_whatever_it_is_called() {
         ("plain/config", PathSensitivity::Ordinary),
         ("hooks/pre-commit", PathSensitivity::Ordinary),
     ] {
-        assert_eq!(house.care(path, Access::Edit), expected, "{path}");
+        assert_eq!(fixture.care(path, Access::Edit), expected, "{path}");
     }
 }

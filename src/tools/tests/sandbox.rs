@@ -52,7 +52,7 @@ pub(super) fn bash(command: &str) -> Value {
 pub(super) const BOTH: [LevelSetting; 2] = [LevelSetting::Landlock, LevelSetting::Bubblewrap];
 
 #[tokio::test]
-async fn what_is_outside_cannot_be_written_nor_secrets_read() {
+async fn sandbox_denies_outside_writes_and_secret_reads() {
     for level in BOTH {
         let Some(mut room) = held(level, NetworkSetting::On).await else { continue };
         let root = room.root.display().to_string();
@@ -96,7 +96,7 @@ async fn what_is_outside_cannot_be_written_nor_secrets_read() {
 }
 
 #[tokio::test]
-async fn ordinary_work_goes_on_inside() {
+async fn sandbox_allows_ordinary_commands_in_workspace() {
     for level in BOTH {
         let Some(mut room) = held(level, NetworkSetting::On).await else { continue };
         for command in [
@@ -117,19 +117,19 @@ async fn ordinary_work_goes_on_inside() {
         // What is left there is there for the next command.
         completed(&room.run("Bash", bash("echo kept > $TMPDIR/left")).await);
         assert_eq!(completed(&room.run("Bash", bash("cat $TMPDIR/left; mkdir sub; cd sub")).await), "kept\n");
-        assert_eq!(room.scene.cwd, room.path("sub"));
+        assert_eq!(room.session_context.cwd, room.path("sub"));
         completed(&room.run("Bash", bash("cd ..; rmdir sub")).await);
         failed(&room.run("Bash", bash("exit 3")).await, "exit_code");
         let killed = room.run("Bash", bash("kill -9 $$")).await;
         assert_eq!(killed.detail.unwrap()["exit_code"], 137);
         room.rest();
-        let quiet = fs::read_dir(&room.scene.workspace).unwrap().count();
+        let quiet = fs::read_dir(&room.session_context.workspace).unwrap().count();
         assert_eq!(quiet, 1, "only .git is left: {level:?}");
     }
 }
 
 #[tokio::test]
-async fn git_works_and_its_hooks_and_configuration_stay_as_they_are() {
+async fn git_works_but_hooks_and_config_are_read_only() {
     for level in BOTH {
         if level == LevelSetting::Landlock
             && let Err(why) = Available::here().await.guards()
@@ -217,7 +217,7 @@ async fn git_works_and_its_hooks_and_configuration_stay_as_they_are() {
 }
 
 #[tokio::test]
-async fn what_holds_a_hidden_or_guarded_place_is_not_moved_away() {
+async fn parent_of_protected_path_cannot_be_moved() {
     for level in BOTH {
         let Some(room) = held(level, NetworkSetting::Off).await else { continue };
         if level == LevelSetting::Landlock && Available::here().await.guards().is_err() {
@@ -236,7 +236,7 @@ async fn what_holds_a_hidden_or_guarded_place_is_not_moved_away() {
         room.put("conf/keys/k", "secret");
         room.put("deep/in/repo/.git/HEAD", "ref: refs/heads/main\n");
         room.put("deep/in/repo/.git/config", "[core]\n");
-        room.scene.additional = vec![room.path("deep/in/repo")];
+        room.session_context.additional = vec![room.path("deep/in/repo")];
         for command in [
             "mv conf conf2; cat conf2/keys/k",
             "mv conf/keys conf/k2; cat conf/k2/k",
@@ -257,7 +257,7 @@ async fn what_holds_a_hidden_or_guarded_place_is_not_moved_away() {
 }
 
 #[tokio::test]
-async fn a_command_does_not_run_in_what_was_put_in_the_workspace_s_place() {
+async fn command_is_refused_in_replaced_workspace() {
     let mut room = Room::new();
     room.put("a", "mine");
     completed(&room.run("Bash", bash("cat a")).await);
@@ -276,7 +276,7 @@ async fn a_command_does_not_run_in_what_was_put_in_the_workspace_s_place() {
 }
 
 #[tokio::test]
-async fn a_workspace_within_a_folder_that_may_be_written_is_not_moved_away() {
+async fn workspace_in_writable_folder_cannot_be_moved() {
     for level in BOTH {
         let Some(mut room) = held(level, NetworkSetting::Off).await else { continue };
         if level == LevelSetting::Landlock && Available::here().await.guards().is_err() {
@@ -285,8 +285,9 @@ async fn a_workspace_within_a_folder_that_may_be_written_is_not_moved_away() {
         }
         let outer = room.root.join("outer");
         fs::create_dir_all(outer.join("inner/.git")).unwrap();
-        (room.scene.workspace, room.scene.cwd) = (outer.join("inner"), outer.join("inner"));
-        room.scene.additional = vec![outer.clone()];
+        (room.session_context.workspace, room.session_context.cwd) =
+            (outer.join("inner"), outer.join("inner"));
+        room.session_context.additional = vec![outer.clone()];
         completed(&room.run("Bash", bash("touch ../beside")).await);
         failed(&room.run("Bash", bash("mv ../inner ../gone")).await, "exit_code");
         assert!(outer.join("inner/.git").exists(), "{level:?}");
@@ -294,7 +295,7 @@ async fn a_workspace_within_a_folder_that_may_be_written_is_not_moved_away() {
 }
 
 #[tokio::test]
-async fn a_folder_without_a_repository_gets_none_unseen() {
+async fn command_cannot_create_repository_in_workspace() {
     let Some(mut room) = held(LevelSetting::Bubblewrap, NetworkSetting::Off).await else { return };
     fs::remove_dir_all(room.path(".git")).unwrap();
     failed(&room.run("Bash", bash("git init -q . || exit 5")).await, "exit_code");
@@ -314,7 +315,7 @@ async fn a_folder_without_a_repository_gets_none_unseen() {
 }
 
 #[tokio::test]
-async fn without_a_network_there_is_none_and_with_one_there_is() {
+async fn network_setting_controls_connections_of_command() {
     let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let connect = format!("exec 3<> /dev/tcp/127.0.0.1/{}", server.local_addr().unwrap().port());
     for level in BOTH {
@@ -329,7 +330,7 @@ async fn without_a_network_there_is_none_and_with_one_there_is() {
 }
 
 #[tokio::test]
-async fn processes_of_others_are_out_of_reach() {
+async fn command_cannot_access_other_processes() {
     for level in BOTH {
         let Some(mut room) = held(level, NetworkSetting::On).await else { continue };
         let me = std::process::id();
@@ -353,7 +354,7 @@ async fn processes_of_others_are_out_of_reach() {
 }
 
 #[tokio::test]
-async fn nothing_survives_its_call_however_it_hides() {
+async fn bubblewrap_kills_all_processes_with_call() {
     let Some(mut room) = held(LevelSetting::Bubblewrap, NetworkSetting::On).await else { return };
     // Its memory can be written from within, so the first process must be held like all others.
     completed(&room.run("Bash", bash("grep -q '^Seccomp:.*2$' /proc/1/status")).await);
@@ -369,7 +370,7 @@ async fn nothing_survives_its_call_however_it_hides() {
 }
 
 #[tokio::test]
-async fn a_command_that_seems_to_be_stopped_by_the_sandbox_says_so() {
+async fn failure_caused_by_sandbox_is_reported() {
     for level in BOTH {
         let Some(mut room) = held(level, NetworkSetting::On).await else { continue };
         let outcome = room.run("Bash", bash("echo x > /etc/made-by-a-test")).await;
@@ -382,7 +383,7 @@ async fn a_command_that_seems_to_be_stopped_by_the_sandbox_says_so() {
 }
 
 #[tokio::test]
-async fn what_is_to_be_written_in_a_hidden_folder_is_all_that_is_seen_of_it() {
+async fn hidden_folder_shows_only_its_writable_part() {
     for level in BOTH {
         let Some(Room { _root: dir, .. }) = held(level, NetworkSetting::On).await else { continue };
         let root = dir.path().canonicalize().unwrap();
@@ -418,7 +419,7 @@ async fn what_is_to_be_written_in_a_hidden_folder_is_all_that_is_seen_of_it() {
 }
 
 #[tokio::test]
-async fn what_is_hidden_is_hidden_also_behind_a_link_and_what_is_mounted_from_is_not_changed() {
+async fn hidden_path_stays_hidden_through_symlink() {
     for level in BOTH {
         let Some(Room { _root: dir, .. }) = held(level, NetworkSetting::On).await else { continue };
         let inner = tempfile::tempdir_in(dir.path().canonicalize().unwrap()).unwrap();
@@ -457,7 +458,7 @@ async fn what_is_hidden_is_hidden_also_behind_a_link_and_what_is_mounted_from_is
 }
 
 #[tokio::test]
-async fn terminals_and_shared_memory_of_others_are_out_of_reach_and_own_ones_are_there() {
+async fn foreign_terminals_and_shared_memory_are_unreachable() {
     use std::os::fd::AsRawFd as _;
     let opened = nix::pty::openpty(None, None).unwrap();
     let terminal = fs::read_link(format!("/proc/self/fd/{}", opened.slave.as_raw_fd())).unwrap();
@@ -485,7 +486,7 @@ async fn terminals_and_shared_memory_of_others_are_out_of_reach_and_own_ones_are
 }
 
 #[tokio::test]
-async fn who_works_in_shared_memory_or_among_temporary_files_can_work() {
+async fn workspace_in_shared_memory_or_tmp_is_usable() {
     for (level, place) in BOTH.into_iter().flat_map(|level| [(level, "/dev/shm"), (level, "/tmp")]) {
         if held(level, NetworkSetting::On).await.is_none() {
             continue;
@@ -507,7 +508,7 @@ async fn who_works_in_shared_memory_or_among_temporary_files_can_work() {
 }
 
 #[tokio::test]
-async fn what_may_be_written_within_something_hidden_can_be_written_also_by_who_works_at_home() {
+async fn writable_path_in_hidden_folder_works_from_home() {
     for level in BOTH {
         if held(level, NetworkSetting::On).await.is_none() {
             continue;
@@ -519,8 +520,8 @@ async fn what_may_be_written_within_something_hidden_can_be_written_also_by_who_
             settings.sandbox.temp = settings.home.parent().unwrap().join("temp");
         });
         let home = room.root.join("home");
-        room.scene.workspace.clone_from(&home);
-        room.scene.cwd.clone_from(&home);
+        room.session_context.workspace.clone_from(&home);
+        room.session_context.cwd.clone_from(&home);
         fs::create_dir_all(home.join(".ssh/work/deep")).unwrap();
         fs::write(home.join(".ssh/id"), "secret").unwrap();
         fs::write(home.join(".ssh/list"), "").unwrap();
@@ -537,7 +538,7 @@ async fn what_may_be_written_within_something_hidden_can_be_written_also_by_who_
 }
 
 #[tokio::test]
-async fn what_cannot_be_held_is_not_run() {
+async fn command_is_refused_when_sandbox_is_unavailable() {
     let mut room = Room::with(|settings| {
         settings.sandbox.level = LevelSetting::Rlimits;
         settings.sandbox.network = NetworkSetting::Off;
@@ -547,7 +548,7 @@ async fn what_cannot_be_held_is_not_run() {
     // Judged as held, and then the settings change.
     let Some(mut room) = held(LevelSetting::Landlock, NetworkSetting::On).await else { return };
     let call = room.call("Bash", bash("touch made"));
-    let prepared = room.tools.prepare(&call, &room.scene).await.unwrap();
+    let prepared = room.tools.prepare(&call, &room.session_context).await.unwrap();
     assert_eq!(prepared.sandbox.unwrap().level, 2);
     room.tools = Toolbox::new(Settings::new(room.root.join("home")));
     failed(&room.run_prepared(&call, &prepared).await, "target_changed");
@@ -555,7 +556,7 @@ async fn what_cannot_be_held_is_not_run() {
 }
 
 #[tokio::test]
-async fn a_folder_for_temporary_files_that_is_not_ours_stops_the_command() {
+async fn foreign_temp_folder_prevents_command_start() {
     let Some(mut room) = held(LevelSetting::Landlock, NetworkSetting::On).await else { return };
     fs::create_dir(room.root.join("temp")).unwrap();
     use std::os::unix::fs::PermissionsExt as _;

@@ -25,9 +25,9 @@ fn room() -> Room {
 }
 
 #[tokio::test]
-async fn glob_finds_files_newest_first() {
+async fn glob_returns_files_newest_first() {
     let mut room = room();
-    let absolute = format!("{}/src/*.rs", room.scene.workspace.display());
+    let absolute = format!("{}/src/*.rs", room.session_context.workspace.display());
     for (input, expected) in [
         (json!({"pattern": "**/*.rs"}), "src/main.rs\nsrc/lib/mod.rs"),
         (json!({"pattern": "*.rs"}), "src/main.rs\nsrc/lib/mod.rs"),
@@ -46,7 +46,7 @@ async fn glob_finds_files_newest_first() {
 }
 
 #[tokio::test]
-async fn glob_is_judged_by_the_folder_it_really_searches() {
+async fn glob_is_judged_by_resolved_search_folder() {
     let mut room = room();
     for (pattern, inside) in [("../*", false), ("/etc/*.conf", false), ("src/*.rs", true), ("~/*", false)] {
         let prepared = room.prepare("Glob", json!({"pattern": pattern})).await.unwrap();
@@ -58,7 +58,7 @@ async fn glob_is_judged_by_the_folder_it_really_searches() {
 }
 
 #[tokio::test]
-async fn glob_shows_at_most_a_hundred() {
+async fn glob_returns_at_most_hundred_files() {
     let mut room = Room::new();
     for n in 0..120 {
         room.put(&format!("f{n}.txt"), "");
@@ -70,7 +70,7 @@ async fn glob_shows_at_most_a_hundred() {
 }
 
 #[tokio::test]
-async fn grep_shows_files_lines_or_counts() {
+async fn grep_returns_files_lines_or_counts() {
     let mut room = room();
     let secret = "\n(1 files that likely hold secrets were not searched; give the file itself as path)";
     for (input, expected) in [
@@ -112,7 +112,7 @@ async fn grep_shows_files_lines_or_counts() {
 }
 
 #[tokio::test]
-async fn searches_stop_when_they_are_told_to() {
+async fn search_tools_stop_on_cancellation() {
     let mut room = room();
     for (tool, input) in [
         ("Grep", json!({"pattern": "hello"})),
@@ -121,18 +121,19 @@ async fn searches_stop_when_they_are_told_to() {
         ("Read", json!({"file_path": "docs/a.md"})),
     ] {
         let call = room.call(tool, input);
-        let prepared = room.tools.prepare(&call, &room.scene).await.unwrap();
+        let prepared = room.tools.prepare(&call, &room.session_context).await.unwrap();
         let stop = CancellationToken::new();
         stop.cancel();
         let (progress, _ignored) = mpsc::channel(1);
         let outcome =
-            within(room.tools.run(&call, &prepared, &room.scene, progress, registrar(), stop)).await;
+            within(room.tools.run(&call, &prepared, &room.session_context, progress, registrar(), stop))
+                .await;
         assert_eq!((outcome.status, code(&outcome)), (ToolStatus::Cancelled, "cancelled"), "{tool}");
     }
 }
 
 #[tokio::test]
-async fn ls_lists_a_folder() {
+async fn ls_lists_entries_of_folder() {
     let mut room = room();
     std::os::unix::fs::symlink("docs", room.path("link")).unwrap();
     let outcome = room.run("LS", json!({"path": "."})).await;
@@ -145,10 +146,10 @@ async fn ls_lists_a_folder() {
 }
 
 #[tokio::test]
-async fn what_a_rule_keeps_from_being_read_is_not_shown_by_a_search_above_it() {
+async fn search_omits_files_denied_by_rule() {
     let mut room = room();
     room.put("src/private/key.rs", "hello private\n");
-    room.scene.unreadable = super::super::Unreadable::new(|_, path| {
+    room.session_context.unreadable = super::super::Unreadable::new(|_, path| {
         path.iter().any(|part| part == "private") || path.ends_with("a.md")
     });
     let kept = "(2 files or folders are left out: a permission rule keeps them from being read)";
@@ -176,7 +177,7 @@ async fn what_a_rule_keeps_from_being_read_is_not_shown_by_a_search_above_it() {
 }
 
 #[tokio::test]
-async fn names_that_could_pass_for_two_are_spelled_out() {
+async fn ambiguous_file_names_are_escaped_in_results() {
     let mut room = Room::new();
     room.put("a\nb.txt", "hello\n");
     room.put("c\u{202e}txt.d", "hello\n");
@@ -191,7 +192,7 @@ async fn names_that_could_pass_for_two_are_spelled_out() {
 }
 
 #[tokio::test]
-async fn a_search_by_many_threads_always_shows_the_first_lines() {
+async fn parallel_grep_always_returns_first_lines() {
     let mut room = Room::new();
     for n in 0..300 {
         room.put(&format!("d{}/f{n:03}.txt", n % 7), "needle one\nneedle two\nneedle three\n");
@@ -212,7 +213,7 @@ async fn a_search_by_many_threads_always_shows_the_first_lines() {
 }
 
 #[tokio::test]
-async fn a_search_leaves_out_hard_links_to_credentials() {
+async fn search_omits_hard_links_to_credentials() {
     let mut room = room();
     std::fs::create_dir_all(room.root.join("home/.ssh")).unwrap();
     std::fs::write(room.root.join("home/.ssh/id_rsa"), "hello key\n").unwrap();

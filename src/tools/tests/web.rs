@@ -62,7 +62,7 @@ async fn fetch(room: &mut Room, url: &str) -> ToolOutcome {
 }
 
 #[tokio::test]
-async fn a_page_becomes_markdown_and_other_text_stays() {
+async fn web_fetch_converts_html_and_keeps_plain_text() {
     let mut room = open_room();
     let server = serve(|path| match path {
         "/html" => page(
@@ -95,7 +95,7 @@ async fn a_page_becomes_markdown_and_other_text_stays() {
 }
 
 #[tokio::test]
-async fn nothing_but_the_public_internet_is_reached() {
+async fn web_fetch_refuses_private_addresses() {
     let mut room = Room::new();
     let server = serve(|_| page("text/plain", "the inside"));
     let port = server.base.rsplit(':').next().unwrap().to_owned();
@@ -129,7 +129,7 @@ async fn nothing_but_the_public_internet_is_reached() {
 }
 
 #[tokio::test]
-async fn redirects_are_judged_like_the_first_address() {
+async fn redirect_targets_are_judged_like_first_url() {
     let mut room = open_room();
     let server = serve(|path| match path {
         "/here" => redirect("/there"),
@@ -162,7 +162,7 @@ async fn redirects_are_judged_like_the_first_address() {
 }
 
 #[tokio::test]
-async fn what_is_no_text_or_too_much_is_refused_or_cut() {
+async fn web_fetch_refuses_binary_and_truncates_long_text() {
     let mut room = open_room();
     let server = serve(|path| match path {
         "/png" => page("image/png", b"\x89PNG\r\n\x1a\n"),
@@ -183,17 +183,17 @@ async fn what_is_no_text_or_too_much_is_refused_or_cut() {
 }
 
 #[tokio::test]
-async fn a_fetch_that_hangs_is_stopped_by_its_token() {
+async fn hanging_web_fetch_is_cancelled_by_token() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut room = open_room();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let call = room.call("WebFetch", json!({"url": url}));
-    let prepared = room.tools.prepare(&call, &room.scene).await.unwrap();
+    let prepared = room.tools.prepare(&call, &room.session_context).await.unwrap();
     assert!(!prepared.read_only && prepared.runs_beside());
     assert_eq!(prepared.summary, format!("Fetch {url}"));
     let stop = CancellationToken::new();
     let (progress, _ignored) = tokio::sync::mpsc::channel(1);
-    let run = room.tools.run(&call, &prepared, &room.scene, progress, registrar(), stop.clone());
+    let run = room.tools.run(&call, &prepared, &room.session_context, progress, registrar(), stop.clone());
     let end = async {
         let accepted = tokio::task::spawn_blocking(move || listener.accept()).await;
         stop.cancel();

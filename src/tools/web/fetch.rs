@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::hop::{Answer, Client, LARGEST_BODY, host, judge, parse};
-use crate::tools::context::Context;
+use crate::tools::context::ToolContext;
 use crate::tools::convert::{Document, convert};
 use crate::tools::error::{ToolError, cancelled};
 use crate::tools::fs::text;
@@ -54,7 +54,7 @@ pub(in crate::tools) fn prepare(input: &Input) -> Result<PreparedCall, ToolError
 }
 
 pub(in crate::tools) async fn run(
-    context: &Context,
+    context: &ToolContext,
     client: &Client,
     input: &Input,
     prepared: &PreparedCall,
@@ -74,7 +74,7 @@ pub(in crate::tools) async fn run(
 }
 
 async fn fetch(
-    context: &Context,
+    context: &ToolContext,
     client: &Client,
     asked: Url,
     stop: &CancellationToken,
@@ -123,7 +123,7 @@ fn is_same_site(from: &Url, to: &Url) -> bool {
 }
 
 async fn page(
-    context: &Context,
+    context: &ToolContext,
     asked: &Url,
     url: &Url,
     answer: Answer,

@@ -6,7 +6,7 @@ use super::address::{Ranges, is_public};
 use super::hop::{host, parse};
 
 #[test]
-fn only_the_public_internet_is_public() {
+fn private_and_reserved_addresses_are_not_public() {
     for address in [
         "1.1.1.1",
         "8.8.8.8",
@@ -76,7 +76,7 @@ fn only_the_public_internet_is_public() {
 }
 
 #[test]
-fn what_the_configuration_adds_may_be_reached_and_nothing_beside_it() {
+fn configured_private_ranges_allow_listed_addresses_only() {
     let ranges = Ranges::parse(&["127.0.0.1", "10.1.0.0/16", "fd00::/8", "::1"]).unwrap();
     for (address, expected) in [
         ("127.0.0.1", true),
@@ -98,7 +98,7 @@ fn what_the_configuration_adds_may_be_reached_and_nothing_beside_it() {
 }
 
 #[test]
-fn urls_are_read_as_browsers_read_them() {
+fn urls_are_normalised_as_in_browsers() {
     for (text, expected) in [
         ("https://Example.org/a#b", Ok(("example.org", "https://example.org/a"))),
         (" http://example.org ", Ok(("example.org", "http://example.org/"))),

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_cut() {
+    fn content_length_blocks_are_split() {
         let check = |bytes: &str, expected: &[&str]| {
             let found = blocks(8, &[bytes.as_bytes()]);
             let found: Vec<_> = found.iter().map(|body| String::from_utf8_lossy(body)).collect();
@@ -159,7 +159,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_split_gives_the_same_blocks(
+        fn blocks_are_independent_of_chunk_boundaries(
             bodies in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..12), 0..6),
             cuts in proptest::collection::vec(0usize..300, 0..10),
         ) {
@@ -184,7 +184,7 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn content_length_parser_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             blocks(8, &[&bytes]);
         }
     }

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_and_their_answers() {
+    fn http_requests_get_expected_status() {
         let check = |text: &str, status: &str| match read(text) {
             Some(Request::Answer(bytes)) | Some(Request::WebSocket(bytes)) => {
                 let line = String::from_utf8_lossy(&bytes);
@@ -226,13 +226,13 @@ mod tests {
     }
 
     #[test]
-    fn the_key_of_the_standards_example_is_accepted() {
+    fn websocket_accept_key_matches_rfc_example() {
         let Some(bytes) = accept(*b"dGhlIHNhbXBsZSBub25jZQ==") else { panic!("no answer") };
         assert!(String::from_utf8_lossy(&bytes).contains("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="));
     }
 
     #[test]
-    fn a_body_is_left_in_the_buffer() {
+    fn request_body_stays_in_buffer() {
         let mut buffer =
             BytesMut::from(&b"POST / HTTP/1.1\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n{}"[..]);
         assert_eq!(head(&mut buffer, 100), Some(Request::Post { length: 2, wait: true }));
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_head_asks_for_more() {
+    fn incomplete_request_head_needs_more_bytes() {
         assert_eq!(read("GET / HT"), None);
         assert_eq!(read("GET / HTTP/1.1\r\nA: b\r\n"), None);
     }

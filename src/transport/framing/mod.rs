@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_bytes_decide() {
+    fn framing_is_detected_from_first_bytes() {
         let check = |bytes: &[u8], expected| assert_eq!(recognise(bytes), expected, "{bytes:?}");
         check(b"", Opening::Unclear);
         check(b"{", Opening::Ndjson);

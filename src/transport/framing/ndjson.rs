@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_cut() {
+    fn ndjson_lines_are_split_within_limit() {
         let check = |bytes: &[u8], expected: &[&str]| {
             let found = lines(8, &[bytes]);
             let found: Vec<_> = found.iter().map(|line| String::from_utf8_lossy(line)).collect();
@@ -177,7 +177,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_split_gives_the_same_lines(
+        fn ndjson_lines_are_independent_of_chunk_boundaries(
             bytes in proptest::collection::vec(prop_oneof![Just(b'\n'), Just(b'\r'), any::<u8>(), Just(b'x')], 0..80),
             cuts in proptest::collection::vec(0usize..80, 0..8),
         ) {
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reader_gives_lines_and_the_end() {
+    async fn line_reader_returns_lines_and_end() {
         let mut reader = LineReader::new(&b"one\ntwo"[..], 100);
         assert_eq!(reader.next().await.unwrap(), Some(Line::Whole("one".into())));
         assert_eq!(reader.next().await.unwrap(), Some(Line::Whole("two".into())));

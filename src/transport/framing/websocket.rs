@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_fragments_and_control_frames() {
+    fn websocket_messages_and_control_frames_are_parsed() {
         let check = |frames: &[Vec<u8>], expected: &[Result<Frame, Broken>]| {
             let bytes = frames.concat();
             assert_eq!(read(8, &[&bytes]), expected);
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_breaks_the_protocol() {
+    fn websocket_protocol_violations_are_refused() {
         let check = |bytes: &[u8], says: &str| match read(8, &[bytes]).pop() {
             Some(Err(broken)) => assert!(broken.why.contains(says), "{broken:?}"),
             other => panic!("{other:?}"),
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_that_claims_much_reserves_nothing() {
+    fn frame_header_with_large_length_allocates_nothing() {
         let (mut frames, mut buffer) = (Frames::new(16 << 20), BytesMut::new());
         let mut claim = vec![];
         let mut header = Header::new(OpCode::Text);
@@ -276,7 +276,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn websocket_parser_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             read(8, &[&bytes]);
         }
     }

@@ -84,8 +84,8 @@ fn replies(message: &[u8], limits: Limits) -> Vec<String> {
                 limits.outbox_bytes,
                 limits.max_subscriptions,
             ));
-            let house = Arc::new(ServerState::alone(methods.clone(), limits));
-            let mut caller = Caller::new(house, Arc::clone(&shared), true);
+            let server = Arc::new(ServerState::alone(methods.clone(), limits));
+            let mut caller = Caller::new(server, Arc::clone(&shared), true);
             let slot = caller.room(message.len()).await;
             caller.take_in(message, slot).await;
             while caller.is_busy() {

@@ -32,28 +32,28 @@ fn bodies(bytes: &str) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn content_length_blocks() {
-    let house = ServerFixture::with(Limits { max_message_bytes: 200, ..Limits::default() });
+async fn content_length_requests_are_answered_in_blocks() {
+    let fixture = ServerFixture::with(Limits { max_message_bytes: 200, ..Limits::default() });
     let text = [
         block(&call(1, "echo", json!(["ü"]))),
         block("nonsense"),
         block(&call(9, "echo", json!(["x".repeat(300)]))),
         block(&call(2, "later", json!([2]))),
     ];
-    let mut replies = bodies(&house.exchange(text.concat().as_bytes()).await);
+    let mut replies = bodies(&fixture.exchange(text.concat().as_bytes()).await);
     assert_eq!(replies.remove(0)["result"], json!(["ü"]));
     assert_eq!(replies.remove(0)["error"]["data"]["kind"], "parse_error");
     assert_eq!(replies.remove(0)["error"]["data"]["kind"], "invalid_request");
     assert_eq!(replies.remove(0)["result"], json!([2]));
 
-    let replies = bodies(&house.exchange(b"Content-Length: many\r\n\r\n{}").await);
+    let replies = bodies(&fixture.exchange(b"Content-Length: many\r\n\r\n{}").await);
     assert_eq!(replies[0]["error"]["data"]["kind"], "parse_error");
 }
 
 #[tokio::test]
-async fn content_length_carries_subscriptions() {
-    let house = ServerFixture::new();
-    let replies = bodies(&house.exchange(block(&call(1, "count", json!([3]))).as_bytes()).await);
+async fn content_length_framing_carries_subscriptions() {
+    let fixture = ServerFixture::new();
+    let replies = bodies(&fixture.exchange(block(&call(1, "count", json!([3]))).as_bytes()).await);
     assert_eq!(replies.len(), 4);
     for (n, event) in replies[1..].iter().enumerate() {
         assert_eq!(event["params"], json!({"subscription": replies[0]["result"], "result": n}));
@@ -62,8 +62,8 @@ async fn content_length_carries_subscriptions() {
 
 type Socket = Compat<UnixStream>;
 
-async fn upgrade(house: &ServerFixture) -> (Sender<Socket>, Receiver<Socket>) {
-    let mut handshake = Handshake::new(house.raw().await.compat(), "localhost", "/any/path");
+async fn upgrade(fixture: &ServerFixture) -> (Sender<Socket>, Receiver<Socket>) {
+    let mut handshake = Handshake::new(fixture.raw().await.compat(), "localhost", "/any/path");
     match soon("the handshake", handshake.handshake()).await.unwrap() {
         ServerResponse::Accepted { .. } => {}
         other => panic!("{other:?}"),
@@ -78,9 +78,9 @@ async fn next(receiver: &mut Receiver<Socket>) -> Value {
 }
 
 #[tokio::test]
-async fn websocket_calls_subscriptions_pings_and_goodbye() {
-    let house = ServerFixture::with(Limits { max_message_bytes: 70_000, ..Limits::default() });
-    let (mut sender, mut receiver) = upgrade(&house).await;
+async fn websocket_carries_calls_subscriptions_pings_and_close() {
+    let fixture = ServerFixture::with(Limits { max_message_bytes: 70_000, ..Limits::default() });
+    let (mut sender, mut receiver) = upgrade(&fixture).await;
     sender.send_text(call(1, "echo", json!(["text"]))).await.unwrap();
     sender.send_binary(call(2, "echo", json!(["binary"]))).await.unwrap();
     sender.flush().await.unwrap();
@@ -114,15 +114,15 @@ async fn websocket_calls_subscriptions_pings_and_goodbye() {
         assert_eq!(next(&mut receiver).await["params"], json!({"subscription": id, "result": n}));
     }
 
-    let mut raw = raw_upgrade(&house).await;
+    let mut raw = raw_upgrade(&fixture).await;
     raw.write_all(&[0x88, 0x82, 0, 0, 0, 0, 0x03, 0xe8]).await.unwrap();
     let mut goodbye = vec![];
     soon("the goodbye", raw.read_to_end(&mut goodbye)).await.unwrap();
     assert_eq!(goodbye, [0x88, 0x02, 0x03, 0xe8]);
 }
 
-async fn raw_upgrade(house: &ServerFixture) -> UnixStream {
-    let mut socket = house.raw().await;
+async fn raw_upgrade(fixture: &ServerFixture) -> UnixStream {
+    let mut socket = fixture.raw().await;
     let request = "GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
                    Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
     socket.write_all(request.as_bytes()).await.unwrap();
@@ -135,10 +135,10 @@ async fn raw_upgrade(house: &ServerFixture) -> UnixStream {
 }
 
 #[tokio::test]
-async fn websocket_frames_that_break_the_protocol() {
-    let house = ServerFixture::new();
+async fn websocket_protocol_violation_closes_connection() {
+    let fixture = ServerFixture::new();
     for bytes in [&[0x81, 0x01, b'x'][..], &[0xff, 0xff], &[0x80, 0x80, 0, 0, 0, 0]] {
-        let mut socket = raw_upgrade(&house).await;
+        let mut socket = raw_upgrade(&fixture).await;
         socket.write_all(bytes).await.unwrap();
         let mut answer = vec![];
         soon("the end", socket.read_to_end(&mut answer)).await.unwrap();
@@ -147,13 +147,13 @@ async fn websocket_frames_that_break_the_protocol() {
 }
 
 #[tokio::test]
-async fn plain_http() {
-    let house = ServerFixture::with(Limits { max_message_bytes: 1000, ..Limits::default() });
+async fn plain_http_requests_get_expected_status() {
+    let fixture = ServerFixture::with(Limits { max_message_bytes: 1000, ..Limits::default() });
     let post =
         |body: &str| format!("POST /rpc HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n{body}", body.len());
     let check = async |request: &str, status: &str, contains: &str| {
         // The client keeps its writing side open, as HTTP clients do.
-        let mut socket = house.raw().await;
+        let mut socket = fixture.raw().await;
         socket.write_all(request.as_bytes()).await.unwrap();
         let mut answer = String::new();
         soon("the answer", socket.read_to_string(&mut answer)).await.unwrap();
@@ -179,7 +179,7 @@ async fn plain_http() {
     check(&post(&call(1, "count", json!([1]))), "200", "stays open").await;
     let waits = post(&call(1, "echo", json!([]))).replace("Host: x", "Expect: 100-continue");
     let (head, body) = waits.split_once("\r\n\r\n").unwrap();
-    let mut socket = house.raw().await;
+    let mut socket = fixture.raw().await;
     socket.write_all(format!("{head}\r\n\r\n").as_bytes()).await.unwrap();
     let mut word = [0; 25];
     soon("the word to go on", socket.read_exact(&mut word)).await.unwrap();
@@ -191,9 +191,9 @@ async fn plain_http() {
 }
 
 #[tokio::test]
-async fn a_head_that_comes_byte_by_byte() {
-    let house = ServerFixture::new();
-    let mut socket = house.raw().await;
+async fn http_head_sent_byte_by_byte_is_answered() {
+    let fixture = ServerFixture::new();
+    let mut socket = fixture.raw().await;
     for byte in b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n" {
         socket.write_all(&[*byte]).await.unwrap();
     }
@@ -203,12 +203,12 @@ async fn a_head_that_comes_byte_by_byte() {
 }
 
 #[tokio::test]
-async fn every_framing_one_byte_at_a_time() {
-    let house = ServerFixture::new();
+async fn every_framing_accepts_single_byte_chunks() {
+    let fixture = ServerFixture::new();
     let body = call(1, "echo", json!(["slowly"]));
-    let mut line = house.raw().await;
-    let mut blocks = house.raw().await;
-    let mut frames = raw_upgrade(&house).await;
+    let mut line = fixture.raw().await;
+    let mut blocks = fixture.raw().await;
+    let mut frames = raw_upgrade(&fixture).await;
     let length = u8::try_from(body.len()).unwrap();
     assert!(length < 126);
     // A mask of zeros leaves the text as it is.

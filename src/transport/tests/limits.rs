@@ -14,9 +14,9 @@ fn kind(reply: &Value) -> &str {
 }
 
 #[tokio::test]
-async fn a_line_over_the_limit_is_answered_and_skipped() {
-    let house = ServerFixture::with(Limits { max_message_bytes: 10_000, ..Limits::default() });
-    let mut client = house.connect().await;
+async fn line_over_limit_is_refused_and_skipped() {
+    let fixture = ServerFixture::with(Limits { max_message_bytes: 10_000, ..Limits::default() });
+    let mut client = fixture.connect().await;
     for size in [10_001, 300_000, 3_000_000] {
         client.send("x".repeat(size)).await;
         let reply = client.next().await;
@@ -30,10 +30,10 @@ async fn a_line_over_the_limit_is_answered_and_skipped() {
 }
 
 #[tokio::test]
-async fn batches_and_nesting_have_bounds() {
+async fn batch_size_and_nesting_are_limited() {
     let limits = Limits { max_batch: 3, max_depth: 10, ..Limits::default() };
-    let house = ServerFixture::with(limits);
-    let mut client = house.connect().await;
+    let fixture = ServerFixture::with(limits);
+    let mut client = fixture.connect().await;
     let one = r#"{"jsonrpc":"2.0","id":1,"method":"echo"}"#;
     client.send(format!("[{one},{one},{one},{one}]\n")).await;
     let reply = client.next().await;
@@ -49,9 +49,9 @@ async fn batches_and_nesting_have_bounds() {
 }
 
 #[tokio::test]
-async fn a_reply_over_the_limit_is_an_error() {
-    let house = ServerFixture::with(Limits { max_response_bytes: 1000, ..Limits::default() });
-    let mut client = house.connect().await;
+async fn reply_over_limit_becomes_error() {
+    let fixture = ServerFixture::with(Limits { max_response_bytes: 1000, ..Limits::default() });
+    let mut client = fixture.connect().await;
     let reply = client.call("big", json!([2000])).await;
     assert_eq!((kind(&reply), &reply["id"]), ("internal", &json!(1)));
     assert!(reply["error"]["message"].as_str().unwrap().contains("1000"));
@@ -63,16 +63,16 @@ async fn a_reply_over_the_limit_is_an_error() {
 }
 
 #[tokio::test]
-async fn calls_over_the_limit_wait_and_all_are_answered() {
-    let house = ServerFixture::with(Limits { max_in_flight: 4, ..Limits::default() });
-    let (mut client, mut other) = (house.connect().await, house.connect().await);
+async fn calls_over_in_flight_limit_wait_and_are_answered() {
+    let fixture = ServerFixture::with(Limits { max_in_flight: 4, ..Limits::default() });
+    let (mut client, mut other) = (fixture.connect().await, fixture.connect().await);
     for id in 0..20 {
         client.begin(id, "wait", json!([])).await;
     }
-    until("four to begin", || house.record.begun.load(Ordering::SeqCst) == 4).await;
+    until("four to begin", || fixture.record.begun.load(Ordering::SeqCst) == 4).await;
     assert_eq!(other.call("echo", json!([])).await["id"], 1);
-    assert_eq!(house.record.begun.load(Ordering::SeqCst), 4);
-    house.record.gate.0.add_permits(20);
+    assert_eq!(fixture.record.begun.load(Ordering::SeqCst), 4);
+    fixture.record.gate.0.add_permits(20);
     let mut ids = vec![];
     for _ in 0..20 {
         ids.push(client.next().await["id"].as_u64().unwrap());
@@ -82,11 +82,11 @@ async fn calls_over_the_limit_wait_and_all_are_answered() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_long_batch_is_sent_back() {
-    let house = ServerFixture::with(Limits { max_in_flight: 2, ..Limits::default() });
+async fn batch_over_in_flight_limit_is_refused_partly() {
+    let fixture = ServerFixture::with(Limits { max_in_flight: 2, ..Limits::default() });
     let calls: Vec<_> =
         (0..4).map(|id| json!({"jsonrpc": "2.0", "id": id, "method": "later", "params": [id]})).collect();
-    let replies = house.lines(Value::from(calls).to_string()).await;
+    let replies = fixture.lines(Value::from(calls).to_string()).await;
     assert_eq!(replies[0][1]["result"], json!([1]));
     for sent_back in &replies[0].as_array().unwrap()[2..] {
         assert_eq!(sent_back["error"]["code"], -32001);
@@ -95,38 +95,38 @@ async fn the_end_of_a_long_batch_is_sent_back() {
 }
 
 #[tokio::test]
-async fn heavy_calls_wait_for_each_other() {
-    let house = ServerFixture::with(Limits { max_in_flight_bytes: 64 << 10, ..Limits::default() });
-    let mut client = house.connect().await;
+async fn large_calls_wait_for_in_flight_bytes() {
+    let fixture = ServerFixture::with(Limits { max_in_flight_bytes: 64 << 10, ..Limits::default() });
+    let mut client = fixture.connect().await;
     let heavy = json!(["x".repeat(50_000)]);
     client.begin(1, "wait", heavy.clone()).await;
     client.begin(2, "wait", heavy.clone()).await;
-    until("one to begin", || house.record.begun.load(Ordering::SeqCst) == 1).await;
-    house.record.gate.0.add_permits(1);
+    until("one to begin", || fixture.record.begun.load(Ordering::SeqCst) == 1).await;
+    fixture.record.gate.0.add_permits(1);
     assert_eq!(client.next().await["id"], 1);
     // Heavier than all that is allowed at once: it passes alone.
-    house.record.gate.0.add_permits(2);
+    fixture.record.gate.0.add_permits(2);
     assert_eq!(client.next().await["id"], 2);
     client.begin(3, "wait", json!(["x".repeat(500_000)])).await;
     assert_eq!(client.next().await["id"], 3);
 }
 
 #[tokio::test]
-async fn one_connection_too_many_is_told_so() {
-    let house = ServerFixture::with(Limits { max_connections: 2, ..Limits::default() });
-    let (mut one, mut two) = (house.connect().await, house.connect().await);
+async fn connection_over_limit_is_refused_with_error() {
+    let fixture = ServerFixture::with(Limits { max_connections: 2, ..Limits::default() });
+    let (mut one, mut two) = (fixture.connect().await, fixture.connect().await);
     one.call("echo", json!([])).await;
     two.call("echo", json!([])).await;
-    assert_eq!(house.serving.connections(), 2);
-    let mut three = house.connect().await;
+    assert_eq!(fixture.serving.connections(), 2);
+    let mut three = fixture.connect().await;
     let reply = three.next().await;
     assert_eq!((reply["error"]["code"].as_i64(), kind(&reply)), (Some(-32001), "overloaded"));
     assert_eq!(three.next().await, Value::Null);
     assert_eq!(one.call("echo", json!([])).await["id"], 1);
     drop(two);
-    until("a place", || house.serving.connections() == 1).await;
+    until("a place", || fixture.serving.connections() == 1).await;
     soon("a place", async {
-        while house.connect().await.call("echo", json!([])).await["id"] != 1 {
+        while fixture.connect().await.call("echo", json!([])).await["id"] != 1 {
             tokio::task::yield_now().await;
         }
     })
@@ -134,41 +134,41 @@ async fn one_connection_too_many_is_told_so() {
 }
 
 #[tokio::test]
-async fn the_silent_and_the_slow_are_sent_away() {
-    let house = ServerFixture::with(Limits {
+async fn silent_and_slow_connections_time_out() {
+    let fixture = ServerFixture::with(Limits {
         first_byte_timeout: Duration::from_millis(300),
         half_frame_timeout: Duration::from_millis(300),
         ..Limits::default()
     });
-    let mut silent = house.connect().await;
+    let mut silent = fixture.connect().await;
     assert_eq!(silent.next().await, Value::Null);
 
-    let mut half = house.connect().await;
+    let mut half = fixture.connect().await;
     half.send(r#"{"jsonrpc":"2.0","#).await;
     assert_eq!(kind(&half.next().await), "parse_error");
     assert_eq!(half.next().await, Value::Null);
 
-    let mut head = house.raw().await;
+    let mut head = fixture.raw().await;
     head.write_all(b"GET / HTTP/1.1\r\n").await.unwrap();
     let mut answer = String::new();
     soon("the answer", head.read_to_string(&mut answer)).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
 
-    let mut word = house.raw().await;
+    let mut word = fixture.raw().await;
     word.write_all(b"G").await.unwrap();
     assert_eq!(soon("the end", word.read(&mut [0])).await.unwrap(), 0);
 
     // Silence between messages is nobody's fault.
-    let mut client = house.connect().await;
+    let mut client = fixture.connect().await;
     client.call("echo", json!([])).await;
     tokio::time::sleep(Duration::from_millis(700)).await;
     assert_eq!(client.call("echo", json!([])).await["id"], 1);
 }
 
 #[tokio::test]
-async fn a_client_that_never_reads_its_replies_stops_only_itself() {
-    let house = ServerFixture::with(Limits { outbox_bytes: 64 << 10, ..Limits::default() });
-    let (read, write) = house.raw().await.into_split();
+async fn client_not_reading_replies_blocks_only_itself() {
+    let fixture = ServerFixture::with(Limits { outbox_bytes: 64 << 10, ..Limits::default() });
+    let (read, write) = fixture.raw().await.into_split();
     let greedy = tokio::spawn(async move {
         let call = r#"{"jsonrpc":"2.0","id":1,"method":"big","params":[10000]}"#.to_owned() + "\n";
         let mut sent = 0usize;
@@ -179,7 +179,7 @@ async fn a_client_that_never_reads_its_replies_stops_only_itself() {
             }
         }
     });
-    let mut other = house.connect().await;
+    let mut other = fixture.connect().await;
     for _ in 0..100 {
         assert_eq!(other.call("later", json!([1])).await["result"], json!([1]));
     }
@@ -187,26 +187,26 @@ async fn a_client_that_never_reads_its_replies_stops_only_itself() {
     let (sent, write) = soon("the greedy one to be stopped", greedy).await.unwrap();
     assert!(sent < 2_000_000, "{sent} bytes were taken in");
     drop((read, write));
-    until("it to be gone", || house.serving.connections() == 1).await;
+    until("it to be gone", || fixture.serving.connections() == 1).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_connections_come_and_go() {
-    let house = ServerFixture::with(Limits { max_connections: 50, ..Limits::default() });
+async fn many_short_connections_stay_within_limit() {
+    let fixture = ServerFixture::with(Limits { max_connections: 50, ..Limits::default() });
     let mut sockets = vec![];
     for _ in 0..400 {
-        sockets.push(house.raw().await);
+        sockets.push(fixture.raw().await);
     }
-    until("the limit", || house.serving.connections() <= 50).await;
+    until("the limit", || fixture.serving.connections() <= 50).await;
     drop(sockets);
-    until("all to be gone", || house.serving.connections() == 0).await;
-    assert_eq!(house.connect().await.call("echo", json!([])).await["id"], 1);
+    until("all to be gone", || fixture.serving.connections() == 0).await;
+    assert_eq!(fixture.connect().await.call("echo", json!([])).await["id"], 1);
 }
 
 /// Runs itself again in a process that may have few descriptors: the limit is the process's.
 #[tokio::test]
-async fn out_of_descriptors_it_waits_and_recovers() {
-    const ME: &str = "transport::tests::limits::out_of_descriptors_it_waits_and_recovers";
+async fn accept_waits_and_recovers_without_descriptors() {
+    const ME: &str = "transport::tests::limits::accept_waits_and_recovers_without_descriptors";
     const INSIDE: &str = "AGENTD_TEST_FEW_DESCRIPTORS";
     if std::env::var_os(INSIDE).is_none() {
         let mut again = tokio::process::Command::new("sh");
@@ -217,14 +217,14 @@ async fn out_of_descriptors_it_waits_and_recovers() {
         assert!(output.status.success() && said.contains("1 passed"), "{said}");
         return;
     }
-    let house = ServerFixture::new();
-    let mut first = house.connect().await;
+    let fixture = ServerFixture::new();
+    let mut first = fixture.connect().await;
     first.call("echo", json!([])).await;
     let mut crowd = vec![];
     let shortage = loop {
         assert!(crowd.len() < 100, "the limit is not in force");
         // A blocking connect of the standard library: it takes a descriptor at once.
-        match std::os::unix::net::UnixStream::connect(&house.path) {
+        match std::os::unix::net::UnixStream::connect(&fixture.path) {
             Ok(socket) => crowd.push(socket),
             Err(e) => break e,
         }
@@ -236,12 +236,12 @@ async fn out_of_descriptors_it_waits_and_recovers() {
     }
     drop(crowd);
     soon("recovery", async {
-        while house.serving.connections() != 1 {
+        while fixture.serving.connections() != 1 {
             tokio::task::yield_now().await;
         }
     })
     .await;
     // Some of the crowd are still being taken in, only to be found gone.
-    soon("an answer", async { while house.connect().await.call("echo", json!([])).await["id"] != 1 {} })
+    soon("an answer", async { while fixture.connect().await.call("echo", json!([])).await["id"] != 1 {} })
         .await;
 }

@@ -14,8 +14,8 @@ fn kind(reply: &Value) -> &str {
 }
 
 #[tokio::test]
-async fn ids_are_echoed_byte_for_byte() {
-    let house = ServerFixture::new();
+async fn request_ids_are_echoed_byte_for_byte() {
+    let fixture = ServerFixture::new();
     let ids = [
         "1",
         "0",
@@ -35,27 +35,27 @@ async fn ids_are_echoed_byte_for_byte() {
     for method in ["echo", "later", "no_such"] {
         for id in ids {
             let call = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":[]}}"#);
-            let answer = house.exchange(call.as_bytes()).await;
+            let answer = fixture.exchange(call.as_bytes()).await;
             assert!(answer.starts_with(&format!(r#"{{"jsonrpc":"2.0","id":{id},"#)), "{answer}");
         }
     }
 }
 
 #[tokio::test]
-async fn results_pass_through_untouched() {
-    let house = ServerFixture::new();
+async fn method_results_are_returned_unchanged() {
+    let fixture = ServerFixture::new();
     let params = json!({"text": "ü\n\"", "deep": [[{"a": null}]], "n": -1.5});
     for method in ["echo", "later"] {
-        let reply = house.connect().await.call(method, params.clone()).await;
+        let reply = fixture.connect().await.call(method, params.clone()).await;
         assert_eq!(reply, json!({"jsonrpc": "2.0", "id": 1, "result": params}));
     }
-    let reply = house.lines(r#"{"jsonrpc":"2.0","id":1,"method":"echo"}"#).await;
+    let reply = fixture.lines(r#"{"jsonrpc":"2.0","id":1,"method":"echo"}"#).await;
     assert_eq!(reply, [json!({"jsonrpc": "2.0", "id": 1, "result": null})]);
 }
 
 #[tokio::test]
-async fn every_error_says_its_kind() {
-    let house = ServerFixture::new();
+async fn every_error_contains_its_kind() {
+    let fixture = ServerFixture::new();
     let cases = [
         ("nonsense", -32700, "parse_error", Value::Null),
         (r#"{"jsonrpc":"2.0","id":7,"method":"echo""#, -32700, "parse_error", Value::Null),
@@ -73,7 +73,7 @@ async fn every_error_says_its_kind() {
         (r#"{"jsonrpc":"2.0","id":7,"method":"settled"}"#, -32014, "not_pending", json!(7)),
     ];
     // All on one connection: none of them ends it.
-    let mut client = house.connect().await;
+    let mut client = fixture.connect().await;
     for (line, code, word, id) in cases {
         client.send(format!("{line}\n")).await;
         let reply = client.next().await;
@@ -88,9 +88,9 @@ async fn every_error_says_its_kind() {
 }
 
 #[tokio::test]
-async fn notifications_run_and_are_never_answered() {
-    let house = ServerFixture::new();
-    house.record.gate.0.add_permits(2);
+async fn notifications_run_but_are_not_answered() {
+    let fixture = ServerFixture::new();
+    fixture.record.gate.0.add_permits(2);
     let text = [
         r#"{"jsonrpc":"2.0","method":"wait"}"#,
         r#"{"jsonrpc":"2.0","method":"no_such"}"#,
@@ -98,19 +98,19 @@ async fn notifications_run_and_are_never_answered() {
         r#"{"jsonrpc":"2.0","method":"typed","params":["x"]}"#,
         r#"[{"jsonrpc":"2.0","method":"wait"},{"jsonrpc":"2.0","method":"echo"}]"#,
     ];
-    assert_eq!(house.lines(text.join("\n")).await, [] as [Value; 0]);
-    assert_eq!(house.record.ended.load(Ordering::SeqCst), 2);
+    assert_eq!(fixture.lines(text.join("\n")).await, [] as [Value; 0]);
+    assert_eq!(fixture.record.ended.load(Ordering::SeqCst), 2);
 }
 
 #[tokio::test]
-async fn batches_are_answered_together() {
-    let house = ServerFixture::new();
+async fn batch_calls_are_answered_in_one_array() {
+    let fixture = ServerFixture::new();
     let batch = r#"[{"jsonrpc":"2.0","id":1,"method":"later","params":["a"]},
         {"jsonrpc":"2.0","method":"echo"}, 5,
         {"jsonrpc":"2.0","id":"two","method":"echo","params":["b"]},
         {"jsonrpc":"2.0","id":3,"method":"panic_later"},
         {"jsonrpc":"2.0","id":null,"method":"no_such"}]"#;
-    let replies = house.lines(batch.replace('\n', " ")).await;
+    let replies = fixture.lines(batch.replace('\n', " ")).await;
     assert_eq!(replies.len(), 1);
     let replies = replies[0].as_array().unwrap();
     assert_eq!(replies.len(), 5, "{replies:?}");
@@ -122,22 +122,22 @@ async fn batches_are_answered_together() {
 }
 
 #[tokio::test]
-async fn a_slow_call_holds_up_no_other() {
-    let house = ServerFixture::new();
-    let mut client = house.connect().await;
+async fn slow_call_does_not_block_other_calls() {
+    let fixture = ServerFixture::new();
+    let mut client = fixture.connect().await;
     client.begin(1, "wait", json!(["slow"])).await;
     client.begin(2, "later", json!(["quick"])).await;
     assert_eq!(client.next().await["id"], 2);
     client.begin(3, "echo", json!(["quick"])).await;
     assert_eq!(client.next().await["id"], 3);
-    house.record.gate.0.add_permits(1);
+    fixture.record.gate.0.add_permits(1);
     assert_eq!(client.next().await, json!({"jsonrpc": "2.0", "id": 1, "result": ["slow"]}));
 }
 
 #[tokio::test]
-async fn peers_are_known_and_apart() {
-    let house = ServerFixture::new();
-    let (mut one, mut two) = (house.connect().await, house.connect().await);
+async fn peer_credentials_are_known_per_connection() {
+    let fixture = ServerFixture::new();
+    let (mut one, mut two) = (fixture.connect().await, fixture.connect().await);
     let first = one.call("who", json!([])).await["result"].clone();
     let second = two.call("who", json!([])).await["result"].clone();
     assert_eq!(first["uid"], nix::unistd::geteuid().as_raw());
@@ -150,15 +150,15 @@ async fn peers_are_known_and_apart() {
 }
 
 #[tokio::test]
-async fn bytes_one_by_one_blobs_and_odd_line_ends() {
-    let house = ServerFixture::new();
-    let mut client = house.connect().await;
+async fn unusual_chunks_and_line_ends_are_accepted() {
+    let fixture = ServerFixture::new();
+    let mut client = fixture.connect().await;
     for byte in b"\r\n  \n{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"echo\"}\r\n" {
         client.send([*byte]).await;
     }
     assert_eq!(client.next().await["id"], 1);
 
-    let mut client = house.connect().await;
+    let mut client = fixture.connect().await;
     client.send(b"\0\xff\xfe\x80 blob \x01\n").await;
     assert_eq!(kind(&client.next().await), "parse_error");
     client.send(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}\n").await;
@@ -168,15 +168,15 @@ async fn bytes_one_by_one_blobs_and_odd_line_ends() {
     // A word that could have become HTTP, and one that could have become a header.
     for word in ["Garbage", "Po", "Cont", "HELO x"] {
         let replies =
-            house.lines(format!("{word}\n{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"echo\"}}")).await;
+            fixture.lines(format!("{word}\n{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"echo\"}}")).await;
         assert_eq!(kind(&replies[0]), "parse_error", "{word}");
         assert_eq!(replies[1]["id"], 1, "{word}");
     }
 }
 
 #[tokio::test]
-async fn random_blobs_end_no_daemon() {
-    let house = ServerFixture::new();
+async fn random_bytes_do_not_stop_server() {
+    let fixture = ServerFixture::new();
     let mut state = 0x2545_f491_4f6c_dd1du64;
     for round in 0..50 {
         let blob: Vec<u8> = (0..200 * round)
@@ -187,11 +187,11 @@ async fn random_blobs_end_no_daemon() {
                 (state >> 32) as u8
             })
             .collect();
-        let mut socket = house.raw().await;
+        let mut socket = fixture.raw().await;
         // The daemon may hang up in the middle; that is its right.
         let _ = soon("sending", socket.write_all(&blob)).await;
         let _ = socket.shutdown().await;
         let _ = soon("the end", socket.read_to_end(&mut vec![])).await;
     }
-    assert_eq!(house.connect().await.call("echo", json!([])).await["id"], 1);
+    assert_eq!(fixture.connect().await.call("echo", json!([])).await["id"], 1);
 }

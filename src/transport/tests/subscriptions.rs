@@ -9,10 +9,10 @@ use super::super::Limits;
 use super::support::*;
 
 #[tokio::test]
-async fn the_reply_comes_first_then_every_event_in_order() {
-    let house = ServerFixture::new();
+async fn subscription_sends_reply_before_ordered_events() {
+    let fixture = ServerFixture::new();
     for _ in 0..20 {
-        let mut client = house.connect().await;
+        let mut client = fixture.connect().await;
         let id = client.call("count", json!([500])).await["result"].clone();
         assert!(id.as_str().unwrap().starts_with("sub_"), "{id}");
         for n in 0..500 {
@@ -24,36 +24,36 @@ async fn the_reply_comes_first_then_every_event_in_order() {
 }
 
 #[tokio::test]
-async fn in_a_batch_the_whole_reply_comes_first() {
-    let house = ServerFixture::new();
+async fn batch_reply_precedes_subscription_events() {
+    let fixture = ServerFixture::new();
     let calls: Vec<_> =
         (0..3).map(|id| json!({"jsonrpc": "2.0", "id": id, "method": "count", "params": [2]})).collect();
-    let lines = house.lines(Value::from(calls).to_string()).await;
+    let lines = fixture.lines(Value::from(calls).to_string()).await;
     assert_eq!(lines[0].as_array().unwrap().len(), 3);
     assert_eq!(lines.len(), 7);
 }
 
 #[tokio::test]
-async fn a_failed_call_or_a_notification_starts_nothing() {
-    let house = ServerFixture::with(Limits { max_subscriptions: 1, ..Limits::default() });
-    let mut client = house.connect().await;
+async fn failed_or_unanswered_call_starts_no_subscription() {
+    let fixture = ServerFixture::with(Limits { max_subscriptions: 1, ..Limits::default() });
+    let mut client = fixture.connect().await;
     // Also gives its place back.
     for _ in 0..3 {
         assert_eq!(client.call("count_then_fail", json!([])).await["error"]["message"], "on second thoughts");
     }
     client.send("{\"jsonrpc\":\"2.0\",\"method\":\"count\",\"params\":[5]}\n").await;
     assert_eq!(client.call("echo", json!(["nothing came before"])).await["id"], 1);
-    assert_eq!(house.record.pumps.load(Ordering::SeqCst), 0);
+    assert_eq!(fixture.record.pumps.load(Ordering::SeqCst), 0);
 }
 
 #[tokio::test]
-async fn there_is_a_limit_and_unsubscribing_frees_a_place() {
-    let house = ServerFixture::with(Limits { max_subscriptions: 2, ..Limits::default() });
-    let mut client = house.connect().await;
+async fn subscription_limit_counts_active_subscriptions_only() {
+    let fixture = ServerFixture::with(Limits { max_subscriptions: 2, ..Limits::default() });
+    let mut client = fixture.connect().await;
     // Floods whose first notification never fits are as quiet as can be: none is read here.
     let first = client.call("count", json!([0])).await["result"].clone();
     assert!(first.is_string());
-    until("the empty one to end", || house.record.pumps.load(Ordering::SeqCst) == 0).await;
+    until("the empty one to end", || fixture.record.pumps.load(Ordering::SeqCst) == 0).await;
     assert_eq!(client.call("unsubscribe", json!([first])).await["result"], false);
     assert_eq!(client.call("unsubscribe", json!(["sub_none"])).await["result"], false);
 
@@ -70,7 +70,7 @@ async fn there_is_a_limit_and_unsubscribing_frees_a_place() {
         client.begin(4, "unsubscribe", json!([id])).await;
         assert_eq!(reply(&mut client, 4).await["result"], true);
     }
-    until("the pumps to end", || house.record.pumps.load(Ordering::SeqCst) == 0).await;
+    until("the pumps to end", || fixture.record.pumps.load(Ordering::SeqCst) == 0).await;
     client.begin(5, "count", json!([1])).await;
     assert!(reply(&mut client, 5).await["result"].is_string());
 }
@@ -86,9 +86,9 @@ async fn reply(client: &mut Client, id: u32) -> Value {
 }
 
 #[tokio::test]
-async fn a_pump_that_panics_harms_nobody() {
-    let house = ServerFixture::with(Limits { max_subscriptions: 1, ..Limits::default() });
-    let mut client = house.connect().await;
+async fn panicking_subscription_releases_its_permit() {
+    let fixture = ServerFixture::with(Limits { max_subscriptions: 1, ..Limits::default() });
+    let mut client = fixture.connect().await;
     for _ in 0..3 {
         assert!(client.call("panicking_pump", json!([])).await["result"].is_string());
         soon("its place", async {
@@ -97,16 +97,16 @@ async fn a_pump_that_panics_harms_nobody() {
             }
         })
         .await;
-        until("the place again", || house.record.pumps.load(Ordering::SeqCst) == 0).await;
+        until("the place again", || fixture.record.pumps.load(Ordering::SeqCst) == 0).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stuck_reader_holds_up_only_itself() {
-    let house = ServerFixture::with(Limits { outbox_bytes: 64 << 10, ..Limits::default() });
-    let mut stuck = house.connect().await;
+async fn stuck_reader_blocks_only_its_subscription() {
+    let fixture = ServerFixture::with(Limits { outbox_bytes: 64 << 10, ..Limits::default() });
+    let mut stuck = fixture.connect().await;
     stuck.begin(1, "flood", json!([1000])).await;
-    let sent = || house.record.sent.load(Ordering::SeqCst);
+    let sent = || fixture.record.sent.load(Ordering::SeqCst);
     until("the flood", || sent() > 0).await;
     // The socket's own buffer, the outbox and one piece in the writer's hands: then it stops.
     let mut before = 0;
@@ -119,11 +119,11 @@ async fn a_stuck_reader_holds_up_only_itself() {
     .await;
     assert!(before < 2000, "{before} notifications of 1000 bytes were taken");
 
-    let mut other = house.connect().await;
+    let mut other = fixture.connect().await;
     for n in 0..200 {
         assert_eq!(other.call("later", json!([n])).await["result"], json!([n]));
     }
-    let mut counted = house.connect().await;
+    let mut counted = fixture.connect().await;
     counted.call("count", json!([1000])).await;
     for n in 0..1000 {
         assert_eq!(counted.next().await["params"]["result"], n);
@@ -134,72 +134,73 @@ async fn a_stuck_reader_holds_up_only_itself() {
     assert_eq!(reply(&mut stuck, 7).await["result"], json!(["late"]));
     until("it to go on", || sent() > before).await;
     drop(stuck);
-    until("its pump to end", || house.record.pumps.load(Ordering::SeqCst) == 0).await;
+    until("its pump to end", || fixture.record.pumps.load(Ordering::SeqCst) == 0).await;
 }
 
 #[tokio::test]
-async fn whoever_only_stops_sending_still_gets_everything() {
-    let house = ServerFixture::new();
+async fn half_closed_client_still_receives_everything() {
+    let fixture = ServerFixture::new();
     // Replies, also late ones; then the daemon hangs up, since nothing more can come.
-    house.record.gate.0.add_permits(1);
-    let lines = house.lines("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"wait\"}").await;
+    fixture.record.gate.0.add_permits(1);
+    let lines = fixture.lines("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"wait\"}").await;
     assert_eq!(lines.len(), 1);
     // All events of a subscription that ends.
-    let lines = house.lines("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"count\",\"params\":[2000]}\n").await;
+    let lines =
+        fixture.lines("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"count\",\"params\":[2000]}\n").await;
     assert_eq!(lines.len(), 2001);
     // One that does not end goes on until the peer has really gone.
-    let mut client = house.connect().await;
+    let mut client = fixture.connect().await;
     client.begin(1, "flood", json!([10])).await;
     client.write.shutdown().await.unwrap();
     for _ in 0..1000 {
         assert!(client.next().await.is_object());
     }
     drop(client);
-    until("the pump to end", || house.record.pumps.load(Ordering::SeqCst) == 0).await;
-    until("it to be gone", || house.serving.connections() == 0).await;
+    until("the pump to end", || fixture.record.pumps.load(Ordering::SeqCst) == 0).await;
+    until("it to be gone", || fixture.serving.connections() == 0).await;
 }
 
 #[tokio::test]
-async fn a_peer_that_goes_while_all_is_quiet_is_noticed() {
-    let house = ServerFixture::with(Limits { max_in_flight: 1, ..Limits::default() });
+async fn disconnect_of_silent_peer_is_detected() {
+    let fixture = ServerFixture::with(Limits { max_in_flight: 1, ..Limits::default() });
     // It stopped sending and waits.
-    let mut client = house.connect().await;
+    let mut client = fixture.connect().await;
     client.begin(1, "until_closed", json!([])).await;
     client.write.shutdown().await.unwrap();
-    until("the call", || house.record.begun.load(Ordering::SeqCst) == 1).await;
+    until("the call", || fixture.record.begun.load(Ordering::SeqCst) == 1).await;
     drop(client);
-    until("the call to end", || house.record.ended.load(Ordering::SeqCst) == 1).await;
+    until("the call to end", || fixture.record.ended.load(Ordering::SeqCst) == 1).await;
     // We do not read, because it may run only one call.
-    let mut client = house.connect().await;
+    let mut client = fixture.connect().await;
     for id in 0..3 {
         client.begin(id, "until_closed", json!([])).await;
     }
-    until("the call", || house.record.begun.load(Ordering::SeqCst) == 2).await;
+    until("the call", || fixture.record.begun.load(Ordering::SeqCst) == 2).await;
     drop(client);
-    until("the call to end", || house.record.ended.load(Ordering::SeqCst) == 2).await;
-    until("it to be gone", || house.serving.connections() == 0).await;
+    until("the call to end", || fixture.record.ended.load(Ordering::SeqCst) == 2).await;
+    until("it to be gone", || fixture.serving.connections() == 0).await;
     // We do not read, because a batch waits for room.
-    let house = ServerFixture::with(Limits { max_in_flight: 3, ..Limits::default() });
-    let mut client = house.connect().await;
+    let fixture = ServerFixture::with(Limits { max_in_flight: 3, ..Limits::default() });
+    let mut client = fixture.connect().await;
     client.begin(0, "until_closed", json!([])).await;
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"until_closed"}"#;
     client.send(format!("[{call},{call},{call}]\n")).await;
-    until("the call", || house.record.begun.load(Ordering::SeqCst) == 1).await;
+    until("the call", || fixture.record.begun.load(Ordering::SeqCst) == 1).await;
     drop(client);
-    until("the call to end", || house.record.ended.load(Ordering::SeqCst) == 1).await;
-    until("it to be gone", || house.serving.connections() == 0).await;
-    assert_eq!(house.record.begun.load(Ordering::SeqCst), 1);
+    until("the call to end", || fixture.record.ended.load(Ordering::SeqCst) == 1).await;
+    until("it to be gone", || fixture.serving.connections() == 0).await;
+    assert_eq!(fixture.record.begun.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test]
-async fn a_call_that_began_is_brought_to_its_end_without_its_peer() {
-    let house = ServerFixture::new();
-    let mut client = house.connect().await;
+async fn started_call_completes_after_peer_disconnects() {
+    let fixture = ServerFixture::new();
+    let mut client = fixture.connect().await;
     client.begin(1, "wait", json!([])).await;
-    until("it to begin", || house.record.begun.load(Ordering::SeqCst) == 1).await;
+    until("it to begin", || fixture.record.begun.load(Ordering::SeqCst) == 1).await;
     drop(client);
-    until("the peer to be gone", || house.serving.connections() == 0).await;
-    assert_eq!(house.record.ended.load(Ordering::SeqCst), 0);
-    house.record.gate.0.add_permits(1);
-    until("it to end", || house.record.ended.load(Ordering::SeqCst) == 1).await;
+    until("the peer to be gone", || fixture.serving.connections() == 0).await;
+    assert_eq!(fixture.record.ended.load(Ordering::SeqCst), 0);
+    fixture.record.gate.0.add_permits(1);
+    until("it to end", || fixture.record.ended.load(Ordering::SeqCst) == 1).await;
 }

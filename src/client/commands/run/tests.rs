@@ -42,7 +42,7 @@ async fn run_task(fake: &Fake, asking: Asking, output: Output) -> (Result<Ended,
 }
 
 #[tokio::test]
-async fn the_answer_goes_to_stdout_and_the_rest_beside_it() {
+async fn run_prints_answer_to_stdout_and_rest_to_stderr() {
     let whole = json!({"type": "message.completed", "item": {"item_id": ITEM, "turn_id": TURN,
         "kind": "assistant_message", "status": "completed", "first_seq": 1, "last_seq": 2, "text": "Hi there"}});
     let tool =
@@ -56,7 +56,7 @@ async fn the_answer_goes_to_stdout_and_the_rest_beside_it() {
 }
 
 #[tokio::test]
-async fn every_end_has_its_exit_code() {
+async fn run_exit_code_follows_turn_result() {
     for (subtype, expected) in [("llm_error", 2), ("aborted", 3), ("error_max_turns", 5), ("brand_new", 4)] {
         let fake = Fake::start(answers(vec![completed(subtype)], vec![]));
         let (ended, _, _) = run_task(&fake, Asking::Deny("no"), Output::Json).await;
@@ -65,7 +65,7 @@ async fn every_end_has_its_exit_code() {
 }
 
 #[tokio::test]
-async fn without_a_terminal_requests_are_denied_and_the_exit_code_says_so() {
+async fn run_without_terminal_denies_requests_and_exits_1() {
     let fake = Fake::start(answers(vec![asks()], vec![completed("success")]));
     let (ended, _, side) = run_task(&fake, Asking::Deny("nobody is here"), Output::Text).await;
     assert_eq!(ended.expect("ended").code, 1);
@@ -78,7 +78,7 @@ async fn without_a_terminal_requests_are_denied_and_the_exit_code_says_so() {
 }
 
 #[tokio::test]
-async fn the_demonstration_allows_once_and_says_so() {
+async fn demo_allows_request_once_and_reports_it() {
     let fake = Fake::start(answers(vec![asks()], vec![completed("success")]));
     let (ended, _, side) = run_task(&fake, Asking::Allow, Output::Text).await;
     assert_eq!(ended.expect("ended").code, 0);
@@ -91,7 +91,7 @@ async fn the_demonstration_allows_once_and_says_so() {
 }
 
 #[tokio::test]
-async fn stream_json_passes_every_event_on_as_it_came() {
+async fn stream_json_prints_every_event_unchanged() {
     let odd = json!({"type": "moon.rose", "x": [1, {"y": null}]});
     let fake = Fake::start(answers(vec![odd, completed("success")], vec![]));
     let (ended, text, _) = run_task(&fake, Asking::Deny("no"), Output::StreamJson).await;
@@ -105,7 +105,7 @@ async fn stream_json_passes_every_event_on_as_it_came() {
 }
 
 #[tokio::test]
-async fn a_restart_of_the_daemon_is_bridged_without_a_gap() {
+async fn run_continues_without_gap_after_daemon_restart() {
     let mut fake = Fake::start(answers(vec![says("one ")], vec![]));
     let reach = fake.reach();
     let client = reach.connect().await.expect("connected");
@@ -138,7 +138,7 @@ async fn a_restart_of_the_daemon_is_bridged_without_a_gap() {
 }
 
 #[test]
-fn what_cannot_be_done_is_said_before_anything_is_started() {
+fn unsupported_run_options_are_refused_before_start() {
     let check = |args: RunArgs, words: &str| {
         let failure =
             refuse_unbuilt(&args).and_then(|()| create_params(&args).map(|_| ())).expect_err("refused");
@@ -151,7 +151,7 @@ fn what_cannot_be_done_is_said_before_anything_is_started() {
 }
 
 #[test]
-fn limits_become_budgets() {
+fn run_limit_options_become_budgets() {
     let args = RunArgs {
         max_usd: Some(250_000),
         max_turns: Some(3),

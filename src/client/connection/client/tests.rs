@@ -16,7 +16,7 @@ fn session() -> SessionId {
 }
 
 #[tokio::test]
-async fn calls_have_replies_faults_and_an_end() {
+async fn client_calls_return_replies_faults_or_disconnect() {
     let mut fake = Fake::start(|_, method, params| match method {
         "echo" => Ok(params.clone()),
         _ => Err(json!({"code": -32002, "message": "no such thing", "data": {"kind": "not_found"}})),
@@ -45,7 +45,7 @@ async fn calls_have_replies_faults_and_an_end() {
 }
 
 #[tokio::test]
-async fn a_refused_hello_is_told() {
+async fn refused_hello_is_reported_to_user() {
     let dir = tempfile::tempdir().expect("a folder");
     let path = dir.path().join("s");
     let listener = tokio::net::UnixListener::bind(&path).expect("bound");
@@ -61,7 +61,7 @@ async fn a_refused_hello_is_told() {
 }
 
 #[tokio::test]
-async fn a_subscription_starts_after_its_cursor_and_follows() {
+async fn subscription_starts_after_cursor_and_follows() {
     let fake = Fake::start(|_, _, _| Ok(Value::Null));
     fake.journal.push([says("a"), says("b"), json!({"type": "moon.rose"})]);
     let client = Client::connect(&fake.socket, "tester").await.expect("connected");
@@ -86,7 +86,7 @@ async fn a_subscription_starts_after_its_cursor_and_follows() {
 }
 
 #[tokio::test]
-async fn a_slow_reader_holds_back_its_own_events_and_no_reply() {
+async fn slow_event_reader_does_not_block_replies() {
     let fake = Fake::start(|_, _, params| Ok(params.clone()));
     let long = Arc::new("x".repeat(60_000));
     fake.journal.push((0..200).map(|_| says(&long)));

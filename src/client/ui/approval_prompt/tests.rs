@@ -54,7 +54,7 @@ fn press(asker: &mut ApprovalPrompt, keys: &str) -> Outcome {
 }
 
 #[test]
-fn one_key_answers() {
+fn single_key_answers_permission_request() {
     let check = |keys: &str, decision, scope, feedback: Option<&str>| {
         let Outcome::Send(params) = press(&mut asker(), keys) else { panic!("{keys:?} did not answer") };
         assert_eq!((params.decision, params.scope), (Some(decision), scope), "{keys:?}");
@@ -77,7 +77,7 @@ fn one_key_answers() {
 }
 
 #[test]
-fn typed_prose_does_not_answer_a_request() {
+fn typed_prose_does_not_answer_permission_request() {
     let start = Instant::now();
     // Before it appears, in the moment after that, and once its keys count.
     for first_key in [10, 800, 1_100, 1_700] {
@@ -98,7 +98,7 @@ fn typed_prose_does_not_answer_a_request() {
 }
 
 #[test]
-fn request_appears_after_a_pause_and_its_keys_a_moment_later() {
+fn request_appears_after_pause_and_keys_later() {
     let start = Instant::now();
     let (mut out, _, side) = papers();
     let mut asker = asker();
@@ -117,7 +117,7 @@ fn request_appears_after_a_pause_and_its_keys_a_moment_later() {
 }
 
 #[test]
-fn arguments_are_changed_in_the_line() {
+fn edited_arguments_are_sent_with_answer() {
     let mut asker = asker();
     let (mut out, _, _) = papers();
     asker.edit_here(&mut out).expect("written");
@@ -129,7 +129,7 @@ fn arguments_are_changed_in_the_line() {
 }
 
 #[test]
-fn an_answer_from_elsewhere_closes_the_question() {
+fn answer_from_other_client_closes_prompt() {
     let mut asker = asker();
     let (mut out, _, _) = papers();
     asker

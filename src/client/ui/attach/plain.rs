@@ -105,7 +105,7 @@ mod tests {
     use std::time::Duration;
 
     #[tokio::test]
-    async fn lines_are_submitted_and_it_ends_with_the_last_answer() {
+    async fn plain_attach_submits_lines_and_ends_after_answer() {
         let fake = Fake::start(|journal, _, params| {
             journal.push([
                 says(&format!("you said {}", params["input"].as_str().expect("text"))),

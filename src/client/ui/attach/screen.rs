@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn finished_lines_scroll_up_and_the_viewport_follows() {
+    fn finished_lines_scroll_up_and_viewport_follows() {
         let mut screen = Screen::new(Vec::new(), (20, 6), 4, false).expect("a screen");
         screen.render(&[], &view(&["one", "two", "three"])).expect("drawn");
         assert_eq!((screen.top, screen.height), (3, 3));
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_narrower_terminal_is_cleared_from_where_the_viewport_now_begins() {
+    fn narrowed_terminal_is_cleared_from_new_viewport_top() {
         let mut screen = Screen::new(Vec::new(), (20, 10), 2, false).expect("a screen");
         let tall = View { cursor: (1, 0), ..view(&["fifteen columns", "x"]) };
         screen.render(&[], &tall).expect("drawn");
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_new_sends_next_to_nothing() {
+    fn unchanged_view_writes_no_rows() {
         let mut screen = Screen::new(Vec::new(), (40, 10), 0, true).expect("a screen");
         screen.render(&[], &view(&["a long row of text", "another one"])).expect("drawn");
         screen.out.clear();

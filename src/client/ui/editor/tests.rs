@@ -34,7 +34,7 @@ fn apply(editor: &mut Editor, action: char) {
 }
 
 #[test]
-fn editing_does_what_a_shell_does() {
+fn editor_keys_behave_like_shell() {
     let check = |start, actions, expected| assert_eq!(after(start, actions), expected, "{start} {actions}");
     check("abc", "<<b", "|bc");
     check("abc", "hd", "|bc");
@@ -50,7 +50,7 @@ fn editing_does_what_a_shell_does() {
 }
 
 #[test]
-fn history_goes_back_and_returns_to_the_draft() {
+fn editor_history_returns_to_draft() {
     let mut editor = Editor::default();
     for said in ["first", "second", "second"] {
         editor.insert(said);
@@ -66,7 +66,7 @@ fn history_goes_back_and_returns_to_the_draft() {
 }
 
 #[test]
-fn long_input_wraps_and_keeps_the_cursor_in_sight() {
+fn long_input_wraps_and_keeps_cursor_visible() {
     let mut editor = Editor::default();
     editor.insert("abcdefgh\n世界世");
     let plain = |rows: Vec<Line>| rows.iter().map(Line::plain).collect::<Vec<_>>();
@@ -84,7 +84,7 @@ fn long_input_wraps_and_keeps_the_cursor_in_sight() {
 
 proptest! {
     #[test]
-    fn no_sequence_of_keys_breaks_the_line(start in "[a世\n ]{0,12}", actions in "[<>^vhebdwukt世x]{0,40}", columns in 3usize..12) {
+    fn random_key_sequences_keep_editor_consistent(start in "[a世\n ]{0,12}", actions in "[<>^vhebdwukt世x]{0,40}", columns in 3usize..12) {
         let mut editor = Editor::default();
         editor.insert(&start);
         for action in actions.chars() {

@@ -49,7 +49,7 @@ fn check(events: &[Value], expected: &str) {
 }
 
 #[test]
-fn streamed_text_and_its_item_are_shown_once() {
+fn streamed_text_and_item_are_shown_once() {
     check(
         &[
             json!({"type": "message.text_delta", "index": 0, "text": "Hel"}),
@@ -69,14 +69,14 @@ fn streamed_text_and_its_item_are_shown_once() {
 }
 
 #[test]
-fn a_person_is_heard_only_where_it_was_not_typed_here() {
+fn user_input_is_shown_only_from_other_clients() {
     let said = item("user_message", "completed", "first\nsecond");
     check(std::slice::from_ref(&said), "› first\n  second\n");
     assert_eq!(shown(&mut Transcript::default(), &[said]), "");
 }
 
 #[test]
-fn a_tool_call_is_told_from_request_to_result() {
+fn tool_call_is_shown_from_request_to_result() {
     check(
         &[
             json!({"type": "message.text_delta", "index": 0, "text": "I look."}),
@@ -89,7 +89,7 @@ fn a_tool_call_is_told_from_request_to_result() {
 }
 
 #[test]
-fn of_calls_beside_each_other_each_result_says_whose_it_is() {
+fn results_of_parallel_calls_name_their_call() {
     let second = CALL.replace("0003", "0009");
     let asked = |call: &str, path: &str| json!({"type": "tool.requested", "call_id": call, "tool": "Read", "input": {"file_path": path}});
     let done = |call: &str| {
@@ -103,7 +103,7 @@ fn of_calls_beside_each_other_each_result_says_whose_it_is() {
 }
 
 #[test]
-fn a_diff_that_was_agreed_to_is_not_shown_again() {
+fn approved_diff_is_not_shown_again() {
     let changed = json!({"type": "file.changed", "call_id": CALL, "path": "/w/a", "added": 1, "removed": 1,
                          "diff": "@@ -1 +1 @@\n-a\n+b\n"});
     check(std::slice::from_ref(&changed), "  └ changed /w/a +1 −1\n    @@ -1 +1 @@\n    -a\n    +b\n");
@@ -113,7 +113,7 @@ fn a_diff_that_was_agreed_to_is_not_shown_again() {
 }
 
 #[test]
-fn an_answer_names_who_gave_it() {
+fn permission_answer_names_answering_client() {
     let asked = json!({"type": "permission.requested", "request_id": ASK, "call_id": CALL, "tool": "Bash",
         "input": {"command": "make"}, "summary": "run make", "subject": {"kind": "bash", "command": "make"},
         "reason": "asks", "suggestions": ["Bash(make)"], "read_only": false});
@@ -139,7 +139,7 @@ fn an_answer_names_who_gave_it() {
 }
 
 #[test]
-fn the_end_of_a_turn_says_how_and_what_it_cost() {
+fn turn_end_shows_result_and_cost() {
     let result = |subtype: &str, errors: Value| {
         json!({"type": "turn.completed", "result": {
             "subtype": subtype, "text": "", "stop_reason": null,
@@ -161,7 +161,7 @@ fn the_end_of_a_turn_says_how_and_what_it_cost() {
 }
 
 #[test]
-fn what_only_machines_need_is_not_shown() {
+fn technical_events_are_not_rendered() {
     check(
         &[
             json!({"type": "session.attached", "clients": 2}),
@@ -174,7 +174,7 @@ fn what_only_machines_need_is_not_shown() {
 }
 
 #[test]
-fn thoughts_stand_before_what_is_said_and_are_shown_once() {
+fn thinking_is_shown_once_before_text() {
     let thought = |text: &str| json!({"type": "message.thinking_delta", "index": 0, "text": text});
     let mut completed = item("assistant_message", "completed", "Yes.");
     completed["item"]["content"] =

@@ -85,7 +85,7 @@ impl ParsedLine<'_> {
     fn find_forbidden(&self, by_choice: bool) -> Option<String> {
         if by_choice
             && let Some(text) = self.with_choices()
-            && self.folders.meter.spend(4 * text.len())
+            && self.folders.work_budget.spend(4 * text.len())
             && let Some(reason) = ParsedLine::new(&text, self.folders).forbidden()
         {
             return Some(reason.to_owned());
@@ -162,7 +162,7 @@ impl ParsedLine<'_> {
             return None;
         }
         // Each of many commands within commands looks at all that follow.
-        if !self.folders.meter.spend(16 + 4 * words.len()) {
+        if !self.folders.work_budget.spend(16 + 4 * words.len()) {
             return None;
         }
         let plain = name(&words[0].text);
@@ -174,8 +174,8 @@ impl ParsedLine<'_> {
         }
         let rows = rows(words);
         let none = |_: &str| false;
-        let meter = &self.folders.meter;
-        let hatch = rows.asks(&Call { words, granted: 0, outside: &none, meter }).is_some();
+        let work_budget = &self.folders.work_budget;
+        let hatch = rows.asks(&Call { words, granted: 0, outside: &none, work_budget }).is_some();
         let written = WriteTargets::by(rows, words);
         // Elsewhere it is a copy of what is kept here.
         let is_kept = |word: &Word| {
@@ -186,7 +186,7 @@ impl ParsedLine<'_> {
             };
             cwds.iter().any(is_here) && self.care(word, cwds) == Care::Protected
         };
-        let mut made = created_paths(rows, words, &self.folders.meter).into_iter();
+        let mut made = created_paths(rows, words, &self.folders.work_budget).into_iter();
         if let Some((_, source)) =
             made.find(|(word, source)| (by_choice || !source.marks.has(Marks::BRACE)) && is_kept(word))
         {
@@ -209,7 +209,8 @@ impl ParsedLine<'_> {
 
     /// What the braces of a word choose, if that is not too much to look at.
     pub(super) fn choices(&self, word: &Word) -> Vec<String> {
-        let chooses = word.marks.has(Marks::BRACE) && self.folders.meter.spend(64 + 2 * word.text.len());
+        let chooses =
+            word.marks.has(Marks::BRACE) && self.folders.work_budget.spend(64 + 2 * word.text.len());
         chooses.then(|| braces::choices(&word.text)).flatten().unwrap_or_default()
     }
 

@@ -59,7 +59,7 @@ impl ParsedLine<'_> {
 
     fn caught_command(&self, view: View) -> Option<String> {
         let words = self.all.words(view);
-        if !self.folders.meter.spend(8 + 2 * words.len()) {
+        if !self.folders.work_budget.spend(8 + 2 * words.len()) {
             return None;
         }
         let cwds = &self.cwds[view.script()][view.command()];
@@ -68,7 +68,7 @@ impl ParsedLine<'_> {
         }
         let rows = rows(words);
         let none = |_: &str| false;
-        let call = Call { words, granted: 0, outside: &none, meter: &self.folders.meter };
+        let call = Call { words, granted: 0, outside: &none, work_budget: &self.folders.work_budget };
         // `sed -i`, `curl -o`, `ssh-keygen -f`: an option makes a word a file that is written.
         let option_writes = match stem(&words[0].text) {
             "ssh-keygen" => true,

@@ -139,7 +139,7 @@ impl<'a> ParsedLine<'a> {
     /// Whether the line was dearer than a judgement may be. Some of what was found of it may be less than what
     /// is there: nothing allows it.
     pub(in crate::judge) fn exceeds_work_budget(&self) -> Option<&'static str> {
-        (self.folders.meter.is_spent() || self.is_in_pieces()).then_some(TOO_COMPLEX)
+        (self.folders.work_budget.is_spent() || self.is_in_pieces()).then_some(TOO_COMPLEX)
     }
 
     /// Whether only pieces of the line were read.
@@ -346,7 +346,7 @@ impl<'a> ParsedLine<'a> {
         }
         let mut refused = None;
         for grant in grants.for_command(words, from) {
-            if !self.folders.meter.spend(2) {
+            if !self.folders.work_budget.spend(2) {
                 return Err(TOO_COMPLEX.into());
             }
             let Some((spelled, exact)) = grant.pattern.spells(words, from) else { continue };
@@ -434,21 +434,21 @@ impl<'a> ParsedLine<'a> {
     ) -> Result<(), String> {
         files::removal(words, cwds, self.folders)?;
         let rows = rows(words);
-        let meter = &self.folders.meter;
+        let work_budget = &self.folders.work_budget;
         let outside = |text: &str| read_only::is_outside(text, cwds, self.folders);
-        if let Some(reason) = rows.asks(&Call { words, granted: spelled, outside: &outside, meter }) {
+        if let Some(reason) = rows.asks(&Call { words, granted: spelled, outside: &outside, work_budget }) {
             return Err(reason);
         }
         // `python -m pytest`: what pytest may do counts.
         if let Some(at) = special::python_module(words, spelled) {
             let words = &words[at..];
-            let call = Call { words, granted: spelled - at, outside: &outside, meter };
+            let call = Call { words, granted: spelled - at, outside: &outside, work_budget };
             if let Some(reason) = crate::judge::shell::programs::escape_options::rows(words).asks(&call) {
                 return Err(reason);
             }
         }
         // `sed -i`: what the grant spells makes it write.
-        if spelled > 1 && rows.writes_as_granted(&words[..spelled], meter) {
+        if spelled > 1 && rows.writes_as_granted(&words[..spelled], work_budget) {
             files::refuse_to_leave(words, spelled, cwds, self.folders)?;
         }
         let plain = name(&words[0].text);

@@ -30,7 +30,7 @@ impl ParsedLine<'_> {
                 // Each rule looks at a path and at all that it lies in.
                 let is_cheap = |cwd: &&String| {
                     let parts = own + if text.starts_with('/') { 0 } else { parts(cwd) };
-                    self.folders.meter.spend(rules * (10 + 4 * parts + parts * parts / 4))
+                    self.folders.work_budget.spend(rules * (10 + 4 * parts + parts * parts / 4))
                 };
                 let path = |cwd: &String| resolve::resolve(text, home, cwd, self.folders);
                 cwds.iter().take_while(is_cheap).find_map(|cwd| kept(Path::new(&path(cwd)), writes))
@@ -38,10 +38,10 @@ impl ParsedLine<'_> {
             // The text, and what its braces choose; what a sequence runs through may not be put together.
             let chosen = |word: &Word| -> Vec<String> {
                 let mut all = vec![word.text.clone()];
-                if word.marks.has(Marks::BRACE) && self.folders.meter.spend(64 + 2 * word.text.len()) {
+                if word.marks.has(Marks::BRACE) && self.folders.work_budget.spend(64 + 2 * word.text.len()) {
                     match braces::choices(&word.text) {
                         Some(texts) if !texts.iter().any(|text| text.contains('*')) => all.extend(texts),
-                        _ => self.folders.meter.exhaust(),
+                        _ => self.folders.work_budget.exhaust(),
                     }
                 }
                 all
@@ -76,7 +76,7 @@ impl ParsedLine<'_> {
                     .map_or(text, |(_, rest)| rest);
                 let text = text.trim_start_matches(['/', '!', '^']);
                 let top = &self.folders.workspace;
-                let is_told = !text.is_empty() && self.folders.meter.spend(rules * (10 + text.len()));
+                let is_told = !text.is_empty() && self.folders.work_budget.spend(rules * (10 + text.len()));
                 is_told
                     .then(|| kept(Path::new(&resolve::resolve(text, false, top, self.folders)), false))
                     .flatten()
@@ -98,7 +98,7 @@ impl ParsedLine<'_> {
                     let found =
                         signs.by_ref().take(MOST_SIGNS).find_map(|(at, _)| told_from_top(&text[at + 1..]));
                     if signs.next().is_some() {
-                        self.folders.meter.exhaust();
+                        self.folders.work_budget.exhaust();
                     }
                     found
                 })

@@ -52,7 +52,7 @@ mod tests {
     use crate::judge::shell::evaluate::oversized::*;
 
     #[test]
-    fn of_a_line_without_end_each_piece_is_left_once() {
+    fn oversized_line_keeps_each_distinct_part_once() {
         let short = "ls; ls".to_owned();
         assert_eq!(condense(&short), short);
         for (unit, expected) in [

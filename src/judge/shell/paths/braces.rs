@@ -83,7 +83,7 @@ mod tests {
     use crate::judge::shell::paths::braces::*;
 
     #[test]
-    fn braces_come_to_what_bash_makes_of_them() {
+    fn brace_expansion_equals_bash_expansion() {
         for (text, expected) in [
             ("a{b,c}d", &["abd", "acd"][..]),
             ("{,x}/y", &["/y", "x/y"]),

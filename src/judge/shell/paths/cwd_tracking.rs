@@ -116,12 +116,12 @@ struct Sets<'f> {
 impl Sets<'_> {
     fn keep(&mut self, mut set: Vec<String>) -> usize {
         // Long paths are dear to compare. Beyond the measure all of them are the same.
-        self.folders.meter.spend(40 + set.iter().map(String::len).sum::<usize>());
+        self.folders.work_budget.spend(40 + set.iter().map(String::len).sum::<usize>());
         set.sort();
         set.dedup();
         if set.len() > MAX_FOLDERS {
             // What is left out may be what matters: the line is not allowed.
-            self.folders.meter.exhaust();
+            self.folders.work_budget.exhaust();
             set.truncate(MAX_FOLDERS);
         }
         let set = Arc::new(PossibleFolders::at(set, self.folders));

@@ -20,7 +20,7 @@ pub(in crate::judge::shell) fn refuse(
     folders: &Folders,
 ) -> Result<(), String> {
     let written = WriteTargets::by(rows, words);
-    for (word, source) in created_paths(rows, words, &folders.meter) {
+    for (word, source) in created_paths(rows, words, &folders.work_budget) {
         let wild = word.marks.has(Marks::GLOB) || word.marks.has(Marks::BRACE);
         let is_there = |cwd: &String| {
             let path = resolve::resolve(&word.text, false, cwd, folders);
@@ -129,7 +129,7 @@ fn each_choice(
     folders: &Folders,
 ) -> Result<(), String> {
     let too_many = || format!("{} has too many choices to look at each", word.text);
-    if !folders.meter.spend(64 + 2 * word.text.len()) {
+    if !folders.work_budget.spend(64 + 2 * word.text.len()) {
         return Err(too_many());
     }
     for text in braces::choices(&word.text).ok_or_else(too_many)? {

@@ -32,7 +32,7 @@ pub(in crate::judge) struct Folders {
     /// A rule keeps some file from being read: the table of commands that only look passes none that may show any.
     pub(in crate::judge::shell) keeps: bool,
     /// What one judgement may cost; looking at paths draws from it.
-    pub(in crate::judge::shell) meter: WorkBudget,
+    pub(in crate::judge::shell) work_budget: WorkBudget,
 }
 
 impl Folders {
@@ -53,7 +53,7 @@ impl Folders {
             folded_home,
             repository: Repository::Top,
             keeps: false,
-            meter: WorkBudget::new(STEPS),
+            work_budget: WorkBudget::new(STEPS),
         }
     }
 
@@ -84,7 +84,7 @@ impl Folders {
 
     /// Whether a name is that of a file that likely holds secrets; beyond the measure every name may be.
     pub(in crate::judge::shell) fn may_be_secret(&self, path: &str) -> bool {
-        !self.meter.spend(16 + 2 * path.len()) || is_secret(path)
+        !self.work_budget.spend(16 + 2 * path.len()) || is_secret(path)
     }
 
     /// Whether a text names what likely holds secrets, from any of these folders. Where the workspace itself lies does
@@ -122,7 +122,7 @@ pub(in crate::judge::shell) enum Care {
 
 /// A path with dots and double slashes taken out. Beyond the measure it is the root of all.
 pub(in crate::judge::shell) fn resolve(word: &str, is_home: bool, folder: &str, folders: &Folders) -> String {
-    if !folders.meter.spend(12 + (word.len() + folder.len()) / 4) {
+    if !folders.work_budget.spend(12 + (word.len() + folder.len()) / 4) {
         return "/".to_owned();
     }
     let variable = |name: &str| {
@@ -239,7 +239,7 @@ pub(in crate::judge::shell) fn care(path: &str, wild: bool, folders: &Folders) -
     if !may_matter(path) {
         return if above(&path.to_ascii_lowercase()) { Care::Careful } else { Care::Ordinary };
     }
-    if !folders.meter.spend(24 + if wild { 2 * path.len() } else { path.len() }) {
+    if !folders.work_budget.spend(24 + if wild { 2 * path.len() } else { path.len() }) {
         return Care::Ordinary;
     }
     let path = fold(path);

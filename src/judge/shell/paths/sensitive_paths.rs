@@ -7,7 +7,7 @@ use crate::types::credentials::{self, CREDENTIALS, SETTINGS};
 /// Whether reading the path would show what a command must not see unasked: processes, the
 /// daemon's own files, credentials in the home folder.
 pub(in crate::judge::shell) fn is_private(spelled: &str, folders: &Folders) -> bool {
-    if !folders.meter.spend(8 + spelled.len() / 2) {
+    if !folders.work_budget.spend(8 + spelled.len() / 2) {
         return true;
     }
     let path = fold(spelled);
@@ -68,7 +68,7 @@ pub(in crate::judge::shell) fn is_private(spelled: &str, folders: &Folders) -> b
 
 /// The same for a path with wildcards: whether what it stands for may lie in such a place.
 pub(in crate::judge::shell) fn may_find_private(path: &str, folders: &Folders) -> bool {
-    if !folders.meter.spend(64 + path.len()) {
+    if !folders.work_budget.spend(64 + path.len()) {
         return true;
     }
     let path = fold(path);
@@ -86,13 +86,13 @@ pub(in crate::judge::shell) fn may_find_private(path: &str, folders: &Folders) -
     let own: Vec<&str> = folders.folded_home.split('/').filter(|part| !part.is_empty()).collect();
     let is_own = own.iter().enumerate().all(|(at, name)| is(at, name));
     [(is_own, own.len()), (is(0, "home"), 2), (is(0, "root"), 1)].into_iter().any(|(is_home, depth)| {
-        is_home && parts.get(depth).is_some() && is_kept(&parts[depth..], &folders.meter)
+        is_home && parts.get(depth).is_some() && is_kept(&parts[depth..], &folders.work_budget)
     })
 }
 
 /// Whether a pattern below a home folder may find what the tables name, or what the daemon keeps there.
-fn is_kept(parts: &[&str], meter: &crate::judge::shell::evaluate::work_budget::WorkBudget) -> bool {
-    if !meter.spend(CREDENTIALS.len() + SETTINGS.len()) {
+fn is_kept(parts: &[&str], work_budget: &crate::judge::shell::evaluate::work_budget::WorkBudget) -> bool {
+    if !work_budget.spend(CREDENTIALS.len() + SETTINGS.len()) {
         return true;
     }
     let is = |kept: &&str| {
@@ -117,7 +117,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn a_pattern_is_private_where_it_may_find_what_is() {
+    fn pattern_that_may_match_secret_is_sensitive() {
         let folders = Folders::new(Path::new("/w/proj"), &[], Path::new("/w/proj"), Path::new("/home/u"));
         let may = |path: &str| may_find_private(path, &folders);
         for path in [

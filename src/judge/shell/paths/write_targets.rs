@@ -121,7 +121,7 @@ impl WriteTargets {
 pub(in crate::judge::shell) fn created_paths<'w>(
     rows: Rows,
     words: &'w [Word],
-    meter: &WorkBudget,
+    work_budget: &WorkBudget,
 ) -> Vec<(Word, &'w Word)> {
     let name = words.first().map_or("", |first| stem(&first.text));
     let row = COPIES.iter().find(|row| row.names.split('|').any(|own| own == name));
@@ -134,7 +134,7 @@ pub(in crate::judge::shell) fn created_paths<'w>(
         text.len() >= "--pa".len() && "--parents".starts_with(text)
             || name == "rsync" && (text == "--relative" || letters.contains('R'))
     });
-    let (sources, targets, suffix) = ends(row, words, meter);
+    let (sources, targets, suffix) = ends(row, words, work_budget);
     let suffix = suffix.filter(|suffix| suffix.len() <= LONGEST_NAME && !suffix.contains('/'));
     let mut all = Vec::new();
     // What was there is kept by another name.
@@ -150,7 +150,7 @@ pub(in crate::judge::shell) fn created_paths<'w>(
             false => text.trim_end_matches('/').rsplit('/').next().unwrap_or_default(),
         };
         for target in &targets {
-            if !meter.spend(16 + (target.len() + own.len() + suffix.map_or(0, str::len)) / 4) {
+            if !work_budget.spend(16 + (target.len() + own.len() + suffix.map_or(0, str::len)) / 4) {
                 return all;
             }
             let mut marks = Marks::default();
@@ -178,10 +178,10 @@ type Text<'w> = (String, &'w Word);
 fn ends<'w>(
     row: Option<&Copies>,
     words: &'w [Word],
-    meter: &WorkBudget,
+    work_budget: &WorkBudget,
 ) -> (Vec<Text<'w>>, Vec<String>, Option<&'w str>) {
     let texts = |word: &'w Word| {
-        let all = match word.marks.has(Marks::BRACE) && meter.spend(64 + 16 * word.text.len()) {
+        let all = match word.marks.has(Marks::BRACE) && work_budget.spend(64 + 16 * word.text.len()) {
             // Of too many any may be one that matters.
             true => braces::choices(&word.text).unwrap_or_else(|| vec![".git".to_owned()]),
             false => vec![word.text.clone()],

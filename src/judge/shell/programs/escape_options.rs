@@ -64,7 +64,7 @@ pub(in crate::judge::shell) struct Call<'a> {
     /// Whether a text names something outside the workspace.
     pub(in crate::judge::shell) outside: &'a dyn Fn(&str) -> bool,
     /// What is left of the judgement's measure.
-    pub(in crate::judge::shell) meter: &'a WorkBudget,
+    pub(in crate::judge::shell) work_budget: &'a WorkBudget,
 }
 
 impl<'a> Call<'a> {
@@ -174,7 +174,7 @@ impl Rows {
             if let Some(reason) = scan(row, call) {
                 return Some(reason);
             }
-            if row.also.is_some() && !call.meter.spend(6 * call.words.len()) {
+            if row.also.is_some() && !call.work_budget.spend(6 * call.words.len()) {
                 return Some(TOO_COMPLEX.to_owned());
             }
             row.also.and_then(|also| also(call))
@@ -191,13 +191,17 @@ impl Rows {
 
     /// Whether the words of a grant hold an option that makes a program which else reads write files, or
     /// makes it work on others.
-    pub(in crate::judge::shell) fn writes_as_granted(self, spelled: &[Word], meter: &WorkBudget) -> bool {
+    pub(in crate::judge::shell) fn writes_as_granted(
+        self,
+        spelled: &[Word],
+        work_budget: &WorkBudget,
+    ) -> bool {
         let Some(row) = self.program.or(self.verb).filter(|row| row.local) else { return false };
         let none = |_: &str| false;
         let is_option = spelled.iter().skip(1).any(|word| word.text.starts_with('-'));
         is_option
             && !row.alone
-            && scan(row, &Call { words: spelled, granted: 0, outside: &none, meter }).is_some()
+            && scan(row, &Call { words: spelled, granted: 0, outside: &none, work_budget }).is_some()
     }
 
     /// A path outside the workspace, given to a program that works on a project.
@@ -216,7 +220,7 @@ impl Rows {
             if !text.contains(['/', '~']) && !text.contains("..") {
                 continue;
             }
-            if !call.meter.spend(12 + text.len() / 4) {
+            if !call.work_budget.spend(12 + text.len() / 4) {
                 return Some(TOO_COMPLEX.to_owned());
             }
             let (name, value) = if text.starts_with('-') {
@@ -269,7 +273,7 @@ impl Rows {
                 break;
             }
             let Some(whole) = text.strip_prefix('-') else { continue };
-            if !call.meter.spend(8 + fine.len() / 2 + text.len() / 2) {
+            if !call.work_budget.spend(8 + fine.len() / 2 + text.len() / 2) {
                 return Some(TOO_COMPLEX.to_owned());
             }
             let whole = whole.strip_prefix('-').unwrap_or(whole);
@@ -365,7 +369,7 @@ fn scan(row: &Row, call: &Call<'_>) -> Option<String> {
             continue;
         }
         let items = if text.starts_with('-') { row.options.len() } else { row.operands.len() };
-        if !call.meter.spend(4 + items + text.len() / 8) {
+        if !call.work_budget.spend(4 + items + text.len() / 8) {
             return Some(TOO_COMPLEX.to_owned());
         }
         if *everything && is_free(here) && !fine.contains(&text) {

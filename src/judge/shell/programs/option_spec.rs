@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn each_word_is_an_option_its_value_or_an_operand() {
+    fn words_are_parsed_as_options_values_or_operands() {
         check("x f -ab g", &[("a", None), ("b", None)], &[1, 3]);
         check("x -n 5 f", &[("n", Some(2))], &[3]);
         check("x -n5 f", &[("n", Some(1))], &[2]);
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_named_is_not_known() {
+    fn option_missing_in_spec_is_unknown() {
         for line in [
             "x -z",
             "x -az",

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_are_left_out_rarely_and_what_is_shown_always_fits() {
+    fn oldest_media_are_dropped_in_steps_to_fit_limit() {
         for size in [1, 1 << 20, 3_750_000, MOST_BYTES] {
             let all = all(&[size; 400]);
             let (mut last, mut moves) = (0, 0);

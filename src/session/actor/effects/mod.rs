@@ -53,7 +53,7 @@ const PANICKED: &str = "the adapter failed on this answer; see the daemon's log"
 
 /// The jobs of one session.
 pub(in crate::session) struct EffectRunner {
-    house: Arc<Shared>,
+    shared: Arc<Shared>,
     key: SessionKey,
     /// What tools may read of the session's own.
     blobs: Arc<dyn Blobs>,
@@ -79,7 +79,7 @@ pub(in crate::session) struct EffectRunner {
     /// Stopped by being told, since their processes must be gone first.
     tools: HashMap<CallId, CancellationToken>,
     /// Processes that were started, on their way to the session.
-    births: mpsc::Sender<ProcessStarted>,
+    process_starts: mpsc::Sender<ProcessStarted>,
 }
 
 /// A job's last words, with the command that goes on behind it.
@@ -139,7 +139,7 @@ async fn next_deltas(stream: &mut Option<Stream>) -> Option<Input> {
 /// What a job may know of its session.
 #[derive(Clone)]
 pub(in crate::session) struct CallContext {
-    pub scene: Arc<SessionContext>,
+    pub session_context: Arc<SessionContext>,
     pub rules: Arc<SessionRules>,
     pub safe_mode: bool,
     pub mode: crate::types::permission::Mode,
@@ -152,7 +152,7 @@ impl CallContext {
         commands: Vec<BackgroundTaskView>,
     ) -> Self {
         let spec = engine.spec();
-        let scene = SessionContext {
+        let session_context = SessionContext {
             session_id,
             workspace: PathBuf::from(&spec.cwd),
             additional: spec.additional_dirs.iter().map(PathBuf::from).collect(),
@@ -163,16 +163,21 @@ impl CallContext {
             blobs: None,
             commands,
         };
-        Self { scene: Arc::new(scene), rules: engine.rules(), safe_mode: spec.safe_mode, mode: engine.mode() }
+        Self {
+            session_context: Arc::new(session_context),
+            rules: engine.rules(),
+            safe_mode: spec.safe_mode,
+            mode: engine.mode(),
+        }
     }
 }
 
 impl EffectRunner {
-    pub fn new(house: Arc<Shared>, key: SessionKey, births: mpsc::Sender<ProcessStarted>) -> Self {
+    pub fn new(shared: Arc<Shared>, key: SessionKey, process_starts: mpsc::Sender<ProcessStarted>) -> Self {
         let (report, reports) = mpsc::channel(REPORTS);
-        let own = Own { store: house.store.clone(), key, runtime: Handle::current() };
+        let own = Own { store: shared.store.clone(), key, runtime: Handle::current() };
         Self {
-            house,
+            shared,
             key,
             blobs: Arc::new(own),
             running: JoinSet::new(),
@@ -186,7 +191,7 @@ impl EffectRunner {
             held: None,
             others: Vec::new(),
             tools: HashMap::new(),
-            births,
+            process_starts,
         }
     }
 
@@ -285,7 +290,7 @@ impl EffectRunner {
         for stop in self.tools.values() {
             stop.cancel();
         }
-        self.house.components().tools.discard_all();
+        self.shared.components().tools.discard_all();
     }
 
     /// Stops model calls, waits and preparations; running tools go on.
@@ -313,12 +318,13 @@ impl EffectRunner {
     }
 
     pub fn gather(&mut self, request: workspace::Request) {
-        let house = Arc::clone(&self.house);
+        let shared = Arc::clone(&self.shared);
         self.start(async move {
-            let trusted = house.store.trusted(&request.cwd.to_string_lossy()).await.unwrap_or_else(|error| {
-                tracing::warn!(%error, "whether a folder is trusted cannot be read: it counts as not");
-                None
-            });
+            let trusted =
+                shared.store.trusted(&request.cwd.to_string_lossy()).await.unwrap_or_else(|error| {
+                    tracing::warn!(%error, "whether a folder is trusted cannot be read: it counts as not");
+                    None
+                });
             let gathered = workspace::gather(workspace::Request { trusted, ..request }).await?;
             Some(Input::ContextReady {
                 system: gathered.system,
@@ -330,15 +336,15 @@ impl EffectRunner {
 
     /// Looks whether something in the workspace waits for trust.
     pub fn recheck_trust(&mut self, cwd: PathBuf) {
-        let house = Arc::clone(&self.house);
-        self.start(async move { trust::waiting(&house, &cwd).await.map(Input::Untrusted) });
+        let shared = Arc::clone(&self.shared);
+        self.start(async move { trust::waiting(&shared, &cwd).await.map(Input::Untrusted) });
     }
 
     /// Removes what a session that has ended kept for its commands.
     pub fn forget(&mut self, session: SessionId) {
-        let setup = self.house.components();
+        let components = self.shared.components();
         self.start(async move {
-            setup.tools.forget_session(session).await;
+            components.tools.forget_session(session).await;
             None
         });
     }
@@ -352,30 +358,30 @@ impl EffectRunner {
 
     pub fn call_model(&mut self, token: Seq, mut request: ModelRequest) {
         let key = self.key;
-        let house = Arc::clone(&self.house);
-        let setup = house.components();
+        let shared = Arc::clone(&self.shared);
+        let components = shared.components();
         let (out, batches) = mpsc::channel(BATCHES);
         self.stream = Some(Stream::of(token, batches));
         self.start(async move {
             let _present = ActiveModelCall::new();
             crash::point("C3");
-            let started = house.clock.now();
-            if setup.models.model(&request.model).vision != Some(false) {
-                request.media = media::of(&house.store, key, &request).await;
+            let started = shared.clock.now();
+            if components.models.model(&request.model).vision != Some(false) {
+                request.media = media::of(&shared.store, key, &request).await;
             }
-            let result = AssertUnwindSafe(setup.models.call(&request, &out)).catch_unwind().await;
-            let duration_ms = house.clock.now().since(started);
+            let result = AssertUnwindSafe(components.models.call(&request, &out)).catch_unwind().await;
+            let duration_ms = shared.clock.now().since(started);
             let result = result.unwrap_or_else(|_| Err(ModelFault::new(FaultKind::Garbage, PANICKED)));
             Some(match result {
                 Ok(reply) => {
-                    let terms = setup.models.terms(&request.model);
+                    let terms = components.models.terms(&request.model);
                     let cost = terms.cost_usd_micros(&reply.usage);
                     // What nobody was asked costs nothing, whatever the price.
                     let cost_usd_micros = if reply.cache_hit { Some(0) } else { cost };
                     Input::ModelDone { token, reply: Box::new(reply), cost_usd_micros, terms, duration_ms }
                 }
                 Err(fault) => {
-                    let terms = setup.models.terms(&request.model);
+                    let terms = components.models.terms(&request.model);
                     Input::ModelFailed { token, fault, terms, duration_ms }
                 }
             })
@@ -384,13 +390,14 @@ impl EffectRunner {
 
     /// Asks a model something that nobody sees being written.
     pub fn ask_helper(&mut self, token: Seq, request: ModelRequest) {
-        let house = Arc::clone(&self.house);
-        let setup = house.components();
+        let shared = Arc::clone(&self.shared);
+        let components = shared.components();
         self.helpers.spawn(async move {
             crash::point("C3.helper");
-            let started = house.clock.now();
+            let started = shared.clock.now();
             let (out, mut batches) = mpsc::channel(BATCHES);
-            let ask = AssertUnwindSafe(async move { setup.models.call(&request, &out).await }).catch_unwind();
+            let ask =
+                AssertUnwindSafe(async move { components.models.call(&request, &out).await }).catch_unwind();
             let listen = async move {
                 let (mut began, mut bytes) = (false, 0);
                 while let Some(deltas) = batches.recv().await {
@@ -417,7 +424,7 @@ impl EffectRunner {
                 tracing::debug!(kind = fault.kind.name(), "a helper gave up: {}", fault.message);
             }
             crash::point("C7.helper");
-            let duration_ms = house.clock.now().since(started);
+            let duration_ms = shared.clock.now().since(started);
             Some(Input::HelperDone { token, outcome: Box::new(outcome), began, duration_ms })
         });
     }

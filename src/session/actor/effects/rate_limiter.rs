@@ -58,7 +58,7 @@ mod tests {
     use crate::session::actor::effects::rate_limiter::*;
 
     #[test]
-    fn what_a_provider_writes_never_waits() {
+    fn normal_delta_rate_is_never_limited() {
         let (mut pace, mut now) = (RateLimiter::new(), Instant::now());
         // 4,000 words a second for a minute.
         for _ in 0..240_000 {
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_that_is_alone_never_waits() {
+    fn single_streaming_session_is_never_limited() {
         let (mut pace, now) = (RateLimiter::new(), Instant::now());
         for _ in 0..1_000 {
             assert_eq!(pace.record(1_000, 10_000, now, false), None);
@@ -79,7 +79,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_flood_beside_others_goes_on_at_its_pace(pieces in proptest::collection::vec((1_usize..2_000, 0_usize..20), 50..200)) {
+        fn delta_flood_is_limited_to_configured_rate(pieces in proptest::collection::vec((1_usize..2_000, 0_usize..20), 50..200)) {
             let (mut pace, began) = (RateLimiter::new(), Instant::now());
             let (mut now, mut all) = (began, 0);
             for (deltas, each) in pieces {

@@ -7,12 +7,12 @@ use crate::types::usage::{ModelSnapshot, Usage};
 
 const TOKEN: Seq = 7;
 
-async fn jobs(place: &Place) -> (EffectRunner, mpsc::Sender<Vec<Delta>>) {
-    let (births, _) = mpsc::channel(1);
-    let mut jobs = EffectRunner::new(place.house(), SessionKey::default(), births);
+async fn effects(place: &Place) -> (EffectRunner, mpsc::Sender<Vec<Delta>>) {
+    let (process_starts, _) = mpsc::channel(1);
+    let mut effects = EffectRunner::new(place.fixture(), SessionKey::default(), process_starts);
     let (out, batches) = mpsc::channel(BATCHES);
-    jobs.stream = Some(Stream::of(TOKEN, batches));
-    (jobs, out)
+    effects.stream = Some(Stream::of(TOKEN, batches));
+    (effects, out)
 }
 
 fn end(fails: bool) -> Input {
@@ -43,13 +43,13 @@ fn batch(n: usize) -> Vec<Delta> {
 }
 
 /// The texts that come before the end, in order. Looks ahead like a session that joins deltas.
-async fn said_before_the_end(jobs: &mut EffectRunner, first: Option<Input>) -> String {
+async fn said_before_the_end(effects: &mut EffectRunner, first: Option<Input>) -> String {
     let mut said = String::new();
     let mut next = first;
     loop {
         let input = match next.take() {
             Some(input) => input,
-            None => tokio::time::timeout(Duration::from_secs(20), jobs.next())
+            None => tokio::time::timeout(Duration::from_secs(20), effects.next())
                 .await
                 .expect("the end in time")
                 .expect("an input"),
@@ -60,7 +60,7 @@ async fn said_before_the_end(jobs: &mut EffectRunner, first: Option<Input>) -> S
                     let Delta::Text { text, .. } = delta else { panic!("{delta:?}") };
                     said += &text;
                 }
-                next = jobs.try_next();
+                next = effects.try_next();
             }
             Input::ModelDone { .. } | Input::ModelFailed { .. } => return said,
             other => panic!("{other:?}"),
@@ -73,47 +73,50 @@ fn expected(count: usize) -> String {
 }
 
 #[tokio::test]
-async fn an_end_that_is_seen_first_is_held_until_the_last_deltas_are_heard() {
+async fn early_call_result_waits_for_last_deltas() {
     let place = Place::new(Duration::MAX, 1).await;
     for (count, fails) in (0..=BATCHES).flat_map(|count| [(count, false), (count, true)]) {
-        let (mut jobs, out) = jobs(&place).await;
+        let (mut effects, out) = effects(&place).await;
         for n in 0..count {
             out.try_send(batch(n)).unwrap();
         }
         // The moment between two looks: nothing was to be heard yet, and the job has ended since.
-        let first = jobs.ended(Ok(Some(end(fails).into())));
-        assert_eq!(jobs.are_idle(), count == 0, "what is held is work");
-        assert_eq!(said_before_the_end(&mut jobs, first).await, expected(count));
-        assert!(jobs.are_idle());
+        let first = effects.ended(Ok(Some(end(fails).into())));
+        assert_eq!(effects.are_idle(), count == 0, "what is held is work");
+        assert_eq!(said_before_the_end(&mut effects, first).await, expected(count));
+        assert!(effects.are_idle());
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_end_overtakes_what_was_said_while_both_are_on_their_way() {
+async fn call_result_never_overtakes_its_deltas() {
     let place = Place::new(Duration::MAX, 1).await;
     for round in 0..500 {
-        let (mut jobs, out) = jobs(&place).await;
+        let (mut effects, out) = effects(&place).await;
         let count = round % (2 * BATCHES);
-        jobs.running.spawn(async move {
+        effects.running.spawn(async move {
             for n in 0..count {
                 out.send(batch(n)).await.unwrap();
             }
             Some(end(round % 2 == 0).into())
         });
-        assert_eq!(said_before_the_end(&mut jobs, None).await, expected(count), "round {round}");
-        assert!(jobs.are_idle());
+        assert_eq!(said_before_the_end(&mut effects, None).await, expected(count), "round {round}");
+        assert!(effects.are_idle());
     }
 }
 
 #[tokio::test]
-async fn the_end_of_an_earlier_call_leaves_the_next_one_its_listener() {
+async fn result_of_earlier_call_keeps_stream_of_next() {
     let place = Place::new(Duration::MAX, 1).await;
-    let (mut jobs, out) = jobs(&place).await;
+    let (mut effects, out) = effects(&place).await;
     let (next, batches) = mpsc::channel(BATCHES);
-    jobs.stream = Some(Stream::of(TOKEN + 1, batches));
+    effects.stream = Some(Stream::of(TOKEN + 1, batches));
     drop(out);
-    assert!(matches!(jobs.ended(Ok(Some(end(true).into()))), Some(Input::ModelFailed { token: TOKEN, .. })));
+    assert!(matches!(
+        effects.ended(Ok(Some(end(true).into()))),
+        Some(Input::ModelFailed { token: TOKEN, .. })
+    ));
     next.try_send(batch(0)).unwrap();
-    let heard = jobs.next().await;
+    let heard = effects.next().await;
     assert!(matches!(&heard, Some(Input::Deltas { token, .. }) if *token == TOKEN + 1), "{heard:?}");
 }

@@ -24,14 +24,14 @@ use crate::types::tool::{Inspection, PreparedCall, Progress, Subject, ToolOutcom
 impl EffectRunner {
     /// Looks at the calls and judges them, all before any is reported, in one trip to a thread that may wait
     /// for the disk and that nobody waits for while it judges a long line.
-    pub fn prepare(&mut self, turn_id: TurnId, calls: Vec<Arc<ToolCall>>, around: CallContext) {
-        let looking = self.start_preparation(turn_id, calls, around);
-        self.report_preparation(looking);
+    pub fn prepare(&mut self, turn_id: TurnId, calls: Vec<Arc<ToolCall>>, call_context: CallContext) {
+        let preparation = self.start_preparation(turn_id, calls, call_context);
+        self.report_preparation(preparation);
     }
 
     /// What a look comes to is reported from now on.
-    pub fn report_preparation(&mut self, looking: PendingPreparation) {
-        self.start(async move { Some(looking.end().await) });
+    pub fn report_preparation(&mut self, preparation: PendingPreparation) {
+        self.start(async move { Some(preparation.end().await) });
     }
 
     /// Begins a look that is reported by nobody yet; dropped, it is given up.
@@ -39,23 +39,28 @@ impl EffectRunner {
         &self,
         turn_id: TurnId,
         calls: Vec<Arc<ToolCall>>,
-        around: CallContext,
+        call_context: CallContext,
     ) -> PendingPreparation {
-        let (house, setup) = (Arc::clone(&self.house), self.house.components());
-        let (blobs, runtime, mode) = (Arc::clone(&self.blobs), Handle::current(), around.mode);
+        let (shared, components) = (Arc::clone(&self.shared), self.shared.components());
+        let (blobs, runtime, mode) = (Arc::clone(&self.blobs), Handle::current(), call_context.mode);
         let given: Vec<CallId> = calls.iter().map(|call| call.call_id).collect();
         let unwanted = CancellationToken::new();
         let wanted = unwanted.clone().drop_guard();
         let looked = tokio::task::spawn_blocking(move || {
-            let desk = runtime.block_on(setup.tools.call_preparer());
-            let law = EffectiveRules::load_blocking(&house, &around, &runtime);
-            let scene = law.session_context(&setup.settings, blobs, &around);
+            let desk = runtime.block_on(components.tools.call_preparer());
+            let effective = EffectiveRules::load_blocking(&shared, &call_context, &runtime);
+            let session_context = effective.session_context(&components.settings, blobs, &call_context);
             let look = |call: &Arc<ToolCall>| {
-                let prepared = desk.prepare(call, &scene)?;
-                let judged =
-                    effective_rules::judge_call(&law, &setup.settings, &around, &call.tool, prepared);
+                let prepared = desk.prepare(call, &session_context)?;
+                let judged = effective_rules::judge_call(
+                    &effective,
+                    &components.settings,
+                    &call_context,
+                    &call.tool,
+                    prepared,
+                );
                 if judged.1.verdict != VerdictKind::Allow {
-                    setup.tools.discard_prepared(call.call_id);
+                    components.tools.discard_prepared(call.call_id);
                 }
                 Ok(judged)
             };
@@ -69,7 +74,7 @@ impl EffectRunner {
             };
             let judged: Vec<_> = calls.iter().take_while(|_| !unwanted.is_cancelled()).map(look).collect();
             if unwanted.is_cancelled() {
-                setup.tools.discard_all();
+                components.tools.discard_all();
             }
             judged
         });
@@ -77,10 +82,11 @@ impl EffectRunner {
     }
 
     /// Looks at the file that an interrupted call was to change.
-    pub fn inspect(&mut self, call_id: CallId, prepared: Arc<PreparedCall>, around: CallContext) {
-        let setup = self.house.components();
+    pub fn inspect(&mut self, call_id: CallId, prepared: Arc<PreparedCall>, call_context: CallContext) {
+        let components = self.shared.components();
         self.start(async move {
-            let look = AssertUnwindSafe(setup.tools.inspect(call_id, &prepared, &around.scene));
+            let look =
+                AssertUnwindSafe(components.tools.inspect(call_id, &prepared, &call_context.session_context));
             let inspection = look.catch_unwind().await.unwrap_or_else(|_| {
                 Inspection::Conflict("looking at it failed inside the daemon; see its log".into())
             });
@@ -88,29 +94,37 @@ impl EffectRunner {
         });
     }
 
-    pub fn run_tool(&mut self, call: Arc<ToolCall>, prepared: Arc<PreparedCall>, around: CallContext) {
-        let (house, report, stop) = (Arc::clone(&self.house), self.report.clone(), CancellationToken::new());
-        let setup = house.components();
+    pub fn run_tool(&mut self, call: Arc<ToolCall>, prepared: Arc<PreparedCall>, call_context: CallContext) {
+        let (shared, report, stop) =
+            (Arc::clone(&self.shared), self.report.clone(), CancellationToken::new());
+        let components = shared.components();
         self.tools.insert(call.call_id, stop.clone());
-        let births = self.births.clone();
+        let process_starts = self.process_starts.clone();
         let blobs = Arc::clone(&self.blobs);
         let goes_on = matches!(prepared.subject, Subject::Bash { background: true, .. });
         self.running.spawn(async move {
-            let scene = match prepared.subject {
+            let session_context = match prepared.subject {
                 // It looks at no files for the model; what it may read is for its sandbox to say, if it has one.
-                Subject::Bash { .. } => {
-                    SessionContext { blobs: Some(blobs), ..SessionContext::clone(&around.scene) }
-                }
-                _ => EffectiveRules::load(&house, &around).await.session_context(
-                    &setup.settings,
+                Subject::Bash { .. } => SessionContext {
+                    blobs: Some(blobs),
+                    ..SessionContext::clone(&call_context.session_context)
+                },
+                _ => EffectiveRules::load(&shared, &call_context).await.session_context(
+                    &components.settings,
                     blobs,
-                    &around,
+                    &call_context,
                 ),
             };
-            let started = house.clock.now();
+            let started = shared.clock.now();
             let call_id = call.call_id;
             if goes_on {
-                let start = AssertUnwindSafe(setup.tools.start(&call, &prepared, &scene, births, stop));
+                let start = AssertUnwindSafe(components.tools.start(
+                    &call,
+                    &prepared,
+                    &session_context,
+                    process_starts,
+                    stop,
+                ));
                 let (outcome, command) = match start.catch_unwind().await {
                     // What the model is told of it says the engine, which names it.
                     Ok(Ok(command)) => {
@@ -120,20 +134,20 @@ impl EffectRunner {
                     Err(_) => (panicked(), None),
                 };
                 crash::point("C14");
-                let duration_ms = house.clock.now().since(started);
+                let duration_ms = shared.clock.now().since(started);
                 let input = Input::ToolDone { call_id, outcome: Box::new(outcome), duration_ms };
                 return Some(EffectResult { input, command });
             }
             let (progress, pieces) = mpsc::channel(PIECES);
             let run = async {
                 crash::tool(&call.tool);
-                setup.tools.run(&call, &prepared, &scene, progress, births, stop).await
+                components.tools.run(&call, &prepared, &session_context, progress, process_starts, stop).await
             };
             // The tool goes on while its output waits to be written.
             let outcome = relayed(call_id, run, pieces, &report).await?;
             let outcome = outcome.unwrap_or_else(|_| panicked());
             crash::point("C14");
-            let duration_ms = house.clock.now().since(started);
+            let duration_ms = shared.clock.now().since(started);
             Some(Input::ToolDone { call_id, outcome: Box::new(outcome), duration_ms }.into())
         });
     }
@@ -197,19 +211,22 @@ const LONG_COMMAND_BYTES: usize = 4 << 10;
 
 /// What the rules say of a call. A long line is judged on a thread that others do not wait for.
 pub(in crate::session) async fn verdict(
-    law: &EffectiveRules,
-    setup: &Arc<Components>,
-    around: &CallContext,
+    effective: &EffectiveRules,
+    components: &Arc<Components>,
+    call_context: &CallContext,
     tool: &str,
     prepared: &PreparedCall,
 ) -> Verdict {
     if !matches!(&prepared.subject, Subject::Bash { command, .. } if command.len() >= LONG_COMMAND_BYTES) {
-        return law.verdict(&setup.settings, around, tool, prepared);
+        return effective.verdict(&components.settings, call_context, tool, prepared);
     }
-    let (law, setup, around) = (law.clone(), Arc::clone(setup), around.clone());
+    let (effective, components, call_context) =
+        (effective.clone(), Arc::clone(components), call_context.clone());
     let (tool, prepared) = (tool.to_owned(), prepared.clone());
-    let judged =
-        tokio::task::spawn_blocking(move || law.verdict(&setup.settings, &around, &tool, &prepared)).await;
+    let judged = tokio::task::spawn_blocking(move || {
+        effective.verdict(&components.settings, &call_context, &tool, &prepared)
+    })
+    .await;
     judged.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
 }
 

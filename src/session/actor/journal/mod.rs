@@ -58,7 +58,8 @@ pub(in crate::session) fn prepare(
         lines.push(line);
         blobs.extend(cut);
     }
-    let is_fact = plan.events.iter().any(|entry| entry.envelope.event.is_fact()) || idempotency.is_some();
+    let needs_sync =
+        plan.events.iter().any(|entry| entry.envelope.event.needs_sync()) || idempotency.is_some();
     let items = plan
         .items
         .iter()
@@ -94,13 +95,13 @@ pub(in crate::session) fn prepare(
         blobs,
         pending_grant: None,
         audit: Vec::new(),
-        sync: if is_fact { Sync::Full } else { Sync::Normal },
+        sync: if needs_sync { Sync::Full } else { Sync::Normal },
     };
     Prepared { append, lines }
 }
 
 /// The transaction that records a started process: it needs no more than to survive our own death.
-pub(in crate::session) fn birth(key: SessionKey, record: ProcessRecord, at: Timestamp) -> Append {
+pub(in crate::session) fn process_start(key: SessionKey, record: ProcessRecord, at: Timestamp) -> Append {
     Append {
         key,
         rows: Vec::new(),
@@ -171,5 +172,5 @@ pub fn summarise(events: &[Envelope]) -> Option<Summary> {
 
 /// Whether a plan changes what `session.list` shows.
 pub(in crate::session) fn changes_summary(plan: &Plan) -> bool {
-    plan.events.iter().any(|entry| entry.envelope.event.is_fact())
+    plan.events.iter().any(|entry| entry.envelope.event.needs_sync())
 }

@@ -116,7 +116,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, max_shrink_iters: 100, ..ProptestConfig::default() })]
 
     #[test]
-    fn summaries_can_be_made_again_from_the_journal(played in histories()) {
+    fn session_summaries_are_rebuilt_equal_from_journal(played in histories()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             tokio::time::timeout(std::time::Duration::from_secs(120), check(played)).await.expect("in time");

@@ -186,20 +186,20 @@ impl Registry {
         key: SessionKey,
         last_seq: Seq,
     ) -> Result<(Engine, Input), SessionError> {
-        let house = &self.inner.shared;
-        let mut engine = Engine::new(id, Arc::clone(&house.components().settings.engine));
-        let settled = house.store.settled(key, TRANSIENT_KINDS, LATEST_ONLY_KINDS).await?;
+        let shared = &self.inner.shared;
+        let mut engine = Engine::new(id, Arc::clone(&shared.components().settings.engine));
+        let settled = shared.store.settled(key, TRANSIENT_KINDS, LATEST_ONLY_KINDS).await?;
         let mut cursor: Seq = 0;
         // Whether the journal ends where a damaged database did.
         let mut is_cut = false;
         loop {
             self.check_open()?;
             let Page { rows, is_last } =
-                house.store.lasting_after(key, cursor, &settled, PAGE, PAGE_BYTES).await?;
+                shared.store.lasting_after(key, cursor, &settled, PAGE, PAGE_BYTES).await?;
             cursor = rows.last().map_or(cursor, |last| last.seq);
             for row in &rows {
                 // A kind of a later version: its number counts, its meaning is not known.
-                let Some(envelope) = house.store.whole(key, row.seq, &row.body).await? else { continue };
+                let Some(envelope) = shared.store.whole(key, row.seq, &row.body).await? else { continue };
                 is_cut = matches!(&envelope.event, Event::Notice { kind, .. } if kind == HISTORY_LOST);
                 engine.apply(&envelope);
             }
@@ -214,7 +214,7 @@ impl Registry {
         } else {
             let model = engine.model().parse().ok();
             Input::Recovered(Recovery {
-                terms: model.map(|model| house.components().models.terms(&model)).unwrap_or_default(),
+                terms: model.map(|model| shared.components().models.terms(&model)).unwrap_or_default(),
             })
         };
         Ok((engine, first))
@@ -225,19 +225,19 @@ impl Registry {
         let (leaving, left) = mpsc::unbounded_channel();
         let feed = Arc::new(Feed::new(last_seq));
         let clients = Arc::new(AtomicU32::new(0));
-        let door = Arc::new(LeaseCount::new(self.inner.tick.fetch_add(1, Ordering::Relaxed)));
+        let leases = Arc::new(LeaseCount::new(self.inner.tick.fetch_add(1, Ordering::Relaxed)));
         let loaded = Arc::new(SetOnce::new());
         let commands = Arc::default();
-        let house = Arc::clone(&self.inner.shared);
+        let shared = Arc::clone(&self.inner.shared);
         let resident = LoadedSession {
             id,
             key,
-            store: house.store.clone(),
+            store: shared.store.clone(),
             mailbox,
             leaving,
             feed: Arc::clone(&feed),
             clients: Arc::clone(&clients),
-            door: Arc::clone(&door),
+            leases: Arc::clone(&leases),
             commands: Arc::clone(&commands),
             loaded: Arc::clone(&loaded),
         };
@@ -262,23 +262,23 @@ impl Registry {
                     outcome.is(Ok(()));
                     // Boxed: this task would have room for it a second time, as long as it lives.
                     let running = {
-                        let (birth, births) = mpsc::channel(BIRTHS);
-                        let jobs = EffectRunner::new(Arc::clone(&house), key, birth);
-                        let door = Arc::clone(&door);
+                        let (process_start, process_starts) = mpsc::channel(BIRTHS);
+                        let effects = EffectRunner::new(Arc::clone(&shared), key, process_start);
+                        let leases = Arc::clone(&leases);
                         let state = LoopState::default();
                         let actor = Actor {
                             id,
                             key,
-                            house,
+                            shared,
                             engine,
                             feed,
                             clients,
                             inbox,
                             leaving: left,
-                            births,
-                            jobs,
+                            process_starts,
+                            effects,
                             commands,
-                            door,
+                            leases,
                             state,
                         };
                         Box::pin(actor.run(first))
@@ -294,7 +294,7 @@ impl Registry {
             if let Some(inner) = inner.upgrade() {
                 // Only its own place: another may stand there already.
                 let is_own = |slot: &SessionSlot| {
-                    slot.get().is_some_and(|resident| Arc::ptr_eq(&resident.door, &door))
+                    slot.get().is_some_and(|resident| Arc::ptr_eq(&resident.leases, &leases))
                 };
                 inner.live.remove_if(&id, |_, slot| is_own(slot));
             }
@@ -312,7 +312,7 @@ impl Registry {
         }
         let empty_since = |slot: &SessionSlot| {
             let resident = slot.get()?;
-            Some((resident.door.empty_since()?, resident.mailbox.clone()))
+            Some((resident.leases.empty_since()?, resident.mailbox.clone()))
         };
         let mut empty: Vec<(u64, mpsc::Sender<Box<SessionCommand>>)> =
             self.inner.live.iter().filter_map(|entry| empty_since(entry.value())).collect();

@@ -71,11 +71,11 @@ impl Place {
         };
         let models = Models::new(model::Settings::default()).unwrap();
         let tools = Toolbox::new(tools::Settings::new(home));
-        let house = Shared::new(store, Arc::new(StoppedClock), Components { models, tools, settings });
-        Self { folder, registry: Registry::new(house), _owner: owner }
+        let fixture = Shared::new(store, Arc::new(StoppedClock), Components { models, tools, settings });
+        Self { folder, registry: Registry::new(fixture), _owner: owner }
     }
 
-    pub(in crate::session) fn house(&self) -> Arc<Shared> {
+    pub(in crate::session) fn fixture(&self) -> Arc<Shared> {
         Arc::clone(&self.registry.inner.shared)
     }
 
@@ -140,7 +140,7 @@ const NEVER: Duration = Duration::from_secs(100_000);
 
 /// One task owns a session: two would write the same numbers, and the second write would fail.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_submits_while_it_leaves_is_taken_in_all_the_same() {
+async fn submit_during_unload_is_accepted_once() {
     const CALLERS: usize = 3;
     const ROUNDS: usize = 200;
     let place = Arc::new(Place::new(Duration::from_millis(1), 1_000).await);
@@ -172,7 +172,7 @@ async fn who_submits_while_it_leaves_is_taken_in_all_the_same() {
 }
 
 #[tokio::test]
-async fn those_that_were_not_used_for_longest_leave_first() {
+async fn least_recently_used_session_is_unloaded_first() {
     let place = Place::new(NEVER, 3).await;
     let mut ids = Vec::new();
     for _ in 0..3 {
@@ -203,7 +203,7 @@ async fn those_that_were_not_used_for_longest_leave_first() {
 }
 
 #[tokio::test]
-async fn who_is_attached_keeps_it_and_who_left_while_waiting_is_not_counted() {
+async fn cancelled_attach_is_not_counted_as_lease() {
     let place = Place::new(Duration::from_millis(2), 1_000).await;
     let id = place.create().await;
     let handle = soon(place.registry.open(id)).await.unwrap();
@@ -232,7 +232,7 @@ async fn who_is_attached_keeps_it_and_who_left_while_waiting_is_not_counted() {
 }
 
 #[tokio::test]
-async fn a_session_that_fails_is_loaded_anew_and_no_other_notices() {
+async fn panicked_session_is_reloaded_without_affecting_others() {
     let place = Place::new(NEVER, 1_000).await;
     let (broken, healthy) = (place.create().await, place.create().await);
     soon(place.submit(broken)).await.unwrap();
@@ -272,14 +272,15 @@ async fn lengthen(place: &Place, id: SessionId, rows: u64) {
         journal::write(&envelope, None).0
     };
     let rows = (last_seq + 1..=last_seq + rows).map(notice).collect();
-    let birth =
+    let process_start =
         ProcessRecord { call_id: Mint::new(0, Seed(1)).call(), pid: 1, started: 1, boot_id: "b".into() };
-    let append = Append { rows, processes: Vec::new(), ..journal::birth(key, birth, Timestamp(1)) };
+    let append =
+        Append { rows, processes: Vec::new(), ..journal::process_start(key, process_start, Timestamp(1)) };
     place.registry.shared().store.append(append).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_long_journal_is_followed_while_its_session_is_loaded() {
+async fn long_journal_is_followed_while_session_loads() {
     let place = Place::new(Duration::from_millis(1), 1_000).await;
     let id = place.create().await;
     soon(place.submit(id)).await.unwrap();
@@ -308,7 +309,7 @@ async fn a_long_journal_is_followed_while_its_session_is_loaded() {
 }
 
 #[tokio::test]
-async fn a_session_that_cannot_be_loaded_says_why_each_time() {
+async fn unloadable_session_reports_same_error_each_time() {
     let place = Place::new(Duration::from_millis(1), 1_000).await;
     let id = place.create().await;
     place.loaded_are(0).await;

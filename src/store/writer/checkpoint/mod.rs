@@ -63,7 +63,7 @@ const DONE: u8 = 2;
 /// What both threads know.
 #[derive(Debug)]
 struct CheckpointState {
-    site: DatabaseFile,
+    database_file: DatabaseFile,
     /// Held by whoever folds; the other thread's connection, once it has one.
     gate: Mutex<Option<Connection>>,
     phase: AtomicU8,
@@ -75,7 +75,7 @@ struct CheckpointState {
     database: File,
     doubt: Mutex<Option<StoreError>>,
     health: Health,
-    lies: Faults,
+    faults: Faults,
 }
 
 /// The other thread, which is there once it was needed. Owned by the writer, and to be dropped after its
@@ -100,21 +100,21 @@ impl Checkpointer {
     ///
     /// # Errors
     /// It could not be opened.
-    pub fn new(site: DatabaseFile, health: Health, lies: Faults) -> Result<Self, StoreError> {
+    pub fn new(database_file: DatabaseFile, health: Health, faults: Faults) -> Result<Self, StoreError> {
         let at = pages_at();
-        let database = File::open(&site.path)
-            .map_err(|error| StoreError::Unwritable(format!("{}: {error}", site.path.display())))?;
+        let database = File::open(&database_file.path)
+            .map_err(|error| StoreError::Unwritable(format!("{}: {error}", database_file.path.display())))?;
         let (phase, folded) = (AtomicU8::new(IDLE), AtomicU32::new(0));
         let (gate, doubt) = (Mutex::default(), Mutex::default());
         let shared = Arc::new(CheckpointState {
-            site,
+            database_file,
             gate,
             phase,
             checkpointed_pages: folded,
             database,
             doubt,
             health,
-            lies,
+            faults,
         });
         Ok(Self { shared, ask: None, thread: None, at, next: at, last: 0, is_anew: false })
     }
@@ -287,7 +287,7 @@ impl CheckpointState {
     fn checkpoint_in_background(&self) {
         let mut own = self.alone();
         if own.is_none() {
-            match self.site.open_to_write() {
+            match self.database_file.open_to_write() {
                 Ok(connection) => {
                     keep_log(&connection);
                     *own = Some(connection);
@@ -342,7 +342,7 @@ impl CheckpointState {
     }
 
     fn sync(&self) -> Result<(), StoreError> {
-        let synced = self.lies.synced(self.database.sync_data());
+        let synced = self.faults.synced(self.database.sync_data());
         synced.map_err(|error| {
             let error = StoreError::Unsynced(format!("the database could not be synced: {error}"));
             self.doubts(error.clone());

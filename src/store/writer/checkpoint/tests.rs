@@ -18,9 +18,9 @@ fn pages_of(path: &Path) -> u64 {
 
 /// A database with a table of texts, and what folds its log.
 struct Bench {
-    folding: Checkpointer,
+    checkpointer: Checkpointer,
     connection: Connection,
-    site: DatabaseFile,
+    database_file: DatabaseFile,
     text: String,
     rows: u32,
     _dir: tempfile::TempDir,
@@ -30,19 +30,20 @@ impl Bench {
     fn new(text: usize) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.db");
-        let site = DatabaseFile::make(&path).unwrap();
-        let connection = site.open_to_write().unwrap();
+        let database_file = DatabaseFile::make(&path).unwrap();
+        let connection = database_file.open_to_write().unwrap();
         connection
             .execute_batch("pragma journal_mode = wal; create table t (id integer primary key, text text)")
             .unwrap();
-        let folding = Checkpointer::new(site.clone(), Health::of(&path), Faults::default()).unwrap();
-        Self { folding, connection, site, text: "x".repeat(text), rows: 0, _dir: dir }
+        let checkpointer =
+            Checkpointer::new(database_file.clone(), Health::of(&path), Faults::default()).unwrap();
+        Self { checkpointer, connection, database_file, text: "x".repeat(text), rows: 0, _dir: dir }
     }
 
     fn write(&mut self) -> u32 {
         self.connection.execute("insert into t (text) values (?)", [&self.text]).unwrap();
         self.rows += 1;
-        self.folding.after_commit(&self.connection);
+        self.checkpointer.after_commit(&self.connection);
         PAGES.get()
     }
 
@@ -60,16 +61,16 @@ impl Bench {
 }
 
 #[test]
-fn the_log_is_folded_beside_its_writer_and_begins_anew() {
+fn checkpoint_thread_lets_wal_restart() {
     let mut bench = Bench::new(20_000);
     for _ in 0..3 {
         bench.until_it_begins_anew();
     }
-    assert!(bench.folding.thread.is_some(), "another thread did it");
-    assert!(pages_of(&bench.site.path) > u64::from(AT), "and it stands in the database");
-    assert_eq!(bench.folding.doubt(), None);
-    let Bench { folding, connection, rows, .. } = bench;
-    drop(folding);
+    assert!(bench.checkpointer.thread.is_some(), "another thread did it");
+    assert!(pages_of(&bench.database_file.path) > u64::from(AT), "and it stands in the database");
+    assert_eq!(bench.checkpointer.doubt(), None);
+    let Bench { checkpointer, connection, rows, .. } = bench;
+    drop(checkpointer);
     let count: u32 = connection.query_row("select count(*) from t", [], |row| row.get(0)).unwrap();
     assert_eq!(count, rows);
     let whole: String = connection.query_row("pragma integrity_check", [], |row| row.get(0)).unwrap();
@@ -77,9 +78,9 @@ fn the_log_is_folded_beside_its_writer_and_begins_anew() {
 }
 
 #[test]
-fn a_reader_that_stays_holds_nobody_up() {
+fn long_reader_does_not_block_writer() {
     let mut bench = Bench::new(40_000);
-    let reader = bench.site.open_to_write().unwrap();
+    let reader = bench.database_file.open_to_write().unwrap();
     reader.execute_batch("begin; select * from t").unwrap();
     let _: i64 = reader.query_row("select count(*) from t", [], |row| row.get(0)).unwrap();
     for _ in 0..1_000 {
@@ -91,23 +92,23 @@ fn a_reader_that_stays_holds_nobody_up() {
 }
 
 #[test]
-fn what_counts_as_folded_is_seen_until_everybody_has_closed_the_database() {
+fn wal_restart_position_is_visible_until_database_closes() {
     let mut bench = Bench::new(20_000);
     for _ in 0..50 {
         bench.write();
     }
     assert_eq!(Checkpointer::starts_at_first_frame(&bench.connection), Ok(()));
-    let reader = bench.site.open_to_write().unwrap();
+    let reader = bench.database_file.open_to_write().unwrap();
     reader.execute_batch("begin").unwrap();
     let _: i64 = reader.query_row("select count(*) from t", [], |row| row.get(0)).unwrap();
     bench.write();
-    assert_eq!(bench.folding.shared.checkpoint(&bench.connection).map(|folded| folded > 50), Some(true));
-    let refused = bench.folding.checkpoint_all(&bench.connection).expect_err("it is read");
+    assert_eq!(bench.checkpointer.shared.checkpoint(&bench.connection).map(|folded| folded > 50), Some(true));
+    let refused = bench.checkpointer.checkpoint_all(&bench.connection).expect_err("it is read");
     assert!(refused.to_string().contains("somebody reads"), "{refused}");
     let open_again = |bench: &mut Bench| {
         keep_log(&bench.connection);
         bench.connection = Connection::open_in_memory().unwrap();
-        bench.connection = bench.site.open_to_write().unwrap();
+        bench.connection = bench.database_file.open_to_write().unwrap();
     };
     open_again(&mut bench);
     assert!(Checkpointer::starts_at_first_frame(&bench.connection).is_err(), "the reader had it open");
@@ -115,7 +116,7 @@ fn what_counts_as_folded_is_seen_until_everybody_has_closed_the_database() {
     drop(reader);
     open_again(&mut bench);
     assert_eq!(Checkpointer::starts_at_first_frame(&bench.connection), Ok(()));
-    assert_eq!(bench.folding.checkpoint_from_start(&bench.connection), Ok(()));
+    assert_eq!(bench.checkpointer.checkpoint_from_start(&bench.connection), Ok(()));
 }
 
 /// A store whose disk can be told to fail.
@@ -137,8 +138,8 @@ impl Failing {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.db");
         let unsynced: &'static AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
-        let lies = Faults { unsynced: Some(unsynced), ..Faults::default() };
-        let (store, owner) = soon(Store::open_over(&path, lies)).await.unwrap();
+        let faults = Faults { unsynced: Some(unsynced), ..Faults::default() };
+        let (store, owner) = soon(Store::open_over(&path, faults)).await.unwrap();
         let key = soon(store.create(new_session(1, None))).await.unwrap();
         let before = std::fs::read(&path).unwrap();
         let bodies = vec![row(1, None).body.to_string()];
@@ -188,7 +189,7 @@ impl Failing {
 }
 
 #[tokio::test]
-async fn what_was_folded_and_forgotten_by_the_disk_is_folded_again() {
+async fn unsynced_checkpoint_is_repeated_from_wal() {
     let mut disk = Failing::new().await;
     disk.lose_what_was_folded().await;
     let trouble = soon(disk.store.check()).await.expect_err("it is said");
@@ -208,7 +209,7 @@ async fn what_was_folded_and_forgotten_by_the_disk_is_folded_again() {
 }
 
 #[tokio::test]
-async fn who_wants_to_read_while_all_are_closed_waits() {
+async fn reader_waits_while_connections_are_closed() {
     let disk = Failing::new().await;
     let readers = disk.store.readers.clone();
     let (open, opened) = std::sync::mpsc::channel::<()>();
@@ -229,7 +230,7 @@ async fn who_wants_to_read_while_all_are_closed_waits() {
 }
 
 #[tokio::test]
-async fn a_daemon_that_ends_in_doubt_leaves_its_log_to_the_next() {
+async fn unsynced_checkpoint_keeps_wal_for_next_start() {
     let mut disk = Failing::new().await;
     disk.lose_what_was_folded().await;
     let Failing { store, owner, key, bodies, unsynced, before, path, dir } = disk;
@@ -246,7 +247,7 @@ const HELD: &str = "AGENTD_TEST_HELD_DATABASE";
 
 /// Not a test of its own: another process that has a database open until its input ends.
 #[test]
-fn another_process() {
+fn child_process_holds_database_open() {
     let Some(path) = std::env::var_os(HELD) else { return };
     let connection = Connection::open(&path).unwrap();
     let _: i64 = connection.query_row("select count(*) from t", [], |row| row.get(0)).unwrap();
@@ -255,21 +256,25 @@ fn another_process() {
 }
 
 #[test]
-fn another_process_that_has_the_database_open_is_seen() {
+fn database_opened_by_other_process_is_detected() {
     let bench = Bench::new(10);
-    assert_eq!(bench.folding.wait_for_exclusive_access(), Ok(()));
+    assert_eq!(bench.checkpointer.wait_for_exclusive_access(), Ok(()));
     let mut other = Command::new(std::env::current_exe().unwrap())
-        .args(["store::folding::tests::another_process", "--exact", "--nocapture"])
-        .env(HELD, &bench.site.path)
+        .args([
+            "store::writer::checkpoint::tests::child_process_holds_database_open",
+            "--exact",
+            "--nocapture",
+        ])
+        .env(HELD, &bench.database_file.path)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(other.stdout.take().unwrap()).lines().map_while(Result::ok);
     assert!(lines.any(|line| line.contains("it is open")));
-    let why = bench.folding.wait_for_exclusive_access().expect_err("another has it").to_string();
+    let why = bench.checkpointer.wait_for_exclusive_access().expect_err("another has it").to_string();
     assert!(why.contains(&other.id().to_string()), "{why}");
     drop(other.stdin.take());
     assert!(other.wait().unwrap().success());
-    assert_eq!(bench.folding.wait_for_exclusive_access(), Ok(()));
+    assert_eq!(bench.checkpointer.wait_for_exclusive_access(), Ok(()));
 }

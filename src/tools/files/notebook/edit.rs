@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::tools::context::Context;
+use crate::tools::context::ToolContext;
 use crate::tools::error::{ToolError, cancelled};
 use crate::tools::files::edit_guard;
 use crate::tools::files::edit_guard::Needs;
@@ -73,14 +73,14 @@ pub(in crate::tools) const DESCRIPTION: &str = "Changes one cell of a Jupyter no
     (the outputs of a code cell are cleared), inserts a new cell, or deletes one. Name the cell by cell_id or by \
     cell_number (from 0); without either, a new cell comes first. The notebook must have been read before.";
 
-pub(in crate::tools) fn prepare(context: &Context, input: &Input) -> Result<PreparedCall, ToolError> {
+pub(in crate::tools) fn prepare(context: &ToolContext, input: &Input) -> Result<PreparedCall, ToolError> {
     let path = context.resolve(&input.notebook_path, Access::Edit)?;
     let plan = plan(context, input, &path).map(|(change, _)| change);
     edit_guard::prepare(context, path, "NotebookEdit", plan)
 }
 
 pub(in crate::tools) fn run(
-    context: &Context,
+    context: &ToolContext,
     call_id: CallId,
     input: &Input,
     prepared: &PreparedCall,
@@ -103,7 +103,7 @@ pub(in crate::tools) fn run(
 
 /// The checks in the order of Edit, and the change with the number of the cell.
 fn plan(
-    context: &Context,
+    context: &ToolContext,
     input: &Input,
     path: &PinnedPath,
 ) -> Result<(edit_guard::Change, usize), ToolError> {

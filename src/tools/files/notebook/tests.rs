@@ -63,7 +63,7 @@ fn changed(text: &str, change: &Change<'_>) -> String {
 }
 
 #[test]
-fn a_replaced_source_keeps_the_layout_and_clears_the_outputs() {
+fn replaced_cell_source_keeps_layout_and_clears_outputs() {
     let new = changed(PRETTY, &Change::Replace { at: 1, source: "print(2)\n\"é\"", kind: None });
     let outputs = PRETTY.find("\"outputs\": [").unwrap() + "\"outputs\": ".len();
     let end = PRETTY.find("   ],\n   \"source\": [\n    \"print(1)\"").unwrap() + 4;
@@ -83,7 +83,7 @@ fn a_replaced_source_keeps_the_layout_and_clears_the_outputs() {
 }
 
 #[test]
-fn a_cell_of_another_kind_has_what_belongs_to_it() {
+fn changed_cell_kind_gets_matching_fields() {
     let new = changed(PRETTY, &Change::Replace { at: 1, source: "words", kind: Some("markdown") });
     let place = read(PRETTY).unwrap().cells[1].place.clone();
     let cell = "{\n   \"cell_type\": \"markdown\",\n   \"id\": \"bbbb\",\n   \"metadata\": {\n    \"tags\": [\n     \"x\"\n    ]\n   },\n   \
@@ -95,7 +95,7 @@ fn a_cell_of_another_kind_has_what_belongs_to_it() {
 }
 
 #[test]
-fn cells_come_and_go_and_the_others_keep_their_bytes() {
+fn inserted_or_deleted_cell_keeps_other_bytes() {
     let new = changed(PRETTY, &Change::Insert { at: 1, source: "x", kind: "code" });
     let notebook = read(&new).unwrap();
     let id = notebook.cells[1].id.clone().unwrap();
@@ -125,7 +125,7 @@ fn cells_come_and_go_and_the_others_keep_their_bytes() {
 }
 
 #[test]
-fn cells_are_shown_with_their_outputs_and_bounded() {
+fn notebook_cells_are_shown_with_bounded_outputs() {
     let all = Window { first: 1, limit: 9, largest: 1_000_000 };
     let shown = show::read(PRETTY, &all).unwrap();
     assert_eq!(
@@ -156,7 +156,7 @@ fn cells_are_shown_with_their_outputs_and_bounded() {
 }
 
 #[test]
-fn the_laws_hold_for_every_layout() {
+fn notebook_edit_properties_hold_for_every_layout() {
     let tabs = PRETTY.replace("\n ", "\n\t");
     let windows = PRETTY.replace('\n', "\r\n");
     for text in

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::crash;
-use crate::tools::context::Context;
+use crate::tools::context::ToolContext;
 use crate::tools::error::{ToolError, cancelled};
 use crate::tools::files::did_you_mean::nearest;
 use crate::tools::files::edit_guard;
@@ -51,7 +51,7 @@ pub(in crate::tools) const DESCRIPTION: &str = "Changes several files at once by
     \"End of File\" may be left out. Everything is checked before the first file is changed. Files that are updated \
     must have been read before.";
 
-pub(in crate::tools) fn prepare(context: &Context, input: &Input) -> Result<PreparedCall, ToolError> {
+pub(in crate::tools) fn prepare(context: &ToolContext, input: &Input) -> Result<PreparedCall, ToolError> {
     let patch = unify(&input.input);
     let sections = parse(&patch)?;
     let targets = targets(context, &sections)?;
@@ -94,7 +94,7 @@ pub(in crate::tools) fn prepare(context: &Context, input: &Input) -> Result<Prep
 }
 
 pub(in crate::tools) fn run(
-    context: &Context,
+    context: &ToolContext,
     call_id: CallId,
     input: &Input,
     prepared: &PreparedCall,
@@ -124,7 +124,7 @@ struct Target {
 }
 
 /// Every path that is written or removed. A path may come up once, or in several updates.
-fn targets(context: &Context, sections: &[Section<'_>]) -> Result<Vec<Target>, ToolError> {
+fn targets(context: &ToolContext, sections: &[Section<'_>]) -> Result<Vec<Target>, ToolError> {
     let mut targets: Vec<Target> = Vec::new();
     let mut updates: Vec<PathBuf> = Vec::new();
     for section in sections {
@@ -156,7 +156,7 @@ fn targets(context: &Context, sections: &[Section<'_>]) -> Result<Vec<Target>, T
     Ok(targets)
 }
 
-fn twice(context: &Context, path: &PinnedPath) -> ToolError {
+fn twice(context: &ToolContext, path: &PinnedPath) -> ToolError {
     ToolError::new(
         "duplicate_file",
         format!("{} comes up twice in the patch; say everything about a file in one section. Nothing was changed.", context.show(&path.path)),
@@ -230,7 +230,11 @@ fn whole_diff(steps: &[Step]) -> String {
 }
 
 /// Works every file out. Nothing is changed.
-fn plan(context: &Context, sections: Vec<Section<'_>>, targets: &[Target]) -> Result<Vec<Step>, ToolError> {
+fn plan(
+    context: &ToolContext,
+    sections: Vec<Section<'_>>,
+    targets: &[Target],
+) -> Result<Vec<Step>, ToolError> {
     // Several updates of one file are one change of it.
     let mut merged: Vec<(PathBuf, Section<'_>)> = Vec::new();
     let mut places: HashMap<PathBuf, usize> = HashMap::new();
@@ -280,7 +284,7 @@ fn plan(context: &Context, sections: Vec<Section<'_>>, targets: &[Target]) -> Re
     Ok(steps)
 }
 
-fn require_free(context: &Context, path: &PinnedPath) -> Result<Option<Content>, ToolError> {
+fn require_free(context: &ToolContext, path: &PinnedPath) -> Result<Option<Content>, ToolError> {
     match path.load()? {
         None => Ok(None),
         Some(empty) if empty.bytes.is_empty() => Ok(Some(empty)),
@@ -295,7 +299,7 @@ fn require_free(context: &Context, path: &PinnedPath) -> Result<Option<Content>,
     }
 }
 
-fn add(context: &Context, path: PinnedPath, lines: &[&str]) -> Result<Step, ToolError> {
+fn add(context: &ToolContext, path: PinnedPath, lines: &[&str]) -> Result<Step, ToolError> {
     let before = require_free(context, &path)?;
     let content: String = lines.iter().flat_map(|line| [line, "\n"]).collect();
     let after = content.clone().into_bytes();
@@ -305,7 +309,7 @@ fn add(context: &Context, path: PinnedPath, lines: &[&str]) -> Result<Step, Tool
 }
 
 /// What is removed needs not have been read (it may be binary), but what was read must be unchanged.
-fn remove(context: &Context, path: PinnedPath) -> Result<Step, ToolError> {
+fn remove(context: &ToolContext, path: PinnedPath) -> Result<Step, ToolError> {
     let Some(before) = path.load()? else { return Err(missing(context, &path)) };
     if context.record(&path.path).is_some() {
         edit_guard::require_known(context, &path.path, &before, Needs::AnyPart)?;
@@ -326,13 +330,13 @@ fn remove(context: &Context, path: PinnedPath) -> Result<Step, ToolError> {
     Ok(Step::Remove { path, before, diff })
 }
 
-fn missing(context: &Context, path: &PinnedPath) -> ToolError {
+fn missing(context: &ToolContext, path: &PinnedPath) -> ToolError {
     let refusal = ToolError::io(&path.path, &std::io::ErrorKind::NotFound.into());
     helpful(context, &path.path, refusal)
 }
 
 /// The checks of Edit, in its order, for every hunk.
-fn update(context: &Context, path: PinnedPath, hunks: &[Hunk<'_>]) -> Result<Change, ToolError> {
+fn update(context: &ToolContext, path: PinnedPath, hunks: &[Hunk<'_>]) -> Result<Change, ToolError> {
     let Some(before) = path.load()? else { return Err(missing(context, &path)) };
     // Without permission to read, not even "it is not in there" may be told.
     if !edit_guard::may_show_content(context, &path) {
@@ -357,7 +361,7 @@ pub(super) struct Lost {
 }
 
 impl Lost {
-    fn refusal(self, context: &Context, path: &PinnedPath, text: &str) -> ToolError {
+    fn refusal(self, context: &ToolContext, path: &PinnedPath, text: &str) -> ToolError {
         let shown = context.show(&path.path);
         let what = if self.is_anchor { "the line after @@ is" } else { "the kept and removed lines are" };
         let mut message = format!("the hunk at line {} of the patch: {what} not in {shown}", self.number);
@@ -500,7 +504,7 @@ fn find(lines: &[&str], hunk: &Hunk<'_>, from: usize) -> Result<usize, Lost> {
 }
 
 /// Changes the files, one after the other.
-fn make(context: &Context, call_id: CallId, steps: Vec<Step>) -> ToolOutcome {
+fn make(context: &ToolContext, call_id: CallId, steps: Vec<Step>) -> ToolOutcome {
     let count = steps.len();
     let mut whole = ToolOutcome::completed(String::new());
     let (mut done, mut files): (Vec<String>, Vec<Value>) = (Vec::new(), Vec::new());
@@ -548,7 +552,7 @@ fn make(context: &Context, call_id: CallId, steps: Vec<Step>) -> ToolOutcome {
     }
 }
 
-fn one(context: &Context, call_id: CallId, step: Step) -> Result<ToolOutcome, ToolError> {
+fn one(context: &ToolContext, call_id: CallId, step: Step) -> Result<ToolOutcome, ToolError> {
     match step {
         Step::Write(change) => {
             let verb = if change.before.is_some() { "Edited" } else { "Created" };

@@ -21,7 +21,7 @@ fn check(file: &str, hunks: &str, expected: &str) {
 }
 
 #[test]
-fn hunks_find_their_place() {
+fn patch_hunks_match_by_context_and_anchor() {
     check("a\nb\nc\n", "@@\n a\n-b\n+B\n c\n", "a\nB\nc\n");
     // No @@ before the first hunk.
     check("a\nb\nc\n", " a\n-b\n+B\n", "a\nB\nc\n");
@@ -53,7 +53,7 @@ fn hunks_find_their_place() {
 }
 
 #[test]
-fn likeness_finds_the_place_and_kept_lines_keep_their_bytes() {
+fn fuzzy_hunk_match_keeps_bytes_of_context() {
     check("a  \n\tb\nc\n", "@@\n a\n-\tb\n+\tB\n c\n", "a  \n\tB\nc\n");
     check("    a\n    b\n", "@@\n a\n-b\n+    B\n", "    a\n    B\n");
     check(
@@ -66,7 +66,7 @@ fn likeness_finds_the_place_and_kept_lines_keep_their_bytes() {
 }
 
 #[test]
-fn what_is_not_there_is_not_guessed() {
+fn unmatched_hunk_is_refused_with_lost_text() {
     for (file, hunks, words) in [
         ("a\nb\n", "@@\n-c\n+d\n", "lost \"c\""),
         ("a\nb\n", "@@ zzz\n-a\n+d\n", "lost \"zzz\""),
@@ -79,7 +79,7 @@ fn what_is_not_there_is_not_guessed() {
 }
 
 #[test]
-fn a_patch_is_read_leniently_where_it_cannot_be_misunderstood() {
+fn patch_parser_accepts_unambiguous_variations() {
     let patch = "apply_patch <<'EOF'\n *** Begin Patch \n*** Add File: a b/c.txt \n+x\n+\n+ y\n\n*** Delete File: d\n\
                  *** Update File: e\n*** Move to: f\n@@\n-1\n+2\n\n*** Update File: g\n*** Move to: h\n*** End Patch\nEOF\n";
     let sections = parse(patch).unwrap();
@@ -99,7 +99,7 @@ fn a_patch_is_read_leniently_where_it_cannot_be_misunderstood() {
 }
 
 #[test]
-fn a_wrong_patch_is_refused_with_the_line_that_is_wrong() {
+fn invalid_patch_is_refused_with_line_number() {
     for (patch, line, words) in [
         ("", 1, "must begin"),
         ("*** Update File: x", 1, "must begin"),
@@ -124,7 +124,7 @@ fn a_wrong_patch_is_refused_with_the_line_that_is_wrong() {
 }
 
 #[test]
-fn a_long_patch_of_little_sense_takes_no_time() {
+fn long_malformed_patch_is_parsed_quickly() {
     for line in ["\n", "@@\n", "+\n", "@@ x\n", " \n"] {
         let patch = format!(
             "*** Begin Patch\n*** Add File: x\n+a\n*** Update File: f\n{}*** End Patch",

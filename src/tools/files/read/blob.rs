@@ -5,7 +5,7 @@
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::tools::context::{Blobs, Context};
+use crate::tools::context::{Blobs, ToolContext};
 use crate::tools::error::{ToolError, cancelled};
 use crate::tools::files::read::{Input, Look};
 use crate::tools::fs::text::Charset;
@@ -16,7 +16,7 @@ use crate::types::tool::{PreparedCall, Subject, ToolOutcome};
 /// Bytes that are read at once.
 const CHUNK: usize = 1 << 20;
 
-pub(super) fn prepare(context: &Context, blob_id: BlobId) -> Result<PreparedCall, ToolError> {
+pub(super) fn prepare(context: &ToolContext, blob_id: BlobId) -> Result<PreparedCall, ToolError> {
     find(context, blob_id)?;
     Ok(PreparedCall {
         subject: Subject::Blob { blob_id },
@@ -28,9 +28,9 @@ pub(super) fn prepare(context: &Context, blob_id: BlobId) -> Result<PreparedCall
     })
 }
 
-fn find(context: &Context, blob_id: BlobId) -> Result<(&dyn Blobs, BlobRef), ToolError> {
+fn find(context: &ToolContext, blob_id: BlobId) -> Result<(&dyn Blobs, BlobRef), ToolError> {
     let unreadable = |why: String| ToolError::new("io_error", format!("{blob_id} could not be read: {why}"));
-    let Some(blobs) = context.scene.blobs.as_deref() else {
+    let Some(blobs) = context.session_context.blobs.as_deref() else {
         return Err(unreadable("this session keeps no blobs".into()));
     };
     match blobs.find(blob_id).map_err(unreadable)? {
@@ -63,7 +63,7 @@ fn sight(media_type: &str) -> Option<AttachmentKind> {
 }
 
 pub(super) fn run(
-    context: &Context,
+    context: &ToolContext,
     input: &Input,
     blob_id: BlobId,
     stop: &CancellationToken,

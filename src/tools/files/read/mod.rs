@@ -16,7 +16,7 @@ use sha2::{Digest as _, Sha256};
 use tokio_util::sync::CancellationToken;
 use window::Window;
 
-use crate::tools::context::Context;
+use crate::tools::context::ToolContext;
 use crate::tools::error::{ToolError, cancelled};
 use crate::tools::files::did_you_mean::similar_path;
 use crate::tools::files::{media, notebook};
@@ -75,7 +75,7 @@ pub(in crate::tools) const DESCRIPTION: &str = "Reads a file and shows it: text 
     the text is shown, by pages (20 unless limit says otherwise), or the document itself. \
     Read a file before you edit or overwrite it.";
 
-pub(in crate::tools) fn prepare(context: &Context, input: &Input) -> Result<PreparedCall, ToolError> {
+pub(in crate::tools) fn prepare(context: &ToolContext, input: &Input) -> Result<PreparedCall, ToolError> {
     if let Some(blob_id) = blob(input) {
         return blob::prepare(context, blob_id);
     }
@@ -101,12 +101,12 @@ fn blob(input: &Input) -> Option<BlobId> {
 }
 
 /// A missing file is answered with the name that was probably meant.
-pub(in crate::tools) fn helpful(context: &Context, path: &Path, refusal: ToolError) -> ToolError {
+pub(in crate::tools) fn helpful(context: &ToolContext, path: &Path, refusal: ToolError) -> ToolError {
     if refusal.code != "file_not_found" {
         return refusal;
     }
-    let hidden = |path: &Path| context.scene.unreadable.covers("Read", path);
-    match similar_path(path, &context.scene.workspace, &hidden) {
+    let hidden = |path: &Path| context.session_context.unreadable.covers("Read", path);
+    match similar_path(path, &context.session_context.workspace, &hidden) {
         None => refusal,
         Some(similar) => ToolError {
             text: format!("{}. Did you mean {}?", refusal.text, context.show(&similar)),
@@ -116,7 +116,7 @@ pub(in crate::tools) fn helpful(context: &Context, path: &Path, refusal: ToolErr
 }
 
 pub(in crate::tools) fn run(
-    context: &Context,
+    context: &ToolContext,
     input: &Input,
     prepared: &PreparedCall,
     stop: &CancellationToken,
@@ -130,7 +130,7 @@ pub(in crate::tools) fn run(
 }
 
 fn read(
-    context: &Context,
+    context: &ToolContext,
     input: &Input,
     held: &PinnedPath,
     stop: &CancellationToken,
@@ -233,7 +233,7 @@ pub(in crate::tools) fn refuse_binary(path: &Path, head: &[u8]) -> Result<(), To
 
 /// A notebook is shown by its cells; `offset` and `limit` count these.
 fn read_notebook(
-    context: &Context,
+    context: &ToolContext,
     input: &Input,
     path: &Path,
     (mut file, stamp): (File, Stamp),

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_numbered_however_the_text_is_cut_into_pieces() {
+    fn line_numbers_are_independent_of_chunk_boundaries() {
         for (first, limit, pieces, expected) in [
             (1, 9, &["a\nb\n"][..], ("     1\ta\n     2\tb\n", 2, 2)),
             (1, 9, &["a", "\r", "\nb", "b"], ("     1\ta\n     2\tbb\n", 2, 2)),
@@ -223,13 +223,13 @@ mod tests {
     }
 
     #[test]
-    fn long_lines_are_cut_with_a_note() {
+    fn long_lines_are_truncated_with_note() {
         let (text, ..) = window(1, 1, &[&"é".repeat(2_500)]);
         assert!(text.ends_with("é [line cut: 500 more characters, from column 2001]\n"), "{text}");
     }
 
     #[test]
-    fn where_no_line_reaches_the_column_the_answer_says_so() {
+    fn column_beyond_all_lines_is_reported() {
         let told = |column: u64| {
             let mut window = Window::new(1, 9, '\n').beginning_at(column);
             window.take("abcd\nab\n\nabc\r\n");

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_a_sandbox_can_do_is_put_on_it() {
+    fn only_possible_sandbox_failures_are_attributed() {
         use Barrier::{Files, Network};
         use Level::{Bubblewrap, Landlock, Rlimits};
         let at = |path| Some((Files, Some(path)));
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn the_model_is_told_what_its_level_holds_and_no_more() {
+    fn blocked_text_describes_limits_of_active_level() {
         let told = |level, guards| {
             let blocked = Blocked { by: Barrier::Files, what: None };
             words(&blocked, Choice { level, network: true, guards })
@@ -317,14 +317,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_guarded_is_busy_for_who_wants_to_replace_it() {
+    fn busy_error_of_protected_path_is_attributed() {
         let git = "error: could not write config file .git/config: Device or resource busy";
         check(Level::Landlock, true, git, Some((Barrier::Files, None)));
         check(Level::Landlock, true, "umount: /mnt: Device or resource busy", None);
     }
 
     #[test]
-    fn what_is_missed_because_it_is_hidden_is_put_on_it() {
+    fn not_found_error_of_hidden_path_is_attributed() {
         let files = |what| Some((Barrier::Files, what));
         for (said, what) in [
             ("npm error ENOENT: no such file or directory, mkdir '/home/u/.npm'", Some("/home/u/.npm")),
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn where_it_may_write_it_is_not_the_sandbox() {
+    fn failure_at_writable_path_is_not_attributed() {
         use Barrier::Files;
         check(Level::Landlock, true, "touch: cannot touch '/etc/x': Permission denied", None);
         // There, and not to be run.
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_a_name_and_no_sentence() {
+    fn blocked_path_with_prose_is_not_quoted() {
         check(
             Level::Landlock,
             true,

@@ -233,7 +233,7 @@ mod tests {
     use crate::tools::shell::sandbox::bwrap::*;
 
     #[test]
-    fn the_nearest_folder_decides_and_covering_beats_all() {
+    fn nearest_folder_decides_mount_and_hiding_wins() {
         let paths = |list: &[&str]| list.iter().map(PathBuf::from).collect::<Vec<_>>();
         let layout = FsPolicy {
             writable: paths(&["/home/u/ws", "/home/u/.config/agentd/inner"]),
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_works_or_lives_among_temporary_files_has_none_of_his_own_in_that_place() {
+    fn private_tmp_is_omitted_for_home_or_workspace_inside() {
         let nothing = Nothing { folder: "/e".into(), file: "/n".into() };
         for (home, workspace, is_own) in [
             ("/home/u", "/home/u/ws", true),

@@ -86,7 +86,7 @@ mod tests {
     use crate::tools::shell::sandbox::first_seen::*;
 
     #[test]
-    fn what_was_hidden_at_first_is_remembered_and_what_came_later_is_not() {
+    fn first_seen_hidden_paths_are_kept_and_later_ignored() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         let [first, later, linked] = ["first", "later", "linked"].map(|name| root.join(name));

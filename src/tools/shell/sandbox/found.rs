@@ -13,7 +13,7 @@ use super::layout::FsPolicy;
 use super::level::Choice;
 use super::probe::Available;
 use super::temp;
-use crate::tools::context::Context;
+use crate::tools::context::ToolContext;
 use crate::tools::shell::sandbox::first_seen::FirstSeen;
 use crate::types::ids::CallId;
 
@@ -48,8 +48,9 @@ struct Of {
 }
 
 impl Of {
-    fn new(context: &Context, call: CallId, choice: Choice) -> Self {
-        let (workspace, additional) = (context.scene.workspace.clone(), context.scene.additional.clone());
+    fn new(context: &ToolContext, call: CallId, choice: Choice) -> Self {
+        let (workspace, additional) =
+            (context.session_context.workspace.clone(), context.session_context.additional.clone());
         Self { call, workspace, additional, choice }
     }
 }
@@ -60,13 +61,13 @@ impl Found {
     /// which has no folder for temporary files yet. Waits for the disk.
     pub(in crate::tools::shell) fn look(
         &self,
-        context: &Context,
+        context: &ToolContext,
         call: CallId,
         choice: Choice,
         here: &Available,
     ) {
         let (at, temp) = (Instant::now(), &context.settings.sandbox.temp);
-        if !temp::has_folder(temp, context.scene.session_id) {
+        if !temp::has_folder(temp, context.session_context.session_id) {
             return;
         }
         let draft =
@@ -79,7 +80,7 @@ impl Found {
     /// What a call is held by, once, if it was found a moment ago.
     pub(in crate::tools::shell) fn take(
         &self,
-        context: &Context,
+        context: &ToolContext,
         call: CallId,
         choice: Choice,
     ) -> Option<Draft> {
@@ -113,7 +114,7 @@ mod tests {
     use crate::types::ids::{Mint, Seed};
 
     #[test]
-    fn a_layout_holds_its_own_call_once_and_for_a_moment() {
+    fn cached_policy_serves_its_call_once_and_briefly() {
         let found = Found::default();
         let mut mint = Mint::new(0, Seed(1));
         let choice = Choice { level: Level::Landlock, network: false, guards: true };

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_work_tree_opens_the_folder_that_names_it_and_no_other() {
+    fn work_tree_opens_its_own_git_folder_only() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         let own = root.join("main/.git/worktrees/w");
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_configuration_says_where_the_work_tree_lies_or_that_there_is_none() {
+    fn git_config_names_work_tree_or_bare_repository() {
         let dir = tempfile::tempdir().unwrap();
         for (text, expected) in [
             ("[core]\n\tbare = false\n[extensions]\n\tworktreeConfig = true\n", false),
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn repositories_behind_files_bare_ones_and_other_trees_are_guarded() {
+    fn linked_bare_and_foreign_repositories_are_protected() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         let ws = root.join("ws");
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_above_a_cover_is_not_moved_away() {
+    fn ancestors_of_hidden_paths_are_pinned() {
         let path = |text: &str| PathBuf::from(text);
         let mut layout = FsPolicy {
             writable: vec![path("/h"), path("/h/a/b/c"), path("/other/x")],

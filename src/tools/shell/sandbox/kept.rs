@@ -146,7 +146,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn a_look_sees_what_changes_rights_and_nothing_else() {
+    fn cache_key_changes_only_with_access_rights() {
         let dir = tempfile::tempdir().unwrap();
         let (ws, listed) = (dir.path().join("ws"), dir.path().join("listed"));
         for folder in [&ws, &listed] {
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_are_used_again_until_something_changes() {
+    fn cached_ruleset_is_reused_until_change() {
         // Not where other tests make folders all the time: that is a change beside what is hidden here.
         let dir = tempfile::tempdir_in("/var/tmp").unwrap();
         let root = dir.path().canonicalize().unwrap();
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_just_changed_is_not_settled() {
+    fn recently_changed_folder_is_not_cached() {
         let dir = tempfile::tempdir().unwrap();
         let look = Look::into(dir.path());
         let changed = fs::metadata(dir.path()).unwrap().modified().unwrap();

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn the_strongest_that_fits_is_taken_and_nothing_runs_below_what_is_asked() {
+    fn strongest_available_level_is_chosen_and_never_below_requested() {
         let (all, none, landlock, bubble) = ((true, true), (false, false), (false, true), (true, false));
         for (level, network, unattended, works, expected) in [
             (L::Auto, N::Auto, false, all, Some((Level::Landlock, true))),

@@ -75,7 +75,7 @@ mod tests {
     use crate::types::ids::{Mint, Seed};
 
     #[tokio::test]
-    async fn what_is_left_stays_for_the_next_and_goes_when_it_may() {
+    async fn placeholders_are_reused_then_removed_when_idle() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("commondir");
         let place = || Placeholders::new(std::slice::from_ref(&path), None).unwrap();
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_nobody_ends_goes_by_itself() {
+    async fn unused_placeholders_expire_without_call() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("commondir");
         let lingering = PlaceholderCache { moment: Duration::from_millis(1), ..PlaceholderCache::default() };

@@ -281,7 +281,7 @@ mod tests {
     use crate::tools::shell::sandbox::placeholders::*;
 
     #[test]
-    fn a_stand_in_stays_until_the_last_command_that_needs_it() {
+    fn placeholder_stays_until_last_command_ends() {
         let dir = tempfile::tempdir().unwrap();
         let paths = [dir.path().join(".git"), dir.path().join("there")];
         fs::create_dir(&paths[1]).unwrap();
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_made_again_is_told_and_holds_up_nobody() {
+    fn unrecreatable_placeholder_is_reported_without_blocking() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("d/commondir");
         fs::create_dir(dir.path().join("d")).unwrap();
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_stands_in_says_what_goes_without_saying_and_what_is_written_stays() {
+    fn placeholder_file_has_default_content_and_keeps_writes() {
         let dir = tempfile::tempdir().unwrap();
         let path = |name| dir.path().join(name);
         let paths = [path("commondir"), path("config.worktree"), path("config")];
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_daemon_left_standing_is_removed_by_the_next() {
+    fn leftover_placeholders_are_removed_by_next_daemon() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().join("temp");
         fs::create_dir(&root).unwrap();

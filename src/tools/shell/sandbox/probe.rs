@@ -124,7 +124,7 @@ fn landlock_abi() -> u32 {
 }
 
 /// A folder with a home that holds something hidden, and one to work in.
-fn scene() -> std::io::Result<tempfile::TempDir> {
+fn session_context() -> std::io::Result<tempfile::TempDir> {
     let dir = tempfile::tempdir()?;
     for name in ["home", "work", "temp"] {
         std::fs::create_dir(dir.path().join(name))?;
@@ -135,7 +135,7 @@ fn scene() -> std::io::Result<tempfile::TempDir> {
 }
 
 async fn try_level(level: Level, guards: bool, here: &Available) -> Result<(), String> {
-    let dir = scene().map_err(|error| format!("no folder to try it with: {error}"))?;
+    let dir = session_context().map_err(|error| format!("no folder to try it with: {error}"))?;
     let path = dir.path().canonicalize().map_err(|error| error.to_string())?;
     let [home, work, temp, root] = ["home", "work", "temp", "root"].map(|name| path.join(name));
     let hidden = home.join("hidden");

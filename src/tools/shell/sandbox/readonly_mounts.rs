@@ -386,7 +386,7 @@ mod tests {
     use crate::tools::shell::sandbox::spawn::Confined;
 
     #[tokio::test]
-    async fn a_link_that_is_put_in_a_folder_s_place_leads_nowhere() {
+    async fn symlink_replacing_folder_does_not_redirect_mount() {
         let here = Available::here().await;
         for level in [Level::Landlock, Level::Bubblewrap] {
             if here.guards().is_err() || level == Level::Bubblewrap && here.bubblewrap().is_err() {

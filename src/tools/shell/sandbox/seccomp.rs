@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     #[cfg(target_arch = "x86_64")]
-    fn what_is_forbidden_fails_under_every_number_and_the_rest_passes() {
+    fn forbidden_syscalls_fail_under_every_architecture() {
         const NATIVE: u32 = 0xC000_003E;
         const I386: u32 = 0x4000_0003;
         const ALLOW: u32 = 0x7fff_0000;
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     #[cfg(target_arch = "x86_64")]
-    fn limits_and_priorities_of_others_stay_as_they_are() {
+    fn seccomp_denies_limit_changes_of_other_processes() {
         const NATIVE: u32 = 0xC000_003E;
         let (user, other) = (1 << 32, 77);
         for (number, args, is_fine) in [

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_lies_in_another_is_no_top() {
+    fn nested_paths_are_not_top_folders() {
         let paths = ["/a/b/c", "/a/b", "/a/b-c", "/a/b/d/e", "/a", "/ab", "/x/y", "/x/y"].map(PathBuf::from);
         let found = |paths: &[PathBuf]| tops(paths).into_iter().cloned().collect::<Vec<_>>();
         assert_eq!(found(&paths), ["/a", "/ab", "/x/y"].map(PathBuf::from));

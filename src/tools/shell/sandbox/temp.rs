@@ -304,7 +304,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn the_folder_is_ours_alone_or_there_is_none() {
+    fn temp_folder_is_private_or_refused() {
         let dir = tempfile::tempdir().unwrap();
         let session = Mint::new(0, Seed(7)).session();
         let root = dir.path().join("t");
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_go_with_their_sessions_and_nothing_else_does() {
+    fn temp_folders_of_ended_sessions_are_removed_only() {
         let dir = tempfile::tempdir().unwrap();
         let (root, mint) = (dir.path().join("t"), |seed| Mint::new(0, Seed(seed)).session());
         let (here, gone, ended) = (mint(1), mint(2), mint(3));
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_emptied_through_a_link() {
+    fn temp_cleanup_does_not_follow_symlinks() {
         let dir = tempfile::tempdir().unwrap();
         let (root, mine) = (dir.path().join("t"), dir.path().join("mine"));
         let kept = nothing(&root).unwrap();

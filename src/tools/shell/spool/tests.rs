@@ -27,7 +27,7 @@ fn file(folder: &Path, done: &Spooled) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn all_that_was_said_is_in_the_file() {
+async fn spool_file_contains_all_output() {
     let folder = tempfile::tempdir().unwrap();
     let place = Spools::new(&folder.path().join("blobs"), 1 << 30, 1 << 30);
     for count in [1, 20, 200] {
@@ -39,7 +39,7 @@ async fn all_that_was_said_is_in_the_file() {
 }
 
 #[tokio::test]
-async fn beyond_the_quota_the_middle_is_left_out_and_said() {
+async fn spool_over_quota_omits_middle_with_note() {
     for (call, total) in [(1_000_001, 1 << 30), (1 << 30, 1_000_001)] {
         let folder = tempfile::tempdir().unwrap();
         let place = Spools::new(folder.path(), call, total);
@@ -55,7 +55,7 @@ async fn beyond_the_quota_the_middle_is_left_out_and_said() {
 }
 
 #[tokio::test]
-async fn a_folder_that_takes_nothing_is_said_and_ends_nothing() {
+async fn unwritable_spool_folder_is_reported_without_failure() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("blobs"), "a file in the way").unwrap();
     let place = Spools::new(&folder.path().join("blobs"), 1 << 30, 1 << 30);
@@ -64,7 +64,7 @@ async fn a_folder_that_takes_nothing_is_said_and_ends_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_dropped_or_told_whole_leaves_no_file() {
+async fn dropped_or_fully_shown_output_leaves_no_spool() {
     let folder = tempfile::tempdir().unwrap();
     let place = Spools::new(folder.path(), 1 << 30, 1 << 30);
     for told in [false, true] {

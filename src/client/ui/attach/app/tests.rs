@@ -86,7 +86,7 @@ fn history(app: &mut App, columns: usize) -> Vec<String> {
 }
 
 #[test]
-fn finished_lines_move_up_and_the_last_one_grows_below() {
+fn finished_lines_move_to_history_and_last_line_grows() {
     let mut app = app();
     feed(&mut app, says("first\nsec"));
     feed(&mut app, says("ond"));
@@ -110,7 +110,7 @@ fn finished_lines_move_up_and_the_last_one_grows_below() {
 }
 
 #[test]
-fn a_long_paragraph_leaves_only_its_end_below() {
+fn long_paragraph_keeps_only_its_end_in_viewport() {
     let mut app = app();
     feed(&mut app, says("one two three four five six seven eight"));
     assert_eq!(history(&mut app, 10), ["one two", "three four"]);
@@ -118,7 +118,7 @@ fn a_long_paragraph_leaves_only_its_end_below() {
 }
 
 #[test]
-fn one_key_answers_only_while_the_input_is_empty() {
+fn single_key_answers_only_with_empty_input() {
     let check = |typed: &str, expected: Option<(Decision, Scope)>| {
         let mut app = app();
         feed(&mut app, asks());
@@ -173,7 +173,7 @@ fn typed_prose_stays_a_draft_and_answers_no_request() {
 }
 
 #[test]
-fn draft_is_put_aside_for_the_answer_and_comes_back() {
+fn input_draft_is_restored_after_answer() {
     let mut app = app();
     keys(&mut app, "a draft");
     feed(&mut app, asks());
@@ -185,7 +185,7 @@ fn draft_is_put_aside_for_the_answer_and_comes_back() {
 }
 
 #[test]
-fn single_answer_key_before_the_keys_count_is_dropped() {
+fn answer_key_before_prompt_is_active_is_dropped() {
     let mut app = app();
     let start = now();
     feed_at(&mut app, asks(), start);
@@ -198,7 +198,7 @@ fn single_answer_key_before_the_keys_count_is_dropped() {
 }
 
 #[test]
-fn lasting_grant_is_confirmed_and_its_undo_is_shown() {
+fn lasting_grant_requires_confirmation_and_shows_undo() {
     let mut app = app();
     feed(&mut app, asks());
     history(&mut app, 100);
@@ -218,7 +218,7 @@ fn lasting_grant_is_confirmed_and_its_undo_is_shown() {
 }
 
 #[test]
-fn abort_by_key_is_confirmed_for_requests_and_questions() {
+fn abort_key_requires_confirmation_for_requests_and_questions() {
     let mut app = app();
     feed(&mut app, asks());
     assert!(keys(&mut app, "a").is_empty());
@@ -234,7 +234,7 @@ fn abort_by_key_is_confirmed_for_requests_and_questions() {
 }
 
 #[test]
-fn the_request_shows_its_command_and_goes_away_with_its_answer() {
+fn request_view_shows_command_and_closes_on_answer() {
     let mut app = app();
     feed(&mut app, asks());
     let shown = rows(&app, 60, 24);
@@ -254,7 +254,7 @@ fn the_request_shows_its_command_and_goes_away_with_its_answer() {
 }
 
 #[test]
-fn a_long_request_can_be_read_to_its_end() {
+fn long_request_can_be_scrolled_to_end() {
     let mut app = app();
     let mut request = asks();
     request["input"]["command"] = json!((1..=30).map(|n| format!("line {n}")).collect::<Vec<_>>().join("\n"));
@@ -269,7 +269,7 @@ fn a_long_request_can_be_read_to_its_end() {
 }
 
 #[test]
-fn control_c_aborts_what_runs_and_explains_itself_otherwise() {
+fn control_c_aborts_running_turn_or_explains_detach() {
     let mut app = app();
     same(&keys(&mut app, "^c"), &[]);
     assert_eq!(app.notice, "nothing runs; Ctrl-D detaches");
@@ -281,7 +281,7 @@ fn control_c_aborts_what_runs_and_explains_itself_otherwise() {
 }
 
 #[test]
-fn there_are_two_ways_out_and_neither_ends_the_session() {
+fn both_detach_keys_keep_session_running() {
     for typed in ["^d", "^bd", "^bD"] {
         same(&keys(&mut app(), typed), &[Effect::Detach]);
     }
@@ -290,7 +290,7 @@ fn there_are_two_ways_out_and_neither_ends_the_session() {
 }
 
 #[test]
-fn a_paste_of_many_lines_is_one_input() {
+fn multi_line_paste_is_one_input() {
     let mut app = app();
     app.on_input(&Input::Paste("a\r\nb\ty".into()), now());
     assert_eq!(rows(&app, 40, 24)[1..3], ["› a", "  b    y"]);
@@ -298,7 +298,7 @@ fn a_paste_of_many_lines_is_one_input() {
 }
 
 #[test]
-fn the_view_fits_whatever_the_terminal() {
+fn attach_view_fits_any_terminal_size() {
     let mut app = app();
     feed(&mut app, asks());
     feed(&mut app, says(&"word ".repeat(100)));
@@ -313,14 +313,14 @@ fn the_view_fits_whatever_the_terminal() {
 }
 
 #[test]
-fn a_title_cannot_move_the_cursor() {
+fn session_title_is_escaped_in_status_line() {
     let mut app = app();
     feed(&mut app, json!({"type": "session.updated", "title": "\u{1b}[2Jgone"}));
     assert!(rows(&app, 80, 24).iter().any(|row| row.contains("⟦ESC⟧[2Jgone")));
 }
 
 #[test]
-fn a_question_is_shown_once_and_moves_up_with_its_answer() {
+fn question_is_shown_once_and_archived_with_answer() {
     let mut app = app();
     let id = "ask_0190f2a4-0000-7000-8000-000000000006";
     feed(
@@ -345,7 +345,7 @@ fn a_question_is_shown_once_and_moves_up_with_its_answer() {
 }
 
 #[test]
-fn arguments_are_changed_below_the_history() {
+fn edited_arguments_are_sent_from_input_editor() {
     let mut app = app();
     feed(&mut app, asks());
     assert!(keys(&mut app, "e").is_empty());
@@ -357,7 +357,7 @@ fn arguments_are_changed_below_the_history() {
 }
 
 #[test]
-fn the_mode_is_changed_from_the_input_line() {
+fn mode_command_in_input_changes_approval_mode() {
     let mut app = app();
     let sent = keys(&mut app, "/mode accept_edits\n");
     assert!(

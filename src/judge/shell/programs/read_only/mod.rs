@@ -49,7 +49,7 @@ pub(in crate::judge::shell) fn refuses(words: &[Word], cwds: &[String], folders:
         || (folders.keeps || is_more) && look.shows == Shows::Content && !spells_out_what_it_shows(words);
     let outside = |text: &str| is_outside(text, cwds, folders);
     let granted = if name == "git" { git::verb_at(words) + 1 } else { 1 };
-    let call = Call { words, granted, outside: &outside, meter: &folders.meter };
+    let call = Call { words, granted, outside: &outside, work_budget: &folders.work_budget };
     let leaves = |at: &usize| leaves(name, &words[*at], look.shows, cwds, folders);
     is_kept() || rows(words).asks(&call).is_some() || look.paths.iter().any(leaves)
 }

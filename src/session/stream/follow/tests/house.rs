@@ -331,7 +331,7 @@ impl FeedFixture {
             self.next += 1;
             let of_message = event.kind().starts_with("message.");
             let opened = opener.map(|(_, first_seq)| first_seq).or(self.tool);
-            let fold = opened.filter(|_| event.is_foldable());
+            let fold = opened.filter(|_| event.is_delta());
             if fold.is_none() {
                 self.permanent.push(seq);
             }

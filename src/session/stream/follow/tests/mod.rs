@@ -20,11 +20,11 @@ async fn soon<T>(future: impl Future<Output = T>) -> T {
 fn play(acts: &[Act]) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let mut house = FeedFixture::new().await;
+        let mut fixture = FeedFixture::new().await;
         for act in acts {
-            house.act(*act).await;
+            fixture.act(*act).await;
         }
-        house.finish().await
+        fixture.finish().await
     })
 }
 
@@ -32,7 +32,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 60, max_shrink_iters: 300, ..ProptestConfig::default() })]
 
     #[test]
-    fn text_up_to_the_cursor_and_deltas_are_the_text(acts in vec(act(), 1..60)) {
+    fn snapshot_text_plus_deltas_equals_full_text(acts in vec(act(), 1..60)) {
         play(&acts).map_err(TestCaseError::fail)?;
     }
 }
@@ -42,19 +42,19 @@ proptest! {
 
     /// Somebody comes with every number there is: while it goes on, and at the end.
     #[test]
-    fn every_number_is_a_place_to_begin(before in vec(act(), 1..25), after in vec(act(), 1..25)) {
+    fn follower_can_start_at_every_seq(before in vec(act(), 1..25), after in vec(act(), 1..25)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let result = runtime.block_on(async {
-            let mut house = FeedFixture::new().await;
+            let mut fixture = FeedFixture::new().await;
             for act in before {
-                house.act(act).await;
+                fixture.act(act).await;
             }
-            house.join_everywhere().await;
+            fixture.join_everywhere().await;
             for act in after {
-                house.act(act).await;
+                fixture.act(act).await;
             }
-            house.join_everywhere().await;
-            house.finish().await
+            fixture.join_everywhere().await;
+            fixture.finish().await
         });
         result.map_err(TestCaseError::fail)?;
     }
@@ -62,7 +62,7 @@ proptest! {
 
 /// A block while it runs, when its message has just ended, and a turn later; also over a kill.
 #[test]
-fn every_number_is_a_place_to_begin_in_every_moment() {
+fn follower_can_start_at_every_seq_at_any_time() {
     use Act::{Begin, Block, Complete, Deltas, Interrupt, Other, Restart, Tool};
     let message = [
         Begin,
@@ -81,19 +81,19 @@ fn every_number_is_a_place_to_begin_in_every_moment() {
             let story = [&message[..moment], &[Act::Join(0)], &message[moment..], end, &[Tool(3, false)]];
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             let result = runtime.block_on(async {
-                let mut house = FeedFixture::new().await;
+                let mut fixture = FeedFixture::new().await;
                 for (at, act) in story.concat().into_iter().enumerate() {
                     if at == moment {
-                        house.join_everywhere().await;
+                        fixture.join_everywhere().await;
                     }
-                    house.act(act).await;
+                    fixture.act(act).await;
                 }
-                house.join_everywhere().await;
+                fixture.join_everywhere().await;
                 for act in [Tool(2, true), Begin, Block(Content::Text), Deltas(2), Complete] {
-                    house.act(act).await;
+                    fixture.act(act).await;
                 }
-                house.join_everywhere().await;
-                house.finish().await
+                fixture.join_everywhere().await;
+                fixture.finish().await
             });
             result.unwrap_or_else(|why| panic!("joined at {moment}, then {end:?}: {why}"));
         }
@@ -102,26 +102,26 @@ fn every_number_is_a_place_to_begin_in_every_moment() {
 
 /// One text for everybody who follows from memory.
 #[tokio::test]
-async fn an_event_is_serialised_once_for_all() {
-    let mut house = FeedFixture::new().await;
-    house.act(Act::Other).await;
-    house.join_everywhere().await;
+async fn event_is_serialised_once_for_all_followers() {
+    let mut fixture = FeedFixture::new().await;
+    fixture.act(Act::Other).await;
+    fixture.join_everywhere().await;
     // From the store, once: from then on they live from memory.
-    for at in 0..house.readers.len() {
-        let reader = &mut house.readers[at];
-        if reader.follower.cursor() < house.feed.last_seq() {
+    for at in 0..fixture.readers.len() {
+        let reader = &mut fixture.readers[at];
+        if reader.follower.cursor() < fixture.feed.last_seq() {
             soon(reader.follower.next()).await.unwrap();
         }
     }
-    house.act(Act::Other).await;
-    for reader in &mut house.readers {
+    fixture.act(Act::Other).await;
+    for reader in &mut fixture.readers {
         soon(reader.follower.next()).await.unwrap();
     }
     for act in [Act::Begin, Act::Block(Content::Text), Act::Deltas(3)] {
-        house.act(act).await;
+        fixture.act(act).await;
     }
     let mut texts = Vec::new();
-    for reader in &mut house.readers {
+    for reader in &mut fixture.readers {
         texts.push(soon(reader.follower.next()).await.unwrap().unwrap());
     }
     let [first, others @ ..] = &texts[..] else { panic!("there are followers") };
@@ -134,13 +134,13 @@ async fn an_event_is_serialised_once_for_all() {
 
 /// The seqs and types that the only follower was given.
 async fn given(acts: &[Act]) -> Vec<(Seq, String, String)> {
-    let mut house = FeedFixture::new().await;
+    let mut fixture = FeedFixture::new().await;
     for act in acts {
-        house.act(*act).await;
+        fixture.act(*act).await;
     }
-    let mut readers = std::mem::take(&mut house.readers);
+    let mut readers = std::mem::take(&mut fixture.readers);
     let reader = &mut readers[0];
-    while reader.follower.cursor() < house.feed.last_seq() {
+    while reader.follower.cursor() < fixture.feed.last_seq() {
         let lines = soon(reader.follower.next()).await;
         reader.take(lines.unwrap().unwrap());
     }
@@ -157,7 +157,7 @@ fn expected(list: &[(Seq, &str, &str)]) -> Vec<(Seq, String, String)> {
 }
 
 #[tokio::test]
-async fn a_cursor_inside_a_finished_block_gets_the_item_alone() {
+async fn follower_inside_completed_block_receives_item_only() {
     // 1 started, 2 block, 3–5 deltas, 6 block completed, 7 completed; then after 4.
     let acts = [Act::Begin, Act::Block(Content::Text), Act::Deltas(3), Act::Complete, Act::Join(4)];
     assert_eq!(
@@ -167,28 +167,28 @@ async fn a_cursor_inside_a_finished_block_gets_the_item_alone() {
 }
 
 #[tokio::test]
-async fn a_message_that_is_folded_while_somebody_joins_is_given_as_the_item_alone() {
-    let mut house = FeedFixture::new().await;
+async fn message_pruned_during_attach_is_sent_as_item() {
+    let mut fixture = FeedFixture::new().await;
     for act in [Act::Begin, Act::Block(Content::Text), Act::Deltas(5)] {
-        house.act(act).await;
+        fixture.act(act).await;
     }
-    let (first_seq, after_seq) = (house.told[0].first_seq, house.next - 3);
-    let before = inside(&house.store, house.key, first_seq, after_seq).await.unwrap();
+    let (first_seq, after_seq) = (fixture.told[0].first_seq, fixture.next - 3);
+    let before = inside(&fixture.store, fixture.key, first_seq, after_seq).await.unwrap();
     assert!(before.and_then(|open| open.block).is_some_and(|block| block.sent > 0));
-    house.act(Act::Complete).await;
+    fixture.act(Act::Complete).await;
     // It was seen running; by now its rows are gone.
-    assert_eq!(inside(&house.store, house.key, first_seq, after_seq).await.unwrap(), None);
+    assert_eq!(inside(&fixture.store, fixture.key, first_seq, after_seq).await.unwrap(), None);
 }
 
 #[tokio::test]
-async fn whoever_is_overtaken_by_a_fold_gets_the_rest_as_one_delta() {
+async fn follower_behind_pruning_receives_rest_as_one_delta() {
     // Joined after 4, while the block runs: 5 is folded away before anything is read.
     let acts =
         [Act::Begin, Act::Block(Content::Text), Act::Deltas(3), Act::Join(4), Act::Deltas(2), Act::Complete];
-    let mut house_acts = acts.to_vec();
+    let mut shared_acts = acts.to_vec();
     // So much else that the memory does not reach back to the cursor.
-    house_acts.extend([Act::Other; 40]);
-    let given = given(&house_acts).await;
+    shared_acts.extend([Act::Other; 40]);
+    let given = given(&shared_acts).await;
     let first = expected(&[
         (7, "message.text_delta", "5·6·7·"),
         (8, "message.block_completed", ""),
@@ -199,21 +199,21 @@ async fn whoever_is_overtaken_by_a_fold_gets_the_rest_as_one_delta() {
 }
 
 #[tokio::test]
-async fn rows_that_the_feed_still_holds_do_not_come_again() {
+async fn pruned_deltas_in_feed_are_not_sent_twice() {
     // 1 started, 2 block, 3 delta, 4 something else, 5 delta; 6 and 7, the end, are committed and
     // not yet published: the store has folded what the feed still shows.
-    let mut house = FeedFixture::new().await;
+    let mut fixture = FeedFixture::new().await;
     for act in [Act::Begin, Act::Block(Content::Text), Act::Deltas(1), Act::Other, Act::Deltas(1)] {
-        house.act(act).await;
+        fixture.act(act).await;
     }
-    house.act(Act::Join(2)).await;
-    house.act(Act::Hold).await;
-    house.act(Act::Complete).await;
-    let mut reader = house.readers.remove(0);
+    fixture.act(Act::Join(2)).await;
+    fixture.act(Act::Hold).await;
+    fixture.act(Act::Complete).await;
+    let mut reader = fixture.readers.remove(0);
     let lines = soon(reader.follower.next()).await;
     reader.take(lines.unwrap().unwrap());
-    house.feed.publish(std::mem::take(&mut house.held));
-    while reader.follower.cursor() < house.feed.last_seq() {
+    fixture.feed.publish(std::mem::take(&mut fixture.held));
+    while reader.follower.cursor() < fixture.feed.last_seq() {
         let lines = soon(reader.follower.next()).await;
         reader.take(lines.unwrap().unwrap());
     }
@@ -229,7 +229,7 @@ async fn rows_that_the_feed_still_holds_do_not_come_again() {
 }
 
 #[tokio::test]
-async fn a_replay_of_a_finished_message_holds_each_block_once() {
+async fn replayed_message_contains_each_block_once() {
     // Something happens in the middle of the block: its rows leave two gaps.
     let acts = [
         Act::Begin,
@@ -262,14 +262,14 @@ async fn a_replay_of_a_finished_message_holds_each_block_once() {
 }
 
 #[tokio::test]
-async fn a_cursor_ahead_of_the_journal_is_an_error_and_its_end_is_told() {
-    let mut house = FeedFixture::new().await;
-    house.act(Act::Other).await;
-    let start = |after| Follower::start(house.store.clone(), house.key, Arc::clone(&house.feed), after);
+async fn cursor_ahead_of_journal_is_refused_with_last_seq() {
+    let mut fixture = FeedFixture::new().await;
+    fixture.act(Act::Other).await;
+    let start = |after| Follower::start(fixture.store.clone(), fixture.key, Arc::clone(&fixture.feed), after);
     assert!(matches!(start(2).await.map(|_| ()), Err(SessionError::CursorAhead { last_seq: 1 })));
     start(1).await.expect("the end is a place to begin");
     let mut follower = start(0).await.expect("the beginning is one too");
-    house.feed.close();
+    fixture.feed.close();
     assert!(
         matches!(soon(follower.next()).await, Ok(Some(lines)) if lines.len() == 1),
         "first what there is"
@@ -279,31 +279,31 @@ async fn a_cursor_ahead_of_the_journal_is_an_error_and_its_end_is_told() {
 
 /// A text that was cut out of its event is given piece by piece, from any place of its block.
 #[tokio::test]
-async fn what_was_cut_out_of_an_event_is_still_given_to_who_missed_it() {
+async fn truncated_text_is_rebuilt_for_late_follower() {
     for content in [Content::Text, Content::Thinking] {
-        let mut house = FeedFixture::new().await;
+        let mut fixture = FeedFixture::new().await;
         for act in [Act::Begin, Act::Block(Content::Text), Act::Deltas(2), Act::Block(content)] {
-            house.act(act).await;
+            fixture.act(act).await;
         }
         // Rows as long as rows may be, of what takes most room in JSON and of what is cut in characters.
         for n in 0..30_u8 {
-            house.say(if n % 3 == 0 { "\u{1}".repeat(8 * 1024) } else { "é€".repeat(1_600) }).await;
+            fixture.say(if n % 3 == 0 { "\u{1}".repeat(8 * 1024) } else { "é€".repeat(1_600) }).await;
             if n % 7 == 6 {
-                house.act(Act::Other).await;
+                fixture.act(Act::Other).await;
             }
             // Everywhere, and then nobody reads.
-            house.join_after(house.next - 1).await;
+            fixture.join_after(fixture.next - 1).await;
         }
-        for reader in &mut house.readers {
+        for reader in &mut fixture.readers {
             reader.follower.piece = 56 * 1024;
         }
         for act in [Act::Complete, Act::Other] {
-            house.act(act).await;
+            fixture.act(act).await;
         }
-        let stored = house.store.message_around(house.key, 1).await.unwrap().unwrap();
+        let stored = fixture.store.message_around(fixture.key, 1).await.unwrap().unwrap();
         assert!(stored.last.len() <= crate::types::wire::WIRE_BYTES && stored.last.contains("\"cut\":["));
-        for reader in &mut house.readers {
-            while reader.follower.cursor() < house.feed.last_seq() {
+        for reader in &mut fixture.readers {
+            while reader.follower.cursor() < fixture.feed.last_seq() {
                 let events = soon(reader.follower.take(100_000)).await.unwrap();
                 let bytes: usize = events.iter().map(|event| event.len()).sum();
                 assert!(bytes <= 100_000 + 65_536, "{bytes} bytes at once");
@@ -314,37 +314,37 @@ async fn what_was_cut_out_of_an_event_is_still_given_to_who_missed_it() {
                 reader.take(events);
             }
         }
-        house.finish().await.unwrap();
+        fixture.finish().await.unwrap();
     }
 }
 
 /// A message of very many blocks loses its list of blocks, not their texts.
 #[tokio::test]
-async fn many_small_blocks_are_given_to_who_missed_them_and_fetched_once() {
-    let mut house = FeedFixture::new().await;
-    house.act(Act::Begin).await;
+async fn many_small_blocks_are_rebuilt_with_one_fetch() {
+    let mut fixture = FeedFixture::new().await;
+    fixture.act(Act::Begin).await;
     for n in 0..700 {
-        house.act(Act::Block(Content::Text)).await;
-        house.say("x".repeat(100)).await;
+        fixture.act(Act::Block(Content::Text)).await;
+        fixture.say("x".repeat(100)).await;
         if n % 300 == 0 {
-            house.join_after(house.next - 1).await;
+            fixture.join_after(fixture.next - 1).await;
         }
     }
     // As long as rows may be.
-    for reader in &mut house.readers {
+    for reader in &mut fixture.readers {
         reader.follower.piece = 56 * 1024;
     }
     for act in [Act::Complete, Act::Other] {
-        house.act(act).await;
+        fixture.act(act).await;
     }
-    let stored = house.store.message_around(house.key, 1).await.unwrap().unwrap();
+    let stored = fixture.store.message_around(fixture.key, 1).await.unwrap().unwrap();
     assert!(stored.last.contains("\"at\":\"/item/content\""), "the list is cut");
-    let mut source = rebuilt_deltas::Source::new(&house.store, &house.feed, house.key, 1_000);
+    let mut source = rebuilt_deltas::Source::new(&fixture.store, &fixture.feed, fixture.key, 1_000);
     for block in [600, 601] {
         let inside =
             Inside { index: block, content: Content::Text, nth: block as usize, sent: 0, rest: Rest::Rows };
         assert!(source.piece(1, &inside).await.unwrap().is_some_and(|piece| piece.is_last));
         assert!(source.is_whole(), "what was cut out is fetched once for a look");
     }
-    house.finish().await.unwrap();
+    fixture.finish().await.unwrap();
 }

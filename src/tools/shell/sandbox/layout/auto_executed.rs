@@ -226,7 +226,7 @@ mod tests {
     use crate::tools::shell::sandbox::layout::auto_executed::*;
 
     #[test]
-    fn what_is_obeyed_is_guarded_also_where_it_is_not() {
+    fn auto_executed_paths_are_protected_when_missing() {
         let dir = tempfile::tempdir().unwrap();
         let ws = dir.path().canonicalize().unwrap();
         let mut layout = FsPolicy::default();
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_link_leads_to_is_guarded_where_it_may_be_written() {
+    fn link_targets_in_writable_folders_are_protected() {
         use std::os::unix::fs::symlink;
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn more_submodules_than_anybody_has_are_guarded_as_one() {
+    fn excess_submodules_are_protected_as_one_folder() {
         let dir = tempfile::tempdir().unwrap();
         let modules = dir.path().canonicalize().unwrap().join("modules");
         let make = |n: usize| fs::create_dir_all(modules.join(format!("group/{n}"))).unwrap();

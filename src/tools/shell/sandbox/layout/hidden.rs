@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use super::is_within;
 use super::secrets::{self, CACHES, HomeDir, Located, OF_THE_MACHINE, WritableRoots, of_everybody};
-use crate::tools::context::Context;
+use crate::tools::context::ToolContext;
 use crate::tools::shell::sandbox::layout::unreadable::barrier;
 
 /// Existing files and folders that it does not see, each once. Waits for the disk.
 pub(super) fn hidden(
-    context: &Context,
+    context: &ToolContext,
     at_home: Option<&HomeDir<'_>>,
     reach: &WritableRoots<'_>,
 ) -> Vec<PathBuf> {

@@ -16,7 +16,7 @@ use unreadable::{barrier, closed_around, link_on_the_way, without_own_links};
 
 use super::blocked::SandboxView;
 use super::temp;
-use crate::tools::context::Context;
+use crate::tools::context::ToolContext;
 use crate::tools::fs::disk::{is_missing, real};
 use crate::tools::shell::sandbox::placeholders::{is_placeholder, notes_beside};
 
@@ -50,11 +50,11 @@ impl FsPolicy {
     ///
     /// # Errors
     /// That folder cannot be made, or is not ours alone.
-    pub(in crate::tools::shell) fn of(context: &Context, network: bool) -> std::io::Result<Self> {
+    pub(in crate::tools::shell) fn of(context: &ToolContext, network: bool) -> std::io::Result<Self> {
         let settings = &context.settings.sandbox;
-        let (scene, home) = (&context.scene, &context.places.home);
+        let (session_context, home) = (&context.session_context, &context.places.home);
         let mut layout = Self {
-            temp: temp::folder_of(&settings.temp, context.scene.session_id)?,
+            temp: temp::folder_of(&settings.temp, context.session_context.session_id)?,
             home: home.clone(),
             socket: context
                 .settings
@@ -64,15 +64,16 @@ impl FsPolicy {
             ..Self::default()
         };
         // A command may open it again, and nothing in it would be guarded.
-        for folder in std::iter::once(&scene.workspace).chain(&scene.additional) {
+        for folder in std::iter::once(&session_context.workspace).chain(&session_context.additional) {
             if unreadable::is_locked(folder) {
                 layout.unreadable = Some(folder.clone());
             }
         }
         // A folder beside it may be gone since, or something else may stand in its place.
-        let jail = context.jails.of(scene);
-        let additional = scene.additional.iter().filter(|folder| folder.is_dir() && !jail.is_moved(folder));
-        layout.writable.push(scene.workspace.clone());
+        let jail = context.jails.of(session_context);
+        let additional =
+            session_context.additional.iter().filter(|folder| folder.is_dir() && !jail.is_moved(folder));
+        layout.writable.push(session_context.workspace.clone());
         layout.writable.extend(additional.clone().cloned());
         layout.writable.extend(settings.writable.iter().filter_map(|path| without_own_links(path)));
         let asked = layout.writable.clone();
@@ -83,7 +84,7 @@ impl FsPolicy {
         let root = layout.temp.parent().unwrap_or(Path::new("/")).to_owned();
         let reach = WritableRoots { asked: &asked, caches: &caches, temp: &root, of_all: false };
         layout.hidden = hidden::hidden(context, at_home.as_ref(), &reach);
-        layout.guard(&scene.workspace);
+        layout.guard(&session_context.workspace);
         additional.for_each(|folder| layout.guard(folder));
         settings.hidden.iter().for_each(|path| layout.hide(path));
         // What stands there is removed after a crash: nobody else says what.
@@ -244,7 +245,7 @@ mod tests {
     use crate::tools::shell::sandbox::layout::unreadable::is_shut;
 
     #[test]
-    fn what_would_be_hidden_is_not_made() {
+    fn missing_hidden_path_hides_first_missing_ancestor() {
         let dir = tempfile::tempdir().unwrap();
         let home = dir.path().canonicalize().unwrap();
         fs::create_dir(home.join("data")).unwrap();
@@ -264,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_looked_at_is_not_what_is_not_there() {
+    fn unsearchable_path_differs_from_missing_path() {
         use std::os::unix::fs::{PermissionsExt as _, symlink};
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();

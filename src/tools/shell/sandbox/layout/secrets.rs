@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_below_a_home_is_found_but_not_through_links() {
+    fn home_paths_are_located_without_following_links() {
         let dir = tempfile::tempdir().unwrap();
         let home = dir.path().canonicalize().unwrap();
         fs::create_dir_all(home.join("a/b")).unwrap();
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn credentials_are_hidden_where_they_really_lie() {
+    fn credentials_are_hidden_at_resolved_path() {
         use std::os::unix::fs::symlink;
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_cannot_be_looked_into_is_hidden_whole() {
+    fn unsearchable_folder_is_hidden_completely() {
         use std::os::unix::fs::PermissionsExt as _;
         let dir = tempfile::tempdir().unwrap();
         let home = dir.path().canonicalize().unwrap();

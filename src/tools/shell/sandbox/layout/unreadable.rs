@@ -139,7 +139,7 @@ mod tests {
     use crate::tools::shell::sandbox::layout::unreadable::*;
 
     #[test]
-    fn a_link_that_a_command_could_have_made_widens_nothing() {
+    fn command_writable_symlink_does_not_widen_access() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         fs::create_dir_all(root.join("cache/real")).unwrap();
