@@ -138,6 +138,7 @@ fn verdict(rules: &Rules, mode: Mode, command: &str) {
         safe_commands: true,
         repository: Repository::Top,
         bypass_guard: BypassGuard::Ask,
+        key_folders: &[],
     };
     std::hint::black_box(judge(&policy, "Bash", &Subject::command(command)));
 }

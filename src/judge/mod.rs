@@ -18,8 +18,7 @@ mod cases;
 #[cfg(any(test, feature = "fuzzing"))]
 pub use shell::fuzz::command;
 
-use decide::KEY_FOLDERS;
-pub use decide::{BypassGuard, Policy, Repository, explain, is_unreadable, judge};
+pub use decide::{BypassGuard, Policy, Repository, explain, is_unreadable, judge, key_folders};
 pub use rule::{BadRule, Rule, Rules};
 
 #[cfg(test)]

@@ -9,6 +9,11 @@ use serde_json::value::RawValue;
 use crate::api::methods::Method;
 use crate::api::{Code, Fault};
 
+/// Bytes of a name of a field that an error shows.
+const MAX_SHOWN_NAME: usize = 64;
+/// Bytes of an idempotency key.
+const MAX_KEY: usize = 256;
+
 /// Blocks of an input that are known and not built yet.
 const UNBUILT_BLOCKS: [&str; 2] = ["document", "resource_link"];
 
@@ -23,13 +28,13 @@ pub(super) fn parse<P: DeserializeOwned>(method: &Method, raw: Option<&str>) -> 
         let named = by_position(method, serde_json::from_str(raw).map_err(invalid)?)?;
         refuse_unknown(method, &named)?;
         let members = named.iter().map(|(name, value)| format!("\"{name}\":{value}"));
-        return typed(&format!("{{{}}}", members.collect::<Vec<_>>().join(",")));
+        return typed(method, &format!("{{{}}}", members.collect::<Vec<_>>().join(",")));
     }
     if !raw.starts_with('{') {
         return Err(Fault::new(Code::InvalidParams, "params: expected an object, a list, or null"));
     }
     refuse_unknown(method, &serde_json::from_str(raw).map_err(invalid)?)?;
-    typed(raw)
+    typed(method, raw)
 }
 
 fn by_position<'r>(method: &Method, values: Vec<&'r RawValue>) -> Result<Named<'r>, Fault> {
@@ -60,10 +65,17 @@ fn refuse_unknown(method: &Method, named: &Named<'_>) -> Result<(), Fault> {
     if method.name == "session.submit" {
         refuse_unbuilt_blocks(named.get("input").map_or("", |input| input.get()))?;
     }
+    if named.get("idempotency_key").is_some_and(|key| key.get().len() > MAX_KEY + 2) {
+        let why = format!("idempotency_key: expected at most {MAX_KEY} bytes");
+        return Err(Fault::new(Code::InvalidParams, why).with("path", "idempotency_key"));
+    }
     let names = method.param_names();
     let is_known = |name: &str| names.contains(&name) || method.unbuilt.contains(&name);
     match named.keys().find(|name| !is_known(name)) {
-        Some(name) => Err(unknown(name, &format!("{} has no parameter `{name}`", method.name), names)),
+        Some(name) => {
+            let shown = shown(name);
+            Err(unknown(&shown, &format!("{} has no parameter `{shown}`", method.name), names))
+        }
         None => Ok(()),
     }
 }
@@ -82,17 +94,45 @@ fn refuse_unbuilt_blocks(input: &str) -> Result<(), Fault> {
     Err(unsupported(&path, &why))
 }
 
-fn typed<P: DeserializeOwned>(text: &str) -> Result<P, Fault> {
+/// A name of a field for an error: a long one is cut.
+fn shown(name: &str) -> String {
+    match name.len() > MAX_SHOWN_NAME {
+        true => format!("{}…", &name[..name.floor_char_boundary(MAX_SHOWN_NAME)]),
+        false => name.to_owned(),
+    }
+}
+
+/// `answers.0.x` as errors of values write it: `answers[0].x`.
+fn with_brackets(path: &str) -> String {
+    let mut text = String::with_capacity(path.len() + 4);
+    for part in path.split('.') {
+        match part.parse::<usize>() {
+            Ok(index) => text += &format!("[{index}]"),
+            Err(_) if text.is_empty() => text += part,
+            Err(_) => text += &format!(".{part}"),
+        }
+    }
+    text
+}
+
+fn typed<P: DeserializeOwned>(method: &Method, text: &str) -> Result<P, Fault> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let mut track = serde_path_to_error::Track::new();
     let tracked = serde_path_to_error::Deserializer::new(&mut deserializer, &mut track);
     let mut ignored = None;
     let parsed = serde_ignored::deserialize(tracked, |path| {
-        ignored.get_or_insert_with(|| path.to_string().replace(".?", ""));
+        let path = path.to_string();
+        // A parameter that is not built may be null.
+        if !method.unbuilt.contains(&path.as_str()) {
+            ignored.get_or_insert_with(|| path.replace(".?", ""));
+        }
     });
     let parsed = parsed.map_err(|error: serde_json::Error| wrong_value(&track.path().to_string(), &error));
     match (parsed, ignored) {
-        (Ok(_), Some(path)) => Err(unknown(&path, &format!("unknown field `{path}`"), &[])),
+        (Ok(_), Some(path)) => {
+            let path = shown(&with_brackets(&path));
+            Err(unknown(&path, &format!("unknown field `{path}`"), &[]))
+        }
         (parsed, _) => parsed,
     }
 }
@@ -117,6 +157,8 @@ fn wrong_value(path: &str, error: &serde_json::Error) -> Fault {
 
 /// A field that nothing here knows, with the known name that is most like it.
 fn unknown(path: &str, why: &str, names: &[&str]) -> Fault {
+    // Comparing takes time that grows with the square of the length.
+    let names = if path.len() > MAX_SHOWN_NAME { &[] } else { names };
     let likeness = |name: &&&str| (strsim::jaro_winkler(path, name) * 1000.0) as u32;
     let nearest = names.iter().max_by_key(likeness).filter(|name| likeness(name) > 800);
     let hint = nearest.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();

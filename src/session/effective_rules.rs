@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tokio::runtime::Handle;
 
-use crate::judge::{BypassGuard, Policy, Repository, Rule, Rules, is_unreadable, judge};
+use crate::judge::{self, BypassGuard, Policy, Repository, Rule, Rules, is_unreadable, judge};
 use crate::policy::Place;
 use crate::session::actor::effects::CallContext;
 use crate::session::registry::trust;
@@ -23,6 +23,8 @@ pub(super) struct EffectiveRules {
     /// A file of rules cannot be believed: what it forbids is not known, so nothing passes unasked.
     problem: Option<String>,
     repository: Repository,
+    /// Folders of keys, also where links lead.
+    key_folders: Arc<[PathBuf]>,
 }
 
 impl EffectiveRules {
@@ -35,6 +37,7 @@ impl EffectiveRules {
             rules: Arc::default(),
             problem: Some("the rules could not be read: see the daemon's log".into()),
             repository: Repository::Content,
+            key_folders: Arc::default(),
         })
     }
 
@@ -65,7 +68,12 @@ impl EffectiveRules {
             Arc::new(all)
         };
         let repository = workspace::repository(workspace);
-        Self { rules: with_links(rules, workspace, &settings.home), problem, repository }
+        Self {
+            rules: with_links(rules, workspace, &settings.home),
+            problem,
+            repository,
+            key_folders: key_folders_and_links(&settings.home),
+        }
     }
 
     /// The session's own grant that lets exactly this command run outside the sandbox, if it has one: no rule
@@ -106,6 +114,7 @@ impl EffectiveRules {
                 safe_commands: false,
                 repository: Repository::Content,
                 bypass_guard: BypassGuard::Off,
+                key_folders: &[],
             };
             is_unreadable(&policy, tool, path)
         });
@@ -144,6 +153,7 @@ impl EffectiveRules {
                 (true, true) => BypassGuard::Deny,
                 (true, false) => BypassGuard::Ask,
             },
+            key_folders: &self.key_folders,
         };
         let verdict = judge(&policy, tool, &prepared.subject);
         match &self.problem {
@@ -164,6 +174,14 @@ pub(super) fn with_links(rules: Arc<Rules>, workspace: &Path, home: &Path) -> Ar
     let mut all = (*rules).clone();
     append_rules(&mut all, &led);
     Arc::new(all)
+}
+
+/// The folders of keys in the home folder, each also by the names that links give it. Looks at the disk.
+fn key_folders_and_links(home: &Path) -> Arc<[PathBuf]> {
+    let real_home = resolve_existing(home).unwrap_or_else(|| home.to_owned());
+    let mut folders = [judge::key_folders(home), judge::key_folders(&real_home)].concat();
+    folders.extend(folders.clone().iter().filter_map(|folder| resolve_existing(folder)));
+    folders.into()
 }
 
 /// Where a path leads, as far as it is there.

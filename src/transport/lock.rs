@@ -102,7 +102,7 @@ impl StateLock {
 pub struct LockNote {
     /// The holder's process.
     pub pid: Option<u32>,
-    /// Its socket. `None` while it starts, and if it is of a version that did not write it.
+    /// The absolute path of its socket. `None` while it starts, and if it is of a version that did not write it.
     pub socket: Option<PathBuf>,
     /// Whether it ends, or has ended, because it was told to.
     pub is_stopping: bool,
@@ -126,7 +126,8 @@ impl LockNote {
         let mut note = Self { pid, ..Self::default() };
         for line in lines {
             match line.strip_prefix(SOCKET) {
-                Some(path) => note.socket = Some(path.into()),
+                // A relative path says nothing: the client may run in another folder than the daemon.
+                Some(path) => note.socket = Some(PathBuf::from(path)).filter(|path| path.is_absolute()),
                 None => note.is_stopping |= line == LEAVING,
             }
         }
@@ -185,7 +186,9 @@ mod tests {
         check("42\n", Some(42), None, false);
         check("42\nstopping\n", Some(42), None, true);
         check("42\nsocket /r/a b.sock\n", Some(42), socket("/r/a b.sock"), false);
-        check("42\nsocket stopping\n", Some(42), socket("stopping"), false);
+        check("42\nsocket stopping\n", Some(42), None, false);
+        check("42\nsocket \n", Some(42), None, false);
+        check("42\nsocket run/agentd.sock\n", Some(42), None, false);
         check("42\nsocket /s\nstopping\n", Some(42), socket("/s"), true);
         check("what is this\n", None, None, false);
     }

@@ -297,6 +297,18 @@ async fn unknown_parameter_is_refused_with_path() {
         let refusal = alice.refused("session.submit", params).await;
         assert_eq!((refusal.kind.as_str(), &refusal.data["path"]), ("unsupported", &json!(name)));
     }
+    // A long name is cut in the error, and a parameter that is not built may be null.
+    let mut long = json!({"session_id": id, "input": "x"});
+    long["a".repeat(1 << 20)] = json!(1);
+    let refusal = alice.refused("session.submit", long).await;
+    assert!(refusal.message.len() < 400 && refusal.data["path"].as_str().expect("a path").len() < 80);
+    let nested = json!({"answers": [{"foo": 1}]});
+    assert_eq!(alice.refused("session.approve", nested).await.data["path"], "answers[0].foo");
+    let key = json!({"session_id": id, "idempotency_key": "k".repeat(300)});
+    assert_eq!(alice.refused("session.abort", key).await.data["path"], "idempotency_key");
+    alice.call("session.get", json!({"session_id": id})).await;
+    let nulls = json!({"session_id": id, "title": "t", "safe_mode": null, "output_schema": null});
+    alice.call("session.update", nulls).await;
     assert_eq!(session.items().await.len(), 0, "nothing was taken in");
 }
 

@@ -232,7 +232,7 @@ async fn telemetry_config_without_otel_feature_warns_only() {
     let address = receiver.local_addr().expect("an address");
     let config =
         format!("[telemetry]\nendpoint = \"http://{address}\"\nheaders = {{ authorization = \"hush\" }}\n");
-    let mut daemon = TestDaemon::plan().config(&config).start().await;
+    let mut daemon = TestDaemon::builder().config(&config).start().await;
     let log = daemon.log();
     let told =
         log.lines().find(|line| line.contains("telemetry.endpoint")).unwrap_or_else(|| panic!("{log}"));
@@ -247,7 +247,7 @@ async fn telemetry_config_without_otel_feature_warns_only() {
     assert!(nobody.await.is_pending(), "somebody came");
 
     // What is wrong is wrong in every build.
-    let daemon = TestDaemon::plan().config("[telemetry]\nendpiont = \"http://localhost:1\"").build().await;
+    let daemon = TestDaemon::builder().config("[telemetry]\nendpiont = \"http://localhost:1\"").build().await;
     let refused = daemon.run_to_its_end().await;
     let told = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(refused.status.code() == Some(78) && told.contains("endpoint"), "{told}");

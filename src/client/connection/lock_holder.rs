@@ -156,4 +156,15 @@ mod tests {
         let told = explain();
         assert!(told.contains("is stopping") && !told.contains("kill"), "{told}");
     }
+
+    #[test]
+    fn relative_socket_path_in_lock_note_is_ignored() {
+        for socket in ["", "run/agentd.sock"] {
+            let dir = tempfile::tempdir().expect("a folder");
+            let lock = StateLock::try_lock(&dir.path().join("agentd.lock")).expect("free");
+            lock.note_socket(Path::new(socket));
+            let (what, mend) = Holder::of(dir.path()).expect("held").explain(Path::new("/asked"));
+            assert!(what.contains("listens at another path") && !mend.contains("kill"), "{what}; {mend}");
+        }
+    }
 }

@@ -45,6 +45,30 @@ const CAUGHT: &[&str] = &[
     "ssh-keygen -t ed25519 -f ~/.ssh/id",
     "cd ~/.ssh && touch x",
     "bash -c 'echo x > ~/.gnupg/gpg.conf'",
+    "cd && rm -rf .",
+    "cd; rm -rf *",
+    "set -e; cd; rm -rf ./*",
+    "cd -- && rm -rf *",
+    "rm -rf ${HOME:?}/*",
+    "rm -rf \"${HOME%/}\"",
+    "rm -rf $HOME/$X",
+    "rm -rf ~/$X",
+    "rm -rf \"/$X\"",
+    "rm -rf /h*/u",
+    "find ~ ! -name keep -delete",
+    "find ~ -newermt 1970-01-01 -delete",
+    "find -- ~ -delete",
+    "find -O3 ~ -delete",
+    "find ~ -exec sh -c 'rm -rf \"$1\"' _ {} ;",
+    "rsync -a /tmp/empty/ ~/ --delete",
+    "tar -C ~/.ssh -xf a",
+    "unzip a.zip -d ~/.ssh",
+    "git clone x ~/.ssh",
+    "perl -pi -e s/a/b/ ~/.ssh/config",
+    "vim -es ~/.ssh/config",
+    "openssl genrsa -out ~/.ssh/id",
+    "echo x > ~/.s*/authorized_keys",
+    "cp k ~/.ss?/id",
 ];
 
 const PASSES: &[&str] = &[
@@ -67,19 +91,38 @@ const PASSES: &[&str] = &[
     "grep x ~/.ssh/config > out",
     "rm -rf ~/.sshx",
     "echo ~/.ssh",
+    "ssh-keygen -lf ~/.ssh/id.pub",
+    "ssh-keygen -y -f ~/.ssh/id",
+    "curl --key ~/.ssh/x https://example.org",
+    "dd if=/home/u/.ssh/id of=x",
+    "rsync -a --delete ./ host:~/",
+    "rm -rf $BUILD/out",
+    "cd src && rm -rf out",
 ];
 
 #[test]
 fn bypass_guard_asks_before_destructive_commands() {
+    let mut missed = Vec::new();
     for command in CAUGHT {
         for rules in [&[][..], &["+Bash"]] {
-            let asked = check(Mode::Bypass, rules, "Bash", &bash(command), Ask);
-            assert!(asked.reason.contains("bypass"), "{command}: {asked:?}");
+            let parsed: Vec<&str> = rules.iter().filter_map(|rule| rule.strip_prefix('+')).collect();
+            let parsed = Rules::parse(&parsed, &[], &[]).unwrap();
+            let policy = Policy { mode: Mode::Bypass, ..Policy::of_tests(&parsed) };
+            let asked = judge(&policy, "Bash", &bash(command));
+            if asked.verdict != Ask || !asked.reason.contains("bypass") {
+                missed.push(format!("{command} {rules:?}: {}", asked.reason));
+            }
         }
     }
     for command in PASSES {
-        check(Mode::Bypass, &[], "Bash", &bash(command), Allow);
+        let rules = Rules::default();
+        let passed =
+            judge(&Policy { mode: Mode::Bypass, ..Policy::of_tests(&rules) }, "Bash", &bash(command));
+        if passed.verdict != Allow {
+            missed.push(format!("{command} should pass: {}", passed.reason));
+        }
     }
+    assert!(missed.is_empty(), "{missed:#?}");
     for path in ["/home/u/.ssh/authorized_keys", "/home/u/.gnupg/gpg.conf", "/home/u/.ssh"] {
         for care in [PathSensitivity::Ordinary, PathSensitivity::Secret, PathSensitivity::AutoExecuted] {
             check(Mode::Bypass, &["+Edit"], "Write", &edit(path, care), Ask);

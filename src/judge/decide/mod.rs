@@ -36,8 +36,11 @@ pub enum BypassGuard {
     Off,
 }
 
-/// Folders of keys in the home folder.
-pub(super) const KEY_FOLDERS: &[&str] = &[".ssh", ".gnupg"];
+/// The folders of keys in a home folder, by their own names. A caller that can read the disk adds where links lead.
+#[must_use]
+pub fn key_folders(home: &Path) -> Vec<PathBuf> {
+    [".ssh", ".gnupg"].iter().map(|name| home.join(name)).collect()
+}
 
 /// Everything a judgement depends on, beside the call itself.
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +65,8 @@ pub struct Policy<'a> {
     pub repository: Repository,
     /// What still asks in the mode `bypass`.
     pub bypass_guard: BypassGuard,
+    /// Folders of keys that the guard of `bypass` protects, by each of their names: see [`key_folders`].
+    pub key_folders: &'a [PathBuf],
 }
 
 impl Policy<'_> {
@@ -125,7 +130,8 @@ fn judge_all(policy: &Policy<'_>, tool: &str, subject: &Subject, tells_parts: bo
             Some(
                 Folders::new(policy.workspace, policy.additional, start, policy.home)
                     .keeping(is_kept)
-                    .with(policy.repository),
+                    .with(policy.repository)
+                    .with_key_folders(if policy.has_guard() { policy.key_folders } else { &[] }),
             )
         }
         _ => None,
@@ -253,7 +259,7 @@ fn judge_subject(policy: &Policy<'_>, tool: &str, subject: &Subject, extra: Opti
         .find(|rule| grants(policy, rule, subject));
     if let Subject::Edit { path } | Subject::Delete { path } = subject
         && policy.has_guard()
-        && is_key(path, policy.home)
+        && is_key(path, policy.key_folders)
         && !granted.is_some_and(|rule| names_exactly(policy, rule, path))
     {
         return policy.guarded(&format!("{} lies in a folder of keys", path.path.display()));
@@ -386,9 +392,9 @@ pub fn is_unreadable(policy: &Policy<'_>, tool: &str, path: &Path) -> bool {
 }
 
 /// Whether a path, by any of its names, is a folder of keys or lies in one.
-fn is_key(path: &ResolvedPath, home: &Path) -> bool {
+fn is_key(path: &ResolvedPath, key_folders: &[PathBuf]) -> bool {
     let mut names = std::iter::once(&path.path).chain(&path.ruled);
-    names.any(|name| KEY_FOLDERS.iter().any(|folder| name.starts_with(home.join(folder))))
+    names.any(|name| key_folders.iter().any(|folder| name.starts_with(folder)))
 }
 
 fn names_exactly(policy: &Policy<'_>, rule: &Rule, path: &ResolvedPath) -> bool {
@@ -422,6 +428,10 @@ fn grants(policy: &Policy<'_>, rule: &Rule, subject: &Subject) -> bool {
 }
 
 #[cfg(test)]
+static TEST_KEY_FOLDERS: std::sync::LazyLock<Vec<PathBuf>> =
+    std::sync::LazyLock::new(|| key_folders(Path::new("/home/u")));
+
+#[cfg(test)]
 impl<'a> Policy<'a> {
     /// What tests mean where they say nothing else.
     pub(super) fn of_tests(rules: &'a Rules) -> Self {
@@ -436,6 +446,7 @@ impl<'a> Policy<'a> {
             safe_commands: false,
             repository: Repository::Top,
             bypass_guard: BypassGuard::Ask,
+            key_folders: &TEST_KEY_FOLDERS,
         }
     }
 }

@@ -88,7 +88,15 @@ impl Items {
         answer: &mut Assembly,
         out: &mut Vec<Delta>,
     ) {
-        let at = match self.find(kind, name, &step) {
+        let found = self.find(kind, name, &step);
+        // A complete item with another content, under no name that is known, is not a repetition.
+        let found = match (&step, found) {
+            (Step::Done(whole), Some(at)) if self.items[at].is_complete && !self.items[at].is_named(name) => {
+                self.items.iter().position(|item| item.kind == kind && item.is_complete && item.holds(whole))
+            }
+            (_, found) => found,
+        };
+        let at = match found {
             Some(at) => at,
             // Arguments of something that never said that it is a call belong to no call.
             None if kind == ItemKind::Call && matches!(step, Step::Piece(_)) => return,
@@ -145,6 +153,22 @@ impl Items {
         let fits = |item: &Item| item.kind == kind && !item.is_other_call(name.call_id);
         let begins = *step == Step::Begin;
         let is_numbered = |item: &Item| name.index.is_some() && item.index == name.index;
+        // Where a server gives several open items one number, the id tells them apart.
+        if !begins && !self.items.iter().any(|item| is_numbered(item) && fits(item) && item.is_named(name)) {
+            let is_open = |item: &Item| fits(item) && !item.is_complete && item.is_named(name);
+            if let Some(at) = self.items.iter().rposition(is_open) {
+                return Some(at);
+            }
+        }
+        if !begins
+            && !name.id.is_empty()
+            && let Some(at) = self
+                .items
+                .iter()
+                .rposition(|item| is_numbered(item) && fits(item) && !item.is_complete && item.is_named(name))
+        {
+            return Some(at);
+        }
         if matches!(step, Step::Done(_))
             && let Some(at) = self.items.iter().rposition(|item| is_numbered(item) && fits(item))
         {
@@ -212,8 +236,8 @@ impl Items {
             Step::Begin => {}
             Step::Piece(piece) => item.add(piece),
             Step::Done(whole) => {
-                if item.content.is_empty() {
-                    item.add(whole.content);
+                if let Some(rest) = whole.content.strip_prefix(item.content.as_str()) {
+                    item.add(rest.to_owned());
                 }
                 item.sealed = whole.sealed;
                 item.is_complete = true;
@@ -252,6 +276,7 @@ impl Item {
     /// Whether it holds the same as an item of the end, as far as it was streamed.
     fn holds(&self, whole: &Whole) -> bool {
         let is_same = match self.is_complete {
+            true if self.kind == ItemKind::Call => is_same_json(&self.content, &whole.content),
             true => self.content.trim() == whole.content.trim(),
             false => whole.content.starts_with(&self.content),
         };
@@ -283,4 +308,13 @@ impl Item {
             answer.signature(&seal(&sealed), out);
         }
     }
+}
+
+/// Whether two texts are the same arguments, however they are formatted; no text means no arguments.
+fn is_same_json(one: &str, other: &str) -> bool {
+    let parse = |text: &str| match text.trim() {
+        "" => Some(serde_json::json!({})),
+        text => serde_json::from_str::<serde_json::Value>(text).ok(),
+    };
+    one.trim() == other.trim() || parse(one).is_some_and(|one| Some(one) == parse(other))
 }

@@ -305,6 +305,85 @@ fn items_without_ids_are_matched_by_content() {
     }
 }
 
+fn unnumbered(item: Value) -> Value {
+    json!({"type": "response.output_item.done", "item": item})
+}
+
+fn without_ids(mut item: Value) -> Value {
+    let fields = item.as_object_mut().unwrap();
+    fields.remove("id");
+    fields.remove("call_id");
+    item
+}
+
+#[test]
+fn reformatted_arguments_of_unnamed_call_are_one_call() {
+    for (streamed, end) in [
+        ("{\"command\":\"date\"}", "{ \"command\": \"date\" }"),
+        ("", "{}"),
+        ("{\"a\":1,\"b\":2}", "{\"b\":2,\"a\":1}"),
+    ] {
+        let events = [unnumbered(without_ids(call("", "Bash", streamed)))];
+        let mut renamed = call("other", "Bash", end);
+        renamed.as_object_mut().unwrap().remove("call_id");
+        for end in [without_ids(call("", "Bash", end)), renamed] {
+            let blocks = content(&events, json!([end]));
+            assert_eq!(blocks.len(), 1, "{streamed:?}: {blocks:?}");
+        }
+    }
+}
+
+#[test]
+fn distinct_unnamed_calls_are_all_kept() {
+    let item = |command: &str| without_ids(call("", "Bash", &json!({"command": command}).to_string()));
+    for index in [None, Some(0)] {
+        let events: Vec<Value> = ["a", "b", "a"]
+            .iter()
+            .map(|command| {
+                let mut event = unnumbered(item(command));
+                if let Some(index) = index {
+                    event["output_index"] = json!(index);
+                }
+                event
+            })
+            .collect();
+        let blocks = content(&events, json!([]));
+        assert_eq!(blocks.len(), 2, "the third repeats the first: {blocks:?}");
+    }
+}
+
+#[test]
+fn item_ids_separate_calls_that_share_a_number() {
+    let added = |id: &str| {
+        let mut item = call(id, "Bash", "");
+        item["id"] = json!(format!("fc_{id}"));
+        json!({"type": "response.output_item.added", "output_index": 0, "item": item})
+    };
+    let piece = |id: &str, json: &str| {
+        json!({"type": "response.function_call_arguments.delta", "output_index": 0, "item_id": format!("fc_{id}"),
+            "delta": json})
+    };
+    let last = |id: &str, command: &str| {
+        let mut item = call(id, "Bash", &json!({"command": command}).to_string());
+        item["id"] = json!(format!("fc_{id}"));
+        let mut event = unnumbered(item);
+        event["output_index"] = json!(0);
+        event
+    };
+    let events = [
+        added("a"),
+        piece("a", "{\"command\":"),
+        piece("a", "\"one\"}"),
+        last("a", "one"),
+        added("b"),
+        piece("b", "{\"command\":\"two\"}"),
+        last("b", "two"),
+    ];
+    let expected =
+        [asked("a", "Bash", json!({"command": "one"})), asked("b", "Bash", json!({"command": "two"}))];
+    assert_eq!(content(&events, json!([])), expected);
+}
+
 #[test]
 fn item_ids_changing_between_events_are_accepted() {
     let mut events = streamed(0, 1);

@@ -92,6 +92,7 @@ pub fn explain(question: &Question) -> Result<Verdict, SessionError> {
         safe_commands: question.safe_commands,
         repository: repository(&workspace),
         bypass_guard: BypassGuard::Ask,
+        key_folders: &judge::key_folders(&home),
     };
     Ok(match subject {
         Ok(subject) => judge::explain(&policy, &question.tool, &subject),

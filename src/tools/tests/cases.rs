@@ -145,6 +145,7 @@ fn policy<'a>(rules: &'a Rules, workspace: &'a Path, home: &'a Path) -> Policy<'
         safe_commands: false,
         repository: Repository::Top,
         bypass_guard: BypassGuard::Ask,
+        key_folders: &[],
     }
 }
 

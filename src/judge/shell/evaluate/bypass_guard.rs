@@ -2,7 +2,6 @@
 //! workspace, and writes to the user's SSH and GnuPG keys. It reads the text of the line, as the other checks do:
 //! values of variables and arguments that come through a pipe are not known.
 
-use crate::judge::KEY_FOLDERS;
 use crate::judge::shell::evaluate::ParsedLine;
 use crate::judge::shell::evaluate::collect::View;
 use crate::judge::shell::evaluate::pattern::name;
@@ -25,18 +24,9 @@ const FIND_FILTERS: &[&str] = &[
     "-wholename",
     "-regex",
     "-iregex",
-    "-newer",
-    "-mtime",
-    "-mmin",
-    "-ctime",
-    "-atime",
-    "-size",
     "-empty",
     "-inum",
     "-samefile",
-    "-user",
-    "-group",
-    "-perm",
 ];
 
 impl ParsedLine<'_> {
@@ -69,17 +59,28 @@ impl ParsedLine<'_> {
         let rows = rows(words);
         let none = |_: &str| false;
         let call = Call { words, granted: 0, outside: &none, work_budget: &self.folders.work_budget };
-        // `sed -i`, `curl -o`, `ssh-keygen -f`: an option makes a word a file that is written.
-        let option_writes = match stem(&words[0].text) {
-            "ssh-keygen" => true,
-            "curl" | "wget" => rows.asks(&call).is_some(),
-            _ => rows.kind() == FileEffect::Reads && rows.asks(&call).is_some(),
+        let has_option =
+            |options: &[&str]| words.iter().any(|word| options.iter().any(|it| word.text.starts_with(it)));
+        let program = stem(&words[0].text);
+        // `sed -i`, `curl -o`: an option makes a word a file that is written. Of a program that the tables do not know
+        // any word may be one, but for those that use keys.
+        let any_writes = match (program, rows.kind()) {
+            _ if view.runs => false,
+            ("ssh-keygen", _) => !has_option(&["-l", "-y", "-F", "-B"]),
+            ("curl", _) => has_option(&["-o", "-O", "-c", "-D", "--output", "--cookie-jar", "--dump-header"]),
+            ("wget", _) => has_option(&["-O", "-o", "-P", "--output", "--directory-prefix"]),
+            (_, FileEffect::Reads) => rows.asks(&call).is_some(),
+            (_, FileEffect::Tool) => !USE_KEYS.contains(&program),
+            (_, FileEffect::Writes | FileEffect::Copies) => false,
         };
         let written = match rows.kind() {
             FileEffect::Writes | FileEffect::Copies => WriteTargets::by(rows, words),
             FileEffect::Reads | FileEffect::Tool => WriteTargets::None,
         };
-        let mut files = words.iter().enumerate().skip(1).filter(|(at, _)| option_writes || written.is(*at));
+        // `dd if=`: what is read.
+        let mut files = words.iter().enumerate().skip(1).filter(|(at, word)| {
+            (any_writes || written.is(*at)) && !(program == "dd" && word.text.starts_with("if="))
+        });
         files.find(|(_, word)| self.is_key(word, cwds)).map(|(_, word)| written_key(&word.text))
     }
 
@@ -91,7 +92,16 @@ impl ParsedLine<'_> {
             }
             "find" | "gfind" | "bfs" => find_roots(words)?,
             "rsync" if words.iter().any(|word| word.text.starts_with("--del")) => {
-                words[1..].last().into_iter().collect()
+                let is_option = |word: &&Word| word.text.starts_with('-');
+                // Another machine's folders are not ours.
+                let is_far =
+                    |word: &&Word| word.text.split('/').next().is_some_and(|start| start.contains(':'));
+                words[1..]
+                    .iter()
+                    .filter(|word| !is_option(word))
+                    .skip(1)
+                    .filter(|word| !is_far(word))
+                    .collect()
             }
             _ => return None,
         };
@@ -101,7 +111,9 @@ impl ParsedLine<'_> {
         }
         operands
             .into_iter()
-            .find(|word| self.comes_to(word, cwds, |path| self.is_above(path)))
+            .find(|word| {
+                self.comes_to(word, cwds, |path| self.is_above(path) || self.may_be_above(word, path))
+            })
             .map(|word| word.text.as_str())
     }
 
@@ -112,12 +124,32 @@ impl ParsedLine<'_> {
             || self.folders.roots().any(|root| root != folder && is_in(root, folder))
     }
 
+    /// Whether a path with wildcards may come to the home folder or to a folder above it or above a workspace.
+    fn may_be_above(&self, word: &Word, path: &str) -> bool {
+        let depth = path.split('/').filter(|part| !part.is_empty()).count();
+        let is_wild = word.marks.has(Marks::GLOB) && path.contains(['*', '?', '[']);
+        let begin = |folder: &str| -> String {
+            folder
+                .split('/')
+                .filter(|name| !name.is_empty())
+                .take(depth)
+                .map(|name| format!("/{name}"))
+                .collect()
+        };
+        is_wild
+            && std::iter::once(self.folders.home.as_str()).chain(self.folders.roots()).map(begin).any(
+                |above| {
+                    may_be_in(path, &above) && above.split('/').count() == depth + 1 && self.is_above(&above)
+                },
+            )
+    }
+
     /// Whether a word, or a path within it, is one of the folders of keys or lies in one.
     fn is_key(&self, word: &Word, cwds: &PossibleFolders) -> bool {
-        let home = self.folders.home.trim_end_matches('/');
+        let wild = word.marks.has(Marks::GLOB) || word.marks.has(Marks::BRACE);
         let of_keys = |path: &str| {
-            let below = path.strip_prefix(home).and_then(|rest| rest.strip_prefix('/'));
-            below.is_some_and(|rest| KEY_FOLDERS.iter().any(|own| is_in(rest, own)))
+            let keys = |folder: &String| if wild { may_be_in(path, folder) } else { is_in(path, folder) };
+            self.folders.key_folders.iter().any(keys)
         };
         self.comes_to(word, cwds, of_keys)
     }
@@ -135,7 +167,7 @@ impl ParsedLine<'_> {
         }));
         let home_name = self.folders.home.rsplit('/').next().unwrap_or_default();
         texts.into_iter().filter(|(text, _)| !text.is_empty()).any(|(text, home)| {
-            let mut text = text.replace("${HOME}", "$HOME").replace("${PWD}", "$PWD");
+            let mut text = plain_variables(&text, word.marks.has(Marks::EXPANDS));
             let mut home = home;
             // `~user`
             if word.marks.has(Marks::TILDE)
@@ -159,25 +191,73 @@ impl ParsedLine<'_> {
     }
 }
 
+/// Whether a path with wildcards may come to `folder` or to something in it.
+fn may_be_in(path: &str, folder: &str) -> bool {
+    let mut parts = path.split('/').filter(|part| !part.is_empty());
+    folder.split('/').filter(|name| !name.is_empty()).all(|name| {
+        parts.next().is_some_and(|part| resolve::can_be(part, name, part.contains(['*', '?', '[', '{'])))
+    })
+}
+
 fn written_key(text: &str) -> String {
     format!("{text} is, or lies in, a folder of keys")
+}
+
+/// Programs that read keys or use them, whatever their arguments.
+const USE_KEYS: &[&str] = &[
+    "ssh",
+    "ssh-add",
+    "ssh-agent",
+    "autossh",
+    "mosh",
+    "sshfs",
+    "sftp",
+    "git-credential",
+    "echo",
+    "test",
+    "[",
+];
+
+/// The text with `${HOME:?}` and the like as `$HOME`, and without parts of the path that are nothing but an unknown
+/// value: it may be empty, as in `rm -rf ~/$X`.
+fn plain_variables(text: &str, expands: bool) -> String {
+    // The lexer writes `${HOME:?}` as `$HOME?`.
+    let text = text.replace("$HOME?", "$HOME").replace("$PWD?", "$PWD");
+    if !expands {
+        return text;
+    }
+    let is_known = |part: &str| part == "$HOME" || part == "$PWD";
+    let parts = text.split('/').enumerate();
+    let kept =
+        parts.filter(|(at, part)| *at == 0 || !part.starts_with('$') || is_known(part)).map(|(_, part)| part);
+    let kept: Vec<&str> = kept.collect();
+    match kept.as_slice() {
+        [""] => "/".to_owned(),
+        kept => kept.join("/"),
+    }
 }
 
 /// Where a `find` begins that deletes all that it finds; empty for the working directory.
 fn find_roots(words: &[Word]) -> Option<Vec<&Word>> {
     let text = |at: usize| words.get(at).map_or("", |word| word.text.as_str());
     let is_run = |at: usize| matches!(text(at), "-exec" | "-execdir" | "-ok" | "-okdir");
-    let removes = |at: usize| matches!(name(text(at)), "rm" | "grm" | "unlink" | "shred");
+    let removes = |at: usize| match name(text(at)) {
+        "rm" | "grm" | "unlink" | "shred" => true,
+        "sh" | "bash" | "dash" | "zsh" => words[at..].iter().any(|word| word.text.contains("rm ")),
+        _ => false,
+    };
     let deletes = (1..words.len()).any(|at| text(at) == "-delete" || is_run(at) && removes(at + 1));
     let filters = (1..words.len()).any(|at| {
-        let is_filter = FIND_FILTERS.iter().any(|own| text(at) == *own || text(at).starts_with("-newer"));
-        is_filter && !files::is_any_name(text(at + 1))
+        let is_filter = FIND_FILTERS.contains(&text(at)) && !matches!(text(at - 1), "!" | "-not");
+        is_filter && (text(at) == "-empty" || !files::is_any_name(text(at + 1)))
     });
     if !deletes || filters {
         return None;
     }
     let is_root = |word: &&Word| !word.text.starts_with(['-', '(', '!']);
-    let options =
-        words[1..].iter().take_while(|word| matches!(word.text.as_str(), "-H" | "-L" | "-P")).count();
-    Some(words[1 + options..].iter().take_while(is_root).collect())
+    let is_option = |word: &str| matches!(word, "-H" | "-L" | "-P" | "--" | "-D") || word.starts_with("-O");
+    // `-D` has a value.
+    let from =
+        (1..words.len()).find(|at| !is_option(text(*at)) && text(at - 1) != "-D").unwrap_or(words.len());
+    Some(words[from..].iter().take_while(is_root).collect())
 }

@@ -48,6 +48,12 @@ fn target(words: &[Word]) -> Option<Target<'_>> {
     Some(Target { word, is_told })
 }
 
+fn home_word() -> Word {
+    let mut marks = Marks::default();
+    marks.add(Marks::HOME);
+    Word { text: "~".into(), marks, ..Word::default() }
+}
+
 /// `cd`, also behind `command`.
 pub(in crate::judge::shell) fn changes_folder(words: &[Word]) -> bool {
     let rest = behind_command(words);
@@ -199,7 +205,15 @@ pub(in crate::judge::shell) fn track_cwd(
         scopes.extend(climbed.into_iter().map(|scope| (scope, stand)));
         all.push(Arc::clone(&sets.all[stand.now]));
         if changes_folder(&command.words) {
-            let target = target(behind_command(&command.words));
+            let words = behind_command(&command.words);
+            let home = home_word();
+            // `cd` alone goes home.
+            let is_home = words[0].text == "cd"
+                && words[1..].iter().all(|word| matches!(word.text.as_str(), "--" | "-L" | "-P"));
+            let target = match is_home {
+                true => Some(Target { word: &home, is_told: true }),
+                false => target(words),
+            };
             let reached = match &target {
                 Some(target) => sets.step(stand.now, target.word),
                 None => visited,

@@ -27,6 +27,8 @@ pub(in crate::judge) struct Folders {
     settings: String,
     share: String,
     pub(in crate::judge::shell) daemon: [String; 3],
+    /// Folders of keys, for the guard of `bypass`.
+    pub(in crate::judge::shell) key_folders: Vec<String>,
     /// Which repository git finds in the workspace.
     pub(in crate::judge::shell) repository: Repository,
     /// A rule keeps some file from being read: the table of commands that only look passes none that may show any.
@@ -49,6 +51,7 @@ impl Folders {
             share: format!("{folded_home}/.local/share"),
             daemon: ["/.config/agentd", "/.local/share/agentd", "/.local/state/agentd"]
                 .map(|place| format!("{folded_home}{place}")),
+            key_folders: Vec::new(),
             home,
             folded_home,
             repository: Repository::Top,
@@ -60,6 +63,12 @@ impl Folders {
     /// The same where a rule keeps files from being read.
     pub(in crate::judge) fn keeping(self, keeps: bool) -> Self {
         Self { keeps, ..self }
+    }
+
+    /// The same with these folders of keys.
+    pub(in crate::judge) fn with_key_folders(self, key_folders: &[PathBuf]) -> Self {
+        let key_folders = key_folders.iter().map(|folder| folder.to_string_lossy().into_owned()).collect();
+        Self { key_folders, ..self }
     }
 
     /// The same where git finds this repository.
