@@ -1,5 +1,6 @@
-//! The rules that hold in a session: those of the configuration, of the user, of the workspace (what was
-//! granted for it, and its own as far as they count: see `trust`) and of the session itself (P2). Whose a rule is makes no difference to the verdict.
+//! The effective rules of a session. They come from the configuration, the user, the workspace (its grants, and
+//! its own rules if they count: see `trust`) and the session itself. The scope of a rule does not influence the
+//! verdict.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,17 +17,17 @@ use crate::types::permission::{Mode, Verdict, VerdictKind, outside_grant};
 use crate::types::tool::{Confinement, PreparedCall, Subject};
 use crate::workspace;
 
-/// All rules together, as of one moment.
+/// The rules of all scopes at one moment.
 #[derive(Clone, Debug)]
 pub(super) struct EffectiveRules {
     rules: Arc<Rules>,
-    /// A file of rules cannot be believed: what it forbids is not known, so nothing passes unasked.
+    /// A policy file is invalid, so its deny rules are unknown and every call needs a permission request.
     problem: Option<String>,
     repository: Repository,
 }
 
 impl EffectiveRules {
-    /// Looks up what holds now, on a thread that may wait for the disk.
+    /// Loads the current rules on a blocking thread.
     pub async fn load(shared: &Arc<Shared>, call_context: &CallContext) -> Self {
         let (shared, call_context, runtime) = (Arc::clone(shared), call_context.clone(), Handle::current());
         let looked =
@@ -38,7 +39,7 @@ impl EffectiveRules {
         })
     }
 
-    /// The same, for who is on such a thread already. Reads files.
+    /// The same for a caller that is on a blocking thread already. Reads files.
     pub fn load_blocking(shared: &Shared, call_context: &CallContext, runtime: &Handle) -> Self {
         let workspace = &call_context.session_context.workspace;
         let (mut more, mut problem) = read_rule_files(shared, workspace);
@@ -49,7 +50,7 @@ impl EffectiveRules {
         if problem.is_some() {
             more.allow.clear();
         }
-        // They were checked when they were given.
+        // The rules were checked when the user added them.
         let parsed = |rules: &[String]| rules.iter().filter_map(|rule| rule.parse::<Rule>().ok()).collect();
         let own = &call_context.rules;
         append_rules(
@@ -68,22 +69,22 @@ impl EffectiveRules {
         Self { rules: with_links(rules, workspace, &settings.home), problem, repository }
     }
 
-    /// The session's own grant that lets exactly this command run outside the sandbox, if it has one: no rule
-    /// of a file does. Whether the command may run at all is for the verdict to say.
+    /// The session's grant to run exactly this command without the sandbox, if there is one. No rule of a file
+    /// grants this. The verdict still decides whether the command may run at all.
     pub fn unsandboxed_grant(&self, call_context: &CallContext, prepared: &PreparedCall) -> Option<String> {
         let Subject::Bash { command, .. } = &prepared.subject else { return None };
         let grant = outside_grant(command).filter(|_| self.problem.is_none())?;
         call_context.rules.allow.contains(&grant).then_some(grant)
     }
 
-    /// The same and one grant more.
+    /// The same rules plus one grant.
     pub fn with_grant(&self, grant: &Rule) -> Self {
         let mut rules = (*self.rules).clone();
         rules.allow.push(grant.clone());
         Self { rules: Arc::new(rules), ..self.clone() }
     }
 
-    /// The scene of a call, with what the rules of this moment keep from being read.
+    /// The session context of a call, including the paths that the current rules hide from reads.
     pub fn session_context(
         &self,
         settings: &Settings,
@@ -116,7 +117,7 @@ impl EffectiveRules {
         }
     }
 
-    /// What the rules say of a call.
+    /// Judges a call by these rules.
     pub fn verdict(
         &self,
         settings: &Settings,
@@ -124,7 +125,7 @@ impl EffectiveRules {
         tool: &str,
         prepared: &PreparedCall,
     ) -> Verdict {
-        // What the configuration no longer allows, no session goes on with.
+        // A session must not continue in a mode that the configuration no longer allows.
         let mode = match call_context.mode {
             Mode::Bypass if settings.bypass.is_err() => Mode::Default,
             mode => mode,
@@ -155,7 +156,7 @@ impl EffectiveRules {
     }
 }
 
-/// The rules, and what those that deny or ask mean through links that there are now. Looks at the disk.
+/// Adds the targets of symbolic links that exist now to the deny and ask rules. Reads the file system.
 pub(super) fn with_links(rules: Arc<Rules>, workspace: &Path, home: &Path) -> Arc<Rules> {
     let led = rules.behind_links(workspace, home, &resolve_existing);
     if led == Rules::default() {
@@ -166,13 +167,13 @@ pub(super) fn with_links(rules: Arc<Rules>, workspace: &Path, home: &Path) -> Ar
     Arc::new(all)
 }
 
-/// Where a path leads, as far as it is there.
+/// Resolves the existing part of a path.
 fn resolve_existing(path: &Path) -> Option<PathBuf> {
     let there = |above: &Path| Some(above.canonicalize().ok()?.join(path.strip_prefix(above).ok()?));
     path.ancestors().find_map(there)
 }
 
-/// The rules of the user's files, and what is wrong with one of them, if so.
+/// The rules of the user's policy files, and the error of an invalid one.
 fn read_rule_files(shared: &Shared, workspace: &Path) -> (Rules, Option<String>) {
     let (mut rules, mut problem) = (Rules::default(), None);
     for place in [Place::User, Place::Workspace(workspace)] {
@@ -184,8 +185,8 @@ fn read_rule_files(shared: &Shared, workspace: &Path) -> (Rules, Option<String>)
     (rules, problem)
 }
 
-/// A call with its verdict. A command that the session was granted to run outside the sandbox is judged, and
-/// told, as one that does.
+/// A call with its verdict. If a grant lets the command run without the sandbox, it is judged and reported as
+/// such.
 pub(super) fn judge_call(
     effective: &EffectiveRules,
     settings: &Settings,
@@ -210,7 +211,7 @@ pub(super) fn judge_call(
     (prepared, verdict)
 }
 
-/// A verdict over a command that would run outside the sandbox: it says so, and by which grant.
+/// Marks a verdict as one for a command without sandbox and names the grant.
 fn verdict_unsandboxed(verdict: Verdict, grant: &str) -> Verdict {
     match verdict.verdict {
         VerdictKind::Allow => {
