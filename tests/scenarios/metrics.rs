@@ -1,6 +1,5 @@
-//! What a daemon counts (Q36): the numbers rise by what really happened, `GET /metrics` says the same in a
-//! form that Prometheus reads, and neither says a word of what was said. And `[telemetry]` in a build that
-//! has none.
+//! Metrics: the counters rise by what happened, `GET /metrics` returns the same values in Prometheus
+//! format, and neither contains conversation text. Also `[telemetry]` in a build without telemetry.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +12,11 @@ use crate::support::model_server::Step;
 const PRICE: &str = "[model.\"scripted/model\"]\nprice = { input = 2.0, output = 10.0, cache_read = 0.2, \
                      cache_write = 2.5 }\n";
 const FAST: &str = "[retry]\nbase_ms = 1\nmax_ms = 1\n";
-/// Not a word that a number could hold.
+/// A word that cannot appear in a number.
 const SAID: &str = "heliotrope";
 
-/// The page of `GET /metrics`: samples by their whole name. Holds the rules of the format
-/// (<https://prometheus.io/docs/instrumenting/exposition_formats/>) on the way.
+/// The page of `GET /metrics`: samples by their full name. Also checks the rules of the format
+/// (<https://prometheus.io/docs/instrumenting/exposition_formats/>).
 async fn page(daemon: &TestDaemon) -> (BTreeMap<String, f64>, String) {
     let mut raw = daemon.raw().await;
     raw.send("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
@@ -77,7 +76,7 @@ async fn numbers(daemon: &TestDaemon) -> Value {
     daemon.client("reader").await.call("daemon.metrics", json!({})).await
 }
 
-/// How much a number grew; `at` is a JSON pointer.
+/// The increase of a number; `at` is a JSON pointer.
 fn grew(before: &Value, after: &Value, at: &str) -> u64 {
     let read =
         |value: &Value| value.pointer(at).and_then(Value::as_u64).unwrap_or_else(|| panic!("{at}: {value}"));
@@ -99,7 +98,8 @@ async fn metrics_count_events_and_rpc_equals_http_page() {
     let (before, (page_before, _)) = (numbers(&daemon).await, page(&daemon).await);
     assert_eq!((&before["turns_started"], &before["model_calls"]), (&json!(0), &json!(0)), "{before}");
 
-    // A refusal before a word, half an answer, two calls of which a person denies one, and an answer.
+    // A refusal before any text, an interrupted answer, two calls of which the user denies one, and an
+    // answer.
     daemon.models.push(Step::error(529, "overloaded_error", "busy"));
     daemon.models.push(Step::text("half an answer").usage(40, 4).break_off("api_error", "oops"));
     daemon.models.push(Step::calls([("LS", json!({"path": "."})), bash("touch heliotrope")]).usage(100, 10));
@@ -128,7 +128,7 @@ async fn metrics_count_events_and_rpc_equals_http_page() {
     ] {
         assert_eq!(grew(&before, &after, at), by, "{at}: {after}");
     }
-    // The result of the turn, the ledger and the numbers come of the same bookings.
+    // The turn's result, the ledger and the counters come from the same usage records.
     for (at, own) in [
         ("/model_calls", "/model_calls"),
         ("/usage/input_tokens", "/usage/input_tokens"),
@@ -145,7 +145,7 @@ async fn metrics_count_events_and_rpc_equals_http_page() {
     assert!(grew(&before, &after, "/database_writes") > 5);
     assert_eq!((&after["sessions_loaded"], &after["subscribers"]), (&json!(1), &json!(1)));
 
-    // A model without a price, a turn that fails and one that is stopped.
+    // A model without a price, a turn that fails and a turn that is aborted.
     daemon.models.push(Step::text("Done."));
     session.submit_with(json!({"input": "go", "model": "scripted/other"})).await;
     seen.turn_ends("success").await;
@@ -246,7 +246,7 @@ async fn telemetry_config_without_otel_feature_warns_only() {
     let nobody = std::future::poll_fn(|context| std::task::Poll::Ready(receiver.poll_accept(context)));
     assert!(nobody.await.is_pending(), "somebody came");
 
-    // What is wrong is wrong in every build.
+    // An invalid value is an error in every build.
     let daemon = TestDaemon::plan().config("[telemetry]\nendpiont = \"http://localhost:1\"").build().await;
     let refused = daemon.run_to_its_end().await;
     let told = String::from_utf8_lossy(&refused.stderr).into_owned();
@@ -277,7 +277,7 @@ async fn telemetry_exports_turn_spans_without_content() {
     daemon.models.push(Step::text("Heliotrope it is.").usage(200, 20));
     session.submit(SAID).await;
     let result = seen.turn_ends("success").await;
-    // The last is sent before the end.
+    // The last export is sent before the daemon exits.
     daemon.stop().await;
     let heard = receiver.requests();
     let of = |path: &str| -> Vec<Value> {
