@@ -155,7 +155,7 @@ async fn kill_during_checkpoint_loses_no_event() {
     }
 }
 
-/// A text cut into its statements; a trigger is one, whatever it holds.
+/// Splits a script into statements. A trigger is one statement.
 fn statements(code: &str) -> Vec<String> {
     let mut statements: Vec<String> = Vec::new();
     for part in code.split_inclusive(';').filter(|part| !part.trim().is_empty()) {
@@ -189,7 +189,7 @@ async fn migration_interrupted_at_any_statement_is_completed() {
             let options = SqliteConnectOptions::new().filename(&path).create_if_missing(true);
             let mut old = options.journal_mode(SqliteJournalMode::Wal).connect().await.unwrap();
             earlier.run(&mut old).await.unwrap();
-            // As sqlx runs it: the statements and its own row in one transaction, not yet committed.
+            // As sqlx runs a migration: its statements and its own row in one transaction, not yet committed.
             sqlx::query("begin").execute(&mut old).await.unwrap();
             for statement in &statements[..count] {
                 sqlx::raw_sql(sqlx::AssertSqlSafe(statement.clone())).execute(&mut old).await.unwrap();
