@@ -4,12 +4,9 @@
 //!
 //! | API | bytes of one picture | pixels of a side | source |
 //! | --- | --- | --- | --- |
-//! | Anthropic Messages | 5 MB in base64 | 8000; 2000 with more than 20 pictures; scaled down from 1568 |
-//! docs.anthropic.com/en/docs/build-with-claude/vision |
-//! | the same at Amazon | 3.75 MB | 8000 |
-//! docs.aws.amazon.com/bedrock/latest/userguide/model-parameters-anthropic-claude-messages.html |
-//! | OpenAI | 50 MB a request | no limit documented; scaled down to 2048 and less |
-//! platform.openai.com/docs/guides/images-vision |
+//! | Anthropic Messages | 5 MB in base64 | 8000; 2000 with more than 20 pictures; scaled down from 1568 | docs.anthropic.com/en/docs/build-with-claude/vision |
+//! | the same at Amazon | 3.75 MB | 8000 | docs.aws.amazon.com/bedrock/latest/userguide/model-parameters-anthropic-claude-messages.html |
+//! | OpenAI | 50 MB a request | no limit documented; scaled down to 2048 and less | platform.openai.com/docs/guides/images-vision |
 //!
 //! A conversation keeps its pictures, may contain many, and may continue with another model. The strictest
 //! limits apply to every picture: [`LARGEST_SIDE`] and [`LARGEST_BYTES`]. A larger picture is scaled to
