@@ -1,6 +1,6 @@
-//! One daemon per state folder: a lock that the kernel releases when its holder dies, so that no
-//! left-over file can block a start. A child that the holder was about to start when it was killed keeps the lock
-//! until it becomes its program (flock(2), fork(2)): that is waited for.
+//! One daemon per state folder. The kernel releases the lock when its holder dies, so that no left-over
+//! file can block a start. If the holder was killed while it started a child, the child keeps the lock
+//! until its exec (flock(2), fork(2)). A start waits for that.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
@@ -12,29 +12,30 @@ use nix::fcntl::OFlag;
 
 use super::error::TransportError;
 
-/// The line behind the number of a holder that is being stopped.
+/// The line after the pid of a holder that is stopping.
 const LEAVING: &str = "stopping";
 
-/// Before the path of the holder's socket, on a line behind its number.
+/// Prefix of the socket path, on a line after the pid.
 const SOCKET: &str = "socket ";
 
-/// Longer than every lock file that a daemon writes: a number, the path of a socket and a word.
+/// Longer than every lock file that a daemon writes: a pid, the path of a socket and a word.
 const MAX_NOTE_BYTES: u64 = 8 << 10;
 
-/// How long a dead holder's children may keep the lock, and how often that is looked at.
+/// How long children of a dead holder may keep the lock, and the interval between two checks.
 const LAST_CHILDREN: Duration = Duration::from_secs(2);
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
-/// The lock on a state folder. Held until dropped or until the process ends; children do not
-/// inherit it (close-on-exec).
+/// The lock on a state folder. Held until dropped or until the process ends; children do not inherit it
+/// (close-on-exec).
 #[derive(Debug)]
 pub struct StateLock {
     file: File,
 }
 
 impl StateLock {
-    /// Takes the lock in `path`, making the file (0600) and its folder (0700) if needed, and writes
-    /// this process's number into it. Waits for nobody who lives, and up to two seconds for what a dead holder left.
+    /// Acquires the lock in `path`. Creates the file (0600) and its folder (0700) if needed, and writes
+    /// this process's id into it. Does not wait for a living holder; waits up to two seconds for
+    /// children of a dead one.
     ///
     /// # Errors
     /// [`TransportError::Locked`] names the holder; everything else is `Io`.
@@ -46,7 +47,7 @@ impl StateLock {
                 .create(folder)
                 .map_err(|e| TransportError::io("make the folder", folder, e))?;
         }
-        // Not truncated on opening: until the lock is ours the file belongs to its holder.
+        // Do not truncate on opening: until this process has the lock, the file belongs to its holder.
         let mut file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -62,7 +63,8 @@ impl StateLock {
                 Ok(()) => break,
                 Err(TryLockError::WouldBlock) => {
                     let pid = LockNote::read(&file).ok().and_then(|note| note.pid);
-                    // Without a number its holder has just begun, or is just letting go.
+                    // If the file has no pid, its holder has just started, or is just releasing the
+                    // lock.
                     if !pid.is_none_or(is_dead) || Instant::now() > until {
                         return Err(TransportError::Locked { path: path.to_owned(), pid });
                     }
@@ -81,15 +83,16 @@ impl StateLock {
 }
 
 impl StateLock {
-    /// Notes behind the number that its holder ends because somebody wanted it, for those who lose it and
-    /// would start another. To be called before anybody can notice; a file that cannot be written says less.
+    /// Notes after the pid that the holder stops on request, so that its clients do not start another
+    /// daemon. Must be called before any client can notice the stop. If the file cannot be written, the
+    /// note is missing.
     pub fn leaving(&self) {
         let _ = (&self.file).write_all(format!("{LEAVING}\n").as_bytes());
     }
 
-    /// Writes the path of the holder's socket into the file, so that clients with other settings find the daemon.
-    /// To be called once the socket answers: until then a missing socket says nothing about the daemon.
-    /// A path that does not fit on one line of text is left out.
+    /// Writes the path of the holder's socket into the file, so that clients with other settings find
+    /// the daemon. Must be called once the socket answers: until then a missing socket says nothing
+    /// about the daemon. A path that does not fit on one line of text is left out.
     pub fn note_socket(&self, path: &Path) {
         if let Some(path) = path.to_str().filter(|path| !path.contains('\n')) {
             let _ = (&self.file).write_all(format!("{SOCKET}{path}\n").as_bytes());
@@ -97,19 +100,19 @@ impl StateLock {
     }
 }
 
-/// What the holder of a lock wrote into its file.
+/// Content of a lock file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LockNote {
-    /// The holder's process.
+    /// Process id of the holder.
     pub pid: Option<u32>,
-    /// Its socket. `None` while it starts, and if it is of a version that did not write it.
+    /// Path of the holder's socket. `None` while it starts, and if its version did not write the path.
     pub socket: Option<PathBuf>,
-    /// Whether it ends, or has ended, because it was told to.
+    /// Whether the holder is stopping, or has stopped, on request.
     pub is_stopping: bool,
 }
 
 impl LockNote {
-    /// Reads what stands in a lock file, from its beginning.
+    /// Reads the content of a lock file from its beginning.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -136,13 +139,14 @@ impl LockNote {
 
 impl Drop for StateLock {
     fn drop(&mut self) {
-        // The file stays: removing it would let two daemons hold two different files of one name.
+        // The file stays: removing it would let two daemons hold two different files with the same
+        // name.
         let _ = self.file.set_len(0);
         let _ = self.file.unlock();
     }
 }
 
-/// Whether no process of this number runs any more; one that nobody waited for counts as dead, proc_pid_stat(5).
+/// Whether no process with this id runs any more; a zombie counts as dead, proc_pid_stat(5).
 fn is_dead(pid: u32) -> bool {
     match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
         Ok(stat) => stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with(['Z', 'X'])),
@@ -208,7 +212,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("agentd.lock");
         let held = StateLock::try_lock(&path).unwrap();
-        // A number that no process has.
+        // A pid that no process has.
         fs::write(&path, "4194999\n").unwrap();
         let child = std::thread::spawn(move || {
             std::thread::park_timeout(LOOK_AGAIN * 4);
