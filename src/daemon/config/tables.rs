@@ -370,7 +370,7 @@ impl Default for Permissions {
     }
 }
 
-/// A positive amount of money.
+/// A finite amount of money, at least 0.
 fn dollars<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
     let sum = Option::<f64>::deserialize(deserializer)?;
     match sum {

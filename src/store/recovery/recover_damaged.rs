@@ -308,7 +308,7 @@ async fn newest_sound(folder: &Path) -> Option<(PathBuf, Source)> {
     None
 }
 
-/// What was recovered of the sessions.
+/// The recovered part of each session.
 #[derive(Default)]
 struct Report {
     /// Session key → last seq of the recovered journal; `None` if the journal is complete.

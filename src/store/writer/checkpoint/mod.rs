@@ -366,7 +366,7 @@ fn pages_at() -> u32 {
     AT
 }
 
-/// With failpoints, a checkpoint runs after every few pages, so that crash tests cover it.
+/// Tests set a low value, so that checkpoints run all the time.
 #[cfg(feature = "failpoints")]
 fn pages_at() -> u32 {
     std::env::var("AGENTD_FOLD_AT").ok().and_then(|pages| pages.parse().ok()).unwrap_or(AT)
