@@ -1,4 +1,4 @@
-//! From the command line to the command, and from its end to the exit code.
+//! Runs the command of a command line and returns its exit code.
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -17,8 +17,8 @@ use crate::client::connection::paths::Places;
 use crate::client::ui::attach;
 use crate::client::ui::out::Out;
 
-/// Runs `agentctl` with the process's arguments (the first is the program's name) and returns the
-/// exit code. `--help` and `--version` touch nothing but stdout.
+/// Runs `agentctl` with the process's arguments (the first is the program's name) and returns the exit
+/// code. `--help` and `--version` write only to stdout.
 #[must_use]
 pub fn run<I, T>(args: I) -> u8
 where
@@ -36,7 +36,7 @@ where
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::from).and_then(
             |runtime| {
                 let outcome = runtime.block_on(dispatch(cli));
-                // A read of standard input that nobody waits for any more must not hold us back.
+                // A read of standard input that is no longer needed must not delay the exit.
                 runtime.shutdown_background();
                 outcome
             },
@@ -64,12 +64,12 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Demo { yes, keep } => return demo::demo(*yes, *keep).await,
         _ => {}
     }
-    // Our connection has a person's word: no process of the same user may take it out of our hands. Where
-    // the kernel will not have it, there is nothing to be done about it.
+    // The connection carries the user's answers, so no process of the same user may trace this one. If
+    // the kernel refuses, there is no alternative.
     let _ = nix::sys::prctl::set_dumpable(false);
     let env = |name: &str| std::env::var(name).ok();
     let places = Places::find(&env, cli.socket, cli.config)?;
-    // The doctor has a finding for it.
+    // The doctor reports it as a finding.
     if !matches!(cli.command, Command::Doctor) {
         places.check_named_config()?;
     }

@@ -1,4 +1,4 @@
-//! Why a command ends without success, and the exit codes (`clients.md`).
+//! Why a command fails, and the exit codes (`clients.md`).
 
 use std::{fmt, io};
 
@@ -7,23 +7,23 @@ use crate::client::ui::escape;
 
 /// Exit codes. Scripts rely on them.
 pub mod code {
-    /// Done.
+    /// The command succeeded.
     pub const SUCCESS: u8 = 0;
-    /// A permission was denied for lack of somebody to ask, or this client may not do that.
+    /// A permission was denied because no user could be asked, or because this client may not do that.
     pub const DENIED: u8 = 1;
     /// The model or its server failed.
     pub const MODEL: u8 = 2;
-    /// Aborted.
+    /// The turn was aborted.
     pub const ABORTED: u8 = 3;
-    /// Something failed inside, or the daemon refused.
+    /// An internal error, or the daemon refused the request.
     pub const INTERNAL: u8 = 4;
     /// A budget or turn limit was reached.
     pub const BUDGET: u8 = 5;
-    /// The output limit, or a schema.
+    /// The output limit was reached, or the output does not match the schema.
     pub const OUTPUT: u8 = 6;
-    /// Wrong use.
+    /// The command line is invalid.
     pub const USAGE: u8 = 64;
-    /// No daemon.
+    /// No daemon answers.
     pub const UNREACHABLE: u8 = 69;
 }
 
@@ -41,41 +41,42 @@ pub fn code_of(subtype: &str) -> u8 {
     }
 }
 
-/// The end of a command: an exit code and words for stderr (none if all was said already).
+/// The end of a command: an exit code and a message for stderr (empty if everything was printed
+/// already).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// The exit code.
+    /// Exit code of the process.
     pub code: u8,
-    /// What went wrong and what to do; safe to print.
+    /// The error and what the user can do; safe to print.
     pub message: String,
 }
 
 impl Failure {
-    /// Ends with `code` and says why.
+    /// Fails with `code` and a message.
     #[must_use]
     pub fn new(code: u8, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }
 
-    /// Ends with `code`; everything was said already.
+    /// Fails with `code`; the message was printed already.
     #[must_use]
     pub fn silent(code: u8) -> Self {
         Self::new(code, "")
     }
 
-    /// The command was used wrongly.
+    /// Fails because the command was used wrongly.
     #[must_use]
     pub fn usage(message: impl Into<String>) -> Self {
         Self::new(code::USAGE, message)
     }
 
-    /// Something failed here.
+    /// Fails with an internal error.
     #[must_use]
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(code::INTERNAL, message)
     }
 
-    /// No daemon answers.
+    /// Fails because no daemon answers.
     #[must_use]
     pub fn unreachable(message: impl Into<String>) -> Self {
         Self::new(code::UNREACHABLE, message)
@@ -92,7 +93,7 @@ impl std::error::Error for Failure {}
 
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
-        // Whoever read our output has seen enough, as `head` does.
+        // The reader has closed the pipe, as `head` does; that is no error.
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Self::silent(code::SUCCESS);
         }

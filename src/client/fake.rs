@@ -1,4 +1,4 @@
-//! A scripted daemon for tests: real sockets and lines, answers from a closure, one journal that
+//! A scripted daemon for tests: real sockets and lines, replies from a closure, one journal that
 //! subscriptions replay and follow.
 
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ pub(super) const ASK: &str = "perm_0190f2a4-0000-7000-8000-000000000005";
 
 type Answers = dyn Fn(&Journal, &str, &Value) -> Result<Value, Value> + Send + Sync;
 
-/// The events of the one session there is; grows while subscriptions follow it.
+/// The events of the only session; grows while subscriptions follow it.
 #[derive(Clone)]
 pub(super) struct Journal(Arc<watch::Sender<Vec<Value>>>);
 
@@ -45,7 +45,7 @@ impl Journal {
     }
 }
 
-/// The daemon. Dropping it closes every connection; the journal may be given to the next one.
+/// The daemon. Dropping it closes every connection; the journal may be passed to the next one.
 pub(super) struct Fake {
     pub(super) socket: PathBuf,
     pub(super) journal: Journal,
@@ -55,7 +55,7 @@ pub(super) struct Fake {
 }
 
 impl Fake {
-    /// Serves with `answers` for everything but hello and subscriptions.
+    /// Serves with `answers` for every method except hello and subscriptions.
     pub(super) fn start(
         answers: impl Fn(&Journal, &str, &Value) -> Result<Value, Value> + Send + Sync + 'static,
     ) -> Self {
@@ -68,7 +68,7 @@ impl Fake {
         fake
     }
 
-    /// Drops every connection and serves again on the same socket: a restart.
+    /// Simulates a restart: drops every connection and serves again on the same socket.
     pub(super) async fn restart(
         &mut self,
         answers: impl Fn(&Journal, &str, &Value) -> Result<Value, Value> + Send + Sync + 'static,
@@ -173,13 +173,13 @@ pub(super) fn asks() -> Value {
         "reason": "no rule allows it", "suggestions": ["Bash(make)"], "read_only": false})
 }
 
-/// Its answer.
+/// The answer to the request of [`asks`].
 pub(super) fn resolved(decision: &str) -> Value {
     json!({"type": "permission.resolved", "request_id": ASK, "call_id": CALL, "decision": decision,
         "scope": "once", "by": "answer", "origin": {"client": "other", "uid": 0}})
 }
 
-/// More text.
+/// A delta with more text.
 pub(super) fn says(text: &str) -> Value {
     json!({"type": "message.text_delta", "index": 0, "text": text})
 }

@@ -1,5 +1,4 @@
-//! What any text and any line from the daemon must do: the laws that the fuzz targets and their
-//! corpus hold us to.
+//! Properties for any text and any line from the daemon, checked by the fuzz targets and their corpus.
 
 use unicode_width::UnicodeWidthStr;
 
@@ -9,11 +8,11 @@ use crate::client::ui::style::{Line, width};
 use crate::client::ui::{escape, prompt};
 use crate::types::event::Event;
 
-/// Escape cleaning (S28): whatever the text, a terminal can show it. Nothing moves its cursor,
-/// reorders or hides; and nothing is lost, for the text can be read back from what is shown.
+/// Escaping makes any text safe for a terminal. No output moves the cursor, reorders or hides text.
+/// Nothing is lost: the original text can be computed from the output.
 ///
 /// # Panics
-/// If a law is broken.
+/// If a property is violated.
 pub fn escape(data: &[u8]) {
     let raw = String::from_utf8_lossy(data);
     let (text, line) = (escape::text(&raw), escape::line(&raw));
@@ -21,7 +20,7 @@ pub fn escape(data: &[u8]) {
     check(&line, &[]);
     assert_eq!(original(&text), raw);
     assert_eq!(original(&line), raw);
-    // Nothing but the names' own brackets is left to escape a second time.
+    // Only the brackets of the names can be escaped a second time.
     let again = |shown: &str| escape::line(shown).replace("⟦U+27E6⟧", "⟦").replace("⟦U+27E7⟧", "⟧");
     assert_eq!(again(&line), line);
     // A name takes as many columns as it has letters: none is hidden.
@@ -38,12 +37,12 @@ pub fn escape(data: &[u8]) {
     assert_eq!(read_back.join("\n"), raw);
 }
 
-/// Lines from the daemon: whatever they say, what is printed of them holds nothing that a terminal
-/// obeys, and rows are as wide as they may be at most. The first byte is the width; every further
-/// line is one message, or one event without the frame around it.
+/// Whatever lines the daemon sends, the printed text contains no terminal control sequence, and no row
+/// is wider than allowed. The first byte is the width. Every further line is one message, or one event
+/// without its frame.
 ///
 /// # Panics
-/// If a law is broken.
+/// If a property is violated.
 pub fn screen(data: &[u8]) {
     let [columns, bytes @ ..] = data else { return };
     let columns = usize::from(*columns);
@@ -84,21 +83,22 @@ fn check_line(line: &Line, columns: usize) {
     assert_eq!(ink(&printed), ink(&line.plain()), "wrapping lost something");
 }
 
-/// No control character but those allowed, and none that has no shape of its own.
+/// Checks that there is no control character except `allowed`, and no invisible character.
 fn check(shown: &str, allowed: &[char]) {
     for c in shown.chars().filter(|c| !allowed.contains(c)) {
         let is_control = matches!(c, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}');
         // Unicode's `Bidi_Control`, and its two separators.
         let reorders = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
             | '\u{2066}'..='\u{2069}');
-        // Those of `Default_Ignorable_Code_Point` that text is hidden with; the emoji selector stays.
+        // Characters of `Default_Ignorable_Code_Point` that can hide text; the emoji selector is
+        // allowed.
         let hides = matches!(c, '\u{ad}' | '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2064}' | '\u{feff}'
             | '\u{fe00}'..='\u{fe0e}' | '\u{e0000}'..='\u{e0fff}');
         assert!(!is_control && !reorders && !hides, "{c:?} is left in {shown:?}");
     }
 }
 
-/// Reads a shown text back.
+/// Computes the original text from the escaped one.
 fn original(shown: &str) -> String {
     let mut raw = String::new();
     let mut rest = shown;

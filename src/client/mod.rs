@@ -1,9 +1,9 @@
-//! Layer 4: `agentctl`, and the typed client that it is built on. Knows the contract (`api`) and
-//! the values (`types`), nothing of the daemon's inside.
+//! Layer 4: `agentctl`, and the typed client that it is built on. It uses the contract (`api`) and the
+//! values (`types`), and no internals of the daemon.
 //!
-//! A program starts with [`Client::connect`]: calls are [`Client::call`] with the `…Params` and
-//! `…Reply` of [`crate::api::params`]; events come from [`Client::subscribe`], or through restarts
-//! of the daemon from [`Follow`].
+//! A program starts with [`Client::connect`]. Calls are [`Client::call`] with the `…Params` and
+//! `…Reply` of [`crate::api::params`]. Events come from [`Client::subscribe`], or through restarts of
+//! the daemon from [`Follow`].
 
 mod args;
 mod commands;

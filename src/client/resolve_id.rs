@@ -1,4 +1,4 @@
-//! Which session or request somebody means: a full id, a unique start of one, or a title.
+//! Resolves the name of a session or request: a full id, a unique start of one, or a title.
 
 use crate::api::params::{
     ListParams, ListReply, PendingRequest, PermissionListParams, PermissionListReply, SessionParams,
@@ -12,10 +12,10 @@ use crate::client::ui::style::cut;
 use crate::types::ids::{PermissionId, SessionId};
 use crate::types::session::SessionView;
 
-/// Characters from which on a name that looks like an id is one.
+/// Minimum characters of a short id; shorter names are not treated as ids.
 const SHORT_ID: usize = 8;
 
-/// All the sessions, newest first.
+/// All sessions, newest first.
 ///
 /// # Errors
 /// A call failed.
@@ -32,10 +32,10 @@ pub async fn all_sessions(client: &Client, filter: &ListParams) -> Result<Vec<Se
     }
 }
 
-/// The session that `name` means.
+/// The session that `name` identifies.
 ///
 /// # Errors
-/// None or several fit.
+/// None or several match.
 pub async fn session(client: &Client, name: &str) -> Result<SessionView, Failure> {
     if let Ok(session_id) = name.parse::<SessionId>() {
         return match client.call::<SessionReply>("session.get", &SessionParams { session_id }).await {
@@ -54,7 +54,7 @@ fn pick_session(sessions: Vec<SessionView>, name: &str) -> Result<SessionView, F
         .iter()
         .filter(|s| !start.is_empty() && s.session_id.to_string()[4..].starts_with(&start))
         .collect();
-    // What `agentctl ps` prints as an id is one, whatever models call their sessions.
+    // An id as printed by `agentctl ps` is always an id, even if a session's title looks the same.
     let is_id = start.len() >= SHORT_ID && start.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
     let fitting = if titled.is_empty() || is_id && !begun.is_empty() { begun } else { titled };
     match fitting.as_slice() {
@@ -71,7 +71,7 @@ fn pick_session(sessions: Vec<SessionView>, name: &str) -> Result<SessionView, F
     }
 }
 
-/// All the requests that wait, oldest first.
+/// All pending requests, oldest first.
 ///
 /// # Errors
 /// A call failed.
@@ -88,12 +88,13 @@ pub async fn all_requests(client: &Client) -> Result<Vec<PendingRequest>, Failur
     }
 }
 
-/// The request that `name` means.
+/// The pending request that `name` identifies.
 ///
 /// # Errors
-/// None or several fit.
+/// None or several match.
 pub async fn request(client: &Client, name: &str) -> Result<PermissionId, Failure> {
-    // A full id goes to the daemon as it is: it knows who settled a request that waits no more.
+    // Send a full id to the daemon unchanged: the daemon knows who answered a request that is no longer
+    // pending.
     if let Ok(id) = name.parse::<PermissionId>() {
         return Ok(id);
     }
@@ -119,7 +120,7 @@ fn no_session(name: &str) -> Failure {
     Failure::internal(format!("no session is called {}; `agentctl ps -a` lists them", escape::line(name)))
 }
 
-/// Nothing that `name` means waits.
+/// The error when no pending request matches `name`.
 pub(super) fn no_request(name: &str) -> Failure {
     Failure::internal(format!(
         "no request {} waits for an answer; `agentctl approvals` lists them",
@@ -127,7 +128,7 @@ pub(super) fn no_request(name: &str) -> Failure {
     ))
 }
 
-/// A session as tests see it.
+/// A session for tests.
 #[cfg(test)]
 pub(super) fn sample(id: &str, title: &str) -> serde_json::Value {
     serde_json::json!({

@@ -1,15 +1,15 @@
-//! Crash points: places where a test may end the process as abruptly as `kill -9` does, to see that
-//! nothing which was promised is lost (the table of crash points in RELIABILITY.md).
+//! Crash points: positions in the code where a test ends the process as abruptly as `kill -9`. The tests check
+//! that the daemon loses nothing that it has confirmed (see the table of crash points in RELIABILITY.md).
 //!
-//! They exist only with the feature `failpoints`, which no release has; without it a point is nothing.
-//! The variable `AGENTD_CRASH` names one: `C5` ends the process the first time it comes there, `C5:3`
-//! the third time, `C5:3:stop` stops it there instead (SIGSTOP), so that somebody else can end it.
-//! `tool.Bash:0:panic` lets each job of that tool panic.
+//! Crash points exist only with the feature `failpoints`, which no release has. The variable `AGENTD_CRASH`
+//! names one. `C5` ends the process when it first reaches the point, `C5:3` the third time. `C5:3:stop` stops
+//! the process there instead (SIGSTOP), so that the test can kill it. `tool.Bash:0:panic` makes each call of
+//! that tool panic.
 
 #[cfg(all(feature = "failpoints", not(debug_assertions)))]
 compile_error!("the feature `failpoints` is for tests: it must not be in a release");
 
-/// A place where the process may end. Nothing is flushed, no destructor runs.
+/// A point where the process may end. Nothing is flushed and no destructor runs.
 #[cfg(feature = "failpoints")]
 pub fn point(name: &str) {
     use std::sync::OnceLock;
@@ -31,34 +31,34 @@ pub fn point(name: &str) {
     }
     match wanted.end {
         End::Abort => std::process::abort(),
-        // Sent to this very thread, so that it does not go one step further.
+        // The signal goes to this thread, so that it stops immediately.
         End::Stop => drop(raise(Signal::SIGSTOP)),
         End::Panic => panic!("at the point {name}, as a test wants it"),
     }
 }
 
-/// Nothing: the feature `failpoints` is off.
+/// Does nothing: the feature `failpoints` is off.
 #[cfg(not(feature = "failpoints"))]
 #[inline(always)]
 pub fn point(_name: &str) {}
 
-/// The point `tool.NAME`: where a job of that tool begins.
+/// The crash point `tool.NAME`, at the start of each call of that tool.
 pub fn tool(_name: &str) {
     #[cfg(feature = "failpoints")]
     point(&format!("tool.{_name}"));
 }
 
-/// Where to crash, and how.
+/// The selected crash point and the way to crash.
 #[cfg(any(test, feature = "failpoints"))]
 #[derive(Debug, PartialEq)]
 struct Wanted {
     point: String,
-    /// Counted from 1; 0 is each time.
+    /// Counted from 1; 0 means each time.
     time: u32,
     end: End,
 }
 
-/// What happens there.
+/// The way in which the process ends or stops.
 #[cfg(any(test, feature = "failpoints"))]
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum End {

@@ -1,4 +1,4 @@
-//! Why the daemon could not start.
+//! Errors that prevent the daemon from starting.
 
 use std::fmt;
 
@@ -8,24 +8,24 @@ use crate::api::exit;
 use crate::store::StoreError;
 use crate::transport::TransportError;
 
-/// A start that failed; `Display` says what to do.
+/// A failed start. `Display` says what to do.
 #[derive(Debug)]
 pub enum DaemonError {
-    /// The configuration is wrong.
+    /// The configuration is invalid.
     Config(ConfigError),
-    /// No place for the state.
+    /// No folder for the state could be determined.
     NoHome(NoHome),
-    /// A folder could not be made or is not private.
+    /// A folder could not be created or is not private.
     Folder(String),
-    /// The database.
+    /// The database could not be opened.
     Store(StoreError),
-    /// The socket or the lock.
+    /// The socket or the lock could not be acquired.
     Transport(TransportError),
-    /// What a service manager handed over.
+    /// The file descriptors of the service manager are invalid.
     Activation(String),
-    /// The operating system.
+    /// A call of the operating system failed.
     Io(std::io::Error),
-    /// A mistake of ours.
+    /// A programming error in the daemon.
     Bug(String),
 }
 
@@ -47,7 +47,7 @@ impl fmt::Display for DaemonError {
 impl std::error::Error for DaemonError {}
 
 impl DaemonError {
-    /// The exit code of the program, of [`exit`].
+    /// The exit code of the program, one of [`exit`].
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {

@@ -1,4 +1,4 @@
-//! Layer 5: the composition root. [`run`] is the start-up story, read from top to bottom.
+//! Layer 5: the composition root. Read [`run`] from top to bottom for the order of the start.
 
 mod config;
 mod error;
@@ -44,7 +44,7 @@ pub use error::DaemonError;
 pub use runtime::runtime;
 pub use shutdown::ignore_hangup;
 
-/// What the command line said.
+/// Options of the command line.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// `--config`
@@ -53,21 +53,21 @@ pub struct Options {
     pub socket: Option<PathBuf>,
 }
 
-/// From the wish to stop, sessions get this long; with the replies and the journal that follow, the
-/// whole stays under 10 s (S12).
+/// Time for parking the sessions after a stop request. With the replies and the last journal writes, the
+/// shutdown takes less than 10 s.
 const PARK_WITHIN: Duration = Duration::from_secs(8);
-/// Pending replies get this long.
+/// Time for sending pending replies.
 const REPLY_WITHIN: Duration = Duration::from_secs(1);
-/// The journal's last writes get this long.
+/// Time for the last writes of the journal.
 const CLOSE_WITHIN: Duration = Duration::from_millis(500);
-/// Clients that may wait for a reload; further ones wait to wait.
+/// Capacity of the queue of reload requests. When it is full, clients wait.
 const RELOADS: usize = 8;
 
-/// Reads the database that `options` and environment lead to, to see whether it is sound. Starts
-/// nothing and changes nothing. Returns what is not sound, in words.
+/// Checks the database that `options` and the environment select. Starts and changes nothing. Returns a
+/// description of each problem.
 ///
 /// # Errors
-/// It could not be found or read.
+/// The database could not be found or read.
 pub async fn check_database(options: Options) -> Result<Vec<String>, DaemonError> {
     let env = |name: &str| std::env::var(name).ok();
     let config = Config::load(&env, options.config)?;
@@ -78,7 +78,7 @@ pub async fn check_database(options: Options) -> Result<Vec<String>, DaemonError
     Ok(store::problems(&path).await?)
 }
 
-/// The system's clock: the only place that asks it.
+/// The system clock. No other code reads it.
 struct SystemClock;
 
 impl Clock for SystemClock {
@@ -89,21 +89,21 @@ impl Clock for SystemClock {
     }
 }
 
-/// What a look at the configuration found.
+/// The result of a configuration check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
-    /// The files that it is made of.
+    /// The files that the configuration consists of.
     pub files: Vec<PathBuf>,
-    /// Keys that are set and have no effect yet, dotted.
+    /// Keys that are set and have no effect yet, in dotted form.
     pub without_effect: Vec<String>,
-    /// Keys that are set and of a part that this build was made without (the feature `otel`), dotted.
+    /// Keys that are set but need a feature that this build lacks (`otel`), in dotted form.
     pub not_in_build: Vec<String>,
 }
 
-/// Reads the configuration as a start would; starts nothing.
+/// Reads the configuration like a start; starts nothing.
 ///
 /// # Errors
-/// What a start would say of it.
+/// The error that a start would report.
 pub async fn check_config(options: Options) -> Result<Checked, DaemonError> {
     let env = |name: &str| std::env::var(name).ok();
     let config = Config::load(&env, options.config)?;
@@ -121,21 +121,21 @@ pub async fn check_config(options: Options) -> Result<Checked, DaemonError> {
 /// Runs the daemon until a signal or `daemon.shutdown` stops it.
 ///
 /// # Errors
-/// It could not start; nothing was left behind.
+/// The daemon could not start. It left nothing behind.
 pub async fn run(options: Options) -> Result<(), DaemonError> {
     let began = std::time::Instant::now();
     let stage =
         |name: &str| tracing::debug!(stage = name, us = began.elapsed().as_micros() as u64, "start-up");
-    // First of all: from now on no signal ends us in the middle of something.
+    // Install the handlers first, so that no later signal kills the daemon in the middle of a step.
     let mut signals = shutdown::Signals::listen()?;
     transport::set_process_name();
-    // The environment may hold keys: no process of ours may read it out of /proc.
+    // The environment may contain keys. Other processes of the user must not read it from /proc.
     if let Err(error) = nix::sys::prctl::set_dumpable(false) {
         tracing::warn!(%error, "the daemon's memory cannot be closed to other processes");
     }
     let env = |name: &str| std::env::var(name).ok();
-    // A write beyond the limit of file sizes is to be an error, not the end. A handler, unlike a signal
-    // that is ignored, is not handed down to tools: exec sets it back (signal(7)).
+    // A write beyond the file size limit must return an error instead of killing the daemon. A handler, unlike
+    // an ignored signal, is not inherited by tools: exec resets it (signal(7)).
     let file_too_large = SignalKind::from_raw(nix::libc::SIGXFSZ);
     let _file_too_large = tokio::signal::unix::signal(file_too_large)?;
     let config = Config::load(&env, options.config.clone())?;
@@ -158,10 +158,10 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     if let Some(path) = inherited.as_ref().and_then(systemd::path) {
         places.socket = path;
     }
-    // A socket that was handed over may have no path, or none that a client can use.
+    // An inherited socket may have no path, or a path that clients cannot use.
     let is_found_by_path = inherited.as_ref().is_none_or(|listener| systemd::path(listener).is_some());
     let listens_at = is_found_by_path.then(|| places.socket.clone());
-    // Nothing is made for a configuration that cannot be.
+    // Create nothing for a configuration that cannot work.
     let found = HostFacts::default().with_sandboxes(&config).await;
     wiring::components(&config, &places, &found)?;
     #[cfg(feature = "otel")]
@@ -190,9 +190,9 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         None => (shared, None),
     };
     let registry = Registry::new(shared);
-    // Before anybody decides by them.
+    // Write pending grants before any call is judged.
     registry.flush_grants().await;
-    // Before anything can be started, and before anybody can ask for it.
+    // Adopt orphans before any process can be started or requested.
     let reaper = orphans::adopt()?;
     let leftovers = orphans::sweep(&registry).await;
     orphans::sweep_spools(&registry).await;
@@ -255,7 +255,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let warming = registry.clone();
     let warm = tokio::spawn(async move {
         let components = warming.shared().components();
-        // Found out now, so that the first command does not wait for it.
+        // Detect the sandboxes now, so that the first command does not wait for it.
         tokio::join!(components.models.warm(), tools::Available::here());
     });
 
@@ -281,7 +281,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
             () = stop.cancelled() => break,
             wish = signals.next() => match wish {
                 Wish::Stop => break,
-                // It has said what is wrong.
+                // The reload has logged its error.
                 Wish::Reload => drop(reloader.reload(&serving).await),
             },
             Some(reply) = reloads.recv() => drop(reply.send(reloader.reload(&serving).await)),
@@ -289,7 +289,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     }
     tracing::info!("stopping");
     lock.leaving();
-    // Whoever still waits for a reload is told.
+    // Drop the queue, so that waiting clients get an error.
     drop(reloads);
     crash::point("C23.told");
     let park_by = Instant::now() + PARK_WITHIN;
@@ -300,7 +300,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     tidying.abort();
     removing.abort();
     calling.abort();
-    // What was not loaded yet is still there at the next start.
+    // The next start loads the remaining sessions.
     recovery.abort();
     let _ = recovery.await;
     shutdown::park(&registry, &mut signals, &hurry, park_by).await;
@@ -315,7 +315,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     crash::point("C23.closed");
     #[cfg(feature = "otel")]
     if let Some(exporter) = exporter {
-        // The last spans; whoever receives them slowly does without.
+        // Send the last spans. A receiver that is too slow loses them.
         exporter.last(CLOSE_WITHIN).await;
     }
     tracing::info!("stopped");

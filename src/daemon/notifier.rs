@@ -1,7 +1,6 @@
-//! Tells a person that something waits in an unattended session (P6): starts the command of
-//! `[permissions.unattended] notify_command` with JSON on its standard input, and posts the same to
-//! `notify_url`. It stands beside the sessions: a command that hangs, fails or cannot be started, or a server
-//! that does not answer, holds up nothing and nobody.
+//! Notifies the user of pending requests in unattended sessions. It starts the command of
+//! `[permissions.unattended] notify_command` with JSON on its standard input, and posts the same JSON to
+//! `notify_url`. It runs in a separate task: a command or server that hangs or fails delays no session.
 
 use std::process::Stdio;
 use std::sync::Arc;
@@ -18,26 +17,26 @@ use crate::daemon::webhook::{Poster, Webhook};
 use crate::proc;
 use crate::session::{PendingChange, Registry};
 
-/// A command gets this long, then it is killed.
+/// Time limit of a command. After that it is killed.
 const WITHIN: Duration = Duration::from_secs(15);
-/// Commands that run beside each other; what comes while they do waits its turn.
+/// Maximum number of commands that run in parallel. Later notifications wait.
 const AT_ONCE: usize = 4;
-/// Tidings that wait for their turn; more are left out, and the log says so.
+/// Maximum number of waiting notifications. Further ones are dropped, and the daemon logs that.
 const WAITING: usize = 256;
 
-/// How people are told.
+/// The configured notification channels.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NotifyChannels {
-    /// Program and arguments; empty for none.
+    /// Program and arguments; empty for no command.
     command: Vec<String>,
     hook: Option<Webhook>,
 }
 
 impl NotifyChannels {
-    /// As the configuration has them.
+    /// Reads the channels from the configuration.
     ///
     /// # Errors
-    /// The address is none: file and line are told, the address is not.
+    /// The address is invalid. The error names file and line, but not the address.
     pub(super) fn of(config: &Config) -> Result<Self, ConfigError> {
         let given = &config.permissions.unattended;
         let hook = match given.notify_url.as_deref().map(str::trim).filter(|url| !url.is_empty()) {
@@ -57,7 +56,7 @@ impl NotifyChannels {
     }
 }
 
-/// Runs until it is dropped. Commands that run then are killed.
+/// Runs until it is dropped. Running commands are killed then.
 pub(super) async fn run(registry: Registry, ways: watch::Receiver<NotifyChannels>) {
     let poster = Poster::default();
     let mut bell = registry.shared().subscribe_pending();
@@ -106,7 +105,7 @@ async fn by_hook(ways: &NotifyChannels, poster: &Poster, pending_change: &Pendin
     }
 }
 
-/// The event, with what helps to answer it.
+/// The event with the data that helps the user to answer it.
 async fn notification_text(registry: &Registry, pending_change: &PendingChange) -> Value {
     let event: Value = serde_json::from_str(&pending_change.body).unwrap_or_default();
     let id = pending_change.request_id.to_string();
@@ -133,7 +132,7 @@ async fn notification_text(registry: &Registry, pending_change: &PendingChange) 
     tidings
 }
 
-/// Starts the command, hands the text over and waits for its end.
+/// Starts the command, writes the text to its input and waits for its end.
 async fn send(command: &[String], text: &str) -> Result<(), String> {
     let (program, args) = command.split_first().ok_or("no command")?;
     let mut start = Command::new(program);
@@ -147,12 +146,12 @@ async fn send(command: &[String], text: &str) -> Result<(), String> {
         .stderr(Stdio::null())
         .process_group(0)
         .kill_on_drop(true);
-    // Starting may block, on a dead server for instance.
+    // Starting a process may block, for example on a network file system without a server.
     let started = tokio::task::spawn_blocking(move || proc::spawn(&mut start));
     let mut child = started.await.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
     let work = async {
         if let Some(mut stdin) = child.stdin.take() {
-            // One that does not read is told all the same.
+            // A command that does not read its input is not an error.
             let _ = stdin.write_all(text.as_bytes()).await;
             let _ = stdin.write_all(b"\n").await;
         }
@@ -169,7 +168,7 @@ async fn send(command: &[String], text: &str) -> Result<(), String> {
     }
 }
 
-/// Variables that the command sees: enough to show something to a person, and no keys.
+/// Environment variables that the command receives: enough to show a notification, and no keys.
 fn is_handed_on(name: &str) -> bool {
     const NAMES: [&str; 14] = [
         "PATH",

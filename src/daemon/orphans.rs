@@ -1,5 +1,4 @@
-//! Processes without a parent: those that a dead daemon left, and those that commands of this one
-//! leave (S9).
+//! Orphan processes: those that a dead daemon left, and those that commands of this daemon leave.
 
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
@@ -17,17 +16,18 @@ use crate::session::Registry;
 use crate::types::ids::CallId;
 use crate::types::time::Timestamp;
 
-/// A signal that comes while another is being heard is not told of again.
+/// Maximum time between two reaping passes. Signals are coalesced, so one may be missed.
 const LOOK_ANYWAY: Duration = Duration::from_secs(30);
-/// After a look that was in the way of a start.
+/// Delay until the next pass if a starting process prevented this one.
 const LOOK_SOON: Duration = Duration::from_millis(50);
 
-/// Names this daemon to those who come after it: the same at every start over the same state
-/// folder, and another for every other folder. It is no secret.
+/// An id of this daemon that is the same at every start with the same state folder and unique per folder. It is
+/// not secret.
 pub(super) fn instance(data_dir: &Path) -> io::Result<String> {
     let path = data_dir.canonicalize()?;
     let meta = path.metadata()?;
-    // Path and file: neither a copy nor a new folder in an old one's place is the same state.
+    // The digest covers path and file, so that neither a copy nor a new folder at the same path has the same
+    // id.
     let mut digest = Sha256::new();
     digest.update(meta.dev().to_be_bytes());
     digest.update(meta.ino().to_be_bytes());
@@ -35,8 +35,8 @@ pub(super) fn instance(data_dir: &Path) -> io::Result<String> {
     Ok(digest.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Lets this process open as many files as it may; returns what it was started with, soft and hard,
-/// for its commands: some programs go through all numbers that are allowed.
+/// Raises the limit of open files to the maximum. Returns the original soft and hard limits for commands,
+/// because some programs iterate over all allowed descriptors.
 pub(super) fn raise_open_files() -> Option<(u64, u64)> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).ok()?;
     if let Err(error) = setrlimit(Resource::RLIMIT_NOFILE, hard, hard) {
@@ -45,11 +45,10 @@ pub(super) fn raise_open_files() -> Option<(u64, u64)> {
     Some((soft, hard))
 }
 
-/// Takes in orphans of commands from now on, and the exit status of those that nobody waits for,
-/// until it is aborted.
+/// Adopts orphans of commands from now on and reaps them, until it is aborted.
 ///
 /// # Errors
-/// Signals cannot be listened to.
+/// The signal handler could not be installed.
 pub(super) fn adopt() -> io::Result<JoinHandle<()>> {
     if let Err(error) = proc::adopt_orphans() {
         tracing::warn!(%error, "orphans of commands go to another process");
@@ -59,7 +58,7 @@ pub(super) fn adopt() -> io::Result<JoinHandle<()>> {
         let mut wait = LOOK_ANYWAY;
         loop {
             let _ = tokio::time::timeout(wait, ended.recv()).await;
-            // Mostly there is nobody: then it takes two system calls, and no other thread for them.
+            // Usually there is no orphan. Then this takes two system calls and no other thread.
             let reaped = match proc::is_alone() {
                 true => Ok(proc::reap()),
                 false => tokio::task::spawn_blocking(proc::reap).await,
@@ -69,8 +68,7 @@ pub(super) fn adopt() -> io::Result<JoinHandle<()>> {
     }))
 }
 
-/// Removes what commands of a dead daemon had said and no session refers to. Nothing may have been
-/// started yet.
+/// Removes command output of a dead daemon that no session refers to. Call it before any command is started.
 pub(super) async fn sweep_spools(registry: &Registry) {
     match registry.shared().store.sweep_blobs().await {
         Ok(0) => {}
@@ -79,13 +77,13 @@ pub(super) async fn sweep_spools(registry: &Registry) {
     }
 }
 
-/// Temporary files of a session in which nothing happens for this long go.
+/// Temporary files of a session without activity are removed after this time.
 const TEMP_FOR: Duration = Duration::from_secs(7 * 24 * 3_600);
-/// How often that is looked at.
+/// Time between two such checks.
 const LOOK_AT_TEMP: Duration = Duration::from_secs(6 * 3_600);
 
-/// Removes the temporary files of sessions that ended, were deleted, or have not been used for a week: at the
-/// start, and now and then. Runs until it is dropped.
+/// Removes temporary files of sessions that ended, were deleted or were not used for a week. Runs at the start
+/// and at intervals, until it is dropped.
 pub(super) async fn sweep_temp(registry: Registry) {
     loop {
         match sweep_temp_once(&registry).await {
@@ -110,8 +108,8 @@ async fn sweep_temp_once(registry: &Registry) -> Result<usize, String> {
     Ok(tools.sweep_temp(found, kept).await)
 }
 
-/// Ends what an earlier daemon over the same state left running. Nothing may have been started yet.
-/// The records stay until [`Leftovers::forget`]: they name the sessions that have to be told.
+/// Kills the processes that an earlier daemon with the same state left. Call it before any process is started.
+/// The records stay until [`Leftovers::forget`], because they name the sessions to notify.
 pub(super) async fn sweep(registry: &Registry) -> Leftovers {
     let shared = registry.shared();
     let records = shared.store.processes().await.unwrap_or_else(|error| {
@@ -125,24 +123,24 @@ pub(super) async fn sweep(registry: &Registry) -> Leftovers {
     }
     if !swept.survivors.is_empty() {
         tracing::error!(pids = ?swept.survivors, "processes of an earlier daemon could not be ended");
-        // They are looked for again at the next start.
+        // The next start looks for them again.
         return Leftovers { survivors: swept.survivors, ended: Vec::new() };
     }
-    // Nothing is held by them any more.
+    // No process uses the placeholders any more.
     shared.components().tools.clear_stand_ins().await;
     Leftovers { survivors: Vec::new(), ended: calls }
 }
 
-/// What became of the processes of a dead daemon.
+/// Processes of a dead daemon after the sweep.
 pub(super) struct Leftovers {
-    /// Those that could not be ended.
+    /// Ids of processes that could not be killed.
     pub(super) survivors: Vec<i32>,
-    /// The calls of which nothing is left.
+    /// Calls without remaining processes.
     ended: Vec<CallId>,
 }
 
 impl Leftovers {
-    /// Removes the records of what is gone. To be called once their sessions were picked up.
+    /// Removes the records of ended processes. Call it after their sessions were resumed.
     pub(super) async fn forget(self, registry: &Registry) {
         if !self.ended.is_empty()
             && let Err(error) = registry.shared().store.forget_processes(self.ended).await

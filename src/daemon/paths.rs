@@ -1,4 +1,4 @@
-//! Where this daemon keeps its state and its socket.
+//! Paths of the daemon's state and socket.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use crate::daemon::config::Config;
 use crate::daemon::error::DaemonError;
 use crate::transport;
 
-/// Resolved places.
+/// Resolved paths.
 #[derive(Clone, Debug)]
 pub(super) struct Places {
     pub home: PathBuf,
@@ -24,7 +24,7 @@ pub(super) fn find(env: Env<'_>, socket: Option<PathBuf>, config: &Config) -> Re
     let is_socket_chosen = socket.is_some() || config.daemon.socket.is_some() || is_set("AGENTD_SOCKET");
     let data_dir = endpoint::data_dir(env, config.daemon.data_dir.clone())?;
     let socket = endpoint::socket(env, socket, config.daemon.socket.clone(), Some(data_dir.clone()))?;
-    // Without HOME nothing lies in a home folder.
+    // Without HOME, no path can be in a home folder.
     let home = endpoint::home(env).unwrap_or_else(|_| PathBuf::from("/nonexistent"));
     let config_dir = match env("XDG_CONFIG_HOME").filter(|dir| !dir.is_empty()) {
         Some(dir) => PathBuf::from(dir).join("agentd"),
@@ -44,12 +44,12 @@ pub(super) fn find(env: Env<'_>, socket: Option<PathBuf>, config: &Config) -> Re
     Ok(Places { home, data_dir, socket, config_dir })
 }
 
-/// Makes a folder that only we can enter, or checks that it is one (S20).
+/// Creates a folder that only the user can enter, or checks an existing one.
 ///
-/// An empty folder that others may only look into is closed to them: nothing was exposed yet.
+/// If other users can only read the folder and it is empty, its mode is corrected: nothing was exposed yet.
 ///
 /// # Errors
-/// The folder is not ours alone; it is left as it is, and the text says how to mend it.
+/// Other users can access the folder. It stays unchanged, and the text says how to correct it.
 pub(super) fn make_private(dir: &Path) -> Result<(), DaemonError> {
     if is_empty_and_only_readable(dir) {
         let private = std::fs::Permissions::from_mode(0o700);
@@ -62,7 +62,7 @@ pub(super) fn make_private(dir: &Path) -> Result<(), DaemonError> {
     Ok(())
 }
 
-/// A folder of ours with nothing in it, as `mkdir` makes them: others may read it, and no more.
+/// Whether the folder is the user's and empty, with the default mode of `mkdir`: other users can read it only.
 fn is_empty_and_only_readable(dir: &Path) -> bool {
     let Ok(meta) = std::fs::symlink_metadata(dir) else { return false };
     let mode = meta.mode() & 0o7777;
@@ -72,12 +72,12 @@ fn is_empty_and_only_readable(dir: &Path) -> bool {
         && mode & 0o1022 == 0
         && mode & 0o055 != 0
         && std::fs::read_dir(dir).is_ok_and(|mut entries| {
-            // The log of a start by `agentctl` is opened before we run, with a mode of its own.
+            // `agentctl` opens the log of a start before the daemon runs, with its own mode.
             entries.all(|entry| entry.is_ok_and(|entry| entry.file_name() == "agentd.log"))
         })
 }
 
-/// A place that nobody chose never lies directly in a folder that everybody shares.
+/// A default path must not be directly in a folder that all users share.
 fn check_default(folder: &Path, set_with: &str) -> Result<(), DaemonError> {
     if !transport::is_in_shared_place(folder) {
         return Ok(());

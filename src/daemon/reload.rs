@@ -1,4 +1,4 @@
-//! Reading the configuration again while the daemon runs (S12). A wrong one changes nothing.
+//! Reloads the configuration while the daemon runs. An invalid configuration changes nothing.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use crate::session::Registry;
 use crate::transport::Serving;
 use crate::types::time::Clock;
 
-/// What a reload needs to know of the start.
+/// The values of the start that a reload needs.
 pub(super) struct Reloader {
-    /// `--config`.
+    /// The value of `--config`.
     pub flag: Option<PathBuf>,
     pub places: Places,
     pub found: HostFacts,
@@ -27,16 +27,16 @@ pub(super) struct Reloader {
     pub at_start: Config,
     pub in_force: Config,
     pub state: watch::Sender<ConfigState>,
-    /// What is started when something waits.
+    /// The notification channels.
     pub herald: watch::Sender<notifier::NotifyChannels>,
 }
 
 impl Reloader {
-    /// Reads the files and puts what they say into force: for the models, tools, rules and sessions
-    /// that begin from now on, the connections to come, and the log.
+    /// Reads the files and applies them to the log and to all models, tools, rules, sessions and connections
+    /// that start later.
     ///
     /// # Errors
-    /// They are wrong: nothing has changed. That is logged, and `daemon.status` tells it.
+    /// The configuration is invalid and nothing has changed. The error is logged and shown by `daemon.status`.
     pub async fn reload(&mut self, serving: &Serving) -> Result<ReloadReply, Refused> {
         let at_ms = self.clock.now();
         let (config, ways, reply) = match self.take().await {
@@ -73,13 +73,13 @@ impl Reloader {
         let components = wiring::components(&config, &self.places, &found)?;
         let Changes { at_once: changed, after_restart: needs_restart } =
             Changes::between(&self.at_start, &self.in_force, &config);
-        // Also when no key has changed: a file with a key may hold another one.
+        // Reload even if no key has changed: a key file may contain a different key.
         self.registry.reload(components, &changed, &needs_restart).await;
         Ok((config, ways, ReloadReply { changed, needs_restart }))
     }
 }
 
-/// Files that were read, as they are told.
+/// The paths of the configuration files, for display.
 pub(super) fn files(config: &Config) -> Vec<String> {
     config.files.iter().map(|file| file.display().to_string()).collect()
 }

@@ -1,18 +1,17 @@
-//! How much the journal holds, and how long sessions stay that have ended (S15): what only grows fills the
-//! disk.
+//! Measures the journal and deletes old ended sessions. Without this, the journal could fill the disk.
 
 use std::time::Duration;
 
 use crate::session::Registry;
 use crate::types::origin::Origin;
 
-/// How often is looked, at most and at least.
+/// Shortest and longest time between two measurements.
 const LOOK: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
-/// Sessions that are removed at one look; the next comes at once.
+/// Sessions that one pass deletes. If more remain, the next pass follows immediately.
 const MANY: u32 = 100;
 
-/// Looks how much the journal holds, and removes sessions that ended longer ago than `[limits] keep_ended` says,
-/// if it says something: at the start, and from then on. Runs until it is dropped.
+/// Measures the journal, and deletes sessions that ended before the age `[limits] keep_ended`, if it is set.
+/// Runs at the start and at intervals, until it is dropped.
 pub(super) async fn run(registry: Registry) {
     loop {
         let kept = registry.shared().components().settings.keep_ended;
@@ -45,7 +44,7 @@ async fn remove(registry: &Registry, kept: Duration) -> Result<usize, String> {
             Origin { client: "agentd".into(), uid: nix::unistd::geteuid().as_raw(), ..Origin::default() };
         match registry.delete(*id, None, origin).await {
             Ok(()) => removed += 1,
-            // One that is damaged does not keep the others.
+            // A damaged session must not prevent the deletion of the others.
             Err(error) => tracing::warn!(session = %id, %error, "a session that has ended stays for now"),
         }
     }

@@ -1,5 +1,5 @@
-//! The threads that the daemon lives on. Commands may use up what their user may have of processes, and a thread is one:
-//! those that are needed to end such a command are there before it begins, and stay.
+//! The tokio runtime of the daemon. Commands may use up the user's process limit, and a thread counts as a
+//! process. So the threads that are needed to stop such a command are created before it starts and are kept.
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex};
@@ -7,23 +7,24 @@ use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 
-/// As many as are at hand from the start for what may block: to look at processes and callers, files and folders.
+/// Number of blocking threads that are created at the start, for checks of processes, clients, files and
+/// folders.
 const AT_HAND: usize = 4;
 
-/// Longer than a daemon lives. By default tokio gives up a thread that had nothing to do for ten seconds; where none can
-/// be made then, the next task panics (`spawn_blocking`). With one left, tasks wait for it.
+/// Longer than any daemon runs. By default tokio ends a thread after ten idle seconds. If none can be created
+/// afterwards, the next `spawn_blocking` panics. With one thread left, tasks wait for it.
 const KEPT: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
-/// So long each of the first tasks waits for the others at most, so that each gets a thread of its own.
+/// How long each of the first tasks waits for the others, so that each one gets a separate thread.
 const APART: Duration = Duration::from_secs(1);
 
-/// The daemon's runtime, with threads at hand.
+/// Creates the daemon's runtime with its blocking threads.
 ///
 /// # Errors
-/// There is no memory, no descriptor or no thread for it.
+/// The system has no memory, descriptor or thread left.
 ///
 /// # Panics
-/// There is not one thread for tasks that block.
+/// Not a single blocking thread could be created.
 pub fn runtime() -> io::Result<Runtime> {
     let runtime = Builder::new_multi_thread().enable_all().thread_keep_alive(KEPT).build()?;
     let met = Arc::new((Mutex::new(0), Condvar::new()));
@@ -34,7 +35,7 @@ pub fn runtime() -> io::Result<Runtime> {
     Ok(runtime)
 }
 
-/// Waits until all of the first tasks are here.
+/// Waits until all of the first tasks have arrived.
 fn meet((count, came): &(Mutex<usize>, Condvar)) {
     let Ok(mut here) = count.lock() else { return };
     *here += 1;
@@ -53,7 +54,7 @@ mod tests {
 
     const INSIDE: &str = "AGENTD_TEST_NO_MORE_THREADS";
 
-    /// In a process of its own: what it does to itself cannot be taken back.
+    /// Runs in a separate process, because it changes limits permanently.
     #[test]
     fn tasks_run_without_permission_to_create_threads() {
         if std::env::var_os(INSIDE).is_some() {
@@ -68,7 +69,7 @@ mod tests {
 
     fn without_more_threads() {
         let runtime = runtime().unwrap();
-        // Root may have as many as it likes.
+        // The process limit does not apply to root.
         if Uid::effective().is_root() {
             setuid(Uid::from_raw(65_534)).unwrap();
         }

@@ -1,4 +1,4 @@
-//! Signals start the end; a second one hurries it (S12).
+//! Signals that stop the daemon. A second one shortens the shutdown.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -11,41 +11,42 @@ use tokio_util::sync::CancellationToken;
 
 use crate::session::Registry;
 
-/// What is left for running tools once somebody is in a hurry: their processes get 2 s after TERM (S8).
+/// Time for running tools after a second stop signal. Their processes get 2 s of it after SIGTERM.
 const HURRIED: Duration = Duration::from_secs(4);
 
-/// The signals we listen to.
+/// The signals that the daemon handles.
 pub(super) struct Signals {
     terminate: Signal,
     interrupt: Signal,
     hangup: Signal,
-    /// One came before anybody listened; it may be heard again by those who do.
+    /// Whether a stop signal arrived before the listeners existed. A listener may receive the same signal
+    /// again.
     early: bool,
 }
 
-/// What a signal asks for.
+/// The action that a signal requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wish {
     Stop,
     Reload,
 }
 
-/// To be called first of all, before there is a second thread: from now on a hangup does not end a
-/// daemon that does not listen yet; it would only read again what is about to be read anyway.
-/// [`Signals::listen`] puts a handler in its place before anything is started, and exec sets a handler
-/// back to the default (signal(7)), so no tool ignores hangups because of this.
+/// Ignores SIGHUP, so that it does not kill a daemon that has no handler yet. Call it before a second thread
+/// exists. An early SIGHUP needs no reload, because the configuration is read later anyway. [`Signals::listen`]
+/// installs a handler before any process is started. exec resets a handler to the default (signal(7)), so no
+/// tool inherits the ignored signal.
 #[expect(unsafe_code, reason = "setting what a signal does is unsafe for handlers that run code")]
 pub fn ignore_hangup() {
-    // SAFETY: ignoring runs no code of ours.
+    // SAFETY: ignoring a signal runs no handler code.
     let ignored = unsafe { nix::sys::signal::signal(Hangup::SIGHUP, SigHandler::SigIgn) };
     debug_assert!(ignored.is_ok(), "SIGHUP can be ignored");
 }
 
-/// A wish to stop came.
+/// Whether a stop signal arrived.
 static EARLY: AtomicBool = AtomicBool::new(false);
 
-/// Notes a wish to stop from now on. Tokio first sets its handler, then lets the listener in, and what
-/// comes between the two reaches nobody: this handler stands before both (it is kept beside tokio's).
+/// Records stop signals from now on. Tokio installs its handler before it registers the listener, so a signal
+/// in between would be lost. This handler is installed before both and is kept in addition to tokio's.
 #[expect(unsafe_code, reason = "setting what a signal does is unsafe for handlers that run code")]
 fn note_early() -> std::io::Result<()> {
     for signal in [Hangup::SIGTERM, Hangup::SIGINT] {
@@ -56,7 +57,7 @@ fn note_early() -> std::io::Result<()> {
 }
 
 impl Signals {
-    /// From now on no wish to stop is lost.
+    /// Starts to listen. From now on no stop signal is lost.
     pub fn listen() -> std::io::Result<Self> {
         note_early()?;
         let mut signals = Self {
@@ -79,7 +80,7 @@ impl Signals {
         }
     }
 
-    /// The next signal that asks to stop. Cancel-safe.
+    /// The next signal that stops the daemon. Cancel-safe.
     async fn stop(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
@@ -87,13 +88,14 @@ impl Signals {
         }
     }
 
-    /// Whether we were asked to stop already.
+    /// Whether a stop signal has arrived already.
     pub fn ask_to_stop(&mut self) -> bool {
         self.stop().now_or_never().is_some() || self.early
     }
 }
 
-/// Parks the sessions until `by` at the latest; running tools get a while, unless somebody is in a hurry.
+/// Parks the sessions until `by` at the latest. Running tools get some time, unless a second stop signal
+/// arrives.
 pub(super) async fn park(registry: &Registry, signals: &mut Signals, hurry: &CancellationToken, by: Instant) {
     tokio::select! {
         biased;

@@ -1,4 +1,4 @@
-//! Logs go to stderr: for people on a terminal, as JSON otherwise if asked for.
+//! Logs to stderr: as text for a terminal, or as JSON if configured.
 
 use std::io::IsTerminal as _;
 use std::sync::OnceLock;
@@ -9,14 +9,14 @@ use tracing_subscriber::{EnvFilter, Layer as _, Registry, fmt, reload};
 
 use super::config::{Config, LogFormat, LogLevel};
 
-/// The way to the filter of the logs that were started.
+/// Handle to the filter of the running log.
 static FILTER: OnceLock<reload::Handle<EnvFilter, Registry>> = OnceLock::new();
 
-/// Starts logging. A second start in the same process changes nothing.
+/// Starts logging. A second call in the same process changes nothing.
 pub(super) fn start(config: &Config) {
     let (filter, handle) = reload::Layer::new(filter(config.daemon.log));
-    // A log line that cannot be written, on a full disk for instance, is lost: to say so on stderr,
-    // which is the log, would panic in whatever task it happens to.
+    // A log line that cannot be written, for example on a full disk, is lost. Reporting that on stderr, which
+    // is the log, would panic in the current task.
     let lines = fmt::layer().with_writer(std::io::stderr).log_internal_errors(false);
     let lines = match config.daemon.log_format {
         LogFormat::Json => lines.json().boxed(),
@@ -27,7 +27,7 @@ pub(super) fn start(config: &Config) {
     }
 }
 
-/// Shows committed facts to the exporter.
+/// Passes committed events to the exporter.
 #[cfg(feature = "otel")]
 pub(super) struct Exported(pub crate::otel::Watcher);
 
@@ -38,7 +38,7 @@ impl crate::session::Observer for Exported {
     }
 }
 
-/// Logs more or less from now on.
+/// Changes the log level from now on.
 pub(super) fn set_level(level: LogLevel) {
     if let Some(handle) = FILTER.get()
         && let Err(error) = handle.reload(filter(level))
@@ -48,7 +48,7 @@ pub(super) fn set_level(level: LogLevel) {
 }
 
 fn filter(level: LogLevel) -> EnvFilter {
-    // Libraries speak up only when something is wrong.
+    // Libraries log only warnings and errors.
     let directives = format!("warn,agentd={}", level.as_str());
     EnvFilter::try_new(&directives).unwrap_or_else(|_| EnvFilter::new("warn,agentd=info"))
 }

@@ -1,7 +1,7 @@
-//! The webhook of `[permissions.unattended] notify_url`: what waits, posted as JSON.
+//! The webhook of `[permissions.unattended] notify_url`: pending requests, posted as JSON.
 //!
-//! The address is the user's and may hold a key: no log and no error shows more of it than its host. Nothing
-//! of the answer is read but its status.
+//! The address may contain a key, so logs and errors show only its host. The daemon reads only the status of
+//! the answer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,12 +11,12 @@ use reqwest::{Client, StatusCode, Url, redirect};
 use tokio::sync::OnceCell;
 
 const CONNECT: Duration = Duration::from_secs(5);
-/// One attempt gets this long.
+/// Time limit of one attempt.
 const WITHIN: Duration = Duration::from_secs(10);
-/// Waits between attempts; after the last there is no more.
+/// Waits between attempts. The last attempt follows the last wait.
 const WAITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(5)];
 
-/// Where to post.
+/// The address to post to.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Webhook(Url);
 
@@ -26,15 +26,15 @@ impl std::fmt::Debug for Webhook {
     }
 }
 
-/// The client of all posts, built at the first. Cheap to clone.
+/// The client of all posts, created on first use. Cheap to clone.
 #[derive(Clone, Default)]
 pub(super) struct Poster(Arc<OnceCell<Client>>);
 
 impl Webhook {
-    /// Reads an address.
+    /// Parses an address.
     ///
     /// # Errors
-    /// What is wrong with it, without the address itself.
+    /// The reason, without the address itself.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let wrong = "expected an address like https://example.org/hook";
         let url = Url::parse(text.trim()).map_err(|error| format!("{error}: {wrong}"))?;
@@ -44,21 +44,21 @@ impl Webhook {
         Ok(Self(url))
     }
 
-    /// Its beginning, which is no secret.
+    /// The part of the address that is not secret.
     pub(super) fn shown(&self) -> String {
         format!("{}://{}", self.0.scheme(), self.0.host_str().unwrap_or_default())
     }
 }
 
-/// Why an attempt failed, and whether another may do better.
+/// Why an attempt failed, and whether a retry may succeed.
 struct PostError {
     why: String,
     is_passing: bool,
 }
 
 impl Poster {
-    /// Posts the text; tries again a little later what may pass by then. The error says what the last attempt came
-    /// to. Takes 36 s at most. Cancel-safe: what was sent was sent.
+    /// Posts the text and retries temporary failures. The error describes the last attempt. Takes 36 s at most.
+    /// Cancel-safe: a post that was sent stays sent.
     pub(super) async fn tell(&self, hook: &Webhook, text: &str) -> Result<(), String> {
         let client = self.0.get_or_try_init(build).await?;
         let mut waits = WAITS.iter();
@@ -77,13 +77,13 @@ impl Poster {
 async fn build() -> Result<Client, String> {
     // Reading the system's certificates takes long.
     let build = || {
-        // Somebody else may have chosen one already; theirs will do.
+        // If another provider is installed already, that one is used.
         let _ = rustls::crypto::ring::default_provider().install_default();
         Client::builder()
             .user_agent(concat!("agentd/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(CONNECT)
             .timeout(WITHIN)
-            // What a model wrote goes where the user said, and nowhere else.
+            // The text contains model output, so it may go to the configured address only.
             .redirect(redirect::Policy::none())
             .referer(false)
             .build()
@@ -105,7 +105,7 @@ async fn post(client: &Client, hook: &Webhook, text: &str) -> Result<(), PostErr
     Err(PostError { why: format!("it answered {}", status.as_u16()), is_passing })
 }
 
-/// What is behind an error: the part that says something, without the address.
+/// The innermost cause of an error, without the address.
 fn deepest(error: reqwest::Error) -> String {
     if error.is_timeout() {
         return "it did not answer in time".into();

@@ -1,4 +1,4 @@
-//! The configuration handed out: each floor gets the small settings it asked for.
+//! Distributes the configuration: each layer gets the small settings struct that it defines.
 
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
@@ -18,23 +18,24 @@ use crate::types::permission::{Mode, RuleScope};
 use crate::types::tool::OfferOutside;
 use crate::types::usage::Budgets;
 
-/// How long a connection to a provider may take to come about.
+/// Time limit for connecting to a provider.
 const CONNECT: Duration = Duration::from_secs(15);
 
-/// What a start finds out before it reads what tools may do; empty where nothing will run.
+/// Facts on the host that the start collects. Empty if no tool will run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HostFacts {
-    /// Names this daemon in its processes, now and at its next start.
+    /// Id of this daemon in its processes, the same at the next start.
     pub instance: String,
-    /// Open files that it was started with, soft and hard.
+    /// Original soft and hard limits of open files.
     pub open_files: Option<(u64, u64)>,
-    /// Which sandboxes work here; only looked at if the configuration needs to know at once.
+    /// The sandboxes that work on this host. They are checked only if the configuration requires it at the
+    /// start.
     pub sandboxes: Option<&'static tools::Available>,
 }
 
 impl HostFacts {
-    /// Tries the sandboxes if that is to be known before anything runs: an asked one that does not work
-    /// is a wrong configuration.
+    /// Detects the sandboxes if the configuration names one: a named sandbox that does not work is a
+    /// configuration error.
     pub async fn with_sandboxes(self, config: &Config) -> Self {
         let asks = matches!(config.sandbox.level, SandboxLevel::Bubblewrap | SandboxLevel::Landlock)
             || config.sandbox.network == Network::Off
@@ -44,11 +45,10 @@ impl HostFacts {
     }
 }
 
-/// Everything that the configuration says, ready for use. Nothing is changed by making it: a reload
-/// tries it first.
+/// Builds all components from the configuration. This has no side effects, so a reload can try it first.
 ///
 /// # Errors
-/// Something that parses and yet cannot be: file, line and key are told.
+/// A value parses but cannot work. The error names file, line and key.
 pub(super) fn components(
     config: &Config,
     places: &Places,
@@ -75,7 +75,7 @@ pub(super) fn components(
         socket: Some(places.socket.clone()),
         limits: limits(config, found.open_files),
         cgroup: config.tools.cgroup.setting(),
-        // This very program, also after its file was replaced.
+        // The running program, even after its file was replaced.
         converter: Some(PathBuf::from("/proc/self/exe")),
         web_private: web_private(config)?,
         web_proxy: web_proxy(config)?,
@@ -143,7 +143,7 @@ fn web_private(config: &Config) -> Result<tools::Ranges, DaemonError> {
 fn web_proxy(config: &Config) -> Result<Option<String>, DaemonError> {
     match &config.tools.web_proxy {
         Some(proxy) if !["http://", "https://"].iter().any(|scheme| proxy.starts_with(scheme)) => {
-            // Not repeated: it may hold a password.
+            // Do not repeat the value: it may contain a password.
             let why = "[tools] web_proxy: expected a url like http://proxy.example:3128";
             Err(config.wrong(&["tools", "web_proxy"], why.to_owned()).into())
         }
@@ -151,7 +151,7 @@ fn web_proxy(config: &Config) -> Result<Option<String>, DaemonError> {
     }
 }
 
-/// A mode that every session would be refused with is refused here, where it is written.
+/// Reports a default mode that every session would refuse as an error of the configuration file.
 fn check_mode(config: &Config, bypass: &Result<(), String>) -> Result<(), DaemonError> {
     let wrong = |why: &str| {
         let name = config.session.mode.name();
@@ -273,14 +273,15 @@ fn stand_ins(config: &Config) -> engine::FallbackModels {
     }
 }
 
-/// Nothing without the pointer: what nobody set up is never asked.
+/// Without the pointer there is no title model, so the daemon never calls a model that the user did not
+/// configure.
 fn quick(config: &Config, models: &Models) -> Option<engine::TitleModel> {
     let model = config.models.quick.clone()?;
     let terms = models.terms(&model.parse::<ModelRef>().ok()?);
     Some(engine::TitleModel { model, terms })
 }
 
-/// What the turn machine may ask of models: tables, no network.
+/// The model data for the engine: tables only, no network.
 fn known(models: &Models) -> engine::ModelCatalog {
     let models = models.clone();
     engine::ModelCatalog::from_lookup(move |name| {
@@ -295,7 +296,7 @@ fn known(models: &Models) -> engine::ModelCatalog {
     })
 }
 
-/// Times that make every call fail, or tell without end, are refused where they are written.
+/// Reports retry times that make every call fail or send endless events as errors of the configuration file.
 fn check_retry(config: &Config) -> Result<(), DaemonError> {
     let given = &config.retry;
     let times = [
@@ -331,14 +332,14 @@ fn check_model(config: &Config, pointer: &str, text: &str) -> Result<(), DaemonE
     Err(wrong(format!("there is no [providers.{}]; configured: {}", model.provider, known.join(", "))))
 }
 
-/// What no tool may write: the daemon's folders, and the configuration wherever it lies (P4).
+/// The paths that no tool may write: the daemon's folders and the configuration files.
 fn protected(places: &Places, config_files: &[PathBuf]) -> Vec<PathBuf> {
     let mut protected = vec![places.config_dir.clone(), places.data_dir.clone()];
     protected.extend_from_slice(config_files);
     if let Some(folder) = places.socket.parent() {
         protected.push(folder.to_path_buf());
     }
-    // As files are judged: by the object, not by the spelling.
+    // Canonical paths, because files are judged by their object and not by their spelling.
     protected.iter().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())).collect()
 }
 
@@ -353,7 +354,7 @@ fn offer_outside(config: &Config) -> OfferOutside {
 fn sandbox(config: &Config, places: &Places, instance: &str) -> tools::SandboxSettings {
     let given = &config.sandbox;
     let mut hidden = protected(places, &config.files);
-    // A folder that the user lives in cannot be hidden; the socket in it can.
+    // A folder that the user works in cannot be hidden, but the socket in it can.
     if let Some(folder) = places.socket.parent()
         && places.home.starts_with(folder)
     {
@@ -362,9 +363,10 @@ fn sandbox(config: &Config, places: &Places, instance: &str) -> tools::SandboxSe
     }
     let files = config.providers.values().filter(|provider| provider.credential().is_none());
     hidden.extend(files.filter_map(|provider| provider.api_key_file.clone()));
-    // Where systemd puts them; there need be none.
+    // Where systemd stores credentials; the folder need not exist.
     hidden.extend(std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from).filter(|it| it.is_absolute()));
-    // Agents that sign, and what else serves one who has logged in, where it does not lie in `/run/user`.
+    // The sockets of signing agents and other services of the user's login session, if they are not in
+    // `/run/user`.
     for name in ["SSH_AUTH_SOCK", "XDG_RUNTIME_DIR"] {
         let place = std::env::var_os(name).map(PathBuf::from).filter(|it| it.is_absolute());
         let holds_more = |place: &Path| {
@@ -391,12 +393,12 @@ fn sandbox(config: &Config, places: &Places, instance: &str) -> tools::SandboxSe
         hidden,
         obeyed: [&places.config_dir, &places.data_dir].into_iter().chain(&config.files).cloned().collect(),
         offer_outside: offer_outside(config),
-        // The same at every start, so that it is found again.
+        // The same at every start, so that the next daemon finds it.
         temp: std::env::temp_dir().join(format!("agentd-{uid}-{}", instance.get(..12).unwrap_or("none"))),
     }
 }
 
-/// A sandbox that every command would be refused for is refused here, where it is written.
+/// Reports a sandbox that would refuse every command as an error of the configuration file.
 fn check_sandbox(
     config: &Config,
     sandbox: &tools::SandboxSettings,
@@ -421,10 +423,10 @@ fn bypass(config: &Config, is_root: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// Where telemetry goes, if it goes anywhere.
+/// The telemetry receiver; `None` if telemetry is off.
 ///
 /// # Errors
-/// The settings cannot work, or a header's environment variable is not set.
+/// The settings cannot work, or the environment variable of a header is not set.
 #[cfg(feature = "otel")]
 pub(super) fn telemetry(
     config: &Config,
@@ -464,7 +466,7 @@ fn micros(usd: f64) -> u64 {
     (usd.max(0.0) * 1e6).round() as u64
 }
 
-/// US dollars of one turn of an unattended session, where the configuration does not say.
+/// Money limit of one turn of an unattended session in US dollars, if the configuration has none.
 const UNATTENDED_USD: f64 = 5.0;
 
 fn unattended_budgets(config: &Config) -> Budgets {
@@ -486,7 +488,7 @@ fn unattended(config: &Config) -> engine::Unattended {
     }
 }
 
-/// The system's file is the administrator's; all others are the user's.
+/// The system's file belongs to the administrator; all others belong to the user.
 fn configured(config: &Config) -> Arc<[ConfiguredRule]> {
     let managed = Path::new(crate::api::endpoint::SYSTEM_CONFIG);
     let of = |(file, kind, rule): (&Path, _, String)| {

@@ -15,12 +15,12 @@ use crate::types::time::Timestamp;
 use crate::types::tool::{Inspection, PreparedCall, Progress, ToolChoice, ToolOutcome};
 use crate::types::usage::{Budgets, ModelSnapshot};
 
-/// Time and randomness of one decision.
+/// Time and randomness of one decision, so that `decide` is a pure function.
 #[derive(Clone, Copy, Debug)]
 pub struct Now {
-    /// The time.
+    /// Time of the decision; its events carry it.
     pub at: Timestamp,
-    /// The randomness.
+    /// Seed of the ids and random values of the decision.
     pub seed: Seed,
 }
 
@@ -30,14 +30,14 @@ impl Now {
     }
 }
 
-/// A submit.
+/// A request to work on an input.
 #[derive(Clone, Debug)]
 pub struct Submit {
-    /// What to do.
+    /// Text, pictures and documents; must not be empty.
     pub input: Vec<InputBlock>,
     /// Contents of the pictures and documents of `input`.
     pub blobs: Vec<Blob>,
-    /// What to do with it while a turn runs.
+    /// Action if a turn is running.
     pub when_busy: Busy,
     /// Refuse unless this is the current turn.
     pub expected_turn: Option<TurnId>,
@@ -45,342 +45,343 @@ pub struct Submit {
     pub budgets: Option<Budgets>,
     /// Approval mode of the turn, if not the session's.
     pub mode: Option<Mode>,
-    /// Model of the turn, if not the session's.
+    /// `PROVIDER/MODEL` of the turn, if not the session's.
     pub model: Option<String>,
-    /// How much the model may think in this turn, if not as the session says.
+    /// How much the model may think in this turn, if not the session's setting.
     pub thinking: Option<Thinking>,
-    /// Which tools the turn offers, if not the session's.
+    /// Tools that the turn offers, if not the session's.
     pub tools: Option<ToolChoice>,
-    /// How freely it chooses its words in this turn; where it says nothing, as the session says.
+    /// Sampling settings of this turn; absent values come from the session.
     pub sampling: Sampling,
-    /// Who submits.
+    /// The client that submits.
     pub origin: Option<Origin>,
 }
 
-/// What a submit does while a turn runs (Q6).
+/// What a submit does while a turn runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Busy {
-    /// The caller did not say: wait, but if a question is open, answer it by going on (S7).
+    /// The caller gave no policy: queue the input, but if a question is open, settle it by continuing.
     #[default]
     Unspecified,
-    /// Wait.
+    /// Wait for the running turn to end.
     Queue,
-    /// Join the running turn.
+    /// Steer the running turn.
     Steer,
     /// Abort the running turn first.
     Interrupt,
-    /// Refuse.
+    /// Refuse the submit.
     Reject,
 }
 
-/// A prepared call and what the rules say of it; or why it cannot run at all.
+/// A prepared call with its verdict, or the reason why it cannot run.
 #[derive(Clone, Debug)]
 pub struct JudgedCall {
-    /// The call.
+    /// Id of the call.
     pub call_id: CallId,
-    /// What it would do and whether it may.
+    /// The prepared call and its verdict, or the result of a call that cannot run.
     pub result: Result<(PreparedCall, Verdict), ToolOutcome>,
 }
 
-/// A person's answer to a permission request.
+/// A user's answer to a permission request.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// The request.
+    /// Id of the request.
     pub request_id: PermissionId,
     /// Allow or deny.
     pub decision: Decision,
-    /// For how long.
+    /// How long an allow is valid.
     pub scope: Scope,
-    /// The grant to remember, with scopes `session` and `project`.
+    /// The grant to store, with scopes `session` and `project`.
     pub grant: Option<String>,
-    /// Words for the model.
+    /// Feedback of the user for the model.
     pub feedback: Option<String>,
     /// Whether the turn ends with this denial.
     pub stop: bool,
-    /// Whether this denial says that there is nobody to ask: what `on_timeout` says holds at once.
+    /// Whether the client denies because it has no user to ask: the action of `on_timeout` then applies at
+    /// once.
     pub nobody: bool,
-    /// Other arguments than the model's, looked at and judged before: not denied.
+    /// Arguments that replace the model's, prepared and judged before. Never present with a denial.
     pub edited: Option<EditedCall>,
-    /// What the person saw: refused if the request is another one.
+    /// Digest of the request that the user saw; the answer is refused if the pending request differs.
     pub digest: Option<String>,
-    /// Who answered.
+    /// The client that answered.
     pub origin: Option<Origin>,
 }
 
-/// Arguments that a person put in the place of the model's.
+/// Arguments of a user that replace the model's.
 #[derive(Clone, Debug)]
 pub struct EditedCall {
-    /// The arguments.
+    /// The new arguments.
     pub input: serde_json::Value,
-    /// What the call would do with them.
+    /// The call as prepared with the new arguments.
     pub prepared: PreparedCall,
 }
 
-/// What of a session is to change. What is absent stays.
+/// Changes of a session. Absent values stay as they are.
 #[derive(Clone, Debug, Default)]
 pub struct Update {
     /// Short name.
     pub title: Option<String>,
-    /// Approval mode, of the running turn as well.
+    /// Approval mode, also of the running turn.
     pub mode: Option<Mode>,
-    /// Limits of turns to come.
+    /// Limits of later turns.
     pub budgets: Option<Budgets>,
-    /// Model of turns to come.
+    /// `PROVIDER/MODEL` of later turns.
     pub model: Option<String>,
-    /// Tools of turns to come.
+    /// Tools of later turns.
     pub tools: Option<ToolChoice>,
-    /// All further folders that count as workspace.
+    /// The complete list of additional folders of the workspace.
     pub additional_dirs: Option<Vec<String>>,
-    /// How much models may think in turns to come.
+    /// How much models may think in later turns.
     pub thinking: Option<Thinking>,
-    /// How freely models choose their words in turns to come.
+    /// Sampling settings of later turns.
     pub sampling: Sampling,
-    /// Pending requests that the new mode lets pass, with the reason.
+    /// Pending requests that the new mode allows, each with the reason.
     pub covered: Vec<(PermissionId, String)>,
-    /// Who wants it.
+    /// The client that requests the change.
     pub origin: Option<Origin>,
 }
 
-/// One thing that happened.
+/// One thing that happened to a session.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// Somebody wants something done.
+    /// A client submitted an input.
     Submit(Submit),
-    /// The system prompt is put together.
+    /// The session built the system prompt.
     ContextReady {
-        /// The whole of it.
+        /// The complete system prompt.
         system: String,
-        /// Where its parts came from.
+        /// Sources of its parts, for example file names.
         sources: Vec<String>,
-        /// What of the workspace waits for trust, if anything does.
+        /// Parts of the workspace that need trust, if any.
         untrusted: Option<Untrusted>,
     },
-    /// A look at the workspace found what waits for trust.
+    /// A check of the workspace found parts that need trust.
     Untrusted(Untrusted),
-    /// The model said more. `token` is the one of the effect that asked it.
+    /// The model streamed more of its answer. `token` is that of the effect that called the model.
     Deltas {
-        /// Of [`super::Effect::CallModel`].
+        /// Token of [`super::Effect::CallModel`].
         token: Seq,
         /// In order.
         deltas: Vec<Delta>,
     },
-    /// The model's answer is whole.
+    /// The model's answer is complete.
     ModelDone {
-        /// Of [`super::Effect::CallModel`].
+        /// Token of [`super::Effect::CallModel`].
         token: Seq,
-        /// The answer.
+        /// The complete answer.
         reply: Box<ModelReply>,
-        /// What it cost, if the price is known.
+        /// Its cost in millionths of a dollar, if the price is known.
         cost_usd_micros: Option<u64>,
-        /// What is known of the model.
+        /// Limits and price of the model at the time of the call.
         terms: ModelSnapshot,
-        /// How long it took.
+        /// Duration of the call, in milliseconds.
         duration_ms: u64,
     },
     /// The model call failed.
     ModelFailed {
-        /// Of [`super::Effect::CallModel`].
+        /// Token of [`super::Effect::CallModel`].
         token: Seq,
-        /// Why.
+        /// Reason of the failure.
         fault: ModelFault,
-        /// What is known of the model.
+        /// Limits and price of the model at the time of the call.
         terms: ModelSnapshot,
-        /// How long it took.
+        /// Duration of the call, in milliseconds.
         duration_ms: u64,
     },
-    /// A helper's call came to its end.
+    /// A helper call ended.
     HelperDone {
-        /// Of [`super::Effect::AskHelper`].
+        /// Token of [`super::Effect::AskHelper`].
         token: Seq,
-        /// The answer, or why there is none.
+        /// The answer or the fault.
         outcome: Box<Result<ModelReply, ModelFault>>,
-        /// Whether an answer began: it may be charged for.
+        /// Whether an answer began, because the provider may charge for it.
         began: bool,
-        /// How long it took.
+        /// Duration of the call, in milliseconds.
         duration_ms: u64,
     },
-    /// A wait is over.
+    /// A wait ended.
     TimerFired {
-        /// Of [`super::Effect::Sleep`].
+        /// Token of [`super::Effect::Sleep`].
         token: Seq,
     },
-    /// All calls of a message were looked at and judged.
+    /// All calls of a message were prepared and judged.
     Prepared {
-        /// The turn.
+        /// The turn that made the calls.
         turn_id: TurnId,
-        /// The mode that they were judged in.
+        /// The mode in which they were judged.
         mode: Mode,
         /// In call order.
         calls: Vec<JudgedCall>,
     },
-    /// A running tool said something.
+    /// A running tool wrote output.
     Progress {
-        /// The call.
+        /// Id of the call.
         call_id: CallId,
-        /// What.
+        /// The new output.
         progress: Progress,
     },
     /// A tool ended.
     ToolDone {
-        /// The call.
+        /// Id of the call.
         call_id: CallId,
-        /// How.
+        /// The result of the call.
         outcome: Box<ToolOutcome>,
-        /// How long it took.
+        /// Duration of the run, in milliseconds.
         duration_ms: u64,
     },
-    /// A background command is over.
+    /// A background command ended.
     CommandOver {
         /// The call that started it.
         call_id: CallId,
-        /// How.
+        /// How it ended.
         over: Box<Over>,
     },
-    /// A person answered a permission request.
+    /// A user answered a permission request.
     Answer(Box<Answer>),
-    /// Rules let a pending request pass.
+    /// A rule or a mode now allows a pending request.
     AllowedByRule {
-        /// The request.
+        /// Id of the request.
         request_id: PermissionId,
         /// What changed: [`SettledBy::Rule`] or [`SettledBy::Mode`].
         by: SettledBy,
         /// The rule or the reason.
         rule: String,
     },
-    /// Title, mode or limits are to change.
+    /// A client changes settings of the session.
     Update(Box<Update>),
-    /// A rule of this session is added or taken back.
+    /// A client adds or removes a rule of this session.
     Rule {
-        /// Added, or taken back.
+        /// `true` to add, `false` to remove.
         add: bool,
-        /// What it says.
+        /// Whether the rule allows, asks or denies.
         kind: RuleKind,
-        /// The rule.
+        /// The rule as text, for example `Bash(git status)`.
         rule: String,
-        /// Who wants it.
+        /// The client that requests the change.
         origin: Option<Origin>,
     },
     /// The deadline of a request may have passed.
     DeadlineReached,
-    /// Something that people should know.
+    /// A notice for the user.
     Notice {
-        /// A stable word.
+        /// A stable code.
         kind: String,
         /// The text.
         text: String,
     },
-    /// A person answered a question.
+    /// A user answered a question.
     AnswerQuestion {
-        /// The question.
+        /// Id of the question.
         request_id: QuestionId,
-        /// What is to be done.
+        /// The chosen option.
         choice: Choice,
-        /// Who answered.
+        /// The client that answered.
         origin: Option<Origin>,
     },
-    /// The file that an interrupted call was to change was looked at.
+    /// The session inspected the file that an interrupted call was to change.
     Inspected {
-        /// The call.
+        /// Id of the call.
         call_id: CallId,
-        /// What the file says.
+        /// Whether the change took effect, according to the file.
         inspection: Inspection,
     },
-    /// Stop the turn, or one call of it.
+    /// A client aborts the turn, or one call of it.
     Abort {
         /// Only if this is the current turn.
         turn_id: Option<TurnId>,
         /// Only this call.
         call_id: Option<CallId>,
-        /// Who wants it.
+        /// The client that requests the abort.
         origin: Option<Origin>,
     },
-    /// Stop the turn and end the session.
+    /// A client stops the turn and ends the session.
     Kill {
-        /// Who wants it.
+        /// The client that requests the kill.
         origin: Option<Origin>,
     },
-    /// After an abort: nothing of the turn runs any more.
+    /// After an abort: no effect of the turn runs any more.
     Stopped {
-        /// What is known of the turn's model.
+        /// Limits and price of the turn's model.
         terms: ModelSnapshot,
     },
-    /// A client attached; `clients` are there now.
+    /// A client attached.
     Attached {
-        /// How many.
+        /// Number of attached clients now.
         clients: u32,
-        /// Who.
+        /// The client that attached.
         origin: Option<Origin>,
     },
-    /// A client detached; `clients` are there now.
+    /// A client detached.
     Detached {
-        /// How many.
+        /// Number of attached clients now.
         clients: u32,
-        /// Who.
+        /// The client that detached.
         origin: Option<Origin>,
     },
-    /// The configuration was read again.
+    /// The daemon reloaded the configuration.
     Reloaded {
-        /// Keys that count from now on.
+        /// Changed keys that apply from now on.
         changed: Vec<String>,
-        /// Keys that count after a restart.
+        /// Changed keys that apply after a restart.
         needs_restart: Vec<String>,
     },
-    /// The daemon stops in good order; nothing of the session runs any more.
+    /// The daemon stops cleanly; no effect of the session runs any more.
     Parked {
-        /// A helper's call was under way and was dropped.
+        /// A helper call was running and was dropped.
         helped: bool,
     },
-    /// The session was loaded after a restart; nothing of it runs.
+    /// The session was loaded after a restart; no effect of it runs.
     Recovered(Recovery),
 }
 
-/// What recovery has to know beside the journal.
+/// Data for recovery that the journal does not contain.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Recovery {
-    /// What is known of the turn's model.
+    /// Limits and price of the turn's model.
     pub terms: ModelSnapshot,
 }
 
-/// Why an input is refused; it leaves no trace.
+/// Why an input is refused. A refused input writes no event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// There is nothing in the input.
+    /// The input is empty.
     EmptyInput,
     /// A turn runs and the caller does not want to wait.
     Busy {
-        /// The turn.
+        /// The running turn.
         turn_id: TurnId,
     },
     /// Another turn is current, or none.
     StaleTurn {
-        /// The current one.
+        /// The current turn.
         current: Option<TurnId>,
     },
     /// The request is not pending.
     NotPending,
-    /// There is nobody to ask, and `on_timeout = "pause"`: the request waits on.
+    /// No user can answer, and `on_timeout = "pause"`: the request stays pending.
     Paused,
-    /// There is no such unfinished call.
+    /// There is no unfinished call with this id.
     NoSuchCall,
     /// The session was killed.
     Ended,
-    /// A grant was wanted, and none can be derived from the request.
+    /// The answer asks for a grant, but none can be derived from the request.
     NoGrant,
-    /// The caller saw another request than the one that is pending.
+    /// The client saw a different request than the pending one.
     OtherRequest,
-    /// A mode was named for an input that joins the running turn.
+    /// Steering input may not set a mode.
     ModeOfSteer,
-    /// A model was named for an input that joins the running turn.
+    /// Steering input may not set a model.
     ModelOfSteer,
-    /// Thinking was named for an input that joins the running turn, where it never changes.
+    /// Steering input may not set thinking, because it never changes during a turn.
     ThinkingOfSteer,
-    /// Tools were named for an input that joins the running turn, which has its own.
+    /// Steering input may not set tools, because the running turn has its own.
     ToolsOfSteer,
-    /// A temperature or a share was named for an input that joins the running turn.
+    /// Steering input may not set a temperature or `top_p`.
     SamplingOfSteer,
-    /// There is no such rule in this session.
+    /// This session has no such rule.
     NoSuchRule,
-    /// A command that the sandbox stopped may run again outside as it was, once or under its own grant of
-    /// the session; something else was wanted.
+    /// A command that the sandbox blocked may run outside only unchanged, once or with its own grant of the
+    /// session.
     RetryMustBeUnchanged,
 }

@@ -1,6 +1,6 @@
-//! Layer 1: the turn as a pure machine. State and input give facts and effects; nothing here waits,
-//! asks a clock, or touches the world. The session (floor 3) performs what is decided, in the order
-//! decide → write → remember → tell → act.
+//! Layer 1: the turn as a pure state machine. State and input give events and effects; no code here waits,
+//! reads a clock, or does I/O. The session (layer 3) executes each decision in the order decide → write → apply
+//! → publish → run effects.
 
 mod apply;
 mod decide;

@@ -1,21 +1,20 @@
-//! What the turn machine knows of models beside their names: which one stands in for which, and what
-//! each can do.
+//! What the engine knows about models: their fallback models and their capabilities.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::types::usage::ModelSnapshot;
 
-/// What a model can do, as far as the turn machine cares. What is absent is not known.
+/// The capabilities of a model that matter to the engine. Absent values are unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ModelCapabilities {
     /// Tokens that fit in a request and its answer.
     pub context_window: Option<u32>,
     /// Tokens of the longest answer.
     pub max_output_tokens: Option<u32>,
-    /// Whether it can be shown pictures.
+    /// Whether the model accepts pictures.
     pub sees: bool,
-    /// Whether its price is known: a limit on money cannot hold for another.
+    /// Whether its price is known: without a price, a limit on money cannot be enforced.
     pub has_price: bool,
 }
 
@@ -26,13 +25,13 @@ pub struct ModelCatalog(Option<Arc<Lookup>>);
 type Lookup = dyn Fn(&str) -> ModelCapabilities + Send + Sync;
 
 impl ModelCatalog {
-    /// Answers of this function, which must not wait for anything.
+    /// Uses this function for lookups; it must not block.
     #[must_use]
     pub fn from_lookup(look_up: impl Fn(&str) -> ModelCapabilities + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(look_up)))
     }
 
-    /// What is known of the model; nothing, where nobody was named who knows.
+    /// The known capabilities of the model; empty without a lookup function.
     #[must_use]
     pub fn capabilities(&self, model: &str) -> ModelCapabilities {
         self.0.as_ref().map_or(ModelCapabilities { sees: true, ..ModelCapabilities::default() }, |look_up| {
@@ -47,24 +46,24 @@ impl fmt::Debug for ModelCatalog {
     }
 }
 
-/// Models that stand in for the session's own (Q31), as `PROVIDER/MODEL`.
+/// Fallback models for the session's own model, as `PROVIDER/MODEL`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FallbackModels {
-    /// For one that is overloaded, missing or not to be reached.
+    /// Replaces an overloaded, missing or unreachable model.
     pub fallback: Option<String>,
-    /// For one whose rate is limited.
+    /// Replaces a model whose rate is limited.
     pub backup: Option<String>,
-    /// For one whose window is too small.
+    /// Replaces a model whose window is too small.
     pub large_context: Option<String>,
-    /// For one that cannot see.
+    /// Replaces a model that does not accept pictures.
     pub vision: Option<String>,
 }
 
-/// The model for small things (`[models] quick`).
+/// The model for small tasks (`[models] quick`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct TitleModel {
     /// `PROVIDER/MODEL`.
     pub model: String,
-    /// What its calls are booked with.
+    /// Limits and price for booking its calls.
     pub terms: ModelSnapshot,
 }

@@ -1,4 +1,4 @@
-//! What the engine is told from outside, and what holds where nobody says otherwise.
+//! Settings of the engine that come from the configuration, with their defaults.
 
 use std::sync::Arc;
 
@@ -9,38 +9,38 @@ use crate::types::permission::OnTimeout;
 use crate::types::session::OnRestart;
 use crate::types::tool::{OfferOutside, ToolDefinition};
 
-/// What the engine is told from outside, once.
+/// Settings of the engine, shared by all sessions.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How failed model calls are tried again (Q26).
+    /// How failed model calls are retried.
     pub retry: Retry,
-    /// Models that stand in for the session's own.
+    /// Models that replace the session's own after a failure.
     pub stand_ins: FallbackModels,
-    /// The model that is asked for titles; without one nobody is.
+    /// The model that generates titles; `None` turns titles off.
     pub quick: Option<TitleModel>,
-    /// What is known of models.
+    /// Known capabilities of models.
     pub known: ModelCatalog,
-    /// Tokens of an answer that are asked for at first, where a model can give more (Q28).
+    /// Default output limit in tokens, for models that allow more.
     pub output_tokens: u32,
-    /// Tools that run beside each other at most (Q22).
+    /// Maximum number of tools that run in parallel.
     pub parallel_tools: usize,
-    /// How often a turn is resumed after restarts (S7).
+    /// How often a turn is resumed after restarts.
     pub max_resumes: u32,
     /// The wait before the second resume, in milliseconds; it doubles with each further one.
     pub resume_base_ms: u64,
-    /// What becomes of interrupted turns of sessions that do not say.
+    /// Handling of interrupted turns, for sessions without their own setting.
     pub on_restart: OnRestart,
-    /// Bytes of one tool result that the model is shown (Q14).
+    /// Maximum bytes of one tool result for the model.
     pub result_bytes: usize,
-    /// The same of all results of one message.
+    /// Maximum bytes of all tool results of one message.
     pub results_bytes: usize,
-    /// Commands that run in the background at once, in one session; 0 for none.
+    /// Maximum number of background commands per session at once; 0 allows none.
     pub background_commands: usize,
     /// Tools on offer.
     pub tools: Arc<[ToolDefinition]>,
-    /// Requests of sessions without a person.
+    /// Permission requests of unattended sessions.
     pub unattended: Unattended,
-    /// Whether commands that the sandbox stopped may be offered to run outside of it.
+    /// Whether commands that the sandbox blocked may be offered to run outside of it.
     pub offer_outside: OfferOutside,
 }
 
@@ -66,12 +66,12 @@ impl Default for Settings {
     }
 }
 
-/// What becomes of requests of unattended sessions (P6). Only the user's configuration says so.
+/// Handling of requests of unattended sessions. Only the user's configuration sets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unattended {
-    /// How long a request waits, in milliseconds; `None`: nobody is asked, what asks is denied.
+    /// How long a request waits, in milliseconds; with `None` a call that needs a request is denied at once.
     pub deadline_ms: Option<u64>,
-    /// What becomes of it then.
+    /// The action when the time has passed.
     pub on_timeout: OnTimeout,
 }
 

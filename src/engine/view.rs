@@ -1,4 +1,4 @@
-//! What the rest of the house may know of a session's state.
+//! Read access to a session's state for other modules.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -16,21 +16,22 @@ use crate::types::time::Timestamp;
 use crate::types::tool::{Confinement, PreparedCall, ReadRecord};
 use crate::types::usage::Usage;
 
-/// A pending request with what was judged.
+/// A pending request with the prepared call.
 #[derive(Clone, Debug)]
 pub struct Pending {
-    /// The request.
+    /// Id of the request.
     pub request_id: PermissionId,
-    /// The call.
+    /// The call that waits for the answer.
     pub call: Arc<ToolCall>,
-    /// What it would do.
+    /// The prepared call that was judged.
     pub prepared: Arc<PreparedCall>,
-    /// It asks whether a command that the sandbox stopped runs again outside: the one grant that covers it,
-    /// or none if the command is too long for one. No other rule and no mode settles it.
+    /// Present if the request is about running a blocked command again outside the sandbox. It holds the only
+    /// grant that covers it, or `None` if the command is too long for one. No other rule and no mode settles
+    /// the request.
     pub outside: Option<Option<String>>,
 }
 
-/// What the rest of the house may know of the state.
+/// Summary values of a session at one seq.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
     /// Short name.
@@ -39,38 +40,38 @@ pub struct Snapshot {
     pub model: String,
     /// Approval mode.
     pub mode: Mode,
-    /// How much its models may think.
+    /// How much the session's models may think.
     pub thinking: Option<Thinking>,
-    /// How freely they choose their words.
+    /// Sampling settings of the session's models.
     pub sampling: Sampling,
-    /// State.
+    /// State of the session.
     pub state: SessionState,
-    /// What it waits for.
+    /// The kind of decision that the session waits for.
     pub requires: Option<Requires>,
     /// The running turn.
     pub turn_id: Option<TurnId>,
     /// Tokens so far.
     pub usage: Usage,
-    /// Cost so far.
+    /// Cost so far in millionths of a dollar, if every price is known.
     pub cost_usd_micros: Option<u64>,
-    /// What is known of it, if not all is.
+    /// The known part of the cost: a lower bound, in millionths of a dollar.
     pub cost_at_least_usd_micros: u64,
-    /// Last line that was said.
+    /// Last line of text in the conversation.
     pub last_line: String,
-    /// Time of the newest fact; clients that come and go are none.
+    /// Time of the newest event; attaching and detaching clients do not count.
     pub updated_at: Timestamp,
 }
 
 impl Engine {
-    /// A session that has seen nothing yet; its first fact is `session.created`.
+    /// A new session without events; its first event is `session.created`.
     #[must_use]
     pub fn new(session_id: SessionId, settings: Arc<Settings>) -> Self {
         Self { settings, state: State::new(session_id) }
     }
 
-    /// Takes settings that hold from the next decision on. They are not state: nothing that is known
-    /// changes. The tools of a running turn stay on offer as they are until it ends, so that the
-    /// beginning of its requests does not change (Q9); the settings are then to be given again.
+    /// Uses these settings from the next decision on. Settings are not part of the state. A running turn keeps
+    /// its tools until it ends, so that the beginning of its requests does not change; then the settings must
+    /// be given again.
     pub fn use_settings(&mut self, settings: &Arc<Settings>) {
         if Arc::ptr_eq(&self.settings, settings) {
             return;
@@ -82,36 +83,36 @@ impl Engine {
         self.settings = taken;
     }
 
-    /// The next event's number.
+    /// Seq of the next event.
     #[must_use]
     pub fn next_seq(&self) -> Seq {
         self.state.next_seq
     }
 
-    /// Makes sure that numbers that were given out and folded away are not given out again.
+    /// Ensures that seqs of pruned events are not used again.
     pub fn skip_to(&mut self, next_seq: Seq) {
         self.state.next_seq = self.state.next_seq.max(next_seq);
     }
 
-    /// How the session was made.
+    /// The settings with which the session was created.
     #[must_use]
     pub fn spec(&self) -> &SessionSpec {
         &self.state.spec
     }
 
-    /// Whether the system prompt is put together, and the workspace was looked at for it.
+    /// Whether the system prompt is built and the workspace was checked for it.
     #[must_use]
     pub fn has_context(&self) -> bool {
         self.state.system.is_some()
     }
 
-    /// Which session.
+    /// Id of the session.
     #[must_use]
     pub fn session_id(&self) -> SessionId {
         self.state.session_id
     }
 
-    /// How a command would be held, or is, as it was judged.
+    /// The confinement of a command, as it was judged.
     #[must_use]
     pub fn confinement(&self, call_id: CallId) -> Option<Confinement> {
         match &self.state.call(call_id)?.stage {
@@ -122,7 +123,7 @@ impl Engine {
         }
     }
 
-    /// A call of the running turn, with a person's arguments if one changed them.
+    /// A call of the running turn, with a user's arguments if the user changed them.
     #[must_use]
     pub fn tool_call(&self, call_id: CallId) -> Option<Arc<ToolCall>> {
         self.state.call(call_id).map(Call::effective)
@@ -134,7 +135,7 @@ impl Engine {
         self.state.status == SessionState::Ended
     }
 
-    /// Whether an abort is under way.
+    /// Whether an abort is in progress.
     #[must_use]
     pub fn is_aborting(&self) -> bool {
         self.state.turn.as_ref().is_some_and(|turn| turn.aborting)
@@ -163,14 +164,14 @@ impl Engine {
         Arc::clone(&self.state.rules)
     }
 
-    /// The mode that verdicts are made in: the running turn's, else the session's.
+    /// The mode for verdicts: the running turn's, else the session's.
     #[must_use]
     pub fn mode(&self) -> Mode {
         self.state.mode()
     }
 
-    /// When the next request stops waiting for an answer. It folds from the journal: a restart does
-    /// not move it.
+    /// The earliest deadline of a pending request. It is computed from the journal, so a restart does not
+    /// change it.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let due = |call: &Call| match &call.stage {
@@ -180,19 +181,19 @@ impl Engine {
         if self.is_aborting() { None } else { self.state.calls().iter().filter_map(due).min() }
     }
 
-    /// What the model has seen of files.
+    /// The versions of files that the model has seen.
     #[must_use]
     pub fn reads(&self) -> Arc<HashMap<PathBuf, ReadRecord>> {
         Arc::clone(&self.state.reads)
     }
 
-    /// Where commands run.
+    /// The working folder of commands.
     #[must_use]
     pub fn cwd(&self) -> &Path {
         &self.state.cwd
     }
 
-    /// Pending permission requests with what was judged.
+    /// Pending permission requests with their prepared calls.
     #[must_use]
     pub fn pending(&self) -> Vec<Pending> {
         match self.state.turn.as_ref().map(|turn| &turn.activity) {
@@ -212,7 +213,7 @@ impl Engine {
         }
     }
 
-    /// What `session.list` shows.
+    /// The values that `session.list` shows.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let state = &self.state;
@@ -248,7 +249,7 @@ impl Engine {
         held.into_iter().chain(unknown).collect()
     }
 
-    /// The model that the running turn asks, or that the next one would.
+    /// The model of the running turn, or of the next one.
     #[must_use]
     pub fn model(&self) -> &str {
         self.state.turn.as_ref().map_or(&self.state.spec.model, |turn| &turn.model)

@@ -1,4 +1,4 @@
-//! Any transcript becomes a history that every provider takes (S5).
+//! Any transcript becomes a history that every provider accepts.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use crate::types::blob::{Blob, BlobRef, Picture};
 use crate::types::ids::{Mint, Seed};
 use crate::types::message::{Block, Message, Role, ToolCall};
 
-/// The model that is asked.
+/// The model of the request.
 const THINKER: Option<&str> = Some("p/m");
 
-/// Builds a transcript out of the bytes, as torn and mixed up as they say, mends it as a session does
-/// when it is loaded, and makes the history of a request of it.
+/// Builds a damaged transcript from the bytes, repairs it as a session does when it is loaded, and builds the
+/// history of a request from it.
 ///
 /// # Panics
-/// If a law is broken.
+/// If a property does not hold.
 pub fn history(data: &[u8]) {
     let torn = transcript(data);
     let repaired = repair(&torn);
@@ -35,7 +35,7 @@ pub fn history(data: &[u8]) {
     let sent = normalized(&mended, THINKER);
     assert_eq!(shape(&sent).and_then(|()| paired(&sent)), Ok(()), "{mended:#?} became {sent:#?}");
     assert_eq!(normalized(&sent, THINKER), sent, "a second time is not the first");
-    // Reasoning of others, or of nobody known, is all that is taken out of what is in order.
+    // Only reasoning of other or unknown models is removed from a valid transcript.
     let is_thought = |block: &Block| matches!(block, Block::Thinking { .. } | Block::RedactedThinking { .. });
     let is_foreign = |message: &Arc<Message>| {
         message.model.as_deref() != THINKER && message.content.iter().any(is_thought)
@@ -45,7 +45,7 @@ pub fn history(data: &[u8]) {
     }
 }
 
-/// Two bytes make a block: what it is, and what is in it.
+/// Two bytes make a block: its kind and its content.
 fn transcript(data: &[u8]) -> Vec<Arc<Message>> {
     const TEXTS: [&str; 8] = ["", " ", "\n\t", "a", "text", "\u{a0}", "ü\n", "(no output)"];
     let mut mint = Mint::new(0, Seed(7));
@@ -96,7 +96,7 @@ fn transcript(data: &[u8]) -> Vec<Arc<Message>> {
     messages.into_iter().map(Arc::new).collect()
 }
 
-/// What every provider demands of the shape.
+/// Checks the form that every provider requires.
 fn shape(history: &[Arc<Message>]) -> Result<(), String> {
     if history.first().is_some_and(|first| first.role != Role::User) {
         return Err("the model begins".into());
@@ -121,7 +121,7 @@ fn shape(history: &[Arc<Message>]) -> Result<(), String> {
     Ok(())
 }
 
-/// A conversation begins with a person, everybody says what is his to say, and each call has exactly
+/// A conversation begins with a user message, each role has its own kinds of blocks, and each call has exactly
 /// one result, in call order, at the beginning of the next message.
 fn paired(history: &[Arc<Message>]) -> Result<(), String> {
     if history.first().is_some_and(|first| first.role != Role::User) {

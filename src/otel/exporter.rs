@@ -1,4 +1,4 @@
-//! Gathering and sending. The queue is bounded: what does not fit is left out and counted.
+//! Collects and sends spans and metrics. The queue is bounded; marks that do not fit are dropped and counted.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,23 +18,23 @@ use super::spans::{Mark, Span, Spans};
 use crate::types::event::Envelope;
 use crate::types::time::Clock;
 
-/// Marks that may wait for the exporter.
+/// Capacity of the queue, in marks.
 const QUEUE: usize = 4_096;
-/// Spans that are sent at once at most; with these it is not waited any longer.
+/// Spans per request. A full batch is sent at once.
 const BATCH: usize = 512;
-/// Between two times of sending.
+/// Interval between requests.
 const EVERY: Duration = Duration::from_secs(5);
-/// How long a receiver may take.
+/// Time limit of a request.
 const WITHIN: Duration = Duration::from_secs(10);
 
-/// Where to send, and as whom.
+/// Receiver and identity of the exporter.
 #[derive(Clone, Default)]
 pub struct Settings {
     /// The receiver's address, without `/v1/traces`.
     pub endpoint: String,
     /// Headers of every request; values may be secrets.
     pub headers: BTreeMap<String, String>,
-    /// What this daemon is called.
+    /// The `service.name` of this daemon.
     pub service_name: String,
 }
 
@@ -49,7 +49,7 @@ impl fmt::Debug for Settings {
     }
 }
 
-/// Sees committed facts. Cheap to clone; to look never waits.
+/// Receives committed events. Cheap to clone; never blocks.
 #[derive(Clone, Debug)]
 pub struct Watcher {
     marks: mpsc::Sender<Mark>,
@@ -57,7 +57,7 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// Takes a committed fact in, if it matters and there is room.
+    /// Queues a committed event if it is relevant and the queue has space.
     pub fn saw(&self, envelope: &Envelope) {
         if let Some(mark) = Mark::of(envelope)
             && self.marks.try_send(mark).is_err()
@@ -67,7 +67,7 @@ impl Watcher {
     }
 }
 
-/// The task that sends. Dropping it stops it where it is.
+/// The task that sends. Dropping it stops it immediately.
 #[derive(Debug)]
 pub struct Exporter {
     task: JoinHandle<()>,
@@ -81,10 +81,10 @@ impl Drop for Exporter {
 }
 
 impl Exporter {
-    /// Whether something could be sent with these settings.
+    /// Checks whether these settings are usable.
     ///
     /// # Errors
-    /// What is wrong with them, in words, without a value that may be secret.
+    /// The description of the mistake, without values that may be secret.
     pub fn check(settings: &Settings) -> Result<(), String> {
         addresses(&settings.endpoint)?;
         headers(&settings.headers).map(|_| ())
@@ -113,13 +113,13 @@ impl Exporter {
         Ok((Watcher { marks, left_out }, Exporter { task, stop }))
     }
 
-    /// Sends what was seen so far, and stops.
+    /// Sends the queued data, waiting at most `within`, and stops.
     pub async fn last(mut self, within: Duration) {
         self.stop.cancel();
         let _ = tokio::time::timeout(within, &mut self.task).await;
     }
 
-    /// Waits until what was seen is sent, once no watcher is left.
+    /// Waits until all data is sent, once no watcher is left.
     pub async fn finished(mut self) {
         let _ = (&mut self.task).await;
     }
@@ -154,7 +154,7 @@ struct Work {
     headers: HeaderMap,
     service: String,
     client: Option<Client>,
-    /// The last time something could not be sent: it is said once.
+    /// Whether the last request failed, so that a failure is logged once.
     is_failing: bool,
     left_out: Arc<AtomicU64>,
     clock: Arc<dyn Clock>,
@@ -207,7 +207,7 @@ impl Work {
         }
     }
 
-    /// Sends a body once. What the receiver does not take is lost: nothing may pile up here.
+    /// Sends a body once. Data that the receiver refuses is dropped, so that nothing accumulates.
     async fn send(&mut self, url: Url, body: &Value) {
         let sent = match self.client().await {
             Ok(client) => {
@@ -216,7 +216,7 @@ impl Work {
                 match request.body(body.to_string()).send().await {
                     Ok(response) if response.status().is_success() => Ok(()),
                     Ok(response) => Err(format!("it answered {}", response.status().as_u16())),
-                    // Without the address, which may hold a password.
+                    // Without the address, which may contain a password.
                     Err(error) => Err(error.without_url().to_string()),
                 }
             }
@@ -236,9 +236,9 @@ impl Work {
         if let Some(client) = &self.client {
             return Ok(client.clone());
         }
-        // Reading the system's certificates takes a while.
+        // Loading the system's certificates is slow.
         let build = || {
-            // Somebody else may have chosen one already; theirs will do.
+            // Other code may have installed a provider already, which is sufficient.
             let _ = rustls::crypto::ring::default_provider().install_default();
             let redirects = reqwest::redirect::Policy::none();
             Client::builder().timeout(WITHIN).redirect(redirects).build()

@@ -1,4 +1,4 @@
-//! From committed facts to spans and numbers. Pure: what comes out depends on the facts alone.
+//! Converts committed events to spans and metrics. Pure: the result depends on the events alone.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use crate::types::time::Timestamp;
 use crate::types::tool::ToolStatus;
 use crate::types::usage::Usage;
 
-/// Turns that are watched at once; the model calls of further ones have no start of their own.
+/// Turns that are tracked at once. Model calls of further turns have no start time of their own.
 const OPEN: usize = 10_000;
 /// Characters of a tool's name.
 const TOOL: usize = 80;
@@ -27,17 +27,17 @@ pub(super) enum Attribute {
     Real(f64),
 }
 
-/// What a span is to others.
+/// The span kind of OpenTelemetry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Internal,
     Client,
 }
 
-/// Something that took time.
+/// A finished span.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Span {
-    /// The turn: whoever knows its id finds its trace.
+    /// Derived from the turn id, so that the trace of a turn can be found.
     pub trace: [u8; 16],
     pub id: [u8; 8],
     pub parent: Option<[u8; 8]>,
@@ -49,7 +49,7 @@ pub(super) struct Span {
     pub is_error: bool,
 }
 
-/// What of a fact matters here: small, and without a word that was said.
+/// The relevant data of an event: small, and without conversation text.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Mark {
     session_id: SessionId,
@@ -73,7 +73,7 @@ enum What {
         response: Option<String>,
         took_ms: u64,
     },
-    /// A model call ended without one; it may be told twice, first with what it took.
+    /// A model call ended without an answer. It may be reported twice, first with its usage.
     Lost {
         usage: Option<(String, Usage)>,
     },
@@ -89,7 +89,7 @@ enum What {
     },
 }
 
-/// How a turn ended, without its texts.
+/// The end of a turn, without its texts.
 #[derive(Clone, Debug, PartialEq)]
 struct Ended {
     subtype: &'static str,
@@ -124,7 +124,7 @@ impl Ended {
 }
 
 impl Mark {
-    /// What of a fact matters here, if anything does.
+    /// Extracts the relevant data of an event; `None` if there is none.
     pub fn of(envelope: &Envelope) -> Option<Self> {
         let what = match &envelope.event {
             Event::TurnStarted { model, .. } => What::TurnBegan { model: model.clone() },
@@ -146,7 +146,7 @@ impl Mark {
             Event::UsageBooked { model, usage, .. } => What::Lost { usage: Some((model.clone(), *usage)) },
             Event::Retry { .. } => What::Lost { usage: None },
             Event::ToolCompleted { call_id, tool, status, code, duration_ms, .. } => What::ToolEnded {
-                // As the model spelled it, which may be anything.
+                // The name as the model wrote it; it may be any text.
                 tool: tool.chars().take(TOOL).collect(),
                 call: call_id.to_string(),
                 status: *status,
@@ -161,7 +161,7 @@ impl Mark {
     }
 }
 
-/// The turns that are open, and the numbers of all.
+/// The open turns, and the metrics of all turns.
 #[derive(Debug)]
 pub(super) struct Spans {
     open: HashMap<SessionId, Open>,
@@ -180,7 +180,7 @@ impl Spans {
         Self { open: HashMap::new(), tokens: Histogram::tokens(), durations: Histogram::durations() }
     }
 
-    /// Takes a mark in; the span that it ends, if it ends one.
+    /// Adds a mark and returns the span that it ends, if any.
     pub fn take(&mut self, mark: Mark) -> Option<Span> {
         let Mark { session_id, turn_id, seq, at, what } = mark;
         let root = short(&format!("{turn_id}"));
@@ -228,7 +228,7 @@ impl Spans {
                 Some(span(format!("chat {}", bare(&model)), Kind::Client, took_ms, attributes, false))
             }
             What::Lost { usage } => {
-                // A retry that follows a booking tells of the same call.
+                // A retry after a usage record belongs to the same call.
                 let open = self.open.get_mut(&session_id)?;
                 let called_at = open.called_at.take()?;
                 let (model, usage) =
@@ -265,7 +265,7 @@ impl Spans {
                     ("agentd.turn.waiting_ms", Attribute::Count(result.waiting_ms)),
                 ];
                 attributes.extend(counts(&result.usage));
-                // An unknown cost is left out: it is not nothing.
+                // An unknown cost is omitted, because it is not zero.
                 if let Some(cost) = result.cost_usd_micros {
                     attributes.push(("agentd.turn.cost_usd", Attribute::Real(cost as f64 / 1e6)));
                 }
@@ -284,7 +284,7 @@ impl Spans {
         }
     }
 
-    /// The attributes of a model call, which is also counted.
+    /// The attributes of a model call, which also updates the metrics.
     fn call(
         &mut self,
         model: &str,
@@ -313,7 +313,7 @@ impl Spans {
     }
 }
 
-/// All of the input: the conventions count what came from a cache or went to one among it.
+/// All input tokens: the semantic conventions include tokens read from and written to a cache.
 fn input(usage: &Usage) -> u64 {
     usage.input_tokens.saturating_add(usage.cache_read_tokens).saturating_add(usage.cache_write_tokens)
 }
@@ -339,7 +339,7 @@ fn reason(stop: StopReason) -> String {
     }
 }
 
-/// What stands before the slash: the name that the configuration gives a provider.
+/// The text before the slash: the configured name of a provider.
 fn provider(model: &str) -> &str {
     model.split_once('/').map_or("", |(provider, _)| provider)
 }
@@ -348,7 +348,7 @@ fn bare(model: &str) -> &str {
     model.split_once('/').map_or(model, |(_, name)| name)
 }
 
-/// The id of a trace: that of its turn, which is as long.
+/// The id of a trace: the id of its turn, which has the same length.
 fn long(turn_id: TurnId) -> [u8; 16] {
     let digest = Sha256::digest(turn_id.to_string());
     let name = turn_id.to_string();
@@ -361,7 +361,7 @@ fn long(turn_id: TurnId) -> [u8; 16] {
     id
 }
 
-/// The id of a span: the same for the same thing.
+/// The id of a span; equal inputs give equal ids.
 fn short(of: &str) -> [u8; 8] {
     let digest = Sha256::digest(of);
     let mut id = [0; 8];

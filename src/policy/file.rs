@@ -1,4 +1,4 @@
-//! One file of rules: what stands in it, and when it is to be believed.
+//! One policy file: its content and the conditions under which it is valid.
 
 use std::path::Path;
 
@@ -10,54 +10,54 @@ use crate::types::ids::{PermissionId, SessionId};
 use crate::types::permission::RuleKind;
 use crate::types::time::Timestamp;
 
-/// The version of the format.
+/// The version of the file format.
 const VERSION: u32 = 1;
 
-/// One rule with how it came there.
+/// One rule with its origin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// What it says.
+    /// Allow, ask or deny.
     pub kind: RuleKind,
-    /// The rule as it is written.
+    /// The rule as text, `Tool(pattern)`.
     pub rule: String,
-    /// When it was added.
+    /// When the rule was added.
     pub added_at_ms: Timestamp,
-    /// Who added it.
+    /// The client that added it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub by: Option<Origin>,
-    /// The session in which it was granted.
+    /// The session in which the user granted it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub session_id: Option<SessionId>,
-    /// The request with whose answer it was granted.
+    /// The permission request whose answer granted it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub request_id: Option<PermissionId>,
 }
 
-/// The file as it is written.
+/// The file as it is serialised.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
     version: u32,
-    /// The workspace's real path; absent in the file for all of them.
+    /// The workspace's real path; absent in the file for all workspaces.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     workspace: Option<String>,
     rules: Vec<Entry>,
 }
 
-/// What a file says.
+/// The content of a policy file.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
-    /// The rules in the order in which they came.
+    /// The rules in the order in which they were added.
     pub entries: Vec<Entry>,
-    /// The same, ready to judge by.
+    /// The same rules, parsed for judging.
     pub rules: Rules,
 }
 
 impl Policy {
-    /// A policy of these rules.
+    /// Creates a policy from rules.
     ///
     /// # Errors
-    /// A rule cannot be understood.
+    /// A rule is invalid.
     pub(super) fn of(entries: Vec<Entry>) -> Result<Self, String> {
         let mut rules = Rules::default();
         for entry in &entries {
@@ -71,10 +71,10 @@ impl Policy {
         Ok(Self { entries, rules })
     }
 
-    /// Reads a file that belongs to `workspace`.
+    /// Parses a file that belongs to `workspace`.
     ///
     /// # Errors
-    /// It is not to be believed: why, for people.
+    /// A reason for the user why the file is invalid.
     pub(super) fn read(text: &str, workspace: Option<&Path>) -> Result<Self, String> {
         let written: Written = serde_json::from_str(text).map_err(|error| error.to_string())?;
         if written.version != VERSION {
@@ -88,20 +88,20 @@ impl Policy {
         Self::of(written.rules)
     }
 
-    /// The text of the file.
+    /// Serialises the policy for its file.
     pub(super) fn text(&self, workspace: Option<&Path>) -> String {
         let written = Written {
             version: VERSION,
             workspace: workspace.map(|path| path.to_string_lossy().into_owned()),
             rules: self.entries.clone(),
         };
-        // Plain data with string keys: writing it to memory cannot fail.
+        // Plain data with string keys: serialising it cannot fail.
         let mut text = serde_json::to_string_pretty(&written).unwrap_or_default();
         text.push('\n');
         text
     }
 
-    /// Whether a rule of this kind is there.
+    /// Whether the policy contains this rule.
     #[must_use]
     pub fn has(&self, kind: RuleKind, rule: &str) -> bool {
         self.entries.iter().any(|entry| entry.kind == kind && entry.rule == rule)

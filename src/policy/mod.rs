@@ -1,10 +1,9 @@
-//! Layer 2: rules that outlive a session, one file for each workspace and one for all of them, among
-//! the user's data (P5). Never in a workspace: what lies there, a tool may have written.
+//! Layer 2: rules that outlive a session. The user's data folder has one file per workspace and one for all
+//! workspaces. The files are never in a workspace, because a tool may write there.
 //!
-//! A file is read again whenever it has changed on disk, so that every verdict counts with what is
-//! there. It is replaced whole (temporary file, sync, rename). One that cannot be trusted, because it is
-//! damaged or others may write it, is an error and stays as it is: whoever asks for rules must then
-//! let nothing pass.
+//! A file is read again after each change on disk, so that every verdict uses its current content. It is
+//! replaced as a whole (temporary file, sync, rename). A file that is damaged or that other users can write is
+//! an error and stays unchanged. While it is invalid, every call needs a permission request.
 
 mod file;
 mod policies;

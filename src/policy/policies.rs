@@ -1,4 +1,4 @@
-//! The folder of policy files: reading with a look at the disk, changing one at a time.
+//! The folder of policy files: reads follow changes on disk, and changes run one at a time.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,36 +14,36 @@ use super::file::{Entry, Policy};
 use crate::crash;
 use crate::types::permission::RuleKind;
 
-/// Bytes of a file at most: far more rules than a person gives.
+/// Maximum size of a file in bytes, far above the needs of any user.
 const MOST: u64 = 4 << 20;
 
-/// Whose rules.
+/// The scope of a policy file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Place<'a> {
-    /// The user's, in every workspace.
+    /// The user's rules for all workspaces.
     User,
-    /// Those of one workspace: its real path.
+    /// The rules of one workspace, named by its real path.
     Workspace(&'a Path),
 }
 
-/// A policy that could not be read or changed.
+/// A policy file that could not be read or changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PolicyError {
-    /// The file is there and is not to be believed: no rule of it holds, and nothing passes.
+    /// The file exists but is invalid: none of its rules apply, and nothing is allowed without a request.
     Unsound {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The reason, for the user.
         why: String,
     },
-    /// It could not be written: what was there before holds.
+    /// The file could not be written. Its previous content applies.
     Unwritable {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         why: String,
     },
-    /// The rule cannot be understood.
+    /// The rule is invalid.
     BadRule(String),
 }
 
@@ -63,7 +63,7 @@ impl fmt::Display for PolicyError {
 
 impl std::error::Error for PolicyError {}
 
-/// How a file looked when it was read: another look means another content.
+/// Metadata of a file when it was read. Different metadata means different content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     inode: u64,
@@ -87,10 +87,10 @@ impl Stamp {
 
 type Known = (Option<Stamp>, Result<Arc<Policy>, PolicyError>);
 
-/// All policy files. Its methods touch the disk: they block for as long as that takes.
+/// All policy files. The methods access the disk and block.
 #[derive(Debug, Default)]
 pub struct Policies {
-    /// `None`: nothing is kept.
+    /// `None`: rules are not stored.
     dir: Option<PathBuf>,
     known: Mutex<HashMap<PathBuf, Known>>,
     /// Held while a file is changed.
@@ -98,13 +98,14 @@ pub struct Policies {
 }
 
 impl Policies {
-    /// Over a folder, which is made when the first rule is added. One daemon at a time uses it.
+    /// Creates the policies of a folder, which is created with the first rule. Only one daemon may use it at a
+    /// time.
     #[must_use]
     pub fn at(dir: PathBuf) -> Self {
         Self { dir: Some(dir), ..Self::default() }
     }
 
-    /// The file of a place; it need not be there. Empty where nothing is kept.
+    /// The path of a scope's file, which need not exist. Empty if rules are not stored.
     #[must_use]
     pub fn file(&self, place: Place<'_>) -> PathBuf {
         let Some(dir) = &self.dir else { return PathBuf::new() };
@@ -118,10 +119,10 @@ impl Policies {
         }
     }
 
-    /// The rules of a place as they are on disk now; none where there is no file.
+    /// The current rules of a scope; none if it has no file.
     ///
     /// # Errors
-    /// The file is not to be believed. It stays as it is.
+    /// The file is invalid. It stays unchanged.
     pub fn read(&self, place: Place<'_>) -> Result<Arc<Policy>, PolicyError> {
         if self.dir.is_none() {
             return Ok(Arc::default());
@@ -149,10 +150,10 @@ impl Policies {
         policy
     }
 
-    /// Adds a rule, unless it is there. When this returns, it is on disk. Says whether it was new.
+    /// Adds a rule unless it exists. It is synced to disk before this returns. Returns whether it was new.
     ///
     /// # Errors
-    /// The rule or the file is not sound, or it could not be written: nothing has changed.
+    /// The rule or the file is invalid, or the file could not be written. Nothing has changed.
     pub fn add(&self, place: Place<'_>, entry: Entry) -> Result<bool, PolicyError> {
         let _changing = lock(&self.changing);
         let before = self.read(place)?;
@@ -165,10 +166,10 @@ impl Policies {
         Ok(true)
     }
 
-    /// Takes a rule back. When this returns, that is on disk. Says whether it was there.
+    /// Removes a rule. The change is synced to disk before this returns. Returns whether the rule existed.
     ///
     /// # Errors
-    /// The file is not sound or could not be written: nothing has changed.
+    /// The file is invalid or could not be written. Nothing has changed.
     pub fn remove(&self, place: Place<'_>, kind: RuleKind, rule: &str) -> Result<bool, PolicyError> {
         let _changing = lock(&self.changing);
         let before = self.read(place)?;
@@ -195,12 +196,12 @@ fn path_of(place: Place<'_>) -> Option<&Path> {
     }
 }
 
-/// Maps and units are whole at every moment.
+/// Locks a mutex and ignores poisoning: no holder leaves a partial change.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Reads a file by one handle: what is checked is what is read.
+/// Reads a file through one descriptor, so that the checked file is the file that is read.
 fn look(file: &Path, place: Place<'_>) -> io::Result<(Stamp, Result<Policy, String>)> {
     let handle = OpenOptions::new()
         .read(true)
@@ -220,7 +221,7 @@ fn look(file: &Path, place: Place<'_>) -> io::Result<(Stamp, Result<Policy, Stri
     Ok((stamp, policy))
 }
 
-/// Why a file is not to be believed by how it lies there.
+/// Why the owner or mode of a file makes it invalid.
 fn distrust(meta: &Metadata) -> Option<String> {
     let ours = nix::unistd::geteuid().as_raw();
     if !meta.is_file() {
@@ -235,12 +236,12 @@ fn distrust(meta: &Metadata) -> Option<String> {
     (meta.size() > MOST).then(|| format!("it is longer than {MOST} bytes"))
 }
 
-/// Puts a text in a file's place, whole and synced, or changes nothing.
+/// Replaces a file as a whole and syncs it, or changes nothing.
 fn write(file: &Path, text: &str) -> io::Result<()> {
     let dir = file.parent().ok_or(io::ErrorKind::NotFound)?;
     DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
     let fresh = file.with_extension("json.new");
-    // One daemon and one change at a time: what lies there is left from a crash.
+    // Only one change runs at a time, so an existing temporary file is left from a crash.
     match fs::remove_file(&fresh) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}

@@ -1,9 +1,9 @@
-//! Children with an owner, and the others.
+//! Keeps children that the daemon started apart from adopted orphans.
 //!
-//! A subreaper gets the orphans of its descendants as children, prctl(2), and has to take their exit
-//! status, or they stay as zombies. Waiting for *any* child would take that of children which
-//! somebody else here waits for. So whoever starts a child does it through [`spawn`], which notes
-//! it, and [`reap`] takes the dead that are not noted, each by its id.
+//! A subreaper gets the orphans of its descendants as children, prctl(2). It must collect their exit status, or
+//! they stay as zombies. Waiting for *any* child would also collect children that other code waits for. All
+//! code therefore starts children through [`spawn`], which records them. [`reap`] collects each ended child
+//! that is not recorded, by its id.
 
 use std::fs;
 use std::io;
@@ -17,28 +17,28 @@ use tokio::process::{Child, Command};
 
 use crate::proc::{spawn_in_cgroup, stat};
 
-/// Process id and start time of the children that were started here and not seen gone since.
+/// Process id and start time of children that were started here and are not known to be gone.
 static OWNED: Mutex<Vec<(i32, u64)>> = Mutex::new(Vec::new());
-/// Shared by those who start children, so that one that hangs (its folder may be on a dead server)
-/// holds up no other; taken alone, and only if nobody has it, by who reaps.
+/// Shared while a child is started, so that one hanging start (its folder may be on a dead server) blocks no
+/// other. [`reap`] takes it exclusively, and only if it is free.
 static STARTING: RwLock<()> = RwLock::new(());
-/// Children that nobody waits for any more, and that were killed therefore.
+/// Killed children for which no code waits any more.
 static LEFT: Mutex<Vec<i32>> = Mutex::new(Vec::new());
 static ADOPTS: AtomicBool = AtomicBool::new(false);
 
 fn owned() -> MutexGuard<'static, Vec<(i32, u64)>> {
-    // A list of numbers is whole at every moment.
+    // A panic cannot leave the list inconsistent.
     OWNED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Starts a child that its [`Child`] is waited for with: [`reap`] leaves it alone. Every child of a
-/// process that adopts orphans is to be started so. Blocks for as long as starting takes.
+/// Starts a child that the caller awaits through its [`Child`]; [`reap`] ignores it. A process that adopts
+/// orphans must start all children this way. Blocks until the start is complete.
 ///
 /// # Errors
-/// It could not be started.
+/// The child could not be started.
 pub fn spawn(command: &mut Command) -> io::Result<Child> {
-    // Held meanwhile, so that the child is never seen dead before it is noted. Nobody ever waits to
-    // have it alone, so this does not wait either, but for a reaping that is under way.
+    // Held until the child is recorded, so that `reap` never sees it ended before. No code waits for exclusive
+    // access, so this waits only for a `reap` in progress.
     let _starting = starting();
     let child = command.spawn()?;
     if let Some(pid) = child.id().and_then(|pid| i32::try_from(pid).ok()) {
@@ -47,10 +47,10 @@ pub fn spawn(command: &mut Command) -> io::Result<Child> {
     Ok(child)
 }
 
-/// The same for a child that is waited for at once, outside of any runtime.
+/// The same for a child that the caller awaits at once, outside a runtime.
 ///
 /// # Errors
-/// It could not be started.
+/// The child could not be started.
 pub fn spawn_plain(command: &mut std::process::Command) -> io::Result<std::process::Child> {
     let _starting = starting();
     let child = command.spawn()?;
@@ -60,35 +60,35 @@ pub fn spawn_plain(command: &mut std::process::Command) -> io::Result<std::proce
     Ok(child)
 }
 
-/// To be held from before a child is started until it is noted.
+/// Hold this from before the start of a child until the child is recorded.
 pub(super) fn starting() -> RwLockReadGuard<'static, ()> {
     STARTING.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Notes a child that was just started and not waited for yet: so it is there, dead or alive. Says when it
-/// started, if that can be read.
+/// Records a child that was just started and not awaited yet, so that its process id is in use. Returns its
+/// start time, if that can be read.
 pub(super) fn note(pid: i32) -> Option<u64> {
     let started = stat::one(pid).ok().map(|process| process.started);
     owned().push((pid, started.unwrap_or(UNKNOWN)));
     started
 }
 
-/// Nobody waits any more for this child, which was killed: its exit status is taken when it has died.
+/// Registers a killed child for which no code waits any more. Its exit status is collected once it has ended.
 pub(super) fn reap_later(pid: i32) {
     LEFT.lock().unwrap_or_else(PoisonError::into_inner).push(pid);
     reap_pending();
 }
 
-/// Takes the exit status of those that were left and have died since.
+/// Collects the exit status of registered children that have ended.
 pub(super) fn reap_pending() {
     let mut left = LEFT.lock().unwrap_or_else(PoisonError::into_inner);
     left.retain(|pid| matches!(spawn_in_cgroup::taken(*pid, nix::libc::WNOHANG), Ok(None)));
 }
 
-/// The start time could not be read; the id alone must do.
+/// The start time could not be read; only the id identifies the process.
 const UNKNOWN: u64 = u64::MAX;
 
-/// From now on this process is the parent of its descendants' orphans.
+/// Makes this process the parent of its descendants' orphans.
 ///
 /// # Errors
 /// The kernel refuses.
@@ -98,9 +98,9 @@ pub fn adopt_orphans() -> io::Result<()> {
     Ok(())
 }
 
-/// Takes the exit status of adopted orphans that have died; says of how many. Does nothing in a
-/// process that adopts none. `None`: a child is being started just now, so nobody can be told from it;
-/// ask again later. Reads a few files of `/proc`.
+/// Collects the exit status of adopted orphans that have ended, and returns their number. Does nothing in a
+/// process that adopts none. `None`: a child is being started, and orphans cannot be told from it; try again
+/// later. Reads a few files of `/proc`.
 pub fn reap() -> Option<usize> {
     if ADOPTS.load(Ordering::Acquire) { reap_all() } else { Some(0) }
 }
@@ -119,7 +119,8 @@ fn reap_all() -> Option<usize> {
     }
     owned.retain(|(pid, started)| match stat::one(*pid) {
         Ok(process) => is_ours(&process) && (process.started == *started || *started == UNKNOWN),
-        // What cannot be read now, for want of descriptors, say, may well be there.
+        // A file that cannot be read, for example because no descriptor is free, may belong to a living
+        // process.
         Err(error) => error.kind() != io::ErrorKind::NotFound,
     });
     let mut reaped = 0;
@@ -132,38 +133,39 @@ fn reap_all() -> Option<usize> {
     Some(reaped)
 }
 
-/// Whether it is certain that nothing lives that was ever started here or below: there is no child at all.
-/// One system call.
+/// Whether certainly no process lives that this process or a descendant ever started: this process has no
+/// child. One system call.
 ///
-/// Whoever loses its parent gets as a new one the nearest subreaper among those above, prctl(2). So the line
-/// of parents of a process that descends from one started here leads, at every moment, to a living child of
-/// ours. `false` in a process that does not adopt orphans: there it does not.
+/// A process that loses its parent gets the nearest subreaper among its ancestors as its new parent, prctl(2).
+/// The ancestors of a process that descends from a child of this one therefore always include a living child of
+/// this process. `false` in a process that does not adopt orphans, where this does not hold.
 #[must_use]
 pub fn is_alone() -> bool {
     ADOPTS.load(Ordering::Acquire) && has_no_child()
 }
 
-/// Whether all that lives below this process belongs to children that somebody here waits for: none is an
-/// orphan. Reads a few files of `/proc`, and not at one moment, so another sign is needed beside it.
+/// Whether all processes below this one belong to children that the daemon waits for, and none is an orphan.
+/// Reads a few files of `/proc` at different moments, so the caller needs another sign in addition.
 #[must_use]
 pub fn has_no_orphan() -> bool {
     if is_alone() {
         return true;
     }
-    // While one is started it is a child that is not noted yet.
+    // A child that is being started is not recorded yet.
     let (true, Ok(_alone)) = (ADOPTS.load(Ordering::Acquire), STARTING.try_write()) else { return false };
     let owned = owned();
     let is_owned = |pid: i32| match stat::one(pid) {
         Ok(process) => process.is_dead || owned.contains(&(pid, process.started)),
         Err(error) => error.kind() == io::ErrorKind::NotFound,
     };
-    // Twice: a child that dies in between may leave its own to a thread whose list was read before.
+    // Check twice: a child that ends between the reads may leave its own children to a thread whose list was
+    // read before.
     let all_owned = || children().into_iter().all(is_owned);
     all_owned() && all_owned()
 }
 
-/// Whether a process is an orphan that came to this one: a child that nobody here has started. `None` while one is
-/// being started: ask again. Never in a process that does not adopt orphans.
+/// Whether a process is an adopted orphan: a child that this process did not start. `None` while a child is
+/// being started; try again. Always `false` in a process that does not adopt orphans.
 #[must_use]
 pub fn is_adopted(process: &stat::Process) -> Option<bool> {
     if !ADOPTS.load(Ordering::Acquire) || !is_ours(process) {
@@ -176,8 +178,8 @@ pub fn is_adopted(process: &stat::Process) -> Option<bool> {
     Some(!owned().iter().any(noted))
 }
 
-/// Whether this process has no child, neither a living nor a dead one. The kernel looks at all of them at
-/// one moment, wait(2).
+/// Whether this process has no child, neither living nor ended. The kernel checks all children at one moment,
+/// wait(2).
 fn has_no_child() -> bool {
     let look = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT | WaitPidFlag::__WALL;
     waitid(Id::All, look) == Err(Errno::ECHILD)
@@ -214,7 +216,7 @@ mod tests {
     async fn hanging_spawn_blocks_neither_spawn_nor_reaper() {
         let (tell, told) = tokio::sync::oneshot::channel();
         let (release, released) = std::sync::mpsc::channel::<()>();
-        // As a start does that does not come back from the kernel.
+        // Simulates a start that never returns from the kernel.
         let hanging = std::thread::spawn(move || {
             let _starting = STARTING.read().unwrap_or_else(PoisonError::into_inner);
             let _ = tell.send(());

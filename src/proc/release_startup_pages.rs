@@ -1,11 +1,10 @@
-//! The pages of our own program that are mapped into this process.
+//! Releases memory pages of the program's own code.
 
 use std::fs;
 
-/// Lets go of the program's code that was needed so far: what a start needs is not needed again, and
-/// counts as resident until then. What is needed later is mapped again from the page cache, at a minor
-/// fault for every few pages. Says how many bytes were let go of, mapped or not; 0 where `/proc` is not
-/// readable.
+/// Releases code pages that were used so far: most are needed only at the start but count as resident. Pages
+/// that are needed later are mapped again from the page cache, with a minor fault for every few pages. Returns
+/// the number of released bytes, mapped or not; 0 if `/proc` is not readable.
 #[must_use]
 pub fn release_startup_pages() -> usize {
     let Ok(program) = fs::read_link("/proc/self/exe") else { return 0 };
@@ -14,13 +13,13 @@ pub fn release_startup_pages() -> usize {
     ranges.filter(|(from, to)| drop_pages(*from, *to)).map(|(from, to)| to - from).sum()
 }
 
-/// The range of a line of `/proc/PID/maps`, proc(5), if it is code of this program and nothing that was
-/// ever writable: such pages are what the file holds, so nothing is lost with them.
+/// The range of a line of `/proc/PID/maps`, proc(5), if it is code of this program that was never writable.
+/// Such pages equal the file, so nothing is lost.
 fn code_of(line: &str, program: &str) -> Option<(usize, usize)> {
     let mut fields = line.split_ascii_whitespace();
     let (from, to) = fields.next()?.split_once('-')?;
     let is_code = fields.next()? == "r-xp";
-    // Offset, device, inode; then the path, which may hold blanks.
+    // Offset, device, inode; then the path, which may contain spaces.
     let path = line.get(line.find('/')?..)?;
     if !is_code || path != program {
         return None;
@@ -59,7 +58,7 @@ mod tests {
 
     #[test]
     fn program_continues_after_releasing_code_pages() {
-        // Others run in the same pages meanwhile and fault them in again.
+        // Other threads run in the same pages meanwhile and fault them in again.
         let other = std::thread::spawn(|| (0..1_000).map(|n| format!("{n}")).collect::<String>().len());
         assert!(release_startup_pages() > 0, "there is code");
         assert_eq!(other.join().expect("no panic"), 2_890);

@@ -1,13 +1,13 @@
-//! A child that begins its life in a cgroup, clone(2) with `CLONE_INTO_CGROUP`, Linux 5.7.
+//! Starts a child directly in a cgroup: clone(2) with `CLONE_INTO_CGROUP`, Linux 5.7.
 //!
-//! Who is *moved* into a cgroup, by writing to its `cgroup.procs`, waits until every processor has passed a
-//! quiet moment, some 10 ms, and no process of the machine can start another meanwhile. Who begins there
-//! waits for nothing. `std::process` cannot start a child so; what it does between fork and exec is done
-//! here, and no more.
+//! A process that is *moved* into a cgroup by a write to `cgroup.procs` waits until every processor has passed
+//! a quiescent state, about 10 ms. No process of the machine can start another one meanwhile. A child that
+//! starts in the cgroup does not wait. `std::process` cannot do this, so this file repeats the steps that it
+//! makes between fork and exec, and no others.
 //!
-//! Until it is the program the child uses our memory, and the thread that started it stands still, as with
-//! vfork(2): to copy the memory of a daemon, and to have all its threads take their pages back one by one,
-//! costs more than all the rest.
+//! Until the exec, the child uses the daemon's memory and the starting thread is suspended, as with vfork(2).
+//! Copying the memory map of a daemon, and page faults in all its threads afterwards, would cost more than all
+//! other steps.
 
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::io::{self, PipeReader, Read as _};
@@ -26,17 +26,17 @@ use tokio::process::{ChildStderr, ChildStdout, Command};
 
 use crate::proc::owned;
 
-/// A child that was started here. Killed when it is dropped before its end was waited for.
+/// A child that was started by this file. It is killed if it is dropped before its end was awaited.
 #[derive(Debug)]
 pub struct CgroupChild {
     life: Life,
-    /// When it started, in clock ticks since boot, if that could be read.
+    /// Start time in clock ticks since boot, if it could be read.
     pub(super) started: Option<u64>,
-    /// Readable once it has ended, pidfd_open(2).
+    /// Readable once the child has ended, pidfd_open(2).
     end: AsyncFd<OwnedFd>,
-    /// The reading end of what it says.
+    /// Reading end of its standard output.
     pub stdout: Option<ChildStdout>,
-    /// The reading end of its complaints.
+    /// Reading end of its standard error.
     pub stderr: Option<ChildStderr>,
 }
 
@@ -47,10 +47,10 @@ impl CgroupChild {
         self.life.pid
     }
 
-    /// Waits for its end. Cancel-safe; later calls give the same.
+    /// Waits for its end. Cancel-safe; later calls return the same status.
     ///
     /// # Errors
-    /// The kernel does not know it.
+    /// The kernel does not know the child.
     pub async fn wait(&mut self) -> io::Result<ExitStatus> {
         loop {
             if let Some(status) = self.life.look()? {
@@ -61,7 +61,7 @@ impl CgroupChild {
     }
 }
 
-/// Whose exit status is ours to take.
+/// A child whose exit status this file collects.
 #[derive(Debug)]
 struct Life {
     pid: i32,
@@ -80,14 +80,15 @@ impl Life {
 impl Drop for Life {
     fn drop(&mut self) {
         if self.status.is_none() {
-            // Its number is its own as long as nobody has taken its status.
+            // The process id cannot be reused until the status is collected.
             let _ = kill(Pid::from_raw(self.pid), Signal::SIGKILL);
             owned::reap_later(self.pid);
         }
     }
 }
 
-/// Takes the exit status of a child, if it has ended. Its own signals, too, that have no name here.
+/// Collects the exit status of a child if it has ended. The status may contain signal numbers that have no name
+/// here.
 pub(super) fn taken(pid: i32, options: libc::c_int) -> io::Result<Option<ExitStatus>> {
     let mut status = 0;
     loop {
@@ -105,18 +106,18 @@ pub(super) fn taken(pid: i32, options: libc::c_int) -> io::Result<Option<ExitSta
     }
 }
 
-/// Starts a command inside a cgroup, which is given as its folder; without one where this process is. Of
-/// the command its program (an absolute path), arguments, folder and the variables that it names count, and
-/// no others; it gets no input and pipes for what it says. `prepare` runs in the child. `None`: this kernel
-/// cannot do it, or not so, and nothing was done. To be called in a runtime; blocks as starting does.
+/// Starts a command in the cgroup of the given folder, or in the daemon's own cgroup without one. Uses the
+/// command's program (an absolute path), arguments, current folder and explicit variables; other settings are
+/// ignored. The child gets no input, and pipes for its output. `prepare` runs in the child. `None`: this kernel
+/// does not support the call, and nothing was done. Call it in a runtime; blocks until the exec.
 ///
 /// # Errors
-/// What `prepare` or the kernel say of its start.
+/// Errors of `prepare` or of the kernel at the start.
 ///
 /// # Safety
-/// `prepare` runs in another process with our memory, beside our threads, or in a copy of that: it may make
-/// async-signal-safe calls alone, signal-safety(7), allocate nothing, take no lock, and change nothing that
-/// others use.
+/// `prepare` runs in another process that shares the daemon's memory with its threads, or in a copy of it. It
+/// may make async-signal-safe calls only, signal-safety(7). It must not allocate, take a lock, or change data
+/// that other code uses.
 #[expect(unsafe_code, reason = "the caller answers for what runs in the child")]
 pub unsafe fn spawn_inside(
     command: &Command,
@@ -149,7 +150,7 @@ pub unsafe fn spawn_inside(
         return Ok(None);
     }
 
-    // Held until the child is noted, as `spawn` does.
+    // Held until the child is recorded, as in `spawn`.
     let _starting = owned::starting();
     let mut end: RawFd = -1;
     let mut how = CloneArgs {
@@ -181,7 +182,7 @@ pub unsafe fn spawn_inside(
     let mut life = Life { pid, status: None };
     drop((failure, stdout, stderr));
     if let Err(error) = told(failed) {
-        // On its way out, and nothing can hold it there.
+        // The child is ending, and nothing can stop that.
         life.status = taken(pid, 0)?;
         return Err(error);
     }
@@ -196,17 +197,17 @@ pub unsafe fn spawn_inside(
     }))
 }
 
-/// Waits until the child is another program; its error, if it cannot become that.
+/// Waits until the child has executed the program. Returns the error if that fails.
 fn told(mut failed: PipeReader) -> io::Result<()> {
     let mut error = [0; size_of::<i32>()];
     match failed.read_exact(&mut error) {
         Ok(()) => Err(io::Error::from_raw_os_error(i32::from_ne_bytes(error))),
-        // Closed by exec.
+        // The pipe was closed by exec.
         Err(_) => Ok(()),
     }
 }
 
-/// All that the child needs; made before it.
+/// Data of the child, prepared before it starts.
 struct Errand<'a> {
     program: &'a CStr,
     argv: &'a [*const libc::c_char],
@@ -217,7 +218,7 @@ struct Errand<'a> {
     prepare: &'a mut dyn FnMut() -> io::Result<()>,
 }
 
-/// Bytes of the child's stack: its calls are few and shallow.
+/// Size of the child's stack in bytes: its calls are few and shallow.
 #[cfg(target_arch = "x86_64")]
 const STACK: usize = 128 << 10;
 
@@ -228,7 +229,7 @@ const STACK: usize = 128 << 10;
     reason = "a child that uses our memory needs a stack of its own, which no library gives it"
 )]
 unsafe fn start(how: &mut CloneArgs, errand: &mut Errand<'_>) -> i64 {
-    // Aligned as calls want it: u128 has 16 bytes.
+    // The kernel's ABI requires alignment for calls: u128 has 16 bytes.
     let mut stack: Vec<u128> = Vec::with_capacity(STACK / size_of::<u128>());
     how.flags |= CLONE_VM | CLONE_VFORK;
     how.stack = stack.as_mut_ptr() as u64;
@@ -260,7 +261,7 @@ unsafe fn start(how: &mut CloneArgs, errand: &mut Errand<'_>) -> i64 {
     result
 }
 
-/// As above, by a copy of this process.
+/// As above, with a copy of this process.
 #[cfg(not(target_arch = "x86_64"))]
 #[expect(unsafe_code, reason = "no library has this call")]
 unsafe fn start(how: &mut CloneArgs, errand: &mut Errand<'_>) -> i64 {
@@ -272,7 +273,7 @@ unsafe fn start(how: &mut CloneArgs, errand: &mut Errand<'_>) -> i64 {
     pid
 }
 
-/// The child's whole life here.
+/// Runs in the child and never returns.
 extern "C" fn run(errand: *mut Errand<'static>) -> ! {
     #[expect(unsafe_code, reason = "what a child does before it is another program")]
     // SAFETY: this is the child, which has one thread; the errand lives as long as it does, and the thread
@@ -286,7 +287,7 @@ extern "C" fn run(errand: *mut Errand<'static>) -> ! {
     }
 }
 
-/// In the child: makes it the program. Comes back with the number of the error if that fails.
+/// Executes the program in the child. Returns the error number if that fails.
 #[expect(unsafe_code, reason = "the library's wrappers allocate")]
 unsafe fn become_it(errand: &mut Errand<'_>) -> i32 {
     let Errand { program, argv, envp, folder, streams, prepare, .. } = errand;
@@ -304,7 +305,7 @@ unsafe fn become_it(errand: &mut Errand<'_>) -> i32 {
         {
             return last();
         }
-        // What this process blocks and ignores is not for others. Handlers are gone already.
+        // The child must not inherit blocked and ignored signals. Handlers are already removed.
         let mut none = std::mem::zeroed::<libc::sigset_t>();
         libc::sigemptyset(&raw mut none);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());
@@ -329,7 +330,7 @@ const CLONE_VFORK: u64 = 0x4000;
 const CLONE_CLEAR_SIGHAND: u64 = 0x1_0000_0000;
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
-/// `struct clone_args` of clone(2), its third version.
+/// `struct clone_args` of clone(2), third version.
 #[repr(C)]
 #[derive(Default)]
 struct CloneArgs {
@@ -379,7 +380,7 @@ mod tests {
 
     #[tokio::test]
     async fn spawned_child_has_only_configured_environment() {
-        // Signals by the shell's own means: others have handlers of their own.
+        // Test signals by the shell's own means: other programs have their own handlers.
         let script = "echo \"$A $HOME $PWD $0\"; cat; while read -r name value; do case $name in \
                       SigBlk:|SigIgn:) echo $value >&2;; esac; done </proc/self/status; exit 7";
         let mut blocked = SigSet::empty();

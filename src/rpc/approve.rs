@@ -12,7 +12,7 @@ use crate::types::depth;
 use crate::types::event::Origin;
 use crate::types::permission::{Decision, Scope};
 
-/// Answers taken in one call.
+/// Maximum number of answers per call.
 const MOST: usize = 256;
 
 pub(super) async fn approve(
@@ -35,7 +35,7 @@ pub(super) async fn approve(
     let mut results = Vec::with_capacity(answers.len());
     for (at, answer) in answers.into_iter().enumerate() {
         let request_id = answer.request_id;
-        // One key for the call: each answer is remembered by its place.
+        // The key belongs to the whole call, so each answer's reply is stored under the key and its index.
         let keyed = convert::keyed(key.as_ref().map(|key| format!("{key}#{at}")), &answer);
         let taken = one(&ctx, caller.origin(), keyed, answer).await;
         let (approved, error) = match taken {

@@ -1,4 +1,4 @@
-//! What every method may use.
+//! The dependencies that every RPC method receives.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,58 +14,58 @@ use crate::types::time::Timestamp;
 /// Facts about this daemon for `daemon.status`.
 #[derive(Clone, Debug)]
 pub struct Info {
-    /// Its socket.
+    /// Path of the socket.
     pub socket: String,
-    /// Its data folder.
+    /// Path of the data folder.
     pub data_dir: String,
-    /// Where its rolling backups are.
+    /// Folder of the daily backups.
     pub backups: PathBuf,
-    /// What became of damaged databases.
+    /// Messages about recovered or missing databases.
     pub storage_notices: Vec<String>,
-    /// When it started.
+    /// Time of the start.
     pub started_at: Timestamp,
-    /// Processes of an earlier daemon that it could not end.
+    /// Ids of processes of an earlier daemon that could not be killed.
     pub leftovers: Vec<i32>,
 }
 
-/// What is known of the configuration now.
+/// The state of the configuration.
 #[derive(Clone, Debug, Default)]
 pub struct ConfigState {
-    /// Files that were read.
+    /// Paths of the files that were read.
     pub files: Vec<String>,
-    /// How the last reload went.
+    /// Result of the last reload.
     pub last_reload: Option<LastReload>,
 }
 
-/// A configuration that was not taken.
+/// A configuration that was rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// Where, if it lies in a file.
+    /// The file with the error, if the error is in a file.
     pub file: Option<String>,
     /// The line, from 1.
     pub line: Option<usize>,
-    /// The whole text for people; it begins with the place.
+    /// The whole message for the user. It begins with file and line.
     pub message: String,
 }
 
-/// Asks the daemon to read its configuration again, and waits for how that went.
+/// Requests a reload of the configuration; the result is sent back.
 pub type ReloadRequest = oneshot::Sender<Result<ReloadReply, Refused>>;
 
-/// What every method may use.
+/// The dependencies that every RPC method receives. Cheap to clone.
 #[derive(Clone)]
 pub struct RpcContext {
-    /// The sessions.
+    /// The loaded sessions.
     pub registry: Registry,
-    /// About this daemon.
+    /// Facts about this daemon.
     pub info: Arc<Info>,
-    /// About its configuration.
+    /// The state of the configuration.
     pub config: watch::Receiver<ConfigState>,
-    /// Reads it again; one at a time, the others wait.
+    /// Requests a reload. Reloads run one at a time.
     pub reload: mpsc::Sender<ReloadRequest>,
     /// Cancelled to stop the daemon.
     pub stop: CancellationToken,
-    /// Cancelled when stopping does not wait for running tools.
+    /// Cancelled when the shutdown must not wait for running tools.
     pub hurry: CancellationToken,
-    /// Writes down who was refused.
+    /// Records refused calls in the audit log.
     pub refusals: Arc<Refusals>,
 }

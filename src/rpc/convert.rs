@@ -1,4 +1,5 @@
-//! The one place where a session's refusals and failures become codes. No wildcard arm.
+//! The only place that maps session errors to error codes. Do not add a wildcard arm: a new error must get a
+//! code.
 
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -12,7 +13,7 @@ impl From<SessionError> for Fault {
     }
 }
 
-/// What a client is told.
+/// The fault that a client receives.
 pub(super) fn fault(error: SessionError) -> Fault {
     use crate::session::Refusal;
     match error {
@@ -163,7 +164,7 @@ pub(super) fn storage(error: &StoreError) -> Fault {
     }
 }
 
-/// Already answered: by whom, and how.
+/// The request was answered already: names the client and the answer.
 fn settled(event: &str) -> Fault {
     let event: Value = serde_json::from_str(event).unwrap_or_default();
     let by = event["origin"]["client"].as_str().unwrap_or("the daemon").to_string();
@@ -185,23 +186,23 @@ fn settled(event: &str) -> Fault {
         .with("seq", event["seq"].clone())
 }
 
-/// A caller's key with the digest of the parameters beside it.
+/// A caller's idempotency key with the digest of the parameters.
 pub(super) fn keyed<P: serde::Serialize>(key: Option<String>, params: &P) -> Option<IdempotencyKey> {
     let key = key?;
-    // Parameters were parsed from JSON: they serialise again.
+    // The parameters were parsed from JSON, so serialising them cannot fail.
     let text = serde_json::to_string(params).unwrap_or_default();
     let digest = Sha256::digest(text.as_bytes());
     Some(IdempotencyKey { key, digest: digest.iter().map(|byte| format!("{byte:02x}")).collect() })
 }
 
-/// A page size within bounds.
+/// Limits a page size to the range from 1 to `most`.
 pub(super) fn limit(wanted: Option<u32>, default: u32, most: u32) -> u32 {
     wanted.unwrap_or(default).clamp(1, most)
 }
 
-/// Bytes of one page, well below what a reply may have.
+/// Bytes of one page, well below the size limit of a reply.
 pub(super) const PAGE_BYTES: usize = 4 << 20;
-/// A cursor that we gave out.
+/// Parses a cursor that the daemon returned earlier.
 pub(super) fn cursor<T: std::str::FromStr>(text: Option<&str>) -> Result<Option<T>, Fault> {
     text.map(str::parse).transpose().map_err(|_| {
         Fault::new(Code::InvalidParams, "cursor: not one of ours; pass next_cursor as it came")

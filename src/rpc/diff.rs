@@ -1,4 +1,4 @@
-//! `session.diff`: what a session changed, file by file.
+//! `session.diff`: the file changes of a session, by file.
 
 use std::path::Path;
 use std::sync::Arc;

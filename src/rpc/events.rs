@@ -14,7 +14,7 @@ use crate::rpc::redact_thinking::redact;
 use crate::session::{Page, SessionError};
 use crate::types::ids::Seq;
 
-/// `EventsReply` with the events as they stand in the journal.
+/// `EventsReply` with the events as stored in the journal, without parsing them.
 #[derive(Clone, Serialize)]
 pub(super) struct RawEvents {
     events: Vec<Box<RawValue>>,
@@ -47,7 +47,7 @@ pub(super) async fn events(ctx: Arc<RpcContext>, _: Caller, p: EventsParams) -> 
                 None => continue,
             },
         };
-        // A hole would be taken for the truth.
+        // Fail here: a client would not notice a missing event.
         let event = RawValue::from_string(body)
             .map_err(|error| convert::fault(store.unreadable(row.seq, &error.to_string()).into()))?;
         events.push(event);

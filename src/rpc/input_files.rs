@@ -1,5 +1,5 @@
-//! From the blocks of a submit to what a session takes in: files are read, contents decoded, pictures made
-//! fit, all within bounds and before the session hears of it.
+//! Converts the blocks of a submit: reads files, decodes content and resizes images. It checks all limits
+//! before the session receives the input.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,18 +13,18 @@ use crate::types::blob::Blob;
 use crate::types::ids::SessionId;
 use crate::types::message::InputBlock;
 
-/// Images and files of one submit.
+/// Maximum number of images and files in one submit.
 const MOST: usize = 20;
-/// Bytes of them together, as they are kept.
+/// Maximum total bytes of their stored content.
 const MOST_BYTES: u64 = 20 << 20;
 
-/// An input with the contents that belong to it.
+/// An input with its blobs.
 pub(super) struct Input {
     pub blocks: Vec<InputBlock>,
     pub blobs: Vec<Blob>,
 }
 
-/// Whether nothing of it has to be fetched.
+/// Whether the input contains no image or file.
 pub(super) fn is_plain(input: &SubmitInput) -> bool {
     match input {
         SubmitInput::Text(_) => true,
@@ -60,7 +60,7 @@ pub(super) async fn ingest(
             SubmitBlock::File(given) => (given, false),
         };
         let (field, gift) = input_file(ctx, session_id, index, given, picture).await?;
-        // One after the other: what is held in memory is one file and what is kept of the others.
+        // One after the other, so that memory holds only one file plus the stored content of the others.
         let IngestedFile { block, blob } = tools.take_in(gift).await.map_err(|refusal| {
             Fault::new(Code::InvalidParams, format!("{field}: {}", refusal.text))
                 .with("path", field.as_str())
@@ -78,7 +78,7 @@ pub(super) async fn ingest(
     Ok(Input { blocks, blobs })
 }
 
-/// What is to be taken in, and the name of the parameter that says so.
+/// The file to ingest, and the name of its parameter.
 async fn input_file(
     ctx: &RpcContext,
     session_id: SessionId,

@@ -1,4 +1,4 @@
-//! `session.items`: the conversation, put together from the events that open and close each item.
+//! `session.items`: the conversation, assembled from the events that open and close each item.
 
 use std::sync::Arc;
 
@@ -78,7 +78,7 @@ fn item(stored: &StoredItem) -> Option<Item> {
     }
 }
 
-/// The cuts at or below `from`, as they are called below `to`.
+/// Moves the truncated fields at or below `from` to the same position below `to`.
 fn moved(cuts: Vec<Cut>, from: &str, to: &str) -> Vec<Cut> {
     let moved = cuts.into_iter().filter_map(|cut| {
         let rest = cut.at.strip_prefix(from).filter(|rest| rest.is_empty() || rest.starts_with('/'))?;

@@ -1,4 +1,4 @@
-//! `daemon.metrics`, and the same numbers as text for Prometheus.
+//! `daemon.metrics`, and the same values as text for Prometheus.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -15,15 +15,15 @@ pub(super) async fn metrics(ctx: Arc<RpcContext>, _: Caller, _: NoParams) -> Res
     Ok(now(&ctx.registry, ctx.info.started_at))
 }
 
-/// The numbers of this moment. Waits for nothing.
+/// The current values. Never blocks.
 #[must_use]
 pub fn now(registry: &Registry, started_at: Timestamp) -> Metrics {
     let uptime_ms = registry.shared().clock.now().since(started_at);
     Metrics { uptime_ms, ..registry.metrics() }
 }
 
-/// The numbers in the text format of Prometheus. Times are in seconds and money in dollars, as is the
-/// custom there (<https://prometheus.io/docs/practices/naming/>).
+/// The current values in Prometheus text format. Times are in seconds and costs in dollars, according to the
+/// Prometheus conventions (<https://prometheus.io/docs/practices/naming/>).
 #[must_use]
 pub fn text(metrics: &Metrics) -> String {
     let mut page = Text::default();
@@ -109,7 +109,7 @@ impl Text {
         self.family(name, help, "counter", values);
     }
 
-    /// Labels are words of ours: nothing in them needs escaping.
+    /// The label values are fixed words of the daemon, so they need no escaping.
     fn family(
         &mut self,
         name: &str,
@@ -149,7 +149,7 @@ mod tests {
         ] {
             assert!(text.lines().any(|found| found == line), "{line} in {text}");
         }
-        // Every sample belongs to a family that was announced before it, and is a number.
+        // Every sample belongs to a family that was declared before it, and its value is a number.
         let mut family = "";
         for line in text.lines() {
             match line.strip_prefix("# ") {

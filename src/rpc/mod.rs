@@ -1,4 +1,4 @@
-//! Layer 4: the methods. Thin: understand the parameters, let the session do it, answer.
+//! Layer 4: the RPC methods. Each one parses its parameters, calls the session layer and converts the reply.
 
 mod abort;
 mod answer;
@@ -34,10 +34,10 @@ pub use context::{ConfigState, Info, Refused, ReloadRequest, RpcContext};
 pub use metrics::{now as metrics, text as metrics_text};
 pub use refusals::Refusals;
 
-/// Every method of the contract, ready to be served.
+/// Registers all methods of the API.
 ///
 /// # Errors
-/// Two methods have the same name: a mistake in the code.
+/// Two methods have the same name, which is a programming error.
 pub fn methods(ctx: RpcContext) -> Result<Methods, String> {
     let mut module = RpcModule::new(ctx);
     let m = &mut module;

@@ -1,4 +1,4 @@
-//! From a raw call to typed parameters, and from a fault to the wire.
+//! Converts a raw call to typed parameters, and a fault to its wire form.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,17 +15,17 @@ use crate::rpc::context::RpcContext;
 use crate::transport::Connection;
 use crate::types::event::Origin;
 
-/// A call that takes longer than this lets the next one of its connection pass: a hanging session
-/// must not hold up the others.
+/// After this time, a running call lets the next call of its connection start. Otherwise a hanging session
+/// would block all other calls.
 const ORDER_WITHIN: Duration = Duration::from_secs(1);
 
-/// Who calls.
+/// The connection that sent the call.
 pub(super) struct Caller {
     pub connection: Connection,
 }
 
 impl Caller {
-    /// What it is (R4): whoever a tool has started is a tool, whatever it says of itself.
+    /// The role of the client. A process that a tool started has the role tool, whatever it claims.
     pub fn role(&self) -> ClientRole {
         if self.connection.tool().is_some() {
             ClientRole::Tool
@@ -42,7 +42,7 @@ impl Caller {
     }
 }
 
-/// Registers one method of the table.
+/// Registers one method of the API.
 pub(super) fn serve<P, R, F, Fut>(
     module: &mut RpcModule<RpcContext>,
     name: &'static str,
@@ -67,7 +67,7 @@ where
                     return Err(wire(refuse(&ctx, &caller, method).await));
                 }
                 let params = parse::<P>(method, params.as_str()).map_err(wire)?;
-                // Lines that a client wrote without waiting for replies take effect in their order.
+                // Calls that a client sends without waiting for replies must take effect in their order.
                 let _ = tokio::time::timeout(ORDER_WITHIN, caller.connection.turn()).await;
                 if method.waits {
                     caller.connection.let_pass();
@@ -79,7 +79,7 @@ where
         .map_err(|error| error.to_string())
 }
 
-/// Says no to a caller whose role does not reach, and writes down that it tried.
+/// Refuses a call that the client's role does not permit, and records the attempt.
 async fn refuse(ctx: &RpcContext, caller: &Caller, method: &methods::Method) -> Fault {
     let (role, why) = match caller.connection.tool() {
         Some(why) => {
@@ -91,7 +91,7 @@ async fn refuse(ctx: &RpcContext, caller: &Caller, method: &methods::Method) -> 
     Fault::new(Code::NotAuthorised, why).with("role", role)
 }
 
-/// A fault as jsonrpsee carries it.
+/// Converts a fault to jsonrpsee's error object.
 fn wire(fault: Fault) -> ErrorObjectOwned {
     if fault.code == Code::Internal {
         tracing::error!(message = %fault.message, "a call failed on our side");

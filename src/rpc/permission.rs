@@ -41,10 +41,10 @@ pub(super) async fn subscribe(ctx: Arc<RpcContext>, caller: Caller, _: NoParams)
     })
 }
 
-/// What is written around an event, generously.
+/// Bytes that a notification adds to an event, as an upper estimate.
 const FRAME: usize = 256;
 
-/// Reads on when the client does.
+/// Reads further events only when the client has received the earlier ones.
 async fn pump(mut follower: PendingFollower, outlet: SubscriptionSink) {
     loop {
         match follower.next().await {
@@ -148,7 +148,7 @@ pub(super) async fn explain(
         tool: p.tool,
         input: p.input,
     };
-    // It looks at paths, and a long command takes a while.
+    // Judging resolves paths, and a long command takes time, so it runs on a blocking thread.
     let judged = tokio::task::spawn_blocking(move || session::explain(&question)).await;
     let verdict = judged.unwrap_or(Err(session::SessionError::Crashed)).map_err(convert::fault)?;
     Ok(ExplainReply {

@@ -1,8 +1,8 @@
-//! How much of a model's thinking a subscriber is shown (Q38).
+//! Removes or shortens the model's thinking as the subscription requests.
 //!
-//! The journal always holds all of it. What is not shown is left out on the way to the client: events of
-//! nothing but hidden thinking are skipped, never renumbered, so cursors stay exact; finished messages keep
-//! every block in its place, with as much of its text as is shown.
+//! The journal always contains all of it. This filter applies on the way to the client. Events with nothing but
+//! hidden thinking are skipped and never renumbered, so cursors stay exact. Completed messages keep every block
+//! in its position, with the visible part of its text.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::types::message::Block;
 /// Characters of a block that a summary shows.
 const HEAD: usize = 200;
 
-/// The event as this subscriber is shown it; `None` if nothing of it is left.
+/// The event as this subscriber may see it; `None` if nothing of it remains.
 pub(super) fn redact(body: Arc<str>, include: Include) -> Option<Arc<str>> {
     if include.thinking == ThinkingShown::Full || !may_hold_thinking(&body) {
         return Some(body);
@@ -27,8 +27,8 @@ pub(super) fn redact(body: Arc<str>, include: Include) -> Option<Arc<str>> {
     }
 }
 
-/// A cheap look: quotes inside texts are escaped, so nothing that people or models say looks like this.
-/// Arguments of a call may, and are then looked at more closely.
+/// A cheap check before parsing. Quotes inside texts are escaped, so no text of a user or model can match.
+/// Arguments of a call can match, and the event is then parsed.
 fn may_hold_thinking(body: &str) -> bool {
     [r#""type":"message.thinking_delta""#, r#""type":"message.completed""#, r#""type":"history.repaired""#]
         .iter()
@@ -44,8 +44,8 @@ fn kind(body: &str) -> Option<&str> {
     serde_json::from_str::<Head<'_>>(body).ok().map(|head| head.kind)
 }
 
-/// The event with its thinking as it is shown. What was cut out of it and would show more is not named any
-/// more: a list of blocks that was cut as a whole would hold them whole.
+/// The event with shortened thinking. Entries of truncated fields that would reveal more are removed. This
+/// includes a truncated list of blocks, because its blob contains them completely.
 fn cut(body: &str, shown: ThinkingShown) -> Option<Arc<str>> {
     let mut envelope: Envelope = serde_json::from_str(body).ok()?;
     let mut hidden = vec![String::from("/item"), "/item/content".into(), "/messages".into()];
@@ -63,7 +63,7 @@ fn cut(body: &str, shown: ThinkingShown) -> Option<Arc<str>> {
         }
         _ => return None,
     }
-    // Nothing of it was thinking: the event stays as it stands, to the letter.
+    // The event contains no thinking, so return it unchanged.
     if hidden.iter().all(|place| !place.ends_with("/text")) {
         return None;
     }
@@ -71,7 +71,7 @@ fn cut(body: &str, shown: ThinkingShown) -> Option<Arc<str>> {
     serde_json::to_string(&envelope).ok().map(Arc::from)
 }
 
-/// Cuts the thinking among these blocks, and names the places that are not to be shown whole.
+/// Shortens the thinking in these blocks, and lists the fields that must not be expanded.
 fn blocks(blocks: &mut [Block], place: &str, shown: ThinkingShown, hidden: &mut Vec<String>) {
     for (at, block) in blocks.iter_mut().enumerate() {
         let secret = match block {
@@ -95,7 +95,7 @@ fn blocks(blocks: &mut [Block], place: &str, shown: ThinkingShown, hidden: &mut 
     }
 }
 
-/// The beginning of a thought: its first line, or as much of that as fits.
+/// The first line of a thinking text, shortened to the limit.
 fn head(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     let is_all = line.len() == text.trim().len();

@@ -1,5 +1,5 @@
-//! Attempts of clients whose role does not reach go into the audit log: each, but for a flood of them,
-//! which is counted.
+//! Records calls that the client's role does not permit in the audit log. In a flood of such calls, only their
+//! number is recorded.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -7,11 +7,11 @@ use crate::session::Registry;
 use crate::types::audit::{AuditKind, AuditNote};
 use crate::types::event::Origin;
 
-/// Rows written of one minute at most. What is left out is told by the next row.
+/// Maximum rows per minute. The next row contains the number of omitted ones.
 const ROWS: u32 = 120;
 const MINUTE_MS: i64 = 60_000;
 
-/// Counts what was refused.
+/// Counts refused calls.
 #[derive(Debug, Default)]
 pub struct Refusals(Mutex<Window>);
 
@@ -23,9 +23,9 @@ struct Window {
 }
 
 impl Window {
-    /// Whether a row is written now, and how many were left out before it.
+    /// Whether to write a row now, and how many were omitted before it.
     fn take(&mut self, now_ms: i64) -> Option<u64> {
-        // A clock that was set back begins anew, too.
+        // A clock that was set back also starts a new minute.
         if !(0..MINUTE_MS).contains(&(now_ms - self.since_ms)) {
             (self.since_ms, self.rows) = (now_ms, 0);
         }
@@ -39,7 +39,7 @@ impl Window {
 }
 
 impl Refusals {
-    /// Writes one down; when this returns it survives the daemon's death.
+    /// Records one refused call. When this returns, the row survives a kill of the daemon.
     pub(super) async fn note(&self, registry: &Registry, origin: Origin, method: &'static str, why: &str) {
         let now = registry.shared().clock.now();
         tracing::warn!(method, client = origin.client, pid = origin.pid, exe = origin.exe, "{why}");
@@ -51,7 +51,7 @@ impl Refusals {
             reason.push_str(&format!("; {left_out} more were refused before this one and not written down"));
         }
         let note = AuditNote::new(now, AuditKind::Refused, "refused", reason).by(Some(&origin));
-        // It is refused in any case.
+        // The call is refused even if the row cannot be written.
         if let Err(error) = registry.note(AuditNote { tool: Some(method.into()), ..note }).await {
             tracing::error!(%error, "a refusal could not be written to the audit log");
         }

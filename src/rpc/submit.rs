@@ -31,7 +31,7 @@ pub(super) async fn submit(
     if let (Some(keyed), false) = (&keyed, input_files::is_plain(&p.input))
         && let Some(known) = ctx.registry.submitted(p.session_id, keyed).await.map_err(convert::fault)?
     {
-        // Files may have changed since: what was taken in then stands.
+        // Files may have changed since the first call, so return its reply without reading them again.
         return Ok(reply(&known));
     }
     let given = input_files::ingest(&ctx, p.session_id, p.input).await?;

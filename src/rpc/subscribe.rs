@@ -22,7 +22,7 @@ pub(super) async fn subscribe(
     let (follower, attached) = session.attach(p.after_seq, caller.origin()).await.map_err(convert::fault)?;
     caller.connection.subscribe(move |outlet| pump(follower, attached, include, outlet)).map_err(|why| {
         match why {
-            // Somebody who can still read this is being said goodbye to.
+            // The daemon is stopping, but the client can still read this error.
             Overloaded::Closed => Fault::new(Code::ShuttingDown, "the daemon is stopping"),
             why => Fault::new(Code::Overloaded, why.to_string()),
         }
@@ -37,14 +37,14 @@ pub(super) async fn unsubscribe(
     Ok(caller.connection.unsubscribe(&p.subscription))
 }
 
-/// Bytes of events that are read at once.
+/// Bytes of events per read.
 const READ: usize = 96 * 1024;
-/// The room that is taken for them: the last event may be longer than what was left of `READ`, and each
-/// is wrapped into a notification.
+/// Bytes to reserve in the send queue for one read. The last event may exceed `READ`, and each event is wrapped
+/// in a notification.
 const ROOM: usize = 256 * 1024;
 
-/// Reads on when the client does, and nothing before: the room comes first. Being attached ends with
-/// the pump, however it ends.
+/// Reads further events only after it has reserved space in the client's send queue. The client is detached
+/// when this future ends, for whatever reason.
 async fn pump(mut follower: Follower, _attached: AttachReply, include: Include, outlet: SubscriptionSink) {
     while follower.ready().await {
         let Ok(room) = outlet.room(ROOM).await else { return };

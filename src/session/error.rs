@@ -1,4 +1,4 @@
-//! What a session could not do.
+//! Errors of sessions.
 
 use std::fmt;
 
@@ -10,44 +10,44 @@ use crate::types::ids::Seq;
 /// A refusal or a failure.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SessionError {
-    /// The caller asked for something that cannot be.
+    /// The engine refused the request.
     Refused(Refusal),
-    /// There is no such session.
+    /// The session does not exist.
     NotFound,
-    /// There is no such permission request.
+    /// The permission request does not exist.
     NoSuchRequest,
-    /// There is no such question.
+    /// The question does not exist.
     NoSuchQuestion,
-    /// The request was settled; the event that settled it, as JSON.
+    /// The request was settled already. Contains the event that settled it, as JSON.
     Settled(String),
-    /// The id or key was used before with other content.
+    /// The id or key was used before with different content.
     Conflict(&'static str),
-    /// The cursor lies beyond the journal's end.
+    /// The cursor is beyond the end of the journal.
     CursorAhead {
-        /// Where the journal ends.
+        /// Seq of the last event.
         last_seq: Seq,
     },
-    /// The folder is not any more what was to be trusted.
+    /// The folder has changed since the user reviewed it for trust.
     StaleTrust {
-        /// What it is now.
+        /// The current digest of the folder.
         digest: String,
     },
-    /// A parameter is wrong: its name and what to fix.
+    /// A parameter is invalid: its name and how to correct it.
     BadParam(&'static str, String),
-    /// A value is known but not built yet: the parameter's name and why.
+    /// A value is known but not supported yet: the parameter's name and the reason.
     Unsupported(&'static str, String),
-    /// The journal holds more than it may, in bytes.
+    /// The journal exceeds its size limit, in bytes.
     JournalFull {
-        /// What it holds.
+        /// Current size in bytes.
         held: u64,
-        /// What it may hold.
+        /// Limit in bytes.
         most: u64,
     },
     /// The daemon is stopping.
     ShuttingDown,
-    /// The session's task panicked while it worked on this.
+    /// The session's task panicked while it handled this request.
     Crashed,
-    /// Rules that outlive a session could not be read or changed.
+    /// A policy file could not be read or changed.
     Policy(PolicyError),
     /// The store failed.
     Store(StoreError),

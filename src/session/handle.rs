@@ -1,4 +1,4 @@
-//! The language in which the rest of the house speaks to a session.
+//! Messages to a session, and the handle that sends them.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -28,29 +28,29 @@ use crate::types::thinking::Thinking;
 use crate::types::tool::ToolChoice;
 use crate::types::usage::Budgets;
 
-/// How long an attach waits for a session that is being loaded, before it reads ahead: a short journal is
-/// loaded by then.
+/// How long an attach waits for a session that is loading before it reads from the store. A short journal is
+/// loaded within this time.
 const LOAD_TIMEOUT: Duration = Duration::from_millis(10);
 
-/// A caller's idempotency key with the digest of what it belongs to.
+/// A caller's idempotency key with the digest of its parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdempotencyKey {
-    /// The key.
+    /// The key that the caller chose.
     pub key: String,
     /// Digest of the parameters.
     pub digest: String,
 }
 
-/// A submit.
+/// The parameters of a submit.
 #[derive(Clone, Debug)]
 pub struct Submission {
-    /// What to do.
+    /// The user input.
     pub input: Vec<InputBlock>,
-    /// Contents of the pictures and documents of `input`, stored in the transaction that takes it in.
+    /// Content of the images and documents in `input`, stored in the transaction of the input.
     pub blobs: Vec<Blob>,
-    /// While a turn runs.
+    /// Policy for a session whose turn is running.
     pub when_busy: Busy,
-    /// Refuse unless this is the current turn.
+    /// Refuse the input unless this is the current turn.
     pub expected_turn: Option<TurnId>,
     /// Limits of the turn.
     pub budgets: Option<Budgets>,
@@ -58,102 +58,102 @@ pub struct Submission {
     pub mode: Option<Mode>,
     /// Model of the turn.
     pub model: Option<String>,
-    /// How much the model may think in the turn.
+    /// Thinking setting of the turn.
     pub thinking: Option<Thinking>,
-    /// The tools that the turn offers.
+    /// Tools that the turn offers.
     pub tools: Option<ToolChoice>,
-    /// How freely it chooses its words in this turn.
+    /// Sampling settings of the turn.
     pub sampling: Sampling,
-    /// Idempotency.
+    /// Idempotency key, if the caller sent one.
     pub keyed: Option<IdempotencyKey>,
-    /// Who.
+    /// The client that sent it.
     pub origin: Origin,
 }
 
-/// What became of a submit.
+/// The result of a submit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct SubmitOutcome {
-    /// The turn that answers it.
+    /// The turn that answers the input.
     pub turn_id: TurnId,
-    /// Running, queued or steered.
+    /// Whether the input runs, is queued or steers.
     pub state: SubmittedAs,
-    /// The event that took it in.
+    /// Seq of the event that recorded the input.
     pub seq: Seq,
 }
 
-/// How a submit was taken in.
+/// How a submit was accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum SubmittedAs {
-    /// Its turn runs.
+    /// Its turn is running.
     Running,
-    /// It waits.
+    /// The input is queued.
     Queued,
-    /// The running turn takes it in.
+    /// The running turn receives the input.
     Steered,
 }
 
 /// An answer to a permission request.
 #[derive(Clone, Debug)]
 pub struct PermissionAnswer {
-    /// The request.
+    /// Id of the permission request.
     pub request_id: PermissionId,
     /// Allow or deny.
     pub decision: Decision,
-    /// For how long.
+    /// How long the answer applies.
     pub scope: Scope,
-    /// The grant to remember.
+    /// The grant to store.
     pub grant: Option<String>,
-    /// Words for the model.
+    /// Feedback text for the model.
     pub feedback: Option<String>,
-    /// Whether the turn ends with this denial.
+    /// Whether this denial ends the turn.
     pub stop: bool,
-    /// Whether this denial says that there is nobody to ask.
+    /// Whether the client denied because it has no user to ask.
     pub nobody: bool,
-    /// Other arguments than the model's.
+    /// Arguments that replace the model's.
     pub updated_input: Option<serde_json::Value>,
-    /// The digest of the request that was seen.
+    /// Digest of the request that the user saw.
     pub digest: Option<String>,
-    /// Idempotency.
+    /// Idempotency key, if the caller sent one.
     pub keyed: Option<IdempotencyKey>,
-    /// Who.
+    /// The client that sent it.
     pub origin: Origin,
 }
 
-/// An answer that was taken.
+/// An accepted answer.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct AnswerOutcome {
-    /// The event that says so.
+    /// Seq of the event that recorded the answer.
     pub seq: Seq,
-    /// The grant that was given.
+    /// The stored grant.
     pub grant: Option<String>,
 }
 
-/// What of a session is to change. What is absent stays.
+/// Changes of a session. Absent values stay unchanged.
 #[derive(Clone, Debug)]
 pub struct Changes {
-    /// Short name.
+    /// Short title.
     pub title: Option<String>,
     /// Approval mode.
     pub mode: Option<Mode>,
-    /// Limits of turns to come.
+    /// Limits of later turns.
     pub budgets: Option<Budgets>,
-    /// Model of turns to come.
+    /// Model of later turns.
     pub model: Option<String>,
-    /// Tools of turns to come.
+    /// Tools of later turns.
     pub tools: Option<ToolChoice>,
-    /// All further folders that count as workspace.
+    /// All additional folders of the workspace.
     pub additional_dirs: Option<Vec<String>>,
-    /// How much models may think in turns to come.
+    /// Thinking setting of later turns.
     pub thinking: Option<Thinking>,
-    /// How freely models choose their words in turns to come.
+    /// Sampling settings of later turns.
     pub sampling: Sampling,
-    /// Idempotency.
+    /// Idempotency key, if the caller sent one.
     pub keyed: Option<IdempotencyKey>,
-    /// Who.
+    /// The client that sent it.
     pub origin: Origin,
 }
 
-/// What a request would run, and where: for whoever wants to change its arguments.
+/// The call of a pending request and its context, needed to check changed arguments.
 pub(super) struct PendingCall {
     pub call: Arc<ToolCall>,
     pub session_context: Arc<SessionContext>,
@@ -162,39 +162,39 @@ pub(super) struct PendingCall {
 /// An answer to a question.
 #[derive(Clone, Debug)]
 pub struct QuestionAnswer {
-    /// The question.
+    /// Id of the question.
     pub request_id: QuestionId,
-    /// What is to be done.
+    /// The option that the user chose.
     pub choice: Choice,
-    /// Idempotency.
+    /// Idempotency key, if the caller sent one.
     pub keyed: Option<IdempotencyKey>,
-    /// Who.
+    /// The client that sent it.
     pub origin: Origin,
 }
 
-/// What an abort stopped.
+/// The work that an abort stopped.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct AbortOutcome {
     /// The turn, if it was stopped.
     pub turn: Option<TurnId>,
     /// The calls that were stopped.
     pub calls: Vec<CallId>,
-    /// Processes that could not be stopped.
+    /// Ids of processes that could not be killed.
     pub survivors: Vec<i32>,
 }
 
 pub(super) type Reply<T> = oneshot::Sender<Result<T, SessionError>>;
 
-/// What a session is told. It is boxed on its way: a queue keeps room for 32 entries, however few there
-/// are, and most sessions are told nothing most of the time.
+/// A message to a session. It is boxed: a tokio queue allocates space for 32 entries, and most sessions receive
+/// few messages.
 pub(super) enum SessionCommand {
     Submit(Box<Submission>, Reply<SubmitOutcome>),
-    /// With what the changed arguments would do, if they were changed.
+    /// The edited call describes the effect of changed arguments, if the answer changes them.
     Answer(Box<PermissionAnswer>, Option<Box<EditedCall>>, Reply<AnswerOutcome>),
-    /// The call behind a pending request.
+    /// Returns the call of a pending request.
     PendingCall(PermissionId, Reply<PendingCall>),
     Update(Box<Changes>, Reply<()>),
-    /// Adds a rule of the session, or takes it back.
+    /// Adds or removes a rule of the session.
     Rule {
         add: bool,
         kind: RuleKind,
@@ -203,7 +203,7 @@ pub(super) enum SessionCommand {
         reply: Reply<()>,
     },
     Rules(Reply<Arc<SessionRules>>),
-    /// Replies with the event that says so.
+    /// Replies with the seq of the event that recorded the answer.
     AnswerQuestion(Box<QuestionAnswer>, Reply<Seq>),
     Abort {
         turn_id: Option<TurnId>,
@@ -218,66 +218,67 @@ pub(super) enum SessionCommand {
         reply: Reply<AbortOutcome>,
     },
     Attach(AttachGuard, Reply<AttachGuard>),
-    /// The configuration was read again.
+    /// The configuration was reloaded.
     Reloaded {
         changed: Vec<String>,
         needs_restart: Vec<String>,
     },
-    /// Stop working and leave; `patient` gives running tools a while to end by themselves.
+    /// Park the turn and end the task. With `patient`, running tools get some time to finish.
     Park {
         patient: bool,
         reply: oneshot::Sender<()>,
     },
-    /// Leave memory, if there is nothing to do and nobody is inside.
+    /// Unload the session if it has no work and no leases.
     Unload,
-    /// Fail in an unforeseen way.
+    /// Panic, for tests.
     #[cfg(test)]
     Panic,
 }
 
-/// A handle on a living session, which stays in memory as long as there is one. Cheap to clone.
+/// A handle on a loaded session. It holds a lease, so the session stays loaded while a handle exists. Cheap to
+/// clone.
 #[derive(Clone)]
 pub struct SessionHandle {
     at: LoadedSession,
     lease: Lease,
 }
 
-/// A session in memory, as the registry keeps it: it may leave.
+/// A loaded session in the registry. It holds no lease, so the session may be unloaded.
 #[derive(Clone)]
 pub(super) struct LoadedSession {
     pub(super) id: SessionId,
     pub(super) key: SessionKey,
     pub(super) store: Store,
     pub(super) mailbox: mpsc::Sender<Box<SessionCommand>>,
-    /// Detaches come from `Drop`, which cannot wait. There is at most one for each attach, so the
-    /// number of open subscriptions bounds this queue.
+    /// Detach messages. They come from `Drop`, which cannot wait, so the queue is unbounded. Each attach adds
+    /// at most one entry.
     pub(super) leaving: mpsc::UnboundedSender<Box<Origin>>,
     pub(super) feed: Arc<Feed>,
     pub(super) clients: Arc<AtomicU32>,
     pub(super) leases: Arc<LeaseCount>,
-    /// Commands that run in the background.
+    /// Background tasks of the session.
     pub(super) commands: Arc<RwLock<Vec<BackgroundCommand>>>,
-    /// How loading it ended, once it has.
+    /// Result of loading the session, set when it has ended.
     pub(super) loaded: Arc<SetOnce<Result<(), SessionError>>>,
 }
 
-/// Being attached; dropping it detaches. The session stays in memory meanwhile.
+/// Counts an attached client and holds a lease. Dropping it detaches the client.
 pub struct AttachGuard {
     leaving: mpsc::UnboundedSender<Box<Origin>>,
     pub(super) origin: Origin,
-    /// Whether the session has counted it: one that it never heard of leaves no trace.
+    /// Whether the session has counted this client. Without that, dropping the guard sends no detach.
     pub(super) is_counted: bool,
     _visit: Lease,
 }
 
-/// Being attached, now or as soon as the session is loaded; dropping it detaches.
+/// An attached client, now or when the session is loaded. Dropping it detaches the client.
 #[expect(dead_code, reason = "kept for what dropping it does")]
 pub struct AttachReply(Stay);
 
 #[expect(dead_code, reason = "kept for what dropping it does")]
 enum Stay {
     Counted(AttachGuard),
-    /// The session has it and gives it back once it has counted it. If nobody is there to take it, it is
+    /// The session returns the guard once it has counted the client. If the receiver is gone, the guard is
     /// dropped then.
     Coming(oneshot::Receiver<Result<AttachGuard, SessionError>>),
 }
@@ -285,36 +286,36 @@ enum Stay {
 impl Drop for AttachGuard {
     fn drop(&mut self) {
         if self.is_counted {
-            // Fails only when the session is gone, and then nobody counts.
+            // This fails only if the session has been unloaded, and then no count exists.
             let _ = self.leaving.send(Box::new(self.origin.clone()));
         }
     }
 }
 
 impl LoadedSession {
-    /// A handle on it; `None` once it leaves. `tick` rises from visit to visit.
+    /// Acquires a handle; `None` if the session is being unloaded. `tick` rises with each lease.
     pub fn enter(&self, tick: u64) -> Option<SessionHandle> {
         let lease = self.leases.acquire(tick)?;
         Some(SessionHandle { at: self.clone(), lease })
     }
 
-    /// Commands that run in the background now.
+    /// The current background tasks.
     pub fn commands(&self) -> Vec<BackgroundCommand> {
         self.commands.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The session's task panicked; it must be loaded again.
+    /// Whether the session's task panicked, so that the session must be loaded again.
     pub fn has_crashed(&self) -> bool {
         self.feed.has_crashed()
     }
 
-    /// Waits until its task has ended.
+    /// Waits until the session's task has ended.
     pub async fn gone(&self) {
         self.mailbox.closed().await;
     }
 
     pub async fn reloaded(&self, changed: Vec<String>, needs_restart: Vec<String>) {
-        // One that is gone reads the new configuration when it is loaded again.
+        // An unloaded session reads the new configuration when it is loaded again.
         let _ = self.mailbox.send(Box::new(SessionCommand::Reloaded { changed, needs_restart })).await;
     }
 
@@ -327,42 +328,42 @@ impl LoadedSession {
 }
 
 impl SessionHandle {
-    /// The session.
+    /// The session's id.
     #[must_use]
     pub fn id(&self) -> SessionId {
         self.at.id
     }
 
-    /// Its key in the store.
+    /// The session's key in the store.
     #[must_use]
     pub fn key(&self) -> SessionKey {
         self.at.key
     }
 
-    /// Clients attached now.
+    /// Number of attached clients.
     #[must_use]
     pub fn clients(&self) -> u32 {
         self.at.clients.load(Ordering::Relaxed)
     }
 
-    /// The newest published event.
+    /// Seq of the newest published event.
     #[must_use]
     pub fn last_seq(&self) -> Seq {
         self.at.feed.last_seq()
     }
 
-    /// Takes an input in. When this returns, it is on disk. A dropped call may still be taken in.
+    /// Submits an input. It is on disk when this returns. A dropped call may still be accepted.
     ///
     /// # Errors
-    /// Refused, or the store failed: nothing was taken in.
+    /// The input was refused or the store failed. Nothing was recorded.
     pub async fn submit(&self, submission: Submission) -> Result<SubmitOutcome, SessionError> {
         self.ask(|reply| SessionCommand::Submit(Box::new(submission), reply)).await
     }
 
-    /// Answers a permission request. When this returns, the answer is on disk.
+    /// Answers a permission request. The answer is on disk when this returns.
     ///
     /// # Errors
-    /// Not pending, or the store failed.
+    /// The request is not pending, or the store failed.
     pub(super) async fn answer(
         &self,
         answer: PermissionAnswer,
@@ -371,7 +372,7 @@ impl SessionHandle {
         self.ask(|reply| SessionCommand::Answer(Box::new(answer), edited.map(Box::new), reply)).await
     }
 
-    /// The call behind a pending request.
+    /// The call of a pending request.
     pub(super) async fn pending_call(&self, request_id: PermissionId) -> Result<PendingCall, SessionError> {
         self.ask(|reply| SessionCommand::PendingCall(request_id, reply)).await
     }
@@ -390,23 +391,23 @@ impl SessionHandle {
         self.ask(|reply| SessionCommand::Rule { add, kind, rule, origin, reply }).await
     }
 
-    /// Rules and grants of this session alone.
+    /// The rules and grants of this session only.
     pub(super) async fn rules(&self) -> Result<Arc<SessionRules>, SessionError> {
         self.ask(SessionCommand::Rules).await
     }
 
-    /// Answers a question. When this returns, the answer is on disk; the seq of its event.
+    /// Answers a question. The answer is on disk when this returns. Returns the seq of its event.
     ///
     /// # Errors
-    /// Not pending, or the store failed.
+    /// The question is not pending, or the store failed.
     pub async fn answer_question(&self, chosen: QuestionAnswer) -> Result<Seq, SessionError> {
         self.ask(|reply| SessionCommand::AnswerQuestion(Box::new(chosen), reply)).await
     }
 
-    /// Stops the turn or one call; returns when the work has stopped.
+    /// Aborts the turn or one call. Returns when the work has stopped.
     ///
     /// # Errors
-    /// The turn that was named is not the current one.
+    /// The given turn is not the current one.
     pub async fn abort(
         &self,
         turn_id: Option<TurnId>,
@@ -429,11 +430,11 @@ impl SessionHandle {
         self.ask(|reply| SessionCommand::Kill { keyed, origin, reply }).await
     }
 
-    /// Attaches a client and follows the journal from `after_seq`. A long journal is read from the store
-    /// while its session is still being loaded; the client counts as attached once that is done.
+    /// Attaches a client and follows the journal from `after_seq`. A long journal is read from the store while
+    /// its session is still loading. The client counts as attached when loading has ended.
     ///
     /// # Errors
-    /// The cursor is ahead of the journal, or the session could not be loaded.
+    /// The cursor is beyond the end of the journal, or the session could not be loaded.
     pub async fn attach(
         &self,
         after_seq: Seq,
@@ -453,7 +454,7 @@ impl SessionHandle {
         Ok((follower, AttachReply(Stay::Counted(attachment))))
     }
 
-    /// Waits until the session's task has ended, and takes it out of this map if it is still there.
+    /// Waits until the session's task has ended, then removes its slot from the map.
     pub(super) async fn wait_unloaded(&self, live: &DashMap<SessionId, SessionSlot>) {
         self.at.gone().await;
         let is_it =
@@ -464,7 +465,7 @@ impl SessionHandle {
     /// Waits until the session is loaded.
     ///
     /// # Errors
-    /// It could not be.
+    /// Loading failed.
     pub(super) async fn loaded(&self) -> Result<(), SessionError> {
         self.at.loaded.wait().await.clone()
     }

@@ -1,13 +1,13 @@
-//! Who is inside a session. It may leave memory only while nobody is, and once it leaves nobody gets
-//! in any more: whoever comes then waits until it is gone and opens it anew.
+//! Leases of a loaded session. It may be unloaded only while it has no leases, and after that no lease can be
+//! acquired. A later caller waits until the session is unloaded and loads it again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-/// Stands for a number of visits: nobody gets in.
+/// Value of the lease count after it was closed.
 const CLOSED: u32 = u32::MAX;
 
-/// The door of one loaded session.
+/// The lease count of one loaded session.
 #[derive(Debug, Default)]
 pub(super) struct LeaseCount {
     leases: AtomicU32,
@@ -15,17 +15,17 @@ pub(super) struct LeaseCount {
     used: AtomicU64,
 }
 
-/// Somebody is inside, until this is dropped.
+/// Keeps the session loaded until it is dropped.
 #[derive(Debug)]
 pub(super) struct Lease(Arc<LeaseCount>);
 
 impl LeaseCount {
-    /// An open door; being made counts as a visit at this tick.
+    /// Creates an open count. `tick` is the time of its first use.
     pub fn new(tick: u64) -> Self {
         Self { used: AtomicU64::new(tick), ..Self::default() }
     }
 
-    /// Lets somebody in; `None` once the session leaves. `tick` rises from visit to visit.
+    /// Acquires a lease; `None` if the session is being unloaded. `tick` rises with each lease.
     pub fn acquire(self: &Arc<Self>, tick: u64) -> Option<Lease> {
         let step = |visits| (visits < CLOSED - 1).then(|| visits + 1);
         self.leases.fetch_update(Ordering::AcqRel, Ordering::Acquire, step).ok()?;
@@ -33,7 +33,7 @@ impl LeaseCount {
         Some(Lease(Arc::clone(self)))
     }
 
-    /// For the session: shuts for ever if nobody is inside.
+    /// Closes the count permanently if there are no leases. Only the session's task calls it.
     pub fn try_close(&self) -> bool {
         self.leases.compare_exchange(0, CLOSED, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
@@ -43,12 +43,12 @@ impl LeaseCount {
         self.leases.load(Ordering::Acquire) == CLOSED
     }
 
-    /// For the session: whether it has nothing to do.
+    /// Records whether the session has no work. Only the session's task calls it.
     pub fn set_idle(&self, rests: bool) {
         self.is_idle.store(rests, Ordering::Relaxed);
     }
 
-    /// The tick of the last visit, if the session has nothing to do and nobody is inside.
+    /// Tick of the newest lease, if the session has no work and no leases.
     pub fn empty_since(&self) -> Option<u64> {
         let is_empty = self.is_idle.load(Ordering::Relaxed) && self.leases.load(Ordering::Relaxed) == 0;
         is_empty.then(|| self.used.load(Ordering::Relaxed))
@@ -57,7 +57,7 @@ impl LeaseCount {
 
 impl Clone for Lease {
     fn clone(&self) -> Self {
-        // Somebody is inside already, so the door is open.
+        // A lease exists already, so the count is not closed.
         self.0.leases.fetch_add(1, Ordering::AcqRel);
         Self(Arc::clone(&self.0))
     }

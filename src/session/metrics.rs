@@ -1,4 +1,4 @@
-//! Counting what happens (Q36): every committed fact is looked at once, and numbers are added to.
+//! Counters for the metrics: each committed event is inspected once and added to the counters.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,10 +10,10 @@ use crate::types::session::{Subtype, TurnResult};
 use crate::types::tool::ToolStatus;
 use crate::types::usage::Usage;
 
-/// A turn that takes longer is slow; the time that it waited for people is not its own.
+/// A turn above this time is slow, in milliseconds. The time of waiting for users is subtracted.
 const SLOW_MS: u64 = 30_000;
 
-/// Ways for a turn to end. One that is missing here would be counted nowhere: a test compares.
+/// All end states of a turn. A test checks that none is missing, because it would not be counted.
 const ENDS: [Subtype; 10] = [
     Subtype::Success,
     Subtype::ErrorDuringExecution,
@@ -27,7 +27,7 @@ const ENDS: [Subtype; 10] = [
     Subtype::LlmError,
 ];
 
-/// Ways for a tool call to end.
+/// All end states of a tool call.
 const STATUSES: [(ToolStatus, &str); 5] = [
     (ToolStatus::Completed, "completed"),
     (ToolStatus::Failed, "failed"),
@@ -49,7 +49,7 @@ impl Count {
     }
 }
 
-/// The numbers of all sessions. To add to them never waits.
+/// The counters of all sessions. Adding to them never blocks.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     turns_started: Count,
@@ -77,7 +77,7 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Takes a committed fact in.
+    /// Counts a committed event.
     pub fn saw(&self, envelope: &Envelope) {
         if let Some(booking) = UsageRecord::of(envelope) {
             self.booked(&booking);
@@ -138,7 +138,7 @@ impl Counts {
         }
     }
 
-    /// The numbers of this moment; what only others know is left at 0.
+    /// The current values. Values that other parts of the daemon own are 0.
     pub fn now(&self) -> Metrics {
         let by = |pairs: Vec<(&str, &Count)>| -> BTreeMap<String, u64> {
             pairs.into_iter().map(|(name, count)| (name.to_owned(), count.get())).collect()
@@ -173,7 +173,7 @@ impl Counts {
     }
 }
 
-/// Whether a turn took long by itself.
+/// Whether a turn was slow, without the time of waiting for users.
 fn is_slow(result: &TurnResult) -> bool {
     result.duration_ms.saturating_sub(result.permission_ms) > SLOW_MS
 }

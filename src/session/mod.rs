@@ -1,5 +1,5 @@
-//! Layer 3: one task owns one session. It decides, writes, remembers, tells and acts, in that order;
-//! everybody else holds a [`SessionHandle`], whose methods are messages.
+//! Layer 3: one task owns one session. For each input it decides, writes, applies, publishes and runs effects,
+//! in that order. Other tasks hold a [`SessionHandle`], whose methods send messages.
 
 mod actor;
 mod changes;
@@ -28,7 +28,7 @@ pub use registry::{Pending, Registry};
 pub use shared::{Components, ConfiguredRule, Observer, PendingChange, Settings, Shared};
 pub use stream::follow::Follower;
 
-// Words of the floors below that are part of this floor's language.
+// Types of lower layers that belong to this layer's interface.
 pub use crate::engine::{Busy, Refusal};
 pub use crate::policy::PolicyError;
 pub use crate::store::{

@@ -1,4 +1,4 @@
-//! What every session shares: the floors below and the settings.
+//! Services and settings that all sessions share.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -26,11 +26,11 @@ use crate::types::usage::Budgets;
 /// Settings of all sessions.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Of the turn machine.
+    /// Settings of the engine.
     pub engine: Arc<engine::Settings>,
-    /// Rules of the configuration, of all its files together.
+    /// The rules of all configuration files together.
     pub rules: Arc<Rules>,
-    /// The same one by one, with where they stand.
+    /// The same rules one by one, with their files.
     pub configured: Arc<[ConfiguredRule]>,
     /// The user's home folder.
     pub home: PathBuf,
@@ -38,78 +38,80 @@ pub struct Settings {
     pub user_dir: Option<PathBuf>,
     /// Model of sessions that name none.
     pub main_model: Option<String>,
-    /// The pointers of `[models]` by name, also those that are not set.
+    /// The pointers of `[models]` by name, including unset ones.
     pub pointers: BTreeMap<&'static str, Option<String>>,
-    /// Mode of sessions that name none.
+    /// Approval mode of sessions that name none.
     pub mode: Mode,
-    /// How much models may think in sessions that do not say.
+    /// Thinking setting of sessions that name none.
     pub thinking: Option<Thinking>,
-    /// Safe mode of sessions that do not say.
+    /// Safe mode of sessions that do not set it.
     pub safe_mode: bool,
-    /// Commands that only look, inside the workspace, pass without a rule.
+    /// Read-only commands inside the workspace run without a rule.
     pub safe_commands: bool,
-    /// Whether some calls ask in `bypass`, too: see [`crate::judge::BypassGuard`].
+    /// Whether some calls need a permission request even in `bypass`: see [`crate::judge::BypassGuard`].
     pub bypass_guard: bool,
-    /// Whether `bypass` may be asked for; the reason why not otherwise.
+    /// Whether a caller may request `bypass`; if not, the reason.
     pub bypass: Result<(), String>,
     /// Limits of sessions that name none.
     pub budgets: Budgets,
-    /// Limits of unattended sessions where they name none: there is always a limit.
+    /// Limits of unattended sessions that name none. An unattended session always has limits.
     pub unattended_budgets: Budgets,
-    /// Whether that of money is our own default, which only holds where a price is known.
+    /// Whether the unattended money limit is the built-in default. It applies only to models with a known
+    /// price.
     pub unattended_usd_is_default: bool,
-    /// How long a session that nobody uses stays in memory.
+    /// How long an unused session stays loaded.
     pub idle_unload: Duration,
-    /// How much the journal may hold, in bytes: beyond that nothing new is taken in.
+    /// Size limit of the journal in bytes. Beyond it, new input is refused.
     pub journal_bytes: u64,
-    /// How long sessions that have ended are kept; without it, until somebody deletes them.
+    /// Age at which ended sessions are deleted; `None` keeps them until a user deletes them.
     pub keep_ended: Option<Duration>,
-    /// Sessions in memory; beyond that, those that were not used for longest leave at once. Sessions
-    /// that are used, or whose turn is open, stay in any case.
+    /// Maximum number of loaded sessions. Beyond it, the least recently used ones are unloaded. Sessions with
+    /// leases or an open turn stay loaded.
     pub loaded_sessions: usize,
 }
 
 /// A rule of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfiguredRule {
-    /// What it says.
+    /// Allow, ask or deny.
     pub kind: RuleKind,
-    /// The rule as it is written.
+    /// The rule as text, `Tool(pattern)`.
     pub rule: String,
-    /// The system's, or the user's.
+    /// The system's or the user's configuration.
     pub scope: RuleScope,
-    /// The file that it stands in.
+    /// The file that contains it.
     pub file: PathBuf,
 }
 
-/// Who sees what happens in all sessions, after it is on disk. It is asked inside the session's task: it
-/// must not wait, and what becomes of it is its own affair.
+/// Receives the committed events of all sessions. It is called in the session's task, so it must not block and
+/// must handle its own errors.
 pub trait Observer: Send + Sync {
-    /// A fact was committed.
+    /// Called after an event was committed.
     fn on_commit(&self, envelope: &Envelope);
 }
 
-/// Something began or ceased to wait for a person.
+/// A permission request or question became pending or was settled.
 #[derive(Clone, Debug)]
 pub struct PendingChange {
-    /// In this session.
+    /// The session of the request.
     pub session_id: SessionId,
-    /// The request or question.
+    /// The permission request or question.
     pub request_id: RequestId,
-    /// Whether it waits now.
+    /// Whether it is pending now.
     pub is_pending: bool,
     /// Whether the session is unattended.
     pub background: bool,
-    /// The event, as it stands in the journal.
+    /// The event as JSON, as in the journal.
     pub body: Arc<str>,
 }
 
-/// Events of requests that those who follow all sessions may be behind; then they look at what waits.
+/// Number of changes that a follower of pending requests may miss. After that it reads all pending requests
+/// again.
 const PENDING_CAPACITY: usize = 1_024;
 
-/// What the configuration makes: one whole, which a reload replaces by another.
+/// Everything that the configuration defines. A reload replaces it as a whole.
 pub struct Components {
-    /// The models.
+    /// The models and their providers.
     pub models: Models,
     /// The tools.
     pub tools: Toolbox,
@@ -117,27 +119,27 @@ pub struct Components {
     pub settings: Settings,
 }
 
-/// What all sessions share: the journal and the time, which stay, and the set-up of the moment.
+/// Everything that all sessions share: the store and the clock, which never change, and the current components.
 pub struct Shared {
-    /// The journal.
+    /// The store with all journals.
     pub store: Store,
-    /// The time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
     /// Rules that outlive a session.
     pub policies: Arc<Policies>,
-    /// What happened since the start, in numbers.
+    /// Counters since the start.
     pub(super) counts: Counts,
-    /// Sees every committed fact, beside those who follow a session.
+    /// Receives every committed event, in addition to the followers of a session.
     observer: Option<Box<dyn Observer>>,
-    /// Rings whenever something begins or ceases to wait for a person.
+    /// Sends each change of a pending request.
     pending_tx: broadcast::Sender<PendingChange>,
     components: RwLock<Arc<Components>>,
-    /// What the journal held when it was last looked at.
+    /// Size of the journal at the last measurement, in bytes.
     journal_bytes: AtomicU64,
 }
 
 impl Shared {
-    /// A house with its first set-up.
+    /// Creates the shared state with its first components.
     #[must_use]
     pub fn new(store: Store, clock: Arc<dyn Clock>, components: Components) -> Self {
         let (pending_tx, _) = broadcast::channel(PENDING_CAPACITY);
@@ -154,40 +156,40 @@ impl Shared {
         }
     }
 
-    /// Looks how much the journal holds.
+    /// Measures the size of the journal.
     ///
     /// # Errors
-    /// It could not be read.
+    /// The size could not be read.
     pub async fn measure_journal(&self) -> Result<(), StoreError> {
         self.journal_bytes.store(self.store.used_bytes().await?, Ordering::Relaxed);
         Ok(())
     }
 
-    /// What the journal held when it was last looked at, in bytes.
+    /// Size of the journal at the last measurement, in bytes.
     #[must_use]
     pub fn journal_bytes(&self) -> u64 {
         self.journal_bytes.load(Ordering::Relaxed)
     }
 
-    /// Whether there is room for something new.
+    /// Refuses new input if the journal has reached its size limit.
     pub(super) fn check_journal_quota(&self) -> Result<(), SessionError> {
         let (held, most) = (self.journal_bytes(), self.components().settings.journal_bytes);
         if held > most { Err(SessionError::JournalFull { held, most }) } else { Ok(()) }
     }
 
-    /// The same with a folder for rules that outlive a session.
+    /// Sets the folder of the policy files.
     #[must_use]
     pub fn with_policies(self, policies: Policies) -> Self {
         Self { policies: Arc::new(policies), ..self }
     }
 
-    /// The same, observed.
+    /// Sets the observer of all committed events.
     #[must_use]
     pub fn with_observer(self, observer: impl Observer + 'static) -> Self {
         Self { observer: Some(Box::new(observer)), ..self }
     }
 
-    /// Counts a committed fact and shows it to who observes.
+    /// Counts a committed event and passes it to the observer.
     pub(super) fn on_commit(&self, envelope: &Envelope) {
         self.counts.saw(envelope);
         if let Some(observer) = &self.observer {
@@ -195,7 +197,7 @@ impl Shared {
         }
     }
 
-    /// Hears of everything that begins or ceases to wait for a person from now on, in all sessions.
+    /// Subscribes to all later changes of pending requests, in all sessions.
     #[must_use]
     pub fn subscribe_pending(&self) -> broadcast::Receiver<PendingChange> {
         self.pending_tx.subscribe()
@@ -206,18 +208,18 @@ impl Shared {
     }
 
     pub(super) fn notify_pending(&self, pending_change: PendingChange) {
-        // Nobody may listen.
+        // Sending fails if there is no subscriber.
         let _ = self.pending_tx.send(pending_change);
     }
 
-    /// The set-up of this moment. Whoever works with it keeps what was given: a model call, a tool and
-    /// a verdict each take it once, at their beginning.
+    /// The current components. A model call, a tool call and a verdict each get them once at their start and
+    /// use them to the end.
     #[must_use]
     pub fn components(&self) -> Arc<Components> {
         Arc::clone(&self.components.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Another set-up, for all that begins from now on.
+    /// Replaces the components for all work that starts later.
     pub(super) fn replace(&self, components: Components) {
         let mut current = self.components.write().unwrap_or_else(PoisonError::into_inner);
         let tools = components.tools.inherit_from(&current.tools);

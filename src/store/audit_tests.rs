@@ -1,4 +1,4 @@
-//! The audit log on real files: what it promises, and what somebody with a file in hand can do to it.
+//! Tests of the audit log on real files, including changes by an attacker with access to the file.
 
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
@@ -26,7 +26,7 @@ impl Place {
         self.store.audit(query).await.expect("rows").iter().map(|entry| entry.id).collect()
     }
 
-    /// Closes, does something to the file with the guards taken away, opens, and checks.
+    /// Closes the store, runs `sql` without the guard triggers, opens the store again and checks the log.
     async fn after(self, sql: &'static str) -> AuditCheck {
         let path = self.folder.path().join("j.db");
         self.owner.close().await;
@@ -61,16 +61,16 @@ async fn audit_rows_are_written_atomically_with_events() {
     let key = place.store.create(new_session(1, None)).await.expect("a session");
     let good = Append { audit: vec![note(1), note(2)], ..append(key, vec![row(2, None)]) };
     place.store.append(good).await.expect("written");
-    // The number is taken: nothing of it may stand there.
+    // The seq is used already, so nothing of this append may be written.
     let bad = Append { audit: vec![note(3)], ..append(key, vec![row(5, None), row(2, None)]) };
     assert_eq!(place.store.append(bad).await, Err(StoreError::Taken));
     assert_eq!(place.ids().await, [1, 2]);
-    // Nobody notices that there was a failure.
+    // The next append succeeds as if nothing had failed.
     let next = Append { audit: vec![note(4)], ..append(key, vec![row(3, None)]) };
     place.store.append(next).await.expect("written");
     assert_eq!(place.ids().await, [1, 2, 3]);
     assert_eq!(place.store.check_audit(None).await.expect("read").faults, Vec::<String>::new());
-    // What is deleted is the session, not what was decided in it.
+    // This deletes the session, but not the audit rows of its decisions.
     place.store.delete(key, None, Timestamp(9)).await.expect("deleted");
     assert_eq!(place.ids().await, [1, 2, 3]);
 }
@@ -128,10 +128,10 @@ async fn changed_audit_row_is_found_by_check() {
     check("delete from audit where id in (3, 4)", "rows 3 to 4 are missing").await;
     check("delete from audit where id > 4", "rows 5 to 6 are missing").await;
     check("delete from audit", "rows 1 to 6 are missing").await;
-    // Two rows change places.
+    // Swap two rows.
     let moved = "update audit set id = case id when 3 then 4003 when 4 then 3 else id end where id in (3, 4)";
     check(moved, "row 3: it was changed").await;
-    // One is put in behind the end, made by hand.
+    // Append a forged row.
     let forged = "insert into audit (id, at_ms, kind, verdict, reason, sandbox, prev, hash) \
                   values (7, 7, 'rule', 'allow', 'r', 'unknown', 'p', 'h')";
     check(forged, "row 7: it does not follow the row before it").await;
@@ -168,7 +168,7 @@ async fn newer_audit_head_file_is_not_overwritten() {
         sqlx::query(sql).execute(&mut other).await.expect("done");
     }
     other.close().await.expect("closed");
-    // Life goes on and gives the numbers out again; the note still tells.
+    // Later decisions use these row ids again. The head file still proves the loss.
     let (store, owner) = Store::open(&folder.path().join("j.db")).await.expect("opened");
     store.record(vec![note(8), note(9), note(10)], Sync::Normal).await.expect("written");
     owner.close().await;

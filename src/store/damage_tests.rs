@@ -1,4 +1,4 @@
-//! Damaged databases, copies, and what is saved of them.
+//! Tests of damaged databases, backups and recovery.
 
 use std::path::{Path, PathBuf};
 
@@ -43,7 +43,7 @@ fn notice(session: SessionId, seq: Seq) -> Row {
     event(session, seq, Event::Notice { kind: "test".into(), text: "word ".repeat(100) })
 }
 
-/// Sessions whose journals go from 1 to `events`.
+/// Creates sessions whose journals go from seq 1 to `events`.
 async fn fill(store: &Store, events: u64) {
     for number in 0..SESSIONS {
         let mut new = new_session(number, Some(remembered("session.create", &number.to_string())));
@@ -83,7 +83,7 @@ impl Place {
     }
 }
 
-/// The journals as far as they can be read: numbers, and whether the last event says that more is lost.
+/// The readable part of the journals: the seqs, and whether the last event reports a loss.
 async fn journals(store: &Store) -> Result<Vec<(Vec<Seq>, bool)>, StoreError> {
     let mut all = Vec::new();
     for number in 0..SESSIONS {
@@ -104,11 +104,11 @@ async fn journals(store: &Store) -> Result<Vec<(Vec<Seq>, bool)>, StoreError> {
     Ok(all)
 }
 
-/// Opens; if a session cannot be read or the check finds something, the next start must mend it.
+/// Opens the store. If a session cannot be read or the check finds a problem, the next start must repair it.
 async fn open_until_it_reads(place: &Place, why: &str) -> Vec<(Vec<Seq>, bool)> {
     let (store, owner) = place.open().await;
     let read = journals(&store).await;
-    // Damage may also hide rows without an error: the look through everything finds it.
+    // Damage can also hide rows without an error. The full check must find that.
     let found = store.problems().await.expect("it can be looked at");
     match read {
         Ok(read) if found.is_empty() => {
@@ -173,7 +173,7 @@ fn flip(place: &Place, sql: &str) {
 #[tokio::test]
 async fn changed_byte_in_row_is_repaired_at_next_start() {
     for sql in [
-        // No JSON; no kind; no text.
+        // The three cases are: invalid JSON, missing kind, not a text.
         "update event set body = 'z' || substr(body, 2) where session = 2 and seq = 40",
         "update event set body = replace(body, '\"type\"', '\"uype\"') where session = 2 and seq = 40",
         "update event set body = cast(x'7bff7d' as text) where session = 2 and seq = 40",
@@ -237,7 +237,7 @@ async fn missing_sessions_are_restored_from_newest_valid_backup() {
         lengthen(&store, key, number, 21, EVENTS).await;
     }
     soon(owner.close()).await;
-    // A newer backup that is damaged itself is passed over.
+    // A newer backup that is damaged itself is skipped.
     std::fs::write(place.backups().join("agentd-20991231.db"), "nothing").unwrap();
     let damaged = "not a database at all ".repeat(4_000);
     std::fs::write(place.db(), &damaged).unwrap();
@@ -254,7 +254,7 @@ async fn missing_sessions_are_restored_from_newest_valid_backup() {
     let told = notices(&place.db());
     assert!(told[0].contains(made.to_str().unwrap()) && told[0].contains("3 are cut short"), "{told:?}");
 
-    // The next start finds everything in order.
+    // The next start finds no problem.
     let (store, owner) = place.open().await;
     assert_eq!(store.counts().await, Ok((3, 0)));
     soon(owner.close()).await;
@@ -311,11 +311,12 @@ async fn interrupted_recovery_is_completed_at_next_start() {
     let (store, owner) = place.open().await;
     fill(&store, 20).await;
     soon(owner.close()).await;
-    // As a crash leaves it at the last step: the saved one is ready, the damaged one still in its place.
+    // The state after a crash before the last step: the recovered database is complete, the damaged one still
+    // in place.
     std::fs::rename(place.db(), place.0.path().join("agentd.db.salvaged")).unwrap();
     std::fs::write(place.db(), "damaged ".repeat(1_000)).unwrap();
     std::fs::write(place.0.path().join("agentd.db-wal"), "of the damaged one").unwrap();
-    // And of one that did not come so far.
+    // The state after an earlier crash.
     std::fs::write(place.0.path().join("agentd.db.rescue"), "half").unwrap();
     let (store, owner) = place.open().await;
     assert_eq!(store.counts().await, Ok((3, 0)));
@@ -336,7 +337,7 @@ async fn backup_is_private_complete_and_never_overwrites() {
     assert_eq!(problems(&to).await, Ok(Vec::new()));
     let again = store.backup(&to).await;
     assert!(matches!(&again, Err(StoreError::Target(why)) if why.contains("there already")), "{again:?}");
-    // Files of others that have a name like that of a copy in the making stay, whoever's they are.
+    // Files of other programs stay, even if their names resemble a temporary copy.
     let others = [place.0.path().join("second.db.part"), place.0.path().join("second.part")];
     for other in &others {
         std::fs::write(other, "somebody's").unwrap();

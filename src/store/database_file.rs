@@ -1,4 +1,4 @@
-//! Where the database lies and how it is opened, again and again if need be.
+//! Path and identity of the database file, and its connection options.
 
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -11,21 +11,21 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, Sq
 use crate::store::error::StoreError;
 use crate::store::writer::checkpoint;
 
-/// How long one waits for another that holds the database.
+/// How long a connection waits for a lock of another connection.
 const BUSY: Duration = Duration::from_secs(5);
-/// Statements that the writer keeps prepared: more than there are.
+/// Capacity of the writer's statement cache, larger than the number of statements.
 const STATEMENTS: usize = 64;
-/// The place of one database.
+/// The path and identity of one database file.
 #[derive(Clone, Debug)]
 pub(super) struct DatabaseFile {
     pub path: PathBuf,
     options: SqliteConnectOptions,
-    /// Device and number of the file.
+    /// Device and inode number of the file.
     file: (u64, u64),
 }
 
 impl DatabaseFile {
-    /// Makes the file if there is none, for its owner alone: SQLite gives its companions the same mode.
+    /// Creates the file with mode 0600 if it is missing. SQLite gives its companion files the same mode.
     pub fn make(path: &Path) -> Result<Self, StoreError> {
         make_private(path)?;
         let options = SqliteConnectOptions::new()
@@ -38,29 +38,29 @@ impl DatabaseFile {
         Ok(Self { path: path.to_path_buf(), options, file: identity(path)? })
     }
 
-    /// A connection that may write, to look after the whole database; its commits are synced.
+    /// Opens a synced read-write connection for migrations and maintenance.
     pub async fn connect(&self) -> Result<SqliteConnection, StoreError> {
         self.is_ours()?;
         Ok(self.options.clone().pragma("temp_store", "memory").connect().await?)
     }
 
-    /// The connection that writes the journal. How sure its commits are is to be set first. Blocking.
+    /// Opens the connection that writes the journal. The caller sets the durability of its commits first.
+    /// Blocking.
     ///
     /// # Errors
-    /// It could not be opened.
+    /// The database could not be opened.
     pub fn open_to_write(&self) -> Result<rusqlite::Connection, StoreError> {
         self.is_ours()?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = rusqlite::Connection::open_with_flags(&self.path, flags)?;
         connection.busy_timeout(BUSY)?;
-        // Room for the pages that a thousand sessions write to at once; it fills as it is used. What a
-        // statement keeps in case it fails stays in memory: a file would be made and removed each time.
-        // Readers take a page at a time, so the log is begun anew about every 1000 pages
-        // (`folding`). Only a copy of the whole database holds that up; what the log grew by meanwhile is
-        // given back. Pages that deleted sessions leave in the database itself are used again, and the
-        // file does not shrink.
-        // The size of the cache is asked of the schema, with which the connection takes its lock: as long as it is
-        // open, no other that closes is the last and folds the log.
+        // The page cache fits the pages that a thousand sessions write to at once; its memory grows with use.
+        // Statement journals stay in memory, because SQLite would create and remove a file for each one.
+        // Readers read single pages, so the log restarts about every 1000 pages (`checkpoint`). Only a copy of
+        // the whole database delays that; afterwards the log is truncated again. Pages of deleted sessions are
+        // reused, and the database file does not shrink. Setting the cache size reads the schema, which
+        // acquires the connection's lock. While it is held, no other connection is the last to close, so none
+        // checkpoints the log.
         connection.execute_batch(
             "pragma foreign_keys = on; pragma cache_size = -16000; pragma temp_store = memory; \
              pragma journal_size_limit = 16777216;",
@@ -70,16 +70,16 @@ impl DatabaseFile {
         Ok(connection)
     }
 
-    /// How readers open it.
+    /// Connection options of the readers.
     pub fn reading(&self) -> SqliteConnectOptions {
         self.options.clone().read_only(true).pragma("query_only", "1").pragma("cache_size", "-2000")
     }
 
-    /// Whether the file is the one that was opened first. Rows written into another would belong to
-    /// sessions that it does not have.
+    /// Checks that the path still names the file that was opened first. Rows written to another file would
+    /// belong to sessions that it does not have.
     ///
     /// # Errors
-    /// It is not, or it is gone.
+    /// The path names another file or none.
     pub fn is_ours(&self) -> Result<(), StoreError> {
         match identity(&self.path) {
             Ok(file) if file == self.file => Ok(()),
@@ -92,7 +92,7 @@ impl DatabaseFile {
     }
 }
 
-/// Opens a file as it is, to read only: also one that may be damaged.
+/// Opens a file read-only and unchanged, even if it may be damaged.
 pub(super) async fn open_to_read(path: &Path) -> Result<SqliteConnection, StoreError> {
     let options = SqliteConnectOptions::new().filename(path).read_only(true).disable_statement_logging();
     Ok(options.connect().await?)
@@ -104,7 +104,7 @@ fn identity(path: &Path) -> Result<(u64, u64), StoreError> {
     Ok((meta.dev(), meta.ino()))
 }
 
-/// Makes the file for its owner alone, if it is not there.
+/// Creates the file with mode 0600 if it is missing.
 pub(super) fn make_private(path: &Path) -> Result<(), StoreError> {
     let made = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     match made {

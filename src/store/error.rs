@@ -1,27 +1,27 @@
-//! What the store could not do.
+//! Errors of the store.
 
 use std::fmt;
 
-/// A failure of the store. `Display` completes "could not …" for people.
+/// A failure of the store. `Display` completes the sentence "could not …" for users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreError {
-    /// The disk is full, read-only or failing: nothing was written, reads still work.
+    /// The disk is full, read-only or failing. Nothing was written; reads still work.
     Unwritable(String),
-    /// The disk did not confirm what was written: what it says next is not to be believed.
+    /// The disk did not confirm the write. Later results of the same connection are not reliable.
     Unsynced(String),
-    /// The write failed, and whether it came through after all could not be read: it may be there.
+    /// The write failed, and a check whether the commit succeeded failed too. The rows may exist.
     CommitUnknown(String),
-    /// The unique id or key is taken.
+    /// The unique id or key is in use.
     Taken,
-    /// The database was made by a newer version.
+    /// A newer version created the database.
     NewerSchema(String),
     /// The file is not a database, or it is damaged.
     Corrupt(String),
-    /// A copy could not be written where it was asked for.
+    /// A copy could not be written to the requested path.
     Target(String),
     /// The store was closed.
     Closed,
-    /// Anything else SQLite said.
+    /// Any other error of SQLite.
     Sql(String),
 }
 
@@ -66,14 +66,15 @@ impl From<sqlx::Error> for StoreError {
                 let code = inner.code().and_then(|code| code.parse().ok()).unwrap_or(0);
                 StoreError::of_code(code, inner.message().to_string())
             }
-            // Each of its connections is a thread, and EAGAIN is what says that there can be no more (pthread_create(3)).
+            // Each connection has a thread, and EAGAIN means that no further thread can be created
+            // (pthread_create(3)).
             sqlx::Error::Io(why) if why.kind() == std::io::ErrorKind::WouldBlock => {
                 StoreError::Sql(format!("no thread could be started for it: {why}; end some processes"))
             }
-            // The database's thread is gone: a new connection may do better.
+            // The database's thread has ended. A new connection may succeed.
             sqlx::Error::WorkerCrashed | sqlx::Error::Io(_) => StoreError::Unwritable(error.to_string()),
             sqlx::Error::PoolClosed => StoreError::Closed,
-            // What we wrote was text: a column that is none was changed by somebody else.
+            // The daemon wrote text, so another program must have changed this column.
             sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => {
                 StoreError::Corrupt(error.to_string())
             }
@@ -88,7 +89,7 @@ impl From<rusqlite::Error> for StoreError {
             rusqlite::Error::SqliteFailure(inner, text) => {
                 StoreError::of_code(inner.extended_code, text.unwrap_or_else(|| inner.to_string()))
             }
-            // What we wrote was of the right kind: a column that is not was changed by somebody else.
+            // The daemon wrote the right type, so another program must have changed this column.
             rusqlite::Error::FromSqlConversionFailure(..) | rusqlite::Error::InvalidColumnType(..) => {
                 StoreError::Corrupt(error.to_string())
             }
@@ -103,7 +104,7 @@ impl StoreError {
         matches!(self, StoreError::Unwritable(_) | StoreError::Unsynced(_) | StoreError::CommitUnknown(_))
     }
 
-    /// Of an extended result code of <https://sqlite.org/rescode.html>, whose low byte is the primary one.
+    /// Maps an extended result code of <https://sqlite.org/rescode.html>. Its low byte is the primary code.
     fn of_code(code: i32, text: String) -> Self {
         match (code, code & 0xff) {
             // CONSTRAINT_PRIMARYKEY, CONSTRAINT_UNIQUE
@@ -124,7 +125,7 @@ impl From<sqlx::migrate::MigrateError> for StoreError {
         use sqlx::migrate::MigrateError;
         match error {
             MigrateError::VersionMissing(version) => StoreError::NewerSchema(format!("schema {version}")),
-            // A migration never changes once it is in use: what is noted of it did.
+            // A released migration never changes, so its stored checksum was changed.
             MigrateError::VersionMismatch(version) => {
                 StoreError::Corrupt(format!("what is noted of migration {version} is not what it was"))
             }

@@ -1,23 +1,24 @@
-//! Disks that lie, for tests alone: a commit that comes through and is reported as failed, with or
-//! without the chance to look whether it did.
+//! Simulated disk faults for tests: a commit succeeds but is reported as failed. The check for its rows can
+//! fail too.
 
-/// What is lied about. Nothing in a release.
+/// The faults to inject. Empty in a release.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Faults {
-    /// Commits until the one that is denied; 0 for none.
+    /// Number of commits until one is reported as failed; 0 for none.
     #[cfg(any(test, feature = "failpoints"))]
     pub commits: u32,
-    /// Whether the look that follows fails as well.
+    /// Whether the check for the rows fails as well.
     #[cfg(any(test, feature = "failpoints"))]
     pub blind: bool,
-    /// While it says so, syncs of the database are reported as failed.
+    /// While this is set, syncs of the database are reported as failed.
     #[cfg(any(test, feature = "failpoints"))]
     pub unsynced: Option<&'static std::sync::atomic::AtomicBool>,
 }
 
 #[cfg(any(test, feature = "failpoints"))]
 impl Faults {
-    /// From the variable `AGENTD_COMMIT_LIES`: `3` denies the third commit, `3!` also fails to look.
+    /// Reads `AGENTD_COMMIT_LIES`: `3` reports the third commit as failed, `3!` also fails the check for its
+    /// rows.
     pub fn from_environment() -> Self {
         let text = std::env::var("AGENTD_COMMIT_LIES").unwrap_or_default();
         Self {
@@ -27,7 +28,7 @@ impl Faults {
         }
     }
 
-    /// How a commit is reported to have ended.
+    /// Returns the result to report for a commit.
     pub fn report_commit<T>(
         &mut self,
         result: Result<T, crate::store::error::StoreError>,
@@ -41,7 +42,7 @@ impl Faults {
         result
     }
 
-    /// How a sync of the database is reported to have ended.
+    /// Returns the result to report for a sync of the database.
     pub fn synced(&self, result: std::io::Result<()>) -> std::io::Result<()> {
         if self.unsynced.is_some_and(|unsynced| unsynced.load(std::sync::atomic::Ordering::SeqCst)) {
             return Err(std::io::Error::other("a lie told by a test"));
@@ -49,7 +50,7 @@ impl Faults {
         result
     }
 
-    /// Whether a look fails; once.
+    /// Whether the next check for rows fails. Returns true once.
     pub fn blinds(&mut self) -> bool {
         self.commits == 0 && std::mem::take(&mut self.blind)
     }

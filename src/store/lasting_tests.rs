@@ -1,4 +1,4 @@
-//! Reading what lasts of a journal, and rows of many sessions in one transaction.
+//! Tests of reading durable events, and of transactions with rows of many sessions.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ async fn transient_events_are_skipped_until_last_completed_turn() {
         "turn.phase",
         "notice",
     ];
-    // The first row is a notice, too.
+    // The first row is a notice as well.
     let before_any = read(&store, key, 10, 1_000).await;
     assert_eq!(before_any, [1], "without a completed turn all is read");
     let rows = kinds.iter().zip(2..).map(|(kind, seq)| row(seq, kind, 100)).collect();
@@ -63,7 +63,7 @@ async fn concurrent_session_writes_lose_no_row() {
         keys.push(store.create(new_session(number, None)).await.unwrap());
     }
     for round in 0..5 {
-        // All of these wait together; some have several rows.
+        // All these appends wait together; some have several rows.
         let writes = keys.iter().enumerate().map(|(nth, key)| {
             let from = 2 + round * 3;
             let rows = (from..from + 1 + (nth as u64 % 3)).map(|seq| row(seq, "notice", 50)).collect();
@@ -71,7 +71,7 @@ async fn concurrent_session_writes_lose_no_row() {
         });
         assert!(join_all(writes).await.into_iter().all(|written| written.is_ok()));
     }
-    // A row that is there already fails alone, whoever waits beside it.
+    // An append of an existing row fails alone and does not affect the others in its group.
     let writes = keys.iter().enumerate().map(|(nth, key)| {
         let seq = if nth == 7 { 2 } else { 100 };
         store.append(append(*key, vec![row(seq, "notice", 51)]))

@@ -1,4 +1,4 @@
-//! The ledger: what was called before there was one, what stays, and how it is read.
+//! Tests of the ledger: calls from before it existed, retention, and reading.
 
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _};

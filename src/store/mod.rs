@@ -1,8 +1,8 @@
-//! Layer 2: SQLite. The only folder that knows there is SQL.
+//! Layer 2: SQLite. No other folder contains SQL.
 //!
-//! One thread owns the one connection that writes, and commits what waits as a group; reads go
-//! through a small read-only pool. The journal (`event`) is the truth; the other tables are
-//! summaries, written in the same transaction.
+//! One thread owns the only connection that writes, and commits waiting requests as a group. Reads use a small
+//! read-only pool. The journal (table `event`) is authoritative. The other tables are summaries, written in the
+//! same transaction.
 
 mod database_file;
 mod error;

@@ -1,4 +1,4 @@
-//! Opening and closing: pragmas, migrations, the writer task and the pool of readers.
+//! Opens and closes the store: pragmas, migrations, the writer thread and the pool of readers.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ use crate::store::recovery::recover_damaged::sibling_path;
 use crate::store::tables::blobs::cut_oversized;
 use crate::types::time::Timestamp;
 
-/// Commands that may wait for the writer; senders wait beyond that.
+/// Capacity of the queue to the writer. When it is full, senders wait.
 const QUEUE: usize = 1024;
 
 /// A handle on the database. Cheap to clone.
@@ -28,21 +28,22 @@ pub struct Store {
     pub(super) readers: Readers,
     pub(super) health: Health,
     pub(super) database_file: DatabaseFile,
-    /// Whether the last daemon left its log behind: it did not end by itself.
+    /// Whether the last daemon left its log file, so it did not stop cleanly.
     pub(super) after_crash: bool,
 }
 
-/// The writer's thread; [`StoreOwner::close`] ends it after everything queued is written.
+/// Owner of the writer thread. [`StoreOwner::close`] ends it after all queued commands are written.
 pub struct StoreOwner {
-    /// Dropped by the thread as its last act.
+    /// The thread drops the sender when it ends.
     over: oneshot::Receiver<()>,
     store: Store,
 }
 
 impl StoreOwner {
-    /// Writes what is queued, checkpoints, closes. Later calls on the store answer `Closed`.
+    /// Writes queued commands, checkpoints the log and closes the database. Later calls on the store return
+    /// `Closed`.
     pub async fn close(self) {
-        // The writer last: only a connection that may write can fold the log into the database.
+        // Close the writer last: only a writable connection can checkpoint the log.
         self.store.readers.close().await;
         let _ = self.store.commands.send(WriterCommand::Close).await;
         let _ = self.over.await;
@@ -50,15 +51,15 @@ impl StoreOwner {
 }
 
 impl Store {
-    /// Opens (and makes, if need be) the database at `path` and brings its schema up to date.
+    /// Opens the database at `path`, creates it if necessary and migrates its schema.
     ///
     /// # Errors
-    /// The file cannot be opened or migrated, or it was written by a newer version.
+    /// The file cannot be opened or migrated, or a newer version wrote it.
     pub async fn open(path: &Path) -> Result<(Self, StoreOwner), StoreError> {
         Self::open_over(path, Faults::from_environment()).await
     }
 
-    /// [`Store::open`] over a disk that may lie.
+    /// [`Store::open`] with injected disk faults.
     pub(super) async fn open_over(path: &Path, faults: Faults) -> Result<(Self, StoreOwner), StoreError> {
         let log = std::fs::metadata(sibling_path(path, "-wal"));
         let database_file = DatabaseFile::make(path)?;
@@ -88,24 +89,24 @@ impl Store {
         Ok((store.clone(), StoreOwner { over, store }))
     }
 
-    /// Appends one transaction. When this returns `Ok`, it is committed as surely as it asked for.
-    /// Not cancel-safe in its answer: a dropped call may still be committed.
+    /// Appends one transaction. `Ok` means that it is committed with the requested durability. Not cancel-safe:
+    /// after a dropped call, the transaction may still be committed.
     ///
     /// # Errors
-    /// Nothing of it was written.
+    /// Nothing was written.
     pub async fn append(&self, append: Append) -> Result<(), StoreError> {
         self.ask(|answer| WriterCommand::Append(Box::new(append), answer)).await
     }
 
-    /// Makes a session with its first events, synced.
+    /// Creates a session with its first events, synced.
     ///
     /// # Errors
-    /// `Taken` if the id or the idempotency key is in use; nothing was written.
+    /// `Taken` if the id or the idempotency key is in use. Nothing was written.
     pub async fn create(&self, new: NewSession) -> Result<SessionKey, StoreError> {
         self.ask(|answer| WriterCommand::Create(Box::new(new), answer)).await
     }
 
-    /// Removes a session and all that belongs to it, synced.
+    /// Removes a session and all its rows, synced.
     ///
     /// # Errors
     /// Nothing was removed.
@@ -119,10 +120,10 @@ impl Store {
         self.ask(|answer| WriterCommand::Delete(Box::new(deletion), answer)).await
     }
 
-    /// Keeps the reply of a call that wrote in no journal, synced.
+    /// Stores the reply of a call that wrote to no journal, synced.
     ///
     /// # Errors
-    /// `Taken` if the key is in use; nothing was written.
+    /// `Taken` if the key is in use. Nothing was written.
     pub async fn keep_reply(
         &self,
         key: Option<SessionKey>,
@@ -133,11 +134,11 @@ impl Store {
         self.ask(|answer| WriterCommand::KeepReply(Box::new(kept), answer)).await
     }
 
-    /// What is wrong with the storage, if anything. If the last write failed, one is tried now, so
-    /// that trouble which is over is not told for ever.
+    /// Reports trouble with the storage. If the last write failed, it tries one now, so that past trouble is
+    /// not reported forever.
     ///
     /// # Errors
-    /// What is wrong.
+    /// The current trouble.
     pub async fn check(&self) -> Result<(), StoreError> {
         self.database_file.is_ours()?;
         if self.health.cannot_write() {
@@ -156,8 +157,8 @@ impl Store {
     }
 }
 
-/// Whether nothing is to be done before the database is used. A look over the writer's own connection: most
-/// starts find it so. Whatever is in doubt is for the long way.
+/// Whether the database needs no preparation before use. This quick check uses the writer's connection and
+/// succeeds on most starts. In case of doubt it returns false, and the full preparation runs.
 fn is_current(connection: &rusqlite::Connection, migrations: &Migrator) -> bool {
     let look = || -> rusqlite::Result<bool> {
         let mode: String = connection.query_row("pragma journal_mode", [], |row| row.get(0))?;
@@ -173,7 +174,7 @@ fn is_current(connection: &rusqlite::Connection, migrations: &Migrator) -> bool 
     look().unwrap_or(false)
 }
 
-/// Makes the schema what this version wants, and opens the writer's connection.
+/// Migrates the schema and opens the writer's connection.
 async fn bring_up_to_date(
     database_file: &DatabaseFile,
     migrations: &Migrator,
@@ -187,13 +188,13 @@ async fn bring_up_to_date(
     #[cfg(feature = "failpoints")]
     connection.lock_handle().await?.remove_progress_handler();
     let writer = database_file.open_to_write()?;
-    // After the writer's is open: the last to close a database folds the log and removes it.
+    // Close this after the writer's connection is open: the last close would checkpoint and remove the log.
     connection.close().await?;
     Ok(writer)
 }
 
-/// While a schema is brought up to date, every step of SQLite's machine is a crash point: there are
-/// some of them in each statement, the copy before and the bookkeeping after included.
+/// While the schema is migrated, every step of SQLite's virtual machine is a crash point. Each statement has
+/// several of them, including the copy before and the bookkeeping after it.
 #[cfg(feature = "failpoints")]
 async fn crash_anywhere(connection: &mut sqlx::SqliteConnection) -> Result<(), StoreError> {
     connection.lock_handle().await?.set_progress_handler(1, || {
@@ -203,8 +204,8 @@ async fn crash_anywhere(connection: &mut sqlx::SqliteConnection) -> Result<(), S
     Ok(())
 }
 
-/// Before an older database is changed, it is copied beside itself (S11): `agentd.db.before-N`, where
-/// `N` is the schema that is about to come.
+/// Before an older database is migrated, it is copied to `agentd.db.before-N` in the same folder, where `N` is
+/// the new schema version.
 async fn keep_a_copy(
     connection: &mut sqlx::SqliteConnection,
     migrations: &Migrator,
@@ -227,10 +228,10 @@ async fn keep_a_copy(
     }
     let copy = sibling_path(path, &format!(".before-{wanted}"));
     if copy.exists() {
-        // Of an attempt that did not come to its end; the first copy is the one to keep.
+        // An earlier attempt did not finish. Its first copy is the one to keep.
         return Ok(());
     }
-    // It gets its name when it is whole: a crash must not leave half a copy that counts as one.
+    // The copy gets its name when it is complete, so that a crash never leaves a partial copy under that name.
     let part = sibling_path(&copy, ".part");
     let _ = std::fs::remove_file(&part);
     make_private(&part)?;

@@ -1,9 +1,9 @@
-//! Power cuts and kills, by the files that they leave behind.
+//! Tests of power loss and kills, based on the files that they leave.
 //!
-//! What SQLite promises of its log is on <https://sqlite.org/wal.html> and
-//! <https://sqlite.org/pragma.html#pragma_synchronous>: FULL syncs the log after each commit, and so
-//! all of the log before it, NORMAL commits too; a checkpoint syncs the log before it changes the
-//! database, whatever the setting but OFF. What is cut off after a sync is never what was synced.
+//! SQLite's guarantees for its log are in <https://sqlite.org/wal.html> and
+//! <https://sqlite.org/pragma.html#pragma_synchronous>. FULL syncs the log after each commit, which includes
+//! all earlier NORMAL commits in the log. A checkpoint syncs the log before it changes the database, with every
+//! setting except OFF. A power loss removes only data that was written after the last sync.
 
 use std::path::Path;
 
@@ -14,12 +14,12 @@ use tempfile::TempDir;
 use super::tests::{append, id, item, new_session, row, soon, summary};
 use super::*;
 
-/// Bytes of a page, and of what stands before it in the log (<https://sqlite.org/fileformat2.html>).
+/// Size in bytes of a page and of the headers in the log (<https://sqlite.org/fileformat2.html>).
 const PAGE: usize = 4_096;
 const HEADER: usize = 32;
 const FRAME: usize = 24 + PAGE;
 
-/// Files of a database as a cut leaves them.
+/// Files of a database after a power loss.
 struct Left(TempDir);
 
 impl Left {
@@ -36,7 +36,7 @@ impl Left {
     }
 }
 
-/// The bodies in the journal, after a look that everything is sound.
+/// The bodies in the journal, after an integrity check.
 async fn sound_bodies(connection: &mut SqliteConnection, why: &str) -> Vec<String> {
     let check: String =
         sqlx::query_scalar("pragma integrity_check").fetch_one(&mut *connection).await.unwrap();
@@ -46,7 +46,7 @@ async fn sound_bodies(connection: &mut SqliteConnection, why: &str) -> Vec<Strin
     sqlx::query_scalar("select body from event").fetch_all(connection).await.unwrap()
 }
 
-/// One body for each row, also across sessions.
+/// One body per row, unique across sessions.
 fn rows(session: u64, seqs: impl Iterator<Item = u64>, fold: Option<u64>) -> Vec<Row> {
     let body =
         |seq| format!("{{\"s\":{session},\"n\":{seq},\"text\":\"{}\"}}", "x".repeat(seq as usize * 37 % 900));
@@ -63,7 +63,7 @@ async fn synced_commits_survive_power_loss() {
     let path = folder.path().join("a.db");
     let log = folder.path().join("a.db-wal");
     let (store, _owner) = Store::open(&path).await.unwrap();
-    // What was acknowledged as synced, with the log's length at that moment.
+    // The commits that were acknowledged as synced, with the length of the log at that moment.
     let mut synced: Vec<(usize, Vec<String>)> = Vec::new();
     let mut facts: Vec<String> = Vec::new();
     let (mut one, mut keys) = (2, Vec::new());
@@ -87,7 +87,7 @@ async fn synced_commits_survive_power_loss() {
         };
         store.append(whole).await.unwrap();
         synced.push((length(&log), facts.clone()));
-        // Unsynced commits follow and must not matter.
+        // Unsynced commits follow and must not change the result.
         let after = rows(session, one + 5..one + 7, Some(one + 5));
         store.append(append(keys[session as usize], after)).await.unwrap();
         one += 7;
@@ -143,7 +143,7 @@ async fn kill_during_checkpoint_loses_no_event() {
     soon(owner.close()).await;
     assert!(after.len() > before.len() + 4 * PAGE, "there is something to fold");
 
-    // Pages are written one by one: any number of them may be there, the last one in part.
+    // Pages are written one by one: any number of them may be complete, and the last one partial.
     for done in (0..=after.len()).step_by(PAGE / 2 + 1) {
         let mut database = after[..done].to_vec();
         database.extend_from_slice(before.get(done..).unwrap_or_default());
@@ -155,7 +155,7 @@ async fn kill_during_checkpoint_loses_no_event() {
     }
 }
 
-/// A text cut into its statements; a trigger is one, whatever it holds.
+/// Splits a script into statements. A trigger is one statement.
 fn statements(code: &str) -> Vec<String> {
     let mut statements: Vec<String> = Vec::new();
     for part in code.split_inclusive(';').filter(|part| !part.trim().is_empty()) {
@@ -189,7 +189,7 @@ async fn migration_interrupted_at_any_statement_is_completed() {
             let options = SqliteConnectOptions::new().filename(&path).create_if_missing(true);
             let mut old = options.journal_mode(SqliteJournalMode::Wal).connect().await.unwrap();
             earlier.run(&mut old).await.unwrap();
-            // As sqlx runs it: the statements and its own row in one transaction, not yet committed.
+            // As sqlx runs a migration: its statements and its own row in one transaction, not yet committed.
             sqlx::query("begin").execute(&mut old).await.unwrap();
             for statement in &statements[..count] {
                 sqlx::raw_sql(sqlx::AssertSqlSafe(statement.clone())).execute(&mut old).await.unwrap();

@@ -1,4 +1,4 @@
-//! What the session hands to the store, as plain rows.
+//! Plain rows that the session passes to the store.
 
 use std::sync::Arc;
 
@@ -16,113 +16,113 @@ use crate::types::usage::Usage;
 #[cfg_attr(test, derive(Default))]
 pub struct SessionKey(pub(super) i64);
 
-/// How sure a commit must be (S1).
+/// Durability of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sync {
-    /// Survives a kill of the daemon; a power cut may take it.
+    /// Survives a kill of the daemon, but perhaps not a power loss.
     Normal,
-    /// Survives a power cut.
+    /// Survives a power loss.
     Full,
 }
 
-/// One journal row.
+/// One row of the journal.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// Its number.
+    /// Position in the journal, from 1.
     pub seq: Seq,
-    /// When.
+    /// Time of the event.
     pub at: Timestamp,
     /// The event's `type`.
     pub kind: &'static str,
-    /// For foldable rows: seq of the event that opened what they belong to.
+    /// For deltas: seq of the event that opened their item. A prune of that seq removes the row.
     pub fold: Option<Seq>,
-    /// The event as it stands on the wire: what was cut out of it is a blob of the same transaction.
+    /// The event as JSON on the wire. Truncated values are blobs of the same transaction.
     pub body: Arc<str>,
 }
 
-/// A change of the item summary.
+/// A change of an item's summary row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ItemRow {
-    /// Seq of the event that opened it.
+    /// Seq of the event that opened the item.
     pub first_seq: Seq,
-    /// Seq of its newest permanent event.
+    /// Seq of the item's newest event that is not a delta.
     pub last_seq: Seq,
-    /// What it is.
+    /// Kind of the item.
     pub kind: ItemKind,
-    /// Whether it is whole.
+    /// Whether the item is complete.
     pub status: ItemStatus,
 }
 
-/// A change of the summary of what waits for a person.
+/// A change of a permission request's or question's summary row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestRow {
-    /// A request was raised by the event `seq`.
+    /// The event `seq` raised a request.
     Raised {
-        /// The request.
+        /// Id of the request.
         request_id: RequestId,
-        /// The event.
+        /// Seq of the event.
         seq: Seq,
     },
-    /// A request was settled by the event `seq`.
+    /// The event `seq` settled a request.
     Settled {
-        /// The request.
+        /// Id of the request.
         request_id: RequestId,
-        /// The event.
+        /// Seq of the event.
         seq: Seq,
     },
 }
 
-/// A change of the list of processes (S9).
+/// A change of the list of processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProcessRow {
-    /// A call has started a process.
+    /// A call started a process.
     Born {
-        /// Who it is.
+        /// Identity of the process.
         record: ProcessRecord,
-        /// When that was written.
+        /// Time of the record.
         at: Timestamp,
     },
-    /// Nothing is left of a call.
+    /// All processes of a call have ended.
     Gone(CallId),
 }
 
-/// The columns behind `session.list`.
+/// The columns that `session.list` returns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
-    /// Short name.
+    /// Short title of the session.
     pub title: String,
-    /// `PROVIDER/MODEL`.
+    /// Model as `PROVIDER/MODEL`.
     pub model: String,
     /// Approval mode.
     pub mode: crate::types::permission::Mode,
-    /// How much its models may think.
+    /// Thinking setting of its models.
     pub thinking: Option<crate::types::thinking::Thinking>,
-    /// How freely they choose their words.
+    /// Sampling settings of its models.
     pub sampling: crate::types::sampling::Sampling,
-    /// State.
+    /// State of the session.
     pub state: SessionState,
-    /// What it waits for.
+    /// The kind of user decision that the session waits for.
     pub requires: Option<Requires>,
     /// The current turn.
     pub turn_id: Option<TurnId>,
-    /// Time of the newest fact.
+    /// Time of the newest synced event.
     pub updated_at: Timestamp,
-    /// Tokens so far.
+    /// Tokens used so far.
     pub usage: Usage,
-    /// Cost so far.
+    /// Cost so far in millionths of a US dollar; `None` if a part is unknown.
     pub cost_usd_micros: Option<u64>,
-    /// What is known of that, if not all is.
+    /// Known part of the cost in millionths of a US dollar.
     pub cost_at_least_usd_micros: u64,
-    /// Last line that was said.
+    /// Last line of the newest message.
     pub last_line: String,
 }
 
-/// A remembered reply (S2).
+/// A stored reply of an idempotent call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Idempotency {
-    /// The method.
+    /// The RPC method.
     pub method: &'static str,
-    /// The caller's key.
+    /// The caller's idempotency key.
     pub key: String,
     /// Digest of the parameters.
     pub digest: String,
@@ -130,63 +130,63 @@ pub struct Idempotency {
     pub reply: String,
 }
 
-/// One transaction of one session: all of it or nothing.
+/// One transaction of one session, written completely or not at all.
 #[derive(Clone, Debug)]
 pub struct Append {
-    /// The session.
+    /// Key of the session.
     pub key: SessionKey,
     /// Journal rows, in order of seq.
     pub rows: Vec<Row>,
-    /// Folds: rows with this fold key are removed.
+    /// Prune keys: rows whose `fold` has one of these values are removed.
     pub folds: Vec<Seq>,
-    /// Item changes.
+    /// Changes of item summaries.
     pub items: Vec<ItemRow>,
-    /// Permission changes.
+    /// Changes of permission requests and questions.
     pub requests: Vec<RequestRow>,
-    /// New summary, if it changed.
+    /// The new session summary, if it changed.
     pub summary: Option<Summary>,
-    /// Model calls that these rows tell of.
+    /// Usage records of the model calls in these rows.
     pub bookings: Vec<UsageRecord>,
-    /// A reply to remember.
+    /// A reply to store.
     pub idempotency: Option<Idempotency>,
     /// Changes of the list of processes.
     pub processes: Vec<ProcessRow>,
-    /// Contents that the rows refer to. One that is there already stays as it is.
+    /// Blobs that the rows refer to. An existing blob stays unchanged.
     pub blobs: Vec<Blob>,
-    /// A grant that is to be written to a policy file after this.
+    /// A grant to write to a policy file after the commit.
     pub pending_grant: Option<PendingGrant>,
-    /// Decisions that these rows tell of.
+    /// Audit rows of the decisions in these rows.
     pub audit: Vec<AuditNote>,
-    /// How sure.
+    /// Durability of the commit.
     pub sync: Sync,
 }
 
-/// A grant that is given and does not stand in its policy file yet.
+/// A grant that a user gave and that is not yet in its policy file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingGrant {
-    /// The request with whose answer it was given.
+    /// Id of the request whose answer gave the grant.
     pub request_id: String,
     /// The workspace's real path.
     pub workspace: String,
-    /// What is to stand in the file, as JSON.
+    /// The policy file entry as JSON.
     pub entry: String,
 }
 
-/// A session to be made.
+/// A session to create.
 #[derive(Clone, Debug)]
 pub struct NewSession {
-    /// Its id.
+    /// Id of the session.
     pub session_id: SessionId,
-    /// What it is.
+    /// Folder, parent and other fixed properties of the session.
     pub spec: SessionSpec,
-    /// When.
+    /// Time of creation.
     pub at: Timestamp,
     /// Its first journal rows.
     pub rows: Vec<Row>,
-    /// Contents that they refer to.
+    /// Blobs that the rows refer to.
     pub blobs: Vec<Blob>,
-    /// Decisions that these rows tell of.
+    /// Audit rows of the decisions in these rows.
     pub audit: Vec<AuditNote>,
-    /// A reply to remember.
+    /// A reply to store.
     pub idempotency: Option<Idempotency>,
 }

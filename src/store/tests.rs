@@ -1,4 +1,4 @@
-//! What the store promises, tried on real files.
+//! Tests of the store's guarantees on real files.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::types::session::{ItemKind, ItemStatus, SessionSpec, SessionState};
 use crate::types::time::Timestamp;
 use crate::types::usage::{Budgets, Usage};
 
-/// A store in a folder of its own.
+/// A store in a temporary folder.
 struct Place {
     folder: TempDir,
     store: Store,
@@ -139,7 +139,7 @@ pub(super) fn summary(title: &str) -> Summary {
     }
 }
 
-/// No test waits longer than this for anything.
+/// Limits the waiting time of each test step.
 pub(super) async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(60), future).await.expect("in time")
 }
@@ -150,7 +150,7 @@ async fn failed_append_is_rolled_back_without_affecting_group() {
     let keys = [place.session(1).await, place.session(2).await, place.session(3).await];
     place.store.append(append(keys[1], vec![row(2, None), row(3, Some(2)), row(4, None)])).await.unwrap();
 
-    // Seq 4 is taken; all else of the second append is in order.
+    // Seq 4 is in use. The rest of the second append is valid.
     let bad = Append {
         rows: vec![row(5, None), row(4, None)],
         folds: vec![2],
@@ -161,7 +161,7 @@ async fn failed_append_is_rolled_back_without_affecting_group() {
         ..append(keys[1], Vec::new())
     };
     let good = |key| Append { summary: Some(summary("good")), ..append(key, vec![row(2, None)]) };
-    // Asked for in one breath: they wait for the writer together and are tried as one group first.
+    // All appends wait for the writer together, and it first tries them as one group.
     let results = soon(join_all([
         place.store.append(good(keys[0])),
         place.store.append(bad),
@@ -179,7 +179,7 @@ async fn failed_append_is_rolled_back_without_affecting_group() {
         assert_eq!(place.seqs(key).await, [1, 2]);
         assert_eq!(place.store.view(id(number)).await.unwrap().unwrap().title, "good");
     }
-    // The same append, mended, is taken.
+    // The corrected append is accepted.
     let mended = Append { folds: vec![2], ..append(keys[1], vec![row(5, None)]) };
     place.store.append(mended).await.unwrap();
     assert_eq!(place.seqs(keys[1]).await, [1, 2, 4, 5]);
@@ -215,8 +215,8 @@ async fn grouped_commits_keep_order_of_each_session() {
     let writers = keys.iter().map(|key| {
         let (store, key) = (place.store.clone(), *key);
         tokio::spawn(async move {
-            // All of a session's appends are on their way at once. Each message's last append folds
-            // what the one before wrote: out of order, rows would be left over.
+            // All appends of a session are sent at once. The last append of each message prunes the rows of the
+            // one before. In the wrong order, rows would remain.
             let appends = (0..MESSAGES).flat_map(|message| {
                 let at = 2 + message * 4;
                 let opens = append(key, vec![row(at, None), row(at + 1, Some(at))]);
@@ -262,7 +262,7 @@ async fn pruning_removes_deltas_of_one_item_only() {
     assert_eq!(place.seqs(one).await, [1, 2, 4, 5, 7, 8]);
     assert_eq!(place.seqs(two).await, [1, 2, 3, 4, 5, 6, 7]);
 
-    // Rows of the same transaction are folded as well; an opener without rows is no error.
+    // Rows of the same transaction are pruned as well. An opener without rows is no error.
     let again = Append { folds: vec![4, 2], rows: vec![row(9, Some(4)), row(10, None)], ..fold };
     place.store.append(again).await.unwrap();
     assert_eq!(place.seqs(one).await, [1, 2, 4, 7, 8, 10]);
@@ -273,10 +273,10 @@ async fn last_seq_counts_pruned_rows() {
     let place = Place::new().await;
     let key = place.session(1).await;
     assert_eq!(place.store.last_seq(key).await, Ok(1));
-    // Only deltas: the summary is not written, the rows themselves count.
+    // Only deltas: the summary is not written, so the rows themselves count.
     place.store.append(append(key, vec![row(2, None), row(3, Some(2)), row(4, Some(2))])).await.unwrap();
     assert_eq!(place.store.last_seq(key).await, Ok(4));
-    // The newest row of all is folded away in its own transaction: its number is not given out again.
+    // The newest row is pruned in its own transaction. Its seq is not used again.
     let fold = Append {
         rows: vec![row(5, None), row(6, Some(2))],
         folds: vec![2],
@@ -341,7 +341,7 @@ async fn deleted_session_leaves_no_rows_and_others_stay() {
     assert_eq!(place.seqs(one).await, [1, 2, 3]);
     assert_eq!(counts(&place.path()).await, [1, 3, 1, 1, 1], "session, event, item, permission, idempotency");
 
-    // An append that comes too late is an error, and the key is never given out again.
+    // An append after the deletion is an error, and the key is never reused.
     assert!(matches!(place.store.append(append(two, vec![row(4, None)])).await, Err(StoreError::Sql(_))));
     assert_ne!(place.session(4).await, two);
 }
@@ -402,7 +402,7 @@ async fn question_is_found_before_and_after_settlement() {
         Ok(Some(SettledRequest { session_id: id(1), settled: settled.map(String::from) }))
     };
     assert_eq!(place.store.request(request_id).await, known(None));
-    // A permission request and a question never answer for each other.
+    // An answer to a permission request never settles a question, and the reverse.
     let other = RequestId::Permission(PermissionId::from_uuid(uuid::Uuid::now_v7()));
     assert_eq!(place.store.request(other).await, Ok(None));
     assert_eq!(place.store.pending_requests(None, None, 9).await.unwrap(), Vec::new());
@@ -443,7 +443,7 @@ async fn acknowledged_append_survives_kill() {
     let key = place.session(1).await;
     place.store.append(append(key, vec![row(2, None), row(3, Some(2))])).await.unwrap();
 
-    // What a killed process leaves behind: the files as they are now, nothing closed.
+    // The files as a killed process leaves them, with nothing closed.
     let left = tempfile::tempdir().unwrap();
     for name in ["journal.db", "journal.db-wal"] {
         std::fs::copy(place.folder.path().join(name), left.path().join(name)).unwrap();
@@ -517,7 +517,7 @@ async fn older_database_is_backed_up_before_migration() {
     let path = folder.path().join("journal.db");
     let ours = sqlx::migrate!();
     let newest = ours.iter().map(|migration| migration.version).max().unwrap();
-    // As the first version left it: one migration, one session.
+    // A database of the first version: one migration, one session.
     let first = sqlx::migrate::Migrator {
         migrations: ours.iter().filter(|migration| migration.version == 1).cloned().collect(),
         ..sqlx::migrate::Migrator::DEFAULT
@@ -540,7 +540,7 @@ async fn older_database_is_backed_up_before_migration() {
     assert_eq!(versions(&copy).await, [1], "the copy is the old one");
 }
 
-/// The migrations that a database has been through.
+/// The migrations that a database has run.
 async fn versions(path: &Path) -> Vec<i64> {
     let mut connection = SqliteConnectOptions::new().filename(path).connect().await.unwrap();
     let query = "select version from _sqlx_migrations order by version";
@@ -549,7 +549,7 @@ async fn versions(path: &Path) -> Vec<i64> {
     versions
 }
 
-/// A store whose disk denies its `commits`th commit, which came through.
+/// A store that reports its `commits`th commit as failed although it succeeded.
 async fn over_lies(commits: u32, blind: bool) -> Place {
     let folder = tempfile::tempdir().expect("a folder");
     let faults = crate::store::fault_injection::Faults { commits, blind, unsynced: None };
@@ -562,7 +562,7 @@ async fn over_lies(commits: u32, blind: bool) -> Place {
 async fn commit_reported_as_failed_is_found_committed() {
     let place = over_lies(1, false).await;
     let key = place.session(1).await;
-    // Its last row is folded by itself: the one before speaks for it.
+    // The append prunes its own last row, so the row before it must prove the commit.
     let both = Append {
         folds: vec![2],
         summary: Some(summary("t")),
@@ -582,7 +582,7 @@ async fn unknown_commit_is_reported_and_found_by_retry() {
     assert!(matches!(doubtful, Err(StoreError::CommitUnknown(_))), "{doubtful:?}");
     assert_eq!(place.store.append(rows).await, Ok(()), "the very same is there");
     assert_eq!(place.seqs(key).await, [1, 2, 3]);
-    // Another decision under the same numbers is none of it.
+    // A different decision with the same seqs must not count as committed.
     let mut other = append(key, vec![row(2, None), row(3, None)]);
     other.rows[1].body = Arc::from("{}");
     assert_eq!(place.store.append(other).await, Err(StoreError::Taken));
@@ -610,7 +610,7 @@ async fn event_page_is_bounded_in_bytes_and_never_empty() {
         (9, 100, 300, &[10, 11, 12][..], false),
         (9, 100, 299, &[10, 11], false),
         (9, 2, 10_000, &[10, 11], false),
-        (9, 5, 10_000, &[10, 11, 12, 13, 14], false), // perhaps: the page is full
+        (9, 5, 10_000, &[10, 11, 12, 13, 14], false), // Possibly more rows exist, because the page is full.
         (9, 6, 10_000, &[10, 11, 12, 13, 14], true),
         (12, 100, 300, &[13], false),
         (12, 100, 0, &[13], false),

@@ -1,4 +1,4 @@
-//! What is promised of a transaction must hold whichever way it travels.
+//! Tests that a transaction has the same guarantees on each path through the store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::types::session::{ItemKind, ItemStatus, SessionSpec, SessionState};
 use crate::types::time::Timestamp;
 use crate::types::usage::{Budgets, Usage};
 
-/// No test waits longer for the store.
+/// Limit for waiting for the store.
 const SOON: Duration = Duration::from_secs(20);
 
 struct StoreFixture {
@@ -34,7 +34,7 @@ impl StoreFixture {
         tokio::time::timeout(SOON, self.store.append(append)).await.expect("in time")
     }
 
-    /// A session and its rows' numbers and texts.
+    /// Creates a session and the seqs and texts of its rows.
     async fn create(&self) -> (SessionId, SessionKey) {
         let session_id = SessionId::from_uuid(Uuid::now_v7());
         let key = self.store.create(new(session_id, "key-of-create")).await.expect("created");
@@ -123,14 +123,14 @@ async fn created_session_is_found_with_its_summary() {
     assert_eq!((view.created_at_ms, view.cost_usd_micros), (Timestamp(5), Some(0)));
     let reply = fixture.store.remembered("m", &format!("key-of-create-{second_id}")).await.expect("read");
     assert_eq!(reply.map(|reply| reply.reply), Some(second_id.to_string()));
-    // The same id again is refused and changes nothing; the writer goes on.
+    // A second create with the same id is refused and changes nothing. The writer continues.
     assert_eq!(fixture.store.create(new(first_id, "other")).await, Err(StoreError::Taken));
     assert_eq!(fixture.rows(first).await, expected([1]));
     assert_eq!(fixture.append(append(first, [2])).await, Ok(()));
     fixture.owner.close().await;
 }
 
-/// A decision with everything in it, of `count` rows from number 2 on.
+/// A decision with every kind of change, with `count` rows from seq 2 on.
 async fn check_everything(count: Seq) {
     let fixture = StoreFixture::open().await;
     let (session_id, key) = fixture.create().await;
@@ -178,7 +178,7 @@ async fn check_everything(count: Seq) {
     let reply = fixture.store.remembered("m", "k").await.expect("read").expect("there");
     assert_eq!((reply.digest.as_str(), reply.reply.as_str()), ("d", "r"));
 
-    // Then the request is settled and the rows of the opener at 2 are folded away.
+    // Then the request is settled and the rows of opener 2 are pruned.
     let mut next = append(key, [last + 1]);
     next.folds = vec![2];
     next.requests =
@@ -196,7 +196,7 @@ async fn append_of_any_size_writes_all_rows() {
     }
 }
 
-/// A decision whose last statement cannot be written leaves nothing, and the next one is written.
+/// A decision whose last statement fails leaves no rows, and the next one is written.
 async fn check_failure(count: Seq) {
     let fixture = StoreFixture::open().await;
     let (_, key) = fixture.create().await;
@@ -229,12 +229,12 @@ async fn invalid_append_in_group_fails_alone() {
     let (_, one) = fixture.create().await;
     let (_, other) = fixture.create().await;
     let calls = (2..40).map(|seq| {
-        // The session's first number is in use.
+        // The first seq of the session is in use.
         let bad = seq % 10 == 0;
         let (key, seq) = if seq % 2 == 0 { (one, seq) } else { (other, seq) };
         let mut append = append(key, [if bad { 1 } else { seq }]);
         if bad {
-            // To the letter it would be a retry of what is there.
+            // An identical append would be a retry of the existing rows.
             append.rows[0].body = Arc::from("{}");
         }
         let fixture = &fixture;

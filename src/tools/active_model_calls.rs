@@ -1,31 +1,31 @@
-//! Who waits for a model at this moment (S13). A command that floods is read as fast as it writes while
-//! nobody does; beside others it is held back, since their words share the processors and the disk with it.
+//! Counts active model calls. A command with much output is read at full speed while no other session waits for
+//! a model. Otherwise it is slowed down, because the answers share the processors and the disk with it.
 //!
-//! One number for the whole process: what it stands for, the machine, is shared by all of it.
+//! There is one counter for the whole process, because all sessions share the machine.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 static PRESENT: AtomicUsize = AtomicUsize::new(0);
 
-/// Somebody waits for a model as long as this lives.
+/// A session waits for a model as long as this value lives.
 #[derive(Debug)]
 pub struct ActiveModelCall(());
 
 impl ActiveModelCall {
-    /// Counts one more.
+    /// Adds one to the counter.
     #[must_use]
     pub fn new() -> Self {
         PRESENT.fetch_add(1, Ordering::Relaxed);
         Self(())
     }
 
-    /// Whether anybody does beside the one that asks, who does as well.
+    /// Whether another model call is active in addition to the caller's own.
     #[must_use]
     pub fn are_others() -> bool {
         PRESENT.load(Ordering::Relaxed) > 1
     }
 
-    /// Whether anybody does.
+    /// Whether any model call is active.
     #[must_use]
     pub fn is_any() -> bool {
         PRESENT.load(Ordering::Relaxed) > 0

@@ -1,4 +1,4 @@
-//! What every tool is given: the settings of the floor and the scene of the call.
+//! Data that every tool receives: settings of all tools and the session's part of the call.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -19,50 +19,50 @@ use crate::types::ids::{BlobId, SessionId};
 use crate::types::names;
 use crate::types::tool::ReadRecord;
 
-/// Settings of this floor, filled by the daemon.
+/// Settings of the tools, filled by the daemon.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The user's home folder: `~` in paths, `HOME` of commands.
     pub home: PathBuf,
-    /// The daemon's configuration, data and runtime folders: never written by a tool.
+    /// The daemon's configuration, data and runtime folders. No tool may write them.
     pub protected: Vec<PathBuf>,
-    /// Further names of environment variables that commands may see. `NAME_*` covers all that
-    /// begin so, except those that look like secrets; a secret passes only by its full name.
+    /// Names of further environment variables that commands may see. `NAME_*` matches all names with this
+    /// prefix except those that look like secrets; a secret must be listed by its full name.
     pub env_allow: Vec<String>,
-    /// How long a command may run if it does not say, in milliseconds.
+    /// Default time limit of a command, in milliseconds.
     pub bash_timeout_ms: u64,
-    /// How long a command may run at most, in milliseconds.
+    /// Highest time limit of a command, in milliseconds.
     pub bash_timeout_max_ms: u64,
-    /// How long a command may run in the background at most.
+    /// Time limit of a background task.
     pub background_time: Duration,
-    /// Characters of output that the model is told; of longer output the head and the tail.
+    /// Characters of output that the model receives. Longer output is reduced to its head and tail.
     pub output_cap: usize,
-    /// Whether a file must have been read before it is changed (T2, T3).
+    /// Whether the model must have read a file before it changes the file.
     pub edit_requires_read: bool,
-    /// Bytes of progress a call may send.
+    /// Bytes of progress that one call may send.
     pub max_progress_bytes: usize,
-    /// The daemon's instance: goes to `AGENTD_INSTANCE` of every process (S9). The same at every
-    /// start over the same state.
+    /// The daemon's instance, set as `AGENTD_INSTANCE` of every process. It is the same after each restart with
+    /// the same data folder.
     pub instance: String,
-    /// The daemon's socket: goes to `AGENTD_SOCKET` of every command, so that an `agentctl` in a script
-    /// meets this daemon, which knows it for a tool's, and not whichever the defaults lead to.
+    /// The daemon's socket, set as `AGENTD_SOCKET` of every command. An `agentctl` in a script connects to this
+    /// daemon, which recognises it as a tool's process, instead of the default daemon.
     pub socket: Option<PathBuf>,
-    /// What commands may use.
+    /// Resource limits of commands.
     pub limits: Limits,
-    /// Where commands get a cgroup of their own.
+    /// Where the daemon creates a cgroup per call.
     pub cgroup: CgroupSetting,
-    /// The program that converts documents when it is started with
-    /// [`DOCUMENT_ARGUMENT`](super::DOCUMENT_ARGUMENT). `None`: this process does, without limits; for
-    /// tests of documents that are known.
+    /// The program that converts documents if it is started with
+    /// [`DOCUMENT_ARGUMENT`](super::DOCUMENT_ARGUMENT). `None` converts in this process without limits, for
+    /// tests with trusted documents.
     pub converter: Option<PathBuf>,
-    /// Addresses that WebFetch may reach although they are not public.
+    /// Non-public addresses that WebFetch may reach.
     pub web_private: Ranges,
-    /// The proxy that WebFetch uses; none of the environment.
+    /// The proxy of WebFetch. Proxy variables of the environment are ignored.
     pub web_proxy: Option<String>,
-    /// What else commands are held by.
+    /// Settings of the sandbox.
     pub sandbox: SandboxSettings,
-    /// Where the whole output of commands is kept that is more than the model is told; `None` for
-    /// nowhere.
+    /// Where the full output of commands is stored if it exceeds the excerpt for the model; `None` stores
+    /// nothing.
     pub spools: Option<Spools>,
 }
 
@@ -87,38 +87,38 @@ impl Settings {
             converter: None,
             web_private: Ranges::default(),
             web_proxy: None,
-            // Nothing says yet where temporary files go, nor what is to be hidden.
+            // The folder for temporary files and the hidden paths are not known yet.
             sandbox: SandboxSettings { level: LevelSetting::Off, ..SandboxSettings::default() },
             spools: None,
         }
     }
 }
 
-/// What a call may know of its session.
+/// The session's part of a tool context.
 #[derive(Clone, Debug)]
 pub struct SessionContext {
-    /// The session.
+    /// Id of the session.
     pub session_id: SessionId,
-    /// Its workspace, absolute and free of links.
+    /// The session's workspace: absolute, without links.
     pub workspace: PathBuf,
-    /// Further folders that count as workspace, absolute and free of links.
+    /// Additional folders of the workspace: absolute, without links.
     pub additional: Vec<PathBuf>,
-    /// The folder in which commands start and relative paths begin; at first the workspace.
+    /// The folder in which commands start and relative paths begin. Initially the workspace.
     pub cwd: PathBuf,
-    /// What the model has seen of files, by resolved path.
+    /// What the model has read of each file, by resolved path.
     pub reads: Arc<HashMap<PathBuf, ReadRecord>>,
-    /// Nobody looks on (P6): commands are held more strictly.
+    /// Whether the session is unattended. Its commands have stricter limits.
     pub unattended: bool,
-    /// What rules keep from being read, where a call looks at more than the path it names.
+    /// Files that rules deny for reading, for calls that read more than the path in their arguments.
     pub unreadable: Unreadable,
     /// The session's own blobs.
     pub blobs: Option<Arc<dyn Blobs>>,
-    /// The session's background commands, as they stood when the call began.
+    /// The session's background tasks at the start of the call.
     pub commands: Vec<BackgroundTaskView>,
 }
 
 impl SessionContext {
-    /// All folders that count as workspace, its own first.
+    /// All folders of the workspace, the main one first.
     pub(super) fn roots(&self) -> impl Iterator<Item = &PathBuf> {
         std::iter::once(&self.workspace).chain(&self.additional)
     }
@@ -129,40 +129,40 @@ impl SessionContext {
     }
 }
 
-/// A background command of the session.
+/// A background task of the session.
 #[derive(Clone, Debug)]
 pub struct BackgroundTaskView {
-    /// What the journal knows of it.
+    /// State of the task according to the journal.
     pub known: BackgroundCommand,
-    /// What it says meanwhile, and its end; of those that run.
+    /// Live output and end of a running task; `None` if it does not run.
     pub live: Option<Arc<Live>>,
 }
 
 /// The blobs of one session, for tools that show parts of them.
 pub trait Blobs: Send + Sync + std::fmt::Debug {
-    /// Length and media type of a blob; `None` if the session has none of this id. Waits for the disk:
-    /// not to be called from a worker of the runtime.
+    /// Length in bytes and media type of a blob; `None` if the session has no blob with this id. Blocks on the
+    /// disk: do not call it on a worker of the runtime.
     ///
     /// # Errors
-    /// It could not be looked for: why, for people.
+    /// The blob could not be looked up; the text gives the reason for users.
     fn find(&self, blob_id: BlobId) -> Result<Option<(u64, String)>, String>;
 
-    /// At most `most` bytes from `offset` on. Waits like [`Blobs::find`].
+    /// Reads at most `most` bytes from `offset` on. Blocks like [`Blobs::find`].
     ///
     /// # Errors
-    /// It could not be read: why, for people.
+    /// The blob could not be read; the text gives the reason for users.
     fn read(&self, blob_id: BlobId, offset: u64, most: usize) -> Result<Vec<u8>, String>;
 }
 
-/// Says of a tool and a resolved path whether a rule keeps that tool from reading it (or asks first).
-/// By default nothing is kept.
+/// Decides for a tool and a resolved path whether a rule denies reading or requires a permission request. The
+/// default denies nothing.
 #[derive(Clone, Default)]
 pub struct Unreadable(Option<Arc<Covers>>);
 
 type Covers = dyn Fn(&str, &Path) -> bool + Send + Sync;
 
 impl Unreadable {
-    /// Takes the rules as a function of the tool's name and the path.
+    /// Creates the check from a function of the tool's name and the path.
     #[must_use]
     pub fn new(covers: impl Fn(&str, &Path) -> bool + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(covers)))
@@ -179,7 +179,7 @@ impl std::fmt::Debug for Unreadable {
     }
 }
 
-/// One call's view of the world. Cheap to clone.
+/// Context of one tool call. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct ToolContext {
     pub(super) settings: Arc<Settings>,
@@ -193,20 +193,20 @@ pub(super) struct ToolContext {
 }
 
 impl ToolContext {
-    /// What a path means, judged and held. Waits for the disk.
+    /// Resolves, judges and pins a path. Blocks on the disk.
     pub(super) fn resolve(&self, text: &str, access: Access) -> Result<PinnedPath, ToolError> {
         let hidden = |path: &Path| self.session_context.unreadable.covers("Read", path);
         self.jails.of(&self.session_context).decide_with(text, &self.session_context.cwd, access, &hidden)
     }
 
-    /// A hold on a path that was resolved before.
+    /// Pins a path that was resolved before.
     pub(super) fn hold(&self, path: &Path, access: Access) -> Result<PinnedPath, ToolError> {
         let hidden = |path: &Path| self.session_context.unreadable.covers("Read", path);
         self.jails.of(&self.session_context).decide_resolved(path.to_path_buf(), access, &hidden)
     }
 
-    /// The path as people and models write it: relative to the current folder if it is below it.
-    /// Characters that nobody sees are spelled out.
+    /// The path as users and models write it: relative to the current folder if it lies below it. Invisible
+    /// characters are escaped.
     pub(super) fn show(&self, path: &Path) -> String {
         let shown = match path.strip_prefix(&self.session_context.cwd) {
             Ok(below) if !below.as_os_str().is_empty() => below.to_string_lossy(),
@@ -215,13 +215,13 @@ impl ToolContext {
         spelled_out(&shown)
     }
 
-    /// What the model knows of a file.
+    /// What the model has read of a file.
     pub(super) fn record(&self, path: &Path) -> Option<&ReadRecord> {
         self.session_context.reads.get(path)
     }
 }
 
-/// A name that cannot pass for two, or for another one.
+/// Escapes a name, so that it cannot look like two names or like another name.
 pub(super) fn spelled_out(name: &str) -> String {
     if !name.chars().any(names::is_hidden) {
         return name.to_owned();

@@ -1,5 +1,5 @@
-//! What any file and any text of a model must do in the tools that change files: the laws that the
-//! fuzz targets and their corpus hold us to.
+//! Properties of the tools that change files, for any file and any text of a model. The fuzz targets and their
+//! corpus check them.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -15,12 +15,12 @@ use crate::tools::sensitivity::{Access, SensitivePaths, sensitivity};
 use crate::types::names;
 use crate::types::tool::PathSensitivity;
 
-/// The bytes are a file; what stands before the first two bytes 0x1F are the old and the new text.
-/// A file comes back byte for byte, an edit touches nothing else, and the text that is shown to a
-/// model that missed is in the file.
+/// The bytes are a file; the text before the first two bytes 0x1F is the old and the new text. Decoding and
+/// encoding returns the same bytes. An edit changes nothing else. The text that is shown after a failed match
+/// is in the file.
 ///
 /// # Panics
-/// If a law is broken.
+/// If a property does not hold.
 pub fn edit(data: &[u8]) {
     let mut parts = data.splitn(3, |byte| *byte == 0x1f);
     let (Some(old), Some(new), Some(file)) = (parts.next(), parts.next(), parts.next()) else { return };
@@ -48,7 +48,7 @@ pub fn edit(data: &[u8]) {
     }
     assert_eq!(view.replace(&places, &old), original, "a text replaced by itself changed the file");
     let edited = view.replace(&places, &new);
-    // A carriage return that stands alone could become half of a line's end.
+    // A single carriage return could become half of a line ending.
     if view.text.contains('\r') || new.contains('\r') {
         return;
     }
@@ -57,19 +57,19 @@ pub fn edit(data: &[u8]) {
         return;
     }
     assert_eq!(edited.replace("\r\n", "\n"), view.text.replace(&old, &new));
-    // Line endings of one kind stay of that kind.
+    // If all line endings are of one kind, they stay of that kind.
     let (before, after) = (Endings::of(&original), Endings::of(&edited));
     if matches!(before, Endings::Lf | Endings::CrLf) {
         assert!(after == before || after == Endings::None, "{before:?} became {after:?}");
     }
 }
 
-/// The first byte chooses an encoding, the second the size of the pieces that the file comes in, the third
-/// and fourth the lines that are wanted; the rest is the file. Read shows the same however the file was
-/// cut, and of a text the lines that it has; what is written in an encoding is what comes back.
+/// The first byte selects an encoding and the second the size of the pieces in which the file arrives. The
+/// third and fourth select the requested lines; the rest is the file. Read shows the same text for every piece
+/// size, and shows the lines of the text. Encoding and decoding return the same text.
 ///
 /// # Panics
-/// If a law is broken.
+/// If a property does not hold.
 pub fn encoding(data: &[u8]) {
     use encoding_rs as e;
     const KNOWN: [&encoding_rs::Encoding; 14] = [
@@ -108,7 +108,7 @@ pub fn encoding(data: &[u8]) {
                 format!("{:>6}\t{line}\n", at + 1)
             })
             .collect();
-        // Longer lines and answers are cut, with a word on it.
+        // Longer lines and answers are truncated with a note.
         if lines.iter().all(|line| line.len() < 2_000) && slow.len() < 100_000 {
             assert_eq!(*told, slow);
         }
@@ -128,7 +128,7 @@ pub fn encoding(data: &[u8]) {
 /// See [`crate::tools::files::patch`]: a patch, 0x1F, the text of the file that it updates.
 ///
 /// # Panics
-/// If a law is broken.
+/// If a property does not hold.
 pub fn patch(data: &[u8]) {
     crate::tools::files::patch::fuzz::patch(data);
 }
@@ -136,25 +136,25 @@ pub fn patch(data: &[u8]) {
 /// See [`super::convert`]: the bytes are a picture.
 ///
 /// # Panics
-/// If a law is broken.
+/// If a property does not hold.
 pub fn picture(data: &[u8]) {
     super::convert::fuzz::picture(data);
 }
 
-/// See [`crate::tools::files::notebook`]: what to do, which cell, and the notebook.
+/// See [`crate::tools::files::notebook`]: the operation, the cell, and the notebook.
 ///
 /// # Panics
-/// If a law is broken.
+/// If a property does not hold.
 pub fn notebook(data: &[u8]) {
     crate::tools::files::notebook::fuzz::notebook(data);
 }
 
-/// What stands before the first byte 0x1F is where a link in the workspace leads, the rest a path. A
-/// path that is accepted is absolute, free of links and readable; it is what the kernel would open, and
-/// what is opened; folding its names makes it no less delicate.
+/// The text before the first byte 0x1F is the target of a link in the workspace, the rest a path. An accepted
+/// path is absolute, free of links and readable. The kernel would open the same object. Case folding of its
+/// names never makes the path less sensitive.
 ///
 /// # Panics
-/// If a law is broken, or the folder for it cannot be made.
+/// If a property does not hold, or the folder for the test cannot be created.
 pub fn path(data: &[u8]) {
     static HOUSE: OnceLock<Mutex<tempfile::TempDir>> = OnceLock::new();
     let shared = HOUSE.get_or_init(|| Mutex::new(path_shared().expect("a folder")));
@@ -182,7 +182,7 @@ pub fn path(data: &[u8]) {
         assert_eq!(held.in_workspace, path.starts_with(&workspace), "{path:?}");
         let is_free_of_links = path.ancestors().all(|part| !part.is_symlink());
         assert!(is_free_of_links, "{path:?}");
-        // As the kernel sees it.
+        // The path as the kernel resolves it.
         let written = match text.strip_prefix('~') {
             Some("") => root.join("home"),
             Some(rest) if rest.starts_with('/') => root.join("home").join(rest.trim_start_matches('/')),
@@ -191,7 +191,7 @@ pub fn path(data: &[u8]) {
         if let Ok(real) = fs::canonicalize(&written) {
             assert_eq!(*path, real, "{text:?} leads elsewhere");
         }
-        // What is opened is what stands there.
+        // The opened object is the one at the path.
         if let Ok((_, meta)) = held.open() {
             let now = fs::symlink_metadata(path).expect("it was just opened");
             assert_eq!(

@@ -1,17 +1,18 @@
-//! Layer 2: doing things in the workspace. The tools, what each would touch (for the permission
-//! rules, which judge elsewhere), and running them so that nothing is left behind.
+//! Layer 2: works in the workspace. The tools, the targets of each call (for the permission rules in `judge`),
+//! and running calls without leaving processes behind.
 //!
-//! - `toolbox`: the front door and the life of a call; `context`: what a call is given.
-//! - `jail`: from the text of a path (`resolve`) to a judged object (`care`, `hardlink`) that is `held`, and
-//!   opened or replaced without races; `disk`: how the kernel is asked. `text`: encodings and line endings.
-//! - `read`, `write`, `edit`, `multi_edit`, `patch`, `notebook`, `glob`, `grep`, `ls`: one tool each; `guard`,
-//!   `exact`, `diff`, `near`, `walk` are shared by some of them.
-//! - `digest`: the SHA-256 of a content, made beside the work on it.
-//! - `search`: the engine of Grep.
-//! - `crowd`: who waits for a model meanwhile, so that a flood holds itself back.
-//! - `inspect`: what became of a change that a crash interrupted.
-//! - `media`: PDFs and pictures in Read; `given`: what a person hands over; `shell`: Bash; `web`: WebFetch; `convert`: documents and pictures of others, in a
-//!   process of their own.
+//! - `toolbox`: public interface and lifecycle of a call; `context`: data of a call.
+//! - `fs/`: `jail` resolves the text of a path (`resolve`) to a judged object (`hardlink`); `pinned` opens or
+//!   replaces it without races; `disk` makes the system calls. `text`: encodings and line endings.
+//! - `sensitivity`: how sensitive a path is.
+//! - `files/`: one file per tool: `read`, `write`, `edit`, `multi_edit`, `patch`, `notebook`, `glob`, `grep`,
+//!   `ls`. Several of them share `edit_guard`, `replace`, `did_you_mean`, and `diff` and `walk` of `fs/`.
+//! - `digest`: computes the SHA-256 of a content in parallel with other work.
+//! - `files/search`: the engine of Grep.
+//! - `active_model_calls`: counts sessions that wait for a model, so that commands with much output slow down.
+//! - `files/inspect`: state of a change that a crash interrupted.
+//! - `files/media`: PDFs and pictures in Read; `files/input_files`: files that a user attaches; `shell`: Bash;
+//!   `web`: WebFetch; `convert`: converts untrusted documents and pictures in a process of their own.
 
 mod active_model_calls;
 mod ahead;

@@ -1,6 +1,6 @@
-//! The order of a connection's calls. They run side by side, but a client that writes three lines
-//! without waiting for replies means them in that order: a method may wait for its turn, and lets
-//! the next one pass when it is answered, or earlier.
+//! The order of a connection's calls. They run concurrently, but a client that writes three requests
+//! without waiting for replies expects them to take effect in that order. A method may wait for its
+//! turn. It lets the next call pass when it is answered, or earlier.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,13 +17,13 @@ pub(super) struct CallOrder {
 #[derive(Debug, Default)]
 struct Line {
     given: u64,
-    /// Every ticket below this one has passed.
+    /// Every ticket below this number has passed.
     passed: u64,
     /// Tickets that passed before their turn.
     early: BTreeSet<u64>,
 }
 
-/// One call's place in the queue; dropping it lets the next one pass.
+/// One call's position in the queue; dropping it lets the next call pass.
 #[derive(Debug)]
 pub(super) struct Ticket {
     turns: Arc<CallOrder>,
@@ -35,7 +35,7 @@ impl CallOrder {
         Arc::new(Self { line: Mutex::default(), passed: watch::Sender::new(0) })
     }
 
-    /// The next place. To be called in the order in which calls came.
+    /// Issues the next ticket. Must be called in the order in which the calls arrived.
     pub fn ticket(self: &Arc<Self>) -> Ticket {
         let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
         let number = line.given;
@@ -52,7 +52,7 @@ impl Ticket {
         let _ = passed.wait_for(|passed| *passed >= self.number).await;
     }
 
-    /// Lets the next one pass. The second time changes nothing.
+    /// Lets the next call pass. Calling it twice has no further effect.
     pub fn pass(&self) {
         let mut line = self.turns.line.lock().unwrap_or_else(PoisonError::into_inner);
         if self.number < line.passed {

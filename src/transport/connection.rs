@@ -1,4 +1,4 @@
-//! One peer, as the methods see it: who it is, whether it is still there, what it subscribed to.
+//! One peer as the methods see it: its identity, whether it is still connected, its subscriptions.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,26 +18,26 @@ use crate::transport::call_order::{CallOrder, Ticket};
 use crate::transport::peer_origin::PeerOrigin;
 use crate::transport::subscription_sink::SubscriptionSink;
 
-/// The connection that a call came in on. A method handler finds it in jsonrpsee's `Extensions`; it
-/// may keep it as long as it likes.
+/// The connection on which a call arrived. A method handler finds it in jsonrpsee's `Extensions` and
+/// may keep it for any time.
 #[derive(Clone, Debug)]
 pub struct Connection {
     shared: Arc<Shared>,
     call: Arc<CallScope>,
 }
 
-/// Why a subscription could not be had.
+/// Why a subscription was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overloaded {
-    /// The connection has as many as it may have.
+    /// The connection has the maximum number of subscriptions.
     TooMany {
-        /// How many that is.
+        /// The maximum number of subscriptions of one connection.
         limit: usize,
     },
-    /// Notifications cannot reach this caller: it came by HTTP POST, or asked for no reply and so
+    /// Notifications cannot reach this caller. It used HTTP POST, or it sent a notification and so
     /// would never learn the subscription's id.
     NoWayBack,
-    /// The connection is gone, or the call has already been answered with an error.
+    /// The connection is closed, or the call was already answered with an error.
     Closed,
 }
 
@@ -64,28 +64,29 @@ impl Connection {
         self.shared.peer.id
     }
 
-    /// User id of the peer, as the kernel says.
+    /// User id of the peer, as reported by the kernel.
     pub fn uid(&self) -> u32 {
         self.shared.peer.uid
     }
 
-    /// Process id of the peer when it connected; to be shown, never to be trusted.
+    /// Process id of the peer when it connected. For display only: do not base a decision on it.
     pub fn pid(&self) -> Option<i32> {
         self.shared.peer.pid
     }
 
-    /// The program that the peer ran when it connected, as far as the kernel tells; for people.
+    /// The program that the peer ran when it connected, if the kernel reports it. For display only.
     pub fn exe(&self) -> Option<&Path> {
         self.shared.peer.descent.exe.as_deref()
     }
 
-    /// Why the peer counts as a process that a tool has started; `None` if it does not. Judged once, when
-    /// it connected. Such a peer must not be given anything to decide (S21).
+    /// Why the peer counts as a process that a tool has started; `None` if it does not. Determined
+    /// once, when the peer connected. Methods must not let such a peer answer permission requests or
+    /// questions.
     pub fn tool(&self) -> Option<&str> {
         self.shared.peer.descent.tool.as_deref()
     }
 
-    /// What the peer is called: `client-N` until it is given a name.
+    /// Name of the peer: `client-N` until it is given a name.
     pub fn name(&self) -> String {
         lock(&self.shared.name).clone()
     }
@@ -95,32 +96,32 @@ impl Connection {
         *lock(&self.shared.name) = name;
     }
 
-    /// Marks the peer as one that only looks, or takes the mark back. Methods are to respect it.
+    /// Sets whether the peer is an observer. Methods must check this themselves.
     pub fn set_read_only(&self, read_only: bool) {
         self.shared.read_only.store(read_only, Ordering::Relaxed);
     }
 
-    /// Whether the peer only looks.
+    /// Whether the peer is an observer, which may not change anything.
     pub fn is_read_only(&self) -> bool {
         self.shared.read_only.load(Ordering::Relaxed)
     }
 
-    /// Resolves when the connection is gone. A handler that waits for something long must stop
-    /// waiting then: calls are never cut off, and one that stays keeps the connection's place.
+    /// Resolves when the connection is closed. A handler with a long wait must stop waiting then: calls
+    /// are never cancelled, and a running one keeps the connection's slot.
     pub fn closed(&self) -> WaitForCancellationFutureOwned {
         self.shared.closed.clone().cancelled_owned()
     }
 
-    /// Whether the connection is gone.
+    /// Whether the connection is closed.
     pub fn is_closed(&self) -> bool {
         self.shared.closed.is_cancelled()
     }
 
     /// Opens a subscription and returns its id, unique in the daemon. `pump` is called once the reply
-    /// to the running call is on its way, so that the client knows the id before the first
-    /// notification; if the call is answered with an error, never. What it returns runs until it
-    /// ends by itself, is unsubscribed, or the connection closes, whichever comes first; it is then
-    /// dropped where it waits.
+    /// to the running call is queued, so that the client knows the id before the first notification. If
+    /// the call fails, `pump` is never called. The future of `pump` runs until it ends by itself, is
+    /// unsubscribed, or the connection closes. In the last two cases it is dropped at its current
+    /// await.
     ///
     /// # Errors
     /// [`Overloaded`] says why there can be no further subscription.
@@ -158,13 +159,13 @@ impl Connection {
         Ok(id)
     }
 
-    /// Ends a subscription of this connection. False if there is none of this id.
+    /// Ends a subscription of this connection. Returns false if this id does not exist.
     pub fn unsubscribe(&self, id: &str) -> bool {
         self.shared.unregister(id)
     }
 
-    /// Resolves when the calls that came before this one on its connection are answered, or let it
-    /// pass. Cancel-safe; bound it, since an earlier call may take long.
+    /// Resolves when every earlier call of this connection is answered or has let this one pass.
+    /// Cancel-safe. Use a timeout, because an earlier call may take long.
     pub async fn turn(&self) {
         self.call.ticket.turn().await;
     }
@@ -185,7 +186,8 @@ impl Connection {
         Self { shared: Arc::clone(shared), call: Arc::new(call) }
     }
 
-    /// The call's reply is queued: its subscriptions start, or are forgotten if it failed.
+    /// Called when the call's reply is queued: starts its subscriptions, or discards them if the call
+    /// failed.
     pub(super) fn answered(&self, succeeded: bool) {
         self.let_pass();
         let next = if succeeded { CallState::Answered } else { CallState::Failed };
@@ -200,13 +202,13 @@ impl Connection {
         }
     }
 
-    /// Whether the call asked for a subscription that its caller could not have had.
+    /// Whether the call requested a subscription that was refused.
     pub(super) fn was_refused_a_subscription(&self) -> bool {
         self.call.refused.load(Ordering::Relaxed)
     }
 }
 
-/// What belongs to one running call.
+/// State of one running call.
 struct CallScope {
     may_subscribe: bool,
     refused: AtomicBool,
@@ -233,7 +235,7 @@ struct Staged {
     pump: Box<dyn FnOnce(SubscriptionSink) -> BoxFuture<'static, ()> + Send>,
 }
 
-/// Who is on the other side.
+/// Identity of the peer.
 #[derive(Clone, Debug)]
 pub(super) struct Peer {
     pub id: u64,
@@ -242,21 +244,21 @@ pub(super) struct Peer {
     pub descent: PeerOrigin,
 }
 
-/// What all tasks of one connection share.
+/// State that all tasks of one connection share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub peer: Peer,
     pub outbox: Outbox,
-    /// Cancelled when the peer is gone.
+    /// Cancelled when the peer has disconnected.
     pub closed: CancellationToken,
-    /// A subscription ended.
+    /// Notified when a subscription ends.
     pub fewer: Notify,
     name: Mutex<String>,
     read_only: AtomicBool,
     turns: Arc<CallOrder>,
     subscriptions: Mutex<Subscriptions>,
-    /// Behind a lock of its own: spawning can drop a task on the spot (when the runtime stops), and
-    /// a dropped task takes itself out of `subscriptions`.
+    /// Has its own lock: spawning can drop a task immediately (when the runtime stops), and a dropped
+    /// task removes itself from `subscriptions`.
     pumps: Mutex<JoinSet<()>>,
     max_subscriptions: usize,
 }
@@ -264,7 +266,7 @@ pub(super) struct Shared {
 #[derive(Debug, Default)]
 struct Subscriptions {
     live: HashMap<Arc<str>, CancellationToken>,
-    /// No further ones: the connection is ending.
+    /// The connection is ending: no further subscriptions.
     over: bool,
 }
 
@@ -289,7 +291,7 @@ impl Shared {
         !lock(&self.subscriptions).live.is_empty()
     }
 
-    /// Ends all subscriptions; there will be no further ones.
+    /// Ends all subscriptions and refuses further ones.
     pub(super) fn end_subscriptions(&self) {
         let mut all = lock(&self.subscriptions);
         all.over = true;
@@ -301,7 +303,8 @@ impl Shared {
         self.fewer.notify_one();
     }
 
-    /// The peer is gone: nothing more is written, subscriptions end, whoever waits for it is told.
+    /// The peer has disconnected: stops writing, ends the subscriptions and wakes every task that waits
+    /// for it.
     pub(super) fn close(&self) {
         self.outbox.close();
         self.closed.cancel();
@@ -347,7 +350,7 @@ impl Shared {
     }
 }
 
-/// Takes a subscription out of the register when its task ends, also by a panic.
+/// Removes a subscription from the register when its task ends, also after a panic.
 struct Registered {
     shared: Arc<Shared>,
     id: Arc<str>,
@@ -360,6 +363,6 @@ impl Drop for Registered {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Held for single steps only; what a panic could leave behind is still whole.
+    // The lock is held for single steps only, so a panic leaves consistent data.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

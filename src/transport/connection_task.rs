@@ -1,10 +1,10 @@
 //! One connection from its first byte to its last.
 //!
 //! ```text
-//!  who is it? ─► what does it speak? ─► read, decode, take in ─┬─ it stops sending ─► answer, serve on
-//!                                                               ├─ it breaks the framing ─► say so, end
-//!                                                               ├─ we stop ─► answer what began, end
-//!                                                               └─ it is gone ─► let calls end, forget
+//!  check the peer ─► detect the framing ─► read, decode, accept ─┬─ it stops sending ─► answer, keep serving
+//!                                                                 ├─ it breaks the framing ─► send an error, end
+//!                                                                 ├─ the daemon stops ─► answer running calls, end
+//!                                                                 └─ it disconnects ─► let calls end, discard replies
 //! ```
 
 use std::io;
@@ -31,13 +31,13 @@ use crate::transport::serve::ServerState;
 use crate::transport::socket::Page;
 use crate::transport::writer::write_out;
 
-/// Least room for one read, and what an idle connection may keep.
+/// Minimum free bytes for one read, and the maximum buffer of an idle connection.
 const READ: usize = 8 << 10;
-/// Most room for one read.
+/// Maximum bytes of one read.
 const LARGEST_READ: usize = 256 << 10;
 
-/// Serves one peer. Returns when it is gone and its calls have ended. If it is dropped, everything of
-/// the connection ends at once.
+/// Serves one peer. Returns when the peer has disconnected and its calls have ended. Dropping the
+/// future ends the connection and its calls at once.
 pub(super) async fn serve_connection(socket: UnixStream, id: u64, server: Arc<ServerState>) {
     let Ok(who) = socket.peer_cred() else { return };
     if !admits(server.uid, who.uid(), server.limits.allow_root) {
@@ -68,18 +68,18 @@ pub(super) async fn serve_connection(socket: UnixStream, id: u64, server: Arc<Se
     writer.join_next().await;
     drop(ending);
     drop(open);
-    // What has begun is brought to its end; the peer's place is free only then.
+    // Running calls are completed; only then is the peer's slot free.
     while exchange.caller.is_busy() {
         exchange.caller.one_done().await;
     }
 }
 
-/// Whether a daemon of user `us` talks to user `them`.
+/// Whether a daemon of user `us` accepts a peer of user `them`.
 fn admits(us: u32, them: u32, allow_root: bool) -> bool {
     them == us || (them == 0 && allow_root)
 }
 
-/// Closes the connection however its task ends.
+/// Closes the connection, however its task ends.
 struct Ending(Arc<Shared>);
 
 impl Drop for Ending {
@@ -88,7 +88,7 @@ impl Drop for Ending {
     }
 }
 
-/// What a peer wants to speak.
+/// The protocol that a peer uses.
 enum Protocol {
     Open(Decoder, Framing),
     Post(Bytes),
@@ -103,7 +103,7 @@ impl Protocol {
     }
 }
 
-/// Reads until it is clear what the peer speaks. `None`: there is nothing more to do with it.
+/// Reads until the protocol is known. Returns `None` if the connection needs no further service.
 async fn detect_framing(
     read: &mut OwnedReadHalf,
     write: &mut OwnedWriteHalf,
@@ -116,7 +116,7 @@ async fn detect_framing(
     let mut ended = false;
     loop {
         let opening = match framing::recognise(buffer) {
-            // Nothing, or the beginning of a word that was never finished.
+            // Nothing, or an incomplete first message.
             Opening::Unclear if ended && buffer.is_empty() => return None,
             Opening::Unclear if ended => Opening::Ndjson,
             opening => opening,
@@ -197,23 +197,23 @@ async fn handle_http(
     }
 }
 
-/// Writes a short answer before there is a writer. A peer that does not take it loses its turn.
+/// Writes a short answer before the writer exists. A peer that does not read it gets no answer.
 async fn say(write: &mut OwnedWriteHalf, answer: &[u8], server: &ServerState) {
     let _ = tokio::time::timeout(server.limits.half_frame_timeout, write.write_all(answer)).await;
 }
 
-/// What a read brought.
+/// Result of a read.
 enum Fill {
     More,
     /// The peer will send nothing more.
     End,
     Late,
     Stop,
-    /// The peer is gone.
+    /// The peer has disconnected.
     Gone,
 }
 
-/// Reads what is there, at most until `deadline`. Cancel-safe.
+/// Reads the available bytes; waits at most until `deadline`. Cancel-safe.
 async fn fill(
     read: &mut OwnedReadHalf,
     buffer: &mut BytesMut,
@@ -241,9 +241,9 @@ fn filled(result: &io::Result<usize>) -> Fill {
 enum End {
     /// The peer sends nothing more, but may still read.
     Finished,
-    /// The framing cannot be followed; it was told why.
+    /// The framing cannot be followed; the peer has received an error.
     Broken,
-    /// WebSocket's close: nothing may follow our own close frame.
+    /// WebSocket's close: nothing may follow the daemon's own close frame.
     Goodbye,
     Stop,
     Gone,
@@ -266,7 +266,7 @@ impl Exchange {
         };
         match end {
             End::Finished => {
-                // `echo … | nc` waits for its answers, and for our end.
+                // `echo … | nc` waits for its replies, and for the daemon to close the connection.
                 self.serve_on().await;
                 if self.framing == Framing::Http && !self.shared.outbox.was_used() {
                     self.shared.outbox.raw(http::no_content());
@@ -284,7 +284,7 @@ impl Exchange {
         }
     }
 
-    /// Reads, decodes and takes in until there is a reason to stop.
+    /// Reads, decodes and accepts messages until there is a reason to stop.
     async fn listen(&mut self, decoder: &mut Decoder) -> End {
         let mut began: Option<Instant> = None;
         loop {
@@ -304,8 +304,8 @@ impl Exchange {
             }
             if self.buffer.is_empty() {
                 began = None;
-                // After a long message, or while it is still worked on: a quiet connection holds
-                // little memory.
+                // After a long message, or while its calls still run: a quiet connection holds little
+                // memory.
                 if self.buffer.capacity() > LARGEST_READ {
                     self.buffer = BytesMut::new();
                 }
@@ -347,7 +347,7 @@ impl Exchange {
         }
     }
 
-    /// Acts on one frame; a reason to stop, if there is one.
+    /// Handles one frame. Returns a reason to stop, if there is one.
     async fn handle_frame(&mut self, frame: Frame) -> Option<End> {
         match frame {
             Frame::Message(message) => return self.take_in(message).await,
@@ -371,8 +371,8 @@ impl Exchange {
         None
     }
 
-    /// Takes a message in once there is room for it and its reply; a reason to stop, if one comes up
-    /// meanwhile. Then none of the message has begun.
+    /// Accepts a message once its calls and their replies are within the limits. Returns a reason to
+    /// stop if one comes up meanwhile; then none of the message's calls has started.
     async fn take_in(&mut self, message: Bytes) -> Option<End> {
         tokio::select! {
             biased;
@@ -395,7 +395,7 @@ impl Exchange {
         }
     }
 
-    /// Says what is wrong, in the peer's own framing.
+    /// Sends an error in the peer's own framing.
     fn protocol_error(&self, why: &str) -> End {
         if self.framing == Framing::WebSocket {
             self.shared.outbox.raw(websocket::protocol_error());
@@ -405,7 +405,7 @@ impl Exchange {
         End::Broken
     }
 
-    /// Reads no more, but answers what began and serves subscriptions, until neither is left.
+    /// Stops reading, but answers running calls and serves subscriptions until both have ended.
     async fn serve_on(&mut self) {
         while self.caller.is_busy() || self.shared.has_subscriptions() {
             tokio::select! {
@@ -420,8 +420,8 @@ impl Exchange {
     }
 }
 
-/// Waits until the peer is gone: found by the writer, or by the kernel's word that both directions are
-/// closed. Needed wherever we do not read, for then nothing else would tell.
+/// Waits until the peer has disconnected: the writer finds it, or the kernel reports both directions as
+/// closed. Needed wherever the task does not read, because then nothing else reports it.
 async fn gone(read: &OwnedReadHalf, shared: &Shared) {
     tokio::select! {
         () = shared.closed.cancelled() => {}
@@ -434,9 +434,10 @@ async fn hung_up(socket: &UnixStream) {
     loop {
         let copy = socket.as_fd().try_clone_to_owned().map(StdStream::from).and_then(UnixStream::from_std);
         if let Ok(copy) = copy {
-            // The copy has a readiness of its own, which we may wipe: the writer's is not touched.
-            // "Writable" comes again whenever the peer has read; "closed for writing" only when it
-            // has hung up, for a peer that merely stops sending goes on reading.
+            // The copy has its own readiness, which may be cleared here without touching the writer's.
+            // "Writable" is signalled again whenever the peer has read. "Closed for writing" is
+            // signalled only when the peer has disconnected, because a peer that merely stops sending
+            // continues to read.
             while let Ok(ready) = copy.ready(Interest::WRITABLE).await {
                 if ready.is_write_closed() {
                     return;
@@ -444,7 +445,7 @@ async fn hung_up(socket: &UnixStream) {
                 let _ = copy.try_io(Interest::WRITABLE, || Err::<(), _>(io::ErrorKind::WouldBlock.into()));
             }
         }
-        // No descriptor free just now.
+        // No descriptor is free at the moment.
         sleep(AGAIN).await;
     }
 }

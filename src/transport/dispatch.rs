@@ -1,7 +1,7 @@
-//! From messages to methods: runs the calls of one connection side by side and queues their replies.
+//! From messages to methods: runs the calls of one connection concurrently and queues their replies.
 //!
-//! A call that has begun is never cut off, also when its peer goes: what it started may not be left
-//! half done. Its reply is then thrown away.
+//! A running call is never cancelled, even if its peer disconnects: its work must not be left half
+//! done. Its reply is then discarded.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -40,7 +40,7 @@ pub(super) struct Slot {
     _more: Option<OwnedSemaphorePermit>,
 }
 
-/// What came of a call.
+/// Result of a call.
 struct Answer {
     /// `None` for a notification, which is never answered.
     reply: Option<(Box<str>, Vec<u8>)>,
@@ -77,20 +77,20 @@ impl Caller {
         }
     }
 
-    /// Waits until a message of `bytes` may be taken in. Cancel-safe.
+    /// Waits until a message of `bytes` may be accepted. Cancel-safe.
     pub(super) async fn room(&self, bytes: usize) -> Slot {
         let units = u32::try_from(bytes / WEIGHT_UNIT + 1).unwrap_or(u32::MAX).min(self.heaviest);
         let slots = Arc::clone(&self.slots).acquire_owned().await;
         let weight = Arc::clone(&self.weight).acquire_many_owned(units).await;
         match (slots, weight) {
             (Ok(slots), Ok(weight)) => Slot { _weight: weight, _slots: slots, _more: None },
-            // Nobody closes these semaphores; if somebody did, nothing further must run.
+            // These semaphores are never closed. If one were, no further call may run.
             _ => std::future::pending().await,
         }
     }
 
-    /// Takes a message in: begins its calls and sees to their replies. If it is dropped while it waits,
-    /// nothing has begun.
+    /// Accepts a message: starts its calls and queues their replies. If the future is dropped while it
+    /// waits, no call has started.
     pub(super) async fn take_in(&mut self, message: &[u8], mut slot: Slot) {
         while self.running.try_join_next().is_some() {}
         let limits = &self.server.limits;
@@ -109,7 +109,7 @@ impl Caller {
                 let most = limits.max_in_flight.max(1);
                 let more = elements.len().min(most) - 1;
                 if more > 0 {
-                    // Only this reader takes slots, and those that run give theirs back.
+                    // Only this reader acquires slots, and running calls release theirs.
                     let more = u32::try_from(more).unwrap_or(u32::MAX);
                     slot._more = Arc::clone(&self.slots).acquire_many_owned(more).await.ok();
                 }
@@ -158,7 +158,7 @@ impl Caller {
         });
     }
 
-    /// Runs a quick method on the spot, makes a future of any other.
+    /// Runs a synchronous method immediately; returns a future for any other.
     fn begin(&self, element: Element<'_>) -> Begun {
         let call = match element {
             Ok(call) => call,
@@ -196,7 +196,7 @@ impl Caller {
     }
 }
 
-/// A batch may be longer than what runs at once; its end is sent back.
+/// A batch may have more calls than may run at once; the excess calls get an error.
 fn overflow<'a>(call: Call<'a>, most: usize) -> Element<'a> {
     match call.id {
         Some(id) => Err(Refused {
@@ -233,7 +233,7 @@ fn finish(
     Answer { reply, connection: Some(connection), succeeded }
 }
 
-/// Queues a reply; only then may the call's subscriptions begin.
+/// Queues a reply; only then may the call's subscriptions start.
 fn settle(shared: &Shared, answer: Answer) {
     if let Some((_, reply)) = answer.reply {
         shared.outbox.reply(reply);
@@ -253,7 +253,7 @@ fn settle_batch(shared: &Shared, mut answers: Vec<Answer>, max_response: usize) 
     }
 }
 
-/// A name from outside, short enough for an error text.
+/// A name from outside, shortened for an error text.
 fn shown(name: &str) -> String {
     const MOST: usize = 100;
     match name.char_indices().nth(MOST) {

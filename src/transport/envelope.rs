@@ -1,7 +1,8 @@
-//! JSON-RPC 2.0 envelopes, to the letter (R3): what is a call, a notification, a batch, or neither.
+//! JSON-RPC 2.0 envelopes, strictly by the specification: calls, notifications, batches, and invalid
+//! messages.
 //!
 //! Ids are kept as the bytes that came, so that `1.0`, `-7`, `1e400` and `"\u0061"` are echoed exactly.
-//! Everything borrows from the message; nothing in here recurses, however deep the JSON is.
+//! Everything borrows from the message, and nothing recurses, however deep the JSON is.
 
 use std::borrow::Cow;
 
@@ -11,20 +12,20 @@ use serde_json::value::RawValue;
 
 use super::reply::{Fault, Kind};
 
-/// The id of an answer to something that has none.
+/// The id of a reply to a message without a usable id.
 pub(super) const NO_ID: &str = "null";
 
 /// One call or notification.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Call<'a> {
-    /// The id as it came; `None` makes a notification.
+    /// The id as received; `None` makes it a notification.
     pub id: Option<&'a str>,
     pub method: Cow<'a, str>,
-    /// An object or an array.
+    /// An object or an array, as received.
     pub params: Option<&'a str>,
 }
 
-/// Something that cannot be called, and the id to say so to.
+/// An invalid call, with the id for the error reply.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Refused<'a> {
     pub id: &'a str,
@@ -41,7 +42,7 @@ pub(super) enum Message<'a> {
     Batch(Vec<Element<'a>>),
 }
 
-/// Reads a message. Never fails: what is wrong comes back as the error to answer with.
+/// Parses a message. Never fails: an invalid part is returned as the error to reply with.
 pub(super) fn read(bytes: &[u8], max_batch: usize, max_depth: usize) -> Message<'_> {
     let refuse = |kind, text: String| Message::One(Err(Refused { id: NO_ID, fault: Fault::new(kind, text) }));
     let text = match std::str::from_utf8(bytes) {
@@ -79,7 +80,7 @@ pub(super) fn read(bytes: &[u8], max_batch: usize, max_depth: usize) -> Message<
     }
 }
 
-/// One element of a batch, known to be sound JSON.
+/// One element of a batch that is valid JSON.
 fn element(item: &RawValue, max_depth: usize) -> Element<'_> {
     let refuse = |text: &str| Err(Refused { id: NO_ID, fault: Fault::new(Kind::InvalidRequest, text) });
     if !item.get().starts_with('{') {
@@ -91,7 +92,8 @@ fn element(item: &RawValue, max_depth: usize) -> Element<'_> {
     }
 }
 
-/// The members of an envelope, each as it came. The last of several counts; unknown ones do not.
+/// The members of an envelope as received. If a member is repeated, the last one counts; unknown
+/// members are ignored.
 #[derive(Default)]
 struct Fields<'a> {
     jsonrpc: Option<&'a RawValue>,
@@ -121,7 +123,7 @@ impl<'de> Deserialize<'de> for Fields<'de> {
                 f.write_str("an object")
             }
 
-            // Not derived: for a derived `Option` an `"id": null` would look like no id at all.
+            // Not derived: a derived `Option` would treat an `"id": null` as a missing id.
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut fields = Fields::default();
                 while let Some(field) = map.next_key()? {
@@ -157,7 +159,7 @@ impl<'a> Fields<'a> {
         let Some(method) = self.method.and_then(string) else {
             return invalid(id, "method must be a string".into());
         };
-        // `null` is what some clients send for no parameters.
+        // Some clients send `null` for no parameters.
         let params = self.params.map(RawValue::get).filter(|params| *params != "null");
         if let Some(params) = params {
             if !params.starts_with(['{', '[']) {
@@ -171,7 +173,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The text of a JSON string; borrowed unless it holds escapes.
+/// The text of a JSON string; borrowed unless it contains escapes.
 fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
     if let Ok(text) = serde_json::from_str::<&str>(raw.get()) {
         return Some(Cow::Borrowed(text));
@@ -179,7 +181,7 @@ fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
     serde_json::from_str::<String>(raw.get()).ok().map(Cow::Owned)
 }
 
-/// Whether sound JSON is nested deeper than `most`.
+/// Whether valid JSON is nested deeper than `most`.
 fn is_deeper(json: &str, most: usize) -> bool {
     let (mut depth, mut quoted, mut escaped) = (0usize, false, false);
     for byte in json.bytes() {
@@ -207,8 +209,8 @@ fn is_deeper(json: &str, most: usize) -> bool {
     false
 }
 
-/// Reads an array, counting all its elements but keeping no more than are allowed: a message of
-/// commas and digits must not grow into a vector many times its size.
+/// Parses an array and counts all its elements, but keeps only the allowed number. Otherwise a message
+/// of commas and digits would grow into a vector of many times its size.
 struct Counted {
     most: usize,
 }

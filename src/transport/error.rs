@@ -1,57 +1,58 @@
-//! What this floor could not do, in its own words.
+//! Errors of this layer.
 
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-/// Why a lock or a socket could not be had.
+/// Why a lock or a socket could not be acquired.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum TransportError {
     /// Another daemon holds the lock of the state folder.
     Locked {
-        /// The lock file.
+        /// Path of the lock file.
         path: PathBuf,
-        /// The holder, if it wrote its number into the file.
+        /// Process id of the holder, if the lock file contains it.
         pid: Option<u32>,
     },
     /// A daemon answers on this socket.
     InUse {
-        /// The socket.
+        /// Path of the socket.
         path: PathBuf,
     },
-    /// Something that is not a socket stands where the socket should be.
+    /// The path of the socket exists, but is not a socket.
     NotASocket {
-        /// The path.
+        /// The path that is not a socket.
         path: PathBuf,
     },
     /// The path cannot be the address of a Unix socket.
     BadPath {
-        /// The path.
+        /// The rejected path.
         path: PathBuf,
-        /// What to change.
+        /// What the user should change.
         why: String,
     },
-    /// The folder of the socket or of the data is open to others, or is not what it should be.
+    /// The folder of the socket or of the data is accessible to other users, or is not a private
+    /// folder.
     UnsafeFolder {
-        /// The folder.
+        /// Path of the folder.
         path: PathBuf,
-        /// What to change.
+        /// What the user should change.
         why: String,
     },
-    /// The system refused.
+    /// A system call failed.
     Io {
-        /// What was being done.
+        /// The attempted operation, for the message.
         doing: &'static str,
-        /// With which file.
+        /// The affected file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
 
 impl TransportError {
-    /// A stable word for programs.
+    /// A stable identifier for programs.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Locked { .. } => "locked",

@@ -1,29 +1,30 @@
-//! How much one peer may ask for. Everything that can grow is bounded by a number in here.
+//! Limits for one peer. Everything that can grow is bounded by a number in this module.
 
 use std::time::Duration;
 
-/// Bounds of the transport. The defaults suit one person's daemon.
+/// Limits of the transport. The defaults suit the daemon of one user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Longest message taken in, in bytes. A longer one is skipped and answered with an error.
+    /// Maximum bytes of an accepted message. A longer one is skipped and answered with an error.
     pub max_message_bytes: usize,
-    /// Longest reply sent, in bytes; a batch counts as one. A longer one becomes an error.
+    /// Maximum bytes of a reply; a batch counts as one. A longer one becomes an error.
     pub max_response_bytes: usize,
-    /// Most calls in one batch.
+    /// Maximum number of calls in one batch.
     pub max_batch: usize,
-    /// Deepest nesting of `params`: 128 is also where serde_json stops.
+    /// Maximum nesting of `params`: serde_json stops at 128 as well.
     pub max_depth: usize,
-    /// Most connections at once; further ones get an error line and are closed.
+    /// Maximum number of open connections; further ones get an error line and are closed.
     pub max_connections: usize,
-    /// Most calls that run at once on one connection; then its reader waits.
+    /// Maximum number of running calls on one connection; then its reader waits.
     pub max_in_flight: usize,
-    /// Most bytes of calls that run at once on one connection; then its reader waits. One message
-    /// is always let through, however long.
+    /// Maximum bytes of running calls on one connection; then its reader waits. A single message always
+    /// passes, however long.
     pub max_in_flight_bytes: usize,
-    /// Most subscriptions on one connection.
+    /// Maximum number of subscriptions on one connection.
     pub max_subscriptions: usize,
-    /// Bytes of notifications that wait for one slow reader; then its subscriptions wait, each with
-    /// what it has read last. With that and the piece being written it stays below 1 MiB.
+    /// Maximum bytes of notifications that wait for one slow reader. Beyond that its subscriptions
+    /// wait, each with its last read batch. Including the batch that is being written, the total stays
+    /// below 1 MiB.
     pub outbox_bytes: usize,
     /// How long a new connection may stay silent.
     pub first_byte_timeout: Duration,

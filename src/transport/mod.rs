@@ -4,12 +4,12 @@
 //!  bind ─► Bound ─► serve ─► one task per connection
 //!                              framing    bytes ↔ messages (NDJSON, Content-Length, WebSocket, HTTP)
 //!                              envelope   message → calls, ids kept as they came
-//!                              dispatch   calls → the methods of an `RpcModule`, run side by side
+//!                              dispatch   calls → the methods of an `RpcModule`, run concurrently
 //!                              outbox     replies and notifications → one writer, bounded in bytes
 //! ```
 //!
-//! This floor has heard of frames, limits, peers and back-pressure. It has never heard of a session.
-//! A method handler finds its [`Connection`] in jsonrpsee's `Extensions`.
+//! This layer knows frames, limits, peers and back-pressure, but no sessions. A method handler finds
+//! its [`Connection`] in jsonrpsee's `Extensions`.
 
 mod call_order;
 mod connection;

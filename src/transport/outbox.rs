@@ -1,9 +1,10 @@
-//! What waits to be written to one peer. Bounded in bytes, in two ways that do not block each other:
+//! Data that waits to be written to one peer. Bounded in bytes, in two ways that do not block each
+//! other:
 //!
-//! - notifications take credit before they are queued; a subscription whose peer does not read waits
-//!   for credit, in turn with the connection's other subscriptions;
-//! - replies are queued at once, because their call has run; but while too many bytes of them wait,
-//!   the connection's reader takes in no further call.
+//! - Notifications acquire credit before they are queued. If the peer does not read, a subscription
+//!   waits for credit in a fair queue with the connection's other subscriptions.
+//! - Replies are queued at once, because their call has run. While too many bytes of replies wait, the
+//!   connection's reader accepts no further call.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -15,13 +16,13 @@ use crate::transport::subscription_sink::Text;
 /// One thing to write.
 #[derive(Debug)]
 pub(super) enum Out {
-    /// A reply, to be wrapped by the framing.
+    /// A reply that still needs its frame.
     Reply(Vec<u8>),
-    /// Notifications of one subscription, each to be wrapped by the framing, and the credit they took.
+    /// Notifications of one subscription that still need their frames, and their credit in bytes.
     Notifications { messages: Vec<Text>, credit: usize },
-    /// Event texts, each to be put between a start and an end, and the credit they took.
+    /// Event texts, each to be put between `start` and `end`, and their credit in bytes.
     Events { start: std::sync::Arc<str>, end: &'static str, events: Vec<Text>, credit: usize },
-    /// Bytes as they are: control frames, HTTP answers.
+    /// Bytes to write unchanged: control frames, HTTP answers.
     Raw(Bytes),
 }
 
@@ -29,15 +30,15 @@ pub(super) enum Out {
 #[derive(Debug)]
 pub(super) struct Outbox {
     queue: Mutex<Queue>,
-    /// There is something to write, or nothing will come any more.
+    /// Notified when there is something to write, or when the queue has ended.
     work: Notify,
-    /// Replies were written.
+    /// Notified when replies were written.
     written: Notify,
     credit: Semaphore,
     capacity: usize,
 }
 
-/// Credit that was taken and not spent yet; it goes back when it is dropped.
+/// Acquired credit that is not spent yet; dropping it releases the credit.
 #[derive(Debug)]
 pub(super) struct Credit<'a> {
     outbox: &'a Outbox,
@@ -45,8 +46,8 @@ pub(super) struct Credit<'a> {
 }
 
 impl Credit<'_> {
-    /// Queues what `make` makes of as much of the credit as `bytes` need; the rest goes back. False if
-    /// nothing is taken any more.
+    /// Queues the result of `make` with as much of the credit as `bytes` need, and releases the rest.
+    /// Returns false if the queue accepts nothing any more.
     pub(super) fn spend(mut self, bytes: usize, make: impl FnOnce(usize) -> Out) -> bool {
         let spent = bytes.clamp(1, self.permit.num_permits());
         let Some(spent) = self.permit.split(spent) else { return false };
@@ -78,13 +79,13 @@ impl Outbox {
         }
     }
 
-    /// Queues a reply. False if nothing is taken any more.
+    /// Queues a reply. Returns false if the queue accepts nothing any more.
     pub(super) fn reply(&self, reply: Vec<u8>) -> bool {
         let bytes = reply.len();
         self.push(Out::Reply(reply), bytes)
     }
 
-    /// Queues bytes as they are.
+    /// Queues bytes to write unchanged. Returns false if the queue accepts nothing any more.
     pub(super) fn raw(&self, bytes: Bytes) -> bool {
         let length = bytes.len();
         self.push(Out::Raw(bytes), length)
@@ -103,17 +104,18 @@ impl Outbox {
         true
     }
 
-    /// Waits for credit for `bytes` and queues what `make` makes of the credit taken. False if
-    /// nothing is taken any more. Cancel-safe: either all is queued or nothing.
+    /// Waits for credit for `bytes` and queues the result of `make` for the acquired credit. Returns
+    /// false if the queue accepts nothing any more. Cancel-safe: either all is queued or nothing.
     pub(super) async fn with_credit(&self, bytes: usize, make: impl FnOnce(usize) -> Out) -> bool {
         let Some(credit) = self.credit(bytes).await else { return false };
         credit.spend(bytes, make)
     }
 
-    /// Waits for credit for `bytes`: for those who read what they send only when it can be sent.
-    /// `None` if nothing is taken any more. Cancel-safe: what was not returned was not taken.
+    /// Waits for credit for `bytes`, for senders that read their data only when it can be sent. Returns
+    /// `None` if the queue accepts nothing any more. Cancel-safe: credit that was not returned was not
+    /// acquired.
     pub(super) async fn credit(&self, bytes: usize) -> Option<Credit<'_>> {
-        // More than the whole is never there; one long message passes alone.
+        // More than the capacity is never available; so one long message passes alone.
         let credit = bytes.clamp(1, self.capacity);
         let permit = self.credit.acquire_many(credit as u32).await.ok()?;
         Some(Credit { outbox: self, permit })
@@ -122,7 +124,7 @@ impl Outbox {
     /// Waits until replies may be queued again.
     pub(super) async fn room_for_replies(&self) {
         while self.lock().reply_bytes > self.capacity {
-            // One waiter, the reader; a notification that comes in between is kept for it.
+            // Only the reader waits here; a notification that comes in between is kept for it.
             self.written.notified().await;
         }
     }
@@ -132,8 +134,8 @@ impl Outbox {
         self.lock().used
     }
 
-    /// For the writer: waits for work and moves all of it into `batch`, which must be empty. False
-    /// when everything was taken and nothing will come.
+    /// For the writer: waits for work and moves all of it into `batch`, which must be empty. Returns
+    /// false when everything was taken and nothing more will come.
     pub(super) async fn take(&self, batch: &mut Vec<Out>) -> bool {
         loop {
             {
@@ -150,11 +152,11 @@ impl Outbox {
         }
     }
 
-    /// For the writer: this much has gone out.
+    /// For the writer: this many bytes were written.
     pub(super) fn written(&self, reply_bytes: usize, credit: usize) {
         if reply_bytes > 0 {
             let mut queue = self.lock();
-            // Closing counts from zero again.
+            // Closing resets the counters to zero.
             queue.reply_bytes = queue.reply_bytes.saturating_sub(reply_bytes);
             drop(queue);
             self.written.notify_one();
@@ -164,14 +166,14 @@ impl Outbox {
         }
     }
 
-    /// Takes nothing more; what is queued is still written.
+    /// Accepts nothing more; queued data is still written.
     pub(super) fn end(&self) {
         self.lock().ended = true;
         self.credit.close();
         self.work.notify_one();
     }
 
-    /// Takes nothing more and forgets what is queued.
+    /// Accepts nothing more and discards queued data.
     pub(super) fn close(&self) {
         let mut queue = self.lock();
         queue.ended = true;
@@ -185,7 +187,7 @@ impl Outbox {
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        // Nothing in here panics while holding it; a poisoned queue would still be whole.
+        // No code panics while holding this lock, and a poisoned queue would still be consistent.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

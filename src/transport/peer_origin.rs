@@ -1,14 +1,16 @@
-//! Whether a peer is a process that one of our tools has started (S21).
+//! Whether a peer is a process that a tool of this daemon has started.
 //!
-//! Such a process has the user id of the person whom we work for, so that alone tells nothing. But
-//! the daemon is a child subreaper: however a tool's process forks, leaves its session or loses its
-//! parents, its parents lead to this process for as long as it lives. So the chain of parents is read
-//! when a peer connects, while a handle (`SO_PEERPIDFD`, unix(7)) keeps its id from being given to
-//! another process. Beside that counts the mark that every tool's process is born with: it gives away
-//! those who had themselves started by somebody else, as long as they kept their environment. Tools of another daemon
-//! of the same user are tools here as well, or two daemons would approve each other's.
+//! Such a process has the daemon's user id, so the user id alone proves nothing. But the daemon is a
+//! child subreaper: however a tool's process forks, leaves its process session or loses its parents,
+//! its chain of parents leads to the daemon while it lives. So the chain is read when a peer connects,
+//! while a handle (`SO_PEERPIDFD`, unix(7)) prevents reuse of its pid.
 //!
-//! Whatever cannot be told counts as a tool's process.
+//! The marker in the environment of every tool process counts in addition. It identifies processes that
+//! were started through another program, as long as they kept their environment. Tools of another
+//! daemon of the same user count as tools here as well; otherwise two daemons could approve each
+//! other's calls.
+//!
+//! If the origin cannot be determined, the peer counts as a tool's process.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -21,25 +23,25 @@ use tokio::sync::Semaphore;
 
 use crate::proc;
 
-/// How long a look may take: a process can make its own environment unreadable for as long as it likes.
+/// Time limit of one inspection: a process can make its own environment unreadable for any time.
 const WITHIN: Duration = Duration::from_secs(2);
-/// Looks at the same time; each takes two descriptors, of which there may be few.
+/// Maximum number of concurrent inspections; each takes two descriptors, which may be scarce.
 const LOOKS: usize = 4;
-/// Between two tries when there was no descriptor free.
+/// Wait between two attempts when no descriptor was free.
 const AGAIN: Duration = Duration::from_millis(20);
-/// Parents that are followed.
+/// Maximum number of parents that are followed.
 const LONGEST: usize = 128;
-/// Walks that are begun again because a process on the way ended.
+/// Maximum number of walks that restart because a process in the chain ended.
 const WALKS: usize = 16;
 
 static LOOKING: Semaphore = Semaphore::const_new(LOOKS);
 
-/// What was found out about a peer when it connected.
+/// Result of the inspection of a peer when it connected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct PeerOrigin {
-    /// The program it runs, for people; a process may have run another before.
+    /// The program that it runs, for display; a process may have run another one before.
     pub exe: Option<PathBuf>,
-    /// Why it counts as a process of a tool; `None`: it does not.
+    /// Why it counts as a process of a tool; `None` if it does not.
     pub tool: Option<String>,
 }
 
@@ -49,8 +51,8 @@ impl PeerOrigin {
     }
 }
 
-/// Looks at the process on the other side of `socket`. `pid` is what `SO_PEERCRED` says, `mark` the
-/// `NAME=VALUE` that processes of our tools carry.
+/// Inspects the process on the other side of `socket`. `pid` comes from `SO_PEERCRED`; `mark` is the
+/// `NAME=VALUE` in the environment of this daemon's tool processes.
 pub(super) async fn of_peer(
     socket: &tokio::net::UnixStream,
     pid: Option<i32>,
@@ -95,21 +97,21 @@ pub(super) async fn of_peer(
 
 const ENDED: &str = "its process had ended before it could be looked at";
 
-/// Out of descriptors or memory: that says nothing about the peer, and passes.
+/// Out of descriptors or memory: that is temporary and says nothing about the peer.
 fn is_shortage(error: &io::Error) -> bool {
     use nix::libc::{EMFILE, ENFILE, ENOMEM};
     error.raw_os_error().is_some_and(|code| [EMFILE, ENFILE, ENOMEM].contains(&code))
 }
 
-/// A handle on the peer's process; `None` where the kernel (before 6.5) has none.
+/// A handle on the peer's process; `None` if the kernel (before 6.5) does not support it.
 ///
 /// # Errors
-/// The process is gone.
+/// The process has ended.
 fn peer_handle(socket: BorrowedFd<'_>) -> io::Result<Option<OwnedFd>> {
     let mut handle: nix::libc::c_int = -1;
     let mut length = size_of_val(&handle) as nix::libc::socklen_t;
     #[expect(unsafe_code, reason = "this option of unix(7) has no safe wrapper")]
-    // SAFETY: both pointers are to live variables of the sizes that the call is told.
+    // SAFETY: both pointers are to live variables of the sizes that are passed to the call.
     let done = unsafe {
         nix::libc::getsockopt(
             socket.as_raw_fd(),
@@ -121,18 +123,18 @@ fn peer_handle(socket: BorrowedFd<'_>) -> io::Result<Option<OwnedFd>> {
     };
     if done == 0 && handle >= 0 {
         #[expect(unsafe_code, reason = "the kernel hands out a bare number")]
-        // SAFETY: the call has just made this descriptor for us, and nobody else knows it.
+        // SAFETY: the call has just created this descriptor, and no other code owns it.
         return Ok(Some(unsafe { OwnedFd::from_raw_fd(handle) }));
     }
     let error = io::Error::last_os_error();
     if error.raw_os_error() == Some(nix::libc::ENOPROTOOPT) { Ok(None) } else { Err(error) }
 }
 
-/// Whether the process behind a handle still has this id, and runs. Without a handle the id must do.
-/// `None`: there was no descriptor free to look with.
+/// Whether the process behind a handle still has this pid and runs. Without a handle only the pid is
+/// checked. `None`: no descriptor was free.
 fn lives(pid: i32, handle: Option<&OwnedFd>) -> Option<bool> {
     if let Some(handle) = handle {
-        // -1 once somebody has taken its exit status, and only then another may get the id.
+        // -1 once its parent has collected the exit status; only then can another process get the pid.
         let is_it = |line: &str| line.strip_prefix("Pid:").is_some_and(|id| id.trim() == pid.to_string());
         match std::fs::read_to_string(format!("/proc/self/fdinfo/{}", handle.as_raw_fd())) {
             Ok(info) if info.lines().any(is_it) => {}
@@ -147,7 +149,7 @@ fn lives(pid: i32, handle: Option<&OwnedFd>) -> Option<bool> {
     }
 }
 
-/// `None`: there was no descriptor free to look with.
+/// `None`: no descriptor was free.
 fn look(pid: i32, handle: Option<&OwnedFd>, mark: Option<&[u8]>) -> Option<PeerOrigin> {
     if !lives(pid, handle)? {
         return Some(PeerOrigin::tool(ENDED));
@@ -162,7 +164,7 @@ fn look(pid: i32, handle: Option<&OwnedFd>, mark: Option<&[u8]>) -> Option<PeerO
             return Some(PeerOrigin::tool(why));
         }
     };
-    // A program that closes itself to others of its user shows its name only.
+    // A process that is not dumpable shows only its name to other processes of its user.
     let name = || std::fs::read_to_string(format!("/proc/{pid}/comm")).ok();
     let exe = std::fs::read_link(format!("/proc/{pid}/exe")).ok();
     let exe = exe.or_else(|| name().map(|name| PathBuf::from(format!("[{}]", name.trim()))));
@@ -190,19 +192,21 @@ fn look(pid: i32, handle: Option<&OwnedFd>, mark: Option<&[u8]>) -> Option<PeerO
     Some(PeerOrigin { exe, tool })
 }
 
-/// The mark of a daemon's tools begins so in their environment.
+/// Prefix of the marker that a daemon's tools have in their environment.
 const MARK: &[u8] = b"AGENTD_INSTANCE=";
-/// As the kernel knows a daemon, whatever its file is called: it says so itself when it begins ([`call_itself`]), and no
-/// process below it can change that.
+/// Process name of a daemon, whatever its file is called. The daemon sets it at its start
+/// ([`set_process_name`]), and no process below it can change it.
 const NAME: &str = "agentd";
 
-/// Makes this process known as a daemon to others of its user.
+/// Makes this process recognisable as a daemon to other processes of its user.
 pub fn set_process_name() {
-    // Not through prctl(2), which names the thread alone. Who cannot be known by name is by the mark.
+    // Not through prctl(2), which names only the thread. If this fails, the marker still identifies the
+    // daemon.
     let _ = std::fs::write("/proc/self/comm", NAME);
 }
 
-/// Other daemons, but for those that have started this one: who works inside a tool of theirs works with us there.
+/// Other daemons, except the parents of this one: a client inside a tool of a parent daemon is an
+/// ordinary client here.
 struct Others {
     lineage: Vec<Link>,
     inherited: Option<Vec<u8>>,
@@ -210,9 +214,9 @@ struct Others {
 
 impl Others {
     fn of(own: i32) -> Self {
-        // What ends meanwhile has started nobody who asks.
+        // A process that ends meanwhile is not a parent of the peer.
         let lineage = walk(own, -1).map(|chain| chain.links).unwrap_or_default();
-        // The daemon has closed its own environment to others of its user, and so to itself, as far as `/proc` goes.
+        // The daemon is not dumpable, so it cannot read its own environment through `/proc` either.
         let inherited = std::env::var_os("AGENTD_INSTANCE").map(|value| [MARK, value.as_bytes()].concat());
         Self { lineage, inherited }
     }
@@ -238,27 +242,27 @@ struct Link {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Chain {
     links: Vec<Link>,
-    /// It ends at this daemon, not at the first process.
+    /// The chain ends at this daemon, not at the first process.
     ends_here: bool,
 }
 
-/// Why a chain is none.
+/// Why a chain could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Broken {
-    /// A process on the way ended meanwhile: those below it have another parent now.
+    /// A process in the chain ended meanwhile, so its children have another parent now.
     Changed,
-    /// No descriptor was free to read it with.
+    /// No descriptor was free.
     Short,
-    /// It will not get better.
+    /// A permanent failure.
     Unreadable(&'static str),
 }
 
-/// Two walks that found the same: nobody was on the move meanwhile.
+/// Two consecutive walks with the same result: no process changed its parent meanwhile.
 fn steady(walk: impl Fn() -> Result<Chain, Broken>) -> Result<Chain, Broken> {
     let mut last: Option<Chain> = None;
     for _ in 0..WALKS {
         match walk() {
-            // Whose parents lead here once descends from us, whatever comes after.
+            // A process whose parents once lead here descends from this daemon, whatever happens later.
             Ok(chain) if chain.ends_here => return Ok(chain),
             Ok(chain) if last.as_ref() == Some(&chain) => return Ok(chain),
             Ok(chain) => last = Some(chain),
@@ -278,7 +282,7 @@ fn walk(pid: i32, own: i32) -> Result<Chain, Broken> {
     })
 }
 
-/// Goes up from `pid`. `read` tells a process's parent and when it started.
+/// Walks up from `pid`. `read` returns a process's parent and its start time.
 fn climb(pid: i32, own: i32, read: impl Fn(i32) -> Result<(i32, u64), Broken>) -> Result<Chain, Broken> {
     let mut links: Vec<Link> = Vec::new();
     let mut at = pid;
@@ -287,12 +291,12 @@ fn climb(pid: i32, own: i32, read: impl Fn(i32) -> Result<(i32, u64), Broken>) -
             return Ok(Chain { links, ends_here: true });
         }
         let (parent, started) = read(at)?;
-        // Who is younger than its child is not its parent: it has only got the number.
+        // A process that is younger than its child is not its parent: it has only reused the pid.
         if links.last().is_some_and(|child| child.started < started) {
             return Err(Broken::Changed);
         }
         links.push(Link { pid: at, started });
-        // The first process, or one whose parent lives outside of this namespace: not below us.
+        // The first process, or one whose parent is outside of this namespace: not below this daemon.
         if at == 1 || parent == 0 {
             return Ok(Chain { links, ends_here: false });
         }
@@ -360,7 +364,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("s");
         let listener = tokio::net::UnixListener::bind(&path).expect("bound");
-        // This very process is not its own child.
+        // This process is not its own child.
         let _own = tokio::net::UnixStream::connect(&path).await.expect("connected");
         let (socket, _) = listener.accept().await.expect("accepted");
         let pid = socket.peer_cred().expect("credentials").pid();
@@ -368,7 +372,7 @@ mod tests {
         assert!(of_peer(&socket, Some(0), None).await.tool.is_some());
         assert!(of_peer(&socket, None, None).await.tool.is_some());
 
-        // One that connects and ends at once, before anybody looks.
+        // A client that connects and exits at once, before the inspection.
         let script = "import socket,sys; s=socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])";
         let ended = tokio::process::Command::new("python3").args(["-c", script]).arg(&path).status().await;
         if !ended.is_ok_and(|status| status.success()) {
@@ -380,7 +384,7 @@ mod tests {
         let why = of_peer(&socket, pid, None).await.tool.expect("gone");
         assert!(why.contains("ended"), "{why}");
 
-        // One that stays, and is our child: as a command of a tool is.
+        // A client that stays and is a child of this process, as a tool's command is.
         let mut child = tokio::process::Command::new("python3")
             .args(["-c", &format!("{script}; import time; time.sleep(60)")])
             .arg(&path)

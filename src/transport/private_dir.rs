@@ -1,4 +1,4 @@
-//! A folder that is ours alone (S20): made so, or checked before anything is made in it.
+//! A folder that only its owner can access: created so, or checked before anything is created in it.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
@@ -10,16 +10,16 @@ use nix::unistd::geteuid;
 
 use crate::transport::error::TransportError;
 
-/// Bits that let others write, and the sticky bit of places that everybody shares.
+/// Permission bits for writing by others, and the sticky bit of shared folders.
 const OTHERS_WRITE: u32 = 0o002;
 const STICKY: u32 = 0o1000;
 
-/// Makes the folder (0700, whatever the umask) or checks it: a folder and no link, ours, closed to
-/// group and others, and not where others could put another in its place. Returns a handle of exactly
-/// the folder that was checked.
+/// Creates the folder (0700, whatever the umask) or checks it. It must be a folder and no link, owned
+/// by this user, closed to group and others, and not replaceable by other users. Returns a handle of
+/// exactly the folder that was checked.
 ///
 /// # Errors
-/// `UnsafeFolder` says how to mend it; `Io` is the system's refusal. An unsafe folder is left as it is.
+/// `UnsafeFolder` says how to fix it; `Io` is the system's error. An unsafe folder is left unchanged.
 pub fn private_folder(folder: &Path) -> Result<File, TransportError> {
     if let Some(above) = folder.parent() {
         DirBuilder::new()
@@ -35,17 +35,17 @@ pub fn private_folder(folder: &Path) -> Result<File, TransportError> {
         Err(e) => return Err(TransportError::io("make the folder", folder, e)),
     };
     if made {
-        // An unusual umask may have taken bits away from the owner.
+        // An unusual umask may have removed permissions of the owner.
         fs::set_permissions(folder, Permissions::from_mode(0o700))
             .map_err(|e| TransportError::io("make private", folder, e))?;
     }
     check_folder(folder)
 }
 
-/// Looks at a folder as [`private_folder`] does, and makes none.
+/// Checks a folder like [`private_folder`], but does not create one.
 ///
 /// # Errors
-/// As there; `Io` also if there is none.
+/// Same as [`private_folder`]; `Io` also if the folder does not exist.
 pub fn check_folder(folder: &Path) -> Result<File, TransportError> {
     if let Some(above) = folder.parent() {
         check_above(folder, above)?;
@@ -81,8 +81,8 @@ pub fn check_folder(folder: &Path) -> Result<File, TransportError> {
     Ok(handle)
 }
 
-/// Where everybody may write and no sticky bit guards what is there, another user can move our folder
-/// away and put one of theirs in its place, however private ours is.
+/// In a parent that everyone may write to and that has no sticky bit, another user can move the folder
+/// away and put another one in its place, however private the folder is.
 fn check_above(folder: &Path, above: &Path) -> Result<(), TransportError> {
     let meta = fs::metadata(above).map_err(|e| TransportError::io("look at", above, e))?;
     let mode = meta.mode() & 0o7777;
@@ -96,13 +96,13 @@ fn check_above(folder: &Path, above: &Path) -> Result<(), TransportError> {
     Err(TransportError::UnsafeFolder { path: folder.to_owned(), why })
 }
 
-/// Whether the folder would lie directly in a place that everybody shares, like `/tmp`.
+/// Whether the folder would be directly in a folder that all users share, like `/tmp`.
 pub fn is_in_shared_place(folder: &Path) -> bool {
     let above = folder.parent().and_then(|above| fs::metadata(above).ok());
     above.is_some_and(|above| above.mode() & (STICKY | OTHERS_WRITE) != 0)
 }
 
-/// Opens the folder itself, never what a link points to.
+/// Opens the folder itself, never the target of a link.
 pub(super) fn open_folder(folder: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags((OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW).bits()).open(folder)
 }

@@ -1,18 +1,18 @@
-//! Replies: our own frame around what a method said, with the id as it came and `data.kind` in every
-//! error (R3).
+//! Replies: the daemon's own envelope around a method's result, with the id as received and `data.kind`
+//! in every error.
 
 use jsonrpsee::MethodResponse;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-/// What jsonrpsee is told as the id of a call; the real one is put in afterwards.
+/// Envelope with the id that jsonrpsee gets for a call; the received id replaces it afterwards.
 const PLACEHOLDER: &str = r#"{"jsonrpc":"2.0","id":null,"result":"#;
 
 /// jsonrpsee's own code for a result over the limit.
 const OVERSIZED: i64 = -32008;
 
-/// The standard errors, and what a method's error without `data` is taken for.
+/// The standard errors, also used for a method's error without `data`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     ParseError,
@@ -64,7 +64,7 @@ impl Kind {
     }
 }
 
-/// An error that this floor answers with.
+/// An error that this layer replies with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fault {
     pub kind: Kind,
@@ -85,7 +85,7 @@ impl Fault {
     }
 }
 
-/// A message as long as this is refused.
+/// The error for a message over the limit of `limit` bytes.
 pub(super) fn too_long(limit: usize) -> Fault {
     Fault::new(
         Kind::InvalidRequest,
@@ -93,15 +93,15 @@ pub(super) fn too_long(limit: usize) -> Fault {
     )
 }
 
-/// A reply longer than this is not sent.
+/// The error that replaces a reply over the limit of `limit` bytes.
 pub(super) fn too_big_a_reply(limit: usize) -> Fault {
     Fault::new(Kind::Internal, format!("the reply would have more than {limit} bytes; ask for less at once"))
 }
 
-/// What a method answered, for this id.
+/// The reply with a method's response for this id.
 pub(super) fn of_method(id: &str, response: &MethodResponse, max_response: usize) -> Vec<u8> {
     let text = response.as_ref();
-    // The way of nearly every reply: no parsing, one copy.
+    // Fast path of nearly every reply: no parsing, one copy.
     if let Some(rest) = text.strip_prefix(PLACEHOLDER)
         && let Some(result) = rest.strip_suffix('}')
     {
@@ -139,7 +139,7 @@ fn of_error(id: &str, error: &MethodError<'_>, max_response: usize) -> Vec<u8> {
     frame(id, "error", &format!(r#"{{"code":{},"message":{message},"data":{data}}}"#, error.code))
 }
 
-/// An error's `data`, completed so that `kind` and `retryable` are there.
+/// An error's `data`, completed so that `kind` and `retryable` are present.
 fn with_kind(code: i64, data: Option<&RawValue>) -> String {
     #[derive(Deserialize)]
     struct Complete {
@@ -174,8 +174,8 @@ fn frame(id: &str, member: &str, value: &str) -> Vec<u8> {
     out
 }
 
-/// Puts the replies of a batch together; `None` if there are none. What does not fit into
-/// `max_response` bytes is answered with an error in its place.
+/// Joins the replies of a batch; `None` if there are none. A reply that does not fit into
+/// `max_response` bytes is replaced by an error.
 pub(super) fn batch(
     replies: impl IntoIterator<Item = (Box<str>, Vec<u8>)>,
     max_response: usize,

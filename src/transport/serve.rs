@@ -1,4 +1,4 @@
-//! Takes connections in, within limits, and ends them in good order.
+//! Accepts connections within the limits, and ends them in an orderly way.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,24 +24,24 @@ use crate::transport::connection_task::serve_connection;
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// Descriptors that are not for connections, at least.
+/// Minimum number of descriptors that are not used for connections.
 const SPARE_DESCRIPTORS: usize = 42;
 
-/// What all connections share.
+/// State that all connections share.
 pub(super) struct ServerState {
     pub methods: Methods,
     pub limits: Limits,
     pub stop: CancellationToken,
-    /// Whom we run as.
+    /// User id of the daemon.
     pub uid: u32,
-    /// What processes of our tools carry in their environment.
+    /// Marker in the environment of this daemon's tool processes.
     pub mark: Option<Arc<[u8]>>,
-    /// The numbers of the daemon, as text.
+    /// The metrics page as text.
     pub page: Option<Page>,
     open: Arc<AtomicUsize>,
 }
 
-/// The house that further connections get: another one after the limits have changed.
+/// The state for new connections. It is replaced when the limits change.
 #[derive(Clone)]
 struct Current(Arc<RwLock<Arc<ServerState>>>);
 
@@ -52,7 +52,7 @@ impl Current {
 }
 
 impl ServerState {
-    /// One without a socket.
+    /// A state without a socket.
     #[cfg(any(test, feature = "fuzzing"))]
     pub(super) fn alone(methods: Methods, limits: Limits) -> Self {
         Self {
@@ -81,7 +81,8 @@ impl Drop for OpenConnection {
     }
 }
 
-/// A socket being served. Dropping it ends everything at once; [`Serving::finished`] ends it well.
+/// A socket being served. Dropping it ends everything at once; [`Serving::finished`] ends it in an
+/// orderly way.
 pub struct Serving {
     current: Current,
     accepting: CancellationToken,
@@ -99,15 +100,14 @@ impl std::fmt::Debug for Serving {
 
 /// Serves `methods` on a bound socket until `stop` is cancelled. Must be called inside a tokio runtime.
 ///
-/// When `stop` is cancelled no further call is taken in, subscriptions end, calls that have begun are
-/// answered, and connections close once their peers have been sent all that was queued.
+/// When `stop` is cancelled, the server accepts no further call, subscriptions end, and running calls
+/// are answered. Connections close after their peers have received all queued data.
 ///
-/// Methods must be plain ones (`register_method`, `register_async_method`,
-/// `register_blocking_method`): subscriptions go through [`Connection::subscribe`](super::Connection::subscribe),
-/// and one of jsonrpsee's own answers with an error.
+/// Methods must be plain ones (`register_method`, `register_async_method`, `register_blocking_method`).
+/// Subscriptions go through [`Connection::subscribe`](super::Connection::subscribe); a subscription
+/// method of jsonrpsee replies with an error.
 ///
-/// Connections never take all descriptors that the process may have: some are for the work that they
-/// ask for.
+/// Connections never use all descriptors of the process, because their calls need some as well.
 pub fn serve(bound: Bound, methods: impl Into<Methods>, limits: Limits, stop: CancellationToken) -> Serving {
     let methods = methods.into();
     for name in methods.method_names() {
@@ -130,17 +130,17 @@ pub fn serve(bound: Bound, methods: impl Into<Methods>, limits: Limits, stop: Ca
 }
 
 impl Serving {
-    /// Connections that are open now.
+    /// Number of open connections.
     pub fn connections(&self) -> usize {
         self.current.get().open.load(Ordering::Relaxed)
     }
 
-    /// Where it listens, unless the socket was inherited.
+    /// Path of the socket, unless it was inherited.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// Other limits for the connections to come; those that are open keep theirs.
+    /// Sets the limits for new connections; open connections keep theirs.
     pub fn set_limits(&self, limits: Limits) {
         let limits = within_descriptors(limits);
         let mut current = self.current.0.write().unwrap_or_else(PoisonError::into_inner);
@@ -150,13 +150,13 @@ impl Serving {
         *current = Arc::new(ServerState { methods, limits, stop, uid: old.uid, mark, page, open });
     }
 
-    /// Takes in no further connection; those that are open are served on.
+    /// Accepts no further connection; open ones are still served.
     pub fn stop_accepting(&self) {
         self.accepting.cancel();
     }
 
-    /// Waits for `stop`, then until every connection has ended, at most `grace`; then what is left is
-    /// cut off and the socket removed. True if nothing had to be cut off.
+    /// Waits for `stop`, then at most `grace` until every connection has ended. Then it closes the
+    /// remaining ones and removes the socket. Returns true if no connection had to be closed.
     pub async fn finished(mut self, grace: Duration) -> bool {
         self.current.get().stop.cancelled().await;
         let in_time = tokio::time::timeout(grace, self.task.join_next()).await.is_ok();
@@ -201,7 +201,7 @@ async fn accept_all(listener: UnixListener, current: Current, accepting: Cancell
                 }
                 pause = (pause * 2).min(LONGEST_PAUSE);
             }
-            // The peer of this one has gone; the next may be there.
+            // This peer has disconnected; accept the next one.
             Err(e) => {
                 tracing::debug!(error = %e, "a connection could not be taken in");
                 sleep(SHORTEST_PAUSE).await;
@@ -214,7 +214,7 @@ async fn accept_all(listener: UnixListener, current: Current, accepting: Cancell
     }
 }
 
-/// Leaves descriptors for the database, models and tools: a crowd at the door must not stop the work.
+/// Reserves descriptors for the database, models and tools: many connections must not stop the work.
 fn within_descriptors(mut limits: Limits) -> Limits {
     let Ok((soft, _)) = getrlimit(Resource::RLIMIT_NOFILE) else { return limits };
     let soft = usize::try_from(soft).unwrap_or(usize::MAX);
@@ -226,15 +226,15 @@ fn within_descriptors(mut limits: Limits) -> Limits {
     limits
 }
 
-/// Out of descriptors or memory: waiting helps, giving up does not.
+/// Out of descriptors or memory: temporary, so accept again after a pause.
 fn is_shortage(e: &io::Error) -> bool {
     e.raw_os_error()
         .map(Errno::from_raw)
         .is_some_and(|errno| matches!(errno, Errno::EMFILE | Errno::ENFILE | Errno::ENOBUFS | Errno::ENOMEM))
 }
 
-/// Says why, without waiting, and hangs up. What the peer speaks is not known yet; a line of JSON is
-/// readable in any case.
+/// Sends the reason without waiting and closes the connection. The peer's framing is not known yet, but
+/// a line of JSON is readable in any case.
 fn turn_away(socket: &UnixStream, most: usize) {
     let fault = Fault::new(Kind::Overloaded, format!("there are already {most} connections; try again"));
     let mut line = fault.reply(NO_ID);

@@ -1,9 +1,10 @@
-//! A listening socket that is private from its first moment (S20).
+//! A listening socket that is private from its first moment.
 //!
-//! The folder is the wall: 0700, ours, not a link, checked before anything is made in it. Inside, the
-//! socket gets its mode between `bind` and `listen`, when nobody can connect yet. A path is removed
-//! only if it is proven to be a dead socket: connecting to it is refused. Two daemons that start at
-//! once take turns by a lock on the folder, which is held only while binding or removing.
+//! The folder is the protection: 0700, owned by this user, not a link, checked before anything is
+//! created in it. Inside it, the socket gets its mode between `bind` and `listen`, when no client can
+//! connect yet. A path is removed only if it is proven to be a dead socket: connecting to it is
+//! refused. Two daemons that start at once are serialised by a lock on the folder, which is held only
+//! while binding or removing.
 
 use std::fmt;
 use std::fs::{self, Permissions};
@@ -23,15 +24,15 @@ use tokio::net::UnixListener;
 use super::error::TransportError;
 use crate::transport::private_dir::{open_folder, private_folder};
 
-/// Longest path of a Unix socket: 108 bytes with the closing zero.
+/// Maximum bytes of a Unix socket path: 108 bytes with the closing zero.
 const LONGEST_PATH: usize = 107;
 
-/// A text that is made anew each time somebody asks for it.
+/// A text that is generated at each request.
 #[derive(Clone)]
 pub(super) struct Page(Arc<dyn Fn() -> String + Send + Sync>);
 
 impl Page {
-    /// The text of now.
+    /// The current text.
     pub fn text(&self) -> String {
         (self.0)()
     }
@@ -43,7 +44,8 @@ impl fmt::Debug for Page {
     }
 }
 
-/// A listening socket. Dropping it stops listening and removes the path, if it is still ours.
+/// A listening socket. Dropping it stops listening and removes the path, if it still belongs to this
+/// socket.
 #[derive(Debug)]
 pub struct Bound {
     listener: UnixListener,
@@ -53,8 +55,8 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// Takes a listener that somebody else has bound (socket activation). Its path stays theirs.
-    /// Must be called inside a tokio runtime.
+    /// Adopts a listener that another program has bound (socket activation). Its path belongs to that
+    /// program. Must be called inside a tokio runtime.
     ///
     /// # Errors
     /// `Io` if the runtime cannot watch it.
@@ -69,20 +71,20 @@ impl Bound {
         })
     }
 
-    /// Where it listens, unless it was inherited.
+    /// Path of the socket, unless it was inherited.
     pub fn path(&self) -> Option<&Path> {
         self.file.as_ref().map(|file| file.path.as_path())
     }
 
-    /// The same, knowing the `NAME=VALUE` that processes of this daemon's tools have in their
-    /// environment: whoever carries it is taken for one of them.
+    /// Sets the `NAME=VALUE` in the environment of this daemon's tool processes. A peer that has it
+    /// counts as one of them.
     #[must_use]
     pub fn with_mark(self, mark: &str) -> Self {
         Self { mark: Some(mark.as_bytes().into()), ..self }
     }
 
-    /// What `GET /metrics` answers with: a text that is made anew each time, without waiting. Processes of
-    /// tools do not get it.
+    /// Sets the response to `GET /metrics`: a text that is generated at each request, without waiting.
+    /// Processes of tools do not get it.
     #[must_use]
     pub fn with_metrics(self, page: impl Fn() -> String + Send + Sync + 'static) -> Self {
         Self { page: Some(Page(Arc::new(page))), ..self }
@@ -93,7 +95,7 @@ impl Bound {
     }
 }
 
-/// The mark of this daemon's processes, and what `GET /metrics` answers with.
+/// The marker of this daemon's processes, and the response to `GET /metrics`.
 pub(super) type Told = (Option<Arc<[u8]>>, Option<Page>);
 
 /// The path of a bound socket; removed on drop.
@@ -105,8 +107,8 @@ pub(super) struct SocketFile {
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        // Whoever holds the folder may be replacing us; then a dead socket may stay, which the
-        // next start recognises.
+        // If another process holds the folder's lock, it may be replacing this socket. Then a dead
+        // socket may stay, which the next start recognises.
         let Some(folder) = self.path.parent() else { return };
         let Ok(turn) = open_folder(folder) else { return };
         if turn.try_lock().is_err() {
@@ -118,11 +120,11 @@ impl Drop for SocketFile {
     }
 }
 
-/// Binds `path` and listens. The folder is made (0700) or checked; a dead socket is replaced, a live
-/// one never. Must be called inside a tokio runtime.
+/// Binds `path` and listens. Creates the folder (0700) or checks it. Replaces a dead socket, never a
+/// live one. Must be called inside a tokio runtime.
 ///
 /// # Errors
-/// `BadPath`, `UnsafeFolder`, `NotASocket`, `InUse` say what to change; `Io` is the system's refusal.
+/// `BadPath`, `UnsafeFolder`, `NotASocket`, `InUse` say what to change; `Io` is the system's error.
 pub fn bind(path: &Path) -> Result<Bound, TransportError> {
     let folder = check_path(path)?;
     let turn = private_folder(folder)?;
@@ -134,8 +136,9 @@ pub fn bind(path: &Path) -> Result<Bound, TransportError> {
     socket::bind(fd.as_raw_fd(), &address).map_err(|e| TransportError::io("bind", path, e))?;
     let mine = identity(path)
         .ok_or_else(|| TransportError::io("find the new socket", path, io::Error::from(Errno::ENOENT)))?;
-    // From here on a failure removes what was made. The guard takes the folder's lock itself, so it
-    // must be dropped after ours: it is declared first, and `turn` is moved in behind it.
+    // From here on a failure removes the socket again. The guard takes the folder's lock itself, so it
+    // must be dropped after this function's lock: it is declared first, and the lock is moved in after
+    // it.
     let file = SocketFile { path: path.to_owned(), identity: mine };
     let turn = turn;
     fs::set_permissions(path, Permissions::from_mode(0o600))
@@ -147,7 +150,7 @@ pub fn bind(path: &Path) -> Result<Bound, TransportError> {
     Ok(Bound { listener, file: Some(file), mark: None, page: None })
 }
 
-/// Refuses what can never be a socket's path; returns its folder.
+/// Refuses paths that can never be a socket's path; returns the folder.
 fn check_path(path: &Path) -> Result<&Path, TransportError> {
     let bad = |why: String| TransportError::BadPath { path: path.to_owned(), why };
     let length = path.as_os_str().len();
@@ -165,7 +168,7 @@ fn check_path(path: &Path) -> Result<&Path, TransportError> {
     }
 }
 
-/// Removes a dead socket; refuses everything else that stands at `path`.
+/// Removes a dead socket; refuses everything else at `path`.
 fn clear_the_way(path: &Path) -> Result<(), TransportError> {
     let meta = match fs::symlink_metadata(path) {
         Ok(meta) => meta,
@@ -176,30 +179,32 @@ fn clear_the_way(path: &Path) -> Result<(), TransportError> {
         return Err(TransportError::NotASocket { path: path.to_owned() });
     }
     match probe(path) {
-        // Nobody listens: the owner is dead. The folder's lock keeps a starting one out. Or nobody will
-        // ever answer: who listened is dead, and a child that it was just starting holds the socket yet.
+        // No process listens: the owner is dead, and the folder's lock excludes a starting one. Or no
+        // process will ever answer: the listener is dead, and a child that it was starting still holds
+        // the socket.
         Err(Errno::ECONNREFUSED) | Ok(Listener::Dead) => {
             fs::remove_file(path).map_err(|e| TransportError::io("remove the dead socket", path, e))
         }
         Err(Errno::ENOENT) => Ok(()),
-        // Connected, or its queue is full: somebody is alive there.
+        // Connected, or its queue is full: a living process listens there.
         Ok(Listener::Alive) | Err(Errno::EAGAIN) => Err(TransportError::InUse { path: path.to_owned() }),
         Err(e) => Err(TransportError::io("see who listens on", path, e)),
     }
 }
 
-/// Who called `listen` on a socket.
+/// The process that called `listen` on a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Listener {
     Alive,
     Dead,
 }
 
-/// Connects and hangs up. Never waits: a full queue answers at once.
+/// Connects and disconnects. Never waits: a full queue answers at once.
 fn probe(path: &Path) -> Result<Listener, Errno> {
     let fd = new_socket()?;
     socket::connect(fd.as_raw_fd(), &UnixAddr::new(path)?)?;
-    // On this side SO_PEERCRED is who called listen(2) (unix(7)); 0 is somebody we cannot see.
+    // On this side SO_PEERCRED is the process that called listen(2) (unix(7)); 0 is an invisible
+    // process.
     let pid = socket::getsockopt(&fd, socket::sockopt::PeerCredentials)?.pid();
     let is_gone = pid > 0 && kill(Pid::from_raw(pid), None) == Err(Errno::ESRCH);
     Ok(if is_gone { Listener::Dead } else { Listener::Alive })

@@ -1,4 +1,4 @@
-//! Where a subscription's notifications go in.
+//! The sink for a subscription's notifications.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::transport::outbox::{Credit, Out};
 /// One serialised JSON text, without a newline; shared or not.
 #[derive(Clone, Debug)]
 pub enum Text {
-    /// Bytes that may be a part of something larger.
+    /// Bytes that may be a slice of a larger buffer.
     Bytes(Bytes),
     /// Text that many subscriptions send.
     Shared(Arc<str>),
@@ -52,7 +52,7 @@ impl From<Arc<str>> for Text {
     }
 }
 
-/// The connection is gone or the subscription was ended.
+/// The connection is closed or the subscription was ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed;
 
@@ -64,8 +64,8 @@ impl fmt::Display for Closed {
 
 impl std::error::Error for Closed {}
 
-/// The way from one subscription to its peer. Waiting in it is the back-pressure: it goes on when
-/// the peer has read.
+/// The sink of one subscription. Waiting in it is the back-pressure: it continues when the peer has
+/// read.
 #[derive(Debug)]
 pub struct SubscriptionSink {
     pub(super) shared: Arc<Shared>,
@@ -79,12 +79,12 @@ impl SubscriptionSink {
         &self.id
     }
 
-    /// Queues notifications, each one whole JSON object without a newline, in order and with nothing
-    /// of this subscription between them. Waits while more than `Limits::outbox_bytes` of
-    /// notifications wait for this connection's peer. Cancel-safe: either all is queued or nothing.
+    /// Queues notifications, each one whole JSON object without a newline, in order and contiguous
+    /// within this subscription. Waits while more than `Limits::outbox_bytes` of notifications wait for
+    /// this connection's peer. Cancel-safe: either all is queued or nothing.
     ///
     /// # Errors
-    /// [`Closed`] when the connection is gone or the subscription was ended; nothing was queued then.
+    /// [`Closed`] when the connection is closed or the subscription was ended; nothing was queued then.
     pub async fn send<M: Into<Text>>(&self, messages: Vec<M>) -> Result<(), Closed> {
         let messages: Vec<Text> = messages.into_iter().map(Into::into).collect();
         let bytes = messages.iter().map(|message| message.as_bytes().len()).sum();
@@ -94,11 +94,11 @@ impl SubscriptionSink {
         self.queue(bytes, |credit| Out::Notifications { messages, credit }).await
     }
 
-    /// Waits until `bytes` may be queued, before they are even read: a subscription whose peer does not
-    /// read holds nothing while it waits. Cancel-safe.
+    /// Waits until `bytes` may be queued, before the caller reads them: a subscription whose peer does
+    /// not read holds no data while it waits. Cancel-safe.
     ///
     /// # Errors
-    /// [`Closed`] when the connection is gone or the subscription was ended.
+    /// [`Closed`] when the connection is closed or the subscription was ended.
     pub async fn room(&self, bytes: usize) -> Result<SendPermit<'_>, Closed> {
         self.open()?;
         tokio::select! {
@@ -115,7 +115,7 @@ impl SubscriptionSink {
         self.ended.cancelled().await;
     }
 
-    /// Whether it can still be sent to.
+    /// Returns an error if the subscription has ended.
     fn open(&self) -> Result<(), Closed> {
         if self.ended.is_cancelled() { Err(Closed) } else { Ok(()) }
     }
@@ -132,7 +132,7 @@ impl SubscriptionSink {
     }
 }
 
-/// Room in the queue of a peer; what is not used of it goes back.
+/// Reserved bytes in a peer's queue; unused bytes are released on drop.
 #[derive(Debug)]
 pub struct SendPermit<'a> {
     outlet: &'a SubscriptionSink,
@@ -140,12 +140,12 @@ pub struct SendPermit<'a> {
 }
 
 impl SendPermit<'_> {
-    /// Queues events that were serialised once for all subscribers: each goes out as a notification
+    /// Queues events that were serialised once for all subscribers. Each goes out as a notification
     /// `method` with `{"subscription": ID, "result": EVENT}`, and is copied only into the socket's
-    /// buffer. What needs more than the room there is passes all the same.
+    /// buffer. Events larger than the reserved bytes pass as well.
     ///
     /// # Errors
-    /// [`Closed`] when the connection is gone or the subscription was ended; nothing was queued then.
+    /// [`Closed`] when the connection is closed or the subscription was ended; nothing was queued then.
     pub fn publish<M: Into<Text>>(self, method: &str, events: Vec<M>) -> Result<(), Closed> {
         self.outlet.open()?;
         let events: Vec<Text> = events.into_iter().map(Into::into).collect();

@@ -1,4 +1,4 @@
-//! The one task that writes to a peer: takes all that waits, writes it in large pieces.
+//! The one task that writes to a peer: takes all queued data and writes it in large blocks.
 
 use std::borrow::Cow;
 use std::io;
@@ -11,7 +11,7 @@ use super::connection::Shared;
 use super::framing::Framing;
 use super::outbox::Out;
 
-/// Bytes gathered before a write; a message at least this long is written from where it is.
+/// Bytes gathered before a write; a message of at least this size is written without copying.
 const PIECE: usize = 64 << 10;
 
 /// Writes until the outbox has ended and is empty, then closes the writing side. If the peer is gone
@@ -31,7 +31,7 @@ struct Writer<'a> {
     socket: &'a mut OwnedWriteHalf,
     framing: Framing,
     piece: Vec<u8>,
-    /// Reply bytes and credit that are in `piece`, and count as written once it is.
+    /// Reply bytes and credit in `piece`, which count as written once it is written.
     done: (usize, usize),
 }
 
@@ -43,7 +43,7 @@ impl Writer<'_> {
                 self.put(out).await?;
             }
             self.flush().await?;
-            // A quiet connection holds no memory.
+            // An idle connection holds no memory.
             if self.piece.capacity() > PIECE {
                 self.piece = Vec::new();
             }
@@ -105,7 +105,7 @@ impl Writer<'_> {
     }
 }
 
-/// In sound JSON a newline can only be white space between tokens; in a line it would be an end.
+/// In valid JSON a newline can only be white space between tokens; in a line it would end the message.
 fn one_line(json: &[u8]) -> Cow<'_, [u8]> {
     if !json.contains(&b'\n') {
         return Cow::Borrowed(json);

@@ -1,6 +1,6 @@
-//! A few facts of a repository for the prompt (Q11). Git is asked only in a trusted folder, and even then
-//! so that nothing the repository says is run: no hooks, no monitor, no pager, no signature, no
-//! external diff, no network, no prompt.
+//! Adds a short description of the repository to the prompt. Git runs only in a trusted folder, and with
+//! options that execute nothing from the repository: no hooks, fsmonitor, pager, signature check, external
+//! diff, network or prompt.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -11,14 +11,14 @@ use tokio::process::Command;
 
 use crate::proc;
 
-/// All facts together, in characters.
+/// Limit of the whole text, in characters.
 const MOST: usize = 2_000;
 /// Bytes read of one answer.
 const ANSWER: u64 = 16 << 10;
-/// How long git may take; a large repository then goes without that fact.
+/// Time limit of git. In a large repository, a slow part is omitted.
 const WITHIN: Duration = Duration::from_secs(3);
 
-/// What stands before every command. <https://git-scm.com/docs/git-config>
+/// Options before every command. <https://git-scm.com/docs/git-config>
 const CAREFUL: [&str; 26] = [
     "--no-optional-locks",
     "--no-pager",
@@ -48,7 +48,8 @@ const CAREFUL: [&str; 26] = [
     "status.submoduleSummary=false",
 ];
 
-/// The facts as text, or nothing where git has nothing to say. Cancel-safe: commands end with it.
+/// The description as text, or `None` if git reports nothing. Cancel-safe: dropping the future kills the
+/// commands.
 pub(super) async fn facts(cwd: &Path) -> Option<String> {
     let (branch, default, status, log, user) = tokio::join!(
         ask(cwd, &["symbolic-ref", "--short", "-q", "HEAD"]),
@@ -57,7 +58,7 @@ pub(super) async fn facts(cwd: &Path) -> Option<String> {
         ask(cwd, &["log", "-5", "--no-show-signature", "--no-ext-diff", "--no-textconv", "--format=%h %s"]),
         ask(cwd, &["config", "--get", "user.name"]),
     );
-    // Not even that: no git here, or none that wants to speak.
+    // Without a status, git is missing or fails here.
     status.as_ref()?;
     let mut text = String::from("\n\n# Git at the start of the session");
     let mut line = |name: &str, value: Option<String>| {
@@ -74,7 +75,7 @@ pub(super) async fn facts(cwd: &Path) -> Option<String> {
     };
     let clean = status.as_deref() == Some("");
     text.push_str(if clean { "\n- Status: clean" } else { "" });
-    // The log first: a long status is what may be cut.
+    // The log comes first, because a long status may be truncated.
     let rest = several("Last commits", log) + &several("Status", status);
     text.push_str(&rest);
     Some(cut(text))
@@ -87,7 +88,7 @@ fn cut(text: String) -> String {
     }
 }
 
-/// What git says, without its last newline; nothing if it fails or takes too long.
+/// Git's output without its last newline; `None` if it fails or takes too long.
 async fn ask(cwd: &Path, what: &[&str]) -> Option<String> {
     let mut command = Command::new("git");
     command.args(CAREFUL).arg("-C").arg(cwd).args(what);
@@ -116,13 +117,13 @@ async fn ask(cwd: &Path, what: &[&str]) -> Option<String> {
         let mut bytes = Vec::new();
         out.take(ANSWER).read_to_end(&mut bytes).await.ok()?;
         if bytes.len() as u64 == ANSWER {
-            // Enough: the rest is cut anyway.
+            // The rest would be truncated anyway.
             child.start_kill().ok()?;
             child.wait().await.ok()?;
         } else if !child.wait().await.ok()?.success() {
             return None;
         }
-        // Names of files and people may hold anything.
+        // Names of files and authors may contain any characters.
         let text = String::from_utf8_lossy(&bytes);
         let text: String = text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
         Some(text.trim_end().to_owned())

@@ -1,5 +1,5 @@
-//! `AGENTS.md` and `CLAUDE.md`, from the repository's root down to the folder (Q10), with `@path`
-//! includes. Text only: nothing is run, and nothing outside the root is read.
+//! Reads `AGENTS.md` and `CLAUDE.md` from the repository's root down to the folder, with `@path` includes. Text
+//! only: nothing is run, and nothing outside the root is read.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -12,9 +12,9 @@ use super::root::repository_root;
 
 /// Bytes of one file that are read.
 const FILE_BYTES: u64 = 64 * 1024;
-/// Bytes of all of them.
+/// Bytes of all files.
 const ALL_BYTES: usize = 192 * 1024;
-/// Includes inside includes.
+/// Depth of nested includes.
 const DEPTH: usize = 4;
 
 const NAMES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
@@ -26,7 +26,7 @@ pub(super) struct Instruction {
     pub text: String,
 }
 
-/// The user's own file first, then the root's, then each folder's on the way down; then the same of each
+/// The user's own file first, then the root's and those of each folder down to this one; then the same for each
 /// additional folder.
 pub(super) fn collect(cwd: &Path, additional: &[PathBuf], user_dir: Option<&Path>) -> Vec<Instruction> {
     let mut reader = Reader { seen: HashSet::new(), found: Vec::new(), bytes: 0 };
@@ -65,12 +65,12 @@ impl Reader {
     }
 
     fn read(&mut self, path: &Path, root: &Path, depth: usize) {
-        // Resolved first: a link must not lead out of the root.
+        // Resolve the path first: a link must not lead out of the root.
         let Ok(resolved) = path.canonicalize() else { return };
         if !resolved.starts_with(root) || !resolved.is_file() || !self.seen.insert(resolved.clone()) {
             return;
         }
-        // What is a link by now, or a pipe, is somebody's attempt.
+        // A path that has become a link or a pipe since is an attack.
         let how = OpenHow::new()
             .flags(OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC)
             .resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);

@@ -1,30 +1,29 @@
-//! `WORKSPACE/.agentd/config.toml`: the few keys that a project may set. Rules that forbid or ask count
-//! always; those that allow only in a trusted folder (S22). There are no others: where models are and
-//! which keys they need is never a project's affair.
+//! `WORKSPACE/.agentd/config.toml`: the few keys that a project may set. Deny and ask rules always apply; allow
+//! rules apply only in a trusted folder. Models and API keys cannot be set by a project.
 //!
-//! A file with a mistake loosens nothing, and still restricts as far as it can be understood. Where even
-//! that is in doubt (it is no TOML, it cannot be read, or a rule that forbids or asks is none), nobody
-//! knows what it was to forbid, and nothing passes unasked.
+//! A file with a mistake adds no allow rules, and its other rules still apply as far as they can be parsed. If
+//! even these are unclear, nothing runs without a permission request: the file is not TOML, cannot be read, or
+//! a deny or ask rule is invalid.
 
 use serde::Deserialize;
 
 use crate::judge::Rule;
 
-/// Rules of one kind at most.
+/// Maximal number of rules of one kind.
 const RULES: usize = 1_000;
 
 /// A project's own rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Project {
-    /// Only in a trusted folder; none if the file has a mistake.
+    /// Applied only in a trusted folder; empty if the file has a mistake.
     pub allow: Vec<Rule>,
-    /// Always.
+    /// Always applied.
     pub ask: Vec<Rule>,
-    /// Always.
+    /// Always applied.
     pub deny: Vec<Rule>,
-    /// What is wrong with the file, and on which line.
+    /// Description of the mistake with its line.
     pub problem: Option<String>,
-    /// What it was to forbid is not known: nothing may pass unasked.
+    /// The deny and ask rules are unknown, so nothing may run without a permission request.
     pub is_closed: bool,
 }
 
@@ -46,7 +45,7 @@ struct Permissions {
     deny: Vec<String>,
 }
 
-/// Reads the file's text. Of one with a mistake counts what restricts, as far as it is understood.
+/// Parses the file's text. If it has a mistake, only deny and ask rules that can be parsed are used.
 pub(super) fn read(text: &[u8]) -> Project {
     let Ok(text) = std::str::from_utf8(text) else { return unreadable("it is not UTF-8".into()) };
     match parse(text) {
@@ -55,7 +54,7 @@ pub(super) fn read(text: &[u8]) -> Project {
     }
 }
 
-/// Stands for a file of which nothing can be known.
+/// The result for a file that cannot be read.
 pub(super) fn unreadable(problem: String) -> Project {
     Project { problem: Some(problem), is_closed: true, ..Project::default() }
 }
@@ -87,7 +86,7 @@ fn line(text: &str, at: usize) -> String {
     format!("line {}: ", before + 1)
 }
 
-/// What restricts in a file with a mistake.
+/// The deny and ask rules of a file with a mistake.
 fn damaged(text: &str, problem: String) -> Project {
     let mut project = Project { problem: Some(problem), ..Project::default() };
     let Ok(table) = text.parse::<toml::Table>() else {
@@ -107,7 +106,7 @@ fn damaged(text: &str, problem: String) -> Project {
     project
 }
 
-/// The rules of a list that are rules; `is_whole` falls if there is anything else.
+/// The valid rules of a list. Sets `is_whole` to false if there is an invalid entry.
 fn understood(list: Option<&toml::Value>, is_whole: &mut bool) -> Vec<Rule> {
     let given = match list {
         None => return Vec::new(),
@@ -120,7 +119,7 @@ fn understood(list: Option<&toml::Value>, is_whole: &mut bool) -> Vec<Rule> {
 }
 
 impl Project {
-    /// What becomes active with trust, for people; what counts anyway is not told.
+    /// The parts that become active with trust, as text for users. Rules that always apply are not listed.
     pub(super) fn shown(&self) -> Vec<String> {
         if let Some(problem) = &self.problem {
             let what = if self.is_closed {

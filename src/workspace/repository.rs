@@ -1,32 +1,37 @@
-//! Which repository git finds in a folder, by names alone: git itself would obey it.
+//! Finds the repository that git would use in a folder, by file names alone: git itself would apply its
+//! configuration.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use crate::judge::Repository;
 
-/// Looks for a repository as git does, from the folder upwards (git-rev-parse(1), "--git-dir"; `setup_git_directory` of
-/// its setup.c): first for `.git`, then whether the folder itself looks like one. That may be content, from a clone, say.
+/// Searches for a repository like git, from the folder upwards (git-rev-parse(1), "--git-dir";
+/// `setup_git_directory` of its setup.c). It checks first for `.git`, then whether the folder itself looks like
+/// a repository. The latter may be cloned content.
 #[must_use]
 pub fn repository(workspace: &Path) -> Repository {
     for (at, folder) in workspace.ancestors().enumerate() {
         let own = folder.join(".git");
         let kind = own.symlink_metadata().map(|meta| meta.file_type());
         if kind.is_ok_and(|kind| !kind.is_dir()) {
-            // A link or a file, which may lead to content as well: but for what lies in a repository itself.
+            // A link or a file may also lead to cloned content, unless the target lies in a repository's own
+            // folder.
             let is_sound = leads(folder, &own).is_some_and(|led| led.iter().any(|part| part == ".git"));
             let found = if at == 0 { Repository::Top } else { Repository::Above };
             return if is_sound { found } else { Repository::Content };
         }
         let is_bare = || folder.join("HEAD").symlink_metadata().is_ok();
         if own.join("HEAD").symlink_metadata().is_ok() {
-            // What git does not take for one it passes over, and what that is would be for us to know.
+            // Git skips a folder that it does not accept as a repository; this code would have to repeat its
+            // checks.
             if at == 0 && is_bare() {
                 return Repository::Content;
             }
             return if at == 0 { Repository::Top } else { Repository::Above };
         }
-        // Of a bare one `objects` and `refs` may lie elsewhere (gitrepository-layout(5), "commondir").
+        // The `objects` and `refs` of a bare repository may lie elsewhere (gitrepository-layout(5),
+        // "commondir").
         if is_bare() {
             return Repository::Content;
         }
@@ -34,7 +39,7 @@ pub fn repository(workspace: &Path) -> Repository {
     Repository::Nowhere
 }
 
-/// Where a `.git` leads that is no folder (gitrepository-layout(5), "gitfile").
+/// The target of a `.git` that is not a folder (gitrepository-layout(5), "gitfile").
 fn leads(folder: &Path, own: &Path) -> Option<PathBuf> {
     let real = own.canonicalize().ok()?;
     if real.is_dir() {
@@ -45,7 +50,7 @@ fn leads(folder: &Path, own: &Path) -> Option<PathBuf> {
     folder.join(text.strip_prefix("gitdir:")?.trim()).canonicalize().ok()
 }
 
-/// The longest name of a path, and what stands before it.
+/// Longest path with its prefix, in bytes.
 const LONGEST: u64 = 4_200;
 
 #[cfg(test)]
@@ -59,7 +64,7 @@ mod tests {
         let top = dir.path().join("top");
         let sub = top.join("a/b");
         fs::create_dir_all(&sub).unwrap();
-        // Somebody may have one around the temporary folder.
+        // The temporary folder may lie in a repository.
         let around = match repository(dir.path()) {
             Repository::Top => Repository::Above,
             around => around,
@@ -74,7 +79,7 @@ mod tests {
         fs::remove_file(top.join("HEAD")).unwrap();
         fs::write(top.join("a/HEAD"), "").unwrap();
         assert_eq!(repository(&sub), Repository::Content);
-        // Of one that lies in a repository: a work tree, a submodule.
+        // A `.git` that leads into a repository: a work tree, a submodule.
         fs::create_dir_all(top.join(".git/worktrees/b")).unwrap();
         fs::write(sub.join(".git"), format!("gitdir: {}\n", top.join(".git/worktrees/b").display())).unwrap();
         assert_eq!(repository(&sub), Repository::Top);

@@ -1,8 +1,9 @@
-//! What a folder says of itself, and a digest of all of it (S22): trust is given to exactly this.
+//! Inventory of the files in a folder that can run code, and a digest of it. The user trusts exactly this
+//! digest.
 //!
-//! Nothing is run, and what is read is bounded in files, depth and bytes: a folder may be made to be
-//! looked at. Links are noted and never followed, and what is neither file nor folder is never opened.
-//! What is too large to be looked at whole is never used.
+//! Nothing is run. Files, depth and bytes are limited, because the folder may be hostile. Links are recorded
+//! and never followed; pipes and devices are never opened. A file that is too large to read completely is never
+//! used.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -22,21 +23,21 @@ use crate::workspace::project::Project;
 const FILE: u64 = 1 << 20;
 /// Bytes of all files.
 const ALL: u64 = 16 << 20;
-/// Files and folders.
+/// Number of files and folders.
 const ENTRIES: usize = 2_000;
-/// Folders inside folders.
+/// Depth of nested folders.
 const DEPTH: usize = 8;
 /// Bytes of git's own configuration.
 const GIT_CONFIG: u64 = 256 << 10;
-/// Parts that are told by name.
+/// Number of parts that are listed by name.
 const PARTS: usize = 100;
 
-/// Goes into every digest: another way of looking is another digest, and asks again.
+/// Part of every digest: a changed scan gives another digest, so that the user is asked again.
 const VERSION: &str = "agentd workspace 1";
 
-/// Where the project's own settings stand.
+/// Path of the project's own settings.
 const SETTINGS: &str = ".agentd/config.toml";
-/// Things in a workspace that later versions use, and this one does not.
+/// Files in a workspace that later versions use and this version does not.
 const LATER: [&str; 8] = [
     ".agentd/hooks",
     ".agentd/agents",
@@ -48,21 +49,22 @@ const LATER: [&str; 8] = [
     ".kode",
 ];
 
-/// A look at a folder.
+/// Result of a scan of a folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrustInventory {
-    /// Of everything that trust would cover, in hexadecimal.
+    /// Digest of all files that trust would cover, in hexadecimal.
     pub digest: String,
-    /// What becomes active with trust, or would in a later version, for people; empty: nothing.
+    /// Parts that become active with trust, now or in a later version, as text for users. Empty if there are
+    /// none.
     pub parts: Vec<String>,
     /// The project's own rules.
     pub project: Project,
-    /// Whether there is a repository whose facts can be told.
+    /// Whether a repository exists whose state can be given to the model.
     pub(super) has_git: bool,
 }
 
-/// Looks at a folder, absolute and free of links. Blocking, bounded, and never fails: what cannot be
-/// read is a part that is not used.
+/// Scans a folder; the path is absolute and without links. Blocking and bounded. Never fails: an unreadable
+/// file is listed as a part that is not used.
 #[must_use]
 pub fn scan(cwd: &Path) -> TrustInventory {
     let mut ground = TrustInventory::default();
@@ -126,7 +128,7 @@ struct Walk<'d> {
 }
 
 impl Walk<'_> {
-    /// Takes in a value under a word, so that no two looks read the same.
+    /// Adds a value with a tag to the digest, so that two different inventories never have the same bytes.
     fn note(&mut self, value: &[u8], word: &[u8]) {
         for part in [word, value] {
             self.digest.update((part.len() as u64).to_be_bytes());
@@ -164,7 +166,7 @@ impl Walk<'_> {
             self.note(&[u8::from(meta.mode() & 0o111 != 0)], b"may run");
             self.file(path);
         } else {
-            // A pipe or a device: opening it may wait for ever, or do something.
+            // A pipe or a device: opening it may block forever or have a side effect.
             self.note(name, b"neither");
         }
     }
@@ -185,7 +187,7 @@ impl Walk<'_> {
     }
 }
 
-/// Opens a file if it is one, without waiting for anybody and without following a last link.
+/// Opens a regular file without blocking and without following a final link.
 fn open_plain(path: &Path) -> io::Result<File> {
     let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
     plain(nix::fcntl::open(path, flags, Mode::empty()).map_err(io::Error::from)?)
@@ -196,14 +198,14 @@ fn plain(fd: OwnedFd) -> io::Result<File> {
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a file")) }
 }
 
-/// The whole content; `None` if there is more.
+/// Reads the whole content; `None` if it is longer than `most` bytes.
 fn read_up_to(file: File, most: u64) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     file.take(most + 1).read_to_end(&mut bytes)?;
     Ok((bytes.len() as u64 <= most).then_some(bytes))
 }
 
-/// A file below a folder, reached without following any link. `None` if there is none.
+/// Reads a file below a folder without following any link. `None` if it does not exist.
 fn read_below(folder: &Path, path: &Path, most: u64) -> io::Result<Option<Vec<u8>>> {
     let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
     let mut at = File::open(folder)?;
@@ -224,15 +226,15 @@ fn read_below(folder: &Path, path: &Path, most: u64) -> io::Result<Option<Vec<u8
     read_up_to(at, most)?.map(Some).ok_or_else(|| io::Error::other(format!("it has more than {most} bytes")))
 }
 
-/// Sections of git's configuration that change with daily work, and name nothing that git would run when
-/// it is asked for the facts. Everything else is bound by trust.
+/// Sections of git's configuration that change in daily work and name no program that git would run for
+/// `workspace::git`. All other sections are bound by trust.
 const DAILY: [&str; 4] = ["branch", "remote", "user", "submodule"];
 
-/// What of a repository's own configuration decides what git runs.
+/// The part of a repository's own configuration that decides which programs git runs.
 fn git_settings(root: &Path) -> Result<String, String> {
     let (own, shared) = git_folders(root)?;
     let mut kept = what_counts(&shared.join("config"))?;
-    // Of the work tree alone, where the other asks for it (git-worktree(1)).
+    // The configuration of this work tree, if the main one enables it (git-worktree(1)).
     let of_tree = own.join("config.worktree");
     if fs::symlink_metadata(&of_tree).is_ok() {
         kept.push_str(&what_counts(&of_tree)?);
@@ -252,7 +254,7 @@ fn what_counts(path: &Path) -> Result<String, String> {
         if let Some(section) = line.strip_prefix('[') {
             let name: String =
                 section.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '-').collect();
-            // What follows a section's head on its line belongs to it.
+            // Text after a section's head on the same line belongs to the section.
             let is_alone = section.trim_end().ends_with(']');
             is_daily = is_alone && DAILY.contains(&name.to_ascii_lowercase().as_str());
             if name.to_ascii_lowercase().starts_with("include") {
@@ -267,8 +269,8 @@ fn what_counts(path: &Path) -> Result<String, String> {
     Ok(kept)
 }
 
-/// Where a work tree and all of its repository keep their configurations: `.git`, or what a file of this name leads
-/// to, and what is named there (gitrepository-layout(5)).
+/// The configuration folders of a work tree and of its repository: `.git`, or the folders that a `.git` file
+/// names (gitrepository-layout(5)).
 fn git_folders(root: &Path) -> Result<(PathBuf, PathBuf), String> {
     let dot_git = root.join(".git");
     let meta = fs::symlink_metadata(&dot_git).map_err(|error| error.to_string())?;
@@ -363,11 +365,11 @@ mod tests {
         folder.write("src/main.rs", "fn main() {}");
         folder.write("AGENTS.md", "text");
         assert_eq!(folder.digest(), before);
-        // What the sandbox puts there while a command runs says nothing new.
+        // Placeholders of the sandbox do not change the digest.
         folder.write(".git/commondir", "./\n");
         folder.write(".git/config.worktree", "");
         assert_eq!(folder.digest(), before);
-        // What hides on the line of such a section's head does count.
+        // Text after such a section's head on the same line does count.
         folder.write(".git/config", "[core]\n\tbare = false\n[branch \"x\"] y = 1\n\tfsmonitor = pwned\n");
         assert_ne!(folder.digest(), before);
     }
@@ -384,7 +386,7 @@ mod tests {
         pipe(".mcp.json");
         pipe(".claude/pipe");
         folder.write(".git", "gitdir: elsewhere");
-        // Ten gigabytes that take no room.
+        // A sparse file of ten gigabytes.
         let huge = File::create(folder.path().join(".mcprc")).expect("made");
         huge.set_len(10 << 30).expect("a hole");
         for n in 0..3_000 {

@@ -1,4 +1,4 @@
-//! `config.example.toml` can be loaded, and every key that is known is in it.
+//! `config.example.toml` loads without an error, and it contains every key that the daemon knows.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ fn example() -> String {
         .expect("it is there")
 }
 
-/// Loads a configuration with no environment; the error in words.
+/// Loads a configuration with an empty environment. Returns the error as text.
 fn load(text: &str) -> Result<Config, String> {
     let folder = tempfile::tempdir().expect("a folder");
     let file: PathBuf = folder.path().join("config.toml");
@@ -36,7 +36,7 @@ fn example_config_loads_with_keys_commented_or_active() {
 #[test]
 fn example_config_contains_every_known_key() {
     let example = example();
-    // An unknown key is refused with the names of those that are known.
+    // The error for an unknown key lists the known keys.
     for table in [
         "",
         "[daemon]",

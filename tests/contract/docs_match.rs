@@ -1,10 +1,10 @@
-//! The reference in `proto-docs/` is what the code prints. `AGENTD_BLESS=1` writes it anew.
+//! The reference in `proto-docs/` is what the code prints. `AGENTD_BLESS=1` rewrites it.
 
 use std::path::Path;
 
 use agentd::api::docs;
 
-/// The file says exactly this.
+/// Asserts that the file has exactly this content.
 fn check(name: &str, printed: &str) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("proto-docs").join(name);
     if std::env::var_os("AGENTD_BLESS").is_some() {

@@ -1,4 +1,4 @@
-//! What is promised in writing, and that code and paper say the same.
+//! Tests that the documents and the code agree.
 
 mod config_example;
 mod docs_match;

@@ -1,4 +1,4 @@
-//! What the README tells people to type works as it stands there.
+//! The commands in the README work as they are written.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -15,7 +15,7 @@ fn readme() -> String {
     std::fs::read_to_string(file).expect("a README")
 }
 
-/// The text of a section, up to the next heading of its rank.
+/// The text of a section, up to the next heading of the same level.
 fn section<'a>(readme: &'a str, title: &str) -> &'a str {
     let heading = format!("\n## {title}\n");
     let start = readme.find(&heading).unwrap_or_else(|| panic!("no section {title:?}")) + heading.len();
@@ -23,13 +23,13 @@ fn section<'a>(readme: &'a str, title: &str) -> &'a str {
     &readme[start..end]
 }
 
-/// The contents of the fenced blocks in this language.
+/// The contents of the fenced code blocks in this language.
 fn blocks<'a>(text: &'a str, language: &str) -> Vec<&'a str> {
     let fence = format!("```{language}\n");
     text.split(&fence).skip(1).map(|rest| rest.split("```").next().unwrap_or(rest)).collect()
 }
 
-/// Reads on to the next message that `is_wanted` accepts.
+/// Reads messages until `is_wanted` accepts one.
 async fn read_to(raw: &mut Raw, what: &str, is_wanted: impl Fn(&Value) -> bool) -> Value {
     let read = async {
         loop {
@@ -57,7 +57,7 @@ async fn readme_editor_commands_work_one_by_one() {
         let call: Value = serde_json::from_str(line).expect("a call");
         let mut line = line.replace("/tmp/project", workspace.to_str().expect("text"));
         if call["method"] == "permission.list" {
-            // A person reads the question before it is listed.
+            // Wait for the request first: a user sees it before running the command that lists it.
             read_to(&mut raw, "the question", |m| m["params"]["result"]["type"] == "permission.requested")
                 .await;
         }
@@ -87,7 +87,7 @@ fn readme_commands_exist_in_agentctl() {
         .flat_map(|block| block.split("agentctl ").skip(1))
         .map(|rest| rest.lines().next().unwrap_or(rest).split(' ').take_while(is_word).take(2).collect())
         .collect();
-    // In running text: `agentctl daemon stop`.
+    // Commands in running text, for example `agentctl daemon stop`.
     let inline = readme.split("`agentctl ").skip(1);
     named.extend(inline.map(|rest| {
         let end = rest.find('`').unwrap_or(rest.len());
@@ -97,7 +97,7 @@ fn readme_commands_exist_in_agentctl() {
     named.dedup();
     assert!(named.len() >= 8, "{named:?}");
     for words in named {
-        // Only `daemon` has commands of its own; what follows another one is not ours to read.
+        // Only `daemon` has subcommands; the words after any other command are arguments.
         let words = if words.first() == Some(&"daemon") { &words[..] } else { &words[..1] };
         let help = Command::new(env!("CARGO_BIN_EXE_agentctl"))
             .args(words)

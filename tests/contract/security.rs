@@ -1,5 +1,5 @@
-//! SECURITY.md names the test behind each claim; a test that was renamed or removed leaves a claim
-//! that nothing holds up.
+//! SECURITY.md names the test for each claim. If a test is renamed or removed, its claim has no
+//! evidence.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::path::Path;
 fn security_document_names_existing_tests_only() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = fs::read_to_string(root.join("SECURITY.md")).expect("a page");
-    // Names of tests are whole sentences; other words of code have fewer parts.
+    // Test names have many parts; other identifiers in code have fewer.
     let is_test = |word: &&str| {
         word.matches('_').count() >= 3 && word.chars().all(|c| c.is_ascii_lowercase() || c == '_')
     };

@@ -1,4 +1,4 @@
-//! Names on the wire: those of the tables are served, documented and spelled alike everywhere.
+//! Every wire name of the tables is served, documented and spelled the same everywhere.
 
 use std::collections::BTreeSet;
 
@@ -78,7 +78,7 @@ fn error_kinds_match_specified_error_codes() {
     assert_eq!(got, expected);
 }
 
-/// Every field of the document's schemas, with where it stands.
+/// Every field of the document's schemas, with its path.
 fn fields<'a>(value: &'a Value, path: &str, found: &mut Vec<(String, &'a Value)>) {
     match value {
         Value::Object(members) => {

@@ -1,6 +1,6 @@
-//! What holds after every crash (I1–I5), read from the files that the dead daemon left. They are
-//! copied first: the next daemon must find them as they are, its write-ahead log included.
-//! I6, I7 and I8 need a living daemon: see `Story`.
+//! Invariants I1–I5, which hold after every crash. They are read from the files that the dead daemon
+//! left. The files are copied first, so that the next daemon finds them unchanged, including the
+//! write-ahead log. I6, I7 and I8 need a running daemon: see `CrashScenario`.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
@@ -12,7 +12,7 @@ use sqlx::{ConnectOptions as _, Connection as _, Row as _, SqliteConnection};
 
 use super::witness::{Notes, SeenEvent, is_delta};
 
-/// The journals of all sessions: by session, the events by their number.
+/// The journals of all sessions: for each session, its events by seq.
 pub type Journals = BTreeMap<String, BTreeMap<u64, Value>>;
 
 /// Checks I1 to I4 and returns the journals.
@@ -37,7 +37,8 @@ pub async fn check(database: &Path, notes: &Notes) -> Journals {
     journals
 }
 
-/// The files as they are now, copied and opened. A living daemon may go on with them.
+/// Copies the files in their current state and opens the copy. A running daemon may continue to use the
+/// originals.
 async fn copy_of(database: &Path) -> (tempfile::TempDir, SqliteConnection) {
     let folder = tempfile::tempdir().expect("a folder");
     let copy = folder.path().join("copy.db");
@@ -51,13 +52,13 @@ async fn copy_of(database: &Path) -> (tempfile::TempDir, SqliteConnection) {
     (folder, connection)
 }
 
-/// The rows of the audit log, checked to be a chain.
+/// Returns the rows of the audit log after checking the hash chain.
 pub async fn decisions(database: &Path) -> Vec<Value> {
     let (_folder, mut connection) = copy_of(database).await;
     audit(&mut connection).await
 }
 
-/// Columns of the audit log whose values its hashes are made of, after that of the row before.
+/// Columns of the audit log that enter the hash of a row, after the hash of the row before it.
 const AUDIT: [&str; 16] = [
     "id",
     "at_ms",
@@ -77,8 +78,8 @@ const AUDIT: [&str; 16] = [
     "sandbox",
 ];
 
-/// I9: the audit log is a chain. The hashes are computed here as the reference says, not as the daemon
-/// does.
+/// I9: the audit log is a hash chain. The test computes the hashes from the reference, not with the
+/// daemon's code.
 async fn audit(connection: &mut SqliteConnection) -> Vec<Value> {
     let rows = sqlx::query("select * from audit order by id").fetch_all(connection).await.expect("read");
     let mut before = String::new();
@@ -106,7 +107,7 @@ async fn audit(connection: &mut SqliteConnection) -> Vec<Value> {
     all
 }
 
-/// I9: each decision of the journals has exactly one row, and each row its event.
+/// I9: each decision in the journals has exactly one audit row, and each audit row has its event.
 fn audit_agrees(rows: &[Value], journals: &Journals) {
     let mut told: BTreeMap<(&str, u64), u32> = BTreeMap::new();
     for row in rows {
@@ -130,7 +131,7 @@ fn audit_agrees(rows: &[Value], journals: &Journals) {
     assert!(strays.is_empty(), "I9: rows of the audit log without their event: {strays:?}");
 }
 
-/// I1.
+/// I1: the database is intact.
 async fn is_sound(connection: &mut SqliteConnection) {
     let verdict: Vec<String> =
         sqlx::query_scalar("pragma integrity_check").fetch_all(&mut *connection).await.expect("checked");
@@ -159,8 +160,8 @@ async fn read(connection: &mut SqliteConnection) -> Journals {
     journals
 }
 
-/// I2 and I3: nothing that was told is missing or is something else now, and no number that was seen
-/// is free to be used again.
+/// I2 and I3: every event that a client received is in the journal, unchanged. No seq that a client saw
+/// is free for reuse.
 fn holds_what_was_told(session: &str, journal: &BTreeMap<u64, Value>, told: &SeenEvent) {
     let last = journal.keys().next_back().copied().unwrap_or_default();
     assert!(told.last_seq <= last, "I3: {session}: {} was seen, the journal ends at {last}", told.last_seq);
@@ -184,8 +185,8 @@ fn holds_what_was_told(session: &str, journal: &BTreeMap<u64, Value>, told: &See
     }
 }
 
-/// I3 and I4: rows are missing only where something whole replaced them, and nothing that happens
-/// once happened twice.
+/// I3 and I4: a row may be missing only if a complete event replaced it. Nothing that may happen once
+/// happens twice.
 fn happens_once(session: &str, journal: &BTreeMap<u64, Value>) {
     const ONCE: &[(&str, &str)] = &[
         ("tool.requested", "call_id"),
@@ -200,8 +201,8 @@ fn happens_once(session: &str, journal: &BTreeMap<u64, Value>) {
         ("turn.completed", "turn_id"),
     ];
     let mut times: HashMap<(&str, &str), u32> = HashMap::new();
-    // A second run is a second intent, and so is what asks for it: they are counted by themselves, and stand
-    // behind the end of the first run.
+    // A second run without the sandbox has its own intent and its own permission request. They are
+    // counted separately, and they come after the end of the first run.
     let mut blocked: HashSet<&str> = HashSet::new();
     for event in journal.values() {
         let kind = event["type"].as_str().expect("a type");
@@ -229,9 +230,9 @@ fn happens_once(session: &str, journal: &BTreeMap<u64, Value>) {
     let twice: Vec<_> = times.into_iter().filter(|(_, times)| *times > 1).collect();
     assert!(twice.is_empty(), "I4: {session}: {twice:?}");
 
-    // A call or a message that is whole stands for the rows that streamed while it was under way.
+    // A completed call or message replaces the delta rows that were streamed before it completed.
     let mut opened: HashMap<&str, u64> = HashMap::new();
-    // Commands that go on behind their call, by that call.
+    // Background tasks, by their call.
     let mut behind: HashMap<&str, u64> = HashMap::new();
     let mut whole: Vec<(u64, u64)> = Vec::new();
     for (seq, event) in journal {
@@ -271,7 +272,7 @@ fn happens_once(session: &str, journal: &BTreeMap<u64, Value>) {
     }
 }
 
-/// The summaries say what the journal says.
+/// The session summaries agree with the journals.
 async fn summaries_agree(connection: &mut SqliteConnection, journals: &Journals) {
     let rows = sqlx::query("select request_id, settled_seq is null from permission_request");
     let mut pending: HashSet<String> = HashSet::new();
@@ -316,7 +317,7 @@ async fn summaries_agree(connection: &mut SqliteConnection, journals: &Journals)
     }
 }
 
-/// I3: each item has its row, which ends where the journal does.
+/// I3: each item has its row, and the rows end at the same seq as the journal.
 async fn items_agree(connection: &mut SqliteConnection, journals: &Journals) {
     let rows = sqlx::query(
         "select session_id, first_seq, item.last_seq from item join session on session.id = item.session",
@@ -360,7 +361,8 @@ async fn items_agree(connection: &mut SqliteConnection, journals: &Journals) {
     assert_eq!(items, expected, "I3: the items are those of the journal");
 }
 
-/// I3: what is remembered of a session speaks of what its journal has; processes belong to calls that run.
+/// I3: stored keys of a session refer to events in its journal, and stored processes belong to running
+/// calls.
 async fn keys_agree(connection: &mut SqliteConnection, journals: &Journals) {
     let sql = "select session_id, reply from idempotency join session on session.id = idempotency.session";
     for row in sqlx::query(sql).fetch_all(&mut *connection).await.expect("read") {
@@ -382,7 +384,7 @@ async fn keys_agree(connection: &mut SqliteConnection, journals: &Journals) {
     }
 }
 
-/// I10: what an event refers to is there, whole, and belongs to its session.
+/// I10: every blob that an event refers to exists, is complete and belongs to the event's session.
 async fn blobs_are_there(connection: &mut SqliteConnection, journals: &Journals, folder: &Path) {
     let rows = sqlx::query(
         "select session_id, blob_id, bytes, in_file, \
@@ -414,8 +416,8 @@ async fn blobs_are_there(connection: &mut SqliteConnection, journals: &Journals,
     }
 }
 
-/// I5: lines that tool calls appended, one call a line. `done` are the lines of calls whose result
-/// says that they ran to their end.
+/// I5: each tool call appended at most one line. `done` are the lines of calls whose result says that
+/// they completed.
 pub fn appended_once<'a>(file: &str, done: impl IntoIterator<Item = &'a str>) {
     let mut times: HashMap<&str, u32> = HashMap::new();
     file.lines().for_each(|line| *times.entry(line).or_default() += 1);

@@ -1,8 +1,8 @@
-//! kill -9 at random moments, round after round, on one state folder. Several sessions do mixed work
-//! for several clients; each client reads on where it stood and says again, with the same key, what
-//! was not acknowledged. Nothing is lost, nothing is done twice.
+//! Kills the daemon with SIGKILL at random moments in many rounds on one state folder. Several sessions
+//! do mixed work for several clients. Each client resumes at its cursor and repeats every
+//! unacknowledged request with the same idempotency key. Nothing is lost and nothing is done twice.
 //!
-//! The moments are random by design; a seed repeats the choices, though not the machine's timing.
+//! The moments are random by design; a seed repeats the choices, but not the machine's timing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,14 +22,15 @@ use crate::support::daemon::{BOTH_APIS, TestDaemon};
 use crate::support::model_server::{Request, Step};
 use crate::support::wait::within;
 
-/// Sessions that are at work at the same time.
+/// Number of sessions that work at the same time.
 const LANES: usize = 4;
-/// A fresh state folder after this many rounds, so that both long and short lives are seen.
+/// Number of rounds until the loop starts a new state folder, so that it tests both long and short
+/// journals.
 const ROUNDS_OF_A_HOUSE: u32 = 50;
-/// The files are looked at whole after every so many rounds.
+/// The complete check of the files runs after every so many rounds.
 const WHOLE_LOOK: u32 = 10;
 
-/// What a run came to.
+/// Counters of one run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Figures {
     pub rounds: u32,
@@ -50,7 +51,7 @@ pub async fn run(rounds: u32, seed: u64) -> Figures {
     while figures.rounds < rounds {
         let of_this_daemon = ROUNDS_OF_A_HOUSE.min(rounds - figures.rounds);
         let api = BOTH_APIS[random.below(2) as usize];
-        // In every other house the log is folded all the time, so that many a kill falls into that.
+        // Every second folder checkpoints continuously, so that many kills hit a checkpoint.
         let is_folded_often = (figures.rounds / ROUNDS_OF_A_HOUSE).is_multiple_of(2);
         let plan = TestDaemon::builder().api(api).config(CONFIG);
         let plan = if is_folded_often { plan.environment("AGENTD_FOLD_AT", "12") } else { plan };
@@ -82,7 +83,7 @@ fn count(figures: &mut Figures, journals: &Journals) {
     }
 }
 
-/// A stream of numbers that a seed repeats (SplitMix64, Steele, Lea and Flood 2014).
+/// Pseudo-random numbers that a seed repeats (SplitMix64, Steele, Lea and Flood 2014).
 struct Random(u64);
 
 impl Random {
@@ -103,7 +104,7 @@ impl Random {
     }
 }
 
-/// One state folder and those who work on it.
+/// One state folder with its daemon and its sessions.
 struct Folder {
     story: CrashScenario,
     random: Random,
@@ -115,11 +116,11 @@ struct Folder {
 struct Lane {
     session: String,
     reading: StreamCursor,
-    /// Submits by key, with the turn if it was acknowledged; those of finished turns leave.
+    /// Submits by idempotency key, with the turn id if acknowledged. Finished turns are removed.
     submits: BTreeMap<String, (String, Option<String>)>,
 }
 
-/// What a lane's clients bring home from a round.
+/// The results that a lane's clients return after a round.
 struct Back {
     reading: StreamCursor,
     submits: BTreeMap<String, (String, Option<String>)>,
@@ -142,7 +143,7 @@ impl Folder {
         Lane { session, reading: StreamCursor::default(), submits: BTreeMap::new() }
     }
 
-    /// The daemon lives at the beginning and at the end.
+    /// The daemon is running at the beginning and at the end.
     async fn round(&mut self, round: u32) {
         let (news, heard) = watch::channel(0_u64);
         let news = Arc::new(news);
@@ -173,17 +174,17 @@ impl Folder {
         self.story.daemon.models.assert_no_breach();
     }
 
-    /// Some events after the beginning, or a moment after it, or both.
+    /// Waits for some events after the start, for a short time, or for both.
     async fn moment(&mut self, mut heard: watch::Receiver<u64>) {
         let events = if self.random.one_in(4) { 0 } else { self.random.below(60) };
         let wait = Duration::from_micros(self.random.below(30_000));
-        // So many may not come: a round ends all the same.
+        // That many events may never arrive, so the timeout ends the round.
         let enough = tokio::time::timeout(Duration::from_millis(300), heard.wait_for(|n| *n >= events));
         let _ = enough.await;
         tokio::time::sleep(wait).await;
     }
 
-    /// The clients of one lane at work until the daemon is dead.
+    /// Runs the clients of one lane until the daemon is dead.
     async fn take_off(&mut self, mut lane: Lane, news: Arc<watch::Sender<u64>>) -> JoinHandle<Back> {
         let session =
             Session { client: self.story.daemon.anonymous_client().await, id: lane.session.clone() };
@@ -220,7 +221,8 @@ impl Folder {
                 let known = turn.get_or_insert_with(|| now.to_owned());
                 assert_eq!(known, now, "the same key, another turn");
             }
-            // Enough is known of turns that were acknowledged twice: a few are kept to be asked again.
+            // Keep only a few acknowledged turns for repeated submits; more would not test anything
+            // new.
             while lane.submits.len() > 4 {
                 let done = lane.submits.iter().find(|(_, (_, turn))| turn.is_some());
                 let Some(key) = done.map(|(key, _)| key.clone()) else { break };
@@ -237,7 +239,7 @@ impl Folder {
         })
     }
 
-    /// The files, whole (I1–I5).
+    /// Checks all files (I1–I5).
     async fn look(&self) -> Journals {
         let journals = self.story.check().await;
         let mut done: Vec<String> = Vec::new();
@@ -257,8 +259,7 @@ impl Folder {
         journals
     }
 
-    /// Everything is brought to rest; every session takes one more turn (I6), and the whole is looked
-    /// at once more.
+    /// Finishes all turns, runs one more turn in every session (I6) and checks all files once more.
     async fn rest(mut self) -> Journals {
         let sessions: Vec<String> = self.story.witness.notes().sessions.keys().cloned().collect();
         for id in sessions {
@@ -282,12 +283,12 @@ impl Folder {
     }
 }
 
-/// The line that a command of `work` appends.
+/// The line that a command of `work` appends to the file.
 fn line_of(command: &str) -> Option<&str> {
     command.strip_prefix("echo ")?.split(" >>").next()
 }
 
-/// What the model does with a request. Every command appends a line of its own.
+/// The model's answer to a request. Every command appends its own line.
 fn work(request: &Request, lines: &AtomicU64) -> Step {
     let append = |more: &str| {
         let n = lines.fetch_add(1, Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! The table of crash points: each row of the specification with its points in the source and what
-//! the tests see after a restart there. RELIABILITY.md shows it; a test compares them.
+//! The table of crash points: each row of the specification, its points in the source and what the
+//! tests see after a restart. RELIABILITY.md shows the table; a test compares them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,11 +8,12 @@ use std::path::Path;
 /// A row of the table.
 pub struct Row {
     pub id: &'static str,
-    /// The moment, in words.
+    /// The moment of the crash, as text.
     pub moment: &'static str,
-    /// Points in the source. Empty: the moment is found from outside, or needs a part not built.
+    /// Crash points in the source. Empty if the test finds the moment from outside, or if the row needs
+    /// an unbuilt part.
     pub points: &'static [&'static str],
-    /// What the tests see after a restart.
+    /// What the tests observe after a restart.
     pub seen: &'static str,
 }
 
@@ -25,7 +26,7 @@ const fn row(
     Row { id, moment, points, seen }
 }
 
-/// All rows, in order.
+/// All rows in the order of the specification.
 pub const ROWS: &[Row] = &[
     row(
         "C1",
@@ -167,7 +168,7 @@ pub const ROWS: &[Row] = &[
     ),
 ];
 
-/// Rows, or parts of rows, that need a part which is not built: an issue that builds it closes them.
+/// Rows, or parts of rows, that need an unbuilt part. The issue that builds the part closes the row.
 #[test]
 fn unbuilt_matrix_rows_are_listed_and_counted() {
     let open: Vec<&str> = ROWS.iter().filter(|row| row.seen.contains("not yet:")).map(|row| row.id).collect();
@@ -199,7 +200,7 @@ fn matrix_crash_points_equal_source_crash_points() {
     assert_eq!(found, table);
 }
 
-/// Names in calls of `point`, wherever they stand in the line.
+/// Collects the names in calls of `point`, at any position in a line.
 fn collect(path: &Path, found: &mut BTreeSet<String>) {
     if path.is_dir() {
         for entry in fs::read_dir(path).expect("a folder").flatten() {
@@ -210,7 +211,7 @@ fn collect(path: &Path, found: &mut BTreeSet<String>) {
     let text = fs::read_to_string(path).expect("source is text");
     for call in text.split("point(").skip(1) {
         let arguments = call.split(';').next().unwrap_or_default();
-        // A call may choose between two names.
+        // The argument of a call may be a choice between two names.
         let names = arguments.split('"').skip(1).step_by(2);
         found.extend(names.filter(|name| is_point(name)).map(str::to_owned));
     }
@@ -221,7 +222,7 @@ fn is_point(name: &str) -> bool {
     number.is_some_and(|number| number.parse::<u32>().is_ok())
 }
 
-/// The table as it stands in RELIABILITY.md.
+/// The table in RELIABILITY.md.
 fn page() -> String {
     let mut page = String::from(
         "| # | the daemon dies | points in the source | after the restart |\n|---|---|---|---|\n",

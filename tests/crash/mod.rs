@@ -1,6 +1,6 @@
-//! The crash matrix: the daemon dies at every point of the table in RELIABILITY.md, by its own hand
-//! and by SIGKILL, and after each what was promised is checked. And the kill loop: SIGKILL at random
-//! moments, round after round, on one state folder.
+//! The crash matrix: the daemon dies at every point of the table in RELIABILITY.md, by abort and by
+//! SIGKILL. After each crash the tests check every guarantee. The kill loop sends SIGKILL at random
+//! moments in many rounds on one state folder.
 
 mod invariants;
 pub mod kill_loop;
@@ -16,7 +16,7 @@ mod rows_turns;
 mod story;
 mod witness;
 
-/// A test for each way to die: by its own hand, and by SIGKILL from outside.
+/// Defines one test for each crash mode: abort, and SIGKILL from outside.
 macro_rules! matrix_ways {
     ($($name:ident => $story:ident,)*) => {
         mod by_its_own_hand {

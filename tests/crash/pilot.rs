@@ -1,5 +1,5 @@
-//! A client that expects the daemon to die under its hands: every call may end without an answer, and
-//! whatever it is told goes to the witness.
+//! A client that expects the daemon to die. Every request may end without a reply, and every received
+//! message goes into the [`ClientLog`].
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub struct CrashTolerantClient {
     pub witness: Arc<ClientLog>,
 }
 
-/// What a call came to: `None` if the daemon died before it answered.
+/// The result of a request: `None` if the daemon died before it replied.
 pub type Outcome = Option<Result<Value, Refusal>>;
 
 impl CrashTolerantClient {
@@ -27,12 +27,12 @@ impl CrashTolerantClient {
         self.client.ask(method, params).await
     }
 
-    /// Submits with a key, so that it can be said again.
+    /// Submits with an idempotency key, so that the client can repeat the request.
     pub async fn submit(&self, input: &str, key: &str) -> Outcome {
         self.submit_with(json!({"input": input, "idempotency_key": key})).await
     }
 
-    /// Submits.
+    /// Submits with these parameters.
     pub async fn submit_with(&self, params: Value) -> Outcome {
         let reply = self.ask("session.submit", params).await?;
         if let Ok(reply) = &reply {
@@ -41,7 +41,7 @@ impl CrashTolerantClient {
         Some(reply)
     }
 
-    /// Answers what an event asks for.
+    /// Answers a permission request.
     pub async fn approve(&self, asked: &Value, mut answer: Value) -> Outcome {
         answer["request_id"] = asked["request_id"].clone();
         let reply = self.client.ask("session.approve", answer).await?;
@@ -51,7 +51,7 @@ impl CrashTolerantClient {
         Some(reply)
     }
 
-    /// Answers a question that is not about permission.
+    /// Answers a question that is not a permission request.
     pub async fn decide(&self, question: &Value, choice: &str) -> Outcome {
         let answer = json!({"request_id": question["request_id"], "choice": choice});
         let reply = self.client.ask("session.answer", answer).await?;
@@ -83,13 +83,13 @@ impl CrashTolerantClient {
         Some(Log::new(self.client.clone(), subscription.as_str().expect("a text").to_owned()))
     }
 
-    /// Reads on where the reading stands, answers what is asked, and ends with the daemon, or with
-    /// the session's rest if `until_rest` says so. Returns the reading.
+    /// Reads on from `reading` and answers permission requests. Ends when the daemon dies, or when the
+    /// session is idle if `until_rest` is set. Returns the new cursor.
     pub fn run(&self, reading: StreamCursor, manner: AnswerPolicy) -> JoinHandle<StreamCursor> {
         self.fly_with(reading, manner, |_| {})
     }
 
-    /// The same, and tells of every event.
+    /// Same as `run`, and calls the callback for every event.
     pub fn fly_with(
         &self,
         mut reading: StreamCursor,
@@ -112,11 +112,12 @@ impl CrashTolerantClient {
         })
     }
 
-    /// Whether the flight goes on.
+    /// Handles one event. Returns whether the client continues.
     async fn react(&self, event: &Value, manner: AnswerPolicy) -> bool {
         match event["type"].as_str() {
             Some("permission.requested") if manner != AnswerPolicy::Watches => {
-                // Somebody else may be faster, or an abort: then it is refused, which is fine.
+                // Another client or an abort may have answered first; then the daemon rejects this
+                // answer, which is correct.
                 self.approve(event, json!({"decision": "allow"})).await;
                 true
             }
@@ -130,13 +131,13 @@ impl CrashTolerantClient {
     }
 }
 
-/// What a pilot does beside reading.
+/// How the client answers permission requests while it reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnswerPolicy {
-    /// Nothing.
+    /// Answers nothing.
     Watches,
-    /// Allows everything.
+    /// Allows every request.
     Answers,
-    /// Allows everything, and lands when a turn has ended.
+    /// Allows every request and stops when one turn has ended.
     AnswersOneTurn,
 }

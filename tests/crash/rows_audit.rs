@@ -16,7 +16,7 @@ matrix_ways! {
 
 const GRANT: &str = "Bash(touch two)";
 
-/// Two calls are asked for; the second is granted for the session, and the daemon dies.
+/// Two calls need permission. The client grants the second for the session, and the daemon dies.
 async fn grants(story: &mut CrashScenario) -> (CrashTolerantClient, Journals) {
     story.daemon.models.push(Step::calls([bash("touch one"), bash("touch two")]));
     story.daemon.models.push(Step::text("Done."));

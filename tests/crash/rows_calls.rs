@@ -1,4 +1,4 @@
-//! C12 to C16: a tool call begins, runs, ends.
+//! C12 to C16: a tool call starts, runs and ends.
 
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ fn plan() -> TestDaemonBuilder {
     TestDaemon::builder().config(FREE)
 }
 
-/// Submits what leads to the step, and is there when the daemon dies.
+/// Submits the input that leads to `step`, and waits until the daemon is dead.
 async fn dies(story: &mut CrashScenario, step: Step) -> (CrashTolerantClient, Journals) {
     story.daemon.models.push(step);
     story.daemon.models.push(Step::text("Done."));
@@ -44,7 +44,8 @@ async fn dies(story: &mut CrashScenario, step: Step) -> (CrashTolerantClient, Jo
     (pilot, journals)
 }
 
-/// After a restart: a person is asked about the call, and says to go on. Returns the question.
+/// After a restart: the daemon asks a question about the call, and the user answers "continue". Returns
+/// the question.
 async fn asked_and_continued(story: &mut CrashScenario, pilot: &CrashTolerantClient) -> Value {
     story.restart().await;
     let (session, mut log) = story.look(pilot).await;
@@ -67,7 +68,7 @@ fn outcomes(journals: &Journals, pilot: &CrashTolerantClient) -> Vec<Value> {
     events.filter(|event| event["type"] == "tool.completed").cloned().collect()
 }
 
-/// The results that the model got with the second request, in order.
+/// The tool results that the model received with the second request, in order.
 fn results(story: &CrashScenario) -> Vec<String> {
     let requests = story.daemon.models.requests();
     requests[1].tool_results().into_iter().map(|(_, text)| text).collect()
@@ -83,7 +84,7 @@ async fn c12_command(way: CrashMode) {
     assert_eq!(outcomes(&journals, &pilot)[0]["status"], "unknown");
 }
 
-/// Nobody is asked: what the call did can be seen.
+/// The turn continues without a question, because the daemon can see what the call did.
 async fn goes_on(story: &mut CrashScenario, pilot: &CrashTolerantClient) {
     story.restart().await;
     let (_, mut log) = story.look(pilot).await;
@@ -114,7 +115,7 @@ async fn c12_read(way: CrashMode) {
 }
 
 async fn c13(way: CrashMode) {
-    // A child in a session of its own, whose parent is gone.
+    // Starts a child in its own process session, with no living parent.
     let command = "(setsid -f sleep 1000); echo once >> log.txt; echo said; sleep 1000";
     for point in ["C13.started", "C13.recorded", "C13.told"] {
         let mut story = CrashScenario::begin(plan(), point, way).await;
@@ -140,7 +141,7 @@ async fn behind(way: CrashMode) {
         let mut story = CrashScenario::begin(plan(), point, way).await;
         let behind = ("Bash", json!({"command": command, "run_in_background": true}));
         let (pilot, _) = dies(&mut story, Step::calls([behind])).await;
-        // The turn goes on, if it was not over: its call has its result.
+        // If the turn was not over, it continues, because its call has a result.
         story.daemon.models.otherwise(|request| match request.messages().last() {
             Some(last) if last.to_string().contains("and now?") => {
                 Step::calls([("BashOutput", json!({"bash_id": "bash_1"}))])
@@ -153,7 +154,8 @@ async fn behind(way: CrashMode) {
         let is_question = |event: &Value| event["type"] == "question.requested";
         let first = log.find("its end", |event| is_end(event) || is_question(event)).await;
         if point == "C14.background" && is_question(&first) {
-            // A quick command: it had ended before its start was written, and nobody knows.
+            // A short command may end before the record of its start is written; its outcome is then
+            // unknown.
             let pilot = story.join(&pilot).await;
             pilot.decide(&first, "continue").await.expect("it lives").expect("taken");
             log.turn_ends("success").await;
@@ -189,7 +191,7 @@ async fn c14_command(way: CrashMode) {
     assert_eq!(outcomes(&journals, &pilot)[0]["status"], "unknown");
 }
 
-/// Much output: the spool is there, and nothing refers to it yet.
+/// A command with much output: the spool exists, but no event refers to it yet.
 async fn c14_spool(way: CrashMode) {
     let mut story = CrashScenario::begin(plan(), "C14.spooled", way).await;
     let (pilot, _) = dies(&mut story, Step::calls([bash("echo once >> log.txt; seq 200000")])).await;
@@ -241,7 +243,8 @@ async fn c15_beside(way: CrashMode) {
     }
 }
 
-/// Its end and the next one's intent are one transaction: so the second is unknown, the third runs.
+/// The end of one call and the intent of the next are one transaction. So the second call is unknown
+/// and the third runs.
 async fn c15_after(way: CrashMode) {
     let mut story = CrashScenario::begin(plan(), "C15", way).await;
     let calls =
@@ -290,7 +293,7 @@ async fn c16(way: CrashMode) {
     }
 }
 
-/// A file is updated, one is removed, one is made.
+/// The call updates one file, removes one and creates one.
 async fn c16_several(way: CrashMode) {
     let config = "[permissions]\nallow = [\"Edit\", \"Delete\"]\n[tools]\nedit_requires_read = false";
     let patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-old\n+new\n*** Delete File: b.txt\n\

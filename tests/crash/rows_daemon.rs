@@ -1,4 +1,4 @@
-//! C20 to C23: the daemon starts, picks up, tells everybody, folds its log, stops.
+//! C20 to C23: the daemon starts, resumes sessions, notifies clients, runs a checkpoint and stops.
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ matrix_ways! {
     c23_ten_turns_survive_crash_during_shutdown => c23,
 }
 
-/// A database of the first version, with a session that has spoken.
+/// Creates a database of the first schema version that contains a session with messages.
 async fn first_version(daemon: &mut TestDaemon) -> String {
     daemon.models.push(Step::text("Hello."));
     daemon.launch().await;
@@ -35,7 +35,7 @@ async fn first_version(daemon: &mut TestDaemon) -> String {
     log.turn_ends("success").await;
     daemon.stop().await;
     let path = daemon.path("data/agentd/agentd.db");
-    // The later tables are taken away again, and with them the knowledge of their migrations.
+    // Drop the later tables and the records of their migrations.
     let mut db = SqliteConnectOptions::new().filename(&path).connect().await.expect("it opens");
     let later = later_migrations().await;
     for name in later.tables {
@@ -55,7 +55,7 @@ async fn first_version(daemon: &mut TestDaemon) -> String {
     session.id
 }
 
-/// What migrations after the first add.
+/// Objects that migrations after the first one add.
 struct Later {
     tables: Vec<String>,
     columns: Vec<(String, String)>,
@@ -80,7 +80,7 @@ async fn later_migrations() -> Later {
             let column = column.split_whitespace().next().expect("a name");
             columns.push((table.to_owned(), column.to_owned()));
         } else {
-            // What goes with its table.
+            // Objects that are dropped together with their table.
             let goes_along = [
                 "create index",
                 "create trigger",
@@ -100,8 +100,8 @@ async fn later_migrations() -> Later {
 
 async fn c20(way: CrashMode) {
     let newest = later_migrations().await.newest;
-    // A step of SQLite's machine every so often, until a start comes through without a crash. Each
-    // way begins elsewhere.
+    // Crash a number of SQLite virtual-machine steps later each time, until a start completes without a
+    // crash. Each crash mode begins at a different step.
     let (mut step, stride) = if way == CrashMode::Abort { (1, 31) } else { (16, 89) };
     let mut crashes = 0;
     let mut daemon = TestDaemon::builder().build().await;
@@ -132,7 +132,7 @@ async fn c20(way: CrashMode) {
     assert!(crashes > 10, "{crashes} crashes");
 }
 
-/// With its companions and the copy.
+/// Removes the database with its `-wal` and `-shm` files and the backup.
 fn remove_database(path: &Path, newest: i64) {
     for ending in ["", "-wal", "-shm", &format!(".before-{newest}")] {
         let _ = std::fs::remove_file(format!("{}{ending}", path.display()));
@@ -156,8 +156,9 @@ async fn is_whole(path: &Path, version: i64, what: &str) {
     db.close().await.expect("closed");
 }
 
-/// Three sessions stand at different places: in the middle of an answer, at a question, in a command.
-/// The daemon dies twice in a row while it picks them up; a third time would use up the turns' resumes.
+/// Three sessions are at different points: inside an answer, at a permission request, in a command. The
+/// daemon dies twice in a row while it resumes them. A third crash would exceed the turns' resume
+/// limit.
 async fn c21(way: CrashMode) {
     for point in ["C21.listed", "C21.loaded", "C21.decided", "C21.committed", "C21.done"] {
         let mut story = CrashScenario::start_idle(
@@ -228,12 +229,13 @@ async fn c21(way: CrashMode) {
 async fn c22_fanout(way: CrashMode) {
     for nth in [1, 60, 333] {
         let mut story = CrashScenario::begin(TestDaemon::builder(), &format!("C22.fanout:{nth}"), way).await;
-        // Each client is told of it in many parts, or in few: how many is nobody's promise. So turn follows turn until it
-        // is dead.
+        // The number of notifications per client is not guaranteed. So the test runs turn after turn
+        // until the daemon is dead.
         let words: Vec<String> = (0..600).map(|n| format!("word{n} ")).collect();
         story.daemon.models.otherwise(move |_| Step::pieces(words.clone()).drip(64));
         let pilot = story.session().await;
-        // All are connected before the first one subscribes: from then on the daemon may be dead.
+        // Connect all clients before the first one subscribes, because the daemon may be dead from then
+        // on.
         let mut pilots = Vec::new();
         for _ in 0..50 {
             pilots
@@ -249,7 +251,8 @@ async fn c22_fanout(way: CrashMode) {
             readings.push(flight.await.expect("no panic"));
         }
         story.restart().await;
-        // One more turn: the first may have ended before the crash, and some have seen that.
+        // Run one more turn: the first one may have ended before the crash, and some clients have seen
+        // that.
         let again = story.join(&pilot).await;
         again.submit("count", "k").await.expect("it lives").expect("taken");
         again.submit("count again", "last").await.expect("it lives").expect("taken");
@@ -274,7 +277,7 @@ async fn c22_fanout(way: CrashMode) {
     }
 }
 
-/// One turn after the other, for as long as the daemon lives.
+/// Runs one turn after the other until the daemon dies.
 async fn feed(pilot: CrashTolerantClient) {
     let Some(mut log) = pilot.log(0).await else { return };
     let mut key = "k".to_owned();
@@ -291,8 +294,9 @@ async fn feed(pilot: CrashTolerantClient) {
     }
 }
 
-/// A checkpoint is long when the log is: a reader from outside holds the log until it is. It is killed
-/// when the database file begins to change, and the shared index says that it was not finished.
+/// A checkpoint takes long when the write-ahead log is long. An outside reader holds the log until it
+/// is long enough. The test kills the daemon when the database file begins to change. The shared index
+/// then shows an unfinished checkpoint.
 #[tokio::test]
 async fn c22_interrupted_checkpoint_loses_no_event() {
     let mut inside = 0;
@@ -305,7 +309,7 @@ async fn c22_interrupted_checkpoint_loses_no_event() {
         sqlx::query("begin").execute(&mut reader).await.expect("begun");
         sqlx::query("select count(*) from event").execute(&mut reader).await.expect("read");
         let flight = pilot.run(StreamCursor::default(), AnswerPolicy::Watches);
-        // More than SQLite writes back by itself: 1,000 pages.
+        // More than the 1,000 pages at which SQLite starts a checkpoint by itself.
         let long = "long ".repeat(60_000);
         let mut turns = Vec::new();
         for n in 0..12 {
@@ -322,8 +326,8 @@ async fn c22_interrupted_checkpoint_loses_no_event() {
         let changed = || std::fs::metadata(&database).and_then(|meta| meta.modified()).expect("a file");
         let before = changed();
         sqlx::query("commit").execute(&mut reader).await.expect("ended");
-        // Sent without waiting: its commit is the one that has the log written back. While a reader holds it, that is
-        // not tried with every commit, so this is long as well.
+        // Send without waiting: the commit of this input triggers the checkpoint. While a reader holds
+        // the log, SQLite does not try it with every commit, so this text is long as well.
         let (last, text) = (pilot.clone(), format!("the last one {long}"));
         let submit = tokio::spawn(async move { last.submit(&text, "last").await });
         let watch = async {
@@ -358,8 +362,8 @@ async fn c22_interrupted_checkpoint_loses_no_event() {
     assert!(inside > 0, "no kill fell into a checkpoint");
 }
 
-/// The index that readers share holds how far the log was written back, and how far somebody set out
-/// to do so (SQLite's file format, "WAL-Index File Format": bytes 96 and 128).
+/// The index shared by all readers stores how many frames are checkpointed and how many a checkpoint
+/// has attempted (SQLite's file format, "WAL-Index File Format": bytes 96 and 128).
 fn is_inside_checkpoint(database: &Path) -> bool {
     let index = std::fs::read(format!("{}-shm", database.display())).unwrap_or_default();
     let number = |at: usize| index.get(at..at + 4).map(|b| u32::from_ne_bytes([b[0], b[1], b[2], b[3]]));
@@ -409,7 +413,7 @@ async fn c23(way: CrashMode) {
                 flight.await.expect("the cursor goes on without a gap");
             }
         }
-        // One call of each session that uses a tool: at most one line of each.
+        // Each session has one call that uses a tool: at most one line of each.
         appended_once(&story.daemon.read("log.txt"), []);
         story.finish_and_check().await;
     }

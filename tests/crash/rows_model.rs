@@ -1,4 +1,4 @@
-//! C3 to C7 and C17: the model is asked, answers, and is asked again.
+//! C3 to C7 and C17: the daemon sends a model request, receives the answer and sends the next request.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ matrix_ways! {
     c3_c7_uncommitted_title_helper_call_is_abandoned => title,
 }
 
-/// The turn goes on after one resume, to its end.
+/// The turn continues after one resume and completes.
 async fn goes_on(story: &mut CrashScenario, pilot: &CrashTolerantClient) {
     story.restart().await;
     let pilot = story.join(pilot).await;
@@ -50,7 +50,7 @@ async fn c3(way: CrashMode) {
     resumed_once(&journals, &pilot);
 }
 
-/// Its head has come (the point), or nothing (killed while the server is silent).
+/// The response head has arrived (crash point), or nothing has (killed while the server is silent).
 async fn c4(way: CrashMode) {
     for api in BOTH_APIS {
         for silent in [false, true] {
@@ -85,7 +85,7 @@ async fn c4(way: CrashMode) {
     }
 }
 
-/// An attempt whose answer is lost counts with what it may have cost (S3).
+/// An attempt whose answer is lost is charged with its maximum possible cost.
 fn lost_attempt_is_booked(journals: &Journals, pilot: &CrashTolerantClient) {
     let booked = of_kind(journals, pilot, "usage");
     assert_eq!(booked.len(), 1, "{booked:?}");
@@ -98,7 +98,7 @@ async fn c5(way: CrashMode) {
         for point in ["C5", "C5:3"] {
             let mut story = CrashScenario::begin(TestDaemon::builder().api(api), point, way).await;
             let steps = ["one ", "two ", "three ", "four"].map(str::to_owned);
-            // Held, so that the words come one by one, and without the end.
+            // The gate makes the words arrive one by one and holds back the end of the answer.
             let gates = [Gate::new(), Gate::new()];
             let shut = Gate::new();
             let step = Step::pieces(steps).thinking("well well");
@@ -135,7 +135,7 @@ async fn c5(way: CrashMode) {
     }
 }
 
-/// The one message that was cut short.
+/// The only message that was interrupted.
 fn interrupted<'a>(journals: &'a Journals, pilot: &CrashTolerantClient) -> &'a Value {
     let messages = of_kind(journals, pilot, "message.completed");
     let mut cut = messages.into_iter().filter(|event| event["item"]["status"] == "interrupted");
@@ -150,7 +150,7 @@ async fn c6(way: CrashMode) {
             let mut story =
                 CrashScenario::begin(TestDaemon::builder().api(api).config(ALLOWED), point, way).await;
             let step = Step::calls([bash("echo once >> log.txt")]).say("I log it.");
-            // The arguments come in two pieces, after three words; the end does not come.
+            // The arguments arrive in two parts after three words; the end never arrives.
             let (gate, shut) = (Gate::new(), Gate::new());
             let step = step.hold_after(5, &shut);
             story.daemon.models.push(if point == "C6" { step } else { step.hold_after(4, &gate) });
@@ -200,7 +200,7 @@ async fn c7(way: CrashMode) {
         goes_on(&mut story, &pilot).await;
         let journals = story.check_alive(&pilot).await;
         if at_once {
-            // Its pieces may have come before its end, or with it.
+            // The deltas may have arrived before the end or together with it.
             let messages = of_kind(&journals, &pilot, "message.completed");
             let cut: Vec<&&Value> =
                 messages.iter().filter(|it| it["item"]["status"] == "interrupted").collect();
@@ -225,7 +225,7 @@ fn says(event: &Value, word: &str) -> bool {
     event["text"].as_str().is_some_and(|text| text.contains(word))
 }
 
-/// A helper's call is closed, booked, and not made again by itself: the session is as it was.
+/// A helper call is closed, charged and not repeated; the session is unchanged.
 async fn title(way: CrashMode) {
     for (point, sent) in [("C3.helper", 0), ("C7.helper", 1)] {
         let plan = TestDaemon::builder().config("quick = \"scripted/small\"");

@@ -1,5 +1,5 @@
-//! C9 to C14 of a command that runs a second time, outside the sandbox that stopped the first: each run has its
-//! own intent, and each happens at most once.
+//! C9 to C14 for a command that runs a second time without the sandbox that blocked the first run. Each
+//! run has its own intent, and each happens at most once.
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,8 @@ matrix_ways! {
     c14_unsandboxed_retry_without_committed_result_is_unknown => c14_second,
 }
 
-/// A house that will die there; `None`, with a word about it, where there is no sandbox.
+/// A scenario whose daemon dies at `point`. Returns `None` and prints a note if the machine has no
+/// sandbox.
 async fn begin(point: &str, way: CrashMode) -> Option<CrashScenario> {
     let story =
         CrashScenario::begin(TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]"), point, way)
@@ -32,7 +33,7 @@ async fn begin(point: &str, way: CrashMode) -> Option<CrashScenario> {
     Some(story)
 }
 
-/// Submits a command that counts its runs and is then stopped by the sandbox.
+/// Submits a command that counts its runs and is then blocked by the sandbox.
 async fn submit(story: &CrashScenario) -> CrashTolerantClient {
     let command = format!("echo ran >> runs; echo x > {}", story.daemon.path("outside").display());
     story.daemon.models.push(Step::calls([bash(&command)]));
@@ -42,7 +43,7 @@ async fn submit(story: &CrashScenario) -> CrashTolerantClient {
     pilot
 }
 
-/// The same; whoever is asked allows it, and the daemon dies of that.
+/// Same as `submit`; the client allows the permission request, and the daemon dies at its crash point.
 async fn allowed(story: &mut CrashScenario) -> CrashTolerantClient {
     let pilot = submit(story).await;
     let (_, mut log) = story.look(&pilot).await;
@@ -52,12 +53,13 @@ async fn allowed(story: &mut CrashScenario) -> CrashTolerantClient {
     pilot
 }
 
-/// How often it ran, and whether it got out.
+/// How often the command ran, and whether one run wrote outside the sandbox.
 fn done(story: &CrashScenario) -> (usize, bool) {
     (story.daemon.read("runs").lines().count(), story.daemon.path("outside").exists())
 }
 
-/// After the restart the same request waits; it is allowed, and the second run is the last.
+/// After the restart the same permission request is pending. The client allows it, and the second run
+/// is the last.
 async fn still_asked(mut story: CrashScenario, pilot: CrashTolerantClient) {
     story.restart().await;
     let (session, mut log) = story.look(&pilot).await;
@@ -78,7 +80,7 @@ fn of(journals: &Journals, pilot: &CrashTolerantClient, kind: &str) -> Vec<Value
     journals[&pilot.session].values().filter(|event| event["type"] == kind).cloned().collect()
 }
 
-/// After the restart a person is asked about a run of which nothing is known, and goes on.
+/// After the restart the daemon asks about a run with an unknown outcome; the user answers "continue".
 async fn unknown(mut story: CrashScenario, pilot: CrashTolerantClient, expected: (usize, bool)) -> Value {
     story.restart().await;
     let (_, mut log) = story.look(&pilot).await;

@@ -1,4 +1,4 @@
-//! C8 to C11 and C19: a tool call is asked for, answered, aborted.
+//! C8 to C11 and C19: a tool call needs permission, is answered, is aborted.
 
 use serde_json::json;
 
@@ -26,7 +26,7 @@ async fn asks(story: &CrashScenario) -> CrashTolerantClient {
     story.session().await
 }
 
-/// Answers the one pending request over a new connection; the tool runs once and the turn ends.
+/// Answers the only pending request over a new connection. The tool runs once and the turn ends.
 async fn is_answered_once(story: CrashScenario, pilot: &CrashTolerantClient) {
     let (session, mut log) = story.look(pilot).await;
     let asked = log.wait_for("permission.requested").await;
@@ -90,7 +90,8 @@ async fn c10(way: CrashMode) {
     is_answered_once(story, &pilot).await;
 }
 
-/// Of two calls the second is allowed first: it waits for the first, allowed and not begun.
+/// The client allows the second of two calls first. That call waits for the first one: allowed, but not
+/// started.
 async fn c11(way: CrashMode) {
     let mut story = CrashScenario::begin(TestDaemon::builder(), "C11", way).await;
     story.daemon.models.push(Step::calls([bash("echo first >> log.txt"), bash("echo second >> log.txt")]));
@@ -144,7 +145,7 @@ async fn c19(way: CrashMode) {
     }
 }
 
-/// A grant for the folder: the answer is in the journal, the file is written after it.
+/// A grant for the project: the answer is in the journal, and the policy file is written after it.
 async fn c24(way: CrashMode) {
     for point in ["C24.grant_owed", "C24.grant_synced", "C24.grant_written"] {
         let mut story = CrashScenario::begin(TestDaemon::builder(), point, way).await;

@@ -1,5 +1,5 @@
-//! One crash and its aftermath: a house whose daemon dies at a chosen moment, what was seen before,
-//! and the checks that follow every crash.
+//! One crash scenario: a daemon that dies at a chosen moment, the log of the clients before the crash,
+//! and the checks after every crash.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -16,16 +16,16 @@ use crate::support::log::Log;
 use crate::support::model_server::Step;
 use crate::support::wait::until;
 
-/// A house with a witness.
+/// A test daemon with a [`ClientLog`].
 pub struct CrashScenario {
     pub daemon: TestDaemon,
     pub witness: Arc<ClientLog>,
-    /// Processes of tools that were alive when the daemon was dead.
+    /// Tool processes that were alive when the daemon was dead, as pid and start time.
     orphans: HashSet<(i32, u64)>,
 }
 
 impl CrashScenario {
-    /// A house whose daemon will die at `point`.
+    /// A scenario whose daemon dies at `point`.
     pub async fn begin(plan: TestDaemonBuilder, point: &str, way: CrashMode) -> Self {
         let mut daemon = plan.build().await;
         daemon.crash_at(point, way);
@@ -33,29 +33,29 @@ impl CrashScenario {
         Self { daemon, witness: Arc::default(), orphans: HashSet::new() }
     }
 
-    /// A house whose daemon dies when it is killed.
+    /// A scenario whose daemon dies only when the test kills it.
     pub async fn start_idle(plan: TestDaemonBuilder) -> Self {
         Self { daemon: plan.start().await, witness: Arc::default(), orphans: HashSet::new() }
     }
 
-    /// A new session, and a client that is not surprised by a crash.
+    /// Creates a session and returns a client that tolerates crashes.
     pub async fn session(&self) -> CrashTolerantClient {
         let session = self.daemon.client("alice").await.create(&self.daemon).await;
         self.pilot(session)
     }
 
-    /// The same with more parameters.
+    /// Same as `session`, with more parameters.
     pub async fn session_with(&self, more: Value) -> CrashTolerantClient {
         let session = self.daemon.client("alice").await.create_with(&self.daemon, more).await;
         self.pilot(session)
     }
 
-    /// Another connection to the same session.
+    /// Opens another connection to the same session.
     pub async fn join(&self, pilot: &CrashTolerantClient) -> CrashTolerantClient {
         CrashTolerantClient { client: self.daemon.client("bob").await, ..pilot.clone() }
     }
 
-    /// A session spoken to by somebody whom a crash does not surprise.
+    /// A crash-tolerant client for an existing session.
     pub fn pilot(&self, session: Session) -> CrashTolerantClient {
         CrashTolerantClient {
             client: session.client,
@@ -64,18 +64,18 @@ impl CrashScenario {
         }
     }
 
-    /// Where the journal lies.
+    /// Path of the database.
     pub fn database(&self) -> PathBuf {
         self.daemon.path("data/agentd/agentd.db")
     }
 
-    /// Waits until the daemon is dead at its point, and looks at what it left (I1–I4).
+    /// Waits until the daemon is dead at its crash point, then checks the files (I1–I4).
     pub async fn crashed(&mut self) -> Journals {
         self.daemon.crashed().await;
         self.is_dead().await
     }
 
-    /// kill -9, now, and a look at what is left (I1–I4).
+    /// Kills the daemon with SIGKILL, then checks the files (I1–I4).
     pub async fn killed(&mut self) -> Journals {
         self.daemon.kill().await;
         self.is_dead().await
@@ -86,19 +86,19 @@ impl CrashScenario {
         self.check().await
     }
 
-    /// The daemon is dead: what is left of its tools must be gone after the next start.
+    /// Records the tool processes that are still alive. After the next start, they must be gone.
     pub fn note_orphans(&mut self) {
         let left = self.daemon.tool_processes().into_iter();
         self.orphans = left.filter_map(|pid| known(pid.as_raw())).collect();
     }
 
-    /// I1–I4, on what is on the disk now.
+    /// Checks I1–I4 on the current files.
     pub async fn check(&self) -> Journals {
         let notes = self.witness.notes().clone();
         invariants::check(&self.database(), &notes).await
     }
 
-    /// The journal of one session as the living daemon tells it.
+    /// Checks the journal of one session as the running daemon returns it.
     pub async fn check_alive(&self, pilot: &CrashTolerantClient) -> Journals {
         let (session, _) = self.look(pilot).await;
         let events = session.events().await.into_iter();
@@ -106,7 +106,7 @@ impl CrashScenario {
         Journals::from([(pilot.session.clone(), journal)])
     }
 
-    /// A daemon that lives: its socket answers (I8), and nothing of the dead one runs (I7).
+    /// Starts the daemon. Its socket must answer (I8), and no process of the dead daemon may run (I7).
     pub async fn restart(&mut self) {
         self.daemon.crash_no_more();
         self.daemon.launch().await;
@@ -118,14 +118,15 @@ impl CrashScenario {
         until("the processes of the dead daemon to be gone", seen, || left().is_empty().then_some(())).await;
     }
 
-    /// The session over a new connection, and its whole journal from the beginning.
+    /// Opens the session over a new connection and reads its journal from the beginning.
     pub async fn look(&self, pilot: &CrashTolerantClient) -> (Session, Log) {
         let session = Session { client: self.daemon.client("carol").await, id: pilot.session.clone() };
         let log = session.follow().await;
         (session, log)
     }
 
-    /// The end of every story: one more turn in each session is in order (I6), and the whole is (I1–I5).
+    /// Ends every scenario: one more turn in each session succeeds (I6), and all files pass the checks
+    /// (I1–I5).
     pub async fn finish_and_check(mut self) -> Journals {
         let sessions: Vec<String> = self.witness.notes().sessions.keys().cloned().collect();
         self.daemon.models.otherwise(|_| Step::text("All is well."));
@@ -143,7 +144,7 @@ impl CrashScenario {
     }
 }
 
-/// A process and when it began, if it is alive.
+/// A process with its start time, if it is alive.
 fn known(pid: i32) -> Option<(i32, u64)> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
@@ -153,7 +154,7 @@ fn known(pid: i32) -> Option<(i32, u64)> {
     Some((pid, fields.get(19)?.parse().ok()?))
 }
 
-/// A call of the tool Bash.
+/// A call of the tool `Bash`.
 pub fn bash(command: &str) -> (&'static str, Value) {
     ("Bash", json!({"command": command}))
 }

@@ -1,49 +1,49 @@
-//! What clients were told, written down outside the daemon: every acknowledgement and every event.
-//! Whatever happens to the daemon, none of it may turn out to be untrue.
+//! A log of everything that clients received, kept outside the daemon: every acknowledgement and every
+//! event. No crash of the daemon may make an entry untrue.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard};
 
 use serde_json::Value;
 
-/// Everything that any client was told.
+/// Everything that any client received.
 #[derive(Default)]
 pub struct ClientLog(Mutex<Notes>);
 
-/// What was told of all sessions.
+/// Received messages of all sessions.
 #[derive(Clone, Default)]
 pub struct Notes {
-    /// By session.
+    /// By session id.
     pub sessions: BTreeMap<String, SeenEvent>,
 }
 
-/// What was told of one session.
+/// Received messages of one session.
 #[derive(Clone, Default)]
 pub struct SeenEvent {
-    /// Permanent events by their number.
+    /// Events that are never pruned, by seq.
     pub events: BTreeMap<u64, Value>,
-    /// The highest number that anybody saw.
+    /// The highest seq that any client saw.
     pub last_seq: u64,
-    /// Acknowledged submits: the turn, and the number of the event that took it in.
+    /// Acknowledged submits: the turn id, and the seq of the event that accepted the input.
     pub turns: Vec<(String, u64)>,
-    /// Acknowledged answers: the request, and the number of the event that says so.
+    /// Acknowledged answers: the request id, and the seq of the event that records the answer.
     pub answers: Vec<(String, u64)>,
-    /// Acknowledged aborts: the turn.
+    /// Acknowledged aborts: the turn id.
     pub aborts: Vec<String>,
 }
 
-/// Rows that are folded away once the event that holds the whole is there.
+/// Whether the daemon prunes this event when its item completes.
 pub fn is_delta(event: &Value) -> bool {
     event["type"].as_str().is_some_and(|kind| kind.ends_with("_delta") || kind == "tool.progress")
 }
 
 impl ClientLog {
-    /// What is written down so far.
+    /// The entries so far.
     pub fn notes(&self) -> MutexGuard<'_, Notes> {
         self.0.lock().expect("no panic")
     }
 
-    /// A client was shown this. Two clients must be shown the same.
+    /// Records an event that a client received. Two clients must receive the same event for a seq.
     pub fn saw(&self, session: &str, event: &Value) {
         let mut notes = self.notes();
         let told = notes.sessions.entry(session.to_owned()).or_default();
@@ -62,7 +62,7 @@ impl ClientLog {
         told.events.insert(seq, event.clone());
     }
 
-    /// A submit was acknowledged. The same turn is never acknowledged as another.
+    /// Records an acknowledged submit. The daemon never acknowledges the same key with another turn.
     pub fn submitted(&self, session: &str, reply: &Value) {
         let turn = (text(&reply["turn_id"]), reply["seq"].as_u64().expect("a number"));
         let mut notes = self.notes();
@@ -72,13 +72,13 @@ impl ClientLog {
         }
     }
 
-    /// An answer was acknowledged.
+    /// Records an acknowledged answer.
     pub fn answered(&self, session: &str, request: &Value, reply: &Value) {
         let answer = (text(request), reply["seq"].as_u64().expect("a number"));
         self.notes().sessions.entry(session.to_owned()).or_default().answers.push(answer);
     }
 
-    /// An abort was acknowledged.
+    /// Records an acknowledged abort.
     pub fn aborted(&self, session: &str, turn: &str) {
         self.notes().sessions.entry(session.to_owned()).or_default().aborts.push(turn.to_owned());
     }
@@ -88,27 +88,27 @@ fn text(value: &Value) -> String {
     value.as_str().expect("a text").to_owned()
 }
 
-/// One client's reading of one session over all its connections: it always asks for what lies after
-/// the last event it saw, and must get everything, once.
+/// Position of one client in one session's events over all its connections. The client always requests
+/// the events after its cursor and must receive each of them exactly once.
 #[derive(Default)]
 pub struct StreamCursor {
-    /// The last event it saw.
+    /// Seq of the last received event.
     pub cursor: u64,
-    /// Permanent events, in order.
+    /// Seqs of events that are never pruned, in order.
     pub kept: Vec<u64>,
-    /// Text of messages that are under way, by item.
+    /// Streamed text of incomplete messages, by item id.
     streamed: HashMap<String, String>,
-    /// Of those, what came over this connection.
+    /// The items of `streamed` that began on the current connection.
     fresh: HashSet<String>,
 }
 
 impl StreamCursor {
-    /// A new connection begins.
+    /// Records the start of a new connection.
     pub fn reconnected(&mut self) {
         self.fresh.clear();
     }
 
-    /// Takes in one event.
+    /// Records one event.
     pub fn read(&mut self, event: &Value) {
         let seq = event["seq"].as_u64().expect("a number");
         assert!(seq > self.cursor, "{seq} comes after {}: {event}", self.cursor);
@@ -128,8 +128,8 @@ impl StreamCursor {
             Some("message.completed") => {
                 let streamed = self.streamed.remove(item).unwrap_or_default();
                 let whole = event["item"]["text"].as_str().unwrap_or_default();
-                // Who comes back when the message is finished gets it whole; who comes back before,
-                // or was never away, gets exactly what is missing.
+                // A client that reconnects after the message completed gets the complete text. A client
+                // that reconnects earlier, or stayed connected, gets exactly the missing text.
                 let is_right = match self.fresh.remove(item) {
                     true => whole == streamed,
                     false => whole.starts_with(&streamed),

@@ -1,8 +1,8 @@
-//! Ids of calls that are longer than the next provider takes.
+//! Call ids that are longer than the next provider accepts.
 
 use super::*;
 
-/// An answer with two calls under ids of 100 characters, as a proxy gives them, and its results.
+/// An answer with two calls whose ids have 100 characters, as a proxy may send them, and their results.
 fn with_long_ids() -> ModelRequest {
     let mut asked = hello();
     let mut mint = Mint::new(1, Seed(7));
@@ -70,7 +70,7 @@ async fn long_call_ids_are_unchanged_for_stateful_server() {
     server.push(Step::raw(200, "application/json", "{}"));
     let models = models_with(Provider { store: true, ..provider(Kind::OpenAiResponses, &server) }, |_| {});
     let asked = ModelRequest { previous_response_id: Some("resp_0".into()), ..with_long_ids() };
-    // The server has lost the answer, and gets the whole conversation then, with short ids.
+    // The server has lost the answer. It then receives the whole conversation with short ids.
     server.push(Step::text("Done."));
     let _ = call(&models, &asked).await;
     let lengths: Vec<Vec<usize>> = server

@@ -1,4 +1,4 @@
-//! Recording and playing back.
+//! Recording and playing back cassettes.
 
 use super::*;
 
@@ -31,7 +31,7 @@ async fn recorded_cassette_replays_same_answer() {
         assert!(!tape.contains(KEY), "{tape}");
         assert_eq!(tape.lines().count(), 5, "{tape}");
 
-        // By order, and by hash, in a fresh provider each time.
+        // Find records by order and by hash, each with a new provider.
         let by_hash = folder.path().join("by_hash.jsonl");
         std::fs::write(&by_hash, tape.replacen("\"order\"", "\"hash\"", 1)).unwrap();
         for cassette in [&file, &by_hash] {
@@ -39,12 +39,12 @@ async fn recorded_cassette_replays_same_answer() {
             let (deltas, again) = call(&player, &asked).await;
             assert_eq!(text(&deltas), "My key is ***.");
             assert_eq!(again.unwrap().stop_reason, first.stop_reason);
-            // The newest record of this place: the failed attempt is not repeated.
+            // The newest record of this position counts: the failed attempt is not repeated.
             let (deltas, again) = call(&player, &next).await;
             assert_eq!(again, second);
             assert_eq!(text(&deltas), text(&live_deltas));
         }
-        // What stands beside a conversation is found by its hash alone.
+        // A request outside a conversation is found by its hash alone.
         assert_eq!(fault(&replay(&file), &aside).await.kind, FaultKind::CassetteExhausted);
         let (deltas, title) = call(&replay(&by_hash), &aside).await;
         assert_eq!((text(&deltas), title.unwrap().stop_reason), ("A title.".into(), StopReason::EndTurn));
@@ -93,13 +93,13 @@ async fn hand_written_cassette_is_replayed() {
     assert_eq!(text(&deltas), "Half a");
     assert_eq!(outcome.unwrap_err().kind, FaultKind::Overloaded);
 
-    // Nothing is left, and nothing is made up.
+    // No record is left, and the player invents none.
     let asked = continued(asked, &reply);
     let fault_ = fault(&models, &asked).await;
     assert_eq!(fault_.kind, FaultKind::CassetteExhausted);
     assert!(fault_.message.contains("no record number 4, it holds 3"), "{fault_:?}");
 
-    // The first record again: the place is found from the request alone.
+    // The first record again: the player finds the position from the request alone.
     assert!(call(&models, &hello()).await.1.is_ok());
 }
 

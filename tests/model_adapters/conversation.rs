@@ -1,4 +1,4 @@
-//! What is asked and what is understood of the answer.
+//! Requests of the adapters, and how the adapters parse the answers.
 
 use super::*;
 
@@ -69,7 +69,7 @@ async fn unstreamed_reply_equals_streamed_reply() {
         let (deltas, reply) = call(&whole, &hello()).await;
         let (mut streamed, reply) = (streamed.unwrap(), reply.unwrap());
         assert_eq!(text(&deltas), text(&streamed_deltas));
-        // Ids carry the number of the request.
+        // Ids contain the number of the request.
         streamed.response_id.clone_from(&reply.response_id);
         if let (
             Some(ReplyBlock::ToolCall { provider_id, .. }),
@@ -125,7 +125,7 @@ async fn test_server_refuses_requests_like_strict_provider() {
     assert!(fault.message.contains("expected role assistant"), "{fault:?}");
 }
 
-/// A provider that keeps the conversation, and the request of a later call.
+/// A provider that stores the conversation, and the request of a later call.
 fn stateful(server: &ModelServer) -> Models {
     models_with(Provider { store: true, ..provider(Kind::OpenAiResponses, server) }, |_| {})
 }
@@ -219,7 +219,7 @@ async fn invented_tool_name_is_sanitised_when_sent_back() {
         };
         call(&models, &request).await.1.unwrap();
         let sent = server.requests()[1].body.to_string();
-        // The text of the result has the name as well.
+        // The text of the result contains the name as well.
         let has = |name: &str| sent.contains(&format!("\"{name}\""));
         assert!(has("a_b_c_d") && !has("a b.c/d"), "{kind:?}: {sent}");
     }

@@ -1,4 +1,4 @@
-//! Refusals, missing keys, servers that are not there.
+//! Refused requests, missing keys and unreachable servers.
 
 use super::*;
 
@@ -74,7 +74,7 @@ async fn http_status_maps_to_fault_kind() {
     for kind in ALL {
         let server = ModelServer::start().await;
         let models = models(kind, &server);
-        // What a 204 or a 304 has behind its head is nobody's.
+        // Bytes after the head of a 204 or 304 response belong to no response.
         let asked = ModelRequest { fresh_connection: true, ..hello() };
         for status in 201..600 {
             server.push(Step::raw(status, "text/plain", ""));
@@ -109,7 +109,7 @@ async fn api_key_echoed_by_server_is_redacted() {
 async fn unreachable_server_fault_gives_advice() {
     let server = ModelServer::start().await;
     let mut provider = provider(Kind::OpenAiChat, &server);
-    // A port that was free a moment ago.
+    // This port was free a moment ago, so no server listens on it.
     let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     provider.base_url = Some(format!("http://{}/v1", free.local_addr().unwrap()));
     drop(free);
@@ -134,7 +134,7 @@ async fn missing_api_key_fails_before_sending() {
     assert_eq!(fault_.kind, FaultKind::NoKey);
     assert_eq!(server.requests().len(), 0);
 
-    // A local server needs none.
+    // A local server needs no key.
     provider.key = Key::None;
     server.push(Step::text("hi"));
     assert!(call(&models_with(provider, |_| {}), &hello()).await.1.is_ok());
@@ -145,7 +145,7 @@ async fn missing_api_key_fails_before_sending() {
 async fn changed_api_key_is_reread_and_retried_once() {
     let folder = tempfile::tempdir().expect("a folder");
     let count = folder.path().join("count");
-    // A new key each time it runs.
+    // The command prints a new key at each run.
     let command = format!("echo >> {0}; printf 'key-%s' $(wc -l < {0})", count.display());
     for (kind, refusal) in ALL.into_iter().flat_map(|kind| [(kind, 401), (kind, 403)]) {
         let _ = std::fs::remove_file(&count);
@@ -167,7 +167,7 @@ async fn changed_api_key_is_reread_and_retried_once() {
             })
             .collect();
         assert_eq!(keys, ["key-1", "key-1", "key-2"], "{kind:?}");
-        // Refused again: clearly, and not a third time.
+        // If the server refuses the second key, the error is clear and there is no third attempt.
         server.push(Step::error(401, "authentication_error", "no"));
         server.push(Step::error(401, "authentication_error", "no"));
         assert_eq!(fault(&models, &hello()).await.kind, FaultKind::Unauthorized);

@@ -1,5 +1,5 @@
-//! What becomes of every way in which a provider can fail, in all three APIs: a kind, in bounded time, and
-//! words that say what to check. The table is part of the reference (`proto-docs/models.md`).
+//! The outcome of every provider failure in all three APIs: a fault kind, in bounded time, with a text
+//! that says what to check. The table is part of the reference (`proto-docs/models.md`).
 
 use std::collections::BTreeSet;
 
@@ -10,16 +10,16 @@ use tokio::task::JoinHandle;
 use super::*;
 use crate::support::printed;
 
-/// How long a provider may be silent here.
+/// How long a provider may be silent in these tests.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// What a row's server does.
+/// The behaviour of a row's server.
 enum Does {
-    /// Answers by this step.
+    /// Answers with this step.
     Step(Box<Step>),
-    /// Answers with a step for each API.
+    /// Answers with one step for each API.
     Each(fn(Kind) -> Step),
-    /// Sends one line without an end: so many mebibytes of it.
+    /// Sends one line without an end, of this many mebibytes.
     EndlessLine(usize),
 }
 
@@ -43,7 +43,7 @@ fn whole_answer(kind: Kind, text: &[u8]) -> Vec<u8> {
     [before.as_bytes(), text, after.as_bytes()].concat()
 }
 
-/// An answer that begins well, and has this before its end.
+/// An answer that begins correctly and contains `damage` before its end.
 fn damaged(kind: Kind, damage: &str) -> Vec<u8> {
     let answer = String::from_utf8(whole_answer(kind, b"some words")).expect("text");
     let (before, after) = answer.split_once("\n\n").expect("events");
@@ -114,7 +114,7 @@ fn rows(shut: &Gate) -> Vec<(&'static str, Does)> {
     ]
 }
 
-/// A server that sends the line to whoever asks.
+/// A server that sends the endless line to every client.
 async fn endless(mebibytes: usize) -> (String, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -136,7 +136,8 @@ async fn endless(mebibytes: usize) -> (String, JoinHandle<()>) {
     (url, task)
 }
 
-/// What came of it: the kind, whether it is tried again, and what is read; ports differ each time.
+/// The outcome as text: the kind, whether it is retried, and the message. Ports are replaced, because
+/// they differ each time.
 fn told(outcome: Result<ModelReply, ModelFault>) -> [String; 3] {
     match outcome {
         Ok(reply) => {

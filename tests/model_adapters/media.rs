@@ -1,5 +1,5 @@
-//! Pictures and documents in the words of each API, against a server that looks at every one of them: the
-//! keys, the media type, the base64, and whether the picture can be decoded.
+//! Pictures and documents in the format of each API. The test's server checks each of them: the keys,
+//! the media type, the base64, and whether the picture can be decoded.
 
 use agentd::types::blob::{Attachment, AttachmentKind, Blob, BlobRef, Content, Document, PDF, Picture};
 use base64::Engine as _;
@@ -17,7 +17,7 @@ const KINDS: [(ImageFormat, &str); 4] = [
     (ImageFormat::WebP, "image/webp"),
 ];
 
-/// A conversation that shows something wherever that can be, and what it shows.
+/// A conversation with media at every position that allows media, and the media in it.
 fn album() -> (ModelRequest, Vec<Blob>) {
     let mut blobs = Vec::new();
     let mut keep = |blob: Blob| {
@@ -108,11 +108,11 @@ async fn vision_model_receives_each_attachment_once() {
             let times = text.matches(&in_base64(blob)).count();
             assert_eq!(times, 1, "{kind:?}: {blob:?}");
         }
-        // A text file is text everywhere; what is shown is not told as well.
+        // A text file is text in every API; media that is shown is not also described as text.
         assert!(text.contains("&quot;a&quot;") && text.contains("eggs"), "{kind:?}: {text}");
         assert!(!text.contains("as a text"), "{kind:?}: {text}");
         assert!(text.contains("/pictures/0") && text.contains("is shown whole"), "{kind:?}: {text}");
-        // The same request, the same bytes.
+        // The same request gives the same bytes.
         assert_eq!(sent(kind, &request, facts(true, true)).await.to_string(), text, "{kind:?}");
     }
 }
@@ -126,7 +126,7 @@ async fn tool_result_images_are_placed_as_api_allows() {
     assert_eq!(results[0]["content"][1]["source"]["media_type"], "image/png");
     assert_eq!(results[1]["content"][1]["type"], "document");
 
-    // Results are text in the other two: what they show follows them, as shown by the person.
+    // In the other two APIs results are text: their media follow in a user message.
     let body = sent(Kind::OpenAiChat, &request, facts(true, true)).await;
     let roles: Vec<&str> =
         body["messages"].as_array().unwrap().iter().filter_map(|message| message["role"].as_str()).collect();

@@ -1,5 +1,5 @@
-//! Both adapters, the replay provider and the recorder against a local server that answers, fails,
-//! stalls and breaks off by script.
+//! Tests of both adapters, the replay provider and the recorder. A local server answers, fails, stalls
+//! and disconnects as scripted.
 
 mod call_ids;
 mod cassettes;
@@ -29,7 +29,7 @@ use crate::support::model_server::{Gate, ModelServer, Step};
 
 const DEADLINE: Duration = Duration::from_secs(20);
 const ALL: [Kind; 3] = [Kind::Anthropic, Kind::OpenAiChat, Kind::OpenAiResponses];
-/// Set by cargo for every test and without spaces: stands in for a key.
+/// Cargo sets this variable for every test, and its value has no spaces, so tests use it as a key.
 const KEY_VARIABLE: &str = "CARGO_MANIFEST_DIR";
 const KEY: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -79,7 +79,7 @@ fn hello() -> ModelRequest {
     request(vec![Message::user("hello")])
 }
 
-/// The reply as the next message of the transcript, and an answer to each of its calls.
+/// Appends the reply to the transcript, with a result for each of its calls.
 fn continued(mut asked: ModelRequest, reply: &ModelReply) -> ModelRequest {
     let mut mint = Mint::new(1, Seed(asked.messages.len() as u128));
     let mut said = Vec::new();
@@ -118,7 +118,7 @@ fn continued(mut asked: ModelRequest, reply: &ModelReply) -> ModelRequest {
     asked
 }
 
-/// Calls and collects all deltas, also those that come with the answer.
+/// Calls the model and collects all deltas, including those that arrive with the reply.
 async fn call(models: &Models, request: &ModelRequest) -> (Vec<Delta>, Result<ModelReply, ModelFault>) {
     let (out, mut deltas) = mpsc::channel::<Vec<Delta>>(4);
     let collect = async {

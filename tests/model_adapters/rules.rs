@@ -1,5 +1,5 @@
-//! The rules of the test's own server are as strict as they claim: what the adapters send passes, and with
-//! any key too many, or any that is needed missing, it does not.
+//! The rules of the test's server are strict. Requests of the adapters pass; a request with an extra
+//! key, or without a required key, fails.
 
 use agentd::types::thinking::Thinking;
 use serde_json::Value;
@@ -7,16 +7,17 @@ use serde_json::Value;
 use super::*;
 use crate::support::model_server::breach;
 
-/// Objects whose keys are not the API's: schemas of tools, and what a model passed to one.
+/// Objects whose keys the API does not define: schemas of tools, and arguments that a model passed to
+/// one.
 const FREE: [&str; 3] = ["input_schema", "parameters", "input"];
 
-/// The places of all objects in a body.
+/// The JSON paths of all objects in a body.
 fn objects(value: &Value, place: &str, is_responses: bool, found: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {
             found.push(place.to_owned());
             for (name, inner) in fields {
-                // `input` is the conversation there.
+                // In Responses, `input` is the conversation.
                 let is_free = FREE.contains(&name.as_str()) && !(is_responses && name == "input");
                 if !is_free {
                     objects(inner, &format!("{place}/{name}"), is_responses, found);
@@ -32,7 +33,7 @@ fn objects(value: &Value, place: &str, is_responses: bool, found: &mut Vec<Strin
     }
 }
 
-/// Whether the vendor does without this key.
+/// Whether the vendor's API accepts a request without this key.
 fn is_optional(kind: Kind, place: &str, name: &str) -> bool {
     let at_top: &[&str] = match kind {
         Kind::Anthropic => &["system", "thinking"],

@@ -1,4 +1,4 @@
-//! Answers that come slowly, stop, or are no longer wanted.
+//! Answers that arrive slowly, stop, or are cancelled.
 
 use super::*;
 
@@ -96,7 +96,7 @@ async fn dropping_call_or_listener_cancels_http_request() {
 #[tokio::test]
 async fn complete_reply_survives_connection_break_at_end() {
     let server = ModelServer::start().await;
-    // No [DONE], no counts, and the connection breaks.
+    // No `[DONE]`, no usage, and the connection breaks.
     let said = json!({"choices":[{"index":0,"delta":{"content":"all said"},"finish_reason":"stop"}]});
     let body = format!("data: {said}\n\n");
     server.push(Step::raw(200, "text/event-stream", body.clone()).cut_after(body.len()));

@@ -1,4 +1,4 @@
-//! Versions of Anthropic's API, and the end at the output limit.
+//! Versions of Anthropic's API, and answers that end at the output limit.
 
 use agentd::types::sampling::{Sampling, Temperature, TopP};
 
@@ -75,7 +75,7 @@ async fn reply_using_exact_output_limit_counts_as_truncated() {
             let reply = call(&models(kind, &server), &asked).await.1.expect("an answer");
             assert_eq!(reply.stop_reason, expected, "{kind:?}: {reply:?}");
         }
-        // The API takes no less than 16 tokens: that is the limit then.
+        // The API requires at least 16 tokens, so that is the limit.
         if kind == Kind::OpenAiResponses {
             let asked = ModelRequest { max_output_tokens: Some(3), ..hello() };
             for (tokens, expected) in [(3, StopReason::EndTurn), (16, StopReason::MaxTokens)] {

@@ -1,4 +1,4 @@
-//! Stopping: the reply comes when nothing of the work is left, and the session goes on as before.
+//! Aborts: the reply arrives when no process of the work is left, and the session continues as before.
 
 use serde_json::json;
 use sqlx::ConnectOptions as _;
@@ -73,7 +73,7 @@ async fn abort_kills_whole_process_tree_of_command() {
     }
 }
 
-/// A limit on processes does not bind root, so the command becomes somebody else first.
+/// A process limit does not apply to root, so the command first switches to another user.
 #[tokio::test]
 async fn abort_kills_fork_bomb_under_process_limit() {
     const LIMIT: usize = 40;
@@ -83,7 +83,7 @@ async fn abort_kills_fork_bomb_under_process_limit() {
     if !nix::unistd::geteuid().is_root() || !is_there {
         return eprintln!("SKIPPED: becoming another user takes root and setpriv");
     }
-    // Without a cgroup nothing but the limit and the marks holds them together.
+    // Without a cgroup, only the limit and the process markers bound the command.
     let limits = format!("\n[tools]\ncgroup = \"off\"\nprocesses = {LIMIT}");
     let daemon = TestDaemon::builder().config(&format!("{BASH_ALLOWED}{limits}")).start().await;
     let session = daemon.client("alice").await.create(&daemon).await;
@@ -225,7 +225,7 @@ async fn abort_during_retry_backoff_ends_turn_immediately() {
     seen.turn_ends("aborted").await;
 }
 
-/// Another connection holds the database's lock for writing, so that no commit can end.
+/// Another connection holds the database's write lock, so that no commit can end.
 #[tokio::test]
 async fn abort_kills_commands_before_its_commit_completes() {
     let daemon = TestDaemon::builder().config(BASH_ALLOWED).start().await;

@@ -1,4 +1,4 @@
-//! `agentctl` as scripts use it, without a terminal: what it prints, and its exit codes.
+//! `agentctl` in scripts, without a terminal: its output and its exit codes.
 
 use std::process::{Output, Stdio};
 
@@ -12,7 +12,7 @@ use crate::support::daemon::TestDaemon;
 use crate::support::model_server::{Gate, Step};
 use crate::support::wait::{until, within};
 
-/// How `agentctl` ended and what it said.
+/// Exit code and output of an `agentctl` run.
 #[derive(Debug)]
 pub(super) struct Said {
     pub(super) code: i32,
@@ -27,7 +27,7 @@ impl Said {
         Self { code, out: text(output.stdout), err: text(output.stderr) }
     }
 
-    /// What a command printed that must have succeeded.
+    /// Asserts success and returns the standard output.
     pub(super) fn fine(self) -> String {
         assert_eq!(self.code, 0, "{self:?}");
         self.out
@@ -39,7 +39,7 @@ impl Said {
     }
 }
 
-/// `agentctl` in the workspace of the house, with its environment and nothing else.
+/// `agentctl` in the test's workspace, with only the test's environment.
 pub(super) fn command(daemon: &TestDaemon, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_agentctl"));
     command
@@ -59,17 +59,17 @@ pub(super) fn command(daemon: &TestDaemon, args: &[&str]) -> Command {
     command
 }
 
-/// Waits for its end.
+/// Waits until the process exits.
 pub(super) async fn ended(daemon: &TestDaemon, child: Child) -> Said {
     Said::of(within("agentctl to end", || daemon.log(), child.wait_with_output()).await.expect("it ran"))
 }
 
-/// Runs it to its end.
+/// Runs `agentctl` until it exits.
 pub(super) async fn ctl(daemon: &TestDaemon, args: &[&str]) -> Said {
     ended(daemon, command(daemon, args).spawn().expect("agentctl starts")).await
 }
 
-/// Looks with `ps` until the session is in this state.
+/// Polls `ps` until the session has this state.
 pub(super) async fn ps_shows(daemon: &TestDaemon, id: &str, state: &str) -> Value {
     let look = async {
         loop {
@@ -148,7 +148,7 @@ async fn run_output_json_prints_result_or_every_event() {
 
 #[tokio::test]
 async fn run_with_unreachable_model_server_exits_2() {
-    // A port that was free a moment ago: nobody listens there.
+    // This port was free a moment ago, so no server listens on it.
     let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let nowhere = format!("http://{}", free.local_addr().expect("an address"));
     drop(free);
@@ -308,7 +308,7 @@ async fn following_client_reaps_daemons_that_it_started() {
     let first = process().await.json()["pid"].as_i64().expect("a pid");
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(first as i32), nix::sys::signal::SIGKILL)
         .expect("killed");
-    // It starts another one, and follows on.
+    // `agentctl` starts another daemon and continues to follow.
     let again = async {
         loop {
             let said = process().await;
@@ -318,7 +318,7 @@ async fn following_client_reaps_daemons_that_it_started() {
         }
     };
     within("another daemon", || daemon.log(), again).await;
-    // Its exit status is taken, so its number is free.
+    // Its exit status was collected, so its pid is free.
     let of_first = format!("/proc/{first}");
     let is_gone = || (!std::path::Path::new(&of_first).exists()).then_some(());
     until("the first daemon to be gone", || daemon.log(), is_gone).await;
@@ -377,7 +377,7 @@ async fn attach_submits_each_line_and_prints_answer() {
     daemon.models.push(Step::text("Hello."));
     let id = ctl(&daemon, &["run", "--output", "json", "hello"]).await.json()["session_id"].clone();
     let id = id.as_str().expect("an id");
-    // By its id, and as the newest of this folder.
+    // By its id, and as the newest session of this folder.
     for args in [&["attach", id][..], &["attach"]] {
         daemon.models.push(Step::text("Very well indeed."));
         let mut child = command(&daemon, args).stdin(Stdio::piped()).spawn().expect("agentctl starts");
@@ -392,11 +392,11 @@ async fn attach_submits_each_line_and_prints_answer() {
     daemon.models.assert_no_breach();
 }
 
-/// `agentctl attach` in a terminal of its own, and the other end of that terminal.
+/// `agentctl attach` in its own terminal, and the other end of that terminal.
 async fn attached(daemon: &TestDaemon, session: &str) -> (Child, tokio::fs::File) {
     let size = nix::pty::Winsize { ws_row: 24, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
     let pty = nix::pty::openpty(&size, None).expect("a terminal");
-    // Held by nobody but us, else it does not go away with us.
+    // No other process may hold the terminal open, or it would not close with the test.
     let own = nix::fcntl::FcntlArg::F_SETFD(nix::fcntl::FdFlag::FD_CLOEXEC);
     nix::fcntl::fcntl(&pty.master, own).expect("ours alone");
     let slave = || Stdio::from(pty.slave.try_clone().expect("a copy"));
@@ -411,7 +411,7 @@ async fn attached(daemon: &TestDaemon, session: &str) -> (Child, tokio::fs::File
         while !seen.contains("detaches") {
             let count = terminal.read(&mut bytes).await.expect("a screen");
             let part = String::from_utf8_lossy(&bytes[..count]).into_owned();
-            // It asks where the cursor is.
+            // The program asks for the cursor position.
             if part.contains("\u{1b}[6n") {
                 terminal.write_all(b"\x1b[1;1R").await.expect("told");
                 terminal.flush().await.expect("told");

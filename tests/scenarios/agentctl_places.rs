@@ -1,4 +1,5 @@
-//! How `agentctl` finds the daemon, its configuration and the folder it works in, and what it says where they are missing.
+//! How `agentctl` finds the daemon, its configuration and the working folder, and its errors if they
+//! are missing.
 
 use serde_json::json;
 use tokio::process::Command;
@@ -7,7 +8,7 @@ use super::agentctl::{Said, command, ctl, ended};
 use crate::support::daemon::TestDaemon;
 use crate::support::model_server::Step;
 
-/// Without the variable that says where the daemon listens, as in cron jobs.
+/// Runs without the variable that locates the socket, as in cron jobs.
 async fn without_runtime_dir(daemon: &TestDaemon, args: &[&str]) -> Said {
     let mut command = command(daemon, args);
     command.env_remove("XDG_RUNTIME_DIR");
@@ -54,7 +55,7 @@ async fn removed_socket_of_running_daemon_is_reported() {
     let said = ctl(&daemon, &["--no-start", "ps"]).await;
     let advice = format!("is gone: kill -TERM {pid}, then start it");
     assert!(said.code == 69 && said.err.contains(&advice), "{said:?}");
-    // The lock file of a version that did not write its socket into it.
+    // The lock file of a version that did not write its socket path into it.
     std::fs::write(daemon.path("data/agentd/agentd.lock"), format!("{pid}\n")).expect("written");
     let said = ctl(&daemon, &["--no-start", "ps"]).await;
     assert!(said.code == 69 && said.err.contains(&format!("agentd (process {pid})")), "{said:?}");

@@ -1,4 +1,4 @@
-//! What `agentctl` takes from its standard input: piped text beside a task, and keys in a terminal.
+//! Standard input of `agentctl`: piped text together with a task, and keys in a terminal.
 
 use std::process::Stdio;
 
@@ -45,13 +45,13 @@ async fn piped_input_becomes_a_second_block_of_the_task() {
 async fn idle_pipe_is_ignored_and_slow_pipeline_is_awaited() {
     let daemon = TestDaemon::start().await;
     daemon.models.otherwise(|_| Step::text("Done."));
-    // Held open by the program that starts `agentctl`.
+    // The program that starts `agentctl` holds the pipe open.
     let mut child = command(&daemon, &["run", "go"]).stdin(Stdio::piped()).spawn().expect("agentctl starts");
     let held = child.stdin.take();
     let said = ended(&daemon, child).await;
     assert!(said.code == 0 && said.err.contains("standard input is open"), "{said:?}");
     drop(held);
-    // A program before it that needs longer than a silent pipe is waited for.
+    // The producer takes longer than `agentctl` waits for a silent pipe.
     let prepared = command(&daemon, &[]);
     let mut shell = Command::new("bash");
     shell
@@ -68,7 +68,7 @@ async fn idle_pipe_is_ignored_and_slow_pipeline_is_awaited() {
     assert!(last(0).contains("\"go\"") && last(1).contains("review\\nlate"), "{} {}", last(0), last(1));
 }
 
-/// `agentctl` in a terminal of its own, seen from the other end of that terminal.
+/// `agentctl` in its own terminal, seen from the other end of that terminal.
 struct Terminal<'a> {
     daemon: &'a TestDaemon,
     child: Child,
@@ -88,7 +88,7 @@ impl<'a> Terminal<'a> {
         Self { daemon, child, end, seen: String::new() }
     }
 
-    /// Waits until a text was shown since the last call.
+    /// Waits until the terminal has shown this text since the last call.
     async fn shows(&mut self, text: &str) -> String {
         let mut bytes = [0; 4096];
         let mut part = String::new();
@@ -98,7 +98,7 @@ impl<'a> Terminal<'a> {
                 .unwrap_or_else(|_| panic!("waited in vain for {text:?}: {part:?}\n{}", self.daemon.log()));
             let count = count.expect("a screen");
             let read = String::from_utf8_lossy(&bytes[..count]).into_owned();
-            // It asks where the cursor is.
+            // The program asks for the cursor position.
             if read.contains("\u{1b}[6n") {
                 self.keys("\u{1b}[1;1R").await;
             }
@@ -120,7 +120,7 @@ impl<'a> Terminal<'a> {
     }
 }
 
-/// Runs a command line as if it had been pasted into a shell, in the home folder.
+/// Runs a command line as if it had been pasted into a shell in the home folder.
 async fn paste(daemon: &TestDaemon, line: &str) {
     let programs = std::path::Path::new(env!("CARGO_BIN_EXE_agentctl")).parent().expect("a folder");
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").expect("a path"));
@@ -151,10 +151,11 @@ async fn prose_typed_in_attach_does_not_answer_a_request() {
     daemon.models.push(Step::text("It is made."));
     session.submit("make it").await;
     seen.wait_for("permission.requested").await;
-    // The keys are there, so they count; the draft is there as well.
+    // The key hints are visible, so the keys work; the draft is visible as well.
     terminal.shows("once").await;
     assert!(seen.seen_of("permission.resolved").is_empty() && !daemon.workspace().join("made").exists());
-    // Only screen cells that change are written, so little can be told from the screen from here on.
+    // The program writes only changed screen cells, so from here on the output says little about the
+    // screen.
     terminal.keys("\u{15}p\r").await;
     let resolved = seen.wait_for("permission.resolved").await;
     assert_eq!((&resolved["decision"], &resolved["scope"]), (&json!("allow"), &json!("project")));

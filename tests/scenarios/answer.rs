@@ -1,5 +1,5 @@
-//! Questions that a restart leaves behind: asked with the same id for as long as it takes, answered
-//! once, and the turn goes on or ends as the person says.
+//! Questions that a restart asks: the id stays the same over further restarts, the answer counts once,
+//! and the turn continues or ends as the user chooses.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use crate::support::wait::until;
 
 const BASH_ALLOWED: &str = "[permissions]\nallow = [\"Bash\"]";
 
-/// A house whose daemon was killed while a command ran, and started again.
+/// A daemon that was killed while a command ran, and was started again.
 async fn daemon_with_a_lost_command() -> (TestDaemon, Session, Log, Value) {
     let mut daemon = TestDaemon::builder().config(BASH_ALLOWED).start().await;
     let session = daemon.client("alice").await.create(&daemon).await;
@@ -53,7 +53,7 @@ async fn lost_command_raises_question_and_informs_model() {
     };
     assert_eq!(status(session.items().await), ["unknown"]);
 
-    // However often the daemon starts, it is the same question, announced to whoever attaches.
+    // After any number of restarts it is the same question, and every client that attaches receives it.
     daemon.crash_and_restart().await;
     let session = daemon.client("carol").await.join(&session);
     let mut seen = session.follow().await;
@@ -85,7 +85,7 @@ async fn lost_command_raises_question_and_informs_model() {
     assert_eq!(results.len(), 2);
     assert!(results[0].1.contains("outcome is unknown") && results[0].1.contains("begun"), "{results:?}");
 
-    // Once is enough, for ever.
+    // A repeated answer is accepted, but changes nothing.
     assert_eq!(session.client.call("session.answer", keyed).await, reply);
     daemon.crash_and_restart().await;
     let session = daemon.client("dave").await.join(&session);
@@ -142,7 +142,7 @@ async fn new_input_answers_pending_question_and_reaches_model() {
     daemon.models.assert_no_breach();
 }
 
-/// A background session with this policy, whose daemon died while it ran a command.
+/// A background session with this policy; its daemon died while a command ran.
 async fn unattended_with_a_lost_command(on_timeout: &str) -> (TestDaemon, Session, Log, Value) {
     let config = format!("{BASH_ALLOWED}\n[permissions.unattended]\non_timeout = \"{on_timeout}\"\n");
     let mut daemon = TestDaemon::builder().config(&config).start().await;

@@ -1,4 +1,5 @@
-//! Asking and answering: who is asked, what an answer does, and what is never asked twice.
+//! Permission requests and answers: which clients receive a request, the effect of an answer, and calls
+//! that never need a second request.
 
 use serde_json::{Value, json};
 
@@ -236,7 +237,7 @@ async fn grant_not_covering_call_is_refused_as_invalid_params() {
     assert!(daemon.workspace().join("mark").exists());
 }
 
-/// Of calls in one message a later one may need what an earlier one makes (Q22).
+/// In one message a later call may need the result of an earlier one.
 #[tokio::test]
 async fn call_depending_on_earlier_calls_is_prepared_again() {
     let daemon = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\", \"Edit\"]").start().await;
@@ -300,7 +301,7 @@ async fn read_only_commands_run_in_parallel_and_others_sequentially() {
         .collect();
     let (read, write, done) =
         (("started", json!(true)), ("started", json!(false)), ("completed", Value::Null));
-    // The first two begin together; a command that changes the folder, or a file, runs alone.
+    // The first two calls start together. A command that changes the folder or a file runs alone.
     let expected = [&read, &read, &done, &done, &write, &done, &write, &done, &read, &done];
     assert_eq!(ran, expected.map(Clone::clone));
     let results = daemon.models.requests()[1].tool_results();

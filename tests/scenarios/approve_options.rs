@@ -1,5 +1,5 @@
-//! What an answer can be beyond yes and no: lasting for a folder, changed, in a list, the end of the
-//! turn; and what a change of mode does in the middle of a turn.
+//! Answers beyond allow and deny: grants for a project, edited arguments, batches, ending the turn.
+//! Also a change of the approval mode during a turn.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::support::daemon::TestDaemon;
 use crate::support::log::Log;
 use crate::support::model_server::{Gate, Step};
 
-/// A session whose model makes these calls in one message and then says that it is done.
+/// A session whose model makes these calls in one message and then answers "done".
 async fn calls<const N: usize>(daemon: &TestDaemon, commands: [&str; N]) -> (Session, Log) {
     let session = daemon.client("alice").await.create(daemon).await;
     let seen = session.follow().await;
@@ -19,7 +19,7 @@ async fn calls<const N: usize>(daemon: &TestDaemon, commands: [&str; N]) -> (Ses
     (session, seen)
 }
 
-/// What the model was told of each call.
+/// The result that the model received for each call.
 fn told(daemon: &TestDaemon) -> Vec<String> {
     let last = daemon.models.requests().pop().expect("a request");
     last.tool_results().into_iter().map(|(_, text)| text).collect()
@@ -49,7 +49,7 @@ async fn denial_with_stop_ends_turn_as_permission_denied() {
     daemon.models.assert_no_breach();
 }
 
-/// Lists inside of each other.
+/// Nested lists.
 fn deep(levels: usize) -> Value {
     (0..levels).fold(json!(1), |inner, _| json!([inner]))
 }
@@ -60,7 +60,7 @@ async fn edited_call_runs_and_is_reported_to_model() {
     let (session, mut seen) = calls(&daemon, ["touch wrong"]).await;
     let asked = seen.wait_for("permission.requested").await;
     let edit = |input: Value| json!({"decision": "allow", "updated_input": input});
-    // Neither what the tool does not take nor what is denied passes; the request stays.
+    // Invalid arguments and denied calls are both rejected; the request stays pending.
     for (input, word) in [
         (json!({"command": 5}), "command"),
         (json!({}), "command"),
@@ -169,7 +169,7 @@ async fn approval_mode_change_applies_during_turn() {
     let late = session.answer_refused(&one, json!({"decision": "deny"})).await;
     assert!(late.code == -32014 && late.message.contains("accept_edits"), "{late:?}");
 
-    // A stricter one takes back nothing that was allowed, and counts for the next call.
+    // A stricter mode does not revoke what was allowed. It applies to the next call.
     session.call("update", json!({"mode": "plan"})).await;
     session.allow(&two).await;
     seen.turn_ends("success").await;

@@ -1,4 +1,4 @@
-//! Coming later, leaving, coming back, reading slowly: everybody gets the same story once.
+//! Clients that attach late, detach, reconnect or read slowly all receive every event exactly once.
 
 use serde_json::{Value, json};
 
@@ -9,8 +9,8 @@ use crate::support::log::Log;
 use crate::support::model_server::{Gate, Step};
 use crate::support::raw::Raw;
 
-/// A session that is being answered "alpha beta gamma delta": two words are out, the gate holds
-/// the rest.
+/// A session in the middle of the answer "alpha beta gamma delta": two words are sent, and the gate
+/// holds the rest.
 async fn in_mid_message(daemon: &TestDaemon) -> (Session, Log, Gate) {
     let session = daemon.client("alice").await.create(daemon).await;
     let mut seen = session.follow().await;
@@ -18,7 +18,7 @@ async fn in_mid_message(daemon: &TestDaemon) -> (Session, Log, Gate) {
     let answer = Step::text("alpha beta gamma delta").hold_after(1, &first).hold_after(2, &gate);
     daemon.models.push(answer);
     session.submit("say it").await;
-    // One word after the other, so that they are two events.
+    // Send one word after the other, so that they become two events.
     seen.text_of("alpha ".len()).await;
     first.open();
     seen.text_of("beta ".len()).await;
@@ -80,7 +80,7 @@ async fn cursor_beyond_last_seq_is_refused() {
     }
 }
 
-/// The seqs of both parts together: each one once, in order, and everything permanent among them.
+/// The seqs of both parts together are unique, in order, and contain every event that is not pruned.
 fn assert_no_gap(parts: &[Vec<Value>], journal: &[Value]) {
     let all: Vec<Value> = parts.concat();
     let seqs: Vec<u64> = all.iter().map(|event| event["seq"].as_u64().expect("a seq")).collect();
@@ -118,7 +118,7 @@ async fn reconnect_with_last_seq_has_no_gap_or_duplicate() {
     assert_no_gap(&parts, &journal);
     let deltas = parts.concat().into_iter().filter(|event| event["type"] == "message.text_delta");
     let text: String = deltas.map(|delta| delta["text"].as_str().expect("text").to_owned()).collect();
-    // What came in one piece with its end is shown with the whole.
+    // Text that arrived together with the end of the message is part of the completed message.
     let whole = "alpha beta gamma delta";
     assert!(whole.starts_with(&text) && text.len() >= "alpha beta gamma ".len(), "{text:?}");
     let last = parts.concat().into_iter().rfind(|event| event["type"] == "message.completed");
@@ -170,7 +170,7 @@ async fn attach_and_detach_are_published_to_other_clients() {
     assert_eq!((&left["clients"], &left["origin"]["client"]), (&json!(1), &json!("bob")));
 }
 
-/// Somebody who subscribes and then does not read, until asked to.
+/// A client that subscribes and reads only when the test tells it to.
 struct SlowReader(Raw);
 
 impl SlowReader {
@@ -182,7 +182,7 @@ impl SlowReader {
         Self(raw)
     }
 
-    /// Reads it all up to the end of the turn: every event.
+    /// Reads all events up to the end of the turn.
     async fn catches_up(mut self) -> Vec<Value> {
         let mut events: Vec<Value> = Vec::new();
         while !events.last().is_some_and(|event| event["type"] == "turn.completed") {
@@ -200,7 +200,7 @@ fn streamed_text(events: &[Value], item_id: &Value) -> String {
     deltas.map(|delta| delta["text"].as_str().expect("text")).collect()
 }
 
-/// Pieces of some kilobytes, every one different.
+/// Texts of some kilobytes, all different.
 fn pages(name: &str, count: usize) -> Vec<String> {
     (0..count).map(|n| format!("{name}{n:06}_").repeat(8192 / (name.len() + 7))).collect()
 }

@@ -1,5 +1,5 @@
-//! Commands that go on behind their call (T6): they outlive their turn, say what they do piece by piece,
-//! and are gone with all that they started when somebody ends them, whoever that is (S8, S9, S15).
+//! Background tasks: they outlive their turn and stream their output. When a client, the model or the
+//! daemon stops them, all their processes end.
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use crate::support::model_server::Step;
 
 const FREE: &str = "[permissions]\nallow = [\"Bash\"]";
 
-/// A child in a session of its own, whose parent is gone, and a command that does not end.
+/// A child in its own process session with no living parent, and a command that does not end.
 const STAYS: &str = "(setsid -f sleep 1000); echo up; sleep 1000";
 
 fn behind(command: &str) -> (&'static str, Value) {
@@ -24,7 +24,7 @@ fn output(bash_id: &str) -> (&'static str, Value) {
     ("BashOutput", json!({"bash_id": bash_id}))
 }
 
-/// A turn with these calls of one message. Returns their results, in the order in which they ended.
+/// Runs a turn with these calls in one message. Returns their results in the order in which they ended.
 async fn turn(
     daemon: &TestDaemon,
     session: &Session,
@@ -47,7 +47,7 @@ async fn ends(seen: &mut Log, bash_id: &str) -> Value {
     let is_end = |event: &Value| {
         event["type"] == "tool.background" && event["bash_id"] == bash_id && event["state"] != "running"
     };
-    // It may have come before the end of its turn.
+    // The event may have arrived before the end of its turn.
     if let Some(known) = seen.seen().into_iter().find(|event| is_end(event)) {
         return known;
     }
@@ -83,7 +83,7 @@ async fn background_task_outlives_turn_and_returns_new_output_only() {
     let again = turn(&daemon, &session, &mut seen, vec![output("bash_1")]).await;
     assert_eq!(text(&again[0]), "bash_1 is running.\nNo new output.");
 
-    // It ends while no turn runs.
+    // The task ends while no turn runs.
     daemon.write("go", "");
     let end = ends(&mut seen, "bash_1").await;
     assert_eq!((&end["state"], &end["exit_code"]), (&json!("exited"), &json!(3)), "{end}");
@@ -166,7 +166,7 @@ async fn abort_kills_background_tasks_of_its_turn_only() {
     assert!(!daemon.processes_of(&first["call_id"]).is_empty(), "the earlier one goes on");
     seen.turn_ends("aborted").await;
 
-    // The call that started it names it, also when its turn is long over.
+    // The id of the call that started the task still identifies it, long after that turn.
     let aborted = session.call("abort", json!({"call_id": first["call_id"]})).await;
     assert_eq!(aborted, json!({"stopped": [first["call_id"]], "survivors": []}));
     assert_eq!(daemon.tool_processes(), []);
@@ -200,7 +200,7 @@ async fn daemon_stop_kills_background_tasks_and_keeps_their_output() {
     daemon.launch().await;
     let session = daemon.client("bob").await.join(&session);
     let mut seen = session.follow().await;
-    // That of the first turn: the next one is to be waited for.
+    // Consume the end of the first turn, so that the next wait is for the second.
     seen.turn_ends("success").await;
     let end = ends(&mut seen, "bash_1").await;
     assert_eq!((&end["state"], &end["killed_by"]), (&json!("killed"), &json!("shutdown")), "{end}");
@@ -222,7 +222,7 @@ async fn daemon_crash_kills_background_tasks_and_reports_them_lost() {
     let bob = daemon.client("bob").await;
     let session = bob.join(&session);
     let mut seen = session.follow().await;
-    // That of the first turn: the next one is to be waited for.
+    // Consume the end of the first turn, so that the next wait is for the second.
     seen.turn_ends("success").await;
     let end = ends(&mut seen, "bash_1").await;
     assert_eq!(end["state"], "lost", "{end}");
@@ -292,7 +292,7 @@ async fn background_output_flood_uses_bounded_memory_and_disk() {
     assert!(more < 64 << 10, "{more} KiB more at the peak");
 }
 
-/// The most memory that the daemon has had at once, in KiB.
+/// Peak memory of the daemon in KiB.
 fn peak(daemon: &TestDaemon) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", daemon.pid())).expect("it runs");
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
@@ -309,7 +309,7 @@ async fn session_with_background_task_is_not_unloaded() {
     let wait = "until test -e go; do sleep 0.02; done; echo went";
     turn(&daemon, &session, &mut seen, vec![behind(wait)]).await;
     seen.unsubscribe().await;
-    // Another one leaves meanwhile; this one does not.
+    // Another session is unloaded meanwhile; this one stays loaded.
     let other = alice.create(&daemon).await;
     loaded(&alice, 1).await;
     assert_eq!(session.view().await["background_commands"][0]["bash_id"], "bash_1");

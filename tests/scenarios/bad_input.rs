@@ -1,4 +1,5 @@
-//! Whatever a client sends: an error that says what to fix, the connection kept, nobody else hurt.
+//! Invalid input of clients: the error says what to fix, the connection stays open, and other clients
+//! are not affected.
 
 use serde_json::{Value, json};
 
@@ -7,7 +8,7 @@ use crate::support::daemon::TestDaemon;
 use crate::support::model_server::{Gate, Step};
 use crate::support::raw::Raw;
 
-/// Sends a line and expects an error of this code and kind for this id; the connection stays.
+/// Sends a line and expects an error with this code and kind for this id; the connection stays open.
 async fn check(raw: &mut Raw, line: &str, id: Value, code: i64, kind: &str) -> Refusal {
     let reply = raw.ask(line).await;
     let refusal = Refusal::of(&reply["error"]);
@@ -178,7 +179,7 @@ async fn request_ids_are_returned_unchanged() {
         let reply = raw.next_text().await.expect("an answer");
         assert!(reply.contains(&format!(r#""id":{id}"#)), "{id} → {reply}");
     }
-    // A notification is never answered: the next answer is that of the next call.
+    // A notification never gets a reply; the next reply belongs to the next request.
     raw.line(r#"{"jsonrpc":"2.0","method":"daemon.dance"}"#).await;
     raw.line(r#"{"jsonrpc":"2.0","method":"daemon.hello","params":{"name":"quiet"}}"#).await;
     assert_eq!(raw.ask(r#"{"jsonrpc":"2.0","id":1,"method":"daemon.hello"}"#).await["id"], 1);

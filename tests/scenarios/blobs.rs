@@ -1,5 +1,5 @@
-//! Contents that are too large for an event or for a model: cut on the wire, kept whole, read in parts
-//! (R9, Q14).
+//! Values that are too large for an event or for a model: truncated on the wire, stored in full, read
+//! in parts.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,10 +10,10 @@ use crate::support::client::{Client, Session};
 use crate::support::daemon::TestDaemon;
 use crate::support::model_server::Step;
 
-/// What a wire event may have.
+/// Maximum bytes of a value in a wire event.
 const WIRE: usize = 64 * 1024;
 
-/// A whole blob, in parts of this many bytes.
+/// Reads a whole blob in parts of this many bytes.
 async fn blob(client: &Client, session: &Session, blob_id: &Value, part: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     loop {
@@ -39,7 +39,7 @@ async fn blob(client: &Client, session: &Session, blob_id: &Value, part: usize) 
     }
 }
 
-/// An event or an item with everything that was cut out of it.
+/// An event or an item with its truncated fields replaced by the full values.
 pub(super) async fn whole(client: &Client, session: &Session, entry: &Value) -> Value {
     let mut whole = entry.clone();
     for cut in entry["cut"].as_array().into_iter().flatten() {
@@ -70,7 +70,7 @@ async fn oversized_event_is_truncated_and_full_value_is_readable() {
     let alice = daemon.client("alice").await;
     let session = alice.create(&daemon).await;
     let mut seen = session.follow().await;
-    // Each of these takes two bytes in JSON.
+    // Each of these characters takes two bytes in JSON.
     let input = "\"é".repeat(1 << 20);
     let many: Vec<Value> = (0..20_000).map(|n| json!({"n": n})).collect();
     let arguments = json!({"file_path": "f", "content": "line\n".repeat(60_000), "odd": many});
@@ -104,12 +104,12 @@ async fn oversized_event_is_truncated_and_full_value_is_readable() {
     assert_eq!(asked["input"], arguments);
     let ended = whole(&alice, &session, of("turn.completed").next_back().expect("the end")).await;
     assert!(ended["result"]["text"] == answer.as_str(), "the answer is not what it was");
-    // One text is kept once.
+    // Equal texts are stored once.
     let last = of("message.completed").next_back().expect("the answer");
     let ids: Vec<&Value> = last["cut"].as_array().expect("cuts").iter().map(|cut| &cut["blob_id"]).collect();
     assert!(ids.windows(2).all(|pair| pair[0] == pair[1]), "{ids:?}");
 
-    // The same in pages, of events and of items.
+    // The same holds in pages of events and of items.
     let last_seq = events.last().and_then(|event| event["seq"].as_u64());
     let mut paged = session.events().await;
     paged.retain(|event| event["seq"].as_u64() <= last_seq);
@@ -124,7 +124,7 @@ async fn oversized_event_is_truncated_and_full_value_is_readable() {
     assert_eq!(whole(&alice, &session, call).await["call"]["input"], arguments);
     assert!(whole(&alice, &session, items.last().expect("the answer")).await["text"] == answer.as_str());
 
-    // Any part, and no others' parts.
+    // A client may read any range of the blob, but no blobs of other sessions.
     let id = &last["cut"][0]["blob_id"];
     assert!(blob(&alice, &session, id, 77_777).await == answer.as_bytes());
     let other = alice.create(&daemon).await;
@@ -138,7 +138,7 @@ async fn oversized_event_is_truncated_and_full_value_is_readable() {
     let at_end = json!({"session_id": session.id, "blob_id": id, "offset": answer.len()});
     assert_eq!(alice.call("session.blob", at_end).await["content"], "");
 
-    // A restart forgets nothing: the model is sent what it was sent before, and more.
+    // After a restart the model receives the same history as before, plus the new messages.
     let before = daemon.models.requests().len();
     let last_seq = seen.last_seq();
     drop((seen, alice));
@@ -156,7 +156,7 @@ async fn oversized_event_is_truncated_and_full_value_is_readable() {
     assert!(told.contains(&arguments["odd"].to_string()), "the arguments were lost");
 }
 
-/// What the model was told by the last results of its last request.
+/// The tool results at the end of the last model request.
 fn last_results(daemon: &TestDaemon) -> Vec<String> {
     let requests = daemon.models.requests();
     let last = requests.last().expect("a request");
@@ -171,7 +171,7 @@ async fn long_result_is_excerpted_and_read_opens_full_text() {
     let alice = daemon.client("alice").await;
     let session = alice.create(&daemon).await;
     let mut seen = session.follow().await;
-    // Three results of some 7 KB: each may be shown, together they are too much.
+    // Three results of about 7 KB: each one fits, but together they exceed the limit.
     let calls = ["a", "b", "c"].map(|name| bash(&format!("for i in $(seq 1200); do echo {name} $i; done")));
     daemon.models.push(Step::calls(calls));
     daemon.models.push(Step::calls([bash("seq 20000")]));
@@ -183,7 +183,8 @@ async fn long_result_is_excerpted_and_read_opens_full_text() {
     assert!(completed[0].get("output_blob").is_none() && shown[0].len() > 4_000, "{}", completed[0]);
     assert!(shown[..3].iter().map(|output| output.len()).sum::<usize>() <= 15 * 1024);
     assert!(completed[2]["output_blob"].is_object(), "{}", completed[2]);
-    // One that is too long by itself: both ends, and where the whole is.
+    // A result that is too long by itself: the model receives its head and tail, and where to find the
+    // rest.
     let long = &completed[3];
     let whole: String = (1..=20_000).map(|n| format!("{n}\n")).collect();
     let output = long["output"].as_str().expect("output");
@@ -193,7 +194,8 @@ async fn long_result_is_excerpted_and_read_opens_full_text() {
     assert!(blob(&alice, &session, id, 1 << 20).await == whole.as_bytes());
     assert_eq!(last_results(&daemon), [output]);
 
-    // The model reads any part of it, without asking; nobody else's.
+    // The model reads any part of its own session's blob without a permission request, but of no other
+    // session's.
     let read = |offset: u64| ("Read", json!({"file_path": id, "offset": offset, "limit": 3}));
     daemon.models.push(Step::calls([read(12_345), read(1_000_000)]));
     daemon.models.push(Step::text("Seen."));
@@ -214,7 +216,8 @@ async fn long_result_is_excerpted_and_read_opens_full_text() {
     others.turn_ends("success").await;
     assert_eq!(others.seen_of("tool.completed")[0]["code"], "blob_not_found");
 
-    // What it was shown stays to the byte, over a crash and under other settings.
+    // The history that the model received stays identical, byte for byte, after a crash and with other
+    // settings.
     let before = daemon.models.requests()[4].messages().to_vec();
     let last_seq = seen.last_seq();
     drop((seen, others, alice));
@@ -255,7 +258,7 @@ async fn command_spool_is_limited_and_deleted_with_session() {
     assert!(blob(&alice, &session, ids[0], 1 << 20).await == whole.as_bytes(), "all that was said");
     let output = completed[0]["output"].as_str().expect("output");
     assert!(output.contains(ids[0].as_str().expect("an id")) && output.contains("Exit code 3"), "{output}");
-    // Beyond the quota: the beginning, the end, and a word about the rest.
+    // Beyond the quota the daemon stores the head, the tail and a note about the rest.
     let flood = blob(&alice, &session, ids[1], 1 << 20).await;
     assert!(flood.len() < 3_500_000, "{}", flood.len());
     assert!(flood.starts_with(b"xxx") && flood.ends_with(b"the end\n"));
@@ -265,7 +268,7 @@ async fn command_spool_is_limited_and_deleted_with_session() {
     assert!(output.contains("from the middle are not"), "{output}");
     let grown = resident_kib(&daemon).saturating_sub(before);
     assert!(grown < 30 * 1024, "40 MB of output cost {grown} KiB");
-    // Files that only their owner may read, as long as there is the session.
+    // Only the owner may read the files; they exist as long as the session does.
     let folder = daemon.path("data/agentd/blobs");
     let files = || std::fs::read_dir(&folder).expect("there").flatten().collect::<Vec<_>>();
     assert_eq!(files().len(), 2);
@@ -293,7 +296,7 @@ async fn results_of_one_message_share_size_limit() {
     let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
     daemon.models.push(Step::calls(names.iter().map(|name| ("Read", json!({"file_path": name})))));
-    // Which of them is shown whole is a matter of which ends first.
+    // The result that ends first is shown in full, so the order is not fixed.
     let all = names.clone();
     daemon.models.otherwise(move |request| {
         let shown = request.tool_results();

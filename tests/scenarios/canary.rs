@@ -1,4 +1,4 @@
-//! A provider's key is nowhere but in the request that needs it (S26).
+//! A provider's key appears only in the request that needs it.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
@@ -10,7 +10,7 @@ use super::bash;
 use crate::support::daemon::TestDaemon;
 use crate::support::model_server::Step;
 
-/// Not a word that anything else could hold.
+/// A text that appears nowhere else by chance.
 const CANARY: &str = "sk-canary-e1f7c0ffee5ca1ab1e0ddba11";
 
 fn is_in(bytes: &[u8]) -> bool {
@@ -19,7 +19,7 @@ fn is_in(bytes: &[u8]) -> bool {
 
 #[tokio::test]
 async fn api_key_from_any_source_is_never_exposed() {
-    // As systemd hands it to a service that asks for the credential.
+    // As systemd passes a credential to a service.
     let credentials = tempfile::tempdir().expect("a folder");
     std::fs::write(credentials.path().join("canary"), CANARY).expect("written");
     for source in ["env", "file", "command", "credential"] {
@@ -40,7 +40,8 @@ async fn api_key_from_any_source_is_never_exposed() {
         let config = config.replace('@', &daemon.path("key").display().to_string());
         std::fs::write(daemon.path("config.toml"), config).expect("written");
         daemon.launch().await;
-        // A command looks around for it. Root may read everybody's environment, the daemon's too.
+        // A command searches for the key. Root may read every process environment, including the
+        // daemon's.
         let mut look = "env; cat /proc/self/environ; cat /proc/*/cmdline | tr '\\0' ' '".to_owned();
         if !nix::unistd::geteuid().is_root() {
             look.push_str("; cat /proc/$PPID/environ; ps axe");
@@ -79,7 +80,7 @@ async fn api_key_from_any_source_is_never_exposed() {
 
 #[tokio::test]
 async fn crashed_daemon_writes_no_core_dump() {
-    // Whether this machine leaves any at all is found out with a process that may be dumped.
+    // Use a process that may be dumped to find out whether this machine writes core dumps at all.
     let folder = tempfile::tempdir().expect("a folder");
     let script = "ulimit -c unlimited; kill -ABRT $$";
     let other = std::process::Command::new("/bin/bash").args(["-c", script]).current_dir(&folder).status();

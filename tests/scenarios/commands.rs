@@ -1,4 +1,4 @@
-//! What happens while a command runs, and what a person and the model see of it.
+//! Events while a command runs, and what the user and the model receive of it.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::support::daemon::TestDaemon;
 use crate::support::log::Log;
 use crate::support::model_server::Step;
 
-/// A house where commands need no permission, and its session.
+/// A daemon where commands need no permission, and its session.
 async fn free_daemon() -> (TestDaemon, Session, Log) {
     let daemon =
         TestDaemon::builder().config("[permissions]\nallow = [\"Bash\", \"Edit\", \"Write\"]").start().await;
@@ -17,7 +17,7 @@ async fn free_daemon() -> (TestDaemon, Session, Log) {
     (daemon, session, seen)
 }
 
-/// Runs one command; the event that tells its end.
+/// Runs one command and returns its `tool.completed` event.
 async fn run(daemon: &TestDaemon, session: &Session, seen: &mut Log, input: Value) -> Value {
     daemon.models.push(Step::calls([("Bash", input)]));
     daemon.models.push(Step::text("Done."));
@@ -37,7 +37,7 @@ async fn command_output_is_streamed_while_running() {
     session.submit("go").await;
     let first = seen.wait_for("tool.progress").await;
     assert_eq!((&first["stream"], &first["text"]), (&json!("stdout"), &json!("first\n")));
-    // Whoever comes now sees it too.
+    // A client that attaches now receives the output as well.
     let mut late = daemon.client("bob").await.join(&session).follow().await;
     assert_eq!(late.wait_for("tool.progress").await, first);
     daemon.write("go", "");

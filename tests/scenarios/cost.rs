@@ -1,5 +1,5 @@
-//! The cost ledger: what calls took is kept by session and model, over restarts, crashes and deletions,
-//! agrees with the results of turns, and never calls an unknown price nothing.
+//! The cost ledger: usage is stored per session and model, over restarts, crashes and deletions. It
+//! agrees with the results of turns, and an unknown price is never shown as zero.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::support::model_server::{Gate, Step};
 const PRICE: &str = "[model.\"scripted/model\"]\ncontext_window = 9000\nmax_output_tokens = 700\n\
                      price = { input = 2.0, output = 10.0 }";
 
-/// The ledger of one session, as `model.usage` has it.
+/// The ledger of one session from `model.usage`.
 async fn ledger(daemon: &TestDaemon, session: &str) -> Value {
     let client = daemon.client("reader").await;
     let reply = client.call("model.usage", json!({"session_id": session})).await;
@@ -20,7 +20,7 @@ async fn ledger(daemon: &TestDaemon, session: &str) -> Value {
     rows[0].clone()
 }
 
-/// The numbers that stand in both.
+/// Compares the numbers that both have.
 fn agree(one: &Value, other: &Value) {
     for name in [
         "input_tokens",
@@ -58,7 +58,7 @@ async fn session_turn_and_ledger_costs_agree_after_restart() {
     agree(&one.view().await["models"]["scripted/model"], by_model);
     assert_eq!(ledger(&daemon, &other.id).await["cost_usd_micros"], 12, "sessions are never mixed");
 
-    // What was paid was paid, whatever it would cost now.
+    // A later price does not change past costs.
     let dearer = PRICE.replace("2.0", "9.0");
     let file = daemon.path("config.toml");
     let text = std::fs::read_to_string(&file).expect("the configuration").replace(PRICE, &dearer);
@@ -78,7 +78,7 @@ async fn session_turn_and_ledger_costs_agree_after_restart() {
     let grown = ledger(&daemon, &one.id).await;
     assert_eq!(grown["cost_usd_micros"], 300 * 2 + 30 * 10 + 10 * 9);
     assert_eq!(one.view().await["cost_usd_micros"], grown["cost_usd_micros"]);
-    // The price that it was reckoned with stands with the call.
+    // Each usage record contains the price at the time of the call.
     let priced: Vec<Value> = one.events().await.into_iter().filter(|e| e["terms"].is_object()).collect();
     let inputs: Vec<&Value> = priced.iter().map(|event| &event["terms"]["price"]["input"]).collect();
     assert_eq!(inputs, [&json!(2.0), &json!(2.0), &json!(9.0)]);

@@ -1,5 +1,5 @@
-//! kill -9 after each single event of the main job. Whatever the moment: what was shown is kept,
-//! the command ran at most once, the turn comes to its end, and the next one is in order.
+//! Kills the daemon with SIGKILL after each event of the main scenario. At every moment: shown events
+//! are kept, the command ran at most once, the turn completes, and the next turn works.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::support::daemon::TestDaemon;
 use crate::support::log::Log;
 use crate::support::model_server::Step;
 
-/// Answers what is asked, until the turn ends or this many events were seen.
+/// Answers permission requests until the turn ends or this many events were received.
 async fn work(session: &Session, seen: &mut Log, most: usize) -> Option<Value> {
     for _ in 0..most {
         let event = seen.find("anything", |_| true).await;
@@ -31,7 +31,8 @@ async fn work(session: &Session, seen: &mut Log, most: usize) -> Option<Value> {
     None
 }
 
-/// One story with a crash after `moment` events of the turn. Says whether the turn was over before.
+/// One scenario with a crash after `moment` events of the turn. Returns whether the turn ended before
+/// that.
 async fn crash_after(moment: usize) -> bool {
     let mut daemon = TestDaemon::start().await;
     let calls = || Step::calls([bash("echo once >> log.txt"), ("LS", json!({"path": "."}))]).say("I log it.");
@@ -80,7 +81,7 @@ async fn crash_after(moment: usize) -> bool {
     is_over
 }
 
-/// Every second moment, so that two tests share the work.
+/// Tests every second moment, so that two tests share the work.
 async fn crash_at_moments(first: usize) {
     let mut moment = first;
     while !crash_after(moment).await {

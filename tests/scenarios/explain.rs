@@ -1,4 +1,4 @@
-//! `permission.explain`: what rules would say, judged from just what is given (P2–P5).
+//! `permission.explain`: the verdict of the rules, computed only from the given parameters.
 
 use serde_json::{Value, json};
 
@@ -65,7 +65,7 @@ async fn explain_parts_name_rule_and_verdict() {
             ("cd src", "allow", None),
             ("cargo test", "allow", Some("Bash(cargo:*)")),
             ("tee out.txt", "ask", None),
-            // Below the top content may look like a repository.
+            // Below the top folder, content may look like a git repository.
             ("git status", "ask", None),
         ]
     );

@@ -1,5 +1,5 @@
-//! Documents of others: pages of the web and PDFs. They are read in a process of their own, and whatever
-//! they do, the daemon goes on.
+//! Foreign documents: web pages and PDFs. A separate process parses them, and no document can stop the
+//! daemon.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ use crate::support::pages::Pages;
 
 const OPEN: &str = "[permissions]\nallow = [\"WebFetch\"]\n[tools]\nweb_private = [\"127.0.0.1\"]";
 
-/// Runs one call; the event that tells its end.
+/// Runs one call and returns its `tool.completed` event.
 async fn run(daemon: &TestDaemon, session: &Session, seen: &mut Log, call: (&'static str, Value)) -> Value {
     daemon.models.push(Step::calls([call]));
     daemon.models.push(Step::text("Done."));
@@ -48,7 +48,7 @@ async fn web_fetch_requests_host_permission_and_returns_markdown() {
         "{completed}"
     );
     seen.turn_ends("success").await;
-    // The grant holds for the host.
+    // The grant applies to the host.
     let again =
         run(&daemon, &session, &mut seen, ("WebFetch", json!({"url": format!("{}/more", pages.base)}))).await;
     assert_eq!((&again["status"], pages.asked()), (&json!("completed"), 2));

@@ -1,4 +1,4 @@
-//! What a session changed in files, as people look at it afterwards.
+//! File changes of a session, as a user inspects them afterwards.
 
 use std::process::Command;
 
@@ -75,7 +75,7 @@ async fn session_changes_form_one_diff_per_file_after_restart() {
     let rest = session.call("diff", json!({"cursor": "2"})).await;
     assert_eq!(rest, json!({"files": [files[2]]}));
 
-    // What somebody else does is not the session's.
+    // Changes by other programs do not belong to the session.
     daemon.write("src/a.txt", "quite\nsomething\nelse\n");
     daemon.crash_and_restart().await;
     let session = daemon.client("bob").await.join(&session);

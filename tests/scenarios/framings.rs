@@ -1,4 +1,4 @@
-//! The same methods in other clothes: WebSocket, `Content-Length` blocks, plain HTTP.
+//! The same methods in other framings: WebSocket, `Content-Length` blocks, plain HTTP.
 
 use serde_json::{Value, json};
 use soketto::handshake::{Client as Handshake, ServerResponse};
@@ -25,7 +25,7 @@ fn subscribe(session: &Session) -> String {
     json!({"jsonrpc": "2.0", "id": 1, "method": "session.subscribe", "params": params}).to_string()
 }
 
-/// What messages tell until the turn ends: the first is the reply, the rest are events.
+/// The text of all messages until the turn ends. The first message is the reply, the rest are events.
 fn text_of(messages: &[Value]) -> String {
     let subscription = messages[0]["result"].as_str().expect("the reply comes first");
     let mut text = String::new();

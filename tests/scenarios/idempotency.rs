@@ -1,4 +1,5 @@
-//! Saying it twice: a client that is not sure whether it was heard asks again with the same key.
+//! Idempotency keys: a client that does not know whether its request arrived repeats it with the same
+//! key.
 
 use serde_json::{Value, json};
 
@@ -31,7 +32,7 @@ async fn same_key_returns_same_turn_after_restart() {
     assert_eq!(daemon.models.requests().len(), 1);
     assert_eq!(session.items().await.len(), 2);
 
-    // Another session has keys of its own.
+    // Keys of another session are independent.
     daemon.models.push(Step::text("Hello."));
     let second = alice.create(&daemon).await;
     assert_ne!(second.submit_with(submit).await["turn_id"], first["turn_id"]);
@@ -143,7 +144,7 @@ async fn acknowledged_submit_survives_immediate_kill() {
     daemon.models.assert_no_breach();
 }
 
-/// Calls twice with one key and expects one reply; the same key with other parameters is a conflict.
+/// Calls twice with one key and expects one reply. The same key with other parameters is a conflict.
 async fn repeats(client: &Client, method: &str, params: Value, other: Value) -> Value {
     let keyed = |mut params: Value| {
         params["idempotency_key"] = json!("k");
@@ -180,7 +181,7 @@ async fn every_mutating_method_repeats_its_reply_for_one_key() {
 
     let folder = json!({"cwd": cwd});
     let trusted = repeats(&alice, "workspace.trust", folder.clone(), json!({"cwd": "/"})).await;
-    // What was trusted is what was there then: a repeated call does not trust what has changed since.
+    // Trust applies to the content at that time: a repeated call does not trust later changes.
     daemon.write(".agentd/config.toml", "[permissions]\nallow = [\"Bash(rm:*)\"]");
     let mut keyed = folder.clone();
     keyed["idempotency_key"] = json!("k");
@@ -208,7 +209,7 @@ async fn repeated_abort_returns_first_reply_and_spares_later_turns() {
     let gate = Gate::new();
     let hold = gate.clone();
     daemon.models.otherwise(move |_| Step::text("never ending").hold_after(1, &hold));
-    // An abort of nothing is remembered, too.
+    // The reply to an abort without effect is stored, too.
     let idle = session.call("abort", json!({"idempotency_key": "idle"})).await;
     assert_eq!(idle["stopped"], json!([]));
 

@@ -1,12 +1,12 @@
-//! A stream that is cut is never taken as whole, wherever the cut is: the answer is interrupted and asked
-//! for again, and a call of which only a part arrived never runs.
+//! A stream that breaks is never accepted as complete, wherever it breaks. The answer is marked as
+//! interrupted and requested again, and a partial call never runs.
 
 use serde_json::json;
 
 use crate::support::daemon::{ALL_APIS, TestDaemon};
 use crate::support::model_server::Step;
 
-/// Bytes from one cut to the next; no divisor of anything.
+/// Bytes from one break to the next; a prime, so that the breaks fall at all kinds of positions.
 const STRIDE: usize = 37;
 
 #[tokio::test]
@@ -19,7 +19,8 @@ async fn tool_call_of_interrupted_unstreamed_reply_is_not_run() {
     cut_everywhere("[model.\"scripted/model\"]\nstreaming = false\n", 4).await;
 }
 
-/// The same in all APIs: cut after every so many bytes, of which `least` are before the end.
+/// Breaks the stream after every `STRIDE` bytes in all APIs; at least `least` breaks are before the
+/// end.
 async fn cut_everywhere(config: &str, least: usize) {
     for api in ALL_APIS {
         let plan = TestDaemon::builder().api(api).config("[retry]\nbase_ms = 1\nmax_ms = 2").config(config);
@@ -45,7 +46,7 @@ async fn cut_everywhere(config: &str, least: usize) {
             } else {
                 wholes += 1;
             }
-            // Behind the end of the answer there may be more: counts of tokens, the end of the stream.
+            // More bytes may follow the end of the answer: token counts, the end of the stream.
             if wholes > 12 {
                 break;
             }

@@ -1,5 +1,5 @@
-//! What goes wrong in one session goes wrong there alone (S13). No speeds here, only that the others
-//! come to their ends and that nothing grows without bound.
+//! A failure in one session affects only that session. These tests assert no speeds, only that the
+//! other sessions complete and that nothing grows without bound.
 
 use serde_json::json;
 
@@ -10,7 +10,7 @@ use crate::support::log::Log;
 use crate::support::model_server::{Gate, Step};
 use crate::support::raw::Raw;
 
-/// A session whose answers are chosen by its first words.
+/// A session whose answers are selected by its first words.
 async fn told(daemon: &TestDaemon, words: &str) -> (Session, Log) {
     let session = daemon.client(words).await.create(daemon).await;
     let seen = session.follow().await;

@@ -1,4 +1,4 @@
-//! Starting and stopping the daemon itself.
+//! Starting and stopping the daemon.
 
 use nix::sys::signal::Signal;
 use serde_json::json;
@@ -8,7 +8,8 @@ use crate::support::daemon::TestDaemon;
 use crate::support::model_server::{Gate, Step};
 use crate::support::wait::{until, within};
 
-/// Runs agentd with this configuration; it must refuse to start and say these words.
+/// Runs agentd with this configuration; it must refuse to start, and the error must contain these
+/// words.
 async fn refuses(config: &str, words: &[&str]) {
     let daemon = TestDaemon::builder().build().await;
     std::fs::write(daemon.path("config.toml"), config).expect("written");
@@ -156,7 +157,7 @@ async fn second_sigterm_stops_immediately_without_leftovers() {
     assert!(daemon.ended().await.success());
     assert_eq!(daemon.tool_processes(), []);
 
-    // The call was told to stop and its end was written: nothing is unknown, and the turn goes on.
+    // The call was stopped and its end was written: no outcome is unknown, and the turn continues.
     daemon.models.push(Step::text("Good morning."));
     daemon.launch().await;
     let session = daemon.client("alice").await.join(&session);
@@ -229,7 +230,7 @@ async fn passed_socket_is_served_and_not_removed() {
     let daemon = TestDaemon::builder().build().await;
     let socket = daemon.path("handed.sock");
     let listener = std::os::unix::net::UnixListener::bind(&socket).expect("bound");
-    // Twice: what was handed over once can be handed over again.
+    // Twice: a socket that was passed once can be passed again.
     for _ in 0..2 {
         let handed = std::os::fd::OwnedFd::from(listener.try_clone().expect("another descriptor"));
         let log = std::fs::File::create(daemon.path("log")).expect("a log");
@@ -312,7 +313,7 @@ async fn stopping_daemon_refuses_new_connections_and_work() {
     assert!(daemon.ended().await.success());
 }
 
-/// The longest that a stop may take, S12.
+/// Maximum duration of a stop.
 const END_WITHIN: std::time::Duration = std::time::Duration::from_secs(10);
 
 #[tokio::test]
@@ -354,7 +355,7 @@ async fn sigterm_with_ten_running_turns_parks_all_in_time() {
         let event = seen.wait_for(ready).await;
         sessions.push((what, session.id.clone(), event));
     }
-    // One client takes nothing in, another says half a word.
+    // One client reads nothing, and another sends half a message.
     let mut stuck = daemon.raw().await;
     for n in 0..32 {
         stuck.line(json!({"jsonrpc": "2.0", "id": n, "method": "rpc.discover"})).await;
@@ -405,7 +406,7 @@ async fn sigterm_during_start_leaves_no_socket_or_lock() {
         let log = std::fs::File::options().create(true).append(true).open(daemon.path("log")).expect("a log");
         let mut child =
             daemon.command().stdout(std::process::Stdio::null()).stderr(log).spawn().expect("starts");
-        // Somewhere between its first instruction and its being ready; any moment is a right one.
+        // At any moment between the first instruction and readiness.
         tokio::time::sleep(std::time::Duration::from_millis(u64::from(round) * 3)).await;
         let pid = i32::try_from(child.id().expect("it runs")).expect("a process id");
         nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), Signal::SIGTERM).expect("it runs");
@@ -416,7 +417,7 @@ async fn sigterm_during_start_leaves_no_socket_or_lock() {
             let lock = std::fs::read_to_string(daemon.path("data/agentd/agentd.lock")).unwrap_or_default();
             assert_eq!(lock, "", "round {round}");
         } else {
-            // Before it listened to signals it had made nothing.
+            // Before it handled signals it had created no files.
             assert_eq!(status.signal(), Some(15), "round {round}: {status} {}", daemon.log());
         }
     }
@@ -434,7 +435,7 @@ async fn sighup_during_start_does_not_stop_daemon() {
         let mut child =
             daemon.command().stdout(std::process::Stdio::null()).stderr(log).spawn().expect("starts");
         let pid = child.id().expect("it runs");
-        // From the first moment on that it could have said what hangups are to do.
+        // Wait for the earliest moment at which it could have configured SIGHUP.
         until(
             "it ignores or hears hangups",
             || daemon.log(),

@@ -1,4 +1,4 @@
-//! Too much of something: refused in words where a word is possible, and others go on undisturbed.
+//! Limits: the daemon refuses excess with an error where possible, and other clients are not affected.
 
 use serde_json::json;
 
@@ -56,7 +56,7 @@ async fn non_utf8_request_is_refused_for_its_client_only() {
     let daemon = TestDaemon::start().await;
     let alice = daemon.client("alice").await;
     let mut raw = daemon.raw().await;
-    // No line end inside, so that it is one message.
+    // The data contains no line end, so that it is one message.
     let blob: Vec<u8> = (0..64 * 1024u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     let blob: Vec<u8> = blob.into_iter().filter(|byte| *byte != b'\n').collect();
     raw.send([&[0u8, 159, 146, 150][..], &blob, b"\n"].concat()).await;
@@ -82,7 +82,7 @@ async fn deep_json_and_large_batch_are_refused() {
     assert!(raw.ask(r#"{"jsonrpc":"2.0","id":2,"method":"daemon.status"}"#).await["result"].is_object());
 }
 
-/// Calls of a tool that does not exist, each with arguments that fit into an event.
+/// Number of calls of a tool that does not exist, each with arguments that fit into an event.
 const CALLS: usize = 360;
 
 #[tokio::test]
@@ -156,7 +156,7 @@ async fn repeatedly_truncated_answer_ends_turn_as_max_output_tokens() {
     let daemon = TestDaemon::start().await;
     let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    // As often as it is asked to go on.
+    // Once for each allowed continuation.
     for _ in 0..4 {
         daemon.models.push(Step::text("and so on and").stop("max_tokens"));
     }

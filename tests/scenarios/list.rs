@@ -1,4 +1,4 @@
-//! Finding sessions, ending them, removing them.
+//! Finding, ending and deleting sessions.
 
 use serde_json::{Value, json};
 
@@ -57,7 +57,7 @@ async fn session_list_filters_by_state_folder_and_text() {
     assert_eq!(titles(&alice, json!({"states": ["requires_action"]})).await, ["pear tart"]);
     assert_eq!(titles(&alice, json!({"states": ["idle", "requires_action"]})).await.len(), 3);
     assert!(titles(&alice, json!({"search": "quiche"})).await.is_empty());
-    // Signs that mean something to a database mean themselves here.
+    // Characters with a meaning in SQL patterns are ordinary characters in a search.
     assert!(titles(&alice, json!({"search": "%"})).await.is_empty());
     let status = alice.call("daemon.status", json!({})).await;
     assert_eq!((&status["sessions"], &status["active_sessions"]), (&json!(3), &json!(1)));

@@ -1,5 +1,5 @@
-//! Pictures and documents (T1, Q7): read by the model, handed over by a person, kept, and shown again with
-//! the same bytes.
+//! Pictures and documents: read by the model, sent by a user, stored, and sent again with the same
+//! bytes.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,7 +12,7 @@ use crate::support::daemon::{Api, BOTH_APIS, CrashMode, TestDaemon};
 use crate::support::model_server::Step;
 use crate::support::pictures::{noise, pdf, picture};
 
-/// What a wire event may have.
+/// Maximum bytes of a value in a wire event.
 const WIRE: usize = 64 * 1024;
 
 fn put(daemon: &TestDaemon, name: &str, bytes: &[u8]) {
@@ -35,7 +35,7 @@ async fn stored(client: &Client, session: &Session, blob_id: &Value) -> Vec<u8> 
     }
 }
 
-/// The media of a request of Anthropic Messages: media type and bytes, in order.
+/// The media of an Anthropic Messages request: media type and bytes, in order.
 fn shown(body: &Value, out: &mut Vec<(String, Vec<u8>)>) {
     match body {
         Value::Object(fields) if fields.get("type").is_some_and(|kind| kind == "base64") => {
@@ -55,7 +55,7 @@ fn all_shown(body: &Value) -> Vec<(String, Vec<u8>)> {
     out
 }
 
-/// The first message, without the mark that moves on with the conversation.
+/// The first message without its cache breakpoint, which moves with the conversation.
 fn unmarked(body: &Value) -> String {
     let mut message = body["messages"][0].clone();
     for part in message["content"].as_array_mut().expect("parts") {
@@ -64,7 +64,7 @@ fn unmarked(body: &Value) -> String {
     message.to_string()
 }
 
-/// A model that reads this file, and what its next request says.
+/// A model that reads this file, and the contents of its next request.
 async fn read(daemon: &TestDaemon, file: &str) -> (Client, Session, Value, Value) {
     daemon.models.push(Step::calls([("Read", json!({"file_path": file}))]));
     daemon.models.push(Step::text("I see."));
@@ -82,11 +82,11 @@ async fn read(daemon: &TestDaemon, file: &str) -> (Client, Session, Value, Value
 #[tokio::test]
 async fn image_read_by_tool_is_sent_to_model() {
     for api in BOTH_APIS {
-        // Servers that only speak like the vendor are shown pictures if the configuration says they see.
+        // Compatible servers receive pictures if the configuration says that the model has vision.
         let sees = "[model.\"scripted/model\"]\nvision = true\ndocuments = true\n";
         let daemon = TestDaemon::builder().api(api).config(sees).start().await;
         let bytes = picture(ImageFormat::Jpeg, 64, 48, 3);
-        // By its content, whatever it is called.
+        // The type follows from the content, not from the name.
         put(&daemon, "photo.txt", &bytes);
         let (alice, session, done, body) = read(&daemon, "photo.txt").await;
         assert_eq!(done["status"], "completed", "{done:#}");
@@ -104,7 +104,7 @@ async fn image_read_by_tool_is_sent_to_model() {
             assert_eq!(results[1]["type"], "image", "{results}");
         }
 
-        // The model may look at it again by its name.
+        // The model may read it again by its name.
         daemon.models.push(Step::calls([("Read", json!({"file_path": attachment["blob_id"]}))]));
         daemon.models.push(Step::text("Again."));
         let mut seen = session.follow_after(session.view().await["last_seq"].as_u64().unwrap()).await;
@@ -170,7 +170,7 @@ async fn pdf_is_sent_as_document_or_text_by_capability() {
             }
             more => panic!("{} documents", more.len()),
         }
-        // A part of it is text for everybody.
+        // For every model, a part of the file is text.
         daemon.models.push(Step::calls([("Read", json!({"file_path": "paper.pdf", "limit": 1}))]));
         daemon.models.push(Step::text("One page."));
         let session = daemon.client("bob").await.create(&daemon).await;
@@ -216,7 +216,7 @@ async fn attached_media_is_stored_and_resent_with_same_bytes() {
     let text = first["messages"][0]["content"].to_string();
     assert!(text.contains("milk") && text.contains("list.txt") && text.contains("what are these?"));
 
-    // What is kept names the blobs, and every event stays small.
+    // Stored events name the blobs, and every event stays small.
     for event in seen.seen() {
         assert!(event.to_string().len() <= WIRE, "{} is too large", event["type"]);
     }
@@ -233,7 +233,7 @@ async fn attached_media_is_stored_and_resent_with_same_bytes() {
     assert_eq!(stored(&alice, &session, &item["content"][0]["blob_id"]).await, image);
     assert_eq!(stored(&alice, &session, &item["content"][3]["blob_id"]).await, list.as_bytes());
 
-    // The files go, the daemon dies: the conversation is what it was, to the byte.
+    // After the files are deleted and the daemon has died, the conversation is the same, byte for byte.
     for file in ["shot.png", "terms.pdf", "list.txt"] {
         std::fs::remove_file(daemon.workspace().join(file)).expect("removed");
     }
@@ -255,7 +255,7 @@ async fn model_without_vision_receives_text_note() {
     let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
     daemon.models.push(Step::text("I cannot see."));
-    // An image alone is an input too.
+    // An image without text is a valid input.
     session.submit_with(json!({"input": [{"type": "image", "path": "shot.png"}]})).await;
     seen.turn_ends("success").await;
     let body = daemon.models.requests().pop().expect("a request").body;
@@ -305,7 +305,7 @@ async fn unusable_input_file_is_refused_without_stored_blob() {
     let hundred = vec![ok.clone(); 100];
     let refusal = session.refused("submit", json!({"input": hundred})).await;
     assert!(refusal.message.contains("100") && refusal.message.contains("20"), "{}", refusal.message);
-    // Few, but together too much.
+    // Few pictures, but too large together.
     put(&daemon, "noise.png", &noise(1_100, 1_100, 3));
     let much = vec![json!({"type": "image", "path": "noise.png"}); 7];
     let refusal = session.refused("submit", json!({"input": much})).await;
@@ -336,7 +336,7 @@ async fn submit_with_image_is_atomic_across_crash() {
         let session = alice.join(&session);
         let mut seen = session.follow().await;
         if is_there {
-            // The file is not looked at again for what was taken in already.
+            // The daemon does not read the file again, because the input was already accepted.
             std::fs::remove_file(daemon.workspace().join("shot.png")).expect("removed");
         } else {
             let started = session.events().await.iter().any(|event| event["type"] == "turn.started");

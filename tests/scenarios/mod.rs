@@ -1,4 +1,4 @@
-//! Pages of the manual: each test is one thing a person or an editor does with a running daemon.
+//! Scenarios: each test is one thing that a user or an editor does with a running daemon.
 
 mod abort;
 mod agentctl;
@@ -61,18 +61,18 @@ mod when_busy;
 
 use serde_json::{Value, json};
 
-/// A call of the tool Bash.
+/// A call of the tool `Bash`.
 fn bash(command: &str) -> (&'static str, Value) {
     ("Bash", json!({"command": command}))
 }
 
-/// Rows that are folded away once the event that holds the whole is there.
+/// Whether the daemon prunes this event when its item completes.
 fn is_delta(event: &Value) -> bool {
     let kind = event["type"].as_str().expect("a type");
     kind.ends_with("_delta") || kind == "tool.progress"
 }
 
-/// What is kept for ever of these events.
+/// The events that are never pruned.
 fn permanent(events: Vec<Value>) -> Vec<Value> {
     events.into_iter().filter(|event| !is_delta(event)).collect()
 }

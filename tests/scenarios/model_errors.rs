@@ -1,5 +1,5 @@
-//! The model or its server fails: the turn says what happened and what to check, and the session
-//! is as good as before.
+//! The model or its server fails: the turn reports what happened and what to check, and the session
+//! stays usable.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::support::daemon::{ALL_APIS, Api, BOTH_APIS, TestDaemon};
 use crate::support::log::Log;
 use crate::support::model_server::Step;
 
-/// Looks like a key and is one for these tests: it must never be seen anywhere.
+/// A fake key that looks real: it must never appear anywhere.
 const CANARY: &str = "sk-canary-7f3a9b2c4d5e6f70";
 const FAST: &str = "[retry]\nbase_ms = 1\nmax_ms = 5";
 
@@ -18,7 +18,7 @@ async fn start(daemon: &TestDaemon) -> (Session, Log) {
     (session, seen)
 }
 
-/// The turn ends with an error of this kind whose words contain these; the next one is fine.
+/// The turn ends with an error of this kind that contains these words; the next turn succeeds.
 async fn fails(daemon: &TestDaemon, session: &Session, seen: &mut Log, kind: &str, words: &[&str]) -> Value {
     session.submit("hello").await;
     let result = seen.turn_ends("llm_error").await;
@@ -40,7 +40,7 @@ async fn fails(daemon: &TestDaemon, session: &Session, seen: &mut Log, kind: &st
 
 #[tokio::test]
 async fn unreachable_model_server_error_gives_advice() {
-    // A port that was free a moment ago: nobody listens there.
+    // This port was free a moment ago, so no server listens on it.
     let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let nowhere = format!("http://{}", free.local_addr().expect("an address"));
     drop(free);
@@ -93,7 +93,7 @@ async fn refused_api_key_is_reported_without_its_value() {
             .start()
             .await;
         let (session, mut seen) = start(&daemon).await;
-        // Some servers quote the key that they refuse.
+        // Some servers quote the key that they reject.
         let words = format!("invalid key {CANARY}");
         daemon.models.otherwise(move |_| Step::error(401, "authentication_error", &words));
         session.submit("hello").await;
@@ -103,7 +103,7 @@ async fn refused_api_key_is_reported_without_its_value() {
         assert!(message.contains("401") && message.contains("[providers.scripted]"), "{message}");
         seen.state_is("idle").await;
 
-        // The key was sent where it belongs, and nowhere else.
+        // The key was sent in the request header and nowhere else.
         let request = &daemon.models.requests()[0];
         let sent = request.header("x-api-key").or(request.header("authorization")).expect("a key");
         assert!(sent.ends_with(CANARY));
@@ -216,7 +216,7 @@ async fn broken_stream_is_retried_without_duplicate_text() {
     }
 }
 
-/// The beginning of an answer that says "broken off", then the damage, then the rest of the answer.
+/// The beginning of an answer with the text "broken off", then the damage, then the rest of the answer.
 fn damaged(api: Api, damage: &str) -> Vec<u8> {
     let (before, after) = match api {
         Api::Anthropic => (

@@ -1,4 +1,4 @@
-//! Which model is asked, in which words, and with what of the conversation (M1–M5, Q13, Q42).
+//! Which model receives a request, in which API format, and with which parts of the conversation.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -19,7 +19,7 @@ fn system(request: &Request) -> String {
     text.or_else(|| body["messages"][0]["content"].as_str()).expect("a prompt").to_owned()
 }
 
-/// What was said, without the marks that move on with the conversation.
+/// The conversation without cache breakpoints, which move with it.
 fn conversation(request: &Request) -> Vec<Value> {
     let list = request.body["messages"].as_array().or_else(|| request.body["input"].as_array());
     let mut list = list.expect("a conversation").clone();
@@ -73,7 +73,7 @@ async fn prompt_is_rebuilt_only_when_session_model_changes() {
     };
     let first = turn(json!({"input": "one"})).await;
     assert!(first.contains("Model: scripted/model\n") && first.contains("Use tabs."), "{first}");
-    // What changes nothing, or a single turn, leaves the prompt as it is.
+    // An update that changes nothing, or only one turn, leaves the prompt unchanged.
     daemon.write("AGENTS.md", "Use spaces.");
     session.call("update", json!({"model": "scripted/model"})).await;
     assert_eq!(turn(json!({"input": "two", "model": "scripted/other"})).await, first);
@@ -148,7 +148,7 @@ async fn temperature_is_sent_per_api_and_shown_in_session() {
             .iter()
             .map(|request| (request.body["temperature"].clone(), request.body["top_p"].clone()))
             .collect();
-        // Anthropic takes one of the two, and no more than 1.
+        // Anthropic accepts only one of the two, with a maximum of 1.
         let pair = |temperature: f64, top_p: f64| match api {
             Api::Anthropic => (json!(temperature.min(1.0)), Value::Null),
             _ => (json!(temperature), json!(top_p)),
@@ -234,11 +234,11 @@ async fn image_refused_by_provider_does_not_end_session() {
             again.contains("since the provider refused it") && again.contains("Terms of use"),
             "{api:?}: {again}"
         );
-        // It is where it was for people.
+        // Clients still see it in the conversation.
         let items = json!(session.items().await).to_string();
         assert!(items.contains("image/png") && items.contains("terms.pdf"), "{items}");
 
-        // It stays so, byte for byte, over a crash; what comes later is shown.
+        // It stays identical, byte for byte, after a crash; later media are sent.
         daemon.crash_and_restart().await;
         let session = daemon.client("bob").await.join(&session);
         let mut seen = session.follow_after(seen.last_seq()).await;
@@ -249,7 +249,8 @@ async fn image_refused_by_provider_does_not_end_session() {
         let (second, third) = (conversation(&requests[1]), conversation(&requests[2]));
         assert_eq!(third[..second.len()], second, "{api:?}");
         assert!(requests[2].body.to_string().contains(&STANDARD.encode(&good)), "{api:?}");
-        // Refused once more, and then for another reason: it is over, and can go on.
+        // The provider rejects it once more, then for another reason: the turn fails, and the session
+        // can continue.
         daemon.models.push(Step::error(400, "invalid_request_error", "image_url is not supported"));
         daemon.models.push(Step::error(
             400,
@@ -288,7 +289,7 @@ async fn image_refused_by_model_is_sent_to_vision_model() {
 async fn earlier_reasoning_is_resent_when_model_needs_it() {
     for (back, expected) in [
         ("none", [0, 0, 0]),
-        // Of the loop under way, and no more once a person speaks again.
+        // Only reasoning of the current tool loop; none after the next user message.
         ("tools", [0, 1, 0]),
         ("all", [0, 1, 2]),
     ] {
@@ -367,7 +368,7 @@ async fn stored_conversation_continues_after_restart_and_loss() {
     let told = seen.wait_for("notice").await;
     assert!(told["text"].as_str().is_some_and(|text| text.contains("had lost the conversation")), "{told}");
     assert_eq!(seen.turn_ends("success").await["text"], "Still.");
-    // Another model's answers cannot be continued.
+    // Answers of another model cannot be continued.
     daemon.models.push(Step::text("Another."));
     session.submit_with(json!({"input": "and you?", "model": "scripted/other"})).await;
     seen.turn_ends("success").await;

@@ -1,4 +1,5 @@
-//! How much a session may do unasked: modes, rules of the configuration, and what nothing allows.
+//! What a session may do without permission requests: approval modes, rules of the configuration, and
+//! calls that nothing allows.
 
 use serde_json::{Value, json};
 
@@ -7,8 +8,8 @@ use crate::support::client::Session;
 use crate::support::daemon::TestDaemon;
 use crate::support::model_server::Step;
 
-/// One turn with these calls; the session as it was and every event of it. Whatever asks stays
-/// unanswered, and then the test is stuck: so nothing may ask.
+/// Runs one turn with these calls. Returns the session before it and all events. A permission request
+/// would stay unanswered and block the test, so there must be none.
 async fn run_unasked(daemon: &TestDaemon, session: &Session, calls: Vec<(&str, Value)>) -> Vec<Value> {
     let mut seen = session.follow().await;
     daemon.models.push(Step::calls(calls));
@@ -84,7 +85,7 @@ async fn bypass_mode_requires_configuration_and_root_option() {
         let refusal = daemon.client("alice").await.refused("session.create", bypass(&daemon)).await;
         assert!(refusal.message.contains("allow_bypass_as_root"), "{}", refusal.message);
 
-        // A sandbox of level 2 makes up for it.
+        // A sandbox of level 2 is sufficient instead.
         let daemon = TestDaemon::builder().config("[permissions]\nallow_bypass = true").start().await;
         let alice = daemon.client("alice").await;
         let status = alice.call("daemon.status", json!({})).await;
@@ -173,7 +174,7 @@ async fn deny_rule_applies_to_symlink_targets() {
 #[tokio::test]
 async fn bypass_guard_asks_attended_and_denies_unattended() {
     let allowed = "[permissions]\nallow_bypass = true\nallow_bypass_as_root = true\n";
-    // HOME is a folder of the test. What is deleted recursively is for the unit tests: nothing runs there.
+    // HOME is a folder of the test. Recursive deletion is covered by unit tests, where nothing runs.
     let command = "mkdir -p ~/.ssh && echo key > ~/.ssh/authorized_keys && touch passed";
     let writes_keys = || Step::calls([bash(command)]);
     let daemon = TestDaemon::builder().config(allowed).start().await;
@@ -199,7 +200,8 @@ async fn bypass_guard_asks_attended_and_denies_unattended() {
     seen.turn_ends("success").await;
     assert!(seen.seen_of("permission.requested").is_empty());
 
-    // The sandbox keeps home folders from being written: off, so that the key alone is seen to decide.
+    // The sandbox would make home folders read-only. Turn it off, so that only the configuration key
+    // decides.
     let config = format!("{allowed}bypass_guard = false\n[sandbox]\nlevel = \"off\"");
     let daemon = TestDaemon::builder().config(&config).start().await;
     let session = daemon.client("alice").await.create_with(&daemon, json!({"mode": "bypass"})).await;

@@ -1,4 +1,4 @@
-//! One daemon for one state folder and one socket, in folders that are its owner's alone.
+//! One daemon per state folder and per socket, in folders that only their owner can access.
 
 use std::fs::Permissions;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -13,9 +13,9 @@ use super::agentctl::{command as agentctl, ctl, ended};
 use crate::support::daemon::TestDaemon;
 use crate::support::wait::within;
 
-/// Exit code where another daemon is in the way.
+/// Exit code if another daemon is running.
 const TAKEN: i32 = 75;
-/// Exit code where the configuration or a folder is wrong.
+/// Exit code if the configuration or a folder is invalid.
 const WRONG: i32 = 78;
 const ROUNDS: usize = 100;
 
@@ -24,7 +24,7 @@ fn spawn(mut command: Command, daemon: &TestDaemon) -> Child {
     command.stdout(Stdio::null()).stderr(log).spawn().expect("agentd starts")
 }
 
-/// How a start that is refused ends: its exit code and what it said.
+/// Exit code and error output of a start that is refused.
 async fn refused(daemon: &TestDaemon, mut command: Command) -> (Option<i32>, String) {
     let output = command.stderr(Stdio::piped()).output();
     let output = within("agentd to end", || daemon.log(), output).await.expect("agentd starts");
@@ -37,7 +37,7 @@ async fn two_concurrent_starts_leave_exactly_one_daemon() {
     let other = daemon.path("run/agentd/other.sock");
     for round in 0..ROUNDS {
         let mut second = daemon.command();
-        // In turn: for the same socket, and for another one over the same data.
+        // Alternate between the same socket, and another socket over the same data.
         if round % 2 == 1 {
             second.arg("--socket").arg(&other);
         }
@@ -58,7 +58,7 @@ async fn two_concurrent_starts_leave_exactly_one_daemon() {
         assert_eq!(status["pid"], json!(winner.id()), "round {round}");
         assert!(winner.try_wait().expect("ours").is_none(), "the winner goes on: round {round}");
         drop(client);
-        // Half of the time it leaves its socket behind.
+        // In half of the rounds it leaves its socket file behind.
         winner.start_kill().expect("it runs");
         within("the winner to die", || daemon.log(), winner.wait()).await.expect("ours");
     }
@@ -91,16 +91,16 @@ async fn only_stale_socket_is_replaced_at_socket_path() {
     let socket = daemon.socket();
     private(socket.parent().expect("a folder"));
 
-    // Somebody else's, alive.
+    // A living socket of another program.
     let theirs = UnixListener::bind(&socket).expect("bound");
     let (code, told) = refused(&daemon, daemon.command()).await;
     assert_eq!(code, Some(TAKEN), "{told}");
     StdStream::connect(&socket).expect("it was not stolen");
     drop(theirs);
 
-    // The same, dead.
+    // A dead socket of another program.
     let mut child = spawn(daemon.command(), &daemon);
-    // A child of another test, about to be another program, may hold the dead one open for a moment longer.
+    // A child of another test, before its exec, may hold the dead socket open for a moment.
     let ready = async {
         while !daemon.answers(child.id()).await {
             tokio::task::yield_now().await;
@@ -111,7 +111,7 @@ async fn only_stale_socket_is_replaced_at_socket_path() {
     child.kill().await.expect("ours");
     std::fs::remove_file(&socket).expect("left over");
 
-    // No sockets at all.
+    // A file that is not a socket.
     std::fs::write(&socket, "precious").expect("written");
     let (code, told) = refused(&daemon, daemon.command()).await;
     assert_eq!(code, Some(WRONG), "{told}");
@@ -143,7 +143,7 @@ async fn concurrent_client_starts_reach_same_daemon() {
     }
 }
 
-/// A place where the daemon's folder shall be refused, and words that it must say.
+/// A path at which the daemon must refuse its folder, and words that the error must contain.
 struct Place {
     name: &'static str,
     make: fn(&Path),

@@ -1,5 +1,5 @@
-//! What commands leave behind: nothing, be it that they are stopped, that they end, or that the daemon
-//! is killed and another comes (S8, S9).
+//! No process of a command survives: not when the command is stopped, ends, or when the daemon is
+//! killed and another one starts.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -19,13 +19,13 @@ use crate::support::wait::{LOOK_AGAIN, until, within};
 
 const BASH_ALLOWED: &str = "[permissions]\nallow = [\"Bash\"]";
 
-/// Processes with a mark on their command line, which no scrubbing of an environment takes away.
-/// What is left of them is killed in the end.
+/// Processes with a marker on their command line, which no cleaning of an environment removes. Dropping
+/// it kills the remaining ones.
 struct Marked(String);
 
 impl Marked {
     fn new(daemon: &TestDaemon) -> Self {
-        // A number that `sleep` takes and nobody else has: the folder's name is random.
+        // A unique number that `sleep` accepts: the folder's name is random.
         let name = daemon
             .path("")
             .to_string_lossy()
@@ -58,23 +58,23 @@ impl Drop for Marked {
     }
 }
 
-/// Ways to escape, with `MARK` for a number of seconds that is nobody else's, and how many processes
-/// carry it in the end.
+/// Ways to escape. `MARK` is a unique number of seconds; the second value is the final number of
+/// processes with it.
 const ESCAPES: &[(&str, usize)] = &[
-    // Its parents are dead, and its session is its own.
+    // Its parents are dead, and it has its own process session.
     ("(setsid bash -c 'sleep MARK & sleep MARK' &); sleep MARK", 4),
     ("nohup sleep MARK >/dev/null 2>&1 & disown; sleep MARK", 2),
     ("trap '' TERM; sleep MARK & sleep MARK; sleep MARK", 3),
-    // Stands still.
+    // A stopped process.
     ("bash -c 'kill -STOP $$; sleep MARK' & sleep MARK", 2),
-    // Says nothing of where it comes from, but is in the session.
+    // It has an empty environment, but is in the process session.
     ("env -i sleep MARK & env -i bash -c 'sleep MARK; true' & wait", 3),
     ("for i in $(seq 200); do sleep MARK & done; wait", 200),
-    // Somebody else by the time he is found.
+    // It has become another process by the time it is found.
     ("hop() { sleep 0.01; hop MARK & }; hop & hop & hop & hop & sleep MARK", 4),
 ];
 
-/// Starts the command, and waits until it has spread.
+/// Starts the command, and waits until all its processes run.
 async fn spread(daemon: &TestDaemon, session: &Session, command: &str, count: usize) -> Marked {
     let marked = Marked::new(daemon);
     daemon.models.push(Step::calls([bash(&command.replace("MARK", &marked.0))]));
@@ -138,12 +138,12 @@ async fn process_without_marker_or_parent_is_found_in_cgroup() {
     assert_eq!(marked.alive().len(), 4, "they survive their daemon");
     daemon.launch().await;
     assert_eq!(marked.alive(), []);
-    // What is dead but not yet taken in by its new parent may hold it for a moment.
+    // A dead process that its new parent has not reaped yet may hold it for a moment.
     daemon.crash_and_restart().await;
     assert_eq!(cgroups(&instance), [] as [std::path::PathBuf; 0]);
 }
 
-/// Says so if this machine has none.
+/// Whether this machine has cgroups; prints a note if not.
 async fn has_cgroups(daemon: &TestDaemon) -> bool {
     let status = daemon.client("looker").await.call("daemon.status", json!({})).await;
     let confinement = status["confinement"].as_str().expect("a text");
@@ -154,7 +154,7 @@ async fn has_cgroups(daemon: &TestDaemon) -> bool {
     has
 }
 
-/// What the commands of this house carry.
+/// The instance marker of this daemon's commands.
 fn instance(daemon: &TestDaemon) -> String {
     let pid = daemon.tool_processes().first().copied().expect("a command runs");
     let environ = std::fs::read(format!("/proc/{pid}/environ")).expect("it is there");
@@ -162,7 +162,7 @@ fn instance(daemon: &TestDaemon) -> String {
     text.split('\0').find_map(|entry| entry.strip_prefix("AGENTD_INSTANCE=")).expect("an instance").to_owned()
 }
 
-/// The folders of an instance's cgroups.
+/// The cgroup folders of an instance.
 fn cgroups(instance: &str) -> Vec<PathBuf> {
     fn collect(dir: &Path, name: &str, found: &mut Vec<PathBuf>) {
         for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
@@ -239,7 +239,7 @@ async fn daemon_started_by_command_spares_itself_and_parents() {
     let marked = spread(&daemon, &session, "(setsid sleep MARK &); sleep MARK; true", 3).await;
     let instance = instance(&daemon);
     daemon.kill().await;
-    // As if a command had started the next daemon: it and its parent carry the mark.
+    // As if a command had started the next daemon: the daemon and its parent carry the marker.
     let command = daemon.command();
     let program = command.as_std().get_program().to_owned();
     let arguments: Vec<_> = command.as_std().get_args().map(ToOwned::to_owned).collect();
@@ -280,12 +280,12 @@ async fn reparented_children_leave_no_zombie() {
     let codes: Vec<_> =
         seen.seen_of("tool.completed").iter().map(|done| done["detail"]["exit_code"].clone()).collect();
     assert_eq!(codes, [json!(0), json!(7)], "nobody else took the exit status of a shell");
-    // One of them lives a little longer than its call: nobody knew it.
+    // One process lives a little longer than its call, and the daemon did not know it.
     let seen = || format!("{:?}", children(&daemon));
     until("the last child to end and be taken in", seen, || children(&daemon).is_empty().then_some(())).await;
 }
 
-/// Children of the daemon, dead ones too.
+/// Children of the daemon, including dead ones.
 fn children(daemon: &TestDaemon) -> Vec<String> {
     let me = daemon.pid().to_string();
     let entries = std::fs::read_dir("/proc").expect("a process list");
@@ -300,7 +300,8 @@ async fn database(daemon: &TestDaemon) -> SqliteConnection {
     SqliteConnection::connect_with(&options).await.expect("a database")
 }
 
-/// Waits until nothing is recorded: a start forgets what it ended once the sessions of it know.
+/// Waits until no process is recorded. A start deletes a record after the process ended and its session
+/// has the result.
 async fn is_forgotten(daemon: &TestDaemon) {
     let look = async {
         while !recorded(daemon).await.is_empty() {
@@ -310,7 +311,7 @@ async fn is_forgotten(daemon: &TestDaemon) {
     within("the list to be empty again", || daemon.log(), look).await;
 }
 
-/// The recorded processes: call, process id, start time, boot.
+/// The recorded processes: call, pid, start time, boot id.
 async fn recorded(daemon: &TestDaemon) -> Vec<(String, i64, i64, String)> {
     sqlx::query_as("select call_id, pid, started, boot_id from process")
         .fetch_all(&mut database(daemon).await)

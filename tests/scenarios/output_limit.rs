@@ -1,5 +1,5 @@
-//! An answer is cut at the output limit: it is asked for again with a higher one, then the model goes on
-//! where it stopped, then the turn says that it was too long. A call that was cut never runs.
+//! An answer that stops at the output limit: the daemon requests it again with a higher limit, then
+//! lets the model continue, then ends the turn with an error. A truncated call never runs.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ async fn start(api: Api, config: &str) -> (TestDaemon, Session, Log) {
     (daemon, session, seen)
 }
 
-/// An answer that ends at the limit, in the words of the API.
+/// An answer that ends at the limit, in the API's words.
 fn cut(api: Api, step: Step) -> Step {
     step.stop(match api {
         Api::Anthropic => "max_tokens",
@@ -99,7 +99,7 @@ async fn truncated_answer_runs_complete_calls_only() {
         assert_eq!((daemon.read("whole").as_str(), daemon.workspace().join("half").exists()), ("x", false));
         assert_eq!(seen.seen_of("tool.requested").len(), 1, "{api:?}");
 
-        // The only call of the answer: the model is asked for it again.
+        // It is the only call of the answer, so the daemon requests it again.
         for bytes in [0, 9] {
             daemon.models.push(cut(api, Step::calls([write("half")]).cut_last_call(bytes)));
             daemon.models.push(Step::text("Smaller, then."));
@@ -129,7 +129,7 @@ async fn empty_paused_reply_ends_turn_as_error() {
     daemon.models.assert_no_breach();
 }
 
-/// How a proxy says that a request does not fit: without numbers, and with no word of its own.
+/// A proxy's error for a request that does not fit: without numbers and without an error code.
 const OVERFLOW: &str =
     r#"{"error":{"message":"litellm.ContextWindowExceededError: it is too long","code":"400"}}"#;
 
@@ -147,7 +147,7 @@ async fn configured_output_limit_is_capped_by_remaining_budget() {
         let result = seen.turn_ends("error_max_tokens").await;
         assert_eq!(result["text"], "As long as", "what was said stands");
         let limits: Vec<Value> = daemon.models.requests().iter().map(|it| limit_of(&it.body)).collect();
-        // OpenAI's Responses take no less than 16.
+        // OpenAI Responses requires at least 16.
         let least = if api == Api::OpenAiResponses { 16 } else { 5 };
         assert_eq!(limits, [json!(700), json!(least)], "{api:?}");
         daemon.models.assert_no_breach();
@@ -167,7 +167,7 @@ async fn continuation_overflow_keeps_text_so_far() {
             (&json!("all that fits"), &json!("context_overflow")),
             "{api:?}"
         );
-        // From the start it is a failure.
+        // In the first request it is a failure.
         daemon.models.push(Step::raw(400, "application/json", OVERFLOW));
         session.submit("another").await;
         assert_eq!(seen.turn_ends("llm_error").await["errors"][0]["kind"], "context_overflow");

@@ -1,5 +1,5 @@
-//! How commands run: with the descriptors and limits they are to have, bounded in all they use, and
-//! told why they ended (S15, S16).
+//! How commands run: with the intended descriptors and limits, with bounded resources, and with a
+//! reported reason for their end.
 
 use serde_json::Value;
 
@@ -36,7 +36,8 @@ async fn command_inherits_daemon_descriptor_limit_only() {
         .map(|line| line.parse().expect("a number"))
         .collect();
     assert_eq!(said[..2], [700, 900]);
-    // The shell itself has one more of its own at 255; the one above is where it tells its folder.
+    // The shell itself has one more descriptor at 255; the one above it is where the shell reports its
+    // folder.
     let open: Vec<i32> = said[2..].iter().copied().filter(|fd| *fd != 255).collect();
     assert!(open.len() == 4 && open.contains(&0) && open.contains(&1) && open.contains(&2), "{said:?}");
 }
@@ -64,7 +65,7 @@ async fn command_at_resource_limit_is_reported_with_limit() {
     let daemon = TestDaemon::builder().config(&format!("{BASH_ALLOWED}{limits}")).start().await;
     for (command, limit, words) in [
         ("head -c 2M /dev/zero > long", Some("file_size"), "1 MiB at most"),
-        // By the shell itself, too.
+        // Also if the shell itself exceeds the limit.
         ("exec head -c 2M /dev/zero > long", Some("file_size"), "1 MiB at most"),
         ("while :; do :; done", Some("cpu_time"), "1 s"),
         ("dd if=/dev/zero of=/dev/null bs=400M count=1", None, "at most 256 MiB of data"),
@@ -111,7 +112,7 @@ async fn command_output_flood_uses_bounded_daemon_memory() {
     assert!(more < 64 << 10, "{more} KiB more at the peak");
 }
 
-/// The most memory that the daemon has had at once, in KiB.
+/// Peak memory of the daemon in KiB.
 fn peak(daemon: &TestDaemon) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", daemon.pid())).expect("it runs");
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
@@ -135,7 +136,7 @@ async fn process_without_marker_is_killed_with_its_call() {
     }
     let daemon =
         TestDaemon::builder().config(&format!("{BASH_ALLOWED}\n[sandbox]\nlevel = \"off\"")).start().await;
-    // A program that cannot be read is not shown by the kernel, prctl(2).
+    // The kernel does not show details of a process whose program is unreadable, prctl(2).
     let closed = "cp \"$(command -v sleep)\" s; chmod 111 s; (setsid ./s 1000 >/dev/null 2>&1 &); sleep 0.2; echo said";
     let done = run(&daemon, closed).await;
     assert_eq!((&done["status"], &done["output"]), (&Value::from("completed"), &Value::from("said\n")));

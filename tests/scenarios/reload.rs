@@ -1,5 +1,5 @@
-//! Reading the configuration again: what counts at once, what waits for a restart, and that a wrong
-//! one changes nothing.
+//! Reloading the configuration: which settings apply at once, which wait for a restart, and that an
+//! invalid file changes nothing.
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use crate::support::daemon::TestDaemon;
 use crate::support::model_server::{Gate, ModelServer, Step};
 use crate::support::wait::until;
 
-/// Puts `new` in the place of `old` in the configuration file.
+/// Replaces `old` with `new` in the configuration file.
 fn rewrite(daemon: &TestDaemon, old: &str, new: &str) {
     let file = daemon.path("config.toml");
     let text = std::fs::read_to_string(&file).expect("there");
@@ -126,7 +126,7 @@ async fn invalid_reload_is_refused_and_old_configuration_stays() {
         assert_eq!(status["main_model"], "scripted/model", "the old one is in force");
         std::fs::write(&file, &good).expect("written");
     }
-    // A signal has nobody to answer to: the log and the status tell.
+    // A signal has no reply: the log and the status report the error.
     rewrite(&daemon, "attempts = 3", "attempts = \"three\"");
     daemon.signal(Signal::SIGHUP);
     let told = || daemon.log().contains("retry.attempts: ").then_some(());
@@ -165,7 +165,7 @@ async fn reload_names_settings_that_need_restart() {
     let event = seen.wait_for("config.reloaded").await;
     let waiting = json!(["daemon.log_format", "daemon.socket"]);
     assert_eq!((&event["changed"], &event["needs_restart"]), (&json!([]), &waiting));
-    // They still wait when something else changes.
+    // They still wait for a restart when another setting changes.
     rewrite(&daemon, "log = \"debug\"", "log = \"info\"");
     assert_eq!(reload(&alice).await, json!({"changed": ["daemon.log"], "needs_restart": waiting}));
     let status = alice.call("daemon.status", json!({})).await;
@@ -190,7 +190,7 @@ async fn reload_event_is_written_to_active_sessions_only() {
     gate.reached().await;
     rewrite(&daemon, "parallel = 4", "parallel = 5");
     reload(&alice).await;
-    // The next fact of the busy session comes after its being told.
+    // The next event of the busy session comes after the reload notice.
     gate.open();
     let mut seen = busy.follow().await;
     seen.turn_ends("success").await;

@@ -1,6 +1,6 @@
-//! What the model was sent stays as it was: each request of a turn begins like the one before, byte
-//! for byte, so that the provider's cache finds it (Q13, B12). In all APIs, with thinking and without, through
-//! steering, denials, attempts that broke off, and restarts of the daemon.
+//! The request prefix stays the same: each request of a turn begins with the bytes of the previous one,
+//! so that the provider's cache finds it. Tested in all APIs, with and without thinking, with steering,
+//! denials, interrupted attempts and restarts of the daemon.
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use super::bash;
 use crate::support::daemon::{Api, TestDaemon};
 use crate::support::model_server::{Gate, Request, Step};
 
-/// Answers of the model in the turn.
+/// Number of model answers in the turn.
 const CALLS: usize = 50;
 
 #[tokio::test]
@@ -51,7 +51,7 @@ async fn long_turns(api: Api) {
     }
 }
 
-/// One turn in which everything happens that may disturb a prefix.
+/// One turn with every event that could change the prefix.
 async fn long_turn(api: Api, thinking: &str) -> Vec<Request> {
     let config = format!(
         "[session]\nthinking = \"{thinking}\"\n[model.\"scripted/model\"]\nthinking = true\n\
@@ -83,7 +83,7 @@ async fn long_turn(api: Api, thinking: &str) -> Vec<Request> {
                 daemon.models.push(Step::text("never heard").hold(&crash));
                 daemon.models.push(next(n));
             }
-            // More blocks than a breakpoint looks back.
+            // More blocks than a cache breakpoint looks back.
             30 => daemon.models.push(Step::calls((0..12).map(read)).thinking("Many. ")),
             35 => {
                 daemon.models.push(Step::text("never heard").hold(&stop));
@@ -121,8 +121,8 @@ async fn long_turn(api: Api, thinking: &str) -> Vec<Request> {
     requests
 }
 
-/// What a provider's cache hashes, in its order: tools, system prompt, conversation; without the marks of
-/// the cache, which move on with the conversation and are no part of what is said.
+/// The input of a provider's cache hash, in order: tools, system prompt, conversation. Cache
+/// breakpoints are left out, because they move with the conversation and are no content.
 fn sent(body: &Value) -> Vec<u8> {
     let mut bytes = Vec::new();
     for name in ["model", "tools", "system", "instructions", "messages", "input"] {
@@ -130,7 +130,7 @@ fn sent(body: &Value) -> Vec<u8> {
         without_marks(&mut part);
         match part {
             Value::Null => {}
-            // Without the bracket at the end: what grows is no change.
+            // Without the closing bracket, because appending elements is not a change.
             Value::Array(elements) => {
                 for element in elements {
                     bytes.extend(element.to_string().into_bytes());
@@ -154,7 +154,7 @@ fn without_marks(value: &mut Value) {
     }
 }
 
-/// Blocks and items of a request, whatever it is written in.
+/// Blocks and items of a request in any API.
 fn parts(request: &Request) -> Vec<&Value> {
     let items = request.body["input"].as_array().into_iter().flatten();
     let blocks = request.messages().iter().filter_map(|message| message["content"].as_array()).flatten();
@@ -178,7 +178,7 @@ fn without_thoughts(requests: &[Request]) {
     }
 }
 
-/// Every answer's reasoning goes back as it came, to the end of the turn.
+/// Checks that the reasoning of every answer is sent back unchanged until the turn ends.
 fn with_all_thoughts(api: Api, requests: &[Request]) {
     for request in requests {
         let body = &request.body;
@@ -211,7 +211,7 @@ fn with_all_thoughts(api: Api, requests: &[Request]) {
                     .all(|item| item["encrypted_content"].as_str().is_some_and(|s| s.starts_with("sealed_")))
             );
         }
-        // The family has no place for it.
+        // This API has no field for it.
         Api::OpenAiChat => assert_eq!(last.len(), 0),
     }
 }

@@ -1,4 +1,4 @@
-//! The same request gets the same answer, if the configuration wants that (Q37).
+//! The same request gets the same answer if the response cache is enabled.
 
 use serde_json::{Value, json};
 
@@ -44,7 +44,7 @@ async fn identical_request_is_answered_from_cache_for_free() {
         }
         assert_eq!(asked.len(), again.len());
 
-        // One word makes another request.
+        // A single different word makes another request.
         daemon.models.push(Step::text("That is not."));
         assert_eq!(answers(&daemon, "is that?").await[0]["item"]["text"], "That is not.");
         daemon.models.assert_no_breach();

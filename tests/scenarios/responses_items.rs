@@ -1,13 +1,13 @@
-//! Servers that number the items of OpenAI Responses differently in the stream and at its end, or name
-//! them anew: every call runs once, every text is there once.
+//! Servers that number the items of OpenAI Responses differently in the stream and at its end, or
+//! rename them at the end: every call runs once, and every text appears once.
 
 use serde_json::json;
 
 use crate::support::daemon::{Api, TestDaemon};
 use crate::support::model_server::Step;
 
-/// An answer with a text and a call of Bash that appends a line, numbered from `first` in steps of `gap`. The
-/// id of the response changes with every event, as GitHub Copilot's does.
+/// An answer with a text and a call of Bash that appends a line. Items are numbered from `first` in
+/// steps of `gap`. The response id changes with every event, as GitHub Copilot's does.
 fn answer(first: u64, gap: u64) -> Step {
     let call = |arguments: &str| json!({"type":"function_call","id":"fc_1","call_id":"call_a","name":"Bash","arguments":arguments});
     let arguments = json!({"command": "echo ran >> runs.txt"}).to_string();

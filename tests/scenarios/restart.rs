@@ -1,5 +1,5 @@
-//! What a turn does after a restart by itself: bounded, with growing waits, paid for; or not at all
-//! where `on_restart = "pause"` holds.
+//! How a turn continues after a restart: a bounded number of times, with growing waits and charged
+//! costs; or not at all if `on_restart = "pause"`.
 
 use serde_json::json;
 
@@ -63,7 +63,7 @@ async fn model_call_lost_in_crash_is_charged_and_counted() {
     let sent = daemon.models.requests()[0].body["messages"].to_string().len() as u64;
     assert!(input >= sent / 2 && output >= 2, "{booked}");
     assert_eq!(booked["cost_usd_micros"], input + output);
-    // Two calls were made, the lost one among them: the budget is used up.
+    // Two model calls were made, including the lost one: the budget is used up.
     let result = seen.turn_ends("error_max_turns").await;
     assert_eq!(result["model_calls"], 2);
     assert_eq!(result["usage"]["input_tokens"], input + 100);
@@ -179,7 +179,7 @@ async fn clean_stops_do_not_count_as_resumes() {
     daemon.models.otherwise(move |_| Step::text("a long answer").hold_after(1, &hold));
     session.submit("go").await;
     session.follow().await.text_of(1).await;
-    // Once more than a turn may be resumed after crashes.
+    // One stop more than the number of resumes that a turn has after crashes.
     for stops in 1..=4 {
         daemon.stop().await;
         daemon.launch().await;
@@ -213,7 +213,7 @@ async fn read_only_command_runs_again_after_crash_without_request() {
     let session = daemon.client("alice").await.join(&session);
     let mut seen = session.follow().await;
     seen.wait_for("turn.resumed").await;
-    // Opening blocks until a reader is there: the second run.
+    // Opening the pipe blocks until the second run opens it for reading.
     tokio::task::spawn_blocking(move || std::fs::write(pipe, "from the pipe\n"))
         .await
         .expect("ran")

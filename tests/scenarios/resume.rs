@@ -1,5 +1,5 @@
-//! kill -9 and a fresh start: what was shown is there, what was pending is pending, what was asked
-//! is asked again, and what may have happened is not done twice.
+//! SIGKILL and a restart: shown events are kept, pending requests stay pending, model requests are
+//! repeated, and a call that may have run does not run again.
 
 use serde_json::json;
 
@@ -179,7 +179,7 @@ async fn aborted_turn_stays_aborted_after_crash() {
     let mut daemon = TestDaemon::builder().config(BASH_ALLOWED).start().await;
     let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    // It does not listen to a polite signal: the abort takes its time, and the crash comes between.
+    // The command ignores SIGTERM, so the abort takes time and the crash happens during it.
     daemon.models.push(Step::calls([bash("trap '' TERM; echo begun; sleep 1000; sleep 1000")]));
     session.submit("go").await;
     seen.wait_for("tool.progress").await;

@@ -1,5 +1,6 @@
-//! A model call fails: it is tried again after a wait that people see, by the same model or by another,
-//! and the waits of unattended sessions go on without end, but not beyond an abort, a limit or a restart.
+//! A model call fails: the daemon retries it after a wait that clients see, with the same or another
+//! model. Unattended sessions retry without a limit on the attempts, but an abort, a budget or a
+//! restart ends the waiting.
 
 use serde_json::{Value, json};
 
@@ -77,7 +78,7 @@ async fn rate_limit_switches_to_fallback_for_one_turn() {
     let result = seen.turn_ends("success").await;
     assert!(result["usage_by_model"]["scripted/other"].is_object(), "{result}");
     assert!(seen.seen_of("retry").is_empty(), "nothing was waited for");
-    // The next turn is the session's model's again.
+    // The next turn uses the session's model again.
     daemon.models.push(Step::text("Back."));
     session.submit("and now?").await;
     seen.turn_ends("success").await;
@@ -132,7 +133,7 @@ async fn missing_model_uses_fallback_or_fails_with_reason() {
     session.submit("hello").await;
     assert_eq!(seen.wait_for("model.switched").await["reason"], "not_found");
     seen.turn_ends("success").await;
-    // If the other is missing as well, nobody is asked a third time.
+    // If the fallback model is missing as well, there is no third request.
     daemon.models.push(missing());
     daemon.models.push(missing());
     session.submit("hello").await;
@@ -197,7 +198,7 @@ async fn retry_after_broken_connection_opens_new_connection() {
     session.submit("again").await;
     seen.turn_ends("success").await;
     assert_eq!(daemon.models.connections(), 3);
-    // From then on what is kept is used again.
+    // From then on the stored answer is used again.
     daemon.models.push(Step::text("Yes."));
     session.submit("and again").await;
     seen.turn_ends("success").await;
@@ -249,7 +250,7 @@ async fn unsent_results_count_towards_context_window() {
         .config(&format!("large_context = \"scripted/large\"\n{FAST}{models}"))
         .start()
         .await;
-    // 97,000 characters of it are about 24,000 tokens.
+    // 97,000 characters are about 24,000 tokens.
     daemon.write("long.txt", &format!("{}\n", "abc ".repeat(24)).repeat(1_000));
     let (session, mut seen) = start(&daemon, json!({})).await;
     daemon.models.push(Step::calls([("Read", json!({"file_path": "long.txt"}))]).usage(1_000, 10));

@@ -1,5 +1,5 @@
-//! Nobody approves himself (S21): whatever a command does to reach the daemon, it is told from a person,
-//! refused, and written down.
+//! No command can approve itself: however it reaches the daemon, the daemon recognises its origin,
+//! refuses the request and records it.
 
 use serde_json::{Value, json};
 
@@ -8,13 +8,13 @@ use super::bash;
 use crate::support::daemon::TestDaemon;
 use crate::support::model_server::Step;
 
-/// What a command tries. It gets the socket, the program `agentctl`, and the request that it is to
-/// answer; each way writes what it was told into a file of its own.
+/// The attack of a command. It gets the socket, the program `agentctl` and the request that it tries to
+/// answer; each way writes the reply into its own file.
 const ATTACK: &str = include_str!("roles/attack.py");
-/// The same for a process of which nothing but its descent is left.
+/// The same for a process that keeps only its parentage.
 const SCRUBBED: &str = include_str!("roles/scrubbed.py");
 
-/// The ways, and the method that each is refused at.
+/// The ways, and the method at which the daemon refuses each.
 const WAYS: [(&str, &str); 11] = [
     ("raw", "session.approve"),
     ("agentctl", "session.approve"),
@@ -49,7 +49,7 @@ async fn command_cannot_answer_permission_request_over_any_path() {
     let asked = seen.wait_for("permission.requested").await;
     let request = asked["request_id"].as_str().expect("an id");
     let target = format!("{}\n{}\n{request}", daemon.socket().display(), env!("CARGO_BIN_EXE_agentctl"));
-    // Whole at once.
+    // Write the file atomically.
     daemon.write("target.part", &target);
     let work = daemon.workspace();
     std::fs::rename(work.join("target.part"), work.join("target")).expect("renamed");
@@ -76,7 +76,7 @@ async fn command_cannot_answer_permission_request_over_any_path() {
     let names = refused.iter().filter_map(|row| row["exe"].as_str());
     assert!(names.filter(|exe| exe.contains("python")).count() >= 5, "{refused:#?}");
 
-    // A person answers, and it is that which counts.
+    // The user answers, and only that answer counts.
     session.allow(&asked).await;
     seen.turn_ends("success").await;
     assert!(daemon.workspace().join("prize").exists());
@@ -119,7 +119,7 @@ for line in open("calls"):
     let allowed = ["rpc.discover", "daemon.hello", "daemon.status"];
     for name in methods {
         let answer = output.lines().find(|line| line.contains(&format!("\"id\":\"{name}\"")));
-        // The document is longer than what is kept of a command's output.
+        // The document is longer than the stored excerpt of a command's output.
         let Some(answer) = answer else {
             assert_eq!(name, "rpc.discover", "{output}");
             continue;
@@ -157,7 +157,7 @@ async fn agentctl_of_user_has_controller_role() {
     let exe = rows[0]["exe"].as_str().expect("a program");
     assert!(exe.contains("agentctl"), "{exe}");
     assert_eq!(rows[0]["client"], "agentctl");
-    // The rows say the same to people, and the whole is whole.
+    // The rows show the same to users, and the hash chain is intact.
     let shown = ctl(&daemon, &["audit"]).await.fine();
     assert!(shown.contains("permission") && shown.contains("agentctl"), "{shown}");
     let verified = ctl(&daemon, &["audit", "verify"]).await.fine();
@@ -180,7 +180,7 @@ print(s.makefile().readline(), end="")
     let script = daemon.workspace().join("ask.py");
     daemon.write("ask.py", ASK);
     let ask = format!("python3 {} {}", script.display(), other.socket().display());
-    // As it is, and of one that has left everything but its descent.
+    // Unchanged, and from a process that keeps only its parentage.
     let scrubbed = format!(
         "(env -i PATH=\"$PATH\" setsid {ask} > told &); until [ -s told ]; do sleep 0.01; done; cat told"
     );

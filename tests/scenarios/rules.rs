@@ -1,5 +1,5 @@
-//! Rules that outlive a session: given with an answer or by hand, seen by all, taken back, and never in
-//! the workspace.
+//! Rules that outlive a session: added with an answer or by hand, visible to all sessions, removable,
+//! and never stored in the workspace.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -12,7 +12,7 @@ use crate::support::daemon::TestDaemon;
 use crate::support::log::Log;
 use crate::support::model_server::Step;
 
-/// A house whose model makes this call whenever it is told something, and then is done.
+/// A daemon whose model makes this call for every input and then answers "done".
 async fn daemon_that_calls(config: &str, command: &'static str) -> TestDaemon {
     let daemon = TestDaemon::builder().config(config).start().await;
     daemon.models.otherwise(move |request| {
@@ -22,7 +22,7 @@ async fn daemon_that_calls(config: &str, command: &'static str) -> TestDaemon {
     daemon
 }
 
-/// Submits and says whether the call had to ask; if so, the request.
+/// Submits input and returns the permission request, if there was one.
 async fn asks(session: &Session, seen: &mut Log) -> Option<Value> {
     session.submit("go").await;
     let next = seen
@@ -105,7 +105,7 @@ async fn rules_of_all_scopes_apply_with_their_source() {
         alice.call("permission.add_rule", params).await["changed"].clone()
     };
     let asked = asks(&session, &mut seen).await.expect("it asks");
-    // A rule that comes settles what waits; deny wins whatever the scope.
+    // A new rule settles pending requests; deny wins in every scope.
     assert_eq!(add("Bash(touch:*)", "allow", "session").await, true);
     let settled = seen.wait_for("permission.resolved").await;
     assert_eq!(

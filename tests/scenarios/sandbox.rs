@@ -1,5 +1,5 @@
-//! How commands are held, from the outside: the configuration, what is told, and what a session that
-//! nobody attends may do.
+//! Sandboxing of commands, seen from outside: the configuration, the reported level, and what an
+//! unattended session may do.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::support::model_server::Step;
 
 const BASH_ALLOWED: &str = "[permissions]\nallow = [\"Bash\"]";
 
-/// The result of one command, and what stood in the journal before it ran.
+/// The result of one command, and its journal event from before it ran.
 async fn run(daemon: &TestDaemon, background: bool, command: &str) -> (Value, Option<Value>) {
     let session = daemon.client("alice").await.create_with(daemon, json!({"background": background})).await;
     let mut seen = session.follow().await;
@@ -30,11 +30,12 @@ async fn works(daemon: &TestDaemon, level: &str) -> bool {
     told == "works"
 }
 
-/// The daemon lets nobody look into it, and its own children neither: what they need of `/proc` must come from elsewhere.
+/// The daemon is not dumpable, so its children cannot read its `/proc` entries. They need another
+/// source for that data.
 #[tokio::test]
 async fn protected_paths_are_enforced_for_unprivileged_user() {
     if !nix::unistd::geteuid().is_root() {
-        // The other tests are of an ordinary user then.
+        // The other tests already run as an ordinary user.
         eprintln!("SKIPPED: only root can become somebody else");
         return;
     }
@@ -67,11 +68,11 @@ async fn protected_paths_are_enforced_for_unprivileged_user() {
     }
     let (done, _) = run(&daemon, false, "bash plant.sh").await;
     let output = done["output"].as_str().expect("a text");
-    // What is said to two ends comes in any order.
+    // Output to two pipes arrives in any order.
     assert!(output.contains("65534\n") && output.contains("Read-only file system"), "{output}");
     assert_eq!(daemon.read(".git/config"), "[core]\n");
     assert!(!daemon.workspace().join(".git/hooks/pre-commit").exists());
-    // What cannot be looked at is not what is not there: its owner may open it again.
+    // An unreadable path is not a missing path, because its owner may make it readable again.
     run(&daemon, false, "chmod 0 .git").await;
     run(
         &daemon,
@@ -81,7 +82,7 @@ async fn protected_paths_are_enforced_for_unprivileged_user() {
     .await;
     assert_eq!(daemon.read(".git/config"), "[core]\n");
     assert!(!daemon.workspace().join(".git/hooks/pre-commit").exists());
-    // What stood in when the folder was closed could not be removed.
+    // A placeholder could not be removed after its folder was made read-only.
     assert!(!daemon.workspace().join(".git/commondir").exists() || daemon.read(".git/commondir") == "./\n");
     run(&daemon, false, "chmod 755 .git").await;
     let (done, _) = run(&daemon, false, "echo x > made && cat made").await;
@@ -91,7 +92,7 @@ async fn protected_paths_are_enforced_for_unprivileged_user() {
 #[tokio::test]
 async fn placeholders_are_removed_when_turn_completes() {
     let config = format!("{BASH_ALLOWED}\n[sandbox]\nlevel = \"bubblewrap\"");
-    // Asked of a daemon without the level: with it none starts where bubblewrap is missing.
+    // Ask a daemon without a configured level: one with the level does not start without bubblewrap.
     if !works(&TestDaemon::start().await, "bubblewrap").await {
         return;
     }
@@ -122,7 +123,7 @@ async fn sandbox_level_follows_attendance_and_is_recorded_per_call() {
         let (done, _) = run(&daemon, background, &hidden).await;
         assert!(!done["output"].as_str().expect("a text").contains("SQLite"), "{done}");
     }
-    // And so does its row of the audit log.
+    // Its row of the audit log does so as well.
     let log = daemon.client("bob").await.call("permission.audit", json!({})).await.to_string();
     for how in ["level 2, network on", "level 3, network off"] {
         assert!(log.contains(how), "{how}: {log}");
@@ -164,7 +165,7 @@ async fn unavailable_sandbox_level_is_refused_at_start() {
     assert_eq!(output.status.code(), Some(78), "{said}");
     assert!(said.contains("[sandbox] level") && said.contains("bubblewrap"), "{said}");
 
-    // Nobody looks on, and there is nothing to hold a command.
+    // An unattended session on a machine without confinement for commands.
     let config = format!("{BASH_ALLOWED}\n[sandbox]\nlevel = \"rlimits\"\nnetwork = \"off\"");
     let daemon = TestDaemon::builder().config(&config).build().await;
     let said = String::from_utf8_lossy(&daemon.run_to_its_end().await.stderr).into_owned();
@@ -178,7 +179,7 @@ async fn configured_folders_are_writable_in_sandbox() {
     if !works(&daemon, "landlock").await || !works(&daemon, "bubblewrap").await {
         return;
     }
-    // Relative to the file's own folder, and there by the time that a command starts.
+    // Relative to the configuration file's folder; the path exists when a command starts.
     std::fs::create_dir(daemon.path("more")).expect("made");
     for (background, name) in [(false, "attended"), (true, "unattended")] {
         let file = daemon.path("more").join(name);

@@ -1,6 +1,6 @@
-//! Storage that fails: a full disk, a limit on file sizes, files that nobody may change, a commit that
-//! comes through and is reported as failed. Nothing starts whose reason is not on disk; what can be
-//! read is read; when the trouble is over, work goes on without a restart, nothing lost, nothing twice.
+//! Failing storage: a full disk, a limit on file sizes, immutable files, a commit that succeeds but is
+//! reported as failed. No effect runs before its event is on disk. Reads still work. When the failure
+//! is over, work continues without a restart; nothing is lost and nothing is done twice.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -15,24 +15,24 @@ use crate::support::daemon::{TestDaemon, TestDaemonBuilder};
 use crate::support::model_server::{Gate, Step};
 use crate::support::wait::{until, within};
 
-/// Runs a program of the system; what it said if it failed.
+/// Runs a system program; the error is its output.
 fn run(program: &str, arguments: &[&str]) -> Result<(), String> {
     let output = Command::new(program).args(arguments).output().map_err(|e| format!("{program}: {e}"))?;
     let said = || format!("{program}: {}", String::from_utf8_lossy(&output.stderr).trim());
     if output.status.success() { Ok(()) } else { Err(said()) }
 }
 
-/// A way to keep the daemon from writing, and its end.
+/// A way to prevent the daemon from writing, with its reversal.
 enum Trouble {
     /// A small disk, filled with a file.
     Full(Disk),
     /// A limit on the size of files, as `ulimit -f` sets it.
     FileSize,
-    /// Files that nobody may change, root neither.
+    /// Immutable files, which root cannot change either.
     Immutable,
 }
 
-/// A disk of its own under a folder, gone when dropped.
+/// A separate disk below a folder, unmounted when dropped.
 struct Disk(PathBuf);
 
 impl Disk {
@@ -89,7 +89,7 @@ impl Trouble {
     }
 }
 
-/// Where nothing asks, so that only the storage stands in the way.
+/// No call needs permission, so that only the storage blocks work.
 fn unasking() -> TestDaemonBuilder {
     TestDaemon::builder().config("[permissions]\nallow_bypass = true\nallow_bypass_as_root = true")
 }
@@ -108,7 +108,7 @@ fn is_refused_for_storage(refusal: &Refusal) {
     assert!(refusal.message.contains("free space"), "it says how to mend it: {}", refusal.message);
 }
 
-/// A turn is in the middle of a message when the trouble begins. A call of a tool follows.
+/// The failure begins in the middle of a message of a turn. A tool call follows.
 async fn a_running_turn_outlasts(daemon: &mut TestDaemon, trouble: &Trouble) -> Result<(), String> {
     let alice = daemon.client("alice").await;
     let (busy, idle) = (unasked(&alice, daemon).await, alice.create(daemon).await);
@@ -124,7 +124,7 @@ async fn a_running_turn_outlasts(daemon: &mut TestDaemon, trouble: &Trouble) -> 
 
     trouble.begin(daemon)?;
     gate.open();
-    // The session in trouble, one that had nothing to do with it, and a new one: all the same.
+    // The affected session, an idle one and a new one all behave the same.
     let submit = json!({"input": "and you?", "idempotency_key": "k"});
     is_refused_for_storage(&idle.refused("submit", submit.clone()).await);
     is_refused_for_storage(&busy.refused("submit", json!({"input": "more"})).await);
@@ -134,7 +134,7 @@ async fn a_running_turn_outlasts(daemon: &mut TestDaemon, trouble: &Trouble) -> 
     let told = status(&alice).await;
     assert!(told.contains("could not write the journal") && told.contains("free space"), "{told}");
 
-    // Reading goes on, for those who were there and for those who come now.
+    // Reads continue, for connected clients and for new ones.
     let bob = daemon.client("bob").await;
     let mut late = bob.join(&busy).follow().await;
     late.text_of("One two ".len()).await;
@@ -157,7 +157,7 @@ async fn a_running_turn_outlasts(daemon: &mut TestDaemon, trouble: &Trouble) -> 
     assert_eq!(status(&alice).await, "ok");
     daemon.models.assert_no_breach();
 
-    // And a kill now finds everything in order.
+    // A kill now finds everything consistent.
     let (before, ids) = (busy.events().await, [&busy, &idle].map(|session| session.items()));
     let items: Vec<Vec<Value>> = futures_util::future::join_all(ids).await;
     daemon.crash_and_restart().await;
@@ -167,7 +167,7 @@ async fn a_running_turn_outlasts(daemon: &mut TestDaemon, trouble: &Trouble) -> 
     Ok(())
 }
 
-/// The story, or a visible word that it cannot be told here.
+/// Runs the scenario, or prints that this machine cannot run it.
 async fn tell(trouble: impl FnOnce(&TestDaemon) -> Result<Trouble, String>) {
     let mut daemon = unasking().build().await;
     match trouble(&daemon) {
@@ -196,7 +196,7 @@ async fn running_turn_survives_read_only_database_files() {
     tell(|_| Ok(Trouble::Immutable)).await;
 }
 
-/// What was found out of a call before its answer could be written is found out again.
+/// Data gathered for a call before its verdict could be written is gathered again.
 #[tokio::test]
 async fn rule_added_while_commit_fails_is_applied() {
     let daemon = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]").start().await;
@@ -235,7 +235,7 @@ async fn abort_kills_commands_when_commit_fails() {
     daemon.models.push(Step::calls([bash("echo begun; sleep 600")]));
     daemon.models.otherwise(|_| Step::text("It was stopped."));
     session.submit("sleep").await;
-    // Its output is read once the process is recorded: only then does the disk fail.
+    // Its output is read once the process is recorded; the disk fails only then.
     seen.wait_for("tool.progress").await;
     if let Err(why) = Trouble::FileSize.begin(&daemon) {
         return eprintln!("SKIPPED: {why}");
@@ -262,7 +262,8 @@ async fn command_does_not_inherit_ignored_sigxfsz() {
     assert_eq!(mask & (1 << (nix::libc::SIGXFSZ - 1)), 0, "SIGXFSZ is handed down as ignored: {mask:x}");
 }
 
-/// The main job with one commit denied that came through. Whoever is refused asks again.
+/// The main scenario with one commit that succeeds but is reported as failed. A client whose request
+/// fails repeats it.
 async fn one_commit_is_denied(which: &str) -> bool {
     let daemon = unasking().environment("AGENTD_COMMIT_LIES", which).start().await;
     let alice = daemon.client("alice").await;
@@ -314,7 +315,7 @@ async fn unknown_commit_is_resolved_before_next_decision() {
     assert!(which > 6, "the job has only {} commits", which - 1);
 }
 
-/// Runs agentctl beside a house to its end: exit code, standard output and error output.
+/// Runs agentctl against a test daemon until it exits: exit code, standard output and error output.
 async fn agentctl(daemon: &TestDaemon, arguments: &[&str]) -> (i32, String, String) {
     let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_agentctl"));
     command
@@ -336,7 +337,7 @@ async fn agentctl(daemon: &TestDaemon, arguments: &[&str]) -> (i32, String, Stri
     (output.status.code().expect("an exit"), text(output.stdout), text(output.stderr))
 }
 
-/// A session with a turn that wrote and asked, all of it at its end.
+/// A session with a completed turn that wrote a file and needed permission.
 async fn a_finished_job(daemon: &TestDaemon) -> Session {
     let session = daemon.client("alice").await.create(daemon).await;
     let mut seen = session.follow().await;
@@ -351,7 +352,7 @@ async fn a_finished_job(daemon: &TestDaemon) -> Session {
     session
 }
 
-/// Changes a file in its place.
+/// Overwrites bytes of a file in place.
 fn overwrite(file: &Path, at: u64, bytes: &[u8]) {
     use std::os::unix::fs::FileExt as _;
     let file = File::options().write(true).open(file).expect("it is there");
@@ -376,7 +377,7 @@ async fn backup_during_turn_is_complete_and_starts_daemon() {
     seen.wait_for("turn.completed").await;
     let expected = session.items().await;
 
-    // Never over anything, and never to a place that is lost with the database.
+    // Never over an existing file, and never to a path that is lost together with the database.
     let (code, _, complaint) = agentctl(&daemon, &["backup", "copy.db"]).await;
     assert!(code == 4 && complaint.contains("there already"), "{code}: {complaint}");
     for (path, word) in [
@@ -389,7 +390,7 @@ async fn backup_during_turn_is_complete_and_starts_daemon() {
         assert!(refusal.message.contains(word), "{refusal:?}");
     }
 
-    // In the place of the database it is as good as the database was.
+    // The copy works as a replacement of the database.
     assert!(daemon.stop().await.success());
     std::fs::rename(&copy, daemon.path("data/agentd/agentd.db")).expect("moved");
     daemon.models.otherwise(|_| Step::text("One two three."));
@@ -461,25 +462,25 @@ async fn damage_found_by_read_is_repaired_at_next_start() {
         seen.turn_ends("success").await;
     }
     let (expected, all) = (good.events().await, long.events().await);
-    // Something under way when the damage is found: it may have ended in the part that is lost.
+    // A turn that is running when the damage is found may have ended in the lost part.
     let gate = Gate::new();
     daemon.models.push(Step::text("On and on.").hold_after(1, &gate));
     long.submit("go on").await;
     gate.reached().await;
     daemon.kill().await;
-    // Without pages that are free and still hold what stood there.
+    // Without free pages that still contain old content.
     let mut connection = open(&daemon.path("data/agentd/agentd.db")).await;
     sqlx::query("vacuum").execute(&mut connection).await.expect("vacuumed");
     sqlx::Connection::close(connection).await.expect("closed");
     fold(&daemon.path("data/agentd/agentd.db")).await;
     let requests = daemon.models.requests().len();
 
-    // The last page that holds text of the long one.
+    // The last page that contains text of the long session.
     let database = daemon.path("data/agentd/agentd.db");
     let bytes = std::fs::read(&database).expect("read");
     let needle = b"word word word word word";
     let at = bytes.windows(needle.len()).rposition(|window| window == needle).expect("its text is there");
-    // Its first bytes say what kind of page it is and where its rows are.
+    // Its first bytes give the page type and the positions of its rows.
     overwrite(&database, (at / 4_096 * 4_096) as u64, &[0xA5; 4_096]);
 
     daemon.launch().await;
@@ -504,7 +505,7 @@ async fn damage_found_by_read_is_repaired_at_next_start() {
     assert_eq!(alice.join(&good).events().await[..expected.len()], expected);
     assert_eq!(daemon.models.requests().len(), requests, "what may have ended is not done again");
 
-    // It goes on, if it is told to.
+    // It continues when the user asks it to.
     let mut seen = long_now.follow_after(events[lost]["seq"].as_u64().expect("a number")).await;
     daemon.models.otherwise(|_| Step::text("Where were we?"));
     long_now.submit("hello?").await;
@@ -533,7 +534,7 @@ async fn command_with_lost_start_event_has_unknown_outcome() {
         .expect("damaged");
     sqlx::Connection::close(connection).await.expect("closed");
 
-    // It is met at the first start and mended at the second.
+    // The first start finds the damage and the second repairs it.
     daemon.launch().await;
     let alice = daemon.client("alice").await;
     alice
@@ -608,14 +609,14 @@ async fn open(database: &Path) -> sqlx::SqliteConnection {
     sqlx::sqlite::SqliteConnectOptions::new().filename(database).connect().await.expect("it opens")
 }
 
-/// Folds the log into the database, as a start and a stop would.
+/// Runs a WAL checkpoint, as a start and a stop do.
 async fn fold(database: &Path) {
     let mut connection = open(database).await;
     sqlx::query("pragma wal_checkpoint(truncate)").execute(&mut connection).await.expect("folded");
     sqlx::Connection::close(connection).await.expect("closed");
 }
 
-/// The number of the page that an index begins at.
+/// The number of an index's root page.
 async fn root_page(database: &Path, index: &str) -> u64 {
     let mut connection = open(database).await;
     let page: i64 = sqlx::query_scalar("select rootpage from sqlite_master where name = ?")

@@ -1,5 +1,5 @@
-//! A provider that falls silent, or only says that it is there: people are warned, the attempt is dropped
-//! and tried again, and nobody has to wait for it.
+//! A provider that goes silent, or sends only keep-alives: clients get a warning, the daemon drops the
+//! attempt and retries it, and no other session waits.
 
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ async fn is_dropped(daemon: &TestDaemon, seen: &mut Log, words: &str) {
 #[tokio::test]
 async fn silent_stream_is_reported_then_cancelled() {
     for api in ALL_APIS {
-        // Once before the first word, once behind it.
+        // Once before the first word, once after it.
         for deltas in [None, Some(1)] {
             let (daemon, session, mut seen) =
                 start(api, "idle_warn = \"60ms\"\nidle_timeout = \"500ms\"").await;
@@ -46,7 +46,7 @@ async fn silent_stream_is_reported_then_cancelled() {
             let cut: Vec<Value> = seen.seen_of("message.completed");
             let cut = cut.iter().filter(|event| event["item"]["status"] == "interrupted").count();
             assert_eq!(cut, usize::from(deltas.is_some()));
-            // What is silent may be thinking: either way it is booked.
+            // A silent model may be thinking, so the attempt is charged in any case.
             let booked = seen.seen_of("usage");
             assert_eq!(booked.len(), 1, "{api:?}: {booked:?}");
             assert_eq!(

@@ -1,5 +1,5 @@
-//! Streams from any number, and readers that do not read. Every number that was ever shown is a
-//! place to begin; who never reads costs little, and nobody else anything (R8–R10).
+//! Subscriptions from any seq, and clients that do not read. Every seq that was ever shown is a valid
+//! cursor. A client that never reads costs little memory and does not affect others.
 
 use std::collections::HashMap;
 
@@ -16,10 +16,10 @@ fn seq(event: &Value) -> u64 {
     event["seq"].as_u64().expect("a seq")
 }
 
-/// What streams of one block or one call: its kind, its item, its place.
+/// Key of one stream of a block or a call: its kind, its item, its index.
 type Stream = (String, String, String);
 
-/// The text of each stream in events with numbers above `after`.
+/// The text of each stream in events with a seq above `after`.
 fn streamed(events: &[Value], after: u64) -> HashMap<Stream, String> {
     let mut texts: HashMap<Stream, String> = HashMap::new();
     for event in events.iter().filter(|event| is_delta(event) && seq(event) > after) {
@@ -32,9 +32,9 @@ fn streamed(events: &[Value], after: u64) -> HashMap<Stream, String> {
     texts
 }
 
-/// Somebody comes with every number up to `last` and gets exactly what lies behind it. `all` is what
-/// somebody who was there all the time saw. Each visit adds two events, so of several visits behind
-/// each other only the bounds are tried: else the numbers would triple from one moment to the next.
+/// Subscribes with every seq up to `last` and expects exactly the later events. `all` is what a
+/// continuously connected client received. Each attach adds two events, so with several attaches in a
+/// row only the bounds are tried: otherwise the number of cursors would triple each time.
 async fn every_seq_can_start_a_subscription(client: &Client, session: &Session, all: &[Value], last: u64) {
     let session = client.join(session);
     let all: Vec<Value> = all.iter().filter(|event| seq(event) <= last).cloned().collect();
@@ -53,7 +53,7 @@ async fn every_seq_can_start_a_subscription(client: &Client, session: &Session, 
     let whole = streamed(&all, 0);
     for after in (0..=last).filter(|n| *n == last || !(is_visit(*n) && is_visit(n + 1))) {
         let mut late = session.follow_after(after).await;
-        // Its own coming is the first event behind `last`.
+        // Its own attach event is the first event after `last`.
         late.find("an event after all the others", |event| seq(event) > last).await;
         late.unsubscribe().await;
         let mut given = late.seen();
@@ -69,7 +69,8 @@ async fn every_seq_can_start_a_subscription(client: &Client, session: &Session, 
             let is_text = stream.0 == "message.text_delta" || stream.0 == "message.thinking_delta";
             let expected = match end {
                 Some(end) if after >= end => "",
-                // Inside of what is finished: the item alone. So is all that is no text.
+                // Inside a completed item the subscription gets the item only. The same holds for
+                // everything that is not text.
                 Some(_) if after >= first || !is_text => "",
                 Some(_) => whole.as_str(),
                 None => &whole[whole.len() - to_come.get(stream).map_or(0, String::len)..],
@@ -99,7 +100,7 @@ async fn every_published_seq_is_valid_subscription_cursor() {
     daemon.models.push(Step::text("first second third").hold_after(2, &last));
     session.submit("say it and do it").await;
 
-    // A block runs: of reasoning, then of text, then the arguments of a call.
+    // A running block: first reasoning, then text, then the arguments of a call.
     for (gate, kind) in [
         (&think, "message.thinking_delta"),
         (&say, "message.text_delta"),
@@ -110,14 +111,14 @@ async fn every_published_seq_is_valid_subscription_cursor() {
         every_seq_can_start_a_subscription(&bob, &session, &seen.seen(), seen.last_seq()).await;
         gate.open();
     }
-    // It has just been folded, and a tool runs.
+    // The deltas were just pruned, and a tool runs.
     let mut said = String::new();
     while said.lines().count() < 2 {
         said += seen.wait_for("tool.progress").await["text"].as_str().expect("text");
     }
     every_seq_can_start_a_subscription(&bob, &session, &seen.seen(), seen.last_seq()).await;
     daemon.write("go", "");
-    // A later answer, which the daemon does not survive.
+    // A later answer, during which the daemon is killed.
     last.reached().await;
     seen.text_of("first second ".len()).await;
     let number = seen.last_seq();
@@ -131,7 +132,8 @@ async fn every_published_seq_is_valid_subscription_cursor() {
     let session = carol.join(&session);
     let mut seen = session.follow_after(last_seq).await;
     seen.turn_ends("success").await;
-    // Also the numbers that only the lost daemon gave: what they were in the middle of has ended since.
+    // Include seqs that only the killed daemon assigned: the items that they were inside of have ended
+    // since.
     let all = [all, seen.seen()].concat();
     every_seq_can_start_a_subscription(&carol, &session, &all, seen.last_seq()).await;
 }
@@ -149,8 +151,8 @@ fn pages(count: usize) -> Vec<String> {
 
 #[tokio::test]
 async fn client_that_never_reads_uses_bounded_memory() {
-    // Sessions of books that were written leave memory for those of the next, and what is freed goes
-    // back to the system at once: else the C library's hoard is more than what is measured.
+    // Memory of finished sessions is reused for the next ones. Return freed memory to the system at
+    // once, because otherwise the allocator's cache would dominate the measurement.
     let daemon = TestDaemon::builder()
         .config("[limits]\nloaded_sessions = 2")
         .environment("MALLOC_MMAP_THRESHOLD_", "32768")
@@ -162,7 +164,8 @@ async fn client_that_never_reads_uses_bounded_memory() {
     let whole = pages(384).concat();
     daemon.models.otherwise(|_| Step::pieces(pages(384)));
     let mut before = 0;
-    // Alone, until memory grows no more; then with twenty who follow everything and never read.
+    // First without readers until memory no longer grows; then with twenty clients that subscribe to
+    // everything and never read.
     for (crowd, books) in [(0, 2), (0, 2), (20, 2)] {
         let mut sessions = Vec::new();
         for _ in 0..books {
@@ -192,7 +195,7 @@ async fn client_that_never_reads_uses_bounded_memory() {
         if crowd == 0 {
             before = now;
         } else {
-            // Without a bound it would be all that was said, for each of them: 120 MiB.
+            // Without a bound it would be the whole text for each client: 120 MiB.
             let grown = now.saturating_sub(before);
             assert!(grown <= crowd as u64 * 1024, "{before} KiB became {now}: more than 1 MiB for each");
         }
@@ -208,7 +211,7 @@ async fn until_clients(session: &Session, wanted: usize) {
     crate::support::wait::within("all to be attached", String::new, look).await;
 }
 
-/// The daemon may have few descriptors: a crowd is turned away, and those inside are served.
+/// The daemon has few descriptors: it refuses excess connections and serves the open ones.
 #[tokio::test]
 async fn excess_connections_are_refused_when_descriptors_are_few() {
     let daemon = TestDaemon::builder().descriptors(64).start().await;
@@ -236,7 +239,7 @@ async fn excess_connections_are_refused_when_descriptors_are_few() {
         assert!(ticks < 40, "{ticks} hundredths of a second of work while nothing happened");
         drop(crowd);
     }
-    // The door is open again.
+    // The daemon accepts connections again.
     let seen = || daemon.log();
     let mut fresh = None;
     until("a further connection", seen, || {
@@ -247,7 +250,7 @@ async fn excess_connections_are_refused_when_descriptors_are_few() {
     let answer = async {
         loop {
             let mut raw = daemon.raw().await;
-            // It may be turned away before it has said a word.
+            // The daemon may close the connection before the client has sent anything.
             raw.try_send("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"daemon.status\"}\n").await;
             if raw.next().await.is_some_and(|reply| reply["result"].is_object()) {
                 return;
@@ -257,7 +260,7 @@ async fn excess_connections_are_refused_when_descriptors_are_few() {
     crate::support::wait::within("an answer", || daemon.log(), answer).await;
 }
 
-/// Processor time of the daemon so far, in ticks of a hundredth of a second.
+/// Processor time of the daemon so far, in ticks of 10 ms.
 fn cpu_ticks(daemon: &TestDaemon) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", daemon.pid())).expect("it lives");
     let fields: Vec<&str> = stat.rsplit(')').next().expect("fields").split_whitespace().collect();
@@ -276,7 +279,7 @@ async fn connections_over_limit_are_refused_with_reason() {
         for n in 0..200 {
             let mut raw = daemon.raw().await;
             if n % 7 == wave % 7 {
-                // Half a frame, in one framing or another.
+                // Half a frame, in one framing or the other.
                 let half =
                     ["{\"jsonrpc\":\"2.0\",", "Content-Length: 900\r\n\r\n{", "GET / HTTP/1.1\r\nUpgr"];
                 raw.try_send(half[n % 3]).await;
@@ -284,7 +287,7 @@ async fn connections_over_limit_are_refused_with_reason() {
             crowd.push(raw);
         }
         if wave == 0 {
-            // They are all held open: what is over the limit is told so and let go.
+            // All connections stay open: those over the limit receive an error and are closed.
             while told < 200 - 40 {
                 let mut raw = crowd.pop().expect("there are more");
                 let refusal = raw.next().await.expect("a word");

@@ -1,4 +1,4 @@
-//! The main job: a message, the model's tool calls, a person's yes, changed files, an answer.
+//! The main scenario: a message, the model's tool calls, the user's approval, changed files, an answer.
 
 use serde_json::json;
 
@@ -6,8 +6,9 @@ use super::{is_delta, permanent};
 use crate::support::daemon::{Api, TestDaemon};
 use crate::support::model_server::Step;
 
-/// Two clients watch; the model wants to write a file and run a command; both questions come at
-/// once and to both; the first answer counts; the work is done, and the journal tells it all again.
+/// Two clients are attached. The model wants to write a file and run a command; both clients receive
+/// both permission requests at once. The first answer counts, the calls run, and the journal returns
+/// the same events again.
 async fn the_main_job(api: Api) {
     let daemon = TestDaemon::builder().api(api).start().await;
     let alice = daemon.client("alice").await;

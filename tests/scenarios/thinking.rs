@@ -1,5 +1,5 @@
-//! How much a model may think: said by the configuration, a session or a turn, and never changed inside
-//! one (Q13, Q38, Q42).
+//! How much a model may think: set by the configuration, a session or a turn, and never changed inside
+//! a turn.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::support::daemon::{Api, TestDaemon};
 use crate::support::log::Log;
 use crate::support::model_server::{Gate, Step};
 
-/// A model that thinks, with room for any budget.
+/// A model that thinks, with an output limit for any budget.
 const THINKER: &str = "[model.\"scripted/model\"]\nthinking = true\nmax_output_tokens = 64000";
 
 #[tokio::test]
@@ -170,7 +170,7 @@ async fn thinking_is_redacted_per_subscription_without_changing_seq() {
     }
     session.submit("is it?").await;
     gate.reached().await;
-    // Somebody who comes in the middle of the thought.
+    // A client that attaches in the middle of the thinking text.
     let middle = logs[0].1.wait_for("message.thinking_delta").await["seq"].as_u64().expect("a seq");
     logs.push(("none", follow("none", middle).await));
     gate.open();
@@ -195,7 +195,8 @@ async fn thinking_is_redacted_per_subscription_without_changing_seq() {
             .filter(|event| event["seq"].as_u64() > Some(after) && (*shown == "full" || !is_thought(event)))
             .map(|event| {
                 let mut event = event.clone();
-                // Deltas and their ends are the same; the message has its thought as it is shown.
+                // Deltas and their ends are the same; the completed message shows its thinking text as
+                // requested.
                 if event["item"]["content"][0]["type"] == "thinking" {
                     event["item"]["content"][0] = text.clone();
                 }
@@ -208,7 +209,7 @@ async fn thinking_is_redacted_per_subscription_without_changing_seq() {
         };
         assert_eq!(of_the_turn(log.seen()), of_the_turn(expected), "{shown} after {after}");
     }
-    // The same for those who poll.
+    // The same for clients that poll.
     let page = session.call("events", json!({"include": {"thinking": "none"}})).await;
     let page = page["events"].as_array().expect("events").clone();
     assert!(!page.iter().any(|event| is_thought(&event)));

@@ -1,5 +1,5 @@
-//! The quick model names a session (Q40): in the background, under the session's own costs, and only where
-//! nobody else named it and somebody set such a model up.
+//! The title model names a session: in the background, charged to the session. It runs only if such a
+//! model is configured and the session has no title.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ fn is_quick(request: &Request) -> bool {
     request.body["model"] == "small"
 }
 
-/// The main model answers "Done.", the quick one as told.
+/// The main model answers "Done."; the title model answers with `step`.
 fn small_says(daemon: &TestDaemon, step: impl Fn() -> Step + Send + 'static) {
     daemon.models.otherwise(
         move |request| {
@@ -36,7 +36,7 @@ async fn start(daemon: &TestDaemon, more: Value) -> (Session, Log) {
     (session, seen)
 }
 
-/// The next end of a helper.
+/// The next completed helper call.
 async fn helper_ends(seen: &mut Log) -> Value {
     seen.wait_for("helper.completed").await
 }
@@ -66,14 +66,14 @@ async fn first_turn_creates_title_charged_to_session() {
         let tools = asked["tools"].as_array().is_some_and(|tools| !tools.is_empty());
         assert!(!tools && asked.get("temperature").is_none() && asked.get("thinking").is_none(), "{whole}");
 
-        // One call of the session's: 100 and 10 tokens at 1 and 5, beside 200 and 20 at 2 and 10.
+        // One call of the session's model: 100 and 10 tokens at 1 and 5, plus 200 and 20 at 2 and 10.
         let view = session.view().await;
         assert_eq!(view["cost_usd_micros"], 100 + 50 + 400 + 200, "{view}");
         let small = &view["models"]["scripted/small"];
         assert_eq!((&small["calls"], &small["lost_attempts"]), (&json!(1), &json!(0)), "{view}");
         assert_eq!(small["cost_usd_micros"], 150);
 
-        // It lasts, and is not asked for again.
+        // The title is stored, and the daemon does not request it again.
         daemon.stop().await;
         daemon.launch().await;
         let session = daemon.client("alice").await.join(&session);
@@ -98,7 +98,7 @@ async fn failed_title_helper_call_is_not_retried() {
     ];
     for (status, kind) in faults {
         let daemon = TestDaemon::builder().config(QUICK).start().await;
-        // The main model is as busy, once.
+        // The main model is overloaded too, once.
         daemon.models.push(Step::error(529, "overloaded_error", "busy"));
         small_says(&daemon, move || Step::error(status, kind, "not now"));
         let (session, mut seen) = start(&daemon, json!({})).await;
@@ -114,7 +114,7 @@ async fn failed_title_helper_call_is_not_retried() {
             session.view().await["models"].get("scripted/small").is_none(),
             "refused, so nothing is booked"
         );
-        // Not more than three times in all, whatever comes.
+        // At most three attempts in all.
         for n in 2..=4 {
             session.submit("again").await;
             seen.turn_ends("success").await;
@@ -168,12 +168,12 @@ async fn broken_or_invalid_title_reply_is_charged_but_unused() {
 #[tokio::test]
 async fn title_given_by_client_is_never_replaced() {
     let daemon = TestDaemon::builder().config(QUICK).start().await;
-    // Given at the beginning: nobody is asked.
+    // The title was given at creation, so there is no helper call.
     small_says(&daemon, || Step::text("The model's"));
     let (named, mut seen) = start(&daemon, json!({"title": "Mine"})).await;
     named.submit("one").await;
     seen.turn_ends("success").await;
-    // Given while the model thinks, also if it is the one that stands there.
+    // A title that is set while the title model runs wins, even if it equals the current one.
     for given in ["Ours", "the words"] {
         let gate = Gate::new();
         let held = gate.clone();
@@ -204,7 +204,7 @@ async fn no_title_call_without_quick_model_or_budget() {
     let spent = format!("{QUICK}[session.budgets]\nsession_model_calls = 1\n");
     let unpriced = "quick = \"scripted/small\"\n[model.\"scripted/model\"]\nprice = { input = 1.0, output = 1.0 }\n\
                     [session.budgets]\nsession_usd = 5.0\n";
-    // Room for the turn, and not for all that a title may take beside a call of the session's own.
+    // The budget suffices for the turn, but not for the maximum cost of a title in addition.
     let scarce = ["session_model_calls = 2", "session_output_tokens = 219", "session_usd = 0.0015"]
         .map(|limit| format!("{QUICK}[session.budgets]\n{limit}\n"));
     let [few, short, poor] = &scarce;
@@ -214,7 +214,7 @@ async fn no_title_call_without_quick_model_or_budget() {
         let (session, mut seen) = start(&daemon, json!({})).await;
         session.submit("say done").await;
         seen.turn_ends("success").await;
-        // Whatever a turn's end leads to is in its transaction.
+        // Events that a turn's end causes are in the same transaction.
         let events = session.events().await;
         assert!(events.iter().all(|event| event["type"] != "helper.started"), "{config}");
         assert_eq!(title(&session).await, "say done");
@@ -258,13 +258,13 @@ async fn turns_do_not_wait_for_title() {
     session.submit("one").await;
     seen.turn_ends("success").await;
     gate.reached().await;
-    // An abort of the next turn ends that turn, and not the helper.
+    // An abort of the next turn ends that turn, but not the helper call.
     session.submit("slowly").await;
     slow.reached().await;
     session.call("abort", json!({})).await;
     seen.turn_ends("aborted").await;
     assert!(seen.seen_of("helper.completed").is_empty());
-    // A kill ends it, and it is booked with what it may have cost.
+    // A kill ends it, and it is charged with its maximum possible cost.
     let (other, mut others) = start(&daemon, json!({})).await;
     other.submit("two").await;
     others.turn_ends("success").await;
@@ -273,7 +273,7 @@ async fn turns_do_not_wait_for_title() {
     assert_eq!(helper_ends(&mut others).await["fault"], "stopped");
     others.wait_for("session.ended").await;
     assert_eq!(others.seen_of("usage").len(), 1);
-    // A stop in good order does not wait, and the next daemon does not ask again by itself.
+    // A regular stop does not wait for it, and the next daemon does not repeat it.
     daemon.stop().await;
     daemon.launch().await;
     let session = daemon.client("alice").await.join(&session);

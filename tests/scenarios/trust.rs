@@ -1,4 +1,4 @@
-//! A folder says something of itself: its text is read as data, and nothing in it is run.
+//! Files of a workspace: the daemon reads their text as data and runs nothing in it without trust.
 
 use serde_json::json;
 
@@ -92,7 +92,7 @@ async fn project_allow_rules_apply_only_while_trusted() {
     assert_eq!((&found["trusted"], &found["cwd"]), (&json!(false), &json!(daemon.workspace())));
     assert_eq!(found["parts"], json!([".agentd/config.toml: allow Bash(touch allowed)"]));
 
-    // What forbids counts at once, what allows does not.
+    // Deny rules apply at once; allow rules need trust.
     let session = alice.create(&daemon).await;
     let mut seen = session.follow().await;
     daemon.models.push(Step::calls([bash("touch denied"), bash("touch allowed")]));
@@ -106,7 +106,7 @@ async fn project_allow_rules_apply_only_while_trusted() {
     session.answer(&asked, json!({"decision": "deny"})).await;
     seen.turn_ends("success").await;
 
-    // Trust is given to what was seen, and to nothing else.
+    // Trust applies to the digest that the user saw, and to nothing else.
     let other = json!({"cwd": daemon.workspace(), "digest": "0".repeat(64)});
     let stale = alice.refused("workspace.trust", other).await;
     assert_eq!((stale.kind.as_str(), &stale.data["digest"]), ("stale_precondition", &found["digest"]));
@@ -117,7 +117,7 @@ async fn project_allow_rules_apply_only_while_trusted() {
     seen.turn_ends("success").await;
     assert!(daemon.workspace().join("allowed").exists(), "nobody was asked");
 
-    // Another content asks again, and allows nothing meanwhile.
+    // Changed content needs trust again, and until then allows nothing.
     daemon.write(".agentd/config.toml", &RULES.replace("touch allowed", "touch more"));
     daemon.models.push(Step::calls([bash("touch more")]));
     session.submit("more").await;
@@ -128,7 +128,7 @@ async fn project_allow_rules_apply_only_while_trusted() {
     seen.turn_ends("success").await;
     assert!(!daemon.workspace().join("more").exists());
 
-    // And it is written down who trusted what.
+    // The audit log records who trusted what.
     let log = alice.call("permission.audit", json!({"limit": 500})).await;
     let rows: Vec<_> =
         log["entries"].as_array().expect("rows").iter().filter(|row| row["kind"] == "trust").collect();
@@ -136,7 +136,7 @@ async fn project_allow_rules_apply_only_while_trusted() {
     assert_eq!((&rows[0]["verdict"], &rows[0]["client"]), (&json!("trusted"), &json!("alice")));
     assert_eq!(rows[0]["digest"], found["digest"]);
 
-    // As it is now, whatever that is, and back.
+    // Trust the current content, whatever it is, and revoke it again.
     let cwd = json!({"cwd": daemon.workspace()});
     let now = alice.call("workspace.trust", cwd.clone()).await;
     assert_eq!((&now["trusted"], &now["digest"]), (&json!(true), &again["digest"]));
@@ -167,7 +167,7 @@ async fn damaged_project_rule_file_allows_nothing() {
         alice.call("workspace.trust", json!({"cwd": cwd, "digest": found["digest"]})).await;
     };
 
-    // One key that nobody knows: what it allows is gone, even where it is trusted; what it forbids is not.
+    // One unknown key: its allow rules no longer apply, even with trust; its deny rules do.
     daemon.write(".agentd/config.toml", &format!("zork = 1\n{RULES}"));
     assert!(status().await.contains("line 1: unknown field `zork`"), "{}", status().await);
     trust().await;
@@ -181,7 +181,7 @@ async fn damaged_project_rule_file_allows_nothing() {
     seen.turn_ends("success").await;
     assert!(daemon.workspace().join("mine").exists(), "what the user allows counts");
 
-    // No TOML at all: nobody knows what it was to forbid, so the user's own rules allow nothing here either.
+    // Invalid TOML: its deny rules are unknown, so the user's own allow rules do not apply here either.
     daemon.write(".agentd/config.toml", "[permissions\ndeny = [\"Bash(touch mine)\"]\n");
     assert!(status().await.contains("every call asks: line 1"), "{}", status().await);
     trust().await;

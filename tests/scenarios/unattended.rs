@@ -1,5 +1,5 @@
-//! Sessions without a person: deadlines that survive, what becomes of a request then, limits, and a
-//! command that tells somebody.
+//! Unattended sessions: deadlines that survive restarts, the outcome of expired requests, limits, and a
+//! command that notifies someone.
 
 use std::path::Path;
 
@@ -12,7 +12,8 @@ use crate::support::log::Log;
 use crate::support::model_server::Step;
 use crate::support::wait::until;
 
-/// A house with this `[permissions.unattended]` and a background session that wants to run a command.
+/// A daemon with this `[permissions.unattended]` and a background session whose model calls this
+/// command.
 async fn wants(config: &str, command: &str) -> (TestDaemon, Session, Log) {
     let daemon = TestDaemon::builder().config(&format!("[permissions.unattended]\n{config}")).start().await;
     let session = daemon.client("alice").await.create_with(&daemon, json!({"background": true})).await;
@@ -191,7 +192,7 @@ async fn notify_command_receives_pending_request() {
     session.allow(&asked).await;
     seen.turn_ends("success").await;
 
-    // A command that hangs holds nothing up, and an attended session calls nobody.
+    // A command that hangs blocks nothing, and an attended session sends no notification.
     std::fs::remove_file(&said).expect("removed");
     let attended = daemon.client("alice").await.create(&daemon).await;
     let mut seen = attended.follow().await;
@@ -204,7 +205,8 @@ async fn notify_command_receives_pending_request() {
     assert!(!said.exists(), "nobody is called to a session with a person");
 }
 
-/// A server that keeps what is posted, and answers with these statuses in turn, the last one for ever.
+/// A server that stores posted bodies. It answers with these statuses in order, then with the last one
+/// for ever.
 fn inbox(statuses: &'static [u16]) -> (String, std::sync::mpsc::Receiver<String>) {
     use std::io::{Read as _, Write as _};
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -228,7 +230,7 @@ fn inbox(statuses: &'static [u16]) -> (String, std::sync::mpsc::Receiver<String>
                 head.starts_with("post /hook/geheim ") && head.contains("content-type: application/json");
             let status = statuses[at.min(statuses.len() - 1)];
             let answer = format!("HTTP/1.1 {status} X\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
-            // The daemon may be gone.
+            // The daemon may have closed the connection.
             let _ = stream.write_all(answer.as_bytes());
             if posts.send(format!("{status} {is_right} {}", String::from_utf8_lossy(&body))).is_err() {
                 return;
@@ -243,7 +245,7 @@ async fn notify_url_receives_pending_request_with_retry() {
     let (url, posted) = inbox(&[503, 204]);
     let (_daemon, session, mut seen) = wants(&format!("notify_url = \"{url}\""), "touch it").await;
     let asked = seen.wait_for("permission.requested").await;
-    // Tried again after a failure that may pass.
+    // A temporary failure is retried.
     let (first, second) = tokio::task::spawn_blocking(move || {
         let next = || posted.recv_timeout(std::time::Duration::from_secs(20)).expect("a post");
         (next(), next())

@@ -1,4 +1,4 @@
-//! Sessions that nobody uses leave memory. Whoever comes back finds everything as it was (S15).
+//! Unused sessions are unloaded. A client that comes back finds everything unchanged.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::support::daemon::TestDaemon;
 use crate::support::model_server::Step;
 use crate::support::wait::{LOOK_AGAIN, within};
 
-/// Waits until so many sessions are in memory.
+/// Waits until this many sessions are loaded.
 pub(super) async fn loaded(client: &Client, wanted: u64) {
     let look = async {
         while client.call("daemon.status", json!({})).await["loaded_sessions"] != wanted {
@@ -49,7 +49,7 @@ async fn idle_session_is_unloaded_and_reloads_unchanged() {
     seen.unsubscribe().await;
     drop(seen);
     let session = bob.join(&session);
-    // To look is not to use.
+    // Reading a session's data does not count as use.
     loaded(&bob, 0).await;
     let (view, events, items) = (session.view().await, session.events().await, session.items().await);
     assert_eq!((count(&events, "session.attached"), count(&events, "session.detached")), (1, 1));
@@ -73,18 +73,17 @@ async fn idle_session_is_unloaded_and_reloads_unchanged() {
     daemon.models.assert_no_breach();
 }
 
-/// The moment at which a session leaves is hit again and again: by submits, and by clients that
-/// come and go.
+/// Hits the moment of unloading again and again: with submits, and with clients that attach and detach.
 #[tokio::test]
 async fn request_during_unload_is_served_normally() {
-    // Each load reads the whole journal, which grows with each.
+    // Each load reads the whole journal, which grows with each round.
     const ROUNDS: usize = 80;
     let daemon = TestDaemon::builder().config("[limits]\nidle_unload = \"1ms\"").start().await;
     daemon.models.otherwise(|_| Step::text("ok"));
     let session = daemon.client("alice").await.create(&daemon).await;
     let at_bobs = daemon.client("bob").await.join(&session);
     for round in 0..ROUNDS {
-        // Not to be right, but to come at another moment each time.
+        // The wait is not for synchronisation; it varies the moment in each round.
         tokio::time::sleep(Duration::from_micros((round as u64 * 397) % 4_000)).await;
         if round % 3 == 0 {
             let (_, seen) = tokio::join!(session.submit("go"), at_bobs.follow());
@@ -118,7 +117,7 @@ async fn session_with_pending_request_is_not_unloaded() {
     let session = alice.create(&daemon).await;
     session.submit("log it").await;
     is_in_state(&session, "requires_action").await;
-    // The other one has left; this one has not.
+    // The other session was unloaded; this one was not.
     loaded(&alice, 1).await;
     assert_eq!(other.view().await["state"], "idle");
     session.allow(&session.pending().await[0]).await;
@@ -140,7 +139,7 @@ async fn idle_sessions_over_limit_are_unloaded() {
     for _ in 0..5 {
         alice.create(&daemon).await;
     }
-    // Those that somebody follows stay, and one has just been made.
+    // Followed sessions stay loaded, and one was just created.
     loaded(&alice, 6).await;
     for (seen, session) in &mut used {
         daemon.models.push(Step::text("ok"));
@@ -183,7 +182,7 @@ async fn ended_sessions_are_deleted_after_retention_time() {
 
 #[tokio::test]
 async fn journal_over_quota_refuses_new_input() {
-    // Looked at as often as for sessions that ended.
+    // The check runs as often as the one for ended sessions.
     let limits = "[limits]\nkeep_ended = \"100ms\"\njournal_size = \"4MiB\"";
     let daemon = TestDaemon::builder().config(limits).start().await;
     let client = daemon.client("alice").await;

@@ -1,5 +1,5 @@
-//! Providers that cannot be reached: a certificate nobody vouches for, a name that nobody knows, a proxy that
-//! is not there. What a user reads of it stands in the reference (`proto-docs/models.md`).
+//! Unreachable providers: an untrusted certificate, an unknown host name, a missing proxy. The texts
+//! that a user reads are in the reference (`proto-docs/models.md`).
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -13,16 +13,16 @@ use serde_json::Value;
 use crate::support::daemon::{ALL_APIS, TestDaemon, TestDaemonBuilder};
 use crate::support::printed;
 
-/// Signed by an authority that only these tests know (`support/tls`, valid from 2020 to 2120; the key is
-/// public, and worth nothing).
+/// Signed by an authority that only these tests know (`support/tls`, valid from 2020 to 2120; the key
+/// is public and has no value).
 const CERTIFICATE: &[u8] = include_bytes!("../support/tls/server.pem");
 const KEY: &[u8] = include_bytes!("../support/tls/server.key.pem");
 const AUTHORITY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/tls/authority.pem");
 
-/// What a connection is answered with once its request came.
+/// The response to every request.
 const TEAPOT: &[u8] = b"HTTP/1.1 418 Teapot\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
-/// A server that serves each connection by this, in a thread that ends with the tests.
+/// A server that handles each connection with `answer`, in a thread that ends with the tests.
 fn serve(answer: impl Fn(TcpStream) + Send + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("an address");
@@ -60,7 +60,7 @@ fn refusing_proxy() -> SocketAddr {
     })
 }
 
-/// The error that a turn ends with, and how often it was tried again.
+/// The error that a turn ends with, and the number of retries.
 async fn error_of(plan: TestDaemonBuilder) -> (String, String, usize) {
     let daemon = plan.config("[retry]\nbase_ms = 1\nmax_ms = 1").start().await;
     let session = daemon.client("alice").await.create(&daemon).await;
@@ -72,7 +72,7 @@ async fn error_of(plan: TestDaemonBuilder) -> (String, String, usize) {
     (text("kind"), text("message"), seen.seen_of("retry").len())
 }
 
-/// How a house is to be, made anew for each API.
+/// Creates a daemon builder for each API.
 type Plan = Box<dyn Fn() -> TestDaemonBuilder>;
 
 #[tokio::test]
@@ -105,7 +105,7 @@ async fn unreachable_provider_error_gives_advice() {
     for (what, plan) in rows {
         let mut seen = Vec::new();
         for api in ALL_APIS {
-            // Without a key nothing would be sent; this one is nobody's.
+            // Without a key nothing would be sent; this one is fake.
             let plan =
                 plan().api(api).environment("SOME_KEY", "k-1234").provider("api_key_env = \"SOME_KEY\"");
             let (kind, message, retries) = error_of(plan).await;
@@ -114,7 +114,7 @@ async fn unreachable_provider_error_gives_advice() {
             let message = [(tls, "PORT"), (nobody, "PORT"), (refusing, "PORT")]
                 .iter()
                 .fold(message, |text, (address, word)| text.replace(&address.port().to_string(), word));
-            // The resolver's own words, which say whether it could ask anybody.
+            // Replace the resolver's own words, which depend on whether it reached a name server.
             let message =
                 message.replace("Temporary failure in name resolution", "Name or service not known");
             let again = if retries > 0 { format!("{retries} times") } else { "no".into() };
@@ -143,7 +143,7 @@ async fn provider_offering_http2_is_called_with_http2() {
         }
     });
     let plan = TestDaemon::builder().model_server_at(&format!("https://{address}"));
-    // It hangs up after that: no answer is wanted here.
+    // The server closes the connection after that; this test needs no answer.
     let (kind, ..) = error_of(plan.environment("SSL_CERT_FILE", AUTHORITY)).await;
     assert!(kind == "interrupted" || kind == "unreachable", "{kind}");
     let (chosen, first) = told.try_recv().expect("somebody came");

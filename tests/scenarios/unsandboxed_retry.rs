@@ -1,5 +1,5 @@
-//! A command that the sandbox stopped is offered to run again outside (P8): asked for what it is, granted
-//! by nothing else, run once more at most.
+//! If the sandbox blocks a command, the daemon offers to repeat it without the sandbox. The retry has
+//! its own permission request, needs its own grant, and runs at most once.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use crate::support::model_server::Step;
 
 const FREE: &str = "[permissions]\nallow = [\"Bash\"]";
 
-/// A house whose sandbox works; `None`, with a word about it, where there is none.
+/// A daemon with a working sandbox. Returns `None` and prints a note if the machine has none.
 async fn daemon(config: &str) -> Option<TestDaemon> {
     let daemon = TestDaemon::builder().config(config).start().await;
     let told =
@@ -33,7 +33,7 @@ fn runs(daemon: &TestDaemon) -> usize {
     daemon.read("runs").lines().count()
 }
 
-/// A session in which the model wants to run the command.
+/// A session in which the model calls this command.
 async fn wants(daemon: &TestDaemon, more: Value, command: &str) -> (Session, Log) {
     let session = daemon.client("alice").await.create_with(daemon, more).await;
     let seen = session.follow().await;
@@ -115,7 +115,7 @@ async fn denied_unsandboxed_retry_keeps_first_result() {
         assert!(told.contains(part), "{part}: {told}");
     }
 
-    // An abort: the same, and the session goes on.
+    // With an abort the result is the same, and the session continues.
     submit(&daemon, &session, &reaching(&daemon)).await;
     let asked = seen.wait_for("permission.requested").await;
     session.call("abort", json!({})).await;
@@ -130,7 +130,7 @@ async fn denied_unsandboxed_retry_keeps_first_result() {
     daemon.models.assert_no_breach();
 }
 
-/// All tool results of the last request.
+/// All tool results of the last model request.
 fn told_in(daemon: &TestDaemon) -> String {
     let last = daemon.models.requests().pop().expect("a request");
     last.messages().iter().map(ToString::to_string).collect()
@@ -155,7 +155,8 @@ async fn unsandboxed_grant_covers_one_command_of_session() {
     seen.turn_ends("success").await;
     assert_eq!(runs(&daemon), 2);
 
-    // The same command: outside at once. Another one: asked again, in every mode.
+    // The same command now runs unsandboxed at once. Another command needs a new request, in every
+    // mode.
     submit(&daemon, &session, &command).await;
     seen.turn_ends("success").await;
     assert_eq!((runs(&daemon), seen.seen_of("tool.blocked").len()), (3, 1));
@@ -167,13 +168,13 @@ async fn unsandboxed_grant_covers_one_command_of_session() {
     session.answer(&asked, json!({"decision": "deny"})).await;
     seen.turn_ends("success").await;
 
-    // Taken back, it is asked for again.
+    // After the grant is removed, the command needs a request again.
     let grant = format!("Outside({command})");
     session.client.call("permission.remove_rule", rule(&grant, "allow")).await;
     submit(&daemon, &session, &command).await;
     let asked = seen.wait_for("permission.requested").await;
     assert_eq!(asked["kind"], "sandbox");
-    // Given by name, it settles what waits.
+    // A grant that is added by name settles the pending request.
     session.client.call("permission.add_rule", rule(&grant, "allow")).await;
     seen.turn_ends("success").await;
     assert_eq!(seen.seen_of("permission.resolved").pop().expect("settled")["by"], "rule");
@@ -191,7 +192,7 @@ async fn unsandboxed_retry_is_not_offered_when_disabled() {
     assert!(seen.seen_of("permission.requested").is_empty());
     assert!(told(&held).contains("probably the sandbox"), "{}", told(&held));
 
-    // By its level alone nothing is forbidden.
+    // The sandbox level alone denies nothing.
     let config =
         format!("{FREE}\n[permissions.unattended]\ndeadline = \"300ms\"\n[sandbox]\nlevel = \"landlock\"");
     let Some(daemon) = daemon(&config).await else { return };
@@ -203,7 +204,7 @@ async fn unsandboxed_retry_is_not_offered_when_disabled() {
         assert_eq!(seen.seen_of("tool.completed")[0]["detail"]["sandbox"]["blocked"], "files", "{more}");
     }
 
-    // Said for all sessions: an unattended one waits until its deadline.
+    // Enabled for all sessions: an unattended one waits until its deadline.
     let config = format!("{config}\noffer_outside = true");
     let Some(daemon) = self::daemon(&config).await else { return };
     let (_, mut seen) = wants(&daemon, json!({"background": true}), &reaching(&daemon)).await;
@@ -240,7 +241,7 @@ async fn temporary_files_are_deleted_with_session() {
     let output = seen.seen_of("tool.completed")[0]["output"].as_str().expect("a text").to_owned();
     let folder = std::path::PathBuf::from(output.lines().nth(1).expect("a folder"));
     assert!(folder.join("made").exists(), "{output}");
-    // A folder of nobody's, as a session leaves it that was deleted while no daemon ran.
+    // A folder of a session that was deleted while no daemon ran.
     let orphan = folder.with_file_name("0123456789ab");
     std::fs::create_dir(&orphan).expect("made");
     daemon.stop().await;

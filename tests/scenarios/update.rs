@@ -1,4 +1,4 @@
-//! A session that changes while it lives: its model, its tools, the folders it works in (R4, Q42).
+//! Changing a session while it is loaded: its model, its tools, its workspace folders.
 
 use serde_json::{Value, json};
 
@@ -81,7 +81,7 @@ async fn submit_tools_apply_to_one_turn() {
     daemon.models.push(Step::text("One.").hold(&gate));
     session.submit_with(json!({"input": "one", "tools": {"allow": ["Read"]}})).await;
     gate.reached().await;
-    // One that waits keeps its choice; one that joins has none.
+    // Queued input keeps its choice; steering input has none.
     session.submit_with(json!({"input": "two", "when_busy": "queue", "tools": {"allow": ["Grep"]}})).await;
     let joins = json!({"input": "x", "when_busy": "steer", "tools": {}});
     let refused = session.refused("submit", joins).await;
@@ -116,12 +116,13 @@ async fn command_is_judged_in_its_current_folder() {
     let further = json!({"additional_dirs": [more]});
     let session = daemon.client("alice").await.create_with(&daemon, further).await;
     let mut seen = session.follow().await;
-    // A further folder is one to go to, and nothing asks; then the workspace's own repository.
+    // The model may change into an additional folder without a request; then back to the workspace's
+    // own repository.
     daemon.models.push(Step::calls([bash(&format!("cd {} && pwd", more.display()))]));
     daemon.models.push(Step::calls([bash("echo here | tee made.txt")]));
     daemon.models.push(Step::calls([bash(&format!("cd {}/.git", daemon.workspace().display()))]));
     daemon.models.push(Step::calls([bash("echo evil | tee config")]));
-    // Judged at the top, it would start elsewhere.
+    // If it were judged at the top folder, it would start in another folder.
     daemon.models.push(Step::calls([bash(&format!("cd {}", daemon.workspace().display()))]));
     daemon.models.push(Step::calls([bash("cd sub"), bash("echo two | tee y")]));
     daemon.models.push(Step::calls([bash("echo three | tee z")]));
@@ -198,7 +199,7 @@ async fn additional_folders_count_as_workspace_with_instructions() {
     assert!(!system(&daemon, 0).contains("Use spaces here."));
     assert!(system(&daemon, 2).contains("Use spaces here."), "{}", system(&daemon, 2));
 
-    // It stays after a restart, and ends when it is taken back.
+    // It stays after a restart, and ends when it is removed.
     daemon.crash_and_restart().await;
     let session = daemon.client("bob").await.join(&session);
     let mut seen = session.follow_after(seen.last_seq()).await;

@@ -1,5 +1,5 @@
-//! Restarts while people are at work: they find the daemon again and miss nothing. With a socket that
-//! is handed over, they do not even notice.
+//! Restarts while users are at work: clients reconnect and miss nothing. With socket activation they
+//! see no interruption.
 
 use std::collections::{HashMap, HashSet};
 use std::process::Stdio;
@@ -22,8 +22,8 @@ use crate::support::wait::{LOOK_AGAIN, until, within};
 const RESTARTS: usize = 20;
 const SESSIONS: usize = 3;
 
-/// A client that knows nothing but its cursor: it reads until the daemon goes, and comes back with the
-/// number of the last event that it saw.
+/// A client that stores only its cursor. It reads until the daemon exits, and reconnects with the seq
+/// of its last event.
 struct Reader {
     seen: Arc<Mutex<Vec<Value>>>,
     task: JoinHandle<()>,
@@ -68,7 +68,7 @@ async fn read_on(stream: UnixStream, session: &str, seen: &Mutex<Vec<Value>>) ->
     write.write_all(format!("{ask}\n").as_bytes()).await?;
     let mut lines = BufReader::new(read).lines();
     while let Some(line) = lines.next_line().await? {
-        // A line that the end of the daemon cut off is none.
+        // A line that the daemon's exit truncated is ignored.
         let Ok(mut message) = serde_json::from_str::<Value>(&line) else { break };
         if message["method"] == "session.event" {
             seen.lock().expect("no panic").push(message["params"]["result"].take());
@@ -79,8 +79,8 @@ async fn read_on(stream: UnixStream, session: &str, seen: &Mutex<Vec<Value>>) ->
     Ok(())
 }
 
-/// What every view must be: numbers that rise, texts that are what their messages say, and of what is
-/// permanent exactly the journal.
+/// Checks a client's events: rising seqs, streamed text equal to the completed messages, and exactly
+/// the journal's events among those that are never pruned.
 fn check_view(name: &str, view: Vec<Value>, journal: &[Value]) {
     let mut last = 0;
     let mut streamed: HashMap<String, String> = HashMap::new();
@@ -115,13 +115,13 @@ fn prompt_of(request: &Request) -> String {
     text[at..].chars().take_while(|c| c.is_alphanumeric() || *c == ' ' || *c == '-').collect()
 }
 
-/// The answer to a task; the middle of it is where the daemon is stopped.
+/// The answer to a task; the daemon is stopped in the middle of it.
 fn answer(prompt: &str) -> String {
     let name = prompt.trim().replace(' ', "-");
     format!("begin:{name} middle:{name} end:{name}")
 }
 
-/// The first time that a task is put, the model stops in the middle for ever; the second time it answers.
+/// The model stops in the middle for ever at the first request of a task; it answers the second one.
 fn interrupted_once(daemon: &TestDaemon) {
     let known = Mutex::new(HashSet::new());
     daemon.models.otherwise(move |request| {
@@ -131,7 +131,7 @@ fn interrupted_once(daemon: &TestDaemon) {
     });
 }
 
-/// A program whose output the test reads as it comes.
+/// A program whose output the test reads as it arrives.
 struct Watching {
     child: Child,
     out: Arc<Mutex<String>>,
@@ -146,7 +146,7 @@ impl Watching {
         let reads = tokio::spawn(async move {
             let mut bytes = vec![0; 4096];
             while let Ok(read @ 1..) = lines.read(&mut bytes).await {
-                // What is said here is ASCII; marks around it may be cut.
+                // The expected text is ASCII; multi-byte characters around it may be split.
                 all.lock().expect("no panic").push_str(&String::from_utf8_lossy(&bytes[..read]));
             }
         });
@@ -193,7 +193,7 @@ async fn twenty_restarts_during_streams_lose_and_duplicate_nothing() {
             Session { client: client.clone(), id: id.clone() }.submit(&task).await;
             tasks.push(answer(&task));
         }
-        // One more of its own, which has to find the daemon again in the middle of its turn.
+        // One more process, which must find the daemon again in the middle of its turn.
         let is_run = round % 4 < 2;
         let task = format!("task {round}-run");
         let run = is_run.then(|| Watching::start(&daemon, &["--no-start", "run", &task]));
@@ -204,7 +204,7 @@ async fn twenty_restarts_during_streams_lose_and_duplicate_nothing() {
         if let Some(run) = &run {
             run.says(&format!("middle:task-{round}-run")).await;
         }
-        // In turn: as an upgrade does it, and as nobody should.
+        // Alternate between an upgrade as documented, and one that is not recommended.
         match round % 2 {
             0 => assert!(daemon.stop().await.success(), "{}", daemon.log()),
             _ => daemon.kill().await,
@@ -263,7 +263,7 @@ async fn passed_socket_loses_no_connection_during_restart() {
     let listener = std::os::unix::net::UnixListener::bind(&socket).expect("bound");
     let mut pids = HashSet::new();
     for round in 0..RESTARTS {
-        // While nobody is there: it waits in the queue of the socket.
+        // While no daemon runs, this connection waits in the queue of the socket.
         let early = daemon.client_at(&socket).await;
         let asked = early.send("daemon.status", json!({})).await;
         let handed = std::os::fd::OwnedFd::from(listener.try_clone().expect("another descriptor"));
@@ -271,7 +271,7 @@ async fn passed_socket_loses_no_connection_during_restart() {
         let mut process = activated(&daemon, 1, handed).stderr(log).spawn().expect("bash starts");
         let status = early.reply(asked).await.expect("answered");
         assert!(pids.insert(status["pid"].to_string()), "each start answers for itself");
-        // And while it is on its way out: this one is answered by the next, or by this.
+        // This connection opens while the daemon stops: either this daemon or the next one answers.
         let stopping = daemon.client_at(&socket).await;
         stopping.call("daemon.shutdown", json!({})).await;
         let ended = within("the daemon to end", || daemon.log(), process.wait()).await.expect("ours");
@@ -287,14 +287,14 @@ async fn stopped_daemon_stays_stopped_and_crashed_one_restarts() {
     interrupted_once(&daemon);
     let run = Watching::start(&daemon, &["run", "task of the living"]);
     run.says("middle:").await;
-    // Killed: whoever watches starts another, and the turn goes on there.
+    // After a kill, an attached client starts another daemon, and the turn continues there.
     daemon.kill().await;
     let (code, said) = run.ends().await;
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(said.matches("end:").count(), 1, "{said}");
     let status = ctl(&daemon, &["daemon", "status", "--json"]).await.json();
 
-    // Stopped: nobody who watches brings it back.
+    // After a regular stop, attached clients do not start the daemon again.
     let run = agentctl(&daemon, &["run", "task of the stopped"]).spawn().expect("agentctl starts");
     daemon.models.wait_for_requests(3).await;
     ctl(&daemon, &["daemon", "stop"]).await.fine();
@@ -303,7 +303,7 @@ async fn stopped_daemon_stays_stopped_and_crashed_one_restarts() {
     assert!(!daemon.socket().exists(), "it stays stopped");
     assert!(said.err.contains("agentctl daemon start"), "{said:?}");
 
-    // Until somebody wants it: then the turn goes on.
+    // When a client starts the daemon, the turn continues.
     let started = ctl(&daemon, &["daemon", "start"]).await.fine();
     assert!(!started.contains(&status["pid"].to_string()));
     daemon.models.wait_for_requests(4).await;
@@ -327,7 +327,7 @@ async fn daemon_start_stop_restart_and_reload_commands_work() {
     assert!(ctl(&daemon, &["daemon", "reload"]).await.fine().contains("read again"));
     assert!(ctl(&daemon, &["daemon", "logs"]).await.fine().contains("configuration read again"));
     assert_eq!(ctl(&daemon, &["daemon", "stop"]).await.fine(), "stopped; sessions are kept\n");
-    // With none running a restart is a start.
+    // If no daemon runs, a restart is a start.
     assert!(ctl(&daemon, &["daemon", "restart", "--now"]).await.fine().contains("runs"));
     ctl(&daemon, &["daemon", "stop", "--now"]).await.fine();
 }

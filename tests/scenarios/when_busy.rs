@@ -1,4 +1,4 @@
-//! Submitting while a turn runs: wait, join, interrupt or be refused.
+//! Submitting while a turn runs: queue, steer, interrupt or refuse.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::support::daemon::TestDaemon;
 use crate::support::log::Log;
 use crate::support::model_server::{Gate, Step};
 
-/// A session whose first turn stands in the middle of an answer, until the gate is opened.
+/// A session whose first turn stops in the middle of an answer until the gate is opened.
 async fn a_running_turn(daemon: &TestDaemon) -> (Session, Log, Gate, String) {
     let session = daemon.client("alice").await.create(daemon).await;
     let mut seen = session.follow().await;

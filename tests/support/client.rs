@@ -1,6 +1,5 @@
-//! A client of the tests' own: newline-delimited JSON over the socket, nothing shared with the
-//! product. What it promises beyond talking: every event that any scenario sees is checked against
-//! the properties that hold for all of them (see [`StreamProperties`]).
+//! The tests' own client: newline-delimited JSON over the socket, without code of the product. It
+//! checks every event that any scenario receives against the properties in [`StreamProperties`].
 #![allow(dead_code, reason = "a tool box: not every test needs every tool")]
 
 use std::collections::HashMap;
@@ -19,7 +18,7 @@ use super::log::Log;
 use super::properties::StreamProperties;
 use super::wait::within;
 
-/// An error object, as it came.
+/// An error object as received.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refusal {
     pub code: i64,
@@ -42,13 +41,13 @@ impl Refusal {
     }
 }
 
-/// What came in so far.
+/// Messages received so far.
 #[derive(Default)]
 pub(super) struct Inbox {
     replies: HashMap<u64, Value>,
     pub(super) events: HashMap<String, Vec<Value>>,
     properties: HashMap<String, StreamProperties>,
-    /// The first breach of a law.
+    /// The first violation of a property.
     pub(super) breach: Option<String>,
     pub(super) is_closed: bool,
 }
@@ -61,7 +60,7 @@ pub(super) struct Wire {
     next_id: AtomicU64,
 }
 
-/// A connection. Clones share it; it closes with the last one.
+/// A connection. Clones share it; it closes when the last clone is dropped.
 #[derive(Clone)]
 pub struct Client {
     pub(super) wire: Arc<Wire>,
@@ -74,7 +73,7 @@ struct Reader {
 }
 
 impl Drop for Reader {
-    /// A breach that came after the last wait fails the test all the same.
+    /// A violation that arrived after the last wait must also fail the test.
     fn drop(&mut self) {
         self.task.abort();
         if !std::thread::panicking()
@@ -100,7 +99,7 @@ impl Client {
         Self { _reader: Arc::new(Reader { task, wire: Arc::clone(&wire) }), wire }
     }
 
-    /// Sends a call and returns its id, without waiting for the reply.
+    /// Sends a request and returns its id, without waiting for the reply.
     pub async fn send(&self, method: &str, params: Value) -> u64 {
         let id = self.wire.next_id.fetch_add(1, Ordering::Relaxed);
         let line = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
@@ -108,7 +107,7 @@ impl Client {
         id
     }
 
-    /// The reply to a call that was sent.
+    /// The reply to a request that was sent.
     pub async fn reply(&self, id: u64) -> Result<Value, Refusal> {
         let what = format!("the reply to call {id}");
         let look = |inbox: &mut Inbox| {
@@ -122,11 +121,12 @@ impl Client {
         }
     }
 
-    /// A call to a daemon that may die meanwhile: `None` if it hung up instead of answering.
+    /// Calls a daemon that may die meanwhile. Returns `None` if it closed the connection instead of
+    /// replying.
     pub async fn ask(&self, method: &str, params: Value) -> Option<Result<Value, Refusal>> {
         let id = self.wire.next_id.fetch_add(1, Ordering::Relaxed);
         let line = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-        // A daemon that is dead cannot be written to; one that dies later shows when it hangs up.
+        // Writing to a dead daemon fails; a daemon that dies later closes the connection.
         self.wire.writer.lock().await.write_all(format!("{line}\n").as_bytes()).await.ok()?;
         let look = |inbox: &mut Inbox| match inbox.replies.remove(&id) {
             None if inbox.is_closed => Some(None),
@@ -144,7 +144,7 @@ impl Client {
         self.reply(id).await
     }
 
-    /// A call that succeeds.
+    /// Calls a method and expects success.
     pub async fn call(&self, method: &str, params: Value) -> Value {
         match self.try_call(method, params.clone()).await {
             Ok(result) => result,
@@ -152,7 +152,7 @@ impl Client {
         }
     }
 
-    /// A call that is refused.
+    /// Calls a method and expects an error.
     pub async fn refused(&self, method: &str, params: Value) -> Refusal {
         match self.try_call(method, params.clone()).await {
             Ok(result) => panic!("{method} {params} was not refused: {result}"),
@@ -160,19 +160,19 @@ impl Client {
         }
     }
 
-    /// Waits until the daemon hangs up.
+    /// Waits until the daemon closes the connection.
     pub async fn hung_up(&self) {
         self.wire.wait("the daemon to hang up", |inbox| inbox.is_closed.then_some(())).await;
     }
 }
 
 impl Wire {
-    /// Waits until `look` finds something.
+    /// Waits until `look` returns a value.
     pub(super) async fn wait<T>(&self, what: &str, look: impl FnMut(&mut Inbox) -> Option<T>) -> T {
         within(what, || self.tail(), self.wait_on(look)).await
     }
 
-    /// The same for things that may never come: somebody else keeps the time.
+    /// Same as `wait`, for things that may never arrive: the caller sets the time limit.
     pub(super) async fn wait_on<T>(&self, mut look: impl FnMut(&mut Inbox) -> Option<T>) -> T {
         let mut news = self.news.subscribe();
         loop {
@@ -192,7 +192,7 @@ impl Wire {
         }
     }
 
-    /// The events that came in and the daemon's last words, for failures.
+    /// The received events and the last lines of the daemon's log, for failure messages.
     pub(super) fn tail(&self) -> String {
         let mut text = String::new();
         if let Ok(inbox) = self.inbox.lock() {
@@ -213,7 +213,7 @@ impl Wire {
     }
 }
 
-/// An event on one line that a person can read.
+/// Formats an event on one readable line.
 pub(super) fn shorten(event: &Value) -> String {
     let text = event.to_string();
     let end = text.floor_char_boundary(200);
@@ -227,7 +227,7 @@ async fn read(reader: OwnedReadHalf, wire: Arc<Wire>) {
     let mut line = String::new();
     loop {
         line.clear();
-        // Who is killed may leave half a line behind: it says nothing.
+        // A killed daemon may leave an incomplete line; ignore it.
         let open = matches!(lines.read_line(&mut line).await, Ok(1..)) && line.ends_with('\n');
         {
             let mut inbox = wire.inbox.lock().expect("no panic");
@@ -264,7 +264,7 @@ impl Inbox {
                 }
                 self.events.entry(subscription).or_default().push(event);
             }
-            // Events of many sessions: no order of numbers holds between them.
+            // This subscription has events of many sessions, so their seqs are in no common order.
             (Some("permission.event"), Some(subscription)) => {
                 let event = message["params"]["result"].take();
                 self.events.entry(subscription).or_default().push(event);
@@ -276,7 +276,7 @@ impl Inbox {
     }
 }
 
-/// A session, spoken to over one connection.
+/// A session and the connection that is used for it.
 #[derive(Clone)]
 pub struct Session {
     pub client: Client,
@@ -284,12 +284,12 @@ pub struct Session {
 }
 
 impl Client {
-    /// A session in the house's workspace.
+    /// Creates a session in the daemon's workspace.
     pub async fn create(&self, daemon: &super::daemon::TestDaemon) -> Session {
         self.create_with(daemon, json!({})).await
     }
 
-    /// The same with more parameters.
+    /// Same as `create`, with more parameters.
     pub async fn create_with(&self, daemon: &super::daemon::TestDaemon, more: Value) -> Session {
         let mut params = json!({"cwd": daemon.workspace()});
         merge(&mut params, more);
@@ -304,7 +304,7 @@ impl Client {
     }
 }
 
-/// Puts the members of `more` into `params`.
+/// Inserts the members of `more` into `params`.
 fn merge(params: &mut Value, more: Value) {
     if let (Some(params), Value::Object(more)) = (params.as_object_mut(), more) {
         params.extend(more);
@@ -318,12 +318,12 @@ impl Session {
         params
     }
 
-    /// Calls `session.VERB` with this session and succeeds.
+    /// Calls `session.VERB` for this session and expects success.
     pub async fn call(&self, verb: &str, more: Value) -> Value {
         self.client.call(&format!("session.{verb}"), self.params(more)).await
     }
 
-    /// Calls `session.VERB` with this session and is refused.
+    /// Calls `session.VERB` for this session and expects an error.
     pub async fn refused(&self, verb: &str, more: Value) -> Refusal {
         self.client.refused(&format!("session.{verb}"), self.params(more)).await
     }
@@ -333,54 +333,54 @@ impl Session {
         self.client.send(&format!("session.{verb}"), self.params(more)).await
     }
 
-    /// Follows the whole journal.
+    /// Subscribes from the beginning of the journal.
     pub async fn follow(&self) -> Log {
         self.follow_after(0).await
     }
 
-    /// Follows what lies after a cursor.
+    /// Subscribes to the events after a cursor.
     pub async fn follow_after(&self, after_seq: u64) -> Log {
         let subscription = self.call("subscribe", json!({"after_seq": after_seq})).await;
         let subscription = subscription.as_str().expect("a subscription is named by a text").to_owned();
         Log::new(self.client.clone(), subscription)
     }
 
-    /// Gives it something to do; returns the turn.
+    /// Submits input and returns the turn id.
     pub async fn submit(&self, input: &str) -> String {
         self.submit_with(json!({"input": input})).await["turn_id"].as_str().expect("a turn").to_owned()
     }
 
-    /// The same with more parameters; returns the whole reply.
+    /// Submits with more parameters and returns the whole reply.
     pub async fn submit_with(&self, params: Value) -> Value {
         self.call("submit", params).await
     }
 
-    /// Allows what an event asks for, once.
+    /// Allows a permission request once.
     pub async fn allow(&self, asked: &Value) -> Value {
         self.answer(asked, json!({"decision": "allow"})).await
     }
 
-    /// Answers what an event asks for.
+    /// Answers a permission request and expects success.
     pub async fn answer(&self, asked: &Value, answer: Value) -> Value {
         self.client.call("session.approve", with_request(asked, answer)).await
     }
 
-    /// Answers what an event asks for, in vain.
+    /// Answers a permission request and expects an error.
     pub async fn answer_refused(&self, asked: &Value, answer: Value) -> Refusal {
         self.client.refused("session.approve", with_request(asked, answer)).await
     }
 
-    /// The session as `session.get` shows it.
+    /// The result of `session.get`.
     pub async fn view(&self) -> Value {
         self.call("get", json!({})).await["session"].clone()
     }
 
-    /// The whole journal, page by page.
+    /// The whole journal, read page by page.
     pub async fn events(&self) -> Vec<Value> {
         self.pages("events", "events").await
     }
 
-    /// The whole conversation, page by page.
+    /// The whole conversation, read page by page.
     pub async fn items(&self) -> Vec<Value> {
         self.pages("items", "items").await
     }
@@ -398,7 +398,7 @@ impl Session {
         }
     }
 
-    /// Pending permission requests.
+    /// Pending permission requests of the session.
     pub async fn pending(&self) -> Vec<Value> {
         let reply = self.client.call("permission.list", self.params(json!({}))).await;
         reply["requests"].as_array().expect("a list").clone()

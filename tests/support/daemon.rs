@@ -1,9 +1,9 @@
-//! A real `agentd` in a folder of its own, with a scripted model server beside it. It has no
-//! environment but what is set here, and whatever it started is gone when the house is dropped.
+//! A real `agentd` in its own folder, with a scripted model server. Its environment contains only the
+//! variables that are set here. Dropping the `TestDaemon` ends every process that the daemon started.
 //!
 //! ```ignore
-//! let house = House::start().await;                          // Anthropic Messages
-//! let house = House::plan().speaking(Api::OpenAiChat).config("[retry]\nbase_ms = 1").start().await;
+//! let daemon = TestDaemon::start().await;                    // Anthropic Messages
+//! let daemon = TestDaemon::plan().speaking(Api::OpenAiChat).config("[retry]\nbase_ms = 1").start().await;
 //! ```
 #![allow(dead_code, reason = "a tool box: not every test needs every tool")]
 
@@ -23,7 +23,7 @@ use super::model_server::ModelServer;
 use super::raw::Raw;
 use super::wait::{LOOK_AGAIN, until, within};
 
-/// What the model server is asked in.
+/// The API of the model server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Api {
     Anthropic,
@@ -35,7 +35,7 @@ pub const ALL_APIS: [Api; 3] = [Api::Anthropic, Api::OpenAiChat, Api::OpenAiResp
 
 pub const BOTH_APIS: [Api; 2] = [Api::Anthropic, Api::OpenAiChat];
 
-/// How a house is to be.
+/// Builder of a [`TestDaemon`].
 pub struct TestDaemonBuilder {
     api: Api,
     config: String,
@@ -47,7 +47,7 @@ pub struct TestDaemonBuilder {
 }
 
 impl TestDaemonBuilder {
-    /// The daemon may have this many descriptors and no more.
+    /// Limits the daemon's file descriptors.
     pub fn descriptors(mut self, most: u32) -> Self {
         self.descriptors = Some(most);
         self
@@ -58,14 +58,14 @@ impl TestDaemonBuilder {
         self
     }
 
-    /// More tables for the configuration file.
+    /// Adds tables to the configuration file.
     pub fn config(mut self, toml: &str) -> Self {
         self.config.push_str(toml);
         self.config.push('\n');
         self
     }
 
-    /// More keys for the table of the provider.
+    /// Adds keys to the provider's table.
     pub fn provider(mut self, toml: &str) -> Self {
         self.provider.push_str(toml);
         self.provider.push('\n');
@@ -77,19 +77,19 @@ impl TestDaemonBuilder {
         self
     }
 
-    /// What a shell does before it becomes the daemon, e.g. `ulimit -n 64`.
+    /// Shell text that runs before the daemon, e.g. `ulimit -n 64`.
     pub fn under(mut self, prelude: &str) -> Self {
         self.prelude = Some(prelude.into());
         self
     }
 
-    /// Another model server than the house's own.
+    /// Uses another model server than the built-in one.
     pub fn model_server_at(mut self, base_url: &str) -> Self {
         self.base_url = Some(base_url.into());
         self
     }
 
-    /// Everything but the daemon.
+    /// Builds everything, but does not start the daemon.
     pub async fn build(self) -> TestDaemon {
         let folder = tempfile::Builder::new().prefix("agentd-").tempdir().expect("a folder");
         let models = ModelServer::start().await;
@@ -134,17 +134,17 @@ pub struct TestDaemon {
     environment: Vec<(String, String)>,
     descriptors: Option<u32>,
     prelude: Option<String>,
-    /// Where the next daemon crashes: a point, and how it goes.
+    /// Where the next daemon crashes: a crash point and the mode.
     crash: Option<(String, CrashMode)>,
     daemon: Option<Child>,
 }
 
-/// How a daemon goes at a crash point.
+/// How a daemon dies at a crash point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CrashMode {
-    /// It aborts itself there.
+    /// The daemon aborts itself.
     Abort,
-    /// It stands still there and is killed from outside (SIGKILL).
+    /// The daemon stops at the point, and the test kills it with SIGKILL.
     Kill,
 }
 
@@ -161,7 +161,7 @@ impl TestDaemon {
         }
     }
 
-    /// A daemon with the defaults.
+    /// Starts a daemon with the default settings.
     pub async fn start() -> Self {
         Self::builder().start().await
     }
@@ -170,7 +170,7 @@ impl TestDaemon {
         self.folder.path().join(name)
     }
 
-    /// The folder that sessions work in.
+    /// The workspace folder of the sessions.
     pub fn workspace(&self) -> PathBuf {
         self.path("work").canonicalize().expect("it is there")
     }
@@ -182,7 +182,7 @@ impl TestDaemon {
         std::fs::write(file, text).expect("written");
     }
 
-    /// Reads a file of the workspace; empty if there is none.
+    /// Reads a file of the workspace; empty if it does not exist.
     pub fn read(&self, name: &str) -> String {
         std::fs::read_to_string(self.workspace().join(name)).unwrap_or_default()
     }
@@ -191,7 +191,7 @@ impl TestDaemon {
         self.path("run/agentd/agentd.sock")
     }
 
-    /// All that the daemon has logged, over all its starts.
+    /// The daemon's log over all its starts.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.path("log")).unwrap_or_default()
     }
@@ -201,7 +201,7 @@ impl TestDaemon {
         Pid::from_raw(i32::try_from(id).expect("a process id"))
     }
 
-    /// The program with the house's environment, not yet started.
+    /// The program with the test's environment, not started yet.
     pub fn command(&self) -> Command {
         let program = env!("CARGO_BIN_EXE_agentd");
         let limit = self.descriptors.map(|most| format!("ulimit -n {most}"));
@@ -214,7 +214,7 @@ impl TestDaemon {
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", self.path("home"))
-            // So that what is left of its sessions goes with the house.
+            // Temporary files of its sessions are then removed together with the folder.
             .env("TMPDIR", self.folder.path())
             .env("XDG_RUNTIME_DIR", self.path("run"))
             .env("XDG_DATA_HOME", self.path("data"))
@@ -229,12 +229,12 @@ impl TestDaemon {
         command
     }
 
-    /// Daemons started from now on crash at this point: `C5`, or `C5:3` for the third time.
+    /// Makes the next daemons crash at this point: `C5`, or `C5:3` for the third time.
     pub fn crash_at(&mut self, point: &str, way: CrashMode) {
         self.crash = Some((point.into(), way));
     }
 
-    /// Daemons started from now on crash nowhere.
+    /// Makes the next daemons start without a crash point.
     pub fn crash_no_more(&mut self) {
         self.crash = None;
     }
@@ -258,13 +258,13 @@ impl TestDaemon {
         self.daemon = Some(self.spawn());
     }
 
-    /// Waits until the daemon is dead at its crash point; kills it if it stands still there.
+    /// Waits until the daemon is dead at its crash point; kills it if it has stopped there.
     pub async fn crashed(&mut self) {
         assert!(self.died(|| false).await, "it did not crash");
     }
 
-    /// The same for a daemon that may come to be ready instead, and then goes on. Says whether it is
-    /// dead.
+    /// Same as `crashed`, for a daemon that may become ready and continue instead. Returns whether it
+    /// is dead.
     pub async fn crashed_or_ready(&mut self) -> bool {
         let socket = self.socket();
         self.died(|| std::os::unix::net::UnixStream::connect(&socket).is_ok()).await
@@ -309,58 +309,58 @@ impl TestDaemon {
         self.daemon = Some(child);
     }
 
-    /// Whether it is this daemon that listens. What an earlier one was just starting when it was killed may
-    /// hold its socket open for a moment longer.
+    /// Whether this daemon is the one that listens. A process that an earlier daemon was starting when
+    /// it was killed may hold the socket open for a moment.
     pub async fn answers(&self, pid: Option<u32>) -> bool {
         let Ok(stream) = UnixStream::connect(self.socket()).await else { return false };
         let listener = stream.peer_cred().ok().and_then(|peer| peer.pid());
         listener.and_then(|pid| u32::try_from(pid).ok()) == pid
     }
 
-    /// Runs the program to its end, for starts that are refused.
+    /// Runs the program until it exits, for starts that fail.
     pub async fn run_to_its_end(&self) -> Output {
         let run = self.command().stdout(Stdio::piped()).stderr(Stdio::piped()).output();
         within("agentd to end", || self.log(), run).await.expect("agentd starts")
     }
 
-    /// kill -9, and waits until it is dead.
+    /// Kills the daemon with SIGKILL and waits until it is dead.
     pub async fn kill(&mut self) {
         let mut child = self.daemon.take().expect("the daemon runs");
         child.start_kill().expect("it may be killed");
         within("the daemon to die", || self.log(), child.wait()).await.expect("it was ours");
     }
 
-    /// kill -9 and a fresh start.
+    /// Kills the daemon with SIGKILL and starts it again.
     pub async fn crash_and_restart(&mut self) {
         self.kill().await;
         self.launch().await;
     }
 
-    /// Sends a signal.
+    /// Sends a signal to the daemon.
     pub fn signal(&self, signal: Signal) {
         kill(self.pid(), signal).expect("the daemon runs");
     }
 
-    /// Waits until the daemon ends by itself.
+    /// Waits until the daemon exits by itself.
     pub async fn ended(&mut self) -> ExitStatus {
         let mut child = self.daemon.take().expect("the daemon runs");
         within("the daemon to end", || self.log(), child.wait()).await.expect("it was ours")
     }
 
-    /// SIGTERM, and its exit.
+    /// Sends SIGTERM and returns the exit status.
     pub async fn stop(&mut self) -> ExitStatus {
         self.signal(Signal::SIGTERM);
         self.ended().await
     }
 
-    /// A connection that says who it is.
+    /// A connection that sends `daemon.hello` with this name.
     pub async fn client(&self, name: &str) -> Client {
         let client = self.anonymous_client().await;
         client.call("daemon.hello", json!({"name": name})).await;
         client
     }
 
-    /// A connection that says nothing of itself.
+    /// A connection that does not send `daemon.hello`.
     pub async fn anonymous_client(&self) -> Client {
         let stream = UnixStream::connect(self.socket()).await;
         let stream = stream.unwrap_or_else(|error| panic!("the socket: {error}\n{}", self.log()));
@@ -380,23 +380,23 @@ impl TestDaemon {
         Client::over(within("the socket to answer", || self.log(), connect).await, self.path("log"))
     }
 
-    /// A connection by hand: bytes out, lines in.
+    /// A raw connection: the test writes bytes and reads lines.
     pub async fn raw(&self) -> Raw {
         Raw::over(UnixStream::connect(self.socket()).await.expect("the socket answers"))
     }
 
-    /// Processes that carry the marker of any tool call of this house.
+    /// Processes with the marker of any tool call of this daemon.
     pub fn tool_processes(&self) -> Vec<Pid> {
         self.processes_with(b"AGENTD_CALL=")
     }
 
-    /// Processes that carry the marker of this tool call.
+    /// Processes with the marker of this tool call.
     pub fn processes_of(&self, call_id: &Value) -> Vec<Pid> {
         let call_id = call_id.as_str().expect("an id");
         self.processes_with(format!("AGENTD_CALL={call_id}").as_bytes())
     }
 
-    /// Processes of this house's user folder with a variable that begins like this.
+    /// Processes of this test's home folder that have a variable with this prefix.
     fn processes_with(&self, beginning: &[u8]) -> Vec<Pid> {
         let home = format!("HOME={}", self.path("home").display());
         let carries = |pid: &Pid| {
@@ -409,13 +409,13 @@ impl TestDaemon {
         pids.map(Pid::from_raw).filter(carries).collect()
     }
 
-    /// Waits until that many processes of tool calls are alive.
+    /// Waits until `wanted` accepts the number of living tool processes.
     pub async fn tool_processes_reach(&self, wanted: impl Fn(usize) -> bool) {
         let seen = || format!("alive: {:?}\n{}", self.tool_processes(), self.log());
         until("the processes of the tool", seen, || wanted(self.tool_processes().len()).then_some(())).await;
     }
 
-    /// Every byte that the daemon has written anywhere.
+    /// All bytes of all files that the daemon has written.
     pub fn everything_written(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for name in ["data", "run", "home", "work", "log"] {
@@ -433,8 +433,8 @@ fn crash_at(point: &str, way: CrashMode) -> String {
     }
 }
 
-/// SIGKILL from outside for a daemon that stands still at its crash point. Ends with the process: its
-/// number is not another's before it was waited for, which happens only once it is dead.
+/// Kills a daemon with SIGKILL after it stopped at its crash point. Ends when the process is dead. Its
+/// pid cannot be reused before the parent waits for it, and the parent does that only after its death.
 async fn kill_when_stopped(pid: u32) {
     let number = Pid::from_raw(i32::try_from(pid).expect("a process id"));
     while let Some(state) = process_state(pid)
@@ -448,7 +448,7 @@ async fn kill_when_stopped(pid: u32) {
     }
 }
 
-/// The letter by which /proc tells what a process is doing.
+/// The state letter of the process in /proc.
 fn process_state(pid: u32) -> Option<char> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(')')?.1.trim_start().chars().next()
@@ -464,7 +464,7 @@ fn collect(path: &Path, bytes: &mut Vec<u8>) {
 
 impl Drop for TestDaemon {
     fn drop(&mut self) {
-        // First the daemon, so that it starts nothing more; then what it started.
+        // Kill the daemon first, so that it starts no more processes; then kill its processes.
         if let Some(mut child) = self.daemon.take() {
             let _ = child.start_kill();
         }

@@ -1,11 +1,11 @@
-//! The events of one subscription, read forward like a book.
+//! The events of one subscription, read in order.
 #![allow(dead_code, reason = "a tool box: not every test needs every tool")]
 
 use serde_json::{Value, json};
 
 use super::client::Client;
 
-/// A subscription and how far the test has read in it.
+/// A subscription and the test's read position in it.
 pub struct Log {
     client: Client,
     pub subscription: String,
@@ -17,7 +17,7 @@ impl Log {
         Self { client, subscription, read: 0 }
     }
 
-    /// Reads on to the next event that `is_wanted` accepts, and returns it.
+    /// Reads until `is_wanted` accepts an event, and returns it.
     pub async fn find(&mut self, what: &str, is_wanted: impl Fn(&Value) -> bool) -> Value {
         let (subscription, read) = (&self.subscription, &mut self.read);
         self.client
@@ -35,8 +35,8 @@ impl Log {
             .await
     }
 
-    /// The next event; `None` once the daemon hung up and all that came before was read. It may wait
-    /// for ever.
+    /// The next event. `None` when the daemon has closed the connection and all earlier events were
+    /// read. Has no timeout.
     pub async fn next_or_end(&mut self) -> Option<Value> {
         let (subscription, read) = (&self.subscription, &mut self.read);
         let look = |inbox: &mut super::client::Inbox| {
@@ -47,38 +47,38 @@ impl Log {
         self.client.wire.wait_on(look).await
     }
 
-    /// Reads on to the next event of this kind, and returns it.
+    /// Reads until the next event of this kind, and returns it.
     pub async fn wait_for(&mut self, kind: &str) -> Value {
         self.find(kind, |event| event["type"] == kind).await
     }
 
-    /// Reads on to the next answer of the model that is whole.
+    /// Reads until the next completed answer of the model.
     pub async fn answer(&mut self) -> Value {
         let is_answer =
             |event: &Value| event["type"] == "message.completed" && event["item"]["role"] == "assistant";
         self.find("an answer of the model", is_answer).await
     }
 
-    /// Reads on to the next event of this tool call.
+    /// Reads until the next event of this kind for this tool call.
     pub async fn wait_for_call(&mut self, kind: &str, call_id: &Value) -> Value {
         let is_wanted = |event: &Value| event["type"] == kind && event["call_id"] == *call_id;
         self.find(&format!("{kind} of {call_id}"), is_wanted).await
     }
 
-    /// Reads on to the end of the turn; it must end like this.
+    /// Reads until the turn ends; it must end with this subtype.
     pub async fn turn_ends(&mut self, subtype: &str) -> Value {
         let ended = self.wait_for("turn.completed").await;
         assert_eq!(ended["result"]["subtype"], subtype, "{ended:#}\n{}", self.client.wire.tail());
         ended["result"].clone()
     }
 
-    /// Reads on until the session has this state.
+    /// Reads until the session has this state.
     pub async fn state_is(&mut self, state: &str) {
         let is_wanted = |event: &Value| event["type"] == "session.status" && event["state"] == state;
         self.find(&format!("the state {state}"), is_wanted).await;
     }
 
-    /// Reads on until this much text of the model has come in, and returns it.
+    /// Reads until this many bytes of the model's text have arrived, and returns the text.
     pub async fn text_of(&mut self, bytes: usize) -> String {
         let mut text = String::new();
         while text.len() < bytes {
@@ -88,25 +88,25 @@ impl Log {
         text
     }
 
-    /// Everything that came in so far, read or not.
+    /// All events received so far, read or not.
     pub fn seen(&self) -> Vec<Value> {
         let inbox = self.client.wire.inbox.lock().expect("no panic");
         inbox.events.get(&self.subscription).cloned().unwrap_or_default()
     }
 
-    /// Everything that came in so far of this kind.
+    /// All received events of this kind.
     pub fn seen_of(&self, kind: &str) -> Vec<Value> {
         self.seen().into_iter().filter(|event| event["type"] == kind).collect()
     }
 
-    /// All text that was streamed of an item.
+    /// All streamed text of an item.
     pub fn streamed(&self, item_id: &Value) -> String {
         let deltas = self.seen_of("message.text_delta").into_iter();
         let own = deltas.filter(|delta| delta["item_id"] == *item_id);
         own.map(|delta| delta["text"].as_str().expect("text").to_owned()).collect()
     }
 
-    /// Seq of the newest event that came in.
+    /// Seq of the newest received event.
     pub fn last_seq(&self) -> u64 {
         self.seen().last().and_then(|event| event["seq"].as_u64()).unwrap_or_default()
     }

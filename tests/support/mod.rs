@@ -1,4 +1,4 @@
-//! What scenarios share. Each file says one kind of thing.
+//! Code that the scenarios share, one subject per file.
 
 pub mod client;
 pub mod daemon;

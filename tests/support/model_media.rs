@@ -1,5 +1,5 @@
-//! What providers demand of pictures and documents in a request: the keys, the media types, content that is
-//! base64 and is what it says it is, and the sizes that they publish.
+//! A provider's rules for pictures and documents in a request: the keys, the media types, valid base64
+//! of that media type, and the published size limits.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,7 +7,8 @@ use serde_json::{Map, Value};
 
 use super::model_rules::{Verdict, filled, object, only, rule};
 
-/// Characters of base64 of one picture: 5 MB (docs.anthropic.com/en/docs/build-with-claude/vision).
+/// Maximum base64 characters of one picture: 5 MB
+/// (docs.anthropic.com/en/docs/build-with-claude/vision).
 const LARGEST_PICTURE: usize = 5 << 20;
 
 /// `{"type": "image" | "document", "source": {…}}` of Anthropic Messages.
@@ -25,7 +26,7 @@ pub fn anthropic(block: &Map<String, Value>, place: &str) -> Verdict {
     content(is_image, filled(source, "media_type", &place)?, filled(source, "data", &place)?, &place)
 }
 
-/// `data:MEDIA_TYPE;base64,DATA`, as the APIs of OpenAI have it.
+/// `data:MEDIA_TYPE;base64,DATA`, the form of the OpenAI APIs.
 pub fn data_url(is_image: bool, url: &str, place: &str) -> Verdict {
     let parts = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
     let Some((media_type, data)) = parts else { return Err(format!("{place}: no data URL in base64")) };

@@ -1,5 +1,4 @@
-//! OpenAI Responses as the test's model server speaks it: what it demands of a request, and an
-//! answer's bytes.
+//! OpenAI Responses in the test's model server: the rules for a request, and the bytes of an answer.
 
 use std::collections::HashMap;
 
@@ -10,13 +9,13 @@ use super::model_rules::{Verdict, check_effort, check_sampling, filled, list, ob
 use super::model_script::Step;
 use super::model_wire::{Event, arguments, call_id, halves, usage};
 
-/// Answers the server keeps, by their id: the calls that wait for a result.
+/// Answers that the server stores, by id: the calls that wait for a result.
 pub type Kept = HashMap<String, Vec<String>>;
 
-/// The word for an answer that is not kept (any more).
+/// Error code for an answer that the server does not store, or no longer stores.
 pub const LOST: &str = "previous_response_not_found";
 
-/// Rules of Responses. The second kind of breach has a word of its own.
+/// Rules of Responses. A missing stored answer has its own error code.
 pub fn check(body: &Value, kept: &Kept) -> Result<(), (&'static str, String)> {
     check_fields(body).map_err(|text| ("invalid_request_error", text))?;
     let owed = match body.get("previous_response_id").and_then(Value::as_str) {
@@ -106,7 +105,8 @@ fn check_input(body: &Value, mut owed: Vec<String>) -> Verdict {
             "message" => {
                 let role = filled(item, "role", &place)?;
                 rule(matches!(role, "user" | "assistant"), format!("{place}: unknown role {role}"))?;
-                // The vendor's types (openai 3.54.0, `ResponseOutputMessageParam`) demand these of an answer.
+                // The vendor's types (openai 3.54.0, `ResponseOutputMessageParam`) require these fields
+                // in an answer.
                 if role == "assistant" {
                     only(item, &place, &["type", "role", "content", "id", "status"])?;
                     filled(item, "id", &place)?;
@@ -207,7 +207,7 @@ fn short_id(id: &str, place: &str) -> Verdict {
     rule(id.chars().count() <= 64, format!("{place}: call_id {id} has more than 64 characters"))
 }
 
-/// The calls of an answer, which a request that continues it owes results for.
+/// The calls of an answer. A request that continues the answer must have a result for each of them.
 pub fn calls_of(step: &Step, number: usize) -> Vec<String> {
     (0..step.calls.len()).map(|n| call_id(number, n)).collect()
 }

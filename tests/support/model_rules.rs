@@ -1,5 +1,5 @@
-//! What a provider demands of a request, stricter than any of them: whoever breaks a rule gets a
-//! 400 with the text, and the test's server counts a breach.
+//! The rules for a request, stricter than those of any provider. A request that violates a rule gets a
+//! 400 with the text, and the test's server counts it.
 
 use serde_json::{Map, Value};
 
@@ -7,8 +7,8 @@ use super::model_media;
 
 pub type Verdict = Result<(), String>;
 
-/// Rules of Anthropic Messages.
-/// `goes_on`: the answer before this was paused (`pause_turn`), so it may stand last.
+/// Rules of Anthropic Messages. `goes_on`: the previous answer was paused (`pause_turn`), so it may be
+/// the last message.
 pub fn check_anthropic(body: &Value, goes_on: bool) -> Verdict {
     let fields = object(body, "the request")?;
     only(
@@ -144,7 +144,7 @@ pub fn check_anthropic(body: &Value, goes_on: bool) -> Verdict {
     rule(all_ids.is_empty() || fields.contains_key("tools"), "calls in the history need tools in the request")
 }
 
-/// A temperature up to `hottest`, and a share of all words.
+/// Checks that the temperature is at most `hottest` and that top-p is a valid share.
 pub fn check_sampling(fields: &Map<String, Value>, hottest: f64) -> Verdict {
     for (name, most) in [("temperature", hottest), ("top_p", 1.0)] {
         let is_inside = |value: &Value| value.as_f64().is_some_and(|number| (0.0..=most).contains(&number));
@@ -153,7 +153,7 @@ pub fn check_sampling(fields: &Map<String, Value>, hottest: f64) -> Verdict {
     Ok(())
 }
 
-/// What a later version of Anthropic's API (its header) refuses, whatever the value.
+/// Fields that a later version of Anthropic's API (its header) rejects, whatever the value.
 pub fn check_version(version: Option<&str>, body: &Value) -> Verdict {
     rule(version.is_some(), "anthropic-version: header is required")?;
     for name in ["temperature", "top_p", "top_k"] {
@@ -163,7 +163,7 @@ pub fn check_version(version: Option<&str>, body: &Value) -> Verdict {
     Ok(())
 }
 
-/// Every cache breakpoint that is not part of what somebody said.
+/// Every cache breakpoint that is not part of a message's content.
 fn marks(value: &Value) -> Vec<&Value> {
     let mut found = Vec::new();
     let lists = [&value["tools"], &value["system"]];
@@ -174,8 +174,8 @@ fn marks(value: &Value) -> Vec<&Value> {
     found
 }
 
-/// Thinking as the vendor documents it: a budget of at least 1,024 tokens and less than `max_tokens`, or
-/// `adaptive`; no other temperature than 1 beside it; and it never begins inside a tool loop.
+/// Thinking as the vendor documents it: a budget of at least 1,024 tokens and less than `max_tokens`,
+/// or `adaptive`. The temperature must be 1, and thinking never begins inside a tool loop.
 fn check_thinking(fields: &Map<String, Value>) -> Verdict {
     if let Some(config) = fields.get("output_config") {
         let config = object(config, "output_config")?;
@@ -205,7 +205,7 @@ fn check_thinking(fields: &Map<String, Value>) -> Verdict {
     rule((0.95..=1.0).contains(&top_p), "top_p must be from 0.95 to 1 with thinking")
 }
 
-/// Whether the tool loop at the end of the conversation, if there is one, opens with thinking.
+/// Whether the tool loop at the end of the conversation, if there is one, begins with thinking.
 fn opens_with_thinking(fields: &Map<String, Value>) -> bool {
     let messages = fields.get("messages").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let holds = |message: &Value, kinds: &[&str]| {
@@ -297,7 +297,7 @@ pub fn check_openai(body: &Value) -> Verdict {
         check_effort(effort)?;
     }
     check_sampling(fields, 2.0)?;
-    // Not a key of the vendor's: some who speak its API take it.
+    // Not a key of the vendor; some providers with the same API accept it.
     let takes_reasoning = body["model"].as_str().is_some_and(|model| model.starts_with("deep"));
     rule(fields.get("stream").is_some_and(Value::is_boolean), "stream must be true or false")?;
     if let Some(options) = fields.get("stream_options") {
@@ -387,7 +387,7 @@ pub fn check_openai(body: &Value) -> Verdict {
     rule(matches!(before, "user" | "tool"), "the last message must be the user's or a tool's")
 }
 
-/// An effort that OpenAI knows.
+/// Checks that the effort is one that OpenAI accepts.
 pub fn check_effort(effort: &Value) -> Verdict {
     let known = ["none", "minimal", "low", "medium", "high", "xhigh"];
     rule(effort.as_str().is_some_and(|word| known.contains(&word)), format!("effort: unknown {effort}"))
@@ -405,7 +405,7 @@ pub fn list<'a>(value: &'a Value, place: &str) -> Result<&'a [Value], String> {
     value.as_array().map(Vec::as_slice).ok_or_else(|| format!("{place} must be a list"))
 }
 
-/// The field, a text that is not blank.
+/// The field as a text that is not blank.
 pub fn filled<'a>(fields: &'a Map<String, Value>, name: &str, place: &str) -> Result<&'a str, String> {
     let text = fields.get(name).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
     text.ok_or_else(|| format!("{place}: {name} must be a text that is not empty"))

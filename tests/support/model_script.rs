@@ -1,4 +1,4 @@
-//! The script of the test's model server: one step an answer, and gates that hold an answer.
+//! The script of the test's model server: one step per answer, and gates that hold back an answer.
 #![allow(dead_code, reason = "a tool box: not every test needs every tool")]
 
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::sync::watch;
 
-/// Longest wait for anything here.
+/// Timeout of every wait in this module.
 const DEADLINE: Duration = Duration::from_secs(20);
 
 /// One answer of the script.
@@ -31,17 +31,17 @@ pub struct Step {
 }
 
 impl Step {
-    /// Says this, a delta for each word.
+    /// Answers with this text, one delta per word.
     pub fn text(text: &str) -> Self {
         Self::default().say(text)
     }
 
-    /// Says this in exactly these deltas.
+    /// Answers with exactly these deltas.
     pub fn pieces<S: Into<String>>(pieces: impl IntoIterator<Item = S>) -> Self {
         Self { text: pieces.into_iter().map(Into::into).collect(), ..Self::default() }
     }
 
-    /// Calls tools; their ids are unique in the server's life.
+    /// Calls tools; their ids are unique for this server.
     pub fn calls<S: Into<String>>(calls: impl IntoIterator<Item = (S, Value)>) -> Self {
         Self {
             calls: calls.into_iter().map(|(tool, input)| (tool.into(), input)).collect(),
@@ -49,59 +49,60 @@ impl Step {
         }
     }
 
-    /// Fails with an HTTP status and an error in the API's form.
+    /// Fails with an HTTP status and an error in the API's format.
     pub fn error(status: u16, kind: &str, message: &str) -> Self {
         Self { error: Some((status, kind.into(), message.into())), ..Self::default() }
     }
 
-    /// Answers with exactly this.
+    /// Answers with exactly this status, content type and body.
     pub fn raw(status: u16, content_type: &str, body: impl Into<Vec<u8>>) -> Self {
         Self { raw: Some((status, content_type.into(), body.into())), ..Self::default() }
     }
 
-    /// Says this too (before the calls).
+    /// Adds this text before the calls.
     pub fn say(mut self, text: &str) -> Self {
         self.text.extend(text.split_inclusive(' ').map(str::to_owned));
         self
     }
 
-    /// Reasons first.
+    /// Adds thinking before everything else.
     pub fn thinking(mut self, text: &str) -> Self {
         self.thinking.extend(text.split_inclusive(' ').map(str::to_owned));
         self
     }
 
-    /// Ends for this reason, in the words of the API.
+    /// Ends with this stop reason, in the API's words.
     pub fn stop(mut self, reason: &str) -> Self {
         self.stop = Some(reason.into());
         self
     }
 
-    /// Tokens it is said to have cost (default 10 in, 5 out).
+    /// Reported tokens (default 10 in, 5 out).
     pub fn usage(mut self, input: u64, output: u64) -> Self {
         self.usage = Some((input, output));
         self
     }
 
-    /// After its content, an error inside the stream instead of the end.
+    /// Sends an error inside the stream after the content, instead of the end.
     pub fn break_off(mut self, kind: &str, message: &str) -> Self {
         self.break_off = Some((kind.into(), message.into()));
         self
     }
 
-    /// One more header.
+    /// Adds a header.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.into(), value.into()));
         self
     }
 
-    /// Does not answer at all before the gate is opened.
+    /// Sends nothing until the gate is opened.
     pub fn hold(mut self, gate: &Gate) -> Self {
         self.before = Some(gate.clone());
         self
     }
 
-    /// Stops after this many deltas until the gate is opened. A gate that stays shut is a hang.
+    /// Stops after this many deltas until the gate is opened. A gate that stays closed simulates a
+    /// hang.
     pub fn hold_after(mut self, deltas: usize, gate: &Gate) -> Self {
         self.holds.push((deltas, gate.clone()));
         self
@@ -113,13 +114,13 @@ impl Step {
         self
     }
 
-    /// Of the arguments of the last call only this many bytes come, as behind an output limit.
+    /// Sends only this many bytes of the last call's arguments, as at an output limit.
     pub fn cut_last_call(mut self, bytes: usize) -> Self {
         self.cut_call = Some(bytes);
         self
     }
 
-    /// After this many deltas it writes nothing but this, again and again, until the client leaves.
+    /// After this many deltas, sends only `bytes` again and again until the client disconnects.
     pub fn murmur_after(mut self, deltas: usize, bytes: &str) -> Self {
         self.murmur = Some((deltas, bytes.into()));
         self
@@ -137,17 +138,17 @@ impl Step {
 pub struct Gate(Arc<(watch::Sender<bool>, watch::Sender<bool>)>);
 
 impl Gate {
-    /// A gate that is shut.
+    /// A closed gate.
     pub fn new() -> Self {
         Self(Arc::new((watch::Sender::new(false), watch::Sender::new(false))))
     }
 
-    /// Waits until a stream stands before the gate.
+    /// Waits until a stream has reached the gate.
     pub async fn reached(&self) {
         expect_within("a stream to reach the gate", truth(&self.0.0)).await;
     }
 
-    /// Lets everything through from now on.
+    /// Lets all streams through from now on.
     pub fn open(&self) {
         self.0.1.send_replace(true);
     }
@@ -167,7 +168,7 @@ pub(super) async fn reaches(count: &watch::Sender<usize>, n: usize) {
     let _ = count.subscribe().wait_for(|count| *count >= n).await;
 }
 
-/// Waits for the work; panics when it takes too long.
+/// Waits for the work; panics after the timeout.
 pub(super) async fn expect_within(what: &str, work: impl Future<Output = ()>) {
     assert!(tokio::time::timeout(DEADLINE, work).await.is_ok(), "waited in vain for {what}");
 }

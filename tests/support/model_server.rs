@@ -1,6 +1,6 @@
-//! A model provider for tests, on a port of this machine. It speaks Anthropic Messages, OpenAI
-//! Chat Completions and OpenAI Responses (the path decides), answers from a script, remembers what it was asked, and
-//! refuses requests that a strict provider would refuse (`model_rules`).
+//! A model provider for tests, on a port of this machine. It speaks Anthropic Messages, OpenAI Chat
+//! Completions and OpenAI Responses; the path decides. It answers from a script, records all requests,
+//! and refuses requests that a strict provider would refuse (`model_rules`).
 //!
 //! ```ignore
 //! let server = ModelServer::start().await;
@@ -29,11 +29,11 @@ pub use super::model_script::{Gate, Step};
 use super::model_script::{expect_within, reaches};
 use super::model_wire::render;
 
-/// What the server was asked.
+/// A request that the server received.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub path: String,
-    /// Names in lower case.
+    /// Header names are in lower case.
     pub headers: Vec<(String, String)>,
     pub body: Value,
 }
@@ -47,10 +47,10 @@ impl Request {
         self.body["messages"].as_array().map_or(&[], Vec::as_slice)
     }
 
-    /// The results of tools at the end of the conversation, in either API: id and text.
+    /// The tool results at the end of the conversation, in any API: id and text.
     pub fn tool_results(&self) -> Vec<(String, String)> {
         let pair = |id: &Value, text: &Value| {
-            // With something to look at it is a list that begins with the text.
+            // A result with media is a list that begins with the text.
             let text = text.as_str().or_else(|| text[0]["text"].as_str());
             (id.as_str().unwrap_or("?").to_owned(), text.unwrap_or("?").to_owned())
         };
@@ -85,7 +85,7 @@ impl Request {
     }
 }
 
-/// The pace of a server that says nothing but that it is there.
+/// Interval of keep-alive bytes from a server that sends nothing else.
 const MURMUR: std::time::Duration = std::time::Duration::from_millis(10);
 
 type Fallback = Box<dyn Fn(&Request) -> Step + Send>;
@@ -98,7 +98,7 @@ struct State {
     breaches: Mutex<Vec<String>>,
     /// Answers that a request of Responses may continue.
     kept: Mutex<Kept>,
-    /// The last answer was paused.
+    /// Whether the last answer was paused.
     paused: Mutex<bool>,
     asked: watch::Sender<usize>,
     hangups: watch::Sender<usize>,
@@ -147,7 +147,7 @@ impl ModelServer {
         format!("{}/v1", self.url)
     }
 
-    /// Forgets all conversations that it keeps (Responses).
+    /// Removes all stored conversations (Responses).
     pub fn forget(&self) {
         self.state.kept.lock().expect("no panic").clear();
     }
@@ -157,33 +157,33 @@ impl ModelServer {
         self.state.script.lock().expect("no panic").push_back(step);
     }
 
-    /// Answers by this once the script is empty, for tests with many sessions.
+    /// Answers every request after the end of the script, for tests with many sessions.
     pub fn otherwise(&self, answer: impl Fn(&Request) -> Step + Send + 'static) {
         *self.state.fallback.lock().expect("no panic") = Some(Box::new(answer));
     }
 
-    /// Everything asked so far.
+    /// All requests so far.
     pub fn requests(&self) -> Vec<Request> {
         self.state.requests.lock().expect("no panic").clone()
     }
 
-    /// Waits until at least `n` requests came, and returns all.
+    /// Waits until at least `n` requests have arrived, and returns all.
     pub async fn wait_for_requests(&self, n: usize) -> Vec<Request> {
         expect_within("requests", reaches(&self.state.asked, n)).await;
         self.requests()
     }
 
-    /// Waits until clients left at least `n` streams that were held.
+    /// Waits until clients have disconnected from at least `n` held streams.
     pub async fn wait_for_hangups(&self, n: usize) {
         expect_within("a hang-up", reaches(&self.state.hangups, n)).await;
     }
 
-    /// Connections accepted so far.
+    /// Number of accepted connections.
     pub fn connections(&self) -> usize {
         *self.state.connections.borrow()
     }
 
-    /// Rules that requests broke, and requests beyond the script.
+    /// Rules that requests violated, and requests beyond the script.
     pub fn breaches(&self) -> Vec<String> {
         self.state.breaches.lock().expect("no panic").clone()
     }
@@ -213,7 +213,7 @@ async fn serve(mut socket: TcpStream, state: &State) -> std::io::Result<()> {
     socket.shutdown().await
 }
 
-/// The rule that a request breaks, if it breaks one; of a provider that keeps no conversation.
+/// The rule that a request violates, if any, for a provider that stores no conversation.
 pub fn breach(request: &Request) -> Option<String> {
     let verdict = if request.is_anthropic() {
         check_anthropic(&request.body, false)
@@ -231,7 +231,7 @@ fn choose(request: &Request, state: &State) -> Step {
             .and_then(|()| check_anthropic(&request.body, *state.paused.lock().expect("no panic")))
     } else if request.is_responses() {
         match model_responses::check(&request.body, &state.kept.lock().expect("no panic")) {
-            // Told by every server that keeps no conversation for ever: no breach.
+            // Not a violation: a server that does not store conversations for ever returns this error.
             Err((word, text)) if word == model_responses::LOST => return Step::error(400, word, &text),
             verdict => verdict.map_err(|(_, text)| text),
         }
@@ -281,7 +281,7 @@ async fn read_request(socket: &mut TcpStream) -> std::io::Result<Option<Request>
     Ok(Some(Request { path, headers, body }))
 }
 
-/// Whether the connection may go on.
+/// Sends one answer. Returns whether the connection stays open.
 async fn answer(
     socket: &mut TcpStream,
     request: &Request,
@@ -328,7 +328,7 @@ async fn answer(
     Ok(true)
 }
 
-/// Stands before the gates that come after this many deltas, or says the same for ever.
+/// Waits at the gates after this many deltas, or repeats the keep-alive bytes for ever.
 async fn hold(step: &Step, deltas: usize, socket: &mut TcpStream, state: &State) -> bool {
     if let Some((_, bytes)) = step.murmur.as_ref().filter(|(after, _)| *after == deltas) {
         let chunk = [format!("{:x}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat();
@@ -346,7 +346,7 @@ async fn hold(step: &Step, deltas: usize, socket: &mut TcpStream, state: &State)
     true
 }
 
-/// Waits for the gate, or for the client to leave; says whether the client is still there.
+/// Waits for the gate or for the client to disconnect. Returns whether the client is still connected.
 async fn stand_before(gate: &Gate, socket: &mut TcpStream, state: &State) -> bool {
     let mut nothing = [0];
     tokio::select! {

@@ -1,4 +1,4 @@
-//! Turns a step of the script into the bytes of any of the APIs.
+//! Converts a step of the script into the bytes of any of the APIs.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use super::model_server::{Request, Step};
 /// Bytes that are written together.
 pub struct Event {
     pub bytes: Vec<u8>,
-    /// It carries a piece of content.
+    /// Whether the event carries content.
     pub is_delta: bool,
 }
 
@@ -47,7 +47,7 @@ pub fn call_id(number: usize, n: usize) -> String {
     format!("call_{number}_{n}")
 }
 
-/// The arguments of a call, as far as they come.
+/// The arguments of a call, up to the length that the step sends.
 pub fn arguments(step: &Step, n: usize) -> String {
     let mut text = step.calls[n].1.to_string();
     if let Some(bytes) = step.cut_call.filter(|_| n + 1 == step.calls.len()) {
@@ -56,7 +56,7 @@ pub fn arguments(step: &Step, n: usize) -> String {
     text
 }
 
-/// The arguments in two pieces, as providers send them.
+/// The arguments in two parts, as providers send them.
 pub fn halves(text: &str) -> Vec<String> {
     let (head, tail) = text.split_at(text.floor_char_boundary(text.len() / 2));
     [head, tail].into_iter().filter(|piece| !piece.is_empty()).map(str::to_owned).collect()

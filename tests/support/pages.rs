@@ -1,11 +1,11 @@
-//! A small web server: pages for WebFetch.
+//! A small web server with pages for WebFetch.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Answers until the test ends.
+/// Serves until the test ends.
 pub struct Pages {
     /// Its address, without a slash at the end.
     pub base: String,
@@ -13,7 +13,7 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// Serves what `answer` says of each path: a whole response.
+    /// Serves the response that `answer` returns for each path, including its head.
     pub fn serve(answer: impl Fn(&str) -> Vec<u8> + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let base = format!("http://{}", listener.local_addr().expect("an address"));
@@ -28,19 +28,19 @@ impl Pages {
                 }
                 count.fetch_add(1, Ordering::SeqCst);
                 let head = String::from_utf8_lossy(&head).into_owned();
-                // The daemon may be gone.
+                // The daemon may have closed the connection.
                 let _ = stream.write_all(&answer(head.split(' ').nth(1).unwrap_or("/")));
             }
         });
         Self { base, asked }
     }
 
-    /// How many requests came.
+    /// Number of received requests.
     pub fn asked(&self) -> usize {
         self.asked.load(Ordering::SeqCst)
     }
 
-    /// A page that is there.
+    /// A response with status 200.
     pub fn page(kind: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
         let body = body.as_ref();
         let head = format!(

@@ -1,4 +1,4 @@
-//! Pictures and PDFs for tests, made here: nothing of them is anybody's.
+//! Pictures and PDFs for tests, generated here, so that no licence applies to them.
 
 use std::io::Cursor;
 
@@ -6,7 +6,7 @@ use image::{DynamicImage, ImageFormat, Rgb, RgbImage};
 use lopdf::content::{Content, Operation};
 use lopdf::{Document, Object, Stream, dictionary};
 
-/// A picture of this size that is unlike those of other seeds.
+/// A picture of this size that differs for each seed.
 pub fn picture(format: ImageFormat, width: u32, height: u32, seed: u8) -> Vec<u8> {
     let pixels = RgbImage::from_fn(width, height, |x, y| Rgb([x as u8 ^ seed, y as u8, seed]));
     let mut bytes = Vec::new();
@@ -14,7 +14,7 @@ pub fn picture(format: ImageFormat, width: u32, height: u32, seed: u8) -> Vec<u8
     bytes
 }
 
-/// A picture that can hardly be packed: about three bytes a pixel.
+/// A picture that hardly compresses: about three bytes per pixel.
 pub fn noise(width: u32, height: u32, mut state: u32) -> Vec<u8> {
     let pixels = RgbImage::from_fn(width, height, |_, _| {
         state ^= state << 13;

@@ -1,8 +1,10 @@
-//! Parts of a page of the reference that a test prints: they say what was seen, or the test fails.
+//! Parts of reference pages that a test prints. The page must show the observed values, or the test
+//! fails.
 
 use std::path::Path;
 
-/// The part of `proto-docs/PAGE` between its marks says exactly these lines. `AGENTD_BLESS=1` writes it anew.
+/// The part of `proto-docs/PAGE` between its marks has exactly these lines. `AGENTD_BLESS=1` rewrites
+/// it.
 pub fn check(page: &str, part: &str, lines: &[String]) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("proto-docs").join(page);
     let text = std::fs::read_to_string(&file).expect("the page");

@@ -1,4 +1,4 @@
-//! What holds for every event of every subscription in every scenario. A breach fails the test that
+//! Properties of every event of every subscription in every scenario. A violation fails the test that
 //! saw it, whatever that test is about.
 
 use std::collections::{HashMap, HashSet};
@@ -6,16 +6,16 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
-/// No piece of a stream is longer than this on the wire, with a little for the frame around it.
+/// Maximum bytes of a delta on the wire, with a small allowance for its frame.
 const LONGEST: usize = 64 * 1024 + 512;
 
-/// The properties of one subscription, with what they must remember.
+/// The properties of one subscription, with the state that they need.
 #[derive(Default)]
 pub(super) struct StreamProperties {
     last_seq: u64,
-    /// Streamed text by item.
+    /// Streamed text by item id.
     streamed: HashMap<String, String>,
-    /// Items whose beginning this subscription saw as it happened.
+    /// Items whose start this subscription received live.
     begun: HashSet<String>,
     completed: HashSet<String>,
 }
@@ -44,7 +44,7 @@ impl StreamProperties {
                 let streamed = self.streamed.get(&item).map_or("", String::as_str);
                 let is_right = match bytes_of(event, "/item/text") {
                     None => text.ends_with(streamed),
-                    // The event shows only the beginning of it.
+                    // The event contains only the beginning of the value.
                     Some(whole) if self.begun.contains(&item) => {
                         streamed.starts_with(text) && streamed.len() as u64 == whole
                     }
@@ -59,7 +59,7 @@ impl StreamProperties {
     }
 }
 
-/// Length of what stands at a place of an event that shows only its beginning.
+/// Full length in bytes of the value at a JSON pointer of an event that contains only its beginning.
 pub fn bytes_of(event: &Value, place: &str) -> Option<u64> {
     event["cut"].as_array()?.iter().find(|cut| cut["at"] == place)?["bytes"].as_u64()
 }
@@ -68,7 +68,7 @@ fn rule(is_kept: bool, breach: impl FnOnce() -> String) -> Result<(), String> {
     if is_kept { Ok(()) } else { Err(breach()) }
 }
 
-/// Kinds with a heading in the written reference.
+/// Event kinds with a heading in the written reference.
 fn documented() -> &'static HashSet<String> {
     static KINDS: OnceLock<HashSet<String>> = OnceLock::new();
     KINDS.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! A connection by hand: exactly these bytes out, whole lines in. Nobody reads ahead.
+//! A raw connection: the test writes exact bytes and reads whole lines. It never reads ahead.
 #![allow(dead_code, reason = "a tool box: not every test needs every tool")]
 
 use serde_json::Value;
@@ -22,7 +22,7 @@ impl Raw {
         within("the daemon to take the bytes", String::new, write).await.expect("the connection is open");
     }
 
-    /// Sends to a peer that may have hung up.
+    /// Writes to a peer that may have closed the connection.
     pub async fn try_send(&mut self, bytes: impl AsRef<[u8]>) {
         let _ = self.stream.get_mut().write_all(bytes.as_ref()).await;
     }
@@ -32,20 +32,20 @@ impl Raw {
         self.send(format!("{text}\n")).await;
     }
 
-    /// The next line as it came; `None` when the daemon hung up.
+    /// The next line as received; `None` when the daemon closed the connection.
     pub async fn next_text(&mut self) -> Option<String> {
         let mut line = String::new();
         let read = within("a line", String::new, self.stream.read_line(&mut line)).await;
         matches!(read, Ok(1..)).then_some(line)
     }
 
-    /// The next line; `None` when the daemon hung up.
+    /// The next line as JSON; `None` when the daemon closed the connection.
     pub async fn next(&mut self) -> Option<Value> {
         let line = self.next_text().await?;
         Some(serde_json::from_str(&line).unwrap_or_else(|_| panic!("not JSON: {line:?}")))
     }
 
-    /// Exactly this many bytes.
+    /// Reads exactly this many bytes.
     pub async fn take(&mut self, bytes: usize) -> Vec<u8> {
         let mut taken = vec![0; bytes];
         let read = within("more bytes", String::new, self.stream.read_exact(&mut taken)).await;
@@ -53,13 +53,13 @@ impl Raw {
         taken
     }
 
-    /// Sends one line and returns the next.
+    /// Sends one line and returns the next received line.
     pub async fn ask(&mut self, text: impl std::fmt::Display) -> Value {
         self.line(text).await;
         self.next().await.expect("an answer")
     }
 
-    /// Everything until the daemon hangs up.
+    /// Reads everything until the daemon closes the connection.
     pub async fn rest(&mut self) -> Vec<u8> {
         let mut bytes = Vec::new();
         let read = within("the end", String::new, self.stream.read_to_end(&mut bytes)).await;

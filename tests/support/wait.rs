@@ -1,14 +1,15 @@
-//! Waiting by fact: always for something that will be seen, never for a time to pass, and with a
-//! deadline that turns a hang into a message.
+//! Waits for observable conditions. A test never waits for a fixed time to pass, and a deadline turns a
+//! hang into a message.
 
 use std::time::Duration;
 
-/// The longest anybody waits here. Machines are slow; nothing is ever asserted about how slow.
+/// Timeout of every wait in the tests. It is generous, because test machines may be slow; no test
+/// asserts a speed.
 pub const DEADLINE: Duration = Duration::from_secs(20);
-/// Between two looks at a fact that cannot be waited for.
+/// Interval between two checks of a condition without a notification.
 pub const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
-/// The result of the work. If it takes too long: a panic with what was seen instead.
+/// The result of the work. After the timeout, panics with the text of `seen`.
 pub async fn within<T>(what: &str, seen: impl FnOnce() -> String, work: impl Future<Output = T>) -> T {
     match tokio::time::timeout(DEADLINE, work).await {
         Ok(done) => done,
@@ -16,8 +17,8 @@ pub async fn within<T>(what: &str, seen: impl FnOnce() -> String, work: impl Fut
     }
 }
 
-/// Looks again and again until there is something to see, for facts that nobody announces: a file,
-/// a process that is gone.
+/// Polls until the condition is true, for conditions without a notification: a file, a process that is
+/// gone.
 pub async fn until<T>(what: &str, seen: impl Fn() -> String, mut look: impl FnMut() -> Option<T>) -> T {
     let work = async {
         loop {

@@ -1,4 +1,4 @@
-//! The command line of `agentctl`: what can be said, and its help.
+//! The command line of `agentctl`: commands, options and help texts.
 
 use std::path::PathBuf;
 
@@ -10,11 +10,11 @@ use crate::types::audit::AuditHead;
 use crate::types::permission::{Mode, Scope};
 use crate::types::thinking::Thinking as HowMuch;
 
-/// Run coding-agent sessions in the background and look after them.
+/// Run coding-agent sessions in the background and manage them.
 ///
-/// Sessions live in a daemon (agentd) and go on when this program ends. Exit codes: 0 success,
-/// 1 permission denied, 2 model error, 3 aborted, 4 internal or execution error, 5 a budget or
-/// turn limit, 6 output limit, 64 wrong use, 69 no daemon.
+/// Sessions live in a daemon (agentd) and continue when this program ends. Exit codes: 0 success, 1
+/// permission denied, 2 model error, 3 aborted, 4 internal or execution error, 5 a budget or turn
+/// limit, 6 output limit, 64 wrong use, 69 no daemon.
 #[derive(Debug, Parser)]
 #[command(name = "agentctl", version, propagate_version = true, subcommand_required = true)]
 #[command(arg_required_else_help = true)]
@@ -22,53 +22,53 @@ pub struct Cli {
     /// The daemon's socket [env: AGENTD_SOCKET]
     #[arg(long, global = true, value_name = "PATH")]
     pub socket: Option<PathBuf>,
-    /// The configuration file, also for a daemon that is started [env: AGENTD_CONFIG]
+    /// The configuration file, also for a daemon that this command starts [env: AGENTD_CONFIG]
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Fail instead of starting a daemon
     #[arg(long, global = true)]
     pub no_start: bool,
-    /// What to do.
+    /// The command to run.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What to do.
+/// The commands of `agentctl`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Give a new session a task and watch it
+    /// Create a session, give it a task and follow it
     Run(RunArgs),
     /// List sessions
     Ps(PsArgs),
-    /// Watch a session, talk to it, answer its requests
+    /// Follow a session, send it input, answer its requests
     Attach {
         /// Session id, unique start of it, title, or `.` for the newest of this folder
         #[arg(default_value = ".")]
         session: String,
-        /// Whether to show what the model thinks
+        /// Whether to show the model's thinking
         #[arg(long, value_enum, default_value_t)]
         thinking: Thinking,
     },
-    /// Print what happened in a session
+    /// Print the events of a session
     Logs(LogsArgs),
-    /// Show tokens and money by session and model
+    /// Show tokens and costs by session and model
     Cost(CostArgs),
-    /// List models with what is known of them
+    /// List models and their properties
     Models {
         /// As JSON
         #[arg(long)]
         json: bool,
     },
-    /// Give a session something to do; it queues while a turn runs
+    /// Send input to a session; it queues while a turn runs
     Submit {
         /// Session id, unique start of it, or title
         session: String,
-        /// What to do; `-` for standard input
+        /// The input; `-` for standard input
         text: String,
         /// For this turn: PROVIDER/MODEL, or a pointer of [models] like `reasoning`
         #[arg(long)]
         model: Option<String>,
-        /// What goes along.
+        /// Files that are sent with the input.
         #[command(flatten)]
         given: GivenArgs,
     },
@@ -76,18 +76,18 @@ pub enum Command {
     Abort {
         /// Session id, unique start of it, or title
         session: String,
-        /// Only this call; the turn goes on
+        /// Only this call; the turn continues
         #[arg(long, value_name = "CALL")]
         call: Option<String>,
     },
-    /// Show what a session changed in files, from before its first change to after its last
+    /// Show the file changes of a session, from before its first change to after its last
     Diff {
         /// Session id, a unique start of it, or its title
         session: String,
         /// As JSON
         #[arg(long)]
         json: bool,
-        /// Only the files and how many lines
+        /// Only the files and their numbers of lines
         #[arg(long, conflicts_with = "json")]
         stat: bool,
     },
@@ -96,44 +96,44 @@ pub enum Command {
         /// Session ids, unique starts, or titles
         #[arg(required_unless_present = "all", conflicts_with = "all")]
         sessions: Vec<String>,
-        /// All that are not ended
+        /// All sessions that are not ended
         #[arg(long)]
         all: bool,
     },
-    /// Remove sessions with their history
+    /// Delete sessions with their history
     Rm {
         /// Session ids, unique starts, or titles
         #[arg(required = true)]
         sessions: Vec<String>,
-        /// Also those that are working
+        /// Also sessions with a running turn
         #[arg(short, long)]
         force: bool,
     },
-    /// Allow what sessions ask for
+    /// Allow permission requests
     Approve(ApproveArgs),
-    /// Refuse what sessions ask for
+    /// Deny permission requests
     Deny {
         /// Request ids (perm_…) or unique starts of them
         #[arg(required = true)]
         requests: Vec<String>,
-        /// Words for the model
+        /// Text for the model
         #[arg(long, value_name = "TEXT")]
         feedback: Option<String>,
-        /// End the turn with it
+        /// Also end the turn
         #[arg(long)]
         stop: bool,
     },
-    /// List, add and take back permission rules
+    /// List, add and remove permission rules
     #[command(args_conflicts_with_subcommands = true)]
     Rules {
-        /// What to do; without it, the rules of this folder are listed
+        /// The subcommand; without it, the rules of this folder are listed
         #[command(subcommand)]
         what: Option<RulesCommand>,
         /// As JSON
         #[arg(long)]
         json: bool,
     },
-    /// Change how much a session may do without asking, also while it works
+    /// Change how much a session may do without permission requests, also during a turn
     Mode {
         /// Session id, unique start of it, title, or `.` for the newest of this folder
         session: String,
@@ -148,69 +148,69 @@ pub enum Command {
         /// The title
         title: String,
     },
-    /// Say what becomes of a call whose outcome is unknown, or of a paused turn
+    /// Answer a question about a call with an unknown outcome, or about a paused turn
     Answer {
         /// Question id (ask_…), a unique start of it, or a session with one open question
         request: String,
         /// continue or abort
         choice: String,
     },
-    /// List what waits for an answer, or show all of what a request would do
+    /// List pending permission requests, or show all details of some
     Approvals {
-        /// Request ids (perm_…), or unique starts of them: show these whole
+        /// Request ids (perm_…), or unique starts of them: show these in full
         #[arg(value_name = "REQUEST")]
         requests: Vec<String>,
         /// As JSON
         #[arg(long)]
         json: bool,
     },
-    /// Show what a folder would have active, and trust it as it is now
+    /// Show which executable files of a folder trust would activate, and trust their current content
     Trust {
-        /// The folder; the one you stand in if it is left out
+        /// The folder; the current folder by default
         dir: Option<PathBuf>,
-        /// Do not ask
+        /// Do not ask for confirmation
         #[arg(long)]
         yes: bool,
     },
-    /// Take the trust in a folder back
+    /// Revoke the trust in a folder
     Untrust {
-        /// The folder; the one you stand in if it is left out
+        /// The folder; the current folder by default
         dir: Option<PathBuf>,
     },
-    /// Show who decided what, and by which rule
+    /// Show the permission decisions, who made them, and by which rule
     #[command(args_conflicts_with_subcommands = true)]
     Audit {
-        /// Only about this session: id, unique start of it, or title; the whole id if it is gone
+        /// Only about this session: id, unique start of it, or title; the full id if it was deleted
         #[arg(long, value_name = "SESSION")]
         session: Option<String>,
-        /// Only what is newer: a duration (15m, 2h) or after this row's number
+        /// Only newer rows: a duration (15m, 2h), or the number of the last known row
         #[arg(long, value_name = "DURATION|ROW", value_parser = since)]
         since: Option<Since>,
-        /// One row a line, as JSON
+        /// One row per line, as JSON
         #[arg(long)]
         json: bool,
-        /// What else to do.
+        /// The subcommand; without it, the log is printed.
         #[command(subcommand)]
         what: Option<AuditCommand>,
     },
-    /// Ask what permission rules would say
+    /// Show the verdict of permission rules
     Permissions {
-        /// What to ask.
+        /// The subcommand.
         #[command(subcommand)]
         what: PermissionsCommand,
     },
-    /// Start, stop and look at the daemon
+    /// Start, stop and inspect the daemon
     Daemon {
-        /// What to do.
+        /// The subcommand.
         #[command(subcommand)]
         what: DaemonCommand,
     },
-    /// Copy everything that is kept to a new file, while it is in use
+    /// Copy the whole database to a new file, while it is in use
     Backup {
         /// The file; it must not exist
         file: PathBuf,
     },
-    /// Check the set-up and the database, and say how to mend them
+    /// Check the set-up and the database, and say how to fix problems
     Doctor,
     /// Call a method of the daemon and print its result
     Rpc {
@@ -221,21 +221,21 @@ pub enum Command {
     },
     /// Print a completion script
     Completions {
-        /// For which shell
+        /// The shell
         shell: clap_complete::Shell,
     },
-    /// See it work, without a key and without a network
+    /// Run a demonstration, without a key and without a network
     Demo {
-        /// Answer the permission requests by itself
+        /// Answer the permission requests automatically
         #[arg(long)]
         yes: bool,
-        /// Leave daemon and folder for a look around
+        /// Keep the daemon and the folder for inspection
         #[arg(long)]
         keep: bool,
     },
 }
 
-/// What `approve` takes.
+/// Arguments of `approve`.
 #[derive(Debug, Default, Args)]
 pub struct ApproveArgs {
     /// Request ids (perm_…) or unique starts of them
@@ -244,7 +244,7 @@ pub struct ApproveArgs {
     /// Allow it for the rest of the session
     #[arg(long, conflicts_with = "scope")]
     pub session: bool,
-    /// Allow it in this folder, until it is taken back
+    /// Allow it in this folder, until the grant is removed
     #[arg(long, conflicts_with_all = ["scope", "session"])]
     pub project: bool,
     /// once, session or project
@@ -258,37 +258,37 @@ pub struct ApproveArgs {
     pub input: Option<String>,
 }
 
-/// What to do with rules.
+/// Subcommands of `rules`.
 #[derive(Debug, Subcommand)]
 pub enum RulesCommand {
-    /// Print them with where they come from
+    /// Print the rules with their sources
     List {
-        /// Those of this session and its folder, instead of those of this folder
+        /// The rules of this session and its folder, instead of those of the current folder
         #[arg(long, value_name = "SESSION")]
         session: Option<String>,
         /// As JSON
         #[arg(long)]
         json: bool,
     },
-    /// Add one; it counts at once
+    /// Add a rule; it applies at once
     Add(RuleArgs),
-    /// Take one back; that counts at once
+    /// Remove a rule; that applies at once
     #[command(visible_alias = "revoke")]
     Rm(RuleArgs),
 }
 
-/// What `rules add` and `rules rm` take.
+/// Arguments of `rules add` and `rules rm`.
 #[derive(Debug, Args)]
 pub struct RuleArgs {
     /// The rule, for example `Bash(npm run:*)`
     pub rule: String,
-    /// A rule that asks
+    /// A rule that requires a permission request
     #[arg(long)]
     pub ask: bool,
     /// A rule that denies
     #[arg(long, conflicts_with = "ask")]
     pub deny: bool,
-    /// For this session, instead of for this folder
+    /// For this session, instead of for the current folder
     #[arg(long, value_name = "SESSION")]
     pub session: Option<String>,
     /// In every folder
@@ -296,12 +296,12 @@ pub struct RuleArgs {
     pub user: bool,
 }
 
-/// What `run` takes.
+/// Arguments of `run`.
 #[derive(Debug, Default, Args)]
 pub struct RunArgs {
-    /// What to do; without it, or with `-`, standard input is read
+    /// The task; without it, or with `-`, standard input is read
     pub prompt: Option<String>,
-    /// What goes along.
+    /// Files that are sent with the task.
     #[command(flatten)]
     pub given: GivenArgs,
     /// default, accept_edits, plan, dont_ask or bypass
@@ -310,53 +310,53 @@ pub struct RunArgs {
     /// The folder to work in
     #[arg(short, long, value_name = "DIR")]
     pub work_dir: Option<PathBuf>,
-    /// A further folder that counts as workspace; may be given several times
+    /// An additional workspace folder; may be given several times
     #[arg(long, value_name = "DIR")]
     pub add_dir: Vec<PathBuf>,
     /// PROVIDER/MODEL, or a pointer of [models] like `reasoning`
     #[arg(long)]
     pub model: Option<String>,
-    /// Stop a turn that costs more
+    /// Abort a turn that costs more
     #[arg(long, value_name = "DOLLARS", value_parser = usd_micros)]
     pub max_usd: Option<u64>,
-    /// Stop a turn after this many model calls
+    /// Abort a turn after this many model calls
     #[arg(long, value_name = "CALLS")]
     pub max_turns: Option<u64>,
-    /// A name for the session
+    /// The title of the session
     #[arg(long)]
     pub title: Option<String>,
     /// How much the model may think: off, auto, low, medium, high, or a number of tokens
     #[arg(long, value_name = "HOW MUCH", value_parser = str::parse::<HowMuch>)]
     pub think: Option<HowMuch>,
-    /// Whether to show what the model thinks; by default stream-json does
+    /// Whether to show the model's thinking; by default stream-json does
     #[arg(long, value_enum)]
     pub thinking: Option<Thinking>,
     /// Print the session's id and return
     #[arg(long)]
     pub background: bool,
-    /// What to print
+    /// The output format
     #[arg(long, value_enum, default_value_t)]
     pub output: Output,
-    /// Work in a git worktree of its own (not built yet)
+    /// Work in a separate git worktree (not built yet)
     #[arg(long, hide = true)]
     pub worktree: bool,
-    /// Trust the folder as it is now; what becomes active is told
+    /// Trust the folder's current content and print what trust activates
     #[arg(long)]
     pub trust: bool,
 }
 
-/// Whether thinking is shown.
+/// Whether the model's thinking is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Thinking {
-    /// It is.
+    /// Show it.
     Show,
-    /// It is not.
+    /// Hide it.
     #[default]
     Hide,
 }
 
 impl Thinking {
-    /// What is asked of the daemon.
+    /// The `include` parameter of the subscription.
     #[must_use]
     pub const fn include(self) -> Include {
         Include {
@@ -368,10 +368,10 @@ impl Thinking {
     }
 }
 
-/// What `run` prints.
+/// Output formats of `run`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Output {
-    /// The answer as it comes.
+    /// The answer as it is streamed.
     #[default]
     Text,
     /// The result as one JSON object.
@@ -380,29 +380,29 @@ pub enum Output {
     StreamJson,
 }
 
-/// What `ps` takes.
+/// Arguments of `ps`.
 #[derive(Debug, Default, Args)]
 pub struct PsArgs {
-    /// Also those that are ended or put away
+    /// Also ended and archived sessions
     #[arg(short, long)]
     pub all: bool,
     /// As JSON, with full ids
     #[arg(long)]
     pub json: bool,
-    /// Again every second
+    /// Repeat every second
     #[arg(short, long)]
     pub watch: bool,
 }
 
-/// What `cost` takes.
+/// Arguments of `cost`.
 #[derive(Debug, Default, Args)]
 pub struct CostArgs {
     /// Session id, unique start of it, title, or `.` for the newest of this folder; without it, all sessions
     pub session: Option<String>,
-    /// Also sessions that were deleted, one by one; the total has them in any case
+    /// Also list deleted sessions one by one; the total includes them in any case
     #[arg(short, long)]
     pub all: bool,
-    /// Only calls of this last while (2h, 7d)
+    /// Only calls of this last period (2h, 7d)
     #[arg(long, value_name = "DURATION", value_parser = crate::client::commands::cost::since)]
     pub since: Option<u64>,
     /// As JSON, with full ids
@@ -410,18 +410,18 @@ pub struct CostArgs {
     pub json: bool,
 }
 
-/// What `logs` takes.
+/// Arguments of `logs`.
 #[derive(Debug, Default, Args)]
 pub struct LogsArgs {
     /// Session id, unique start of it, or title
     pub session: String,
-    /// Wait for more
+    /// Wait for more events
     #[arg(short, long)]
     pub follow: bool,
-    /// Only what is newer: a duration (15m, 2h) or after this event number
+    /// Only newer events: a duration (15m, 2h), or the seq of the last known event
     #[arg(long, value_name = "DURATION|SEQ", value_parser = since)]
     pub since: Option<Since>,
-    /// One event a line, as JSON
+    /// One event per line, as JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -429,31 +429,31 @@ pub struct LogsArgs {
 /// Where `logs` begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Since {
-    /// After this event.
+    /// After the event with this seq.
     Seq(u64),
     /// This long ago, in milliseconds.
     Ago(u64),
 }
 
-/// What to do with the audit log.
+/// Subcommands of `audit`.
 #[derive(Debug, Subcommand)]
 pub enum AuditCommand {
-    /// Read the whole log to see whether a row was changed, left out, put in or moved
+    /// Read the whole log and check whether a row was changed, removed, inserted or moved
     Verify {
-        /// A row that must still be there, as an earlier run printed it
+        /// A row that must still exist, as printed by an earlier run
         #[arg(long, value_name = "ROW:HASH", value_parser = crate::client::commands::audit::head)]
         known: Option<AuditHead>,
     },
 }
 
-/// What to ask about permissions.
+/// Subcommands of `permissions`.
 #[derive(Debug, Subcommand)]
 pub enum PermissionsCommand {
-    /// Judge a command, or a path for a file tool, by just the rules given; nothing runs
+    /// Judge a command, or a path for a file tool, by only the given rules; nothing runs
     Explain(ExplainArgs),
 }
 
-/// `agentctl permissions explain`
+/// Arguments of `permissions explain`.
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
     /// The command line; for a file tool the path
@@ -464,19 +464,19 @@ pub struct ExplainArgs {
     /// A rule that allows, for example "Bash(git status:*)"; may be given several times
     #[arg(long, value_name = "RULE")]
     pub allow: Vec<String>,
-    /// A rule that asks
+    /// A rule that requires a permission request
     #[arg(long, value_name = "RULE")]
     pub ask: Vec<String>,
     /// A rule that denies
     #[arg(long, value_name = "RULE")]
     pub deny: Vec<String>,
-    /// The session's folder; this one by default
+    /// The session's folder; the current folder by default
     #[arg(short, long, value_name = "DIR")]
     pub work_dir: Option<PathBuf>,
     /// default, accept_edits, plan, dont_ask or bypass
     #[arg(long, value_name = "MODE")]
     pub mode: Option<String>,
-    /// Without the table of commands that only look
+    /// Without the table of read-only commands
     #[arg(long)]
     pub no_safe_commands: bool,
     /// As JSON
@@ -484,7 +484,7 @@ pub struct ExplainArgs {
     pub json: bool,
 }
 
-/// What to do with the daemon.
+/// Subcommands of `daemon`.
 #[derive(Debug, Subcommand)]
 pub enum DaemonCommand {
     /// Start it, if none runs
@@ -495,7 +495,7 @@ pub enum DaemonCommand {
         #[arg(long)]
         now: bool,
     },
-    /// Stop it and start it again; sessions go on where they stood
+    /// Stop it and start it again; sessions continue where they were
     Restart {
         /// Do not wait for running tools
         #[arg(long)]
@@ -503,7 +503,7 @@ pub enum DaemonCommand {
     },
     /// Read the configuration again without a restart
     Reload,
-    /// Say whether it runs, and how
+    /// Show whether it runs, and its settings
     Status {
         /// As JSON
         #[arg(long)]

@@ -1,4 +1,4 @@
-//! The command line: consistent, and strict where values are given.
+//! Tests of the command line: it is consistent, and strict about values.
 
 use super::*;
 use clap::CommandFactory as _;

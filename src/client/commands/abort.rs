@@ -1,4 +1,4 @@
-//! `agentctl abort`, `kill` and `rm`: stopping a turn, ending a session, removing it.
+//! `agentctl abort`, `kill` and `rm`: abort a turn, end a session, delete a session.
 
 use crate::api::params::{AbortParams, AbortReply, Done, EndParams, ListParams};
 use crate::client::connection::client::Client;
@@ -80,7 +80,7 @@ pub(in crate::client) async fn remove(
     Ok(())
 }
 
-/// All of them, before anything is done to the first.
+/// Resolves all names before the first session is changed.
 async fn find(client: &Client, names: &[String]) -> Result<Vec<SessionView>, Failure> {
     let mut found: Vec<SessionView> = Vec::new();
     for name in names {

@@ -1,4 +1,4 @@
-//! `agentctl answer`: what becomes of a call whose outcome is unknown, or of a paused turn.
+//! `agentctl answer`: answers a question about a call with an unknown outcome, or about a paused turn.
 
 use crate::api::params::{AnswerParams, AnswerReply, EventsParams, EventsReply, ListParams};
 use crate::client::connection::client::{CallError, Client};
@@ -14,7 +14,7 @@ use crate::types::ids::{QuestionId, SessionId};
 use crate::types::question::{Choice, Question, QuestionKind};
 use crate::types::session::{Requires, SessionState, SessionView};
 
-/// Lines of a call's output that are shown with a question.
+/// Number of output lines of a call that are shown with a question.
 const OUTPUT_LINES: usize = 6;
 
 pub(in crate::client) async fn answer(
@@ -38,9 +38,11 @@ pub(in crate::client) fn params(request_id: QuestionId, choice: &str) -> AnswerP
     AnswerParams { request_id, choice: choice.into(), idempotency_key: None }
 }
 
-/// The question that `name` means: its id, a start of it, or a session with exactly one open question.
+/// The question that `name` identifies: its id, a start of it, or a session with exactly one open
+/// question.
 async fn find(client: &Client, name: &str) -> Result<QuestionId, Failure> {
-    // A full id goes to the daemon as it is: it knows who settled a question that waits no more.
+    // Send a full id to the daemon unchanged: the daemon knows who answered a question that is no
+    // longer open.
     if let Ok(id) = name.parse::<QuestionId>() {
         return Ok(id);
     }
@@ -105,7 +107,7 @@ async fn of_session(client: &Client, session_id: SessionId) -> Result<Vec<Questi
     }
 }
 
-/// A question on the paper, without its keys.
+/// The text of a question, without its keys.
 pub(in crate::client) fn shown(question: &Question) -> Vec<Line> {
     let head = match question.kind {
         QuestionKind::UnknownOutcome => "▌ Outcome unknown: ",
@@ -138,7 +140,7 @@ pub(in crate::client) fn keys() -> Line {
         .and(Tone::Plain, " abort the turn")
 }
 
-/// What stands in the place of the keys while a choice waits for its confirmation; `None` if it needs none.
+/// The line shown instead of the keys while a choice needs confirmation; `None` if it needs none.
 pub(in crate::client) fn confirmation(choice: Choice) -> Option<Line> {
     match choice {
         Choice::Abort => Some(prompt::confirm(Line::new(Tone::Warn, "▌ abort the turn"))),
@@ -146,7 +148,7 @@ pub(in crate::client) fn confirmation(choice: Choice) -> Option<Line> {
     }
 }
 
-/// The choice behind a key.
+/// The choice of a key.
 pub(in crate::client) fn of_key(key: char) -> Option<Choice> {
     match key.to_ascii_lowercase() {
         'c' => Some(Choice::Continue),
@@ -155,7 +157,7 @@ pub(in crate::client) fn of_key(key: char) -> Option<Choice> {
     }
 }
 
-/// What to type elsewhere.
+/// The command that answers the question from another terminal.
 pub(in crate::client) fn hint(question: &Question) -> String {
     format!("▌ agentctl answer {} continue|abort", question.request_id)
 }

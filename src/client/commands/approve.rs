@@ -1,4 +1,4 @@
-//! `agentctl approve`, `deny` and `approvals`: answering from outside the session.
+//! `agentctl approve`, `deny` and `approvals`: answer permission requests from outside the session.
 
 use crate::api::params::{ApproveParams, ApproveReply, Approved, PendingRequest};
 use crate::client::args::ApproveArgs;
@@ -55,7 +55,7 @@ pub(in crate::client) async fn deny(
     send(reach, requests, &ApproveParams { decision, feedback, stop, ..ApproveParams::default() }, out).await
 }
 
-/// Gives the same answer to all of them, each taken or refused by itself.
+/// Sends the same answer for all requests; each succeeds or fails separately.
 async fn send(
     reach: &Connector,
     requests: &[String],
@@ -178,7 +178,7 @@ pub(in crate::client) async fn list(
     Ok(out.note(hint)?)
 }
 
-/// Requests as a prompt puts them, to the byte.
+/// Shows requests exactly as an approval prompt does.
 fn show(requests: &[PendingRequest], out: &mut Out) -> Result<(), Failure> {
     for pending in requests {
         let request = &pending.request;
@@ -205,7 +205,7 @@ fn show(requests: &[PendingRequest], out: &mut Out) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How long an answer is still waited for, and what becomes of the request then.
+/// The time until the request's deadline, and what happens at the deadline.
 fn deadline(request: &PermissionRequest, now: Timestamp) -> String {
     let Some(at) = request.deadline_ms else { return String::new() };
     let then = request.on_timeout.unwrap_or_default().name();

@@ -1,4 +1,4 @@
-//! `agentctl audit`: who decided what, and whether the log of it is whole.
+//! `agentctl audit`: the permission decisions, and whether their log is intact.
 
 use crate::api::params::{AuditParams, AuditReply, VerifyAuditParams, VerifyAuditReply};
 use crate::client::args::Since;
@@ -14,7 +14,7 @@ use crate::types::audit::{AuditEntry, AuditHead, AuditKind, NO_SANDBOX};
 use crate::types::ids::SessionId;
 use crate::types::time::Timestamp;
 
-/// Rows asked for at once.
+/// Rows per request.
 const PAGE: u32 = 500;
 
 /// Prints the log, oldest first.
@@ -61,7 +61,7 @@ pub(in crate::client) async fn audit(
     Ok(())
 }
 
-/// Has the daemon read the whole log. `known` is a row kept elsewhere, `NUMBER:HASH`.
+/// Lets the daemon read the whole log. `known` is a row stored elsewhere, `NUMBER:HASH`.
 pub(in crate::client) async fn verify(
     reach: &Connector,
     known: Option<AuditHead>,
@@ -89,7 +89,7 @@ pub(in crate::client) async fn verify(
     Ok(())
 }
 
-/// A session that may be gone: then only its whole id names it.
+/// A session that may be deleted: then only its full id identifies it.
 async fn session_of(client: &Client, name: &str) -> Result<SessionId, Failure> {
     match name.parse() {
         Ok(id) => Ok(id),
@@ -131,7 +131,7 @@ fn line(entry: &AuditEntry) -> Line {
     line
 }
 
-/// Day and second, in UTC.
+/// Date and time to the second, in UTC.
 fn time(at: Timestamp) -> String {
     let seconds = at.0.div_euclid(1_000).rem_euclid(86_400);
     format!("{} {:02}:{:02}:{:02}Z", at.date(), seconds / 3_600, seconds / 60 % 60, seconds % 60)

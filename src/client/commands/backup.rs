@@ -1,4 +1,4 @@
-//! `agentctl backup FILE`: a copy of everything the daemon keeps, made while it works.
+//! `agentctl backup FILE`: a copy of the daemon's database, made while the daemon runs.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::client::ui::escape;
 use crate::client::ui::out::Out;
 
 pub(in crate::client) async fn backup(reach: &Connector, file: &Path, out: &mut Out) -> Result<(), Failure> {
-    // The daemon runs elsewhere: nothing relative is sent.
+    // The daemon has another current folder, so send an absolute path.
     let path = std::path::absolute(file)?;
     let Some(path) = path.to_str().map(String::from) else {
         return Err(Failure::usage("the path is not valid UTF-8"));

@@ -1,4 +1,4 @@
-//! `agentctl cost`: what sessions took of which model, and what that cost.
+//! `agentctl cost`: tokens by session and model, and their costs.
 
 use std::collections::HashMap;
 use std::io::{IsTerminal as _, stdout};
@@ -20,9 +20,9 @@ use crate::types::ledger::{LedgerRow, ModelUsage};
 use crate::types::session::SessionView;
 use crate::types::time::Timestamp;
 
-/// Rows asked for at once.
+/// Rows per request.
 const PAGE: u32 = 500;
-/// Widest title and model.
+/// Maximum columns of a title and of a model.
 const TEXT: usize = 28;
 
 pub(in crate::client) async fn cost_of(
@@ -34,7 +34,7 @@ pub(in crate::client) async fn cost_of(
     let all = resolve_id::all_sessions(&client, &ListParams::default()).await?;
     let session_id = match args.session.as_deref() {
         None => None,
-        // One that was deleted is named by its whole id.
+        // A deleted session is identified by its full id.
         Some(name) => Some(match name.parse::<SessionId>() {
             Ok(id) => id,
             Err(_) if name == "." => newest_here(&all)?,
@@ -73,7 +73,7 @@ pub(in crate::client) async fn cost_of(
     explain(&found.total, out)
 }
 
-/// What the signs in the table mean, where they stand.
+/// Explains the marks in the table, if they appear.
 fn explain(total: &ModelUsage, out: &mut Out) -> Result<(), Failure> {
     if total.unpriced_calls > 0 {
         out.note(&format!(
@@ -138,7 +138,7 @@ fn table(
         let mut line = Line::default();
         for (n, cell) in row.iter().enumerate() {
             let gap = if n + 1 == HEAD.len() { "" } else { "  " };
-            // Words stand left, numbers right.
+            // Text is aligned left, numbers right.
             let room = wide[n].saturating_sub(width(cell));
             let cell = if n < 3 { pad(cell, wide[n]) } else { format!("{}{cell}", " ".repeat(room)) };
             line = line.and(*tone, cell).and(Tone::Plain, gap);

@@ -20,7 +20,7 @@ use crate::client::ui::out::Out;
 /// How long a daemon may take to park its sessions.
 const STOP: Duration = Duration::from_secs(30);
 
-/// How long a daemon that is ending may hold its lock after its socket is gone.
+/// How long a stopping daemon may hold its lock after its socket is removed.
 const ENDING: Duration = Duration::from_secs(1);
 
 pub(in crate::client) async fn daemon(
@@ -112,7 +112,7 @@ fn describe(status: &StatusReply) -> Vec<(&'static str, String)> {
     told
 }
 
-/// How commands are held, in one line.
+/// The sandbox of commands, in one line.
 pub(in crate::client) fn held(choice: &SandboxChoice) -> String {
     let network = if choice.network { "network" } else { "no network" };
     match choice.level {
@@ -121,14 +121,14 @@ pub(in crate::client) fn held(choice: &SandboxChoice) -> String {
     }
 }
 
-/// Asks it to stop and waits until it is gone. None running is no error.
+/// Asks the daemon to stop and waits until it has exited. It is not an error if none runs.
 pub(in crate::client) async fn stop(reach: &Connector, now: bool, out: &mut Out) -> Result<(), Failure> {
     let mode = if now { ShutdownMode::Now } else { ShutdownMode::Drain };
     let client = match reach.dial().await {
         Ok(client) => client,
         Err(CallError::Io(e)) if is_absent(&e) => {
             return match Holder::of(&reach.places.data_dir) {
-                // Another one than the one that was named: it may be in the middle of its work.
+                // Another daemon than the requested one: its sessions may be in the middle of work.
                 Some(_) if reach.listens_elsewhere() => Err(Failure::unreachable(reach.absent(&e))),
                 Some(holder) => stop_unreachable(reach, holder, now, out).await,
                 None => Ok(out.note("no daemon was running")?),
@@ -137,7 +137,7 @@ pub(in crate::client) async fn stop(reach: &Connector, now: bool, out: &mut Out)
         Err(other) => return Err(other.into()),
     };
     match client.call::<Done>("daemon.shutdown", &ShutdownParams { mode }).await {
-        // It may be gone before the reply is out.
+        // The daemon may exit before it has sent the reply.
         Ok(Done {}) | Err(CallError::Closed) => {}
         Err(CallError::Fault(fault)) if fault.kind() == "shutting_down" => {}
         Err(other) => return Err(other.into()),
@@ -149,7 +149,7 @@ pub(in crate::client) async fn stop(reach: &Connector, now: bool, out: &mut Out)
             Ok(_) => false,
             Err(error) => is_absent(&error),
         };
-        // Our own connection ends last: until then it still writes.
+        // This connection ends last: until then the daemon still writes.
         if gone && client.is_closed() {
             return Ok(out.say("stopped; sessions are kept")?);
         }
@@ -163,7 +163,7 @@ pub(in crate::client) async fn stop(reach: &Connector, now: bool, out: &mut Out)
     }
 }
 
-/// Stops one that runs without a socket, by a signal, and waits until it is gone.
+/// Stops a daemon that runs without a socket, by a signal, and waits until it has exited.
 async fn stop_unreachable(
     reach: &Connector,
     holder: Holder,
@@ -171,7 +171,7 @@ async fn stop_unreachable(
     out: &mut Out,
 ) -> Result<(), Failure> {
     let runs = || Holder::of(&reach.places.data_dir).is_some_and(|found| found.pid == holder.pid);
-    // One that is ending anyway holds its lock a moment longer than its socket.
+    // A stopping daemon holds its lock a moment longer than its socket.
     let ending = Instant::now() + ENDING;
     while runs() && Instant::now() < ending {
         sleep(Duration::from_millis(50)).await;
@@ -184,7 +184,7 @@ async fn stop_unreachable(
         return Err(Failure::internal(format!("{what}: {mend}")));
     }
     if now {
-        // The second one hurries it. Two at once would be one.
+        // The second signal makes the daemon stop faster. Two signals at once would be merged into one.
         sleep(Duration::from_millis(200)).await;
         if runs() {
             holder.terminate();

@@ -1,6 +1,6 @@
-//! `agentctl demo`: the main job for real, without a key and without a network. A daemon of its
-//! own, a session, tool calls, permission requests, an edit and a test run, in a scratch folder;
-//! only the model is a recording.
+//! `agentctl demo`: the main scenario with a recorded model, without a key and without a network.
+//! Everything else is real: a separate daemon, a session, tool calls, permission requests, an edit and
+//! a test run in a temporary folder.
 
 use std::fs;
 use std::io::{self, IsTerminal as _};
@@ -27,13 +27,13 @@ const GREET: &str = include_str!("demo/greet.sh");
 const TEST: &str = include_str!("demo/test.sh");
 const PROMPT: &str = "test.sh fails. Find out why and mend it.";
 
-/// A Unix socket's path may not be longer than this on any system we know.
+/// Maximum bytes of a Unix socket's path that every supported system accepts.
 const SOCKET_PATH: usize = 100;
 
 pub(in crate::client) async fn demo(yes: bool, keep: bool) -> Result<(), Failure> {
     let mut out = Out::all_on_stdout();
     let out = &mut out;
-    // From here on an interrupt must not leave the daemon behind; the turn's watch hears it too.
+    // From here on an interrupt must also stop the daemon; the turn's watch receives it too.
     let _interrupts = signal(SignalKind::interrupt())?;
     let scratch = Scratch::make()?;
     let people = io::stdin().is_terminal() && io::stdout().is_terminal();
@@ -97,7 +97,7 @@ async fn play(reach: &Connector, scratch: &Scratch, asking: Asking, out: &mut Ou
     }
 }
 
-/// Lines that differ, for files whose lines correspond one to one.
+/// The differing lines of two files with the same number of lines.
 fn changes(before: &str, after: &str) -> String {
     let pairs = before.lines().zip(after.lines()).filter(|(old, new)| old != new);
     pairs.map(|(old, new)| format!("-{old}\n+{new}\n")).collect()
@@ -130,7 +130,7 @@ fn go_on(out: &mut Out) -> io::Result<()> {
     out.say("  agentctl run --model PROVIDER/MODEL \"what you want done\"")
 }
 
-/// The folder of the demonstration; removed with the value.
+/// The folder of the demonstration; removed on drop.
 struct Scratch {
     root: PathBuf,
     guard: Option<tempfile::TempDir>,
@@ -164,7 +164,7 @@ impl Scratch {
         self.root.join("project")
     }
 
-    /// The daemon's own files, beside the project: no tool may write there.
+    /// The daemon's own files, outside the project: no tool may write there.
     fn shared(&self) -> PathBuf {
         self.root.join("agentd")
     }

@@ -1,4 +1,4 @@
-//! `agentctl diff`: what a session changed in files.
+//! `agentctl diff`: the file changes of a session.
 
 use crate::api::params::{DiffParams, DiffReply};
 use crate::client::connection::client::Client;

@@ -1,4 +1,4 @@
-//! `agentctl doctor`: what could keep it from working, and how to mend it. Starts nothing.
+//! `agentctl doctor`: finds problems of the set-up and says how to fix them. Starts no daemon.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -16,13 +16,13 @@ use crate::client::ui::out::Out;
 use crate::client::ui::style::{Line, Tone};
 use crate::transport;
 
-/// How long the daemon may take to judge a configuration.
+/// How long the daemon program may take to check a configuration.
 const JUDGED_WITHIN: Duration = Duration::from_secs(10);
 
-/// What helps a damaged database.
+/// The fix for a damaged database.
 const RESTART_MENDS: &str = "restart the daemon: it sets the damaged file aside and saves what can be saved";
 
-/// How serious a finding is.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Grade {
     Ok,
@@ -30,7 +30,7 @@ enum Grade {
     Fail,
 }
 
-/// One line of the report; `mend` says what to do.
+/// One line of the report; `mend` says how to fix the problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Finding {
     grade: Grade,
@@ -103,7 +103,7 @@ fn config(file: &Path, required: bool) -> Finding {
     }
 }
 
-/// What the daemon itself would say of the configuration: only it knows every key.
+/// The check of the configuration by the daemon program, because only it knows every key.
 async fn judged(reach: &Connector) -> Finding {
     let mut command = tokio::process::Command::from(daemon_command(&reach.places));
     let output = command.arg("--check-config").kill_on_drop(true).output();
@@ -128,7 +128,7 @@ async fn judged(reach: &Connector) -> Finding {
     }
 }
 
-/// Whether a folder of the daemon is its owner's alone, by the daemon's own rules.
+/// Whether only the owner can access a folder of the daemon, by the daemon's own rules.
 fn private(what: &str, folder: &Path, choose: &str) -> Finding {
     let name = folder.display();
     let meta = match fs::symlink_metadata(folder) {
@@ -181,7 +181,8 @@ async fn daemon(reach: &Connector) -> Vec<Finding> {
     }
 }
 
-/// Without a daemon the other program reads the files; this one knows nothing of databases.
+/// If no daemon runs, the daemon program checks the files, because this program cannot read the
+/// database.
 async fn check_files(reach: &Connector) -> Result<Vec<String>, String> {
     let mut program = tokio::process::Command::from(daemon_command(&reach.places));
     program.arg("--check-database").kill_on_drop(true);
@@ -195,7 +196,7 @@ async fn check_files(reach: &Connector) -> Result<Vec<String>, String> {
     }
 }
 
-/// What a look through the whole database came to.
+/// Result of the check of the whole database.
 fn sound(checked: Result<Vec<String>, String>) -> Finding {
     match checked {
         Ok(problems) => match problems.first() {
@@ -262,7 +263,7 @@ fn state(client: &Client, status: &StatusReply) -> Vec<Finding> {
     findings
 }
 
-/// How commands are held, and what would hold them better.
+/// The sandbox level of commands, and what would improve it.
 fn sandbox(told: &SandboxReply) -> Vec<Finding> {
     let better = || {
         let mut why =

@@ -1,4 +1,4 @@
-//! `agentctl permissions explain`: what rules would say of a command or a path, and why.
+//! `agentctl permissions explain`: the verdict of rules on a command or a path, with the reason.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! `agentctl logs`: what happened in a session, as readable lines or as JSON, without attaching.
+//! `agentctl logs`: the events of a session, as readable lines or as JSON, without attaching.
 
 use std::io::IsTerminal as _;
 
@@ -23,7 +23,7 @@ use crate::types::ids::{Seq, SessionId};
 use crate::types::message::input_line;
 use crate::types::time::Timestamp;
 
-/// A page of events whose texts are kept as they came.
+/// A page of events with their original JSON texts.
 #[derive(Deserialize)]
 struct Page {
     events: Vec<Box<RawValue>>,
@@ -53,7 +53,7 @@ pub(in crate::client) async fn logs(
     }
 }
 
-/// Prints what is there and returns the newest number.
+/// Prints the existing events and returns the newest seq.
 async fn history(
     client: &Client,
     session: SessionId,
@@ -97,7 +97,7 @@ fn print(received: &Received, args: &LogsArgs, out: &mut Out) -> std::io::Result
     }
 }
 
-/// One event in one line; `None` for those that only repeat others piece by piece.
+/// One event in one line; `None` for deltas, whose text a later event repeats.
 fn log_line(envelope: &Envelope) -> Option<Line> {
     let repeats = matches!(
         envelope.event,
@@ -249,11 +249,11 @@ fn what(event: &Event) -> String {
         }
         _ => String::new(),
     };
-    // A line of a log stays a line, whatever was said.
+    // A log entry stays on one line, whatever its text contains.
     one_line(&said, 200)
 }
 
-/// A word as it stands on the wire.
+/// A value as written on the wire.
 fn name(word: &impl serde::Serialize) -> String {
     serde_json::to_value(word).ok().and_then(|word| word.as_str().map(String::from)).unwrap_or_default()
 }
@@ -313,7 +313,7 @@ mod tests {
             let (mut out, text, _) = papers();
             let args = LogsArgs { session: SESSION.into(), json: true, since, follow: false };
             logs(&fake.reach(), &args, &mut out).await.expect("printed");
-            // Of unknown events the age is not known: they are printed rather than hidden.
+            // The age of unknown events is not known: print them instead of hiding them.
             let rows = fake.journal.rows();
             let kept = rows
                 .iter()

@@ -1,4 +1,4 @@
-//! `agentctl models`: which models there are to choose from, and what is known of them.
+//! `agentctl models`: the available models and their properties.
 
 use crate::api::params::{ModelListParams, ModelListReply};
 use crate::client::connection::connector::Connector;
@@ -8,9 +8,9 @@ use crate::client::ui::out::Out;
 use crate::client::ui::style::{Line, Tone, pad, width};
 use crate::types::model::ModelView;
 
-/// Models asked for at once.
+/// Models per request.
 const PAGE: u32 = 500;
-/// What is not known.
+/// Text for unknown values.
 const UNKNOWN: &str = "unknown";
 
 pub(in crate::client) async fn models(reach: &Connector, json: bool, out: &mut Out) -> Result<(), Failure> {

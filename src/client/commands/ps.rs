@@ -25,7 +25,8 @@ pub(in crate::client) async fn ps(reach: &Connector, args: &PsArgs, out: &mut Ou
         if client.is_closed() {
             client = reach.connect_again().await?;
         }
-        // Ids are made short among all there are, so that what is shown can be typed.
+        // Ids are shortened so that they are unique among all sessions, so a user can type each shown
+        // id.
         let all = resolve_id::all_sessions(&client, &ListParams::default()).await?;
         let ids = short_ids(&all);
         let shown: Vec<&SessionView> = all.iter().filter(|s| args.all || is_alive(s)).collect();
@@ -55,7 +56,7 @@ fn is_alive(session: &SessionView) -> bool {
     !matches!(session.state, SessionState::Ended | SessionState::Archived)
 }
 
-/// For each id the shortest start that no other one shares, at least eight characters.
+/// The shortest unique start of each id, at least eight characters.
 pub(in crate::client) fn short_ids(sessions: &[SessionView]) -> HashMap<String, String> {
     let mut ids: Vec<String> = sessions.iter().map(|s| s.session_id.to_string()).collect();
     ids.sort_unstable();
@@ -73,7 +74,7 @@ pub(in crate::client) fn short_ids(sessions: &[SessionView]) -> HashMap<String, 
     short
 }
 
-/// With the number of commands that run in the background.
+/// State, with the number of background tasks.
 fn state(session: &SessionView) -> (Tone, String) {
     let (tone, text) = turn_state(session);
     match session.background_commands.len() {
@@ -103,15 +104,15 @@ fn turn_state(session: &SessionView) -> (Tone, String) {
 const HEAD: [&str; 10] =
     ["ID", "TITLE", "STATE", "AGE", "MODEL", "COST", "TOKENS", "CLIENTS", "FOLDER", "LAST LINE"];
 
-/// Widest title, model and folder, on a wide and on a narrow terminal; the last line takes what
-/// is left.
+/// Maximum columns of title, model and folder, on a wide and on a narrow terminal; the last line gets
+/// the rest.
 const WIDE: (usize, usize, usize) = (28, 28, 40);
 const NARROW: (usize, usize, usize) = (20, 18, 16);
 
-/// Columns that a terminal needs to be wide.
+/// Columns from which a terminal is wide.
 const ENOUGH: usize = 150;
 
-/// Widest last line where nothing bounds it.
+/// Maximum columns of the last line without a terminal.
 const LAST_LINE: usize = 200;
 
 fn table(

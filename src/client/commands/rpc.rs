@@ -1,4 +1,4 @@
-//! `agentctl rpc METHOD [PARAMS]`: any call by hand.
+//! `agentctl rpc METHOD [PARAMS]`: calls any method.
 
 use serde_json::{Value, json};
 

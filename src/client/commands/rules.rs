@@ -1,4 +1,4 @@
-//! `agentctl rules`, `mode` and `rename`: what sessions may do, seen and changed from outside.
+//! `agentctl rules`, `mode` and `rename`: show and change a session's permissions from outside.
 
 use crate::api::params::{
     RuleParams, RuleReply, RuleView, RulesParams, RulesReply, SessionReply, UpdateParams,
@@ -140,7 +140,7 @@ pub(in crate::client) async fn rename(
     Ok(out.say(&format!("{}: {title}", crate::client::ui::format::short_id(session_id)))?)
 }
 
-/// Changes a session.
+/// Changes settings of a session.
 pub(in crate::client) async fn update(
     client: &Client,
     session_id: SessionId,

@@ -1,4 +1,4 @@
-//! `agentctl submit`: give a session something to do and return.
+//! `agentctl submit`: submits input to a session and returns.
 
 use crate::api::params::SubmitState;
 use crate::client::commands::run;

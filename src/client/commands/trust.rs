@@ -1,4 +1,4 @@
-//! `agentctl trust` and `untrust`: what a folder would have active, and the word that it may.
+//! `agentctl trust` and `untrust`: show which files of a folder can run code, and trust them.
 
 use std::io::{BufRead as _, IsTerminal as _, stdin};
 use std::path::Path;
@@ -11,8 +11,8 @@ use crate::client::ui::escape;
 use crate::client::ui::out::Out;
 use crate::client::ui::style::{Line, Tone};
 
-/// Shows what trust would make active, and gives it if a person says so. `dir` is the folder that one
-/// stands in where none is named.
+/// Shows what trust would activate, and trusts the folder if the user confirms. Without `dir`, the
+/// current folder.
 pub(in crate::client) async fn trust(
     reach: &Connector,
     dir: Option<&Path>,
@@ -34,7 +34,7 @@ pub(in crate::client) async fn trust(
     Ok(out.say(&format!("{name} is trusted, as long as that stays as it is"))?)
 }
 
-/// Takes the trust back.
+/// Revokes the trust in a folder.
 pub(in crate::client) async fn untrust(
     reach: &Connector,
     dir: Option<&Path>,
@@ -47,7 +47,7 @@ pub(in crate::client) async fn untrust(
     Ok(out.say(&format!("{} is not trusted any more", escape::line(&cwd)))?)
 }
 
-/// For `run --trust`: trusts the folder as it is, and says what that makes active.
+/// For `run --trust`: trusts the folder's current content and prints what that activates.
 pub(in crate::client) async fn at_once(client: &Client, cwd: String, out: &mut Out) -> Result<(), Failure> {
     let found: WorkspaceReply = client.call("workspace.status", &WorkspaceParams { cwd }).await?;
     if found.trusted {
@@ -79,12 +79,12 @@ fn show(found: &WorkspaceReply, out: &mut Out) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A person's yes.
+/// Asks the user for confirmation.
 fn asked(name: &str) -> Result<bool, Failure> {
     if !stdin().is_terminal() {
         return Err(Failure::usage("nobody can be asked here: look at it first, then say --yes"));
     }
-    // On stderr, where people look while the output goes elsewhere.
+    // On stderr, which the user sees while the output is redirected.
     let mut err = std::io::stderr();
     std::io::Write::write_all(&mut err, format!("Trust {name}? [y/N] ").as_bytes())?;
     let mut line = String::new();

@@ -1,4 +1,4 @@
-//! Getting to a daemon: the one that runs, or one that is started for the purpose.
+//! Connects to the running daemon, or starts one.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -20,34 +20,35 @@ use crate::client::connection::paths::Places;
 use crate::client::failure::{Failure, code};
 use crate::client::ui::escape;
 
-/// The name others see.
+/// The client name that other clients see.
 const NAME: &str = "agentctl";
 
 /// How long a daemon may take to answer after its start.
 const START: Duration = Duration::from_secs(10);
 
-/// How long after a start that found the place taken another one is tried.
+/// Wait before another attempt, after a started daemon found the lock taken.
 const AGAIN: Duration = Duration::from_millis(500);
 
-/// The way to the daemon.
+/// Connects to the daemon, and starts it if needed.
 #[derive(Clone, Debug)]
 pub struct Connector {
-    /// Where it is.
+    /// Paths of the daemon.
     pub places: Places,
-    /// Whether one may be started.
+    /// Whether a daemon may be started.
     pub may_start: bool,
-    /// What to be there.
+    /// Role of the client.
     pub role: ClientRole,
 }
 
 impl Connector {
-    /// The same way, but to look on only.
+    /// The same connector in the role of observer.
     #[must_use]
     pub fn observing(&self) -> Self {
         Self { role: ClientRole::Observer, ..self.clone() }
     }
 
-    /// Connects to the daemon that runs for this data folder, wherever it listens, unless a socket was named.
+    /// Connects to the daemon that runs for this data folder, wherever it listens, unless a socket was
+    /// named.
     pub(in crate::client) async fn dial(&self) -> Result<Client, CallError> {
         match Client::connect_as(&self.places.socket, NAME, self.role).await {
             Err(CallError::Io(error)) if is_absent(&error) => match self.other_socket() {
@@ -60,19 +61,19 @@ impl Connector {
         }
     }
 
-    /// Whether the named socket is not the one of the daemon of this data folder.
+    /// Whether the named socket is not the one of this data folder's daemon.
     pub(in crate::client) fn listens_elsewhere(&self) -> bool {
         self.places.is_socket_named && self.other_socket().is_some()
     }
 
-    /// Where the daemon of this data folder listens, if that is not where this client looks for it: it was
+    /// The socket of this data folder's daemon, if it differs from the expected one: the daemon was
     /// started with another environment or another `--socket`.
     fn other_socket(&self) -> Option<PathBuf> {
         let path = Holder::of(&self.places.data_dir)?.socket?;
         (path != self.places.socket && path.exists()).then_some(path)
     }
 
-    /// Connects to the daemon that runs; starts none.
+    /// Connects to the running daemon; starts none.
     ///
     /// # Errors
     /// [`code::UNREACHABLE`](crate::client::failure::code::UNREACHABLE) if none answers.
@@ -83,10 +84,10 @@ impl Connector {
         }
     }
 
-    /// Connects; starts a daemon first if none runs and that is allowed.
+    /// Connects; starts a daemon first if none runs and starting is allowed.
     ///
     /// # Errors
-    /// None answers and none could be started: the text holds what it said last.
+    /// None answers and none could be started: the message contains the end of its log.
     pub async fn connect_or_start(&self) -> Result<Client, Failure> {
         let error = match self.dial().await {
             Err(CallError::Io(error)) => error,
@@ -100,18 +101,18 @@ impl Connector {
                  for a daemon of its own name another --socket",
             ));
         }
-        // A data folder has one daemon: where one listens elsewhere, another one could not start.
+        // A data folder has one daemon: if it listens on another socket, a second one could not start.
         if !self.may_start || !nobody || self.listens_elsewhere() {
             return Err(Failure::unreachable(self.absent(&error)));
         }
         self.start().await
     }
 
-    /// Connects again after the daemon went away: one that died is started, one that somebody stopped
-    /// stays stopped.
+    /// Connects again after the daemon has exited. A crashed daemon is started again; one that a user
+    /// stopped stays stopped.
     ///
     /// # Errors
-    /// As of [`Reach::connect_or_start`].
+    /// As of [`Connector::connect_or_start`].
     pub async fn connect_again(&self) -> Result<Client, Failure> {
         if lock_holder::was_stopped(&self.places.data_dir) {
             self.connect().await
@@ -120,7 +121,7 @@ impl Connector {
         }
     }
 
-    /// Whether a daemon has started this as a tool, which is not to start another one in its place.
+    /// Whether a daemon has started this process as a tool; then it must not start another daemon.
     fn is_within_a_tool(&self) -> bool {
         let told = std::env::var_os("AGENTD_SOCKET").is_some_and(|socket| self.places.socket == socket);
         told && std::env::var_os("AGENTD_CALL").is_some()
@@ -152,7 +153,7 @@ impl Connector {
         loop {
             sleep(wait).await;
             wait = (wait * 2).min(Duration::from_millis(100));
-            // Asked before the dial: one that has ended will not answer later.
+            // Check before connecting: a daemon that has exited will not answer later.
             let ended = child.try_wait();
             match self.dial().await {
                 Ok(client) => return Ok(client),
@@ -161,8 +162,8 @@ impl Connector {
             }
             let now = Instant::now();
             let what = match ended {
-                // Somebody else was faster and is getting ready, or is just ending and holds the lock a
-                // moment longer than its socket: then it is our turn again.
+                // Another client was faster and its daemon is starting, or a stopping daemon holds the
+                // lock a moment longer than its socket. Then this client tries again.
                 Ok(Some(status)) if status.code() == Some(i32::from(exit::TAKEN)) && now < deadline => {
                     if self.listens_elsewhere() {
                         return Err(Failure::unreachable(self.absent(&io::ErrorKind::NotFound.into())));
@@ -182,36 +183,36 @@ impl Connector {
     }
 }
 
-/// Whether the error says that no daemon listens there.
+/// Whether the error means that no daemon listens there.
 pub(in crate::client) fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
 }
 
-/// The `agentd` beside this program, else the one in PATH.
+/// The `agentd` in the folder of this program, else the one in PATH.
 fn agentd() -> PathBuf {
     let beside = std::env::current_exe().ok().and_then(|exe| Some(exe.parent()?.join("agentd")));
     beside.filter(|path| path.is_file()).unwrap_or_else(|| PathBuf::from("agentd"))
 }
 
-/// Makes a folder for us alone; one that exists is left as it is.
+/// Creates a folder that only its owner can access; an existing one is left unchanged.
 pub(in crate::client) fn private_dir(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// The daemon for these places, not yet started.
+/// The command that starts the daemon for these paths.
 pub(in crate::client) fn daemon_command(places: &Places) -> Command {
     let mut command = Command::new(agentd());
     command.stdin(Stdio::null()).current_dir("/");
     if let Some(config) = &places.config_flag {
         command.arg("--config").arg(config);
     }
-    // It shall be where we look for it, whatever else it finds configured.
+    // It must listen on the expected socket, whatever its configuration says.
     command.env("AGENTD_SOCKET", &places.socket).env("AGENTD_DATA_DIR", &places.data_dir);
     command
 }
 
-/// Starts it. It goes on without us; should it end before us, the runtime takes its exit status, and nothing of it
-/// is left behind.
+/// Starts the daemon, which continues after this program. If it exits first, the runtime collects its
+/// exit status, so that no zombie remains.
 fn spawn(places: &Places) -> Result<(Child, Log), Failure> {
     let failed = |what: &str, e: io::Error| Failure::internal(format!("could not {what}: {e}"));
     private_dir(&places.data_dir).map_err(|e| failed("make the data folder", e))?;
@@ -222,7 +223,7 @@ fn spawn(places: &Places) -> Result<(Child, Log), Failure> {
     let again = log.try_clone().map_err(|e| failed("open the daemon's log", e))?;
     let mut command = daemon_command(places);
     command.stdout(log).stderr(again);
-    // Not in our group: a Ctrl-C here is not meant for it.
+    // In another process group: a Ctrl-C here must not stop the daemon.
     command.process_group(0);
     let mut command = tokio::process::Command::from(command);
     let child = command.spawn().map_err(|e| {
@@ -234,7 +235,7 @@ fn spawn(places: &Places) -> Result<(Child, Log), Failure> {
     Ok((child, Log { path, from }))
 }
 
-/// What a daemon wrote since we started it.
+/// The daemon's log output since its start.
 struct Log {
     path: PathBuf,
     from: u64,

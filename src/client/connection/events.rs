@@ -1,4 +1,4 @@
-//! One subscription on a connection of its own.
+//! One subscription on its own connection.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::types::ids::{Seq, SessionId};
 /// The events of one session, in order. Dropping it ends the subscription.
 pub struct Events {
     lines: Lines<OwnedReadHalf>,
-    /// Held open: closing our side would end the subscription.
+    /// Held open: closing the client's side would end the subscription.
     _write: OwnedWriteHalf,
     early: VecDeque<Received>,
     last_seq: Seq,
@@ -39,7 +39,7 @@ impl Events {
         Ok(events)
     }
 
-    /// Replies may overtake each other and events may overtake them: keep what comes early.
+    /// Replies and events may arrive in any order: keep events that come before the reply.
     async fn until_subscribed(&mut self) -> Result<(), CallError> {
         loop {
             let line = self.lines.next().await?.ok_or(CallError::Closed)?;
@@ -55,7 +55,7 @@ impl Events {
     /// The next event. Waits without a deadline. Cancel-safe.
     ///
     /// # Errors
-    /// [`CallError::Closed`] when the daemon goes away: subscribe again with [`Events::last_seq`].
+    /// [`CallError::Closed`] when the daemon exits: subscribe again with [`Events::last_seq`].
     pub async fn next(&mut self) -> Result<Received, CallError> {
         loop {
             let event = match self.early.pop_front() {
@@ -71,7 +71,7 @@ impl Events {
         }
     }
 
-    /// The cursor to continue from.
+    /// The cursor from which to continue.
     #[must_use]
     pub fn last_seq(&self) -> Seq {
         self.last_seq

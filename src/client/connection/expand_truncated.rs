@@ -1,4 +1,4 @@
-//! Whole events: what the daemon cut out of one is read and put back into its place.
+//! Complete events: reads truncated values of an event from the daemon and inserts them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,18 +12,19 @@ use crate::types::blob::Cut;
 use crate::types::ids::{BlobId, SessionId};
 use crate::types::wire::fill;
 
-/// Bytes of one part.
+/// Bytes per request.
 const PART: u32 = 1 << 20;
 
-/// Whether something was cut out of an event.
+/// Whether a value of the event was truncated.
 pub(in crate::client) fn is_cut(received: &Received) -> bool {
     received.event.as_ref().is_some_and(|event| !event.cut.is_empty())
 }
 
-/// The event with everything that was cut out of it. What the daemon does not have any more stays cut.
+/// The event with the full values of all its truncated fields. A value that the daemon no longer has
+/// stays truncated.
 ///
 /// # Errors
-/// The daemon went away.
+/// The connection was lost.
 pub(in crate::client) async fn whole(client: &Client, received: Received) -> Result<Received, CallError> {
     let Some(event) = received.event.as_ref().filter(|event| !event.cut.is_empty()) else {
         return Ok(received);
@@ -34,10 +35,10 @@ pub(in crate::client) async fn whole(client: &Client, received: Received) -> Res
     Ok(whole.unwrap_or(received))
 }
 
-/// The same of a request that waits.
+/// The pending request with the full values of its truncated fields.
 ///
 /// # Errors
-/// The daemon went away.
+/// The connection was lost.
 pub(in crate::client) async fn request(
     client: &Client,
     pending: PendingRequest,
@@ -47,7 +48,7 @@ pub(in crate::client) async fn request(
     Ok(serde_json::from_value(value).unwrap_or(pending))
 }
 
-/// Puts back what was cut out of a value, and leaves in its list what stays cut.
+/// Inserts the full values, and leaves in the list only fields that stay truncated.
 async fn put_back(
     client: &Client,
     session_id: SessionId,

@@ -1,5 +1,5 @@
-//! Following a session through restarts of the daemon: subscribes again after the last event. Events come
-//! whole, also those that the daemon cut for the wire.
+//! Follows a session through restarts of the daemon: subscribes again after the last event. Events are
+//! complete; values that the daemon truncated for the wire are inserted.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -16,16 +16,16 @@ use crate::client::connection::wire::Received;
 use crate::client::failure::{Failure, code};
 use crate::types::ids::{Seq, SessionId};
 
-/// How long a lost daemon is sought.
+/// How long to try to reconnect to a lost daemon.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// What happened next.
+/// The next step of a followed session.
 pub enum Step {
     /// An event.
     Event(Box<Received>),
-    /// The daemon went away; it is being sought.
+    /// The connection was lost; the client is reconnecting.
     Lost,
-    /// It is back: calls go through this client from now on.
+    /// The client has reconnected: use this client for calls from now on.
     Back(Client),
 }
 
@@ -36,15 +36,15 @@ pub struct Follow {
     last_seq: Seq,
     client: Client,
     include: Include,
-    /// Whether events are wanted as they stand on the wire.
+    /// Whether events are returned as sent on the wire.
     as_sent: bool,
     events: Option<Events>,
-    /// An event that is being made whole.
+    /// An event whose truncated values are being read.
     pending: Option<Owned<Result<Received, CallError>>>,
     attempt: Option<Owned<Result<(Client, Events), Failure>>>,
 }
 
-/// A task that ends with who asked for it.
+/// A task that is aborted when its owner is dropped.
 struct Owned<T>(JoinHandle<T>);
 
 impl<T> Drop for Owned<T> {
@@ -67,7 +67,7 @@ impl Follow {
         Self::start_with(reach, client, session, after_seq, Include::default()).await
     }
 
-    /// The same for a part of what there is.
+    /// Follows a part of the events.
     ///
     /// # Errors
     /// See [`Follow::start`].
@@ -80,7 +80,7 @@ impl Follow {
     ) -> Result<Self, CallError> {
         let events = match client.subscribe_to(session, after_seq, include).await {
             Ok(events) => Some(events),
-            // A daemon that dies now is sought like one that dies later.
+            // Reconnect to a daemon that exits now, like to one that exits later.
             Err(CallError::Closed) => None,
             Err(CallError::Io(error)) if error.kind() != ErrorKind::InvalidData => None,
             Err(error) => return Err(error),
@@ -98,7 +98,7 @@ impl Follow {
         })
     }
 
-    /// Events are given as they stand on the wire: what was cut out of one stays so.
+    /// Returns events as sent on the wire: truncated values stay truncated.
     #[must_use]
     pub fn as_sent(mut self) -> Self {
         self.as_sent = true;
@@ -108,7 +108,7 @@ impl Follow {
     /// The next step. Cancel-safe.
     ///
     /// # Errors
-    /// The daemon stayed away, or it does not have the session any more.
+    /// The client could not reconnect, or the daemon no longer has the session.
     pub async fn next(&mut self) -> Result<Step, Failure> {
         if let Some(events) = &mut self.events {
             if self.pending.is_none() {
@@ -136,7 +136,7 @@ impl Follow {
                         self.last_seq = self.last_seq.max(event.seq);
                         Step::Event(Box::new(event))
                     }
-                    // It comes again once the daemon is back.
+                    // The subscription delivers it again after reconnecting.
                     _ => {
                         self.events = None;
                         Step::Lost
@@ -156,7 +156,7 @@ impl Follow {
         Ok(Step::Back(client))
     }
 
-    /// The newest event that was seen.
+    /// Seq of the newest returned event.
     #[must_use]
     pub fn last_seq(&self) -> Seq {
         self.last_seq

@@ -1,4 +1,4 @@
-//! `--image` and `--file`: what goes along with the words of a submit.
+//! `--image` and `--file`: files that are sent with the text of a submit.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use crate::api::params::{Given, SubmitBlock, SubmitInput};
 use crate::client::failure::Failure;
 use crate::client::ui::escape;
 
-/// What goes along with the words.
+/// Options for files that are sent with the input.
 #[derive(Clone, Debug, Default, Args)]
 pub struct GivenArgs {
     /// Show the model an image (PNG, JPEG, GIF, WebP); may be repeated
@@ -20,8 +20,8 @@ pub struct GivenArgs {
 }
 
 impl GivenArgs {
-    /// The input of a submit. Pictures and files stand before the words, as models like it best; what was piped
-    /// into the program stands behind them.
+    /// The input of a submit. Pictures and files come before the text, because models work better that
+    /// way. Piped standard input comes after it.
     pub(in crate::client) fn input(
         &self,
         text: String,
@@ -39,7 +39,7 @@ impl GivenArgs {
     }
 }
 
-/// The daemon reads it, from another folder.
+/// The daemon reads the file and has another current folder, so the path is absolute.
 fn given(path: &Path) -> Result<Given, Failure> {
     let shown = path.display().to_string();
     let shown = escape::line(&shown);

@@ -1,4 +1,4 @@
-//! Which socket, which data folder, which configuration: flags, environment and the `[daemon]`
+//! Finds the socket, the data folder and the configuration from flags, environment and the `[daemon]`
 //! table, by the rules of `api::endpoint`.
 
 use std::io::ErrorKind;
@@ -7,24 +7,24 @@ use std::path::{Path, PathBuf};
 use crate::api::endpoint::{self, Env};
 use crate::client::failure::Failure;
 
-/// Where daemon and files are.
+/// Paths of the daemon and of its files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Places {
-    /// The socket.
+    /// Path of the socket.
     pub socket: PathBuf,
-    /// Whether that is a choice of the command line or of `AGENTD_SOCKET`: then no other one will do.
+    /// Whether the command line or `AGENTD_SOCKET` names the socket; then the client uses no other one.
     pub is_socket_named: bool,
-    /// The data folder.
+    /// Path of the data folder.
     pub data_dir: PathBuf,
-    /// `--config` or `AGENTD_CONFIG`; a daemon that we start is told.
+    /// `--config` or `AGENTD_CONFIG`; passed on to a daemon that this client starts.
     pub config_flag: Option<PathBuf>,
     /// Configuration files, and whether each must exist.
     pub config_files: Vec<(PathBuf, bool)>,
 }
 
 impl Places {
-    /// Finds them. Configuration files that cannot be read are passed over: the daemon and
-    /// `agentctl doctor` complain about them.
+    /// Finds the paths. Skips configuration files that cannot be read: the daemon and `agentctl doctor`
+    /// report them.
     ///
     /// # Errors
     /// `HOME` is needed and not set.
@@ -32,7 +32,7 @@ impl Places {
         let no_home = |e: endpoint::NoHome| Failure::usage(e.to_string());
         let named = || env("AGENTD_CONFIG").filter(|file| !file.is_empty()).map(PathBuf::from);
         let config = config.or_else(named).map(absolute);
-        // Without HOME the explicit places may still be enough.
+        // Without HOME, explicitly given paths may be enough.
         let config_files = endpoint::config_files(env, config.clone()).unwrap_or_default();
         let mut data_dir = None;
         let mut configured_socket = None;
@@ -44,12 +44,12 @@ impl Places {
         let is_socket_named = socket.is_some() || env("AGENTD_SOCKET").is_some_and(|path| !path.is_empty());
         let found = endpoint::socket(env, socket, configured_socket, data_dir.clone()).map_err(no_home)?;
         let data_dir = endpoint::data_dir(env, data_dir).map_err(no_home)?;
-        // The daemon that we may start runs elsewhere: nothing relative is left.
+        // A started daemon has another current folder, so make all paths absolute.
         let (found, data_dir) = (absolute(found), absolute(data_dir));
         Ok(Self { socket: found, is_socket_named, data_dir, config_flag: config, config_files })
     }
 
-    /// Refuses a configuration file that was named and is not there: a daemon that runs already has read other ones.
+    /// Refuses a named configuration file that does not exist: a running daemon has read other ones.
     ///
     /// # Errors
     /// The file does not exist or is a folder.
@@ -67,7 +67,7 @@ impl Places {
         )))
     }
 
-    /// The log of a daemon that `agentctl` started.
+    /// Path of the log of a daemon that `agentctl` started.
     #[must_use]
     pub fn log(&self) -> PathBuf {
         self.data_dir.join("agentd.log")
@@ -85,14 +85,14 @@ fn daemon_table(file: &Path, env: Env<'_>) -> (Option<PathBuf>, Option<PathBuf>)
         let text = daemon?.get(key)?.as_str()?;
         Some(match text.strip_prefix("~/") {
             Some(rest) => endpoint::home(env).ok()?.join(rest),
-            // As the daemon does it: beside the file.
+            // Relative to the file's folder, as in the daemon.
             None => absolute(file.to_path_buf()).parent()?.join(text),
         })
     };
     (path("data_dir"), path("socket"))
 }
 
-/// The folder that the program was started in, without links.
+/// The current folder, with links resolved.
 ///
 /// # Errors
 /// It was removed, or cannot be read.
@@ -105,7 +105,7 @@ pub(in crate::client) fn current_folder() -> Result<PathBuf, Failure> {
     })
 }
 
-/// A path as people write it: the home folder is `~`.
+/// A path for display: the home folder becomes `~`.
 #[must_use]
 pub fn short(path: &str, home: Option<&str>) -> String {
     match home.and_then(|home| path.strip_prefix(home)) {

@@ -1,4 +1,4 @@
-//! Standard input as text: the whole task, or what was piped along with a task.
+//! Standard input as text: the whole task, or text that was piped in addition to a task.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,10 +10,12 @@ use std::time::Duration;
 use crate::client::failure::Failure;
 use crate::client::ui::out::Out;
 
-/// Longer than the context window of every model, and well below what one message to the daemon may hold.
+/// Longer than the context window of every model, and well below the size limit of a message to the
+/// daemon.
 const MAX_BYTES: usize = 4 << 20;
 
-/// After this long without a byte the user is told what is waited for, or that a pipe without a writer is left out.
+/// After this time without a byte, the program tells the user that it waits for input, or that it
+/// ignores a pipe without a writer.
 const SILENCE: Duration = Duration::from_secs(2);
 
 /// All of standard input.
@@ -26,9 +28,9 @@ pub(in crate::client) fn read_all() -> Result<String, Failure> {
     text(bytes)
 }
 
-/// What was piped or redirected into the program; `None` if that is nothing. Terminals and devices such as
-/// `/dev/null` are not read. A script may have inherited a pipe that is never written to and never closed: a silent
-/// one is left out unless a program of the same pipeline still writes to it.
+/// Piped or redirected standard input; `None` if there is none. Terminals and devices such as
+/// `/dev/null` are not read. A script may have inherited a pipe that is never written to and never
+/// closed. So a silent pipe is ignored, unless a program of the same pipeline still writes to it.
 ///
 /// # Errors
 /// It is too long, or not text.
@@ -42,8 +44,9 @@ pub(in crate::client) fn read_piped(out: &mut Out) -> Result<Option<String>, Fai
     read_until_end(input, SILENCE, || kind.is_file() || has_writer((meta.dev(), meta.ino())), out)
 }
 
-/// Whether a program that did not start this one holds the other end of the pipe, as in `make 2>&1 | agentctl …`. Pipes
-/// of other users' programs, and of those that hide what they opened, cannot be seen.
+/// Whether a program that is no ancestor of this one holds the other end of the pipe, as in `make 2>&1
+/// | agentctl …`. Pipes of other users' programs, and of processes that hide their descriptors, cannot
+/// be seen.
 fn has_writer(pipe: (u64, u64)) -> bool {
     let ancestors = ancestors();
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -52,7 +55,7 @@ fn has_writer(pipe: (u64, u64)) -> bool {
         let open = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
         open.into_iter().any(|fd| {
             let is_pipe = std::fs::metadata(fd.path()).is_ok_and(|file| (file.dev(), file.ino()) == pipe);
-            // The mode of the link says how the file was opened, proc_pid_fd(5).
+            // The mode of the link shows how the file was opened, proc_pid_fd(5).
             is_pipe && fd.metadata().is_ok_and(|link| link.mode() & 0o200 != 0)
         })
     })
@@ -69,7 +72,7 @@ fn ancestors() -> Vec<i32> {
 
 fn parent(pid: i32) -> Option<i32> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // Behind the name, which may hold anything: state and parent.
+    // State and parent follow the name, which may contain anything.
     stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
 
@@ -80,7 +83,7 @@ fn read_until_end(
     out: &mut Out,
 ) -> Result<Option<String>, Failure> {
     let (sender, chunks) = sync_channel(1);
-    // A read cannot be given up. The thread ends with the program at the latest.
+    // A read cannot be cancelled. The thread ends with the program at the latest.
     std::thread::spawn(move || {
         let mut chunk = vec![0; 64 << 10];
         loop {
@@ -171,7 +174,7 @@ mod tests {
         let (mut out, _, side) = papers();
         let (input, late) = io::pipe().expect("a pipe");
         let late = std::cell::RefCell::new(Some(late));
-        // It writes once the reader has been told to wait, and ends.
+        // The writer writes after the user was told about the wait, and then ends.
         let writes = || {
             if side.text().contains("until it ends")
                 && let Some(mut late) = late.borrow_mut().take()

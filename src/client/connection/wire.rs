@@ -1,4 +1,4 @@
-//! Newline-delimited JSON as a client reads it: lines with a limit, replies, events.
+//! Newline-delimited JSON for clients: lines with a limit, replies, events.
 
 use std::io;
 
@@ -12,8 +12,8 @@ use crate::api::fault::WireFault;
 use crate::types::event::Envelope;
 use crate::types::ids::Seq;
 
-/// A daemon that sends a longer line is not understood. Events are 64 KiB at most; replies with
-/// pages of sessions or items are longer.
+/// Maximum bytes of a line; a longer one is an error. Events are 64 KiB at most; replies with pages of
+/// sessions or items are longer.
 const MAX_LINE: usize = 64 << 20;
 
 /// Lines of a stream.
@@ -27,8 +27,8 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         Self { reader: BufReader::with_capacity(64 << 10, reader), partial: Vec::new() }
     }
 
-    /// The next line without its end, `None` at the end of the stream. Cancel-safe: what was read
-    /// of an unfinished line is kept. A last line without an end is not a message and is dropped.
+    /// The next line without its end, `None` at the end of the stream. Cancel-safe: an incomplete line
+    /// is kept. A last line without an end is not a message and is dropped.
     pub(in crate::client) async fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
         loop {
             let chunk = self.reader.fill_buf().await?;
@@ -78,29 +78,29 @@ struct Head {
 
 /// One message from the daemon.
 pub(in crate::client) enum Message {
-    /// An answer to the call with this id; `None` if the daemon could not tell which.
+    /// A reply to the call with this id; `None` if the daemon could not read the id.
     Reply { id: Option<u64>, outcome: Result<Box<RawValue>, WireFault> },
     /// An event of a subscription.
     Event(Box<Received>),
-    /// Something this version does not know.
+    /// A message that this version does not know.
     Other,
 }
 
-/// An event as it came: readable as far as this version knows its kind.
+/// An event as received; parsed if this version knows its kind.
 #[derive(Debug, Clone)]
 pub struct Received {
-    /// Its number.
+    /// Seq of the event.
     pub seq: Seq,
-    /// Its `type`.
+    /// The event's `type`.
     pub kind: String,
     /// The JSON text exactly as the daemon sent it.
     pub raw: Box<RawValue>,
-    /// What it says; `None` for kinds or shapes that are newer than this client.
+    /// The parsed event; `None` for kinds or shapes that are newer than this client.
     pub event: Option<Envelope>,
 }
 
 impl Received {
-    /// Reads one event.
+    /// Parses one event.
     ///
     /// # Errors
     /// The text is not an object with `seq` and `type`.
@@ -111,7 +111,7 @@ impl Received {
     }
 }
 
-/// Reads one line. `None` if it is not a JSON-RPC message at all.
+/// Parses one line. `None` if it is not a JSON-RPC message.
 pub(in crate::client) fn parse(line: &[u8]) -> Option<Message> {
     let incoming: Incoming<'_> = serde_json::from_slice(line).ok()?;
     if let Some(method) = incoming.method {

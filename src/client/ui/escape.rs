@@ -1,12 +1,12 @@
-//! What models, tools, file names and titles say is made harmless before a terminal sees it (S28).
+//! Escapes text from models, tools, file names and titles before a terminal receives it.
 //!
-//! Nothing is dropped: a character that could move the cursor, change the title, reorder or hide
-//! text becomes a visible `⟦NAME⟧`. The brackets themselves are escaped too, so that what looks
-//! like an escape is one.
+//! Nothing is dropped: a character that could move the cursor, change the title, reorder or hide text
+//! becomes a visible `⟦NAME⟧`. The brackets themselves are escaped too, so that text cannot imitate an
+//! escape.
 
 use std::borrow::Cow;
 
-/// From so many blanks on they are counted and not shown.
+/// A run of at least this many blanks is replaced by its count.
 const MANY: &str = "                                        ";
 const OPEN: char = '⟦';
 const CLOSE: char = '⟧';
@@ -23,8 +23,8 @@ pub fn line(raw: &str) -> Cow<'_, str> {
     escape(raw, is_treacherous)
 }
 
-/// The exact text of a command or a diff, line by line, for somebody who has to agree to it:
-/// tabs, carriage returns, unusual blanks and blanks at the end of a line are visible.
+/// The exact text of a command or a diff, line by line, for a user who must approve it: tabs, carriage
+/// returns, unusual blanks and trailing blanks are visible.
 #[must_use]
 pub fn exact(raw: &str) -> Vec<String> {
     raw.split('\n').map(exact_line).collect()
@@ -42,7 +42,7 @@ pub fn exact_line(raw: &str) -> String {
     shown
 }
 
-/// Rows of nothing would push what follows out of sight, or to the beginning of a row.
+/// Long runs of blanks would push the following text out of view, or to the beginning of a row.
 pub(in crate::client) fn count_blanks(shown: &mut String) {
     while let Some(start) = shown.find(MANY) {
         let blanks = shown[start..].chars().take_while(|c| *c == ' ').count();
@@ -81,7 +81,7 @@ fn push_name(shown: &mut String, c: char) {
     shown.push(CLOSE);
 }
 
-/// Controls, everything that reorders or hides text, and our own brackets.
+/// Controls, all characters that reorder or hide text, and the escape's own brackets.
 fn is_treacherous(c: char) -> bool {
     c.is_control() // C0, DEL and C1
         || matches!(c, OPEN | CLOSE)
@@ -105,7 +105,7 @@ fn is_treacherous(c: char) -> bool {
             | 0xE0000..=0xE0FFF) // tags and supplementary selectors
 }
 
-/// Blanks that look like a space or like nothing.
+/// Blanks that look like a space or are invisible.
 fn is_odd_blank(c: char) -> bool {
     matches!(u32::from(c), 0xA0 | 0x1680 | 0x2000..=0x200A | 0x202F | 0x205F | 0x2800 | 0x3000)
 }

@@ -1,10 +1,10 @@
-//! Durations, sizes and money for people, and the client's one clock.
+//! Formats of durations, sizes and money, and the client's only clock.
 
 use crate::types::ids::SessionId;
 use crate::types::time::Timestamp;
 use crate::types::usage::Usage;
 
-/// The time now, for ages in listings.
+/// The current time, for ages in listings.
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "the one place of the client that asks what time it is")]
 pub fn now() -> Timestamp {
@@ -12,7 +12,7 @@ pub fn now() -> Timestamp {
     Timestamp(since.map_or(0, |d| i64::try_from(d.as_millis()).unwrap_or(i64::MAX)))
 }
 
-/// How long something took.
+/// A duration in milliseconds as text.
 #[must_use]
 pub fn took(ms: u64) -> String {
     match ms {
@@ -23,7 +23,7 @@ pub fn took(ms: u64) -> String {
     }
 }
 
-/// How long ago something was, in one number.
+/// An age in milliseconds as one number with a unit.
 #[must_use]
 pub fn age(ms: u64) -> String {
     let seconds = ms / 1_000;
@@ -45,13 +45,13 @@ pub fn tokens(count: u64) -> String {
     }
 }
 
-/// All the tokens of a usage.
+/// The sum of all tokens of a usage.
 #[must_use]
 pub fn all_tokens(usage: &Usage) -> u64 {
     usage.all_tokens()
 }
 
-/// What something cost, of which perhaps not all is known: `?` if nothing is, `≥$1.50` if a part is.
+/// A cost that may be partly unknown: `?` if all of it is unknown, `≥$1.50` if a part is.
 #[must_use]
 pub fn cost(known: Option<u64>, at_least: u64) -> String {
     match (known, at_least) {
@@ -71,8 +71,8 @@ pub fn money(micros: Option<u64>) -> String {
     }
 }
 
-/// The first part of a session's id: the milliseconds of its making, unique among what one person
-/// makes by hand.
+/// The first part of a session's id: the milliseconds of its creation, unique among sessions that one
+/// user creates by hand.
 #[must_use]
 pub fn short_id(id: SessionId) -> String {
     let full = id.to_string();

@@ -1,8 +1,8 @@
-//! The keyboard in raw mode: a thread reads it, the terminal is put back on every way out.
+//! The keyboard in raw mode: a thread reads it, and the terminal is restored on every exit.
 //!
-//! The reading library does not come back from a terminal that has gone: it reads its end over and
-//! over, and whoever waits for it waits for ever. So nobody waits for the reader without a bound,
-//! and a second thread watches the terminal and ends the program if nobody else does.
+//! The reading library does not return from a closed terminal: it reads end-of-file in a loop, and a
+//! caller that waits for it waits for ever. So every wait for the reader has a timeout. A second thread
+//! watches the terminal and ends the program if the main loop does not.
 
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -20,21 +20,21 @@ use tokio::time::{interval, sleep};
 
 use crate::client::failure::code;
 
-/// How long the thread waits for a key before it looks whether it is still wanted.
+/// How long the thread waits for a key before it checks whether it should end.
 const POLL: Duration = Duration::from_millis(40);
 
-/// How often is looked whether the terminal is still there.
+/// Interval between two checks whether the terminal still exists.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// How long the reader may take to end, and how long the program may take once the terminal is
-/// gone or a signal told it to end.
+/// How long the reader may take to end, and how long the program may take after the terminal is closed
+/// or a signal arrives.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// Raw mode with a key reader. Dropping it restores the terminal.
 pub struct Keys {
     events: mpsc::Receiver<Event>,
     stop: Arc<AtomicBool>,
-    /// Its other end goes with the reader.
+    /// The reader drops the other end when it ends.
     reader: Option<std_mpsc::Receiver<()>>,
     gone: Option<oneshot::Receiver<()>>,
     had_input: bool,
@@ -42,8 +42,8 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Takes the terminal. Should it go away, the program ends with [`code::ABORTED`], at the latest
-    /// a moment after [`Keys::next`] said so.
+    /// Switches the terminal to raw mode. If the terminal is closed, the program ends with
+    /// [`code::ABORTED`], at the latest a moment after [`Keys::next`] has reported it.
     ///
     /// # Errors
     /// Standard input is not a terminal.
@@ -51,8 +51,8 @@ impl Keys {
         Self::take_with(false)
     }
 
-    /// The same; SIGTERM and SIGHUP also end the program if its own loop does not within a moment,
-    /// because it is stuck in the terminal.
+    /// Same as [`Keys::take`]. SIGTERM and SIGHUP also end the program if its own loop does not within
+    /// a moment, because it is blocked in the terminal.
     ///
     /// # Errors
     /// As [`Keys::take`].
@@ -63,13 +63,13 @@ impl Keys {
     fn take_with(signals: bool) -> io::Result<Self> {
         restore_on_panic();
         terminal::enable_raw_mode()?;
-        // From here on the guard restores, whatever fails.
+        // From here on the guard restores the terminal after any failure.
         let (tell, events) = mpsc::channel(256);
         let stop = Arc::new(AtomicBool::new(false));
         let had_input = event::poll(Duration::ZERO).unwrap_or(false);
         let mut keys =
             Self { events, stop: stop.clone(), reader: None, gone: None, had_input, _watched: None };
-        // What was typed before anything was asked is no answer.
+        // Keys from before the request are not an answer.
         while event::poll(Duration::ZERO).unwrap_or(false) && event::read().is_ok() {}
         let _ = tcflush(io::stdin(), FlushArg::TCIFLUSH);
         execute!(io::stdout(), EnableBracketedPaste)?;
@@ -81,11 +81,11 @@ impl Keys {
         keys.reader = Some(reader);
         let (watched, unwatched) = oneshot::channel();
         let (tell_gone, gone) = oneshot::channel();
-        // A runtime of its own: the other one may be what is stuck.
+        // A separate runtime, because the other one may be blocked.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         std::thread::Builder::new().name("terminal".into()).spawn(move || {
             if runtime.block_on(watch(signals, unwatched, tell_gone)) {
-                // Nothing is written: that may be what the program is stuck in.
+                // Write nothing, because the program may be blocked in a write.
                 let _ = terminal::disable_raw_mode();
                 std::process::exit(code::ABORTED.into());
             }
@@ -94,12 +94,12 @@ impl Keys {
         Ok(keys)
     }
 
-    /// Whether something was typed before the terminal was taken; it is thrown away.
+    /// Whether the user typed something before raw mode; it is discarded.
     pub fn had_input(&self) -> bool {
         self.had_input
     }
 
-    /// The next key, paste or change of size; `None` when the terminal is gone. Cancel-safe.
+    /// The next key, paste or change of size; `None` when the terminal is closed. Cancel-safe.
     pub async fn next(&mut self) -> Option<Event> {
         let Some(gone) = &mut self.gone else { return None };
         tokio::select! {
@@ -116,24 +116,23 @@ impl Keys {
 impl Drop for Keys {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        // The thread may wait for room in the channel.
+        // The thread may be waiting for a free slot in the channel.
         self.events.close();
         if let Some(reader) = self.reader.take() {
-            // The next one who reads shall find no other reader. One that is stuck is left to the
-            // end of the program.
+            // Only one reader may exist at a time. A blocked one is left to the end of the program.
             let _ = reader.recv_timeout(GRACE);
         }
         restore();
     }
 }
 
-/// Whether a terminal is still behind this: after a hang-up every question about it fails.
+/// Whether the terminal still exists: after a hang-up every request to it fails.
 fn is_there(terminal: &impl AsFd) -> bool {
     tcgetattr(terminal).is_ok()
 }
 
-/// True if the program has to be ended from here: the terminal is gone, or a signal came, and a
-/// moment later it still runs. False once nobody holds the keys any more.
+/// Returns true if this thread must end the program: the terminal is closed or a signal came, and a
+/// moment later the program still runs. Returns false once `Keys` is dropped.
 async fn watch(signals: bool, mut unwatched: oneshot::Receiver<()>, gone: oneshot::Sender<()>) -> bool {
     let (Ok(mut terminate), Ok(mut hangup)) = (signal(SignalKind::terminate()), signal(SignalKind::hangup()))
     else {
@@ -142,7 +141,7 @@ async fn watch(signals: bool, mut unwatched: oneshot::Receiver<()>, gone: onesho
     let mut look = interval(LOOK);
     loop {
         tokio::select! {
-            // A terminal that is gone has perhaps left a reader that never ends.
+            // A closed terminal may have left a reader that never ends.
             _ = &mut unwatched => {
                 if is_there(&io::stdin()) {
                     return false;
@@ -185,7 +184,7 @@ fn restore() {
     let _ = stdout.flush();
 }
 
-/// A panic prints its message on a sane terminal.
+/// Restores the terminal before a panic prints its message.
 fn restore_on_panic() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {

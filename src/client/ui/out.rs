@@ -1,23 +1,23 @@
-//! Where output goes: text that is asked for on stdout, everything around it on stderr.
+//! Output: requested text on stdout, everything else on stderr.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
 use crate::client::ui::style::{Line, Tone, width};
 
-/// Standard output and standard error with what is known of them.
+/// Standard output and standard error with their properties.
 pub struct Out {
     text: Box<dyn Write + Send>,
     side: Box<dyn Write + Send>,
     text_colour: bool,
     side_colour: bool,
     at_start: bool,
-    /// The terminal is in raw mode: a line end needs its carriage return.
+    /// The terminal is in raw mode: a line end needs a carriage return.
     raw: bool,
 }
 
 impl Out {
-    /// The process's own; colours only on terminals and without `NO_COLOR`.
+    /// The process's own streams; colours only on terminals and without `NO_COLOR`.
     #[must_use]
     pub fn standard() -> Self {
         let colours = colours_wanted();
@@ -31,7 +31,7 @@ impl Out {
         }
     }
 
-    /// The same, but everything goes to stdout.
+    /// Same as `standard`, but everything goes to stdout.
     #[must_use]
     pub fn all_on_stdout() -> Self {
         let standard = Self::standard();
@@ -41,7 +41,7 @@ impl Out {
     /// Streams text; the caller has escaped it.
     ///
     /// # Errors
-    /// The reader is gone.
+    /// The reader has closed the pipe.
     pub fn stream(&mut self, text: &str) -> io::Result<()> {
         if text.is_empty() {
             return Ok(());
@@ -55,34 +55,34 @@ impl Out {
     /// Ends a line that [`Out::stream`] left open.
     ///
     /// # Errors
-    /// The reader is gone.
+    /// The reader has closed the pipe.
     pub fn fresh_line(&mut self) -> io::Result<()> {
         if self.at_start { Ok(()) } else { self.stream("\n") }
     }
 
-    /// One line of what was asked for.
+    /// Prints one line of the requested output.
     ///
     /// # Errors
-    /// The reader is gone.
+    /// The reader has closed the pipe.
     pub fn line(&mut self, line: &Line) -> io::Result<()> {
         self.fresh_line()?;
         let shown = line.ansi(self.text_colour);
         self.stream(&(shown + "\n"))
     }
 
-    /// One line of plain text of what was asked for.
+    /// Prints one line of plain text of the requested output.
     ///
     /// # Errors
-    /// The reader is gone.
+    /// The reader has closed the pipe.
     pub fn say(&mut self, text: &str) -> io::Result<()> {
         self.fresh_line()?;
         self.stream(&format!("{text}\n"))
     }
 
-    /// One line beside it.
+    /// Prints one line to stderr.
     ///
     /// # Errors
-    /// The reader is gone.
+    /// The reader has closed the pipe.
     pub fn aside(&mut self, line: &Line) -> io::Result<()> {
         self.fresh_line()?;
         let shown = line.ansi(self.side_colour) + "\n";
@@ -90,15 +90,15 @@ impl Out {
         self.side.flush()
     }
 
-    /// Follows the terminal into raw mode and out of it.
+    /// Sets whether the terminal is in raw mode.
     pub fn set_raw(&mut self, raw: bool) {
         self.raw = raw;
     }
 
-    /// Draws a one-line input over the last one; shows the end of what does not fit.
+    /// Draws a one-line input over the last one; if it is too long, shows its end.
     ///
     /// # Errors
-    /// The reader is gone.
+    /// The reader has closed the pipe.
     pub fn prompt(&mut self, label: &str, typed: &str) -> io::Result<()> {
         let columns = terminal_columns().saturating_sub(width(label) + 2).max(10);
         let shown = crate::client::ui::escape::line(typed);
@@ -112,19 +112,19 @@ impl Out {
         self.side.flush()
     }
 
-    /// One dim line beside it.
+    /// Prints one dim line to stderr.
     ///
     /// # Errors
-    /// The reader is gone.
+    /// The reader has closed the pipe.
     pub fn note(&mut self, text: &str) -> io::Result<()> {
         self.aside(&Line::new(Tone::Dim, text))
     }
 
-    /// A value as indented JSON. JSON text escapes C0 itself; the rest is escaped here, so that
-    /// it stays JSON: all that is not ASCII and could fool a terminal becomes `\u…`.
+    /// Prints a value as indented JSON. JSON text escapes C0 itself. Other non-ASCII characters that
+    /// could mislead a terminal become `\u…`, so that the text stays JSON.
     ///
     /// # Errors
-    /// The reader is gone.
+    /// The reader has closed the pipe.
     pub fn json(&mut self, value: &impl serde::Serialize) -> io::Result<()> {
         let text = serde_json::to_string_pretty(value).map_err(io::Error::other)?;
         self.say(&harmless_json(&text))
@@ -135,7 +135,7 @@ fn ends(text: &str, raw: bool) -> Cow<'_, str> {
     if raw { text.replace('\n', "\r\n").into() } else { text.into() }
 }
 
-/// Columns of the terminal; 80 where there is none.
+/// Columns of the terminal; 80 without one.
 #[must_use]
 pub fn terminal_columns() -> usize {
     ratatui::crossterm::terminal::size().map_or(80, |(columns, _)| usize::from(columns).max(20))
@@ -161,7 +161,7 @@ pub fn harmless_json(text: &str) -> String {
     shown
 }
 
-/// Whether colours are wanted at all (<https://no-color.org>).
+/// Whether the user allows colours (<https://no-color.org>).
 #[must_use]
 pub fn colours_wanted() -> bool {
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
@@ -173,7 +173,7 @@ pub(in crate::client) mod testing {
     use crate::client::ui::out::*;
     use std::sync::{Arc, Mutex};
 
-    /// What was printed, readable while it is being printed.
+    /// Captured output, readable while it is being printed.
     #[derive(Clone, Default)]
     pub(in crate::client) struct Paper(Arc<Mutex<Vec<u8>>>);
 
@@ -193,7 +193,7 @@ pub(in crate::client) mod testing {
         }
     }
 
-    /// An output on two papers.
+    /// An output with two captured streams.
     pub(in crate::client) fn papers() -> (Out, Paper, Paper) {
         let (text, side) = (Paper::default(), Paper::default());
         let out = Out {

@@ -1,5 +1,5 @@
-//! A permission request as it is put to a person: the exact bytes of what would happen (S28), why
-//! it is asked, and the keys.
+//! A permission request as shown to the user: the exact bytes of what would happen, the reason, and the
+//! keys.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -13,27 +13,27 @@ use crate::types::permission::{Decision, RequestKind, Scope};
 use crate::types::session::PermissionRequest;
 use crate::types::tool::Subject;
 
-/// What one key answers.
+/// The answers of single keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// This call.
+    /// Allow this call.
     Once,
-    /// Calls like this one, as long as the session lives.
+    /// Allow calls like this one for the rest of the session.
     Session,
-    /// Calls like this one in this folder, until that is taken back.
+    /// Allow calls like this one in this folder, until the grant is removed.
     Project,
-    /// This call with other arguments.
+    /// Allow this call with other arguments.
     Edit,
-    /// No.
+    /// Deny the call.
     Deny,
-    /// No, with words for the model.
+    /// Deny the call, with feedback for the model.
     Feedback,
-    /// Stop the turn.
+    /// Abort the turn.
     Abort,
 }
 
 impl Answer {
-    /// The answer behind a key.
+    /// The answer of a key.
     #[must_use]
     pub fn of_key(key: char) -> Option<Self> {
         match key.to_ascii_lowercase() {
@@ -49,8 +49,8 @@ impl Answer {
     }
 }
 
-/// The answer behind a key, if this request takes it: a command that would leave its sandbox does so as it
-/// was, and by no grant beyond the session.
+/// The answer of a key, if this request accepts it. An unsandboxed retry must keep its command
+/// unchanged, and its grant lasts at most for the session.
 #[must_use]
 pub fn answer_of(request: &PermissionRequest, key: char) -> Option<Answer> {
     let leaves = request.kind == RequestKind::Sandbox;
@@ -77,19 +77,19 @@ pub fn approval(
         scope,
         grant,
         feedback,
-        // What was on the screen is what is answered.
+        // The answer applies to exactly the request that was on the screen.
         digest: Some(request.digest.clone()).filter(|digest| !digest.is_empty()),
         ..ApproveParams::default()
     }
 }
 
-/// The arguments as a person changes them.
+/// The arguments as text for editing.
 #[must_use]
 pub fn editable(request: &PermissionRequest) -> String {
     serde_json::to_string_pretty(&request.input).unwrap_or_default()
 }
 
-/// The parameters of `session.approve` for changed arguments; or what is wrong with them.
+/// The parameters of `session.approve` for edited arguments, or the error in them.
 pub fn edited(request: &PermissionRequest, text: &str) -> Result<ApproveParams, String> {
     let input: Value = serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))?;
     if !input.is_object() {
@@ -99,7 +99,7 @@ pub fn edited(request: &PermissionRequest, text: &str) -> Result<ApproveParams, 
     Ok(ApproveParams { updated_input, ..approval(request, Decision::Allow, Scope::Once, None) })
 }
 
-/// The question, without its keys.
+/// The request, without its keys.
 #[must_use]
 pub fn question(request: &PermissionRequest) -> Vec<Line> {
     let leaves = request.kind == RequestKind::Sandbox;
@@ -141,14 +141,14 @@ pub fn question(request: &PermissionRequest) -> Vec<Line> {
     shown
 }
 
-/// The files that would be touched where the arguments name others: what links lead to, and other names of the same file
-/// of which a rule speaks.
+/// The files that the call would really access, if they differ from the arguments: targets of links,
+/// and hard links that match a rule.
 fn elsewhere(request: &PermissionRequest) -> Vec<String> {
     let parts = match &request.subject {
         Subject::Several { parts } => parts.as_slice(),
         subject => std::slice::from_ref(subject),
     };
-    // Of a pattern what stands before its first sign names a folder.
+    // The part of a pattern before its first wildcard names a folder.
     let folder = |pattern: &str| {
         let plain = pattern.find(['*', '?', '[', '{']).map_or(pattern, |at| &pattern[..at]);
         plain.rfind('/').map_or(String::new(), |end| plain[..=end].to_owned())
@@ -177,10 +177,10 @@ fn elsewhere(request: &PermissionRequest) -> Vec<String> {
 
 /// PATH_MAX of Linux.
 const LONGEST_PATH: usize = 4_096;
-/// So many files are told; more stand in the call.
+/// Maximum number of listed files; the call may contain more.
 const MOST_ELSEWHERE: usize = 20;
 
-/// A path of the arguments as text alone has it.
+/// A path of the arguments without resolving links.
 fn spelled_out(cwd: &str, text: &str) -> PathBuf {
     let mut path = PathBuf::from(cwd);
     for part in Path::new(text).components() {
@@ -193,8 +193,8 @@ fn spelled_out(cwd: &str, text: &str) -> PathBuf {
     path
 }
 
-/// The question in rows of at most `columns`. What a row has no room for goes on below it further in: only our
-/// own words begin a row at its beginning, whatever a command looks like.
+/// The request in rows of at most `columns`. Continuation rows are indented. So only the daemon's own
+/// text begins at the start of a row, whatever a command contains.
 #[must_use]
 pub fn rows(request: &PermissionRequest, columns: usize) -> Vec<Line> {
     let inward = if columns > 4 * INWARD.len() { INWARD } else { "" };
@@ -212,7 +212,7 @@ pub fn rows(request: &PermissionRequest, columns: usize) -> Vec<Line> {
     shown
 }
 
-/// Before what a row had no room for.
+/// Indentation of continuation rows.
 const INWARD: &str = "      ";
 
 /// The keys, in one line.
@@ -246,7 +246,7 @@ pub fn keys(request: &PermissionRequest) -> Line {
     line
 }
 
-/// What stands in the place of the keys while an answer waits for its confirmation; `None` if it needs none.
+/// The line shown instead of the keys while an answer needs confirmation; `None` if it needs none.
 #[must_use]
 pub fn confirmation(request: &PermissionRequest, answer: Answer) -> Option<Line> {
     let grant = || request.suggestions.first().map(|grant| summary::one_line(grant, 60)).unwrap_or_default();
@@ -267,7 +267,8 @@ pub(in crate::client) fn confirm(line: Line) -> Line {
         .and(Tone::Plain, " goes back")
 }
 
-/// What the diff says better; and the model's own words about its call, which prove nothing.
+/// Arguments that the diff shows better, and the model's own description of its call, which proves
+/// nothing.
 fn hidden(name: &str, told_by_diff: bool) -> bool {
     name == "description"
         || told_by_diff

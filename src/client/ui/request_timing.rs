@@ -1,5 +1,5 @@
-//! When a permission request or a question appears, and from when on keys answer it: a user who types a sentence
-//! while one arrives must not answer it by accident. Pure: the time is an input.
+//! When a permission request or a question appears, and from when on keys answer it. A user who types a
+//! sentence while one arrives must not answer it by accident. Pure: the time is an input.
 
 use std::time::{Duration, Instant};
 
@@ -8,24 +8,24 @@ use crate::types::ids::{PermissionId, QuestionId};
 /// A request appears once no key was pressed for this long.
 pub(in crate::client) const TYPING_PAUSE: Duration = Duration::from_secs(1);
 
-/// So long after a request has appeared, and after a key in that time, keys do not answer it.
+/// For this long after a request has appeared, and after a key in that time, keys do not answer it.
 pub(in crate::client) const KEYS_IGNORED: Duration = Duration::from_millis(600);
 
-/// What waits for an answer.
+/// A request or question that waits for an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::client) enum Pending {
-    /// A question about what a restart left behind.
+    /// A question that a restart has asked.
     Question(QuestionId),
     /// A permission request.
     Permission(PermissionId),
 }
 
-/// How far the request at the front has come.
+/// Phase of the request at the front.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::client) enum Phase {
-    /// It is not shown yet: the user types.
+    /// Not shown yet, because the user is typing.
     Hidden,
-    /// It is shown and does not take keys yet.
+    /// Shown, but does not accept keys yet.
     Shown,
     /// Keys answer it.
     Answerable,
@@ -36,13 +36,13 @@ pub(in crate::client) enum Phase {
 pub(in crate::client) struct RequestTiming {
     last_key: Option<Instant>,
     front: Option<Pending>,
-    /// From when on keys answer; `None` as long as the request is hidden.
+    /// From when on keys answer; `None` while the request is hidden.
     answerable_from: Option<Instant>,
     phase: Option<Phase>,
 }
 
 impl RequestTiming {
-    /// Takes in a key that does not answer a request.
+    /// Records a key that does not answer a request.
     pub(in crate::client) fn key_pressed(&mut self, now: Instant) {
         self.last_key = Some(now);
         if self.phase == Some(Phase::Shown) {
@@ -58,7 +58,8 @@ impl RequestTiming {
         }
     }
 
-    /// Brings the phase up to date with the time and with what is at the front. Returns the new phase if it changed.
+    /// Updates the phase from the time and the request at the front. Returns the new phase if it
+    /// changed.
     pub(in crate::client) fn update(&mut self, front: Option<Pending>, now: Instant) -> Option<Phase> {
         if self.front != front {
             (self.front, self.answerable_from, self.phase) = (front, None, None);
@@ -76,7 +77,7 @@ impl RequestTiming {
         self.phase.filter(|phase| before != Some(*phase))
     }
 
-    /// The phase as of the last update; `None` if nothing waits.
+    /// The phase at the last update; `None` if nothing is pending.
     pub(in crate::client) fn phase(&self) -> Option<Phase> {
         self.phase
     }
@@ -95,7 +96,7 @@ impl RequestTiming {
     }
 }
 
-/// Waits until then; for ever without a time.
+/// Waits until this time; for ever if there is none.
 pub(in crate::client) async fn wait_until(time: Option<Instant>) {
     match time {
         Some(time) => tokio::time::sleep_until(time.into()).await,

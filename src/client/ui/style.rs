@@ -1,27 +1,27 @@
-//! Lines for people: text with tones, printed with or without colours; widths and wrapping.
+//! Lines of output: text with tones, printed with or without colours; widths and wrapping.
 //!
-//! Whoever puts foreign text into a [`Line`] escapes it first; this module only lays out.
+//! The caller must escape foreign text before putting it into a [`Line`]; this module only lays out.
 
 use unicode_width::UnicodeWidthChar;
 
-/// What a piece of a line is, which decides its colour.
+/// Role of a piece of a line, which decides its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
     /// Ordinary text.
     Plain,
-    /// Beside the point.
+    /// Less important.
     Dim,
-    /// The point.
+    /// Most important.
     Bold,
-    /// What a person said.
+    /// Text of the user.
     User,
-    /// A tool.
+    /// Name of a tool.
     Tool,
-    /// Went well; an added line.
+    /// Success; an added line.
     Good,
-    /// Went wrong; a removed line.
+    /// Failure; a removed line.
     Bad,
-    /// Needs somebody.
+    /// Needs the user's attention.
     Warn,
 }
 
@@ -51,20 +51,20 @@ impl Line {
         Self(vec![(tone, text.into())])
     }
 
-    /// The same line with one more piece.
+    /// Appends a piece.
     #[must_use]
     pub fn and(mut self, tone: Tone, text: impl Into<String>) -> Self {
         self.0.push((tone, text.into()));
         self
     }
 
-    /// Without colours.
+    /// The text without colours.
     #[must_use]
     pub fn plain(&self) -> String {
         self.0.iter().map(|(_, text)| text.as_str()).collect()
     }
 
-    /// As bytes for a terminal.
+    /// The text with escape sequences for a terminal.
     #[must_use]
     pub fn ansi(&self, colour: bool) -> String {
         if !colour {
@@ -83,8 +83,8 @@ impl Line {
         shown
     }
 
-    /// Breaks the line into rows of at most `columns`, between words where it can. Tabs become
-    /// four blanks; a wide character is never cut in half.
+    /// Wraps the line into rows of at most `columns`, between words where possible. Tabs become four
+    /// blanks; a wide character is never split.
     #[must_use]
     pub fn wrap(&self, columns: usize) -> Vec<Line> {
         let columns = columns.max(2);
@@ -102,7 +102,7 @@ impl Line {
                 }
                 end += 1;
             }
-            // Break after a blank, unless that would leave a row of indentation only.
+            // Break after a blank, unless that would leave a row of only indentation.
             let mut next = end;
             if end < cells.len() {
                 let inked = |upto: usize| cells[start..upto].iter().any(|(_, c, _)| *c != ' ');
@@ -152,13 +152,13 @@ impl Line {
     }
 }
 
-/// Columns that a text takes.
+/// Number of terminal columns of a text.
 #[must_use]
 pub fn width(text: &str) -> usize {
     Line::new(Tone::Plain, text).cells().iter().map(|(_, _, w)| w).sum()
 }
 
-/// The text cut to `columns`, with `…` where something is missing.
+/// The text shortened to `columns`, with `…` for the missing part.
 #[must_use]
 pub fn cut(text: &str, columns: usize) -> String {
     if width(text) <= columns {
@@ -180,7 +180,7 @@ pub fn cut(text: &str, columns: usize) -> String {
     shown
 }
 
-/// The text cut to `columns` at its start: of a path the end says most.
+/// The text shortened to `columns` at its start, for paths, whose end is most useful.
 #[must_use]
 pub fn cut_start(text: &str, columns: usize) -> String {
     let mut rest = text.chars();
@@ -191,7 +191,7 @@ pub fn cut_start(text: &str, columns: usize) -> String {
     shown
 }
 
-/// The text filled with blanks up to `columns`.
+/// The text padded with blanks to `columns`.
 #[must_use]
 pub fn pad(text: &str, columns: usize) -> String {
     let mut shown = text.to_string();

@@ -1,11 +1,11 @@
-//! Calls, texts and diffs made short enough to recognise them; all escaped.
+//! Calls, texts and diffs in short form; all escaped.
 
 use serde_json::Value;
 
 use crate::client::ui::escape;
 use crate::client::ui::style::{Line, Tone, cut};
 
-/// A call in one line: the tool and what matters of its arguments.
+/// A call in one line: the tool and its most important arguments.
 #[must_use]
 pub fn call_summary(tool: &str, input: &Value) -> String {
     let field = |name: &str| input.get(name).and_then(Value::as_str);
@@ -23,7 +23,7 @@ pub fn call_summary(tool: &str, input: &Value) -> String {
     format!("{tool} {}", one_line(&rest, 160)).trim_end().to_string()
 }
 
-/// The first line of a text, escaped and cut; `…` says that there was more.
+/// The first line of a text, escaped and shortened; `…` marks missing text.
 #[must_use]
 pub fn one_line(text: &str, columns: usize) -> String {
     let text = text.trim_end();
@@ -34,7 +34,7 @@ pub fn one_line(text: &str, columns: usize) -> String {
     cut(&format!("{shown}{more}"), columns)
 }
 
-/// A unified diff in colours, every blank that is easy to miss visible.
+/// A unified diff in colours, with inconspicuous blanks made visible.
 #[must_use]
 pub fn diff(text: &str) -> Vec<Line> {
     let tone = |line: &str| match line.as_bytes() {
@@ -48,12 +48,12 @@ pub fn diff(text: &str) -> Vec<Line> {
     body.split('\n').map(|line| Line::new(tone(line), format!("    {}", diff_line(line)))).collect()
 }
 
-/// An unchanged empty line is a single blank in a diff: that one need not be made visible.
+/// An unchanged empty line is a single blank in a diff, which stays as it is.
 fn diff_line(line: &str) -> String {
     if line == " " { String::new() } else { escape::exact_line(line) }
 }
 
-/// The first lines of a diff, and how many more there are.
+/// The first lines of a diff, and the number of further lines.
 #[must_use]
 pub fn cut_diff(text: &str, most: usize) -> Vec<Line> {
     let mut shown = diff(text);

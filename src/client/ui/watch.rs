@@ -1,4 +1,4 @@
-//! Watching one turn to its end: what `run` and `demo` do after the submit.
+//! Follows one turn to its end: used by `run` and `demo` after the submit.
 
 use std::io::{self, IsTerminal as _};
 use std::time::Instant;
@@ -36,7 +36,7 @@ pub(in crate::client) struct Ended {
     pub(in crate::client) result: Value,
 }
 
-/// One turn being watched.
+/// One turn that is being followed.
 pub(in crate::client) struct Watch {
     client: Client,
     follow: Follow,
@@ -46,11 +46,11 @@ pub(in crate::client) struct Watch {
     output: Output,
     transcript: Transcript,
     asker: ApprovalPrompt,
-    /// Answers and aborts on their way.
+    /// Answers and aborts that wait for their replies.
     calls: JoinSet<Result<(), CallError>>,
-    /// Requests without an answer, for those who answer by themselves.
+    /// Unanswered requests, for automatic answers.
     open: Vec<PermissionRequest>,
-    /// Likewise, questions.
+    /// Unanswered questions, for automatic answers.
     questions: Vec<Question>,
     unanswerable: u32,
     interrupts: u32,
@@ -81,7 +81,7 @@ impl Watch {
         }
     }
 
-    /// Prints what happens and answers what is asked until the turn has ended.
+    /// Prints events and answers requests until the turn has ended.
     pub(in crate::client) async fn until_ended(mut self, out: &mut Out) -> Result<Ended, Failure> {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
@@ -128,7 +128,7 @@ impl Watch {
         }
     }
 
-    /// Lets the person change the arguments of the open request: in their editor, or in the line.
+    /// Lets the user edit the arguments of the open request, in the editor or in the input line.
     async fn edit(&mut self, out: &mut Out) -> Result<(), Failure> {
         let Some(text) = self.asker.editable() else { return Ok(()) };
         if !crate::client::ui::edit::has_editor() {
@@ -181,7 +181,8 @@ impl Watch {
         if received.kind != "turn.completed" {
             return Ok(None);
         }
-        // Read from the text: a result of a kind that is newer than this client ends the turn too.
+        // Parsed from the raw text: a result of a kind that is newer than this client also ends the
+        // turn.
         let event: Value = serde_json::from_str(received.raw.get()).map_err(io::Error::other)?;
         if event["turn_id"] != json!(self.turn) {
             return Ok(None);
@@ -215,7 +216,7 @@ impl Watch {
         }
     }
 
-    /// Says how a grant that lasts is taken back.
+    /// Prints how to remove a lasting grant.
     fn show_undo(&self, scope: Scope, grant: &str, out: &mut Out) -> io::Result<()> {
         for line in undo::lines(scope, grant, self.session.session_id, &self.session.cwd, terminal_columns())
         {
@@ -243,7 +244,8 @@ impl Watch {
         Ok(())
     }
 
-    /// A question about what a restart left behind: the person says; nobody aborts rather than guess.
+    /// A question that a restart has asked. The user answers; without a user the turn is aborted
+    /// instead of guessing.
     fn question(&mut self, question: &Question, out: &mut Out) -> io::Result<()> {
         let (choice, word) = match self.asking {
             Asking::Person => return self.asker.push_question(question.clone(), Instant::now(), out),
@@ -264,7 +266,7 @@ impl Watch {
             .spawn(async move { client.call::<AnswerReply>("session.answer", &params).await.map(|_| ()) });
     }
 
-    /// An answer may have been lost with the connection: what is still open is answered again.
+    /// An answer may have been lost with the connection: answer open requests again.
     fn back(&mut self, client: Client, out: &mut Out) -> io::Result<()> {
         self.client = client;
         out.note("  the daemon is back")?;
@@ -293,7 +295,8 @@ impl Watch {
         out: &mut Out,
     ) -> io::Result<()> {
         match done {
-            // Somebody else was faster: the event says who. A lost connection is noticed by itself.
+            // Another client answered first, and the event says which. A lost connection is detected
+            // elsewhere.
             Ok(Ok(()) | Err(CallError::Closed | CallError::Io(_))) => Ok(()),
             Ok(Err(CallError::Fault(fault))) if fault.kind() == "not_pending" => Ok(()),
             Ok(Err(CallError::Fault(fault))) if fault.data["path"] == "nobody" => out.note(

@@ -1,4 +1,4 @@
-//! What differs between two configurations, key by key, and when each difference counts.
+//! The differences between two configurations by key, and when each difference takes effect.
 
 use std::collections::BTreeSet;
 
@@ -6,25 +6,25 @@ use toml::{Table, Value};
 
 use super::Config;
 
-/// Keys that are read once, at the start.
+/// Keys that are read only at the start.
 const AT_START: [&str; 5] =
     ["daemon.socket", "daemon.data_dir", "daemon.log_format", "daemon.backups", "telemetry"];
 
-/// Keys and tables that are accepted and have no effect yet: a change of them is none.
+/// Keys and tables that are accepted and have no effect yet. Their changes are not reported.
 const WITHOUT_EFFECT: [&str; 5] = ["compaction", "hooks", "knowledge", "mcp", "session.simple"];
 
-/// Keys that differ, dotted, in order.
+/// Keys that differ, in dotted form and sorted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// They count at once.
+    /// Changes with immediate effect.
     pub at_once: Vec<String>,
-    /// They count after a restart.
+    /// Changes that take effect after a restart.
     pub after_restart: Vec<String>,
 }
 
 impl Changes {
-    /// What is new in `new`, compared with what is in force: that is `old`, save for what only the
-    /// start reads, which is as it was `at_start`.
+    /// The changes in `new` compared with the active configuration. That is `old`, except for the keys that
+    /// only the start reads, which are as in `at_start`.
     pub fn between(at_start: &Config, old: &Config, new: &Config) -> Self {
         let at_once = keys(&old.table, &new.table)
             .into_iter()
@@ -38,19 +38,19 @@ impl Changes {
     }
 }
 
-/// Keys that are set and have no effect yet, dotted, in order.
+/// Keys that are set and have no effect yet, in dotted form and sorted.
 pub fn without_effect(config: &Config) -> Vec<String> {
     let set = keys(&Table::new(), &config.table);
     set.into_iter().filter(|key| is_any(key, &WITHOUT_EFFECT)).collect()
 }
 
-/// Keys that are set and of a part that this build was made without, dotted, in order.
+/// Keys that are set but need a feature that this build lacks, in dotted form and sorted.
 pub fn not_in_build(config: &Config) -> Vec<String> {
     let set = keys(&Table::new(), &config.table);
     set.into_iter().filter(|key| is_unbuilt(key)).collect()
 }
 
-/// Whether a key is of a part that this build was made without.
+/// Whether a key needs a feature that this build lacks.
 fn is_unbuilt(key: &str) -> bool {
     cfg!(not(feature = "otel")) && is_any(key, &["telemetry"])
 }

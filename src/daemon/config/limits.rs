@@ -1,4 +1,4 @@
-//! `[limits]`: what one client may ask for, and what is kept in memory.
+//! `[limits]`: limits per client and limits of memory.
 
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -8,68 +8,68 @@ use serde::{Deserialize, Deserializer, de};
 use super::values::{Size, Span};
 use crate::transport;
 
-/// Deeper JSON is refused by the parser in any case.
+/// The parser refuses deeper JSON in any case.
 const DEEPEST: usize = 128;
 
-/// `[limits]`; what is absent stays as the transport has it.
+/// `[limits]`. Absent values use the defaults of the transport.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
-    /// Longest message taken in, in bytes.
+    /// Maximum size of a message in bytes.
     pub message_bytes: Option<NonZeroUsize>,
-    /// Deepest nesting of a call's parameters; 128 at most.
+    /// Maximum nesting of a call's parameters, up to 128.
     #[serde(deserialize_with = "nesting")]
     pub nesting: Option<NonZeroUsize>,
-    /// Most calls in one batch.
+    /// Maximum number of calls in one batch.
     pub batch: Option<NonZeroUsize>,
-    /// Most connections at once.
+    /// Maximum number of connections.
     pub connections: Option<NonZeroUsize>,
-    /// Most calls that run at once on one connection.
+    /// Maximum number of running calls per connection.
     pub in_flight: Option<NonZeroUsize>,
-    /// Most subscriptions on one connection.
+    /// Maximum number of subscriptions per connection.
     pub subscriptions: Option<NonZeroUsize>,
     /// Whether root may connect to a daemon of another user.
     pub allow_root: bool,
-    /// How long a session that nobody uses stays in memory.
+    /// How long an unused session stays loaded.
     #[serde(deserialize_with = "some_time")]
     pub idle_unload: Option<Span>,
-    /// Sessions in memory; beyond that, those that were not used for longest leave at once.
+    /// Maximum number of loaded sessions. Beyond it, the least recently used ones are unloaded.
     pub loaded_sessions: Option<NonZeroUsize>,
-    /// How much the journal may hold.
+    /// Size limit of the journal.
     pub journal_size: Option<Size>,
-    /// How long sessions that have ended are kept.
+    /// Age at which ended sessions are deleted.
     #[serde(deserialize_with = "some_time")]
     pub keep_ended: Option<Span>,
 }
 
-/// A session that nobody uses is in memory for so long.
+/// Default time that an unused session stays loaded.
 const IDLE_UNLOAD: Duration = Duration::from_secs(600);
-/// So many sessions are in memory, unless more are used.
+/// Default maximum number of loaded sessions, unless more are in use.
 const LOADED_SESSIONS: usize = 1_000;
 
-/// The journal may hold so much.
+/// Default size limit of the journal: 32 GiB.
 const JOURNAL_SIZE: u64 = 32 << 30;
 
 impl Limits {
-    /// How much the journal may hold, in bytes.
+    /// Size limit of the journal in bytes.
     #[must_use]
     pub fn journal_size(&self) -> u64 {
         self.journal_size.map_or(JOURNAL_SIZE, |size| size.0)
     }
 
-    /// How long a session that nobody uses stays in memory.
+    /// How long an unused session stays loaded.
     #[must_use]
     pub fn idle_unload(&self) -> Duration {
         self.idle_unload.map_or(IDLE_UNLOAD, |span| span.0)
     }
 
-    /// Sessions in memory, unless more are used.
+    /// Maximum number of loaded sessions, unless more are in use.
     #[must_use]
     pub fn loaded_sessions(&self) -> usize {
         self.loaded_sessions.map_or(LOADED_SESSIONS, NonZeroUsize::get)
     }
 
-    /// The same in the transport's words.
+    /// Converts the limits to those of the transport.
     #[must_use]
     pub fn of_transport(&self) -> transport::Limits {
         let default = transport::Limits::default();

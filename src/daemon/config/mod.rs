@@ -1,4 +1,4 @@
-//! Files and environment → a checked configuration. Errors name file, line and key.
+//! Reads files and environment into a checked configuration. Errors name file, line and key.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,14 +19,14 @@ mod values;
 pub(super) use changes::{Changes, not_in_build, without_effect};
 use source::Source;
 
-/// What is wrong with the configuration.
+/// An error in the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
-    /// The file, if it lies in one.
+    /// The file with the error, if it is in a file.
     pub file: Option<PathBuf>,
     /// The line, from 1.
     pub line: Option<usize>,
-    /// What, and what to do.
+    /// The error and how to correct it.
     pub message: String,
 }
 
@@ -46,10 +46,11 @@ impl fmt::Display for ConfigError {
 impl std::error::Error for ConfigError {}
 
 impl Config {
-    /// Reads the files that `config.md` names, later ones win, and fills in from the environment.
+    /// Reads the files that `config.md` names and adds values from the environment. Later files override
+    /// earlier ones.
     ///
     /// # Errors
-    /// A named file is missing, or a file is wrong: file, line and key are told.
+    /// A named file is missing or a file is invalid. The error names file, line and key.
     pub fn load(env: Env<'_>, flag: Option<PathBuf>) -> Result<Self, ConfigError> {
         let files = endpoint::config_files(env, flag).map_err(|error| ConfigError {
             file: None,
@@ -67,7 +68,7 @@ impl Config {
                     return Err(ConfigError { file: Some(file), line: None, message });
                 }
             };
-            // Checked by itself first, so that an error names its own line.
+            // Check each file separately first, so that an error names its line in that file.
             Self::parse(&text, &file)?;
             let mut table =
                 text.parse::<toml::Table>().map_err(|error| explain(&text, &file, None, &error))?;
@@ -89,8 +90,8 @@ impl Config {
         Ok(config)
     }
 
-    /// An error about the key at `path`, with the file and line where it is written, or where the
-    /// table is that lacks it.
+    /// An error about the key at `path`. It names the file and line of the key, or of the table that lacks the
+    /// key.
     pub(super) fn wrong(&self, path: &[&str], message: String) -> ConfigError {
         source::wrong(&self.sources, path, message)
     }
@@ -119,7 +120,7 @@ impl Config {
         })
     }
 
-    /// With no provider configured, keys and addresses in the environment make some.
+    /// If no provider is configured, keys and addresses in the environment define providers.
     fn fill_from_environment(&mut self, env: Env<'_>) {
         let set = |name: &str| env(name).filter(|value| !value.is_empty());
         let provider = |kind, base_url: Option<String>, api_key_env: Option<&str>| Provider {
@@ -142,7 +143,7 @@ impl Config {
         }
         if set("OPENAI_API_KEY").is_some() {
             let base_url = set("OPENAI_BASE_URL").unwrap_or_else(|| "https://api.openai.com/v1".into());
-            // Most servers that are compatible with OpenAI's speak Chat Completions alone.
+            // Most servers that are compatible with OpenAI support Chat Completions only.
             let kind = match is_openai(&base_url) {
                 true => ProviderKind::OpenaiResponses,
                 false => ProviderKind::OpenaiChat,
@@ -162,7 +163,7 @@ impl Config {
     }
 }
 
-/// Whether an address is OpenAI's own, also in one of its regions (`eu.api.openai.com`).
+/// Whether an address is OpenAI's own, including its regions (`eu.api.openai.com`).
 fn is_openai(base_url: &str) -> bool {
     let base_url = base_url.trim().to_ascii_lowercase();
     let rest = base_url.split_once("://").map_or("", |(_, rest)| rest);
@@ -171,8 +172,8 @@ fn is_openai(base_url: &str) -> bool {
     host == "api.openai.com" || host.ends_with(".api.openai.com")
 }
 
-/// Rules of an earlier file are not replaced by those of a later one: what is denied for all users no
-/// user can allow.
+/// Rules of a later file are added to those of an earlier one. So a user cannot allow what the administrator
+/// denies for all users.
 fn keep_rules(earlier: &toml::Table, later: &mut toml::Table) {
     let Some(known) = earlier.get("permissions").and_then(toml::Value::as_table) else { return };
     let Some(toml::Value::Table(given)) = later.get_mut("permissions") else { return };
@@ -185,7 +186,7 @@ fn keep_rules(earlier: &toml::Table, later: &mut toml::Table) {
     }
 }
 
-/// Keys of `[permissions]` that hold rules.
+/// Keys of `[permissions]` that contain rules.
 const RULES: [&str; 3] = ["allow", "ask", "deny"];
 
 fn merge(into: &mut toml::Table, from: toml::Table) {
@@ -202,7 +203,7 @@ fn merge(into: &mut toml::Table, from: toml::Table) {
 fn explain(text: &str, file: &Path, key: Option<&str>, error: &toml::de::Error) -> ConfigError {
     let line = error.span().map(|span| source::line_at(text, span.start));
     let mut message = error.message().trim().to_string();
-    // An unknown key names itself; a wrong value does not say whose it is.
+    // The message names an unknown key already, but it does not name the key of an invalid value.
     if let Some(key) = key.filter(|key| *key != "." && !message.starts_with("unknown field")) {
         message = format!("{key}: {message}");
     }
@@ -212,7 +213,7 @@ fn explain(text: &str, file: &Path, key: Option<&str>, error: &toml::de::Error) 
     ConfigError { file: Some(file.to_path_buf()), line, message }
 }
 
-/// The known name most like the unknown one that serde complains of.
+/// The known name that is most similar to the unknown name in serde's message.
 fn nearest_known(message: &str) -> Option<String> {
     let names: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
     let (unknown, known) = names.split_first()?;

@@ -1,4 +1,4 @@
-//! Paths in a configuration file: relative ones start at the file's folder, `~/` at the home folder.
+//! Paths in a configuration file. Relative paths start at the file's folder, `~/` at the home folder.
 
 use std::path::{Path, PathBuf};
 
@@ -12,13 +12,13 @@ use crate::api::endpoint::{self, Env};
 const OF_DAEMON: [&str; 2] = ["socket", "data_dir"];
 /// Keys of `[providers.NAME]` that are paths.
 const OF_PROVIDER: [&str; 3] = ["cassette", "record", "api_key_file"];
-/// What stands before the name of a credential of systemd, where a key file would be named.
+/// Prefix of the name of a systemd credential, used in place of a key file.
 pub(super) const CREDENTIAL: &str = "credential:";
 
 /// Makes every path in `table`, which was read from `source`, absolute.
 ///
 /// # Errors
-/// A path is empty, or begins with `~/` and `HOME` is not set.
+/// A path is empty, or it starts with `~/` and `HOME` is not set.
 pub(super) fn resolve(table: &mut Table, source: &Source, env: Env<'_>) -> Result<(), ConfigError> {
     let file = std::path::absolute(&source.file).unwrap_or_else(|_| source.file.clone());
     let folder = file.parent().unwrap_or(Path::new("/"));
@@ -33,7 +33,7 @@ pub(super) fn resolve(table: &mut Table, source: &Source, env: Env<'_>) -> Resul
                 continue;
             }
             let made = absolute(text, folder, env).map_err(wrong)?;
-            // Both parts were text, so the whole is.
+            // Both parts are valid UTF-8, so the result is too.
             *text = made.to_string_lossy().into_owned();
         }
         Ok(())
@@ -63,7 +63,7 @@ pub(super) fn resolve(table: &mut Table, source: &Source, env: Env<'_>) -> Resul
     Ok(())
 }
 
-/// Whether a key file is a credential of systemd, which is found elsewhere.
+/// Whether a key file is a systemd credential, which has a different location.
 fn is_credential(text: &str) -> Result<bool, String> {
     let Some(name) = text.strip_prefix(CREDENTIAL) else { return Ok(false) };
     if name.is_empty() || name.contains(['/', '\0']) || matches!(name, "." | "..") {

@@ -1,4 +1,4 @@
-//! Where a key stands: remembered per file, so that whoever finds a mistake later can point at it.
+//! The position of each key in its file, so that a later error can name the line.
 
 use std::path::{Path, PathBuf};
 
@@ -14,8 +14,8 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// The line of the deepest part of `path` that is written in this file, from 1, and how many
-    /// parts of the path that are.
+    /// The line of the deepest part of `path` in this file, from 1, and the number of path parts that were
+    /// found.
     fn find(&self, path: &[&str]) -> Option<(usize, usize)> {
         let root = DeTable::parse(&self.text).ok()?;
         let mut table: Option<&DeTable<'_>> = Some(root.get_ref());
@@ -33,14 +33,14 @@ impl Source {
     }
 }
 
-/// The line of a place in a text, from 1.
+/// The line of a byte offset in a text, from 1.
 pub(super) fn line_at(text: &str, place: usize) -> usize {
     let before = &text.as_bytes()[..place.min(text.len())];
     before.iter().filter(|byte| **byte == b'\n').count() + 1
 }
 
-/// An error about the key at `path`: it names the last file that has the most of the path, which is
-/// the one whose value counts. No file, if none has any of it.
+/// An error about the key at `path`. It names the last file with the longest part of the path, because that
+/// file's value is effective. It names no file if none has any part.
 pub(super) fn wrong(sources: &[Source], path: &[&str], message: String) -> ConfigError {
     let best = sources
         .iter()

@@ -1,4 +1,4 @@
-//! The tables of `config.toml`, with their defaults.
+//! The tables of `config.toml` and their defaults.
 
 use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroU64};
@@ -22,13 +22,13 @@ use crate::types::usage::Price;
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// The daemon itself.
+    /// `[daemon]`: socket, folders and log.
     pub daemon: Daemon,
     /// Model providers by name.
     pub providers: BTreeMap<String, Provider>,
-    /// Which model for what.
+    /// Pointers from a purpose to a model.
     pub models: Pointers,
-    /// What we do not know of models, by `PROVIDER/MODEL`.
+    /// Properties of models that the daemon does not know, by `PROVIDER/MODEL`.
     pub model: BTreeMap<String, Model>,
     /// Defaults of sessions.
     pub session: Session,
@@ -36,29 +36,29 @@ pub struct Config {
     pub permissions: Permissions,
     /// The sandbox of tools.
     pub sandbox: Sandbox,
-    /// What one client may ask for.
+    /// Limits per client and limits of memory.
     pub limits: Limits,
     /// Retries of model calls.
     pub retry: Retry,
-    /// Tools.
+    /// Settings of the tools.
     pub tools: Tools,
-    /// Tables of parts that are not built yet: accepted and kept.
+    /// Compaction: accepted, but without effect yet.
     pub compaction: toml::Table,
-    /// Likewise.
+    /// Hooks: accepted, but without effect yet.
     pub hooks: toml::Table,
-    /// Likewise.
+    /// MCP servers: accepted, but without effect yet.
     pub mcp: toml::Table,
-    /// Likewise.
+    /// Knowledge: accepted, but without effect yet.
     pub knowledge: toml::Table,
-    /// OpenTelemetry.
+    /// OpenTelemetry export.
     pub telemetry: Telemetry,
-    /// Files that were read.
+    /// Paths of the files that were read.
     #[serde(skip)]
     pub files: Vec<PathBuf>,
-    /// The same with their texts.
+    /// The same files with their texts.
     #[serde(skip)]
     pub(super) sources: Vec<Source>,
-    /// What they say together.
+    /// The merged content of all files.
     #[serde(skip)]
     pub(super) table: toml::Table,
 }
@@ -67,17 +67,17 @@ pub struct Config {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Daemon {
-    /// The socket.
+    /// Path of the socket.
     pub socket: Option<PathBuf>,
-    /// The data folder.
+    /// Path of the data folder.
     pub data_dir: Option<PathBuf>,
-    /// How much is logged.
+    /// Log level.
     pub log: LogLevel,
-    /// How log lines look.
+    /// Format of log lines.
     pub log_format: LogFormat,
-    /// What becomes of interrupted turns of sessions that do not say.
+    /// Policy for interrupted turns of sessions that set none.
     pub on_restart: OnRestart,
-    /// Daily backups that are kept; 0 makes none.
+    /// Number of daily backups to keep; 0 disables them.
     pub backups: usize,
 }
 
@@ -94,25 +94,25 @@ impl Default for Daemon {
     }
 }
 
-/// How much is logged.
+/// Log level. Each level includes the ones before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogLevel {
-    /// What went wrong.
+    /// Failures.
     Error,
-    /// And what is odd.
+    /// Unusual conditions.
     Warn,
-    /// And what happens.
+    /// Normal operation.
     #[default]
     Info,
-    /// And how.
+    /// Details for debugging.
     Debug,
     /// Everything.
     Trace,
 }
 
 impl LogLevel {
-    /// The level as it is written.
+    /// The level as written in the configuration.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -125,21 +125,21 @@ impl LogLevel {
     }
 }
 
-/// How log lines look.
+/// Format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogFormat {
-    /// For people.
+    /// Text on a terminal, for users.
     #[default]
     Auto,
-    /// For people.
+    /// Text, for users.
     Human,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
 impl Provider {
-    /// The name of the credential of systemd that is the key, if `api_key_file` says so.
+    /// The name of the systemd credential with the key, if `api_key_file` names one.
     pub fn credential(&self) -> Option<&str> {
         self.api_key_file.as_ref()?.to_str()?.strip_prefix(super::paths::CREDENTIAL)
     }
@@ -149,9 +149,9 @@ impl Provider {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Provider {
-    /// Which API it speaks.
+    /// The API of the provider.
     pub kind: ProviderKind,
-    /// Where.
+    /// Base address of the API.
     #[serde(default)]
     pub base_url: Option<String>,
     /// Environment variable with the key.
@@ -163,24 +163,24 @@ pub struct Provider {
     /// Command that prints the key.
     #[serde(default)]
     pub api_key_command: Option<String>,
-    /// Further HTTP headers.
+    /// Additional HTTP headers.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
-    /// For `replay`: the file to answer from.
+    /// For `replay`: the file with the recorded answers.
     #[serde(default)]
     pub cassette: Option<PathBuf>,
-    /// File to record every answer into.
+    /// File to record every answer to.
     #[serde(default)]
     pub record: Option<PathBuf>,
-    /// For `openai_responses`: the provider keeps the conversation.
+    /// For `openai_responses`: the provider stores the conversation.
     #[serde(default)]
     pub store: bool,
-    /// For `anthropic`: the version of the API, as its header names it.
+    /// For `anthropic`: the API version that is sent as a header.
     #[serde(default)]
     pub api_version: Option<String>,
 }
 
-/// Kinds of providers.
+/// The APIs of providers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProviderKind {
@@ -190,7 +190,7 @@ pub enum ProviderKind {
     OpenaiResponses,
     /// OpenAI Chat Completions.
     OpenaiChat,
-    /// A cassette.
+    /// Answers from a recorded file, without network.
     Replay,
 }
 
@@ -198,26 +198,26 @@ pub enum ProviderKind {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Pointers {
-    /// For sessions that name none.
+    /// Model of sessions that name none.
     pub main: Option<String>,
-    /// Small things. It, `task` and `reasoning` are used where a caller names them.
+    /// Model for small tasks such as titles. It, `task` and `reasoning` are used if a caller names them.
     pub quick: Option<String>,
-    /// Tasks of their own.
+    /// Model for separate tasks.
     pub task: Option<String>,
-    /// Hard questions.
+    /// Model for hard questions.
     pub reasoning: Option<String>,
-    /// After repeated overload, or where a model is missing or does not answer.
+    /// Model after repeated overload, or if a model is missing or does not answer.
     pub fallback: Option<String>,
-    /// On rate limits, if `[retry] on_rate_limit` is `backup`.
+    /// Model on rate limits, if `[retry] on_rate_limit` is `backup`.
     pub backup: Option<String>,
-    /// For conversations that do not fit.
+    /// Model for conversations that exceed the context window.
     pub large_context: Option<String>,
-    /// For images, where the session's model cannot see.
+    /// Model for images if the session's model does not support them.
     pub vision: Option<String>,
 }
 
 impl Pointers {
-    /// All of them, by name.
+    /// All pointers by name, including unset ones.
     #[must_use]
     pub fn all(&self) -> [(&'static str, &Option<String>); 8] {
         [
@@ -237,37 +237,37 @@ impl Pointers {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Model {
-    /// Tokens of input and output together.
+    /// Maximum tokens of input and output together.
     pub context_window: Option<u32>,
-    /// Tokens of one answer.
+    /// Maximum tokens of one answer.
     pub max_output_tokens: Option<u32>,
-    /// Whether it takes tools.
+    /// Whether the model supports tools.
     pub tools: Option<bool>,
-    /// Whether it sees images.
+    /// Whether the model supports images.
     pub vision: Option<bool>,
-    /// Whether it takes PDFs as they are.
+    /// Whether the model supports PDF documents.
     pub documents: Option<bool>,
-    /// Whether it thinks.
+    /// Whether the model supports thinking.
     pub thinking: Option<bool>,
-    /// Whether it decides by itself how much it thinks (Anthropic's adaptive thinking).
+    /// Whether the model decides how much it thinks (Anthropic's adaptive thinking).
     pub adaptive_thinking: Option<bool>,
-    /// Whether it is to think between the calls of a turn as well (Anthropic's models with budgets).
+    /// Whether the model thinks between the calls of a turn as well (Anthropic's models with budgets).
     pub interleaved_thinking: Option<bool>,
-    /// The least effort of reasoning that it takes, for example `minimal` (OpenAI).
+    /// The lowest reasoning effort that the model supports, for example `minimal` (OpenAI).
     pub least_effort: Option<String>,
-    /// Whether it takes `temperature` and `top_p`.
+    /// Whether the model supports `temperature` and `top_p`.
     pub sampling: Option<bool>,
-    /// Its temperature where nobody names one.
+    /// Default temperature of the model.
     pub temperature: Option<Temperature>,
-    /// The same of the share of the likeliest words.
+    /// Default `top_p` of the model.
     pub top_p: Option<TopP>,
-    /// Which of its earlier reasoning it is sent back (Chat Completions).
+    /// The earlier reasoning that is sent back to the model (Chat Completions).
     pub reasoning_back: Option<ReasoningBack>,
-    /// Whether it streams.
+    /// Whether the model supports streaming.
     pub streaming: Option<bool>,
-    /// Whether it knows a system role.
+    /// Whether the model supports a system role.
     pub system_role: Option<bool>,
-    /// US dollars per million tokens.
+    /// Price in US dollars per million tokens.
     pub price: Option<Price>,
 }
 
@@ -277,15 +277,15 @@ pub struct Model {
 pub struct Session {
     /// Approval mode.
     pub mode: Mode,
-    /// How much models may think.
+    /// Thinking setting.
     pub thinking: Option<Thinking>,
-    /// The same request within five minutes gets the same answer, from memory.
+    /// Whether an identical request within five minutes is answered from memory.
     pub response_cache: bool,
-    /// Kept until it is built.
+    /// Accepted, but without effect yet.
     pub simple: bool,
-    /// Serial, and every call asks.
+    /// Whether calls run one at a time and each needs a permission request.
     pub safe_mode: bool,
-    /// Tokens of an answer that are asked for at first; more only if that is too little.
+    /// Output tokens of the first request for an answer. The daemon requests more only if they do not suffice.
     pub output_tokens: NonZeroU32,
     /// Limits of each turn.
     pub budgets: Budgets,
@@ -309,23 +309,23 @@ impl Default for Session {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Budgets {
-    /// US dollars of one turn.
+    /// Cost of one turn in US dollars.
     #[serde(deserialize_with = "dollars")]
     pub usd: Option<f64>,
     /// Model calls of one turn.
     pub model_calls: Option<u64>,
     /// Output tokens of one turn.
     pub output_tokens: Option<u64>,
-    /// Wall time of one turn.
+    /// Elapsed time of one turn.
     pub wall_time: Option<Span>,
-    /// US dollars of the whole session.
+    /// Cost of the whole session in US dollars.
     #[serde(deserialize_with = "dollars")]
     pub session_usd: Option<f64>,
     /// Model calls of the whole session.
     pub session_model_calls: Option<u64>,
     /// Output tokens of the whole session.
     pub session_output_tokens: Option<u64>,
-    /// Wall time of all turns of the session together.
+    /// Elapsed time of all turns of the session together.
     pub session_wall_time: Option<Span>,
 }
 
@@ -333,25 +333,25 @@ pub struct Budgets {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Permissions {
-    /// Read-only commands pass by themselves; kept until it is built.
+    /// Whether read-only commands run without a rule.
     pub safe_commands: bool,
-    /// Whether the mode `bypass` may be used.
+    /// Whether the mode `bypass` is allowed.
     pub allow_bypass: bool,
-    /// Whether root may use it.
+    /// Whether `bypass` is allowed for root.
     pub allow_bypass_as_root: bool,
-    /// Whether the mode `bypass` still asks before the root, the home folder or a folder above the workspace is
-    /// deleted, and before SSH and GnuPG keys are written.
+    /// Whether `bypass` still needs a permission request for some calls: deleting the root, the home folder or
+    /// a folder above the workspace, and writing SSH or GnuPG keys.
     pub bypass_guard: bool,
-    /// Rules that allow.
+    /// Allow rules.
     #[serde(deserialize_with = "rules")]
     pub allow: Vec<String>,
-    /// Rules that ask.
+    /// Ask rules.
     #[serde(deserialize_with = "rules")]
     pub ask: Vec<String>,
-    /// Rules that deny.
+    /// Deny rules.
     #[serde(deserialize_with = "rules")]
     pub deny: Vec<String>,
-    /// Unattended sessions.
+    /// Settings of unattended sessions.
     pub unattended: Unattended,
 }
 
@@ -370,7 +370,7 @@ impl Default for Permissions {
     }
 }
 
-/// A sum that can be spent.
+/// A finite amount of money, at least 0.
 fn dollars<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
     let sum = Option::<f64>::deserialize(deserializer)?;
     match sum {
@@ -381,7 +381,7 @@ fn dollars<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D:
     }
 }
 
-/// A time in which something can happen.
+/// A duration above zero.
 fn some_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Span, D::Error> {
     let span = Span::deserialize(deserializer)?;
     if span.0.is_zero() {
@@ -390,7 +390,7 @@ fn some_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Span, D::Erro
     Ok(span)
 }
 
-/// Checked where they are read, so that an error names its line.
+/// Rules are parsed here, so that an error names their line.
 fn rules<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     let rules = Vec::<String>::deserialize(deserializer)?;
     for rule in &rules {
@@ -403,27 +403,28 @@ fn rules<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::E
     Ok(rules)
 }
 
-/// `[permissions.unattended]`: sessions made with `background` (P6). They always have limits.
+/// `[permissions.unattended]`: sessions created with `background`. They always have limits.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Unattended {
-    /// How long a request waits for a person; 0 asks nobody.
+    /// How long a request waits for a user; 0 asks no user.
     pub deadline: Span,
-    /// What becomes of it then.
+    /// Decision at the deadline.
     pub on_timeout: OnTimeout,
-    /// US dollars of one turn.
+    /// Cost of one turn in US dollars.
     #[serde(deserialize_with = "dollars")]
     pub usd: Option<f64>,
     /// Model calls of one turn.
     pub model_calls: NonZeroU64,
     /// Output tokens of one turn.
     pub output_tokens: NonZeroU64,
-    /// Wall time of one turn.
+    /// Elapsed time of one turn.
     #[serde(deserialize_with = "some_time")]
     pub wall_time: Span,
-    /// Program and arguments to start when something waits; it gets JSON on its standard input.
+    /// Program and arguments that the daemon starts for a pending request. The program receives JSON on its
+    /// standard input.
     pub notify_command: Vec<String>,
-    /// Address to which the same JSON is posted.
+    /// Address that receives the same JSON by POST.
     pub notify_url: Option<String>,
 }
 
@@ -446,57 +447,59 @@ impl Default for Unattended {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Sandbox {
-    /// How strong.
+    /// The sandbox level.
     pub level: SandboxLevel,
-    /// Whether tools reach the network.
+    /// Whether tools have network access.
     pub network: Network,
-    /// Further folders that tools may write.
+    /// Additional folders that tools may write.
     pub writable: Vec<PathBuf>,
-    /// Whether a command that the sandbox stopped may be offered to run outside; absent: in attended sessions.
+    /// Whether the daemon offers to repeat a blocked command without the sandbox. If absent: in attended
+    /// sessions only.
     pub offer_outside: Option<bool>,
 }
 
-/// How strong the sandbox is.
+/// The sandbox levels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SandboxLevel {
-    /// The strongest that works here; in attended sessions the fastest of those that hold files.
+    /// The strongest level that works on this host. In attended sessions, the fastest level that protects
+    /// files.
     #[default]
     Auto,
-    /// Namespaces by bubblewrap.
+    /// Namespaces, through bubblewrap.
     Bubblewrap,
-    /// Landlock.
+    /// Landlock rules.
     Landlock,
     /// Resource limits only.
     Rlimits,
-    /// None.
+    /// No sandbox.
     Off,
 }
 
-/// Whether tools reach the network.
+/// Whether tools have network access.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Network {
-    /// In attended sessions, not in others.
+    /// Access in attended sessions only.
     #[default]
     Auto,
-    /// They do.
+    /// Access in all sessions.
     On,
-    /// They do not.
+    /// No access.
     Off,
 }
 
-/// `[telemetry]`: where traces and metrics are sent. Only in a build with the feature `otel`.
+/// `[telemetry]`: export of traces and metrics. Requires a build with the feature `otel`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Telemetry {
-    /// Address of an OTLP receiver that takes JSON over HTTP; nothing is sent without.
+    /// Address of an OTLP receiver for JSON over HTTP. Without it nothing is sent.
     pub endpoint: Option<String>,
     /// Headers of every request.
     pub headers: BTreeMap<String, String>,
-    /// Further headers, whose values stand in these environment variables of the daemon.
+    /// Additional headers with the names of the environment variables that contain their values.
     pub headers_env: BTreeMap<String, String>,
-    /// What this daemon is called there.
+    /// Name of this daemon at the receiver.
     pub service_name: String,
 }
 
@@ -511,35 +514,35 @@ impl Default for Telemetry {
     }
 }
 
-/// `[retry]`: of model calls, and of turns after restarts.
+/// `[retry]`: retries of model calls, and resumes of turns after restarts.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Retry {
-    /// Attempts at one model call.
+    /// Maximum attempts of one model call.
     pub attempts: u32,
-    /// First wait.
+    /// First wait in milliseconds.
     pub base_ms: u64,
-    /// Longest wait.
+    /// Longest wait in milliseconds.
     pub max_ms: u64,
-    /// Longest wait in unattended sessions for rate limits and overloads, which are tried without end.
+    /// Longest wait in milliseconds in unattended sessions, which retry rate limits and overloads without end.
     pub unattended_max_ms: u64,
-    /// A provider that asks to wait longer makes the turn fail, in attended sessions.
+    /// Longest accepted wait of a provider. In attended sessions a longer one fails the turn.
     pub longest_wait: Span,
-    /// How often a long wait is told of.
+    /// Interval of the events during a long wait.
     pub heartbeat: Span,
-    /// What a rate limit leads to.
+    /// Reaction to a rate limit.
     pub on_rate_limit: OnRateLimit,
-    /// A stream without a byte for so long is warned of.
+    /// A stream without a byte for this time causes a warning.
     pub idle_warn: Span,
-    /// A stream without a byte for so long is dropped and tried again.
+    /// A stream without a byte for this time is dropped, and the call is retried.
     pub idle_timeout: Span,
-    /// The same for a stream that only says that it is alive.
+    /// The same for a stream that sends only keep-alive messages.
     pub content_timeout: Span,
-    /// The longest one attempt may take.
+    /// Time limit of one attempt.
     pub attempt_timeout: Span,
-    /// Resumes of one turn after restarts of the daemon.
+    /// Maximum resumes of one turn after restarts of the daemon.
     pub resumes: u32,
-    /// The wait before the second resume; it doubles with each further one.
+    /// Wait before the second resume in milliseconds. It doubles with each further one.
     pub resume_base_ms: u64,
 }
 
@@ -564,14 +567,14 @@ impl Default for Retry {
     }
 }
 
-/// What a rate limit leads to.
+/// Reactions to a rate limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnRateLimit {
-    /// A wait.
+    /// Wait and retry.
     #[default]
     Wait,
-    /// The model of `[models] backup`.
+    /// Use the model of `[models] backup`.
     Backup,
 }
 
@@ -579,41 +582,41 @@ pub enum OnRateLimit {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Tools {
-    /// A file must be read before it is edited.
+    /// Whether a file must be read before it is edited.
     pub edit_requires_read: bool,
-    /// Calls that run beside each other at most.
+    /// Maximum number of parallel calls.
     pub parallel: usize,
-    /// Time limit of a command that names none.
+    /// Time limit of a command that sets none.
     pub bash_timeout: Span,
-    /// Longest time limit a command may name.
+    /// Longest time limit that a command may set.
     pub bash_timeout_max: Span,
-    /// How long a command may run in the background.
+    /// Time limit of a background task.
     pub background_time: Span,
-    /// Commands that run in the background at once, in one session.
+    /// Maximum number of background tasks per session.
     pub background_commands: usize,
-    /// Environment variables that tools may see beyond the usual ones.
+    /// Environment variables that tools may see in addition to the usual ones.
     pub env: Vec<String>,
-    /// Where commands get a cgroup of their own.
+    /// Where each command gets a separate cgroup.
     pub cgroup: CgroupChoice,
-    /// Memory of a command.
+    /// Memory limit of a command.
     pub memory: Option<Size>,
-    /// Processes of a command.
+    /// Process limit of a command.
     pub processes: Option<NonZeroU64>,
-    /// Longest file that a command may write.
+    /// Maximum size of a file that a command may write.
     pub file_size: Option<Size>,
-    /// Processor time of each process of a command.
+    /// Processor time limit of each process of a command.
     pub cpu_time: Option<Span>,
-    /// Addresses and ranges that WebFetch may reach although they are not public.
+    /// Private addresses and ranges that WebFetch may reach.
     pub web_private: Vec<String>,
     /// The proxy of WebFetch.
     pub web_proxy: Option<String>,
-    /// What a model is shown of one result; the whole is kept as a blob.
+    /// Maximum size of one result for the model. The full result is stored as a blob.
     pub result_size: Size,
-    /// The same of all results of one message.
+    /// Maximum size of all results of one message.
     pub results_size: Size,
-    /// What is kept of the output of one command, beyond what the model is shown.
+    /// Maximum stored output of one command.
     pub spool_size: Size,
-    /// The same of all commands of all sessions.
+    /// Maximum stored output of all commands of all sessions.
     pub spools_size: Size,
 }
 

@@ -1,4 +1,4 @@
-//! Values with a notation of their own.
+//! Value types with their own notation.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -74,20 +74,20 @@ fn bytes(text: &str) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(unit)
 }
 
-/// Where commands get a cgroup of their own: `"auto"`, `"off"`, or a folder of the v2 hierarchy.
+/// Where each command gets a separate cgroup: `"auto"`, `"off"`, or a folder of the v2 hierarchy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum CgroupChoice {
-    /// In the daemon's own, if that can be.
+    /// In the daemon's own cgroup, if that is possible.
     #[default]
     Auto,
     /// Nowhere.
     Off,
-    /// There.
+    /// In this folder.
     At(PathBuf),
 }
 
 impl CgroupChoice {
-    /// The same in the words of the tools.
+    /// Converts the choice to the setting of the tools.
     #[must_use]
     pub fn setting(&self) -> CgroupSetting {
         match self {

@@ -1,5 +1,5 @@
-//! Socket activation: a service manager has bound the socket and hands it over as descriptor 3,
-//! sd_listen_fds(3). Its file stays the manager's.
+//! Socket activation: a service manager has bound the socket and passes it as descriptor 3, sd_listen_fds(3).
+//! The socket file still belongs to the manager.
 
 pub(super) mod notify;
 
@@ -16,16 +16,16 @@ use nix::sys::socket::{
 use crate::api::endpoint::Env;
 use crate::daemon::error::DaemonError;
 
-/// Where handed descriptors begin.
+/// The first passed descriptor.
 const FIRST: RawFd = 3;
 
-/// A descriptor can be taken once in the life of a process.
+/// The descriptor may be used only once per process.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// The socket that was handed to this process, if one was.
+/// The socket that was passed to this process, if there is one.
 ///
 /// # Errors
-/// Something else was handed over: more than one, or not a listening Unix stream socket.
+/// The descriptors are invalid: more than one, or not a listening Unix stream socket.
 pub(super) fn inherited(env: Env<'_>) -> Result<Option<UnixListener>, DaemonError> {
     let Some(count) = handed(env, std::process::id()) else { return Ok(None) };
     if count != "1" {
@@ -34,7 +34,7 @@ pub(super) fn inherited(env: Env<'_>) -> Result<Option<UnixListener>, DaemonErro
     if TAKEN.swap(true, Ordering::Relaxed) {
         return Ok(None);
     }
-    // An address proves that the number is an open descriptor, without a claim to it.
+    // A successful getsockname proves that the descriptor is open, without taking ownership of it.
     getsockname::<SockaddrStorage>(FIRST)
         .map_err(|error| wrong(format!("descriptor {FIRST} is no socket: {error}")))?;
     #[expect(unsafe_code, reason = "a number from the environment; it was just seen to be open")]
@@ -42,17 +42,17 @@ pub(super) fn inherited(env: Env<'_>) -> Result<Option<UnixListener>, DaemonErro
     check(seen).map_err(wrong)?;
     #[expect(unsafe_code, reason = "handed to this very process, and TAKEN lets one pass")]
     let fd = unsafe { OwnedFd::from_raw_fd(FIRST) };
-    // Tools must not have it.
+    // Tools must not inherit it.
     fcntl(&fd, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).map_err(|error| wrong(error.to_string()))?;
     Ok(Some(UnixListener::from(fd)))
 }
 
-/// Where an inherited socket lies.
+/// The path of an inherited socket.
 pub(super) fn path(listener: &UnixListener) -> Option<PathBuf> {
     listener.local_addr().ok()?.as_pathname().filter(|path| path.is_absolute()).map(PathBuf::from)
 }
 
-/// How many descriptors the environment hands to the process `pid`.
+/// The number of descriptors that the environment passes to the process `pid`.
 fn handed(env: Env<'_>, pid: u32) -> Option<String> {
     env("LISTEN_PID").filter(|given| given.parse() == Ok(pid))?;
     env("LISTEN_FDS").filter(|count| count != "0")

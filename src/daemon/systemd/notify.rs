@@ -1,14 +1,14 @@
-//! Readiness for service managers: sd_notify(3), which is one datagram to the socket they name.
+//! Readiness reports to service managers: sd_notify(3), one datagram to the socket that they name.
 
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// We answer on the socket.
+/// Reports that the daemon answers on its socket.
 pub(in crate::daemon) fn ready() {
     tell("READY=1");
 }
 
-/// We are on our way out.
+/// Reports that the daemon is stopping.
 pub(in crate::daemon) fn stopping() {
     tell("STOPPING=1");
 }

@@ -1,4 +1,4 @@
-//! Remembering: the only code that changes the state. It cannot refuse a fact.
+//! Applying events: the only code that changes the state. It cannot refuse an event.
 
 pub(super) mod transient_kinds;
 
@@ -24,12 +24,12 @@ use crate::types::session::{Denial, Item, ItemKind, ItemStatus, SessionState, Tu
 use crate::types::tool::{PreparedCall, ToolStatus};
 
 impl Engine {
-    /// Takes a committed fact into the state.
+    /// Applies a committed event to the state.
     pub fn apply(&mut self, envelope: &Envelope) {
         self.state.apply(envelope);
     }
 
-    /// The same fold, from the journal: this is what a restart is.
+    /// Applies the events of the journal in order; a restart computes the state this way.
     pub fn replay<'a>(
         session_id: SessionId,
         settings: Arc<Settings>,
@@ -83,7 +83,7 @@ impl State {
                     self.titled_by = *titled_by;
                 }
                 if let Some(model) = model {
-                    // It is named in the system prompt; what a provider had cached is another's anyway.
+                    // The system prompt names the model, and a provider's cache is not shared between models.
                     self.is_stale |= self.spec.model != *model;
                     self.spec.model.clone_from(model);
                 }
@@ -151,7 +151,7 @@ impl State {
             }
             Event::HistoryRepaired { kept, messages, .. } => {
                 self.transcript.truncate(usize::try_from(*kept).unwrap_or(usize::MAX));
-                // The provider knows the history as it was.
+                // The provider stored the history before its repair.
                 self.continues = None;
                 messages.iter().for_each(|message| self.transcript.push(message.clone()));
             }
@@ -165,7 +165,7 @@ impl State {
             Event::UsageBooked { .. } => {
                 if let Some(turn) = &mut self.turn {
                     turn.unanswered_attempts += 1;
-                    // That attempt is over: it is not booked twice.
+                    // That attempt has ended: it must not be booked twice.
                     if matches!(turn.activity, Activity::Calling { .. }) {
                         turn.activity = Activity::Waiting { token: envelope.seq, wait: None };
                     }
@@ -183,7 +183,7 @@ impl State {
             } => {
                 self.message_completed(item, model.as_ref(), *superseded);
                 if item.role == Some(Role::Assistant) && item.status == ItemStatus::Completed {
-                    // An answer that left nothing in the transcript cannot be continued from there.
+                    // The provider cannot continue from an answer that left nothing in the transcript.
                     self.continues =
                         model.clone().zip(response_id.clone()).filter(|_| !item.content.is_empty());
                 }
@@ -191,7 +191,7 @@ impl State {
                     turn.stop_reason = *stop_reason;
                     turn.failures = 0;
                     (turn.overloads, turn.unreached) = (0, 0);
-                    // It is asked for again, and longer.
+                    // The answer is requested again with a higher limit.
                     turn.output_limit_raised |= *superseded && *stop_reason == Some(StopReason::MaxTokens);
                     if *stop_reason != Some(StopReason::MaxTokens) {
                         turn.continuations = 0;
@@ -206,7 +206,7 @@ impl State {
             }
             Event::MediaWithheld { .. } => {
                 self.transcript.change(withhold);
-                // What the provider keeps of the conversation may hold them.
+                // The conversation stored by the provider may contain the refused media.
                 self.continues = None;
             }
             Event::ToolBackground { .. } => self.apply_background(envelope),
@@ -214,10 +214,10 @@ impl State {
         }
     }
 
-    /// Session, turn and model take the same booking: what they say together agrees.
+    /// Session, turn and model receive the same usage record, so that their sums agree.
     fn book(&mut self, booking: &UsageRecord, turn_id: Option<TurnId>) {
         self.spent.book(booking);
-        // A helper's is nobody's but the session's.
+        // The usage of a helper call counts for the session only.
         if let Some(turn) = self.turn.as_mut().filter(|turn| turn_id == Some(turn.id)) {
             turn.spent.book(booking);
             turn.usage_by_model.entry(booking.model.clone()).or_default().book(booking);
@@ -387,7 +387,7 @@ impl State {
                 if let Activity::Tools { calls } = &mut turn.activity
                     && let Some(call) = calls.iter_mut().find(|call| call.call.call_id == *call_id)
                 {
-                    // A second run is that of the first: its arguments were settled before.
+                    // A second run keeps the arguments of the first: they were settled before.
                     if call.first.is_none() {
                         call.edited.clone_from(updated_input);
                     }
@@ -473,7 +473,7 @@ impl State {
                 told,
                 ..
             } => {
-                // The time of a first run is known already.
+                // The duration of a first run is already counted.
                 if let Activity::Tools { calls } = &turn.activity
                     && calls.iter().any(|call| {
                         call.call.call_id == *call_id && (call.first.is_none() || call.has_begun())
@@ -582,7 +582,7 @@ impl State {
                 input: call.call.input.clone(),
             });
         }
-        // Exactly one result a call, in call order, directly after the assistant's message (Q13).
+        // Exactly one result per call, in call order, directly after the assistant's message.
         if calls.iter().all(Call::is_done) {
             let content = calls
                 .iter()
@@ -602,7 +602,7 @@ impl State {
     }
 }
 
-/// An allowed call may start, with what was judged of it and bound to what a person saw.
+/// Makes an allowed call ready to start, with its verdict and bound to the request that the user saw.
 fn settled(call: &mut Call, session_id: SessionId, event: &Event) {
     let Event::PermissionResolved { request_id, decision: Decision::Allow, prepared: edited, rule, .. } =
         event
@@ -612,7 +612,7 @@ fn settled(call: &mut Call, session_id: SessionId, event: &Event) {
     let Stage::Awaiting { prepared, folder, digest: shown, .. } = &call.stage else { return };
     let bound = match &call.edited {
         Some(input) => Some(digest(session_id, folder, &call.call.tool, input)),
-        // Journals of before know of no digest; then there is none to hold against.
+        // Older journals have no digest; then the answer is not bound to one.
         None => Some(shown.clone()).filter(|shown| !shown.is_empty()),
     };
     call.stage = Stage::Ready {
@@ -622,7 +622,7 @@ fn settled(call: &mut Call, session_id: SessionId, event: &Event) {
     };
 }
 
-/// A question was raised: about a call, or about the turn as a whole.
+/// Applies a new question, about a call or about the whole turn.
 fn ask(turn: &mut Turn, question: &Question, envelope: &Envelope) {
     turn.waiting_since.get_or_insert(envelope.at_ms);
     let request_id = question.request_id;
@@ -639,7 +639,7 @@ fn ask(turn: &mut Turn, question: &Question, envelope: &Envelope) {
     }
 }
 
-/// A person decided: once nothing else waits for one, the time of waiting is over.
+/// Applies a user's answer: without other pending requests, the waiting time ends.
 fn answered(turn: &mut Turn, request: RequestId, envelope: &Envelope) {
     let waits = |call: &Call| match call.stage {
         Stage::Awaiting { request_id, .. } => request != RequestId::Permission(request_id),

@@ -1,6 +1,6 @@
-//! What a settled turn leaves behind. Most rows of a journal say how a turn went, and nothing of that
-//! is state any more once the turn is completed: whoever loads a session may pass over them. A law
-//! holds that it makes no difference; a kind that begins to matter later must leave these lists.
+//! Event kinds that do not affect the state after their turn is completed. Most rows of a journal describe the
+//! course of a turn, so loading a session may skip them. A property test checks that skipping makes no
+//! difference. A kind that becomes relevant later must be removed from these lists.
 
 /// Kinds whose rows at or before the last `turn.completed` change nothing.
 pub const TRANSIENT_KINDS: &[&str] = &[

@@ -15,7 +15,7 @@ use crate::types::tool::{ToolOutcome, ToolStatus};
 use crate::types::usage::ModelSnapshot;
 
 impl PlanBuilder<'_> {
-    /// Accepts an abort. Nothing runs, or an abort is under way: nothing to decide.
+    /// Accepts an abort. If nothing runs, or an abort is in progress, there is nothing to decide.
     pub fn abort(&mut self, turn_id: Option<TurnId>, call_id: Option<CallId>) -> Result<(), Refusal> {
         let current = self.state.turn.as_ref().map(|turn| turn.id);
         let command = call_id.and_then(|call_id| self.state.running_command(call_id));
@@ -27,7 +27,7 @@ impl PlanBuilder<'_> {
             return Ok(());
         }
         if turn_id.is_some() && turn_id != current {
-            // The turn that was meant is over: aborting it again is the same as once.
+            // The named turn has ended: a repeated abort has the same effect as one abort.
             return if current.is_none() { Ok(()) } else { Err(Refusal::StaleTurn { current }) };
         }
         if current.is_none() || self.is_aborting() {
@@ -47,7 +47,7 @@ impl PlanBuilder<'_> {
         let Some(call) = self.state.call(call_id).cloned() else { return Err(Refusal::NoSuchCall) };
         match &call.stage {
             Stage::Done { .. } => {}
-            // A restart left it behind, and it does not run (again) yet.
+            // A restart left the call behind, and it does not run (again) yet.
             Stage::Running { .. } if self.state.turn.as_ref().is_some_and(|turn| turn.hold.is_some()) => {
                 self.withdraw(&call, model_texts::ABORTED);
             }
@@ -77,25 +77,25 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// The last fact of a session, but for what comes home of its commands.
+    /// Writes the last event of a session; only events of its background commands may follow.
     pub fn end_session(&mut self) {
         self.drop_helper(true);
         self.push_session(Event::SessionEnded { reason: "killed".into() });
     }
 
-    /// Stops everything of the turn that is being aborted.
+    /// Stops all effects of the turn that is being aborted.
     pub fn stop_turn(&mut self) {
         self.effect(Effect::StopAll);
         self.stop_aborted_commands();
     }
 
-    /// Ends a call that never ran: its request is settled, its result says so.
+    /// Ends a call that never ran: settles its request, and gives a result that says so.
     pub fn withdraw(&mut self, call: &Call, text: &str) {
         let outcome = ToolOutcome { status: ToolStatus::Cancelled, ..ToolOutcome::failed("aborted", text) };
         self.close(call, outcome);
     }
 
-    /// Ends a call with this result; its request is settled.
+    /// Ends a call with this result and settles its request.
     fn close(&mut self, call: &Call, outcome: ToolOutcome) {
         let call_id = call.call.call_id;
         if let Stage::Awaiting { request_id, .. } = call.stage {
@@ -122,11 +122,11 @@ impl PlanBuilder<'_> {
         self.complete(call_id, outcome, 0);
     }
 
-    /// Nothing of the turn runs any more: close what is open and end it.
+    /// Closes all open parts of the turn and ends it. Precondition: no effect of the turn runs.
     pub fn stopped(&mut self, terms: ModelSnapshot) {
         let Some(turn) = self.state.turn.as_ref().filter(|turn| turn.aborting) else { return };
         let ends_as = turn.ends_as;
-        // What follows is what they wanted.
+        // The events that follow have the origin of the abort.
         self.origin = turn.aborted_by.clone();
         if let Some(Activity::Calling { partial, .. }) =
             self.state.turn.as_ref().map(|turn| turn.activity.clone())
@@ -134,7 +134,7 @@ impl PlanBuilder<'_> {
             if let Some(partial) = &partial {
                 self.interrupt_message(partial, false);
             }
-            // What was asked and half answered is paid for.
+            // A request that was sent and partly answered costs money.
             self.book_lost_attempt(partial.as_ref(), None, terms);
         }
         self.settle_paused(Choice::Abort, SettledBy::Abort);
@@ -142,13 +142,13 @@ impl PlanBuilder<'_> {
         for call in self.state.calls().to_vec() {
             match call.stage {
                 Stage::Done { .. } => {}
-                // Whether it began may stand in what is lost.
+                // The lost end of the journal may contain the start of this call.
                 Stage::Running { .. } | Stage::Requested | Stage::Awaiting { .. } | Stage::Ready { .. }
                     if lost =>
                 {
                     self.close(&call, unknown(""));
                 }
-                // Its end was not heard, though nothing of it is left.
+                // Its end was not reported, although it no longer runs.
                 Stage::Running { .. } => self.withdraw(&call, model_texts::ABORTED),
                 Stage::Unknown { .. } => {
                     self.settle_unknown(call.call.call_id, Choice::Abort, SettledBy::Abort);

@@ -1,5 +1,5 @@
-//! Answers to permission requests: the first one wins. Also what settles a request without one: a
-//! rule or a mode that lets it pass, or its deadline.
+//! Answers to permission requests: the first one counts. A request is also settled without an answer by a rule
+//! or mode that allows it, or by its deadline.
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ use crate::types::permission::{Decision, OnTimeout, Scope};
 use crate::types::session::Subtype;
 use crate::types::tool::{PathSensitivity, PreparedCall, Subject, ToolOutcome, ToolStatus};
 
-/// How a request is settled, with what there is to say about it.
+/// How a request is settled, with the texts about it.
 struct Settled {
     decision: Decision,
     by: SettledBy,
@@ -85,7 +85,7 @@ impl PlanBuilder<'_> {
         Ok(())
     }
 
-    /// There is nobody to ask: what `on_timeout` says holds, and at once.
+    /// No user can answer: the action of `on_timeout` applies at once.
     fn unasked(&mut self, call: &Call, request_id: PermissionId, stop: bool) -> Result<(), Refusal> {
         let on_timeout = self.engine.settings.unattended.on_timeout;
         if on_timeout == OnTimeout::Pause {
@@ -100,7 +100,7 @@ impl PlanBuilder<'_> {
         Ok(())
     }
 
-    /// What becomes of a request without an answer. Says whether the turn ends with it.
+    /// Applies the action for an unanswered request. Returns whether the turn ends with it.
     fn settle_unanswered(
         &mut self,
         call: &Call,
@@ -126,8 +126,8 @@ impl PlanBuilder<'_> {
         stop
     }
 
-    /// A rule that came meanwhile, or another mode, lets a request pass. Out of the sandbox leads the one
-    /// grant for it alone: no mode does, and no rule for commands.
+    /// Settles a request that a new rule or another mode allows. A run outside the sandbox needs its own grant:
+    /// no mode and no rule for commands allows it.
     pub fn covered(&mut self, request_id: PermissionId, by: SettledBy, rule: String) {
         let Some(call) = self.awaiting(request_id).filter(|_| !self.is_aborting()) else { return };
         if let (Some(_), Stage::Awaiting { suggestions, .. }) = (&call.first, &call.stage)
@@ -140,8 +140,8 @@ impl PlanBuilder<'_> {
         self.advance_tools();
     }
 
-    /// Settles what nobody answered in time. Whatever the clock did meanwhile, a request is expired
-    /// once, and never before its deadline.
+    /// Expires requests that were not answered in time. A request expires once, and never before its deadline,
+    /// even if the clock changes.
     pub fn expire(&mut self) {
         if self.is_aborting() {
             return;
@@ -207,15 +207,15 @@ impl PlanBuilder<'_> {
         self.complete(call_id, outcome, 0);
     }
 
-    /// Ends the turn because of a denial: like an abort, but said as what it is.
+    /// Ends the turn because of a denial: like an abort, but reported as a denial.
     fn end_as_denied(&mut self) {
         self.push_turn(Event::TurnAborting { ending: false, subtype: Subtype::PermissionDenied });
         self.stop_turn();
     }
 }
 
-/// What `allow_read_only` lets pass: reading, but not what likely holds secrets, and nothing that
-/// leaves this machine.
+/// Calls that `allow_read_only` allows: reading, except of probable secrets, and nothing that leaves this
+/// machine.
 pub(in crate::engine) fn is_harmless(prepared: &PreparedCall) -> bool {
     prepared.read_only && stays_quiet(&prepared.subject)
 }
@@ -225,7 +225,7 @@ fn stays_quiet(subject: &Subject) -> bool {
         Subject::Read { path } => path.care != PathSensitivity::Secret,
         Subject::Background { .. } | Subject::Tool { .. } | Subject::Blob { .. } => true,
         Subject::Several { parts } => parts.iter().all(stays_quiet),
-        // Of commands `only_looks` says it, which also means that no rule asks.
+        // For commands, `only_looks` decides this; it also means that no rule requires a request.
         Subject::Bash { .. } | Subject::Edit { .. } | Subject::Delete { .. } | Subject::Web { .. } => false,
     }
 }

@@ -1,6 +1,5 @@
-//! Commands in the background (T6): they belong to the session, not to the turn that started them. The
-//! journal says of each that it began and how it ended; what a dead daemon left is closed when the
-//! session is loaded again.
+//! Background tasks: they belong to the session, not to the turn that started them. The journal records the
+//! start and the end of each. Loading a session closes the tasks of a dead daemon.
 
 use std::sync::Arc;
 
@@ -16,21 +15,21 @@ use crate::types::event::{Envelope, Event};
 use crate::types::ids::{CallId, ItemId, Seq, TurnId};
 use crate::types::tool::{Subject, ToolOutcome};
 
-/// Commands that are over and still known: the model may ask for what they had said.
+/// Number of ended tasks that the session remembers, because the model may request their output.
 const MAX_ENDED_TASKS: usize = 32;
-/// Characters of a command that its event shows; all of it stands in `tool.requested`.
+/// Maximum characters of a command in its event; `tool.requested` holds the full command.
 const MAX_SHOWN_CHARS: usize = 200;
 
-/// One command.
+/// State of one background task.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::engine) struct BackgroundTaskState {
     pub known: BackgroundCommand,
     /// The turn and the item of the call that started it.
     pub turn_id: Option<TurnId>,
     pub item_id: Option<ItemId>,
-    /// The event of its beginning, which its progress belongs to.
+    /// Seq of the event that started it; its progress rows belong to that event.
     pub opened: Seq,
-    /// What it said, while it runs.
+    /// Its output while it runs.
     pub said: OutputExcerpt,
 }
 
@@ -90,7 +89,7 @@ impl State {
         }
     }
 
-    /// A command that runs, by the call that started it.
+    /// The running command that the call `call_id` started.
     pub fn running_command(&self, call_id: CallId) -> Option<&BackgroundTaskState> {
         let mut running = self.commands.iter().filter(|it| it.is_running());
         running.find(|it| it.known.call_id == call_id).map(|it| &**it)
@@ -98,20 +97,20 @@ impl State {
 }
 
 impl Engine {
-    /// Background commands that are known: all that run, and the newest of those that are over.
+    /// Known background commands: all running ones, and the newest ended ones.
     #[must_use]
     pub fn commands(&self) -> Vec<BackgroundCommand> {
         self.state.commands.iter().map(|it| it.known.clone()).collect()
     }
 
-    /// The calls of those that run.
+    /// Calls that started the running commands.
     #[must_use]
     pub fn running_commands(&self) -> Vec<CallId> {
         let running = self.state.commands.iter().filter(|it| it.is_running());
         running.map(|it| it.known.call_id).collect()
     }
 
-    /// Those among them that end with the turn that is being aborted: it ends after them.
+    /// Running commands that end with the turn that is being aborted; the turn ends after them.
     #[must_use]
     pub fn aborted_commands(&self) -> Vec<CallId> {
         let Some(turn) = self.state.turn.as_ref().filter(|turn| turn.aborting) else { return Vec::new() };
@@ -122,8 +121,7 @@ impl Engine {
 }
 
 impl PlanBuilder<'_> {
-    /// A call that would start one command more than may run in the background is refused. `false` if there
-    /// is none.
+    /// Refuses a call that would exceed the limit of background commands. Returns `false` if no call does.
     pub fn refuse_over_limit(&mut self) -> bool {
         let most = self.engine.settings.background_commands;
         let running: Vec<BashId> =
@@ -140,7 +138,8 @@ impl PlanBuilder<'_> {
         true
     }
 
-    /// A command has begun and goes on behind its call. What the model is told of it.
+    /// Records that a command continues in the background after its call returned. Returns the text for the
+    /// model.
     pub(in crate::engine) fn command_began(&mut self, call_id: CallId) -> Option<String> {
         let call = self.state.call(call_id).filter(|call| matches!(call.stage, Stage::Running { .. }))?;
         let item_id = call.item_id;
@@ -164,7 +163,7 @@ impl PlanBuilder<'_> {
         Some(model_texts::command_began(bash_id))
     }
 
-    /// A command is over.
+    /// Records the end of a background command.
     pub fn command_over(&mut self, call_id: CallId, over: Over) {
         let Some(command) = self.state.running_command(call_id).cloned() else { return };
         let Over { state, end, blob } = over;
@@ -180,8 +179,7 @@ impl PlanBuilder<'_> {
         self.push(command.item_id, turn_id, event);
     }
 
-    /// Has those commands stopped that end with the turn which is being aborted; with a session that is
-    /// killed all of them do.
+    /// Stops the commands that end with the turn that is being aborted. When a session is killed, it stops all.
     pub fn stop_aborted_commands(&mut self) {
         let Some(turn) = self.state.turn.as_ref().filter(|turn| turn.aborting) else { return };
         let (ending, turn_id) = (turn.ending, turn.id);
@@ -189,7 +187,7 @@ impl PlanBuilder<'_> {
         self.stop_commands(by, |it| ending || it.turn_id == Some(turn_id));
     }
 
-    /// Has the commands stopped that run and are meant.
+    /// Stops the running commands that `meant` selects.
     pub fn stop_commands(&mut self, by: KilledBy, meant: impl Fn(&BackgroundTaskState) -> bool) {
         let running = self.state.commands.iter().filter(|it| it.is_running() && meant(it));
         let calls: Vec<CallId> = running.map(|it| it.known.call_id).collect();
@@ -198,7 +196,7 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// After a restart: none of them runs any more.
+    /// Closes all commands after a restart, because none of them runs any more.
     pub fn close_lost_commands(&mut self) {
         for command in self.state.commands.clone().iter().filter(|it| it.is_running()) {
             let said = command.said.text();

@@ -1,5 +1,4 @@
-//! Waiting before another attempt: a wait that a restart continues, and that tells of itself when it
-//! is long (Q30).
+//! Waits before another attempt. A restart continues the wait, and a long wait is reported repeatedly.
 
 use crate::engine::decide::plan::{Effect, PlanBuilder};
 use crate::engine::state::Activity;
@@ -7,26 +6,26 @@ use crate::types::event::Event;
 use crate::types::ids::Seq;
 use crate::types::time::Timestamp;
 
-/// A wait, as it stood when it was last told of.
+/// A wait, as of its last report.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::engine) struct Backoff {
-    /// What is left of it, in milliseconds.
+    /// Remaining wait, in milliseconds.
     pub left_ms: u64,
-    /// The moment at which that was so.
+    /// Time at which `left_ms` was valid.
     pub told_at: Timestamp,
-    /// What is waited for.
+    /// Reason of the wait.
     pub reason: String,
-    /// The attempt that failed last.
+    /// Number of the last failed attempt.
     pub attempt: u32,
 }
 
 impl PlanBuilder<'_> {
-    /// Begins the wait that the event `token` tells of.
+    /// Starts the wait that the event `token` reports.
     pub fn start_backoff(&mut self, token: Seq, delay_ms: u64) {
         self.effect(Effect::Sleep { token, delay_ms: self.slice(delay_ms) });
     }
 
-    /// The part of a wait after which it is told of again.
+    /// The part of a wait, in milliseconds, after which it is reported again.
     fn slice(&self, left_ms: u64) -> u64 {
         left_ms.min(self.engine.settings.retry.heartbeat_ms.max(1))
     }
@@ -47,14 +46,14 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// After a restart: waits for what is left of the wait. Returns whether anything is.
+    /// After a restart: continues the remaining wait. Returns `false` if nothing remains.
     pub fn continue_backoff(&mut self) -> bool {
         let Some(turn) = &self.state.turn else { return false };
         let Activity::Waiting { wait: Some(wait), .. } = &turn.activity else { return false };
         self.start_next_slice(wait.left_ms.saturating_sub(self.now.at.since(wait.told_at)))
     }
 
-    /// Tells that a wait goes on, and waits.
+    /// Reports that a wait continues, and starts the timer for its next part.
     fn start_next_slice(&mut self, left_ms: u64) -> bool {
         let Some(Activity::Waiting { wait: Some(wait), .. }) =
             self.state.turn.as_ref().map(|turn| &turn.activity)

@@ -1,4 +1,4 @@
-//! Which model a turn asks: the session's, until there is a reason for another (Q27, Q31).
+//! Selects the model of a turn: the session's model, unless a failure requires a fallback model.
 
 use crate::engine::decide::plan::PlanBuilder;
 use crate::engine::decide::retry::{RetryContext, RetryDecision};
@@ -10,7 +10,7 @@ use crate::types::session::TurnError;
 use crate::types::usage::Budgets;
 
 impl PlanBuilder<'_> {
-    /// What to do about a failed call.
+    /// The reaction to a failed call.
     pub fn decide_retry(&mut self, fault: &ModelFault) -> RetryDecision {
         let random = self.mint.random();
         let Some(turn) = &self.state.turn else {
@@ -32,19 +32,19 @@ impl PlanBuilder<'_> {
         self.engine.settings.retry.decide(fault, &past)
     }
 
-    /// How many pictures and documents the model is shown.
+    /// Number of pictures and documents in the request.
     fn shown(&self) -> usize {
         let sees = self.engine.settings.known.capabilities(&self.turn_model()).sees;
         if sees { count_shown(self.state.transcript.iter().map(|message| &**message)) } else { 0 }
     }
 
-    /// No model is shown any of the pictures and documents any more that the provider refused.
+    /// Removes the refused pictures and documents from all later requests, to every model.
     pub fn withhold(&mut self, reason: &str) {
         let count = u32::try_from(self.shown()).unwrap_or(u32::MAX);
         self.push_turn(Event::MediaWithheld { count, reason: reason.into() });
     }
 
-    /// Another model takes over until the turn ends. What was said of the answer to this call goes.
+    /// Switches to another model until the turn ends. The partial answers of this call are discarded.
     pub fn switch(&mut self, to: String, reason: SwitchReason, detail: &str) {
         let from = self.turn_model();
         self.push_turn(Event::ModelSwitched { from, to, reason, detail: detail.into() });
@@ -53,8 +53,8 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Turns to another model before one is asked in vain: it could not see, or the conversation
-    /// would not fit. A model that was tried in this turn is not turned to again.
+    /// Switches models before a call that would fail: the model accepts no pictures, or the conversation
+    /// exceeds its window. A model that was tried in this turn is not tried again.
     pub fn choose_model(&mut self) {
         let model = self.turn_model();
         let can = self.engine.settings.known.capabilities(&model);
@@ -78,7 +78,7 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Those that may stand in now.
+    /// Fallback models that are possible now.
     fn fallback_models(&self, overflow: Option<Overflow>) -> FallbackModels {
         let settings = &self.engine.settings;
         let Some(turn) = &self.state.turn else { return FallbackModels::default() };
@@ -101,7 +101,7 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Milliseconds until the turn, or all turns of the session, have used their time up.
+    /// Milliseconds until the time limit of the turn, or of all turns of the session.
     fn time_left(&self) -> Option<u64> {
         let turn = self.state.turn.as_ref()?;
         let elapsed = self.now.at.since(turn.started_at);

@@ -1,5 +1,5 @@
-//! What each kind of input means. [`plan`] holds `Engine::decide` and the builder of a plan; each other file adds the
-//! decisions about one kind of input to that builder.
+//! The decisions for each kind of input. [`plan`] holds `Engine::decide` and the builder of a plan; each other
+//! file adds the decisions about one kind of input to that builder.
 
 pub(super) mod abort;
 pub(super) mod approval;

@@ -1,4 +1,4 @@
-//! The model's answer: streaming it into facts, and what follows when it is whole.
+//! The model's answer: it is streamed into events, and its end decides the next action.
 
 use crate::engine::decide::output_limit::drop_cut_call;
 use crate::engine::decide::plan::{Entry, Plan, PlanBuilder};
@@ -13,11 +13,11 @@ use crate::types::model::{Delta, FaultKind, ModelFault, ModelReply, ModelRequest
 use crate::types::session::{Item, ItemKind, ItemStatus, Subtype, TurnError};
 use crate::types::usage::{ModelSnapshot, Usage};
 
-/// Bytes of one delta at most, so that a wire event stays under 64 KiB even when escaped.
+/// Maximum bytes of one delta, so that a wire event stays under 64 KiB even when it is escaped.
 const DELTA_BYTES: usize = 8 * 1024;
 
 impl Engine {
-    /// Deltas become rows; neighbours of the same block that arrived together join into one.
+    /// Turns deltas into journal rows. Adjacent deltas of the same block that arrived together become one row.
     pub(in crate::engine) fn stream(&self, token: Seq, deltas: Vec<Delta>, now: Now) -> Plan {
         let Some(turn) = &self.state.turn else { return Plan::default() };
         let Activity::Calling { token: expected, partial } = &turn.activity else { return Plan::default() };
@@ -78,7 +78,7 @@ impl Engine {
     }
 }
 
-/// Deltas → events, neighbours of the same kind and block joined up to [`DELTA_BYTES`].
+/// Deltas → events. Adjacent deltas of the same kind and block are joined up to [`DELTA_BYTES`].
 fn join(deltas: Vec<Delta>) -> Vec<Event> {
     let mut events: Vec<Event> = Vec::with_capacity(deltas.len().min(16));
     for delta in deltas {
@@ -87,7 +87,7 @@ fn join(deltas: Vec<Delta>) -> Vec<Event> {
                 events.push(Event::MessageBlockStarted { index, block: kind });
             }
             Delta::BlockCompleted { index } => events.push(Event::MessageBlockCompleted { index }),
-            // Told before.
+            // Reported before.
             Delta::Silence { .. } => {}
             Delta::Text { index, text } => match events.last_mut() {
                 Some(Event::MessageTextDelta { index: last, text: sum })
@@ -138,11 +138,11 @@ pub(in crate::engine) fn pieces(text: String) -> Vec<String> {
     parts
 }
 
-/// More tokens than the attempt can have cost: one for every two bytes, where providers count one for
-/// three to four bytes of most text. No answer is longer than the limit that was requested, or the model's.
+/// An upper estimate of the tokens that the attempt cost: one per two bytes, where providers count one per
+/// three to four bytes of most text. No answer is longer than the requested limit, or the model's limit.
 pub(in crate::engine) fn estimate(request: &ModelRequest, received: usize, terms: &ModelSnapshot) -> Usage {
     let mut sent = Count(request.system.len());
-    // Plain data with string keys, written to a counter: it cannot fail.
+    // This cannot fail: it writes plain data with string keys to a counter.
     let _ = serde_json::to_writer(&mut sent, &request.messages);
     let _ = serde_json::to_writer(&mut sent, &request.tools);
     let shown = request.messages.iter().flat_map(|message| message.content.iter().flat_map(Block::shown));
@@ -153,8 +153,8 @@ pub(in crate::engine) fn estimate(request: &ModelRequest, received: usize, terms
     Usage { input_tokens: tokens(sent.0) + shown, output_tokens, ..Usage::default() }
 }
 
-/// More tokens than a picture or a document can cost: vendors count at most about 1,600 for a picture of
-/// the size that is sent, and about 3,000 for a page, of which they take a hundred.
+/// An upper estimate of the tokens of a picture or a document. Vendors count at most about 1,600 tokens for a
+/// picture of the size that is sent, and about 3,000 per page for at most a hundred pages.
 fn sight(kind: AttachmentKind, bytes: u64) -> u64 {
     match kind {
         AttachmentKind::Image => 3_000,
@@ -162,8 +162,8 @@ fn sight(kind: AttachmentKind, bytes: u64) -> u64 {
     }
 }
 
-/// What an attempt is booked with. A provider reports the input at the beginning and the output at the
-/// end: what it said of the input is so, what it said of the output so far is a lower bound.
+/// The usage to book for an attempt. A provider reports the input at the beginning and the output at the end.
+/// So its input count is exact, and its output count so far is a lower bound.
 pub(in crate::engine) fn settle(estimate: Usage, reported: Option<&Usage>) -> Usage {
     let Some(reported) = reported else { return estimate };
     let has_input = Usage { output_tokens: 0, ..*reported }.all_tokens() > 0;
@@ -176,7 +176,7 @@ pub(in crate::engine) fn settle(estimate: Usage, reported: Option<&Usage>) -> Us
     }
 }
 
-/// Counts what is written.
+/// Counts the bytes that are written to it.
 struct Count(usize);
 
 impl std::io::Write for Count {
@@ -190,7 +190,7 @@ impl std::io::Write for Count {
 }
 
 impl PlanBuilder<'_> {
-    /// The partial message of the call `token`, or `None` if that call is not awaited any more.
+    /// The partial message of the call `token`, or `None` if the engine no longer waits for that call.
     fn awaited(&self, token: Seq) -> Option<Option<Partial>> {
         let turn = self.state.turn.as_ref()?;
         match &turn.activity {
@@ -201,13 +201,13 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// The last deltas of an answer, which came with its end. Nothing is decided before them.
+    /// Adds the last deltas of an answer, which arrived with its end. They come before every decision about it.
     pub fn streamed(&mut self, token: Seq, deltas: Vec<Delta>) {
         if deltas.is_empty() {
             return;
         }
         let Plan { events, items, .. } = self.engine.stream(token, deltas, self.now);
-        // Its first id is taken.
+        // The first id is used already.
         self.mint.item();
         events.iter().for_each(|entry| self.state.apply(&entry.envelope));
         self.plan.events.extend(events);
@@ -263,7 +263,7 @@ impl PlanBuilder<'_> {
             .collect();
         let has_said = !content.is_empty();
         let longer = cut.is_some() && calls.is_empty() && self.can_raise_limit();
-        // Some servers report nothing, which is not the same as none; nobody was asked for a remembered answer.
+        // Some servers report no usage, which differs from zero usage. A cached answer has no usage.
         let estimated = reply.usage.all_tokens() == 0 && !reply.cache_hit;
         let request = if estimated { self.request().ok() } else { None };
         let (usage, cost_usd_micros) = match request {
@@ -307,13 +307,13 @@ impl PlanBuilder<'_> {
             self.ask_for_longer(item_id);
             return;
         }
-        // Complete calls run whatever the reason says (M7).
+        // Complete calls run with every stop reason.
         if !calls.is_empty() {
             self.request_tools(calls);
         } else if self.deliver_steered() || (reply.stop_reason == StopReason::Pause && has_said) {
             self.call_model();
         } else if reply.stop_reason == StopReason::Pause {
-            // The next request would be the same, and so may be its answer, without end.
+            // The next request would be the same, and could get the same answer in an endless loop.
             let text = "the provider paused its answer without having said anything";
             self.finish(Subtype::LlmError, vec![TurnError::new("paused", text)]);
         } else if let Some(cut) = cut {
@@ -342,9 +342,9 @@ impl PlanBuilder<'_> {
         if let Some(partial) = &partial {
             self.interrupt_message(partial, !matches!(reaction, RetryDecision::GiveUp(_)));
         }
-        // What is silent may be thinking, and be charged for.
+        // A silent provider may be thinking, and may charge for the call.
         if partial.is_some() || fault.usage.is_some() || fault.kind == FaultKind::Idle {
-            // The provider began to answer: it may charge for that.
+            // The provider began to answer, so it may charge for that.
             self.book_lost_attempt(partial.as_ref(), fault.usage.as_deref(), terms);
         }
         let Some((step, failures)) = self.state.turn.as_ref().map(|turn| (turn.step, turn.failures)) else {
@@ -375,7 +375,7 @@ impl PlanBuilder<'_> {
                 self.call_model_step(step);
             }
             RetryDecision::GiveUp(error) => {
-                // Only the rest of an answer did not fit; what there is of it stands.
+                // Only the continuation of an answer did not fit; the existing part stays valid.
                 let is_rest = self.state.turn.as_ref().is_some_and(|turn| turn.continuations > 0);
                 let is_full = is_rest && error.kind == CONTEXT_OVERFLOW;
                 self.finish(if is_full { Subtype::MaxOutputTokens } else { Subtype::LlmError }, vec![error]);
@@ -383,8 +383,8 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Closes a message that will not be whole: kept, marked, and never sent to a model (S3).
-    /// `superseded`: the model is asked again, and its next answer takes the place of this one.
+    /// Closes a message that stays incomplete: it is kept, marked, and never sent to a model. `superseded`: the
+    /// model is asked again, and its next answer replaces this one.
     pub fn interrupt_message(&mut self, partial: &Partial, superseded: bool) {
         let Some(turn_id) = self.state.turn.as_ref().map(|turn| turn.id) else { return };
         let seq = self.state.next_seq;
@@ -428,8 +428,8 @@ impl PlanBuilder<'_> {
         );
     }
 
-    /// Books a model call that was sent and brought no answer (S3): what the provider `reported` of it,
-    /// an upper estimate of the rest.
+    /// Books a model call that was sent and brought no answer: the usage that the provider `reported`, and an
+    /// upper estimate of the rest.
     pub fn book_lost_attempt(
         &mut self,
         partial: Option<&Partial>,
@@ -481,7 +481,7 @@ mod tests {
             let usage = estimate(&request(asked), received, &terms(most));
             assert_eq!(usage.output_tokens, expected, "{asked:?} {most:?} {received}");
         }
-        // What the provider reported is so.
+        // Usage that the provider reported is exact.
         let reported = Usage { output_tokens: 120, ..Usage::default() };
         let usage = settle(estimate(&request(Some(100)), 1_000, &terms(None)), Some(&reported));
         assert_eq!(usage.output_tokens, 120);

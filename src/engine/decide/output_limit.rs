@@ -1,6 +1,6 @@
-//! The output limit (Q28): what is asked for, and what becomes of an answer that was cut at it. First it
-//! is asked for again with the model's highest limit; an answer that is cut there goes on in the next
-//! message, a few times; then the turn ends and says why.
+//! The output limit: the requested limit, and the handling of an answer that was cut at it. The engine first
+//! requests the answer again with the model's highest limit. An answer that is cut there continues in the next
+//! message, a few times. Then the turn ends with an error.
 
 use crate::engine::decide::plan::PlanBuilder;
 use crate::engine::request::model_texts;
@@ -10,21 +10,21 @@ use crate::types::message::{Block, Role};
 use crate::types::model::ReplyBlock;
 use crate::types::session::{Item, ItemKind, ItemStatus, Subtype, TurnError};
 
-/// Tokens of an answer that are asked for at first, if nobody says otherwise.
+/// Default limit for an answer, in tokens, if no setting gives another.
 pub(in crate::engine) const DEFAULT_OUTPUT_TOKENS: u32 = 32_000;
 
-/// How often in a row the model is asked to go on.
+/// How often in a row the model is asked to continue.
 const MAX_CONTINUATIONS: u32 = 3;
 
-/// What became of an answer that was cut at the output limit.
+/// The handling of an answer that was cut at the output limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine) struct CutAtLimit {
-    /// A call at its end was not complete and is gone.
+    /// The last call was incomplete and is removed.
     pub lost_call: bool,
 }
 
-/// Takes a call that was cut off away: what there is of its arguments is no JSON, or nothing. A call
-/// really without arguments, cut exactly behind it, is asked for once more.
+/// Removes a call that was cut off: its arguments are invalid JSON, or empty. A call that really has no
+/// arguments, cut exactly after it, is requested once more.
 pub(in crate::engine) fn drop_cut_call(content: &mut Vec<ReplyBlock>) -> CutAtLimit {
     let is_cut = match content.last() {
         Some(ReplyBlock::ToolCall { input: Err(_), .. }) => true,
@@ -40,9 +40,9 @@ pub(in crate::engine) fn drop_cut_call(content: &mut Vec<ReplyBlock>) -> CutAtLi
 }
 
 impl PlanBuilder<'_> {
-    /// Tokens that the next answer may have; `None` leaves it to the adapter, which asks for the most
-    /// that is known of the model. Never more than the budgets have left: they are looked at between
-    /// answers only, and an answer may be as long as a model likes.
+    /// Token limit of the next answer; with `None` the adapter requests the model's known maximum. The limit
+    /// never exceeds the remaining budgets: they are checked between answers only, and an answer can be very
+    /// long.
     pub fn output_limit(&self) -> Option<u32> {
         let turn = self.state.turn.as_ref()?;
         let most = self.engine.settings.known.capabilities(&turn.model).max_output_tokens;
@@ -50,14 +50,15 @@ impl PlanBuilder<'_> {
         let usual = match most {
             most if turn.output_limit_raised => most,
             Some(most) => Some(most.min(wanted)),
-            // More than it can give is an error with some providers: only what somebody chose is asked for.
+            // Some providers return an error for more than the model's maximum, so only a configured value is
+            // sent.
             None => Some(wanted).filter(|wanted| *wanted < DEFAULT_OUTPUT_TOKENS),
         };
         let left = self.output_tokens_left().map(|left| u32::try_from(left.max(1)).unwrap_or(u32::MAX));
         [usual, turn.reduced_output_limit, left].into_iter().flatten().min()
     }
 
-    /// Output tokens that the budgets of the turn and of the session have left.
+    /// Output tokens that the budgets of the turn and of the session leave.
     fn output_tokens_left(&self) -> Option<u64> {
         let turn = self.state.turn.as_ref()?;
         let of_session = self.state.spent.usage.output_tokens;
@@ -69,7 +70,7 @@ impl PlanBuilder<'_> {
         limits.into_iter().filter_map(|(limit, used)| Some(limit?.saturating_sub(used))).min()
     }
 
-    /// Whether asking for more than before is possible.
+    /// Whether a higher limit than before is possible.
     pub fn can_raise_limit(&self) -> bool {
         let Some(turn) = &self.state.turn else { return false };
         let most = self.engine.settings.known.capabilities(&turn.model).max_output_tokens;
@@ -78,7 +79,7 @@ impl PlanBuilder<'_> {
         turn.reduced_output_limit.is_none() && !turn.output_limit_raised && most > Some(usual) && has_budget
     }
 
-    /// The answer `item_id`, closed as superseded, is asked for again with the highest limit.
+    /// Requests the answer `item_id`, closed as superseded, again with the highest limit.
     pub fn ask_for_longer(&mut self, item_id: ItemId) {
         self.push_item(item_id, Event::MessageTombstone { reason: TombstoneReason::OutputLimit });
         let most = self.output_limit().map_or_else(String::new, |most| format!(" of {most} tokens"));
@@ -88,7 +89,7 @@ impl PlanBuilder<'_> {
         self.call_model();
     }
 
-    /// The answer is kept as far as it goes, and the model asked for the rest of it.
+    /// Keeps the partial answer and asks the model for the rest of it.
     pub fn ask_for_rest(&mut self, cut: CutAtLimit) {
         let Some(turn) = &self.state.turn else { return };
         if turn.continuations >= MAX_CONTINUATIONS {
@@ -106,7 +107,7 @@ impl PlanBuilder<'_> {
         self.call_model();
     }
 
-    /// Something that we tell the model, and not a person.
+    /// Adds a message of the daemon for the model, which is not from the user.
     fn tell_model(&mut self, text: &str) {
         let Some(turn_id) = self.state.turn.as_ref().map(|turn| turn.id) else { return };
         let (item_id, seq) = (self.mint.item(), self.state.next_seq);

@@ -1,4 +1,4 @@
-//! What a decision comes to: facts in order, and effects to perform once the facts are on disk.
+//! The result of a decision: events in order, and effects to run once the events are on disk.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ use crate::types::model::ModelRequest;
 use crate::types::session::{ItemKind, ItemStatus, Requires, SessionState};
 use crate::types::tool::PreparedCall;
 
-/// One fact with what the journal must know of it.
+/// One event with the data that the journal needs about it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// The fact, numbered.
+    /// The event with its seq.
     pub envelope: Envelope,
-    /// For foldable rows: seq of the event that opened what they belong to.
+    /// For deltas: seq of the event that opened their item; the delta is pruned when the item completes.
     pub fold: Option<Seq>,
 }
 
@@ -29,107 +29,106 @@ pub struct ItemChange {
     pub first_seq: Seq,
     /// Seq of its newest permanent event.
     pub last_seq: Seq,
-    /// What it is.
+    /// Kind of the item.
     pub kind: ItemKind,
-    /// Whether it is whole.
+    /// Status after this change.
     pub status: ItemStatus,
 }
 
 /// A change of a permission request or a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestChange {
-    /// The request.
+    /// Id of the permission request or question.
     pub request_id: RequestId,
-    /// The event.
+    /// Seq of the event that changed it.
     pub seq: Seq,
-    /// Raised, or settled.
+    /// `false` when raised, `true` when settled.
     pub settled: bool,
 }
 
-/// Something to do in the world.
+/// Work that the engine requests from the session.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
-    /// Put the system prompt together, answer with `ContextReady`.
+    /// Build the system prompt; answer with `ContextReady`.
     GatherContext,
-    /// Ask the model; answer with `Deltas`, then `ModelDone` or `ModelFailed`.
+    /// Call the model; answer with `Deltas`, then `ModelDone` or `ModelFailed`.
     CallModel {
-        /// To be sent back with the answers.
+        /// Returned with each answer, so that the engine can match it.
         token: Seq,
-        /// The request.
+        /// The messages and settings to send.
         request: Box<ModelRequest>,
     },
-    /// Ask a model something beside the turn; answer with `HelperDone`. Nothing waits for it, and nothing
-    /// but the end of the session or of the daemon stops it.
+    /// Call a model outside the turn; answer with `HelperDone`. No turn waits for it, and only the end of the
+    /// session or of the daemon stops it.
     AskHelper {
-        /// To be sent back.
+        /// Returned with the answer.
         token: Seq,
-        /// The request.
+        /// The messages and settings to send.
         request: Box<ModelRequest>,
     },
     /// Wait, then `TimerFired`.
     Sleep {
-        /// To be sent back.
+        /// Returned with the answer.
         token: Seq,
-        /// How long, in milliseconds.
+        /// Duration, in milliseconds.
         delay_ms: u64,
     },
-    /// Look at the calls without running them, judge them, answer with `Prepared`.
+    /// Prepare the calls without running them, judge them, answer with `Prepared`.
     Prepare {
-        /// The turn.
+        /// The turn that made the calls.
         turn_id: TurnId,
         /// In call order.
         calls: Vec<Arc<ToolCall>>,
     },
     /// Run a call; answer with `Progress` and `ToolDone`.
     RunTool {
-        /// The call.
+        /// The call, with a user's arguments if the user changed them.
         call: Arc<ToolCall>,
-        /// What was judged.
+        /// The prepared call that was judged.
         prepared: Arc<PreparedCall>,
     },
-    /// Look at the file that an interrupted call was to change, and remove what it left beside it;
-    /// answer with `Inspected`.
+    /// Check the file that an interrupted call was to change, and remove its temporary files; answer with
+    /// `Inspected`.
     Inspect {
-        /// The call.
+        /// The interrupted call.
         call: Arc<ToolCall>,
-        /// What was judged.
+        /// The prepared call that was judged.
         prepared: Arc<PreparedCall>,
     },
-    /// Stop everything of the turn; answer with `Stopped` when nothing is left.
+    /// Stop all effects of the turn; answer with `Stopped` when none runs.
     StopAll,
     /// Stop one running call; its `ToolDone` is the answer.
     StopCall(CallId),
     /// Stop background commands, each by the call that started it; `CommandOver` is the answer.
     StopCommands {
-        /// The calls.
+        /// Calls that started the commands.
         calls: Vec<CallId>,
-        /// What ends them.
+        /// The reason of the stop.
         by: KilledBy,
     },
 }
 
-/// What a decision comes to.
+/// The result of a decision.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// Facts, in order.
+    /// Events, in order.
     pub events: Vec<Entry>,
-    /// Openers whose foldable rows go.
+    /// Seqs of opening events whose deltas are pruned.
     pub folds: Vec<Seq>,
     /// Item changes.
     pub items: Vec<ItemChange>,
     /// Changes of permission requests and questions.
     pub requests: Vec<RequestChange>,
-    /// Contents that the facts refer to.
+    /// Contents that the events refer to.
     pub blobs: Vec<Blob>,
     /// Effects, in order.
     pub effects: Vec<Effect>,
 }
 
 impl Engine {
-    /// Looks at the state, never touches it.
+    /// Decides what follows from `input`. It reads the state and never changes it.
     ///
-    /// # Errors
-    /// The caller asked for something that cannot be; nothing is to be written.
+    /// # Errors The input is not possible in this state; nothing is written.
     pub fn decide(&self, input: Input, now: Now) -> Result<Plan, Refusal> {
         if let Input::Deltas { token, deltas } = input {
             // The hot path works on the state itself: a copy would be as long as the text so far.
@@ -205,7 +204,7 @@ impl Engine {
     }
 }
 
-/// A decision in the making: a copy of the state that already knows the facts decided so far.
+/// A decision under construction: a copy of the state to which the events so far are applied.
 pub(in crate::engine) struct PlanBuilder<'a> {
     pub engine: &'a Engine,
     pub state: State,
@@ -221,22 +220,22 @@ impl<'a> PlanBuilder<'a> {
         Self { engine, state, plan: Plan::default(), now, mint: now.mint(), origin: None }
     }
 
-    /// Adds a fact of the session.
+    /// Adds an event of the session.
     pub fn push_session(&mut self, event: Event) -> Seq {
         self.push(None, None, event)
     }
 
-    /// Adds a fact of the running turn.
+    /// Adds an event of the running turn.
     pub fn push_turn(&mut self, event: Event) -> Seq {
         self.push(None, self.state.turn.as_ref().map(|turn| turn.id), event)
     }
 
-    /// Adds a fact of an item of the running turn.
+    /// Adds an event of an item of the running turn.
     pub fn push_item(&mut self, item_id: ItemId, event: Event) -> Seq {
         self.push(Some(item_id), self.state.turn.as_ref().map(|turn| turn.id), event)
     }
 
-    /// Adds a fact and takes it into the copy of the state. Returns its number.
+    /// Adds an event and applies it to the copy of the state. Returns its seq.
     pub fn push(&mut self, item_id: Option<ItemId>, turn_id: Option<TurnId>, event: Event) -> Seq {
         let seq = self.state.next_seq;
         self.index(seq, &event);
@@ -255,7 +254,7 @@ impl<'a> PlanBuilder<'a> {
         seq
     }
 
-    /// What the journal's summaries must know of a fact, seen from the state before it.
+    /// Updates the journal's summaries for an event, based on the state before it.
     fn index(&mut self, seq: Seq, event: &Event) {
         match event {
             Event::MessageCompleted { item, .. } => {
@@ -341,7 +340,7 @@ impl<'a> PlanBuilder<'a> {
         self.plan.effects.push(effect);
     }
 
-    /// Tells a change of the session's state, if the facts made one.
+    /// Reports a change of the session's state, if the events caused one.
     fn settle_status(&mut self) {
         let (state, requires) = self.derived_status();
         if (state, requires) != (self.state.status, self.state.requires) {
@@ -359,7 +358,8 @@ impl<'a> PlanBuilder<'a> {
         }
         let stands = |is: fn(&Stage) -> bool| self.state.calls().iter().any(|call| is(&call.stage));
         if stands(|stage| matches!(stage, Stage::Unknown { .. })) {
-            // Of an unattended session only one that pauses comes here: nobody is expected to answer soon.
+            // An unattended session comes here only with the policy `pause`: no user is expected to answer
+            // soon.
             let waits =
                 if self.state.spec.background { SessionState::Paused } else { SessionState::RequiresAction };
             (waits, Some(Requires::UnknownOutcome))

@@ -1,4 +1,4 @@
-//! Questions to a person about what a restart left behind (S7): asked once, answered once.
+//! Questions to the user about the state after a restart: each is asked once and answered once.
 
 use crate::engine::decide::plan::PlanBuilder;
 use crate::engine::input::Refusal;
@@ -32,7 +32,7 @@ impl PlanBuilder<'_> {
         self.push_item(call.item_id, Event::QuestionRequested { question });
     }
 
-    /// Asks whether the turn goes on at all.
+    /// Asks whether the turn continues.
     pub fn ask_to_resume(&mut self) {
         let question = Question {
             request_id: self.mint.question(),
@@ -49,7 +49,7 @@ impl PlanBuilder<'_> {
         self.push_turn(Event::QuestionRequested { question });
     }
 
-    /// The question that the turn as a whole waits for.
+    /// The question that the whole turn waits for.
     pub fn paused_by(&self) -> Option<QuestionId> {
         match self.state.turn.as_ref()?.hold {
             Some(Hold::Paused { request_id }) => Some(request_id),
@@ -57,7 +57,7 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Calls about which a question is open.
+    /// Calls with an open question.
     fn unknown_calls(&self) -> Vec<(QuestionId, CallId)> {
         let open = |call: &Call| match call.stage {
             Stage::Unknown { request_id, .. } => Some((request_id, call.call.call_id)),
@@ -70,7 +70,7 @@ impl PlanBuilder<'_> {
         self.paused_by().is_some() || !self.unknown_calls().is_empty()
     }
 
-    /// Takes an answer; the first one wins.
+    /// Handles an answer; the first one counts.
     pub fn choose(&mut self, request_id: QuestionId, choice: Choice) -> Result<(), Refusal> {
         if self.is_aborting() {
             return Err(Refusal::NotPending);
@@ -93,7 +93,7 @@ impl PlanBuilder<'_> {
         Ok(())
     }
 
-    /// Somebody said something instead of answering: everything goes on.
+    /// The user sent a new input instead of an answer: every open question is settled by continuing.
     pub fn continue_all(&mut self) {
         for (_, call_id) in self.unknown_calls() {
             self.settle_unknown(call_id, Choice::Continue, SettledBy::Submit);
@@ -116,7 +116,7 @@ impl PlanBuilder<'_> {
         self.complete(call.call.call_id, unknown(&said), 0);
     }
 
-    /// Settles the question whether the turn goes on.
+    /// Settles the question whether the turn continues.
     pub fn settle_paused(&mut self, choice: Choice, by: SettledBy) {
         let Some(request_id) = self.paused_by() else { return };
         let kind = QuestionKind::Resume;
@@ -124,7 +124,7 @@ impl PlanBuilder<'_> {
     }
 }
 
-/// The result of a call of which nobody knows whether it took effect.
+/// The result of a call whose outcome is unknown.
 pub(in crate::engine) fn unknown(said: &str) -> ToolOutcome {
     ToolOutcome {
         status: ToolStatus::Unknown,

@@ -1,5 +1,5 @@
-//! Picking a session up after a restart: what was pending stays pending, what was asked is asked
-//! again, and what may have happened is never done again by itself (S3, S4, S7).
+//! Recovery after a restart: pending requests stay pending, model calls are repeated, and a call that may have
+//! run is never repeated without a decision.
 
 use std::sync::Arc;
 
@@ -18,20 +18,21 @@ use crate::types::session::{OnRestart, Subtype, TurnError};
 use crate::types::tool::{Inspection, PreparedCall, Subject, ToolOutcome};
 
 impl PlanBuilder<'_> {
-    /// Nothing of the session runs: looks at what there is and goes on with it.
+    /// Recovers the session: inspects the open parts of the turn and continues it. No effect of the session
+    /// runs.
     pub fn recovered(&mut self, recovery: Recovery) {
         self.repair_history();
-        // Whatever is found out now, the stop was in good order.
+        // Read this first: the events that follow clear the flag of the clean shutdown.
         let was_parked = self.state.turn.as_ref().is_some_and(|turn| turn.parked);
         self.close_lost_commands();
         self.drop_helper(true);
         let Some(turn) = self.state.turn.clone() else {
-            // A crash between a turn's end and the next one's beginning cannot be: both are one
-            // transaction. A queue without a turn is an ended session's.
+            // A turn's end and the next turn's start are one transaction, so a crash cannot separate them. Only
+            // an ended session has a queue without a turn.
             return;
         };
         if turn.aborting {
-            // What a person stopped stays stopped, once it is known what became of a file.
+            // An aborted turn stays aborted, once the state of its files is known.
             if !self.inspect_edits() {
                 self.stopped(recovery.terms);
             }
@@ -67,8 +68,8 @@ impl PlanBuilder<'_> {
         self.resume(turn.resumes, was_parked);
     }
 
-    /// A stop in good order: a turn that cannot have been its cause is not charged for it (S7).
-    /// `helped`: a helper's call was under way.
+    /// Parks the session for a clean shutdown. A turn that cannot have caused the stop is not charged with a
+    /// resume. `helped`: a helper call was running.
     pub fn parked(&mut self, helped: bool) {
         self.drop_helper(helped);
         if self.state.turn.is_some() && !self.is_aborting() {
@@ -76,7 +77,7 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Mends a history that breaks the rules, and says so (S5).
+    /// Repairs an invalid history and reports the changes.
     fn repair_history(&mut self) {
         let transcript: Vec<_> = self.state.transcript.iter().cloned().collect();
         let open = self.state.calls().iter().any(|call| !call.is_done());
@@ -90,7 +91,7 @@ impl PlanBuilder<'_> {
         self.push_session(Event::HistoryRepaired { kept: kept as u64, messages, changes: repaired.changes });
     }
 
-    /// Whether there is something to do that no person has to decide first.
+    /// Whether the turn can continue without a decision of the user.
     fn goes_on_by_itself(&self) -> bool {
         let Some(turn) = &self.state.turn else { return false };
         let calls = self.state.calls();
@@ -102,8 +103,8 @@ impl PlanBuilder<'_> {
             || !self.startable().is_empty()
     }
 
-    /// Counts a resume and goes on, at once or after a while; a turn that was resumed too often ends.
-    /// One after a stop in good order is not counted and does not wait.
+    /// Counts a resume and continues, at once or after a wait. A turn that was resumed too often ends. A resume
+    /// after a clean shutdown is not counted and does not wait.
     fn resume(&mut self, resumes: u32, was_parked: bool) {
         let settings = &self.engine.settings;
         if was_parked {
@@ -115,7 +116,7 @@ impl PlanBuilder<'_> {
             let message =
                 format!("the daemon stopped {} times during this turn; it is not resumed again", resumes + 1);
             let error = TurnError::new("resumed_too_often", message);
-            // Every call needs its result before the turn ends, or no later request is valid.
+            // Every call needs its result before the turn ends, or every later request is invalid.
             self.close_after_restart();
             self.finish(Subtype::ErrorDuringExecution, vec![error]);
             return;
@@ -132,14 +133,14 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// The wait before a resume is over.
+    /// Handles the end of the wait before a resume.
     pub fn wait_is_over(&mut self, token: Seq) -> bool {
         let Some(turn) = &self.state.turn else { return false };
         if turn.aborting || turn.hold != Some(Hold::Wait { token }) {
             return false;
         }
         if !self.state.calls().is_empty() {
-            // Ends the hold for whoever reads the journal; a model call says so by itself.
+            // Ends the hold for readers of the journal; a model call reports this by itself.
             let (phase, step) = (crate::types::event::Phase::ToolExecution, turn.step);
             self.push_turn(Event::TurnPhase { phase, step });
         }
@@ -147,7 +148,7 @@ impl PlanBuilder<'_> {
         true
     }
 
-    /// Goes on where the turn was.
+    /// Continues the turn from its last activity.
     pub fn go_on(&mut self) {
         let Some(turn) = &self.state.turn else { return };
         let step = turn.step;
@@ -171,7 +172,7 @@ impl PlanBuilder<'_> {
     }
 
     fn go_on_with_tools(&mut self, calls: &[Call]) {
-        // Read-only calls that were running run again: their intent is on disk already.
+        // Read-only calls that were running run again: their start is already in the journal.
         for call in calls {
             if let Stage::Running { prepared, .. } = &call.stage
                 && prepared.read_only
@@ -187,7 +188,7 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Whatever it was to end, the restart has ended.
+    /// Settles kill calls: the restart has ended the commands that they were to end.
     fn settle_kills(&mut self) {
         for call in self.state.calls().to_vec() {
             if matches!(&call.stage, Stage::Running { prepared, .. } if is_kill(prepared)) {
@@ -196,8 +197,8 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// A page that was being fetched is not fetched again by itself, and there is nothing to decide
-    /// about it either: it changed nothing here.
+    /// An interrupted fetch is not repeated without a request. It needs no question either, because it changed
+    /// nothing on this machine.
     fn give_up_fetches(&mut self) {
         for call in self.state.calls().to_vec() {
             if matches!(&call.stage, Stage::Running { prepared, .. } if is_fetch(prepared)) {
@@ -207,7 +208,7 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Has the files looked at that interrupted calls were to change; whether there are any.
+    /// Inspects the files that interrupted calls were to change. Returns whether there are any.
     fn inspect_edits(&mut self) -> bool {
         let edits: Vec<_> = self
             .state
@@ -227,7 +228,7 @@ impl PlanBuilder<'_> {
         any
     }
 
-    /// The file itself says what became of a change of it (S4).
+    /// Uses the file's content to determine whether its change took effect.
     pub fn inspected(&mut self, call_id: CallId, inspection: Inspection) {
         let Some(call) = self.state.call(call_id).cloned() else { return };
         let Stage::Running { prepared, .. } = &call.stage else { return };
@@ -264,8 +265,8 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// What becomes of a call of which nobody knows whether it took effect: an attended session asks, an
-    /// unattended one follows its policy (S7).
+    /// The handling of a call with unknown outcome: an attended session asks the user, an unattended one
+    /// follows its policy.
     fn about_unknown(&self) -> AboutUnknown {
         match self.engine.settings.unattended.on_timeout {
             _ if !self.state.spec.background => AboutUnknown::Ask,
@@ -283,7 +284,8 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Nobody is to be asked, and the turn is not to go on: it ends, and the model is told with the next submit.
+    /// Ends the turn when it cannot ask and must not continue; the model learns the reason with the next
+    /// submit.
     fn give_up_unknown(&mut self, lost: &[Call]) {
         self.close_after_restart();
         let names: Vec<&str> = lost.iter().map(|call| call.call.tool.as_str()).collect();
@@ -296,7 +298,7 @@ impl PlanBuilder<'_> {
         self.finish(Subtype::ErrorDuringExecution, vec![error]);
     }
 
-    /// Gives every open call the result that fits a turn which a restart has ended.
+    /// Gives every open call the result that fits a turn ended by a restart.
     fn close_after_restart(&mut self) {
         for call in self.state.calls().to_vec() {
             let call_id = call.call.call_id;
@@ -315,18 +317,18 @@ impl PlanBuilder<'_> {
     }
 }
 
-/// What is done about a call whose outcome is unknown.
+/// The handling of a call whose outcome is unknown.
 #[derive(Clone, Copy)]
 enum AboutUnknown {
-    /// A person decides, and the turn waits.
+    /// The user decides, and the turn waits.
     Ask,
-    /// The model is told, and the turn goes on.
+    /// The model is told, and the turn continues.
     Tell,
     /// The turn ends.
     Fail,
 }
 
-/// A call that may have been running, and of which no file can tell.
+/// A call that may have been running and whose outcome no file shows.
 fn is_lost(call: &Call) -> bool {
     matches!(&call.stage, Stage::Running { prepared, .. } if !prepared.read_only && !is_edit(prepared))
 }

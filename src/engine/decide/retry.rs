@@ -1,5 +1,5 @@
-//! What follows a failed model call: the retry matrix of Q26, row by row. Pure: a table from a fault
-//! and what the turn has been through to a reaction.
+//! The reaction to a failed model call. It is a pure table from a fault and the history of the turn to a
+//! reaction.
 
 use crate::engine::model_catalog::FallbackModels;
 use crate::engine::request::vision::is_about_media;
@@ -8,32 +8,33 @@ use crate::types::model::{FaultKind, ModelFault, Overflow};
 use crate::types::session::TurnError;
 use crate::types::time::Timestamp;
 
-/// Attempts at a server that was not reached in this turn at all: it is most likely not running. One that
-/// was there is most likely being started again.
+/// Attempts at a server that was never reached in this turn: it probably does not run. A server that was
+/// reached before is probably restarting.
 const UNREACHABLE_ATTEMPTS: u32 = 3;
 
-/// Overloads in a row after which another model is asked.
+/// Overloads in a row after which the turn switches to another model.
 const MAX_OVERLOADS: u32 = 3;
 
-/// Tokens of an answer that is worth asking for; with less room it would only be cut.
+/// Smallest useful answer, in tokens; with less room, an answer would only be cut.
 const MIN_OUTPUT_TOKENS: u64 = 512;
 
-/// How model calls are tried again.
+/// How failed model calls are retried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Retry {
-    /// Attempts at one model call, the first included.
+    /// Attempts at one model call, including the first.
     pub attempts: u32,
-    /// First wait, in milliseconds. Waits double.
+    /// First wait, in milliseconds. Each further wait is twice as long.
     pub base_ms: u64,
     /// Longest of these waits, in milliseconds.
     pub max_ms: u64,
-    /// The same in unattended sessions, for rate limits and overloads.
+    /// The longest wait in unattended sessions for rate limits and overloads, in milliseconds.
     pub unattended_max_ms: u64,
-    /// A provider that asks to wait longer makes the turn fail, in attended sessions.
+    /// Longest wait that a provider may request in attended sessions, in milliseconds. A longer one fails the
+    /// turn.
     pub longest_wait_ms: u64,
-    /// How often a long wait is told of, in milliseconds.
+    /// Interval at which a long wait is reported, in milliseconds.
     pub heartbeat_ms: u64,
-    /// What a rate limit leads to.
+    /// Reaction to a rate limit.
     pub on_rate_limit: OnRateLimit,
 }
 
@@ -51,76 +52,76 @@ impl Default for Retry {
     }
 }
 
-/// What a rate limit leads to.
+/// Reaction to a rate limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnRateLimit {
-    /// A wait.
+    /// Wait and retry the same model.
     #[default]
     Wait,
-    /// The backup model.
+    /// Switch to the backup model.
     Backup,
 }
 
-/// What a turn has been through at the present model call, and what there is to turn to.
+/// The history of the current model call and the available fallback models.
 #[derive(Clone, Debug, Default)]
 pub(in crate::engine) struct RetryContext {
-    /// Attempts that failed before this one.
+    /// Failed attempts before this one.
     pub failures: u32,
     /// How many of the newest of them were overloads.
     pub overloads: u32,
-    /// The provider was there in this turn: it answered, or broke off.
+    /// The provider was reached in this turn: it answered, or broke off.
     pub answered: bool,
     /// The session is unattended.
     pub unattended: bool,
-    /// The output limit that was asked for, if it is known.
+    /// The requested output limit in tokens, if known.
     pub asked: Option<u32>,
-    /// The output limit was lowered already.
+    /// The output limit was already reduced.
     pub is_fitted: bool,
-    /// The request showed pictures or documents.
+    /// The request contained pictures or documents.
     pub shows: bool,
-    /// Those that may stand in: set, not tried in this turn, and within the limits on money.
+    /// Available fallback models: configured, not tried in this turn, and within the limits on money.
     pub stand_ins: FallbackModels,
-    /// Milliseconds until the turn's time is up.
+    /// Milliseconds until the turn's time limit.
     pub time_left_ms: Option<u64>,
-    /// Spreads the waits.
+    /// Random value that spreads the waits.
     pub random: u64,
-    /// The moment.
+    /// Current time.
     pub now: Timestamp,
 }
 
-/// What is done.
+/// The reaction to a failed call.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::engine) enum RetryDecision {
-    /// The same model is asked again, after a wait.
+    /// Call the same model again after a wait.
     Retry {
-        /// Attempts at most; 0: without end.
+        /// Maximum number of attempts; 0 means no maximum.
         max: u32,
-        /// The wait.
+        /// The wait, in milliseconds.
         delay_ms: u64,
-        /// For a shorter answer.
+        /// A reduced output limit, in tokens.
         max_output_tokens: Option<u32>,
     },
-    /// Another model is asked.
+    /// Call another model.
     Switch {
-        /// Which.
+        /// `PROVIDER/MODEL` of that model.
         to: String,
-        /// Why.
+        /// Reason of the switch.
         reason: SwitchReason,
     },
-    /// The same model is asked again at once, and is shown no picture or document any more.
+    /// Call the same model again at once, without any picture or document.
     Withhold,
-    /// The turn ends.
+    /// End the turn with this error.
     GiveUp(TurnError),
 }
 
 impl Retry {
-    /// The row of the matrix that the fault stands in.
+    /// Selects the row of the table that matches the fault.
     pub(in crate::engine) fn decide(&self, fault: &ModelFault, past: &RetryContext) -> RetryDecision {
         if let Some(reaction) = self.overflow(fault, past) {
             return reaction;
         }
         let switch = |to: &Option<String>, reason| to.clone().map(|to| RetryDecision::Switch { to, reason });
-        // Every later request would hold the same, and be refused.
+        // Every later request would contain the same media and be refused.
         if past.shows && is_about_media(fault) {
             return switch(&past.stand_ins.vision, SwitchReason::Vision).unwrap_or(RetryDecision::Withhold);
         }
@@ -156,7 +157,7 @@ impl Retry {
         }
     }
 
-    /// The number of attempts and the wait before the next, or `None` if it is time to give up.
+    /// The maximum number of attempts and the wait before the next one, or `None` to give up.
     fn wait(&self, fault: &ModelFault, past: &RetryContext) -> Option<(u32, u64)> {
         let busy = matches!(fault.kind, FaultKind::RateLimited | FaultKind::Overloaded);
         let endless = past.unattended && busy;
@@ -170,15 +171,15 @@ impl Retry {
         }
         let longest = if endless { self.unattended_max_ms } else { self.max_ms };
         let ceiling = self.base_ms.saturating_mul(1 << past.failures.min(20)).min(longest);
-        // Half fixed, half random: waits grow, and clients do not march in step.
+        // Half fixed, half random: waits grow, and clients do not retry at the same moment.
         let jittered = ceiling / 2 + past.random % (ceiling / 2 + 1);
-        // Asked for no wait at all, again and again: then the usual ones.
+        // The provider repeatedly requests no wait at all; then the usual waits apply.
         let wait = fault.retry_after_ms.filter(|asked| *asked >= self.base_ms).unwrap_or(jittered);
-        // When the turn's time is up it ends, whatever is waited for.
+        // The turn ends at its time limit, so a longer wait is useless.
         Some((max, past.time_left_ms.map_or(wait, |left| wait.min(left))))
     }
 
-    /// The provider wants a wait that nobody who sits there would guess at.
+    /// Whether the provider requests a longer wait than an attended user would expect.
     fn asked_too_much(&self, fault: &ModelFault, past: &RetryContext) -> Option<RetryDecision> {
         let wait = fault.retry_after_ms.filter(|wait| !past.unattended && *wait > self.longest_wait_ms)?;
         let mut error = error(fault, past.failures);
@@ -193,7 +194,7 @@ impl Retry {
         Some(RetryDecision::GiveUp(error))
     }
 
-    /// The request and its answer do not fit: a shorter answer, else a larger window, else the end.
+    /// The request and its answer do not fit: try a shorter answer, then a larger window, then give up.
     fn overflow(&self, fault: &ModelFault, past: &RetryContext) -> Option<RetryDecision> {
         let says_so = fault.word.as_deref() == Some("context_length_exceeded");
         if fault.overflow.is_none() && !says_so {
@@ -220,7 +221,7 @@ impl Retry {
     }
 }
 
-/// The stable word for a conversation that is too long.
+/// The stable error code for a conversation that is too long.
 pub(in crate::engine) const CONTEXT_OVERFLOW: &str = "context_overflow";
 
 fn error(fault: &ModelFault, failures: u32) -> TurnError {
@@ -231,7 +232,7 @@ fn error(fault: &ModelFault, failures: u32) -> TurnError {
     TurnError { kind: fault.kind.name().into(), message, causes: fault.causes.to_vec() }
 }
 
-/// A duration for people: the two largest units.
+/// A duration as text for users: the two largest units.
 fn span(ms: u64) -> String {
     let units = [("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000), ("ms", 1)];
     let first = units.iter().position(|(_, unit)| ms >= *unit).unwrap_or(units.len() - 1);
@@ -259,7 +260,7 @@ mod tests {
         ModelFault::new(kind, "so it is")
     }
 
-    /// All four stand in.
+    /// A context in which all four fallback models are available.
     fn past() -> RetryContext {
         let of = |name: &str| Some(format!("p/{name}"));
         let stand_ins = FallbackModels {
@@ -303,13 +304,13 @@ mod tests {
             Kind::Idle,
             Kind::Unreachable,
         ] {
-            // Once is no reason to turn to somebody else.
+            // One failure is no reason to switch to another model.
             for past in [&alone, &past()] {
                 let (max, delay_ms) = waits(&retry(), &fault(kind), past);
                 assert_eq!(max, if kind == Kind::Unreachable { 3 } else { 10 }, "{kind:?}");
                 assert!((250..=500).contains(&delay_ms), "{kind:?}: {delay_ms}");
             }
-            // In the end there is nothing else to do.
+            // After all attempts there is no other reaction.
             let tired = |past: RetryContext| RetryContext { failures: 9, ..past };
             let error = gives_up(&retry(), &fault(kind), &tired(alone.clone()));
             assert_eq!(
@@ -389,7 +390,7 @@ mod tests {
         let asks = |ms| ModelFault { retry_after_ms: Some(ms), ..fault(FaultKind::RateLimited) };
         assert_eq!(waits(&retry(), &asks(7_000), &RetryContext::default()), (10, 7_000));
         assert_eq!(waits(&retry(), &asks(600_000), &RetryContext::default()), (10, 600_000));
-        // No wait at all, without end, would be a flood of requests.
+        // Unlimited retries without a wait would flood the provider with requests.
         let tired = RetryContext { failures: 4, unattended: true, ..RetryContext::default() };
         for ms in [0, 499] {
             assert_eq!(
@@ -403,7 +404,7 @@ mod tests {
             assert!(error.message.contains(word), "{error:?}");
         }
         assert_eq!(retry().decide(&asks(86_400_000), &past()), switch("fallback", SwitchReason::Unavailable));
-        // Nobody sits before an unattended session; its own limit on time still holds.
+        // No user is present in an unattended session, but its time limit still applies.
         let alone = RetryContext { unattended: true, ..RetryContext::default() };
         assert_eq!(waits(&retry(), &asks(86_400_000), &alone), (0, 86_400_000));
         let short = RetryContext { time_left_ms: Some(1_000), ..alone };
@@ -441,7 +442,7 @@ mod tests {
             shorter(&overflow(200_000, 190_000), &RetryContext { asked: None, ..past() }),
             Some(10_000)
         );
-        // Asking for as much as before would change nothing.
+        // Requesting the same limit as before would change nothing.
         let less = RetryContext { asked: Some(9_000), ..past() };
         assert_eq!(shorter(&overflow(200_000, 190_000), &less), None);
         for (fault, past) in [
@@ -471,7 +472,7 @@ mod tests {
         let shows = |past: RetryContext| RetryContext { shows: true, ..past };
         assert_eq!(retry().decide(&refused, &shows(past())), switch("vision", SwitchReason::Vision));
         assert_eq!(retry().decide(&refused, &shows(RetryContext::default())), RetryDecision::Withhold);
-        // With none in the request it is about something else.
+        // Without media in the request, the error has another cause.
         assert_eq!(gives_up(&retry(), &refused, &past()).kind, "bad_request");
         let other = gives_up(&retry(), &fault(FaultKind::BadRequest), &shows(past()));
         assert!(other.message.contains("vision = false"), "there is a way out: {}", other.message);

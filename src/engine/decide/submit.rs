@@ -1,4 +1,4 @@
-//! Submitting, beginning a turn, and ending it.
+//! Submitting an input, starting a turn, and ending it.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::types::message::{Block, InputBlock, Role, input_content, input_text};
 use crate::types::session::{Item, ItemKind, ItemStatus, Subtype, TurnError, TurnResult, Untrusted};
 use crate::types::usage::Budgets;
 
-/// Characters of a title made from the first prompt.
+/// Maximum characters of a title made from the first prompt.
 const TITLE: usize = 60;
 
 impl PlanBuilder<'_> {
@@ -63,7 +63,7 @@ impl PlanBuilder<'_> {
         }
         if steers {
             self.push_turn(Event::TurnSteered { input });
-            // Whoever speaks while a question waits wants the turn to go on, with these words (S7).
+            // An input during an open question means that the turn continues with this input.
             if self.has_questions() {
                 self.continue_all();
             }
@@ -83,7 +83,7 @@ impl PlanBuilder<'_> {
         self.state.turn.as_ref().is_some_and(|turn| turn.aborting)
     }
 
-    /// Begins a turn, with the session's own model, thinking and temperature if it names none.
+    /// Starts a turn; it uses the session's model, thinking and temperature unless the input names others.
     fn begin_turn(&mut self, turn: QueuedInput) {
         let QueuedInput { turn_id, input, budgets, mode, model, thinking, sampling, tools } = turn;
         let spec = &self.state.spec;
@@ -96,7 +96,7 @@ impl PlanBuilder<'_> {
         if untitled {
             let text = input_text(&input);
             let line = text.lines().find(|line| !line.trim().is_empty());
-            // Nothing but a picture or a document.
+            // The input contains only pictures or documents.
             let line = line.or_else(|| input.iter().find_map(InputBlock::name)).unwrap_or("(no words)");
             let title = line.trim().chars().take(TITLE).collect();
             self.set_title(title, TitledBy::Prompt);
@@ -110,7 +110,7 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// The item of what a person said; it enters the transcript here.
+    /// Adds the item of a user's input; the input enters the transcript here.
     fn user_message(&mut self, input: Vec<InputBlock>) {
         let Some(turn_id) = self.state.turn.as_ref().map(|turn| turn.id) else { return };
         let item_id = self.mint.item();
@@ -163,7 +163,7 @@ impl PlanBuilder<'_> {
         self.call_model();
     }
 
-    /// Asks for trust in what the workspace holds, once for each thing that it is.
+    /// Requests trust for the workspace's files, once per digest.
     pub fn ask_for_trust(&mut self, untrusted: Untrusted) {
         let Untrusted { digest, parts } = untrusted;
         let is_ended = self.state.status == crate::types::session::SessionState::Ended;
@@ -180,7 +180,7 @@ impl PlanBuilder<'_> {
         self.push_session(Event::Notice { kind: "workspace_untrusted".into(), text });
     }
 
-    /// Hands steered inputs over to the model with the next call.
+    /// Adds steering inputs to the next model call.
     pub fn deliver_steered(&mut self) -> bool {
         let mut delivered = false;
         while let Some(input) = self.state.turn.as_ref().and_then(|turn| turn.steered.front()).cloned() {
@@ -190,13 +190,13 @@ impl PlanBuilder<'_> {
         delivered
     }
 
-    /// Asks the model, unless a budget says stop.
+    /// Calls the model for the next step, unless a budget is used up.
     pub fn call_model(&mut self) {
         let step = self.state.turn.as_ref().map_or(1, |turn| turn.step + 1);
         self.call_model_step(step);
     }
 
-    /// Asks the model for this step (again), unless a budget says stop.
+    /// Calls the model (again) for this step, unless a budget is used up.
     pub fn call_model_step(&mut self, step: u64) {
         if let Some((subtype, message)) = self.over_budget(step) {
             self.finish(subtype, vec![TurnError::new("budget", message)]);
@@ -239,7 +239,7 @@ impl PlanBuilder<'_> {
         [turn.budgets, self.state.spec.budgets].iter().find_map(|limits| self.over_session(limits, elapsed))
     }
 
-    /// The limits of the whole session (Q33).
+    /// The limit of the whole session that is exceeded, if any.
     pub(in crate::engine) fn over_session(
         &self,
         limits: &Budgets,
@@ -251,7 +251,7 @@ impl PlanBuilder<'_> {
             let why = format!("the session's budget of {limit} micro-dollars is used up");
             return Some((Subtype::ErrorMaxBudgetUsd, why));
         }
-        // A helper that is being asked is a call as well.
+        // A running helper call counts as well.
         let calls = state.spent.calls + u64::from(state.helper.is_some());
         if let Some(limit) = reached(limits.session_model_calls, calls) {
             let why = format!("the session's limit of {limit} model calls was reached");
@@ -266,9 +266,9 @@ impl PlanBuilder<'_> {
         Some((Subtype::ErrorMaxTime, format!("the session's limit of {limit} ms was reached")))
     }
 
-    /// Ends the turn and begins the next that waits.
+    /// Ends the turn and starts the next queued one.
     pub fn finish(&mut self, subtype: Subtype, errors: Vec<TurnError>) {
-        // Nothing that a person said is lost: the next turn's request will hold it.
+        // No user input is lost: the next turn's request will contain it.
         self.deliver_steered();
         for error in errors {
             let TurnError { kind, message, causes } = error;
@@ -298,7 +298,7 @@ impl PlanBuilder<'_> {
             self.end_session();
             return;
         }
-        // What waits was asked for by somebody else than who ended this turn.
+        // Another client may have submitted the queued input than the one that ended this turn.
         self.origin = None;
         if subtype == Subtype::Success {
             self.ask_for_title(&text, &budgets);

@@ -1,5 +1,5 @@
-//! A title by the quick model (Q40): asked for in the background once a turn has ended well, as long as
-//! nobody else gave one. The person's words and the answer are what it is made from.
+//! Titles from the title model. After a successful turn, the engine requests one in the background, unless a
+//! client has set a title. The model receives the user's text and the answer.
 
 use std::collections::HashMap;
 
@@ -16,13 +16,13 @@ use crate::types::sampling::Sampling;
 use crate::types::thinking::Thinking;
 use crate::types::usage::{Budgets, Usage};
 
-/// Characters of a title at most.
+/// Maximum characters of a title.
 const TITLE: usize = 60;
-/// How often a session asks for one.
+/// How often a session requests a title.
 pub(in crate::engine) const TRIES: u32 = 3;
-/// Bytes of what a person said, and of the answer, that it is made from.
+/// Maximum bytes of the user's text, and of the answer, that the title model receives.
 const SHOWN: usize = 2_000;
-/// Tokens of the answer: more than a title takes, since some models think before they speak.
+/// Maximum tokens of the answer: more than a title needs, because some models think before they answer.
 const OUTPUT_TOKENS: u32 = 200;
 
 impl PlanBuilder<'_> {
@@ -41,7 +41,7 @@ impl PlanBuilder<'_> {
         });
     }
 
-    /// After a turn that said `answer`, under `limits`: asks for a title if the session needs one and may.
+    /// Requests a title after a turn with this `answer`, if the session needs one and `limits` allow it.
     pub fn ask_for_title(&mut self, answer: &str, limits: &Budgets) {
         let Some(quick) = self.engine.settings.quick.clone() else { return };
         let state = &self.state;
@@ -54,7 +54,7 @@ impl PlanBuilder<'_> {
             return;
         }
         if (own.limits_money() || limits.limits_money()) && quick.terms.price.is_none() {
-            // The limit could not hold.
+            // The limit cannot be enforced for this model.
             return;
         }
         let Some(request) = self.title_request(&quick.model, answer) else { return };
@@ -68,8 +68,8 @@ impl PlanBuilder<'_> {
         self.effect(Effect::AskHelper { token, request: Box::new(request) });
     }
 
-    /// Whether a session's limits have room for all that a helper may take, and for one call of the session's
-    /// own beside it.
+    /// Whether the session's limits leave room for the maximum usage of a helper call and for one model call of
+    /// the session itself.
     fn has_room_aside(&self, limits: &Budgets, most: &Usage, most_usd: u64) -> bool {
         let spent = &self.state.spent;
         let fits = |limit: Option<u64>, used: u64, more: u64| {
@@ -108,7 +108,7 @@ impl PlanBuilder<'_> {
         })
     }
 
-    /// A helper's call is over: what it took is booked, and what it said is used if it is still wanted.
+    /// Ends a helper call: books its usage, and uses its text if a title is still wanted.
     pub fn helper_done(
         &mut self,
         token: Seq,
@@ -119,8 +119,7 @@ impl PlanBuilder<'_> {
         let Some(helper) = self.state.helper.clone().filter(|helper| helper.token == token) else { return };
         let (fault, detail) = match outcome {
             Ok(reply) => {
-                // Some servers report nothing, which is not the same as none; nobody was asked for a
-                // remembered answer.
+                // Some servers report no usage, which differs from zero usage. A cached answer has no usage.
                 let estimated = reply.usage.all_tokens() == 0 && !reply.cache_hit;
                 let usage = if estimated { helper.most } else { reply.usage };
                 let cost = if reply.cache_hit { Some(0) } else { helper.terms.cost_usd_micros(&usage) };
@@ -131,7 +130,7 @@ impl PlanBuilder<'_> {
                 }
                 match title {
                     Some(title) => {
-                        // Who gave one meanwhile knows better.
+                        // A title that a client set meanwhile takes precedence.
                         if self.state.titled_by == Some(TitledBy::Prompt) {
                             self.set_title(title, TitledBy::Model);
                         }
@@ -144,7 +143,7 @@ impl PlanBuilder<'_> {
                 }
             }
             Err(fault) => {
-                // What is silent may be thinking, and be charged for.
+                // A silent provider may be thinking, and may charge for the call.
                 if began || fault.usage.is_some() || fault.kind == FaultKind::Idle {
                     let usage = settle(helper.most, fault.usage.as_deref());
                     let cost = helper.terms.cost_usd_micros(&usage);
@@ -156,7 +155,7 @@ impl PlanBuilder<'_> {
         self.end_helper(&helper, fault, detail, Some(duration_ms));
     }
 
-    /// Whatever a helper says from now on is not heard. `sent`: it may have been asked, and be charged for.
+    /// Drops the helper call and ignores its later output. `sent`: the request may have been sent and charged.
     pub fn drop_helper(&mut self, sent: bool) {
         let Some(helper) = self.state.helper.clone() else { return };
         if sent {
@@ -197,9 +196,9 @@ impl PlanBuilder<'_> {
     }
 }
 
-/// What of an answer is a title: its first line of words, without what models put around one.
+/// The title in an answer: its first line with text, without decoration such as quotes or headings.
 fn title_of(reply: &ModelReply) -> Option<String> {
-    // What was cut, refused or paused is none.
+    // A truncated, refused or paused answer gives no title.
     if !matches!(reply.stop_reason, StopReason::EndTurn | StopReason::StopSequence) {
         return None;
     }
@@ -218,7 +217,7 @@ fn clean(text: &str) -> Option<String> {
     };
     let text = without_escapes(text);
     let line = text.lines().map(bare).find(|line| line.chars().any(is_seen))?;
-    // Nor anything that could be taken for the id of a session.
+    // Text that could be mistaken for a session id is no title either.
     if line.chars().all(|char| char.is_ascii_hexdigit() || char == '-') {
         return None;
     }
@@ -242,7 +241,7 @@ fn clean(text: &str) -> Option<String> {
     Some(title)
 }
 
-/// A line without marks of headings and lists, quotes, and the word that says what it is.
+/// A line without heading and list marks, quotes, and a prefix such as "Title:".
 fn bare(line: &str) -> &str {
     const QUOTES: &[char] = &['"', '\'', '`', '“', '”', '‘', '’', '«', '»', '„', '*', '_'];
     let mut line = line.trim().trim_start_matches(['#', '-', '>']).trim();
@@ -261,7 +260,7 @@ fn bare(line: &str) -> &str {
     }
 }
 
-/// The text without what steers a terminal or turns the direction of writing round.
+/// The text without terminal escape sequences and without characters that reverse the writing direction.
 fn without_escapes(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
@@ -303,12 +302,12 @@ fn without_escapes(text: &str) -> String {
     clean
 }
 
-/// A letter or a digit that has a shape.
+/// A letter or a digit with a visible shape.
 fn is_seen(char: char) -> bool {
     char.is_alphanumeric() && !is_blank(char)
 }
 
-/// Letters and patterns without a shape: the fillers of Hangul, and the empty pattern of Braille.
+/// Letters and patterns without a visible shape: the Hangul fillers and the empty Braille pattern.
 fn is_blank(char: char) -> bool {
     matches!(char, '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' | '\u{2800}')
 }

@@ -1,4 +1,4 @@
-//! Tool calls: looked at together, judged, run in the order that Q22 allows.
+//! Tool calls: prepared together, judged, and run in an order that never runs a change in parallel.
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ use crate::types::time::Timestamp;
 use crate::types::tool::{PreparedCall, Progress, ToolOutcome, ToolStatus};
 
 impl Engine {
-    /// Output of a running tool becomes rows; that of any other is ignored.
+    /// Turns the output of a running tool into journal rows; the output of any other tool is ignored.
     pub(in crate::engine) fn progress(&self, call_id: CallId, progress: Progress, now: Now) -> Plan {
         let mut plan = Plan::default();
-        // Of a running call, or of a command that goes on behind its call.
+        // The output belongs to a running call, or to a command that continues in the background.
         let turn_id = self.state.turn.as_ref().map(|turn| turn.id);
         let running = self.state.call(call_id).and_then(|call| match call.stage {
             Stage::Running { started_seq, .. } => Some((turn_id, Some(call.item_id), started_seq)),
@@ -48,7 +48,7 @@ impl Engine {
     }
 }
 
-/// Bytes of changed arguments that the model is shown.
+/// Maximum bytes of changed arguments that the model receives.
 const EDITED_BYTES: usize = 2_000;
 
 /// A call that may start now.
@@ -57,12 +57,12 @@ pub(in crate::engine) struct Startable {
     pub item_id: ItemId,
     pub prepared: Arc<PreparedCall>,
     pub allowed_by: String,
-    /// What a person allowed: folder and digest.
+    /// The folder and the digest that the user allowed.
     pub bound: Option<(String, String)>,
 }
 
 impl PlanBuilder<'_> {
-    /// Looks at the calls that nobody has looked at yet.
+    /// Prepares the calls that are not prepared yet.
     pub fn prepare_open_calls(&mut self) {
         let Some(turn_id) = self.state.turn.as_ref().map(|turn| turn.id) else { return };
         self.refuse_withheld();
@@ -78,7 +78,7 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Models call tools that they were not told of; when no other call is left, the turn goes on.
+    /// Refuses calls of tools that the session does not offer. If no other call is open, the turn continues.
     fn refuse_withheld(&mut self) {
         let is_withheld = |call: &&Call| call.stage == Stage::Requested && self.is_withheld(&call.call.tool);
         let withheld: Vec<_> = self.state.calls().iter().filter(is_withheld).cloned().collect();
@@ -91,12 +91,12 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Every call is judged before any request is raised, so that people see them together.
+    /// Judges every call before it raises any request, so that users see the requests together.
     pub fn prepared(&mut self, turn_id: TurnId, mode: Mode, calls: Vec<JudgedCall>) {
         let current = self.state.turn.as_ref().filter(|turn| turn.id == turn_id && !turn.aborting);
         let Some(current) = current else { return };
         if current.mode != mode {
-            // The mode was changed while they were looked at: the new one counts.
+            // The mode was changed during preparation: the new mode applies.
             self.prepare_open_calls();
             return;
         }
@@ -107,7 +107,8 @@ impl PlanBuilder<'_> {
             };
             let call = call.clone();
             match judged.result {
-                // What is missing may be what the calls before it are to make: it is looked at again at its turn.
+                // An earlier call may create the missing target, so this call is prepared again when it is
+                // next.
                 Err(outcome) if self.may_change(&call, &outcome) => {}
                 Err(outcome) => self.complete(judged.call_id, outcome, 0),
                 Ok((prepared, verdict)) => self.judged(&call, prepared, verdict),
@@ -116,7 +117,7 @@ impl PlanBuilder<'_> {
         self.advance_tools();
     }
 
-    /// Whether a look at a call may come to something else once the calls before it are done.
+    /// Whether another preparation of a call may differ once the calls before it are done.
     fn may_change(&self, call: &Call, outcome: &ToolOutcome) -> bool {
         let is_its_own =
             matches!(outcome.code.as_deref(), Some("invalid_input" | "unknown_tool" | "internal"));
@@ -125,7 +126,7 @@ impl PlanBuilder<'_> {
         !is_its_own && before.any(|other| !other.is_done())
     }
 
-    /// Looks again at the next call, if it was left for its turn.
+    /// Prepares the next call again, if its preparation was postponed.
     fn prepare_next(&mut self) {
         let next = self.state.calls().iter().find(|call| !call.is_done());
         let is_left = next.is_some_and(|call| call.stage == Stage::Requested);
@@ -188,20 +189,20 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Until when a request that is raised now waits, and what becomes of it then; without end where a person
-    /// attends.
+    /// The deadline of a request that is raised now, and the action at the deadline; `None` in attended
+    /// sessions.
     pub fn deadline(&self) -> Option<(Timestamp, OnTimeout)> {
         let unattended = self.engine.settings.unattended;
         let wait = unattended.deadline_ms.filter(|_| self.state.spec.background)?;
         Some((self.now.at.plus(wait), unattended.on_timeout))
     }
 
-    /// Whether a request would wait for nobody.
+    /// Whether a request would be refused at once, because no user can answer it.
     pub fn nobody_is_asked(&self) -> bool {
         self.state.spec.background && self.engine.settings.unattended.deadline_ms.is_none()
     }
 
-    /// Records how a call ended; files that it changed are told first.
+    /// Records how a call ended; its changed files are reported first.
     pub fn complete(&mut self, call_id: CallId, mut outcome: ToolOutcome, duration_ms: u64) {
         let Some(call) = self.state.call(call_id).filter(|call| !call.is_done()) else { return };
         let (item_id, tool) = (call.item_id, call.call.tool.clone());
@@ -209,7 +210,7 @@ impl PlanBuilder<'_> {
             outcome.output.insert_str(0, &model_texts::ran_again(first.blocked.by));
         }
         if let Some(input) = call.edited.as_ref().filter(|_| call.has_begun() || call.first.is_some()) {
-            // The model's own arguments stay in the history; its result says what ran (Q13).
+            // The model's own arguments stay in the history; its result states the arguments that ran.
             let shown = input.to_string();
             let cut = shown.floor_char_boundary(EDITED_BYTES);
             let rest = if cut < shown.len() { "…" } else { "" };
@@ -219,7 +220,7 @@ impl PlanBuilder<'_> {
             self.push_item(item_id, Event::FileChanged { call_id, change });
         }
         let Bounded { output, whole, is_cut } = self.bound(outcome.output, outcome.whole);
-        // What the model is not shown it has not seen (T2).
+        // The model has not seen the part of a file that was cut from its result.
         for read in outcome.reads.iter_mut().filter(|_| is_cut) {
             read.whole = false;
             read.lines.clear();
@@ -258,14 +259,14 @@ impl PlanBuilder<'_> {
             _ => self.complete(call_id, outcome, duration_ms),
         }
         if self.is_aborting() {
-            // It may have begun in the very moment.
+            // The background command may have started in the same moment.
             self.stop_aborted_commands();
         } else {
             self.advance_tools();
         }
     }
 
-    /// Calls that may start now, in order (Q22).
+    /// Calls that may start now, in order.
     pub fn startable(&self) -> Vec<Startable> {
         let serial = self.state.spec.safe_mode;
         let limit = self.engine.settings.parallel_tools.max(1);
@@ -306,9 +307,8 @@ impl PlanBuilder<'_> {
         start
     }
 
-    /// A call that a person allowed runs as it was shown and nowhere else: one whose folder has
-    /// moved since is not run (S6). The next one may be startable then.
-    /// `false` if there is none.
+    /// An allowed call runs only as it was shown to the user: a call whose folder has changed since is refused.
+    /// The next call may become startable then. Returns `false` if no call was refused.
     fn refuse_stale(&mut self) -> bool {
         let moved = self.startable().into_iter().find_map(|ready| {
             let (folder, digest) = ready.bound?;
@@ -327,13 +327,13 @@ impl PlanBuilder<'_> {
         true
     }
 
-    /// Starts what may start; asks the model again once every call has its result. Does nothing while
-    /// a restart holds the turn.
+    /// Starts the startable calls; calls the model again once every call has its result. Does nothing while
+    /// recovery holds the turn.
     pub fn advance_tools(&mut self) {
         if self.state.turn.as_ref().is_none_or(|turn| turn.hold.is_some()) {
             return;
         }
-        // Whom one refusal makes startable meets every reason to refuse.
+        // A refusal can make another call startable, so repeat until neither check refuses anything.
         while self.refuse_stale() || self.refuse_over_limit() {}
         for Startable { call, item_id, prepared, allowed_by, .. } in self.startable() {
             let attempt =

@@ -1,9 +1,9 @@
-//! A command that the sandbox stopped: offered to a person to run again, outside (P8).
+//! A command that the sandbox blocked: the user may allow a second run outside the sandbox.
 //!
-//! Its first run is over and its outcome is kept (`tool.blocked`). Then a request of kind `sandbox` asks
-//! about a second run, which is a second intent: `tool.started` with `attempt: 2`. There is never a third,
-//! and no rule, grant or mode leads there but the grant for exactly this (`Outside(COMMAND)`). Without a
-//! second run the call ends with the outcome of the first.
+//! The first run has ended and its result is kept (`tool.blocked`). Then a request of kind `sandbox` asks about
+//! a second run, which has its own start event: `tool.started` with `attempt: 2`. There is never a third run.
+//! Only the grant for exactly this command (`Outside(COMMAND)`) allows it; no other rule, grant or mode does.
+//! Without a second run the call ends with the result of the first.
 
 use crate::engine::decide::plan::PlanBuilder;
 use crate::engine::state::Call;
@@ -14,15 +14,16 @@ use crate::types::permission::{Mode, RequestKind, outside_grant};
 use crate::types::session::PermissionRequest;
 use crate::types::tool::{Barrier, Blocked, Confinement, PreparedCall, Subject, ToolOutcome};
 
-/// Bytes of a result that are left for what a person says about it.
+/// Bytes of a result that are reserved for the user's feedback.
 const SPARE: usize = 4 * 1024;
 
 impl PlanBuilder<'_> {
-    /// Whether a person is to be asked. Who never asks, or has nobody to ask, leaves it at the first run.
+    /// Whether to ask the user. In a mode that never asks, or without a user to ask, the first run's result
+    /// stays.
     pub fn may_retry_unsandboxed(&self, call: &Call, prepared: &PreparedCall) -> bool {
         let background = self.state.spec.background;
         call.first.is_none()
-            // What runs on in the background is not begun a second time behind a person's back.
+            // A background command is not started a second time without the user's knowledge.
             && matches!(prepared.subject, Subject::Bash { background: false, .. })
             && prepared.sandbox.is_some_and(|held| !held.outside)
             && self.engine.settings.offer_outside.holds(background)
@@ -31,7 +32,7 @@ impl PlanBuilder<'_> {
             && !self.is_aborting()
     }
 
-    /// Keeps how the first run ended, and asks.
+    /// Keeps the result of the first run and raises the request.
     pub fn offer_unsandboxed_retry(
         &mut self,
         call: &Call,
@@ -97,7 +98,7 @@ impl PlanBuilder<'_> {
         );
     }
 
-    /// Ends a call with what its first run came to, if the sandbox stopped it; says whether that was so.
+    /// Ends a call with the result of its first run, if the sandbox blocked it. Returns whether it did.
     pub fn finish_with_first_run(&mut self, call_id: CallId, why: &str, note: &str) -> bool {
         let Some(call) = self.state.call(call_id).filter(|call| !call.has_begun()) else { return false };
         let Some(first) = call.first.clone() else { return false };
@@ -119,10 +120,10 @@ impl PlanBuilder<'_> {
     }
 }
 
-/// Why this is asked, and what an answer would do: the first run may have had effects.
+/// The reason of the request, and the consequence of an answer: the first run may have had effects.
 fn reason(blocked: &Blocked, held: Option<Confinement>) -> String {
     let level = held.map_or(String::new(), |held| format!(" (level {})", held.level));
-    // What the command itself says was in its way (`blocked.what`) stays out of our words.
+    // The obstacle that the command's own output names (`blocked.what`) is not repeated in the daemon's text.
     let what = match blocked.by {
         Barrier::Files => "at a file or a system call",
         Barrier::Network => "from reaching the network",

@@ -1,5 +1,4 @@
-//! Changes of a session in mid-flight: title, model, mode, limits, tools, folders, and rules of its own (P1, P2,
-//! Q42).
+//! Changes of a running session: title, model, mode, limits, tools, folders, and its own rules.
 
 use std::sync::Arc;
 
@@ -12,9 +11,9 @@ use crate::types::session::SessionState;
 use crate::types::tool::{ToolChoice, ToolDefinition};
 
 impl PlanBuilder<'_> {
-    /// Takes the changes in; what is already so is no change. The mode counts for every verdict from
-    /// now on; requests that it lets pass are settled in the same breath. One that is stricter takes
-    /// nothing back that was allowed before.
+    /// Applies the changes; a value that is already set is no change. The mode counts for every verdict from
+    /// now on, and requests that it allows are settled in the same decision. A stricter mode revokes nothing
+    /// that was allowed.
     pub fn update(&mut self, update: Update) -> Result<(), Refusal> {
         let Update {
             title,
@@ -32,7 +31,7 @@ impl PlanBuilder<'_> {
             return Err(Refusal::Ended);
         }
         self.origin = origin;
-        // One that a person gives stays, also if it is the one that stands there.
+        // A title that a client sets is kept, even if it equals the current one.
         let is_own = self.state.titled_by.is_none();
         let title = title.filter(|title| *title != self.state.spec.title || !is_own);
         let mode = mode.filter(|mode| *mode != self.state.spec.mode || *mode != self.state.mode());
@@ -75,7 +74,7 @@ impl PlanBuilder<'_> {
         Ok(())
     }
 
-    /// Adds a rule of this session, or takes one back. Adding what is there changes nothing.
+    /// Adds a rule to this session, or removes one. Adding an existing rule changes nothing.
     pub fn rule(&mut self, add: bool, kind: RuleKind, rule: String) -> Result<(), Refusal> {
         if self.state.status == SessionState::Ended {
             return Err(Refusal::Ended);
@@ -90,7 +89,7 @@ impl PlanBuilder<'_> {
         Ok(())
     }
 
-    /// The tools that the model is told of, in the order of the house.
+    /// The tools that the model is offered, in the daemon's fixed order.
     pub fn offered(&self) -> Arc<[ToolDefinition]> {
         let all = &self.engine.settings.tools;
         match self.choice() {
@@ -99,7 +98,7 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Whether a call is of a tool that exists and is not on offer here.
+    /// Whether a call is of an existing tool that this session does not offer.
     pub fn is_withheld(&self, tool: &str) -> bool {
         let exists = self.engine.settings.tools.iter().any(|card| card.name == tool);
         exists && !self.choice().offers(tool)
@@ -109,7 +108,7 @@ impl PlanBuilder<'_> {
         self.state.turn.as_ref().map_or(&self.state.spec.tools, |turn| &turn.tools)
     }
 
-    /// What the model is told beside a person's words, if the mode asks for it.
+    /// The reminder that is added to a user's input, if the mode requires one.
     pub fn reminder(&self) -> Option<&'static str> {
         (self.state.mode() == Mode::Plan).then_some(crate::engine::request::model_texts::PLAN_MODE)
     }

@@ -1,4 +1,4 @@
-//! The laws of facts about tool calls: asked before allowed, allowed before started, ended once.
+//! Properties of the events of tool calls: requested before allowed, allowed before started, ended once.
 
 use crate::engine::properties::law;
 use crate::engine::properties::watch::{CallWatch, CommandWatch, ReferenceModel};
@@ -10,10 +10,10 @@ use crate::types::permission::{Decision, Mode, OnTimeout, RequestKind, RuleKind,
 use crate::types::session::{ItemKind, ItemStatus};
 use crate::types::tool::{Subject, ToolStatus};
 
-/// The grant that lets the one command of these scripts out of its sandbox.
+/// The grant that lets the foreground command of these scripts run outside its sandbox.
 pub const OUTSIDE: &str = "Outside(ls)";
 
-/// The same for the one that runs in the background.
+/// The grant that lets the background command of these scripts run outside its sandbox.
 const OUTSIDE_SERVE: &str = "Outside(serve)";
 
 impl ReferenceModel {
@@ -162,7 +162,7 @@ impl ReferenceModel {
                     call.started.is_some() && call.blocked.is_none(),
                     "a run is stopped once, while it runs"
                 );
-                // What follows is the second one.
+                // The events that follow belong to the second run.
                 *call = CallWatch {
                     read_only: call.read_only,
                     is_edit: call.is_edit,
@@ -309,7 +309,7 @@ impl ReferenceModel {
         Ok(())
     }
 
-    /// The item of a call: calls and their items are opened in the same order.
+    /// The item of a call. Calls and their items are opened in the same order.
     fn item_of(&mut self, call_id: CallId) -> Option<&mut (ItemKind, ItemStatus)> {
         let turn = self.turn.as_ref()?;
         let behind = turn.calls.iter().rev().position(|known| *known == call_id)?;

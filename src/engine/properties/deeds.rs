@@ -1,4 +1,4 @@
-//! The laws of effects, of refusals, and of what holds between any two inputs.
+//! Properties of effects, of refusals, and of the state between two inputs.
 
 use crate::engine::properties::calls::OUTSIDE;
 use crate::engine::properties::law;
@@ -15,7 +15,7 @@ use crate::types::thinking::Thinking;
 use crate::types::time::Timestamp;
 
 impl ReferenceModel {
-    /// Takes in a plan; an error names the law that it breaks.
+    /// Checks a plan; an error names the violated property.
     pub fn plan(&mut self, input: &Input, plan: &Plan) -> Result<(), String> {
         for entry in &plan.events {
             self.event(entry, input)?;
@@ -28,7 +28,7 @@ impl ReferenceModel {
         self.standing()
     }
 
-    /// Why the input must be refused, if it must.
+    /// The refusal that the input must receive, if any.
     pub fn refusal(&self, input: &Input) -> Option<Refusal> {
         let current = self.turn.as_ref().map(|turn| turn.id);
         match input {
@@ -108,14 +108,14 @@ impl ReferenceModel {
         }
     }
 
-    /// Whether a submit would join the running turn.
+    /// Whether a submit would steer the running turn.
     fn steers(&self, busy: Busy) -> bool {
         let (paused, unknown) = self.open_questions();
         let joins = busy == Busy::Steer || busy == Busy::Unspecified && (paused || unknown);
         joins && self.turn.is_some() && !self.is_aborting()
     }
 
-    /// What the store is told beside the facts agrees with them.
+    /// Checks that the summaries of a plan agree with its events.
     fn summaries(&self, plan: &Plan) -> Result<(), String> {
         let first_new = plan.events.first().map_or(Seq::MAX, |entry| entry.envelope.seq);
         for change in &plan.items {
@@ -273,7 +273,7 @@ impl ReferenceModel {
             !blocks.flat_map(Block::shown).any(|(_, blob)| self.withheld.contains(&blob.blob_id)),
             "what a provider refused is not shown again"
         );
-        // A change of it, or of the model, lets the past look otherwise.
+        // A change of the prompt or of the model may change earlier parts of the request.
         if let Some(before) =
             self.sent.as_ref().filter(|before| before.thinking == thinking && before.model == request.model)
         {
@@ -317,17 +317,17 @@ impl ReferenceModel {
         Ok(())
     }
 
-    /// Calls with effects, and those of which nobody knows yet.
+    /// Calls with side effects, and calls that are not prepared yet.
     fn is_exclusive(&self, call_id: CallId) -> bool {
         self.setup.safe_mode || self.calls[&call_id].read_only != Some(true)
     }
 
-    /// Whether a request waits on after its deadline.
+    /// Whether a request stays pending after its deadline.
     fn is_paused_by_a_deadline(&self) -> bool {
         self.deadlines.iter().any(|(id, (.., expired))| *expired && !self.requests[id].2)
     }
 
-    /// What holds between any two inputs.
+    /// Properties that hold between any two inputs.
     fn standing(&self) -> Result<(), String> {
         let pending = self.requests.values().any(|(.., settled)| !settled);
         let (paused, unknown) = self.open_questions();
@@ -370,7 +370,7 @@ impl ReferenceModel {
         Ok(())
     }
 
-    /// The engine knows what its facts say.
+    /// Checks that the engine's state agrees with its events.
     pub fn agrees(&self, engine: &Engine) -> Result<(), String> {
         let view = engine.snapshot();
         law!(engine.next_seq() == self.last_seq + 1, "the next number follows the last");

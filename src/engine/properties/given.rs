@@ -1,4 +1,4 @@
-//! What comes from outside: answers as adapters promise them, judgements, ends of tools.
+//! Generated results from outside the engine: model answers as adapters promise them, verdicts, tool results.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use crate::types::tool::{
 };
 use crate::types::usage::{ModelSnapshot, Price};
 
-/// What a model is about to say.
+/// The parts of a generated model answer.
 pub struct Answer {
     pub reply: ModelReply,
     pub cost: Option<u64>,
     pub deltas: VecDeque<Delta>,
 }
 
-/// An answer as an adapter promises it: one block at a time, in order, none of them empty.
+/// An answer as an adapter promises it: one block at a time, in order, and no empty block.
 pub fn answer(chance: &Chance, mut next: impl FnMut() -> u64) -> Answer {
     let mut content = Vec::new();
     let mut deltas = VecDeque::new();
@@ -83,7 +83,7 @@ pub fn answer(chance: &Chance, mut next: impl FnMut() -> u64) -> Answer {
     Answer { reply, cost: chance.cost, deltas }
 }
 
-/// A model of which everything is known.
+/// A snapshot of a model whose limits and price are all known.
 pub fn terms() -> ModelSnapshot {
     let price = Price { input: 1.0, output: 1.0, ..Price::default() };
     ModelSnapshot { context_window: Some(1_000), max_output_tokens: Some(100), price: Some(price) }
@@ -162,7 +162,7 @@ fn judged(fate: Fate) -> Result<(PreparedCall, Verdict), ToolOutcome> {
             reason: "a rule".into(),
             suggestions,
             parts: Vec::new(),
-            // Of a command it also means that no rule asks.
+            // For a command, it also means that no rule requires a request.
             only_looks: read_only && suggests,
             read_only,
         },
@@ -209,19 +209,19 @@ pub fn inspected(call_id: CallId, found: Found) -> Input {
     Input::Inspected { call_id, inspection }
 }
 
-/// A command began and goes on behind its call.
+/// A command continues in the background after its call returned.
 pub fn goes_on(call_id: CallId) -> Input {
     let outcome = ToolOutcome { goes_on: true, ..ToolOutcome::completed("") };
     Input::ToolDone { call_id, outcome: Box::new(outcome), duration_ms: 5 }
 }
 
-/// A background command is over.
+/// A background command ended.
 pub fn command_over(call_id: CallId, state: BackgroundState) -> Input {
     let end = BackgroundEnd { exit_code: Some(0), output_bytes: 3, ..BackgroundEnd::default() };
     Input::CommandOver { call_id, over: Box::new(Over { state, end, blob: None }) }
 }
 
-/// A run that the sandbox stopped.
+/// A run that the sandbox blocked.
 pub fn tool_blocked(call_id: CallId) -> Input {
     let outcome = ToolOutcome {
         blocked: Some(Blocked { by: Barrier::Files, what: Some("/etc/x".into()) }),
@@ -256,7 +256,7 @@ pub fn tool_done(call_id: CallId, status: ToolStatus) -> Input {
         changes: vec![change],
         reads: vec![read],
         cwd: Some("/w/sub".into()),
-        // Some tools have nothing to say.
+        // Some tools return no output.
         ..ToolOutcome::completed("")
     };
     Input::ToolDone { call_id, outcome: Box::new(outcome), duration_ms: 5 }

@@ -1,4 +1,4 @@
-//! What comes back to the engine from outside: answers of models, results of tools, in any order and late.
+//! Results of effects that return to the engine: model answers and tool results, in any order, and late.
 
 use crate::engine::properties::given;
 use crate::engine::properties::given::{Answer, context, inspected, prepared, terms, tool_done};
@@ -28,7 +28,7 @@ impl Simulator {
         self.late.push(late);
     }
 
-    /// Something outstanding comes home, or says something on its way.
+    /// An outstanding effect delivers its result or its progress.
     pub(super) fn come(&mut self, pick: usize, chance: &Chance) -> Result<(), String> {
         let all = self.outstanding.len() + self.helpers.len();
         if all == 0 {
@@ -87,13 +87,13 @@ impl Simulator {
                 let input = inspected(call_id, chance.inspection);
                 self.late.push(input.clone());
                 self.feed(input)?;
-                // Who keeps the jobs says that nothing runs any more.
+                // The session reports that no effect of the turn runs any more.
                 if self.engine.is_aborting() && self.outstanding.is_empty() {
                     self.outstanding.push(Outstanding::Stop);
                 }
             }
             Outstanding::Stop => {
-                // Nothing is left: those that did not end by themselves were dropped.
+                // The effects that did not end by themselves were dropped.
                 for out in std::mem::take(&mut self.outstanding) {
                     self.give_up(out);
                 }
@@ -134,7 +134,7 @@ impl Simulator {
                 self.feed(Input::Deltas { token, deltas })?;
             }
             ModelStep::Finish => {
-                // Some come with the end.
+                // Some deltas arrive together with the end.
                 let with_end = usize::try_from(self.next()).unwrap_or(0) % (deltas.len() + 1);
                 let (before, last) = deltas.split_at(deltas.len() - with_end);
                 answer.reply.last = last.to_vec();
@@ -156,9 +156,9 @@ impl Simulator {
             }
             ModelStep::Fail(Failure { kind, retry_after_ms, overflow }) => {
                 let overflow = overflow.map(|(limit, input)| Overflow { limit, input });
-                // Some providers say what was used before they break off, with or without a first word.
+                // Some providers report usage before they break off, with or without a first delta.
                 let usage = retry_after_ms.map(|_| Box::new(answer.reply.usage));
-                // Every other refusal is for a picture, if there is one.
+                // Every other refusal is about a picture, if the request has one.
                 let words = if self.next().is_multiple_of(2) { "it failed" } else { "no image is taken" };
                 let fault = ModelFault { retry_after_ms, overflow, usage, ..ModelFault::new(kind, words) };
                 let failed = Input::ModelFailed { token, fault, terms: terms(), duration_ms: 3 };
@@ -169,20 +169,22 @@ impl Simulator {
         Ok(())
     }
 
-    /// What came home before, comes again: nothing changes.
+    /// Delivers an earlier result again; it must change nothing.
     pub(super) fn hear_late(&mut self, pick: u8) -> Result<(), String> {
-        // Mostly what was given up a moment ago: that is when it is dangerous.
+        // Prefer results of recently dropped effects, because they are the most likely to cause errors.
         let recent = &self.late[self.late.len().saturating_sub(if pick < 200 { 4 } else { usize::MAX })..];
         let Some(input) = choose(recent, pick).cloned() else { return Ok(()) };
-        // A system prompt and an end of stopping carry no name: they are late once nobody waits.
+        // A system prompt and the end of an abort carry no token: they are late if the engine does not wait for
+        // them.
         let awaited = match &input {
             Input::ContextReady { .. } => !self.watch.has_context && !self.watch.is_aborting(),
             Input::Stopped { .. } => self.watch.is_aborting(),
-            // What was found out about a file is true also when nobody wants the turn any more.
+            // The result of an inspection is valid even if the turn was aborted.
             Input::Inspected { call_id, .. } => self.engine.open_calls().contains(call_id),
-            // They are looked at again: the mode was changed meanwhile.
+            // The calls are prepared again, because the mode was changed meanwhile.
             Input::Prepared { .. } => self.watch.is_unjudged(),
-            // A second run: its job says its end once, and that of the first has.
+            // During a second run, only the result of the second run counts; the first run has already reported
+            // its end.
             Input::ToolDone { call_id, .. } | Input::Progress { call_id, .. } => {
                 self.watch.running.contains(call_id)
             }
@@ -196,7 +198,7 @@ impl Simulator {
         Ok(())
     }
 
-    /// People answer, models end, tools succeed: the session comes to rest.
+    /// Users answer, models end and tools succeed until the session is idle.
     pub(super) fn come_home(&mut self) -> Result<(), String> {
         let calm = calm();
         for _ in 0..600 {

@@ -1,6 +1,7 @@
-//! Laws of the turn machine, over random scripts: people submit, answer, abort and leave; models and
-//! tools come home in any order, or fail; the daemon dies anywhere. `watch`, `words` and `calls` hold
-//! the laws of facts, `deeds` those of effects, `request` those of what a model is sent, `restart` those of a crash.
+//! Property tests of the engine with random scripts: users submit, answer, abort and detach; models and tools
+//! answer in any order, or fail; the daemon crashes at any point. `watch`, `words` and `calls` hold the
+//! properties of events, `deeds` those of effects, `request` those of model requests, `restart` those of a
+//! crash.
 
 mod calls;
 mod deeds;
@@ -21,12 +22,12 @@ use proptest::test_runner::{Config, TestRunner};
 
 pub(crate) use world::Played;
 
-/// What becomes of a random script, for floors above that write it down.
+/// Played random scripts, for tests in higher layers that store their events.
 pub(crate) fn histories() -> impl Strategy<Value = Played> {
     (script::setup(), script::script()).prop_map(|(setup, script)| world::play(&setup, &script))
 }
 
-/// Ends the function with the name of the law that is broken.
+/// Ends the function with the name of the violated property.
 macro_rules! law {
     ($holds:expr, $($name:tt)*) => {
         if !$holds {
@@ -45,10 +46,11 @@ proptest! {
     }
 }
 
-/// Scripts until all is met, at most.
+/// Upper limit of scripts until every event kind and result occurred.
 const MANY: usize = 10_000;
 
-/// Laws over scripts that never get anywhere would hold too: the scripts get everywhere.
+/// Properties over scripts that reach few states would hold trivially, so the scripts must reach every event
+/// and result.
 #[test]
 fn random_scripts_reach_every_event_and_result() {
     let mut runner = TestRunner::deterministic();
@@ -115,7 +117,7 @@ fn random_scripts_reach_every_event_and_result() {
         "usage",
         "workspace.trust_required",
     ];
-    // The rarest ending takes three answers in a row that are cut, so it takes some scripts to be met.
+    // The rarest result needs three truncated answers in a row, so many scripts are necessary.
     for _ in 0..MANY {
         if wanted.iter().all(|kind| seen.contains(*kind)) {
             return;

@@ -1,11 +1,11 @@
-//! Laws of what is sent to a model: any strict provider takes it, and its beginning never changes.
+//! Properties of model requests: a strict provider accepts each one, and its beginning never changes.
 
 use crate::engine::properties::law;
 use crate::types::message::{Block, Message, Role};
 use crate::types::model::ModelRequest;
 use crate::types::thinking::Thinking;
 
-/// Q13 as a strict provider reads it.
+/// Checks the rules for message order that a strict provider enforces.
 pub fn is_valid(request: &ModelRequest, may_end_with_assistant: bool) -> Result<(), String> {
     let messages = &request.messages;
     law!(messages.first().is_some_and(|first| first.role == Role::User), "a request starts with the user");
@@ -40,7 +40,7 @@ pub fn is_valid(request: &ModelRequest, may_end_with_assistant: bool) -> Result<
                 "thinking is never last"
             );
         }
-        // Results stand first, one a call, in call order, right after the message with the calls.
+        // Results stand first, one per call, in call order, directly after the message with the calls.
         let before = if at == 0 { &none } else { &messages[at - 1].content };
         let asked: Vec<_> = before
             .iter()
@@ -73,7 +73,7 @@ pub fn is_valid(request: &ModelRequest, may_end_with_assistant: bool) -> Result<
     Ok(())
 }
 
-/// What was sent before stays byte-identical; the last message may have grown.
+/// Messages that were sent before stay byte-identical; only the last one may have grown.
 pub fn continues(before: &ModelRequest, now: &ModelRequest) -> Result<(), String> {
     law!(before.system == now.system, "the system prompt never changes");
     law!(before.tools == now.tools, "the tools never change");
@@ -88,7 +88,7 @@ pub fn continues(before: &ModelRequest, now: &ModelRequest) -> Result<(), String
     Ok(())
 }
 
-/// Everything of a request that a model can read as words.
+/// All parts of a message that a model can read as text.
 pub fn words(message: &Message) -> String {
     let parts: Vec<&str> = message
         .content

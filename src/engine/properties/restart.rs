@@ -1,4 +1,5 @@
-//! Laws of a restart: the journal is all that is left, and what may have happened never happens twice.
+//! Properties of a restart: the engine rebuilds its state from the journal alone, and never repeats a call that
+//! may already have run.
 
 use std::sync::Arc;
 
@@ -13,19 +14,19 @@ use crate::types::permission::OnTimeout;
 use crate::types::time::Timestamp;
 use crate::types::tool::ToolStatus;
 
-/// Nothing of an earlier process is left; prices are known.
+/// The input of a recovery without any effect of an earlier process, and with a known price.
 fn recovered() -> Input {
     Input::Recovered(Recovery { terms: terms() })
 }
 
 impl Simulator {
-    /// The daemon stops in good order, and the next one goes on.
+    /// Parks the session for a clean shutdown and recovers it as the next daemon does.
     pub fn stop(&mut self) -> Result<(), String> {
         let running = self.engine.turn_id().is_some() && !self.engine.is_aborting();
         if self.next().is_multiple_of(2) {
             self.end_commands(|_| true)?;
         }
-        // A helper's call is dropped; whether it was sent by then is known.
+        // The helper call is dropped; the daemon knows at this point whether it was sent.
         let helped = self.next().is_multiple_of(2);
         let of_helper = if self.watch.helper.is_some() { 1 + usize::from(helped) } else { 0 };
         let plan = self.feed(Input::Parked { helped })?.unwrap_or_default();
@@ -34,7 +35,7 @@ impl Simulator {
         self.crash(false, false)
     }
 
-    /// The daemon dies and starts again: what is left is the journal.
+    /// Kills the daemon and restarts it from the journal alone.
     pub fn crash(&mut self, unwritten: bool, twice: bool) -> Result<(), String> {
         if unwritten {
             let now = Now { at: Timestamp(self.clock), seed: Seed(u128::from(self.next())) };
@@ -75,14 +76,14 @@ impl Simulator {
             let is_asked =
                 self.watch.questions.values().any(|(about, open)| *about == Some(call_id) && !open);
             let (held, ended) = (self.watch.is_held(), self.engine.turn_id() != turn);
-            // Unattended, and its policy is to tell the model and go on.
+            // The session is unattended, and its policy is to tell the model and continue.
             let told = self.watch.setup.background
                 && matches!(self.settings.unattended.on_timeout, OnTimeout::Deny | OnTimeout::AllowReadOnly);
             let holds = match (call.read_only, was_aborting, call.status) {
                 (_, true, Some(ToolStatus::Cancelled)) => runs == 0 && !call.is_edit,
                 (Some(false), true, None) => runs == 0 && call.is_edit && is_inspected,
                 (Some(true), false, None) => runs == usize::from(!held),
-                // Its turn could not go on.
+                // The turn could not continue.
                 (Some(true), false, Some(ToolStatus::Cancelled)) => runs == 0 && ended,
                 (Some(false), false, Some(ToolStatus::Unknown)) => runs == 0 && (ended || told),
                 (Some(false), false, None) if call.is_edit => runs == 0 && is_inspected != held,
@@ -103,8 +104,8 @@ impl Simulator {
         Ok(())
     }
 
-    /// A second recovery of the same journal asks for the same things again, unless the first one
-    /// began what must not begin twice, or this was one restart too many.
+    /// A second recovery of the same journal requests the same effects again. Exceptions: the first recovery
+    /// started something that must not start twice, or this restart exceeded the limit of resumes.
     fn same_recovery(&self, first: &Plan, second: &Plan) -> Result<(), String> {
         let started = first
             .effects
@@ -116,7 +117,7 @@ impl Simulator {
         let asked = |plan: &Plan| {
             plan.events.iter().any(|entry| matches!(entry.envelope.event, Event::QuestionRequested { .. }))
         };
-        // The next turn that the first began is one that the second finds interrupted.
+        // The second recovery finds the turn interrupted that the first recovery started.
         if started || ended(second) || (ended(first) && asked(second)) {
             return Ok(());
         }
@@ -143,7 +144,7 @@ impl Simulator {
                 .effects
                 .iter()
                 .map(|effect| match effect {
-                    // Another attempt was lost and booked: budgets have less left for the next answer.
+                    // Another lost attempt was booked, so the budgets leave less for the next answer.
                     Effect::CallModel { request, .. } => {
                         format!("{:?}", ModelRequest { max_output_tokens: None, ..(**request).clone() })
                     }
@@ -157,19 +158,19 @@ impl Simulator {
         Ok(())
     }
 
-    /// Everything but the journal is lost.
+    /// Drops everything except the journal.
     fn die(&mut self) -> Result<(), String> {
         self.trace.push("the daemon dies".into());
         self.replayed()?;
         self.engine = self.reload()?;
         self.outstanding.clear();
         self.helpers.clear();
-        // Nothing of an earlier process comes home.
+        // Results of effects of an earlier process never arrive.
         self.late.clear();
         Ok(())
     }
 
-    /// The journal as a restart reads it: text, without the rows that were folded away.
+    /// Replays the journal as a restart reads it: as text, without the pruned rows.
     fn reload(&self) -> Result<Engine, String> {
         let mut engine = Engine::new(self.id, Arc::clone(&self.settings));
         for entry in &self.journal {
@@ -194,7 +195,7 @@ impl Simulator {
             Arc::clone(&self.settings),
             self.journal.iter().map(|entry| &entry.envelope),
         );
-        // What is read of a long journal: nothing that is passing, behind which a turn was completed.
+        // A long journal is read without its transient events before the last completed turn.
         let upto = self.last_of("turn.completed", Seq::MAX);
         let newest: Vec<Seq> = LATEST_ONLY_KINDS.iter().map(|kind| self.last_of(kind, upto)).collect();
         let lasts = |fact: &&Envelope| {

@@ -1,4 +1,4 @@
-//! Random scripts: what people do, what the world answers, and when the power fails.
+//! Random scripts: requests of users, results of effects, and crashes.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -15,7 +15,7 @@ use crate::types::thinking::Thinking;
 use crate::types::tool::{OfferOutside, ToolStatus};
 use crate::types::usage::{Budgets, ModelSnapshot, Usage};
 
-/// What is fixed for one script.
+/// Settings that are fixed for one script.
 #[derive(Clone, Debug)]
 pub struct Setup {
     pub settings: Settings,
@@ -27,7 +27,7 @@ pub struct Setup {
     pub thinking: Option<Thinking>,
 }
 
-/// What is known of the models of these scripts: some cannot see, some have no price.
+/// Model capabilities in these scripts: some models accept no pictures, some have no known price.
 pub fn known(model: &str) -> ModelCapabilities {
     let (context_window, max_output_tokens) = match model {
         "p/m" => (Some(90), Some(64_000)),
@@ -55,7 +55,7 @@ fn stand_ins() -> impl Strategy<Value = FallbackModels> {
     )
 }
 
-/// One whose price is known, one whose price is not, or none.
+/// A title model with a known price, one without, or none.
 fn quick() -> impl Strategy<Value = Option<TitleModel>> {
     let terms = prop_oneof![3 => Just(crate::engine::properties::given::terms()), 1 => Just(ModelSnapshot::default())];
     proptest::option::weighted(0.6, terms.prop_map(|terms| TitleModel { model: "p/quick".into(), terms }))
@@ -74,7 +74,7 @@ fn retry() -> impl Strategy<Value = Retry> {
     )
 }
 
-/// Which turn a caller names.
+/// The turn that a client names.
 #[derive(Clone, Copy, Debug)]
 pub enum Named {
     Nobody,
@@ -82,7 +82,7 @@ pub enum Named {
     Stale,
 }
 
-/// One step. `pick` chooses among what there is at that moment.
+/// One step. `pick` selects one of the candidates that exist at that moment.
 #[derive(Clone, Debug)]
 pub enum Step {
     Submit {
@@ -91,13 +91,13 @@ pub enum Step {
         blank: bool,
         budgets: Option<Budgets>,
         mode: Option<Mode>,
-        /// It names another model.
+        /// The request names another model.
         model: bool,
         thinking: Option<Thinking>,
     },
-    /// The model reaches its output limit again and again.
+    /// The model reaches its output limit repeatedly.
     TooLong,
-    /// Something outstanding comes home.
+    /// An outstanding effect delivers its result.
     Next {
         pick: u8,
         chance: Box<Chance>,
@@ -110,33 +110,33 @@ pub enum Step {
         grant: bool,
         feedback: bool,
         stop: bool,
-        /// With other arguments than the model's.
+        /// The answer replaces the model's arguments.
         edit: bool,
-        /// Whoever answers saw another request.
+        /// The answer refers to a different request than the pending one.
         other: bool,
     },
-    /// Somebody gives the session a title, which may be the one it has.
+    /// A client sets a title, possibly the current one.
     Title {
         same: bool,
     },
-    /// How much models may think is changed.
+    /// A client changes how much models may think.
     Think(Option<Thinking>),
-    /// The mode is changed; with `covers` it lets pass what is pending.
+    /// A client changes the mode; with `covers` the new mode allows the pending requests.
     Mode {
         mode: Mode,
         covers: bool,
     },
-    /// A rule of the session; with `covers` it lets pass what is pending.
+    /// A client adds a session rule; with `covers` the rule allows the pending requests.
     Rule {
         add: bool,
         kind: RuleKind,
         covers: bool,
     },
-    /// Time goes by, and deadlines are looked at.
+    /// Time passes, and deadlines are checked.
     Due {
         wait_ms: u16,
     },
-    /// An answer to a question.
+    /// A client answers a question.
     Choose {
         pick: u8,
         right: bool,
@@ -150,17 +150,17 @@ pub enum Step {
     Kill,
     Attach,
     Detach,
-    /// The configuration is read again.
+    /// The daemon reloads its configuration.
     Reload,
-    /// The daemon stops in good order and starts again.
+    /// The daemon stops cleanly and restarts.
     Stop,
-    /// The daemon dies here; with `unwritten` while it decides, with `twice` again while it recovers.
+    /// The daemon crashes here: with `unwritten` before its decision is written, with `twice` also during
+    /// recovery.
     Crash {
         unwritten: bool,
         twice: bool,
     },
-    /// Something that came home before, or was given up, comes (again).
-    /// A background command says something, or ends.
+    /// An earlier or dropped result arrives (again). A background command writes output, or ends.
     Command {
         pick: u8,
         ends: bool,
@@ -170,7 +170,7 @@ pub enum Step {
     },
 }
 
-/// How whatever comes home ends.
+/// How the next result of an effect ends.
 #[derive(Clone, Debug)]
 pub struct Chance {
     pub model: ModelStep,
@@ -184,11 +184,11 @@ pub struct Chance {
     pub wait_ms: u16,
 }
 
-/// What is found where a crash interrupted a change of a file.
+/// The state of a file whose change was interrupted by a crash.
 #[derive(Clone, Copy, Debug)]
 pub enum Found {
     New,
-    /// Of several files.
+    /// Only some of several files were changed.
     Part,
     Old,
     Neither,
@@ -199,7 +199,7 @@ pub enum ModelStep {
     Stream(u8),
     Finish,
     Fail(Failure),
-    /// Nothing comes for a while.
+    /// The model sends nothing for a while.
     Silence,
 }
 
@@ -208,14 +208,14 @@ pub enum ModelStep {
 pub struct Failure {
     pub kind: FaultKind,
     pub retry_after_ms: Option<u64>,
-    /// The window and what was sent.
+    /// The size of the context window and of the request, in tokens.
     pub overflow: Option<(u64, u64)>,
 }
 
 /// One block of an answer.
 #[derive(Clone, Copy, Debug)]
 pub enum Part {
-    /// So many repetitions of a short text; many of them exceed one delta.
+    /// The number of repetitions of a short text; large numbers exceed one delta.
     Text(u16),
     Blank,
     Thinking,
@@ -226,7 +226,7 @@ pub enum Part {
     },
 }
 
-/// What becomes of a call that is looked at.
+/// The result of preparing a call.
 #[derive(Clone, Copy, Debug)]
 pub enum Fate {
     Allow {
@@ -236,12 +236,12 @@ pub enum Fate {
         read_only: bool,
         suggests: bool,
     },
-    /// A change of a file; with `plans` its hashes are known beforehand.
+    /// A change of a file; with `plans` its hashes are known before it runs.
     Edit {
         asks: bool,
         plans: bool,
     },
-    /// A command that goes on behind its call, if it ends well.
+    /// A command that continues in the background after its call returned, if it ends well.
     Background,
     Deny,
     Refused(ToolStatus),
@@ -251,7 +251,7 @@ pub enum Fate {
 pub enum ToolStep {
     Progress(u16),
     Done(ToolStatus),
-    /// The sandbox stopped it.
+    /// The sandbox blocked the call.
     Blocked,
 }
 
@@ -264,7 +264,7 @@ fn budgets() -> impl Strategy<Value = Budgets> {
             model_calls,
             output_tokens,
             wall_time_ms,
-            // One of the session's beside some of the turn's.
+            // A cost of the session in addition to the cost of the turn.
             session_model_calls: usd_micros.map(|money| money % 7),
             ..Budgets::default()
         },

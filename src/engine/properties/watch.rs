@@ -1,5 +1,5 @@
-//! The laws of facts. The watch knows only what it was told: the facts, in order. It keeps its own
-//! books, so that a mistake of the engine's state cannot hide itself.
+//! A reference model of the events. It sees only the committed events in order and keeps its own state, so that
+//! an error in the engine's state cannot hide itself.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
@@ -20,11 +20,11 @@ use crate::types::time::Timestamp;
 use crate::types::tool::ToolStatus;
 use crate::types::usage::{Budgets, ModelSnapshot, Usage};
 
-/// What is known of one call.
+/// State of one call.
 #[derive(Clone, Debug, Default)]
 pub struct CallWatch {
     pub read_only: Option<bool>,
-    /// Whether it runs without an answer where only reading does.
+    /// Whether the call runs without a request where read-only calls are allowed.
     pub passes_as_reading: bool,
     pub allowed: bool,
     pub asked: Option<PermissionId>,
@@ -33,19 +33,19 @@ pub struct CallWatch {
     pub status: Option<ToolStatus>,
     pub is_edit: bool,
     pub is_background: bool,
-    /// The folder that a person was shown.
+    /// The folder that the permission request showed.
     pub folder: Option<String>,
-    /// What a person put in the place of its arguments.
+    /// Arguments of a user that replace the model's arguments.
     pub edited: Option<serde_json::Value>,
-    /// What it said while it ran.
+    /// Output of the call while it runs.
     pub said: String,
-    /// Times it was handed to the tools, of this attempt.
+    /// How often this attempt of the call was handed to the tools.
     pub runs: u32,
-    /// How its first run ended, if the sandbox stopped it.
+    /// The result of its first run, if the sandbox blocked it.
     pub blocked: Option<(ToolStatus, String)>,
 }
 
-/// What is known of the running turn.
+/// State of the running turn.
 #[derive(Clone, Debug)]
 pub struct TurnWatch {
     pub id: TurnId,
@@ -57,32 +57,32 @@ pub struct TurnWatch {
     pub ending: bool,
     pub ends_as: Subtype,
     pub step: u64,
-    /// Whether this step may be asked again: a retry or a restart came before.
+    /// Whether this step may be requested again, because a retry or a restart came before.
     pub may_repeat: bool,
     pub retries: u32,
-    /// What is left of the wait that was told of last.
+    /// The remaining wait in milliseconds, as last reported.
     pub waits_ms: u64,
     pub model: String,
-    /// Models that were turned away from.
+    /// Models that the turn switched away from.
     pub tried: BTreeSet<String>,
-    /// Answers that were superseded while this call was made.
+    /// Superseded answers of this model call.
     pub orphans: BTreeSet<ItemId>,
-    /// The last answer paused: it goes on when asked again.
+    /// The last answer paused: the turn continues it with another call.
     pub paused: bool,
-    /// Whether the last answer was cut at the output limit, and how often in a row it goes on.
+    /// Whether the last answer was cut at the output limit, and how many continuations came in a row.
     pub cut: bool,
     pub go_ons: u32,
     pub raised: bool,
-    /// The next answer joins the last.
+    /// The next answer continues the last one.
     pub joins: bool,
     pub resumes: u32,
     pub parked: bool,
-    /// When something happened after the turn was parked, or began.
+    /// Time of the first event after the turn was parked or started.
     pub woken: Option<Timestamp>,
-    /// Attempts that were booked without an answer.
+    /// Number of attempts that were booked without an answer.
     pub lost: u64,
     pub model_calls: u64,
-    /// It waits a while before it goes on.
+    /// The turn waits before it continues.
     pub waits: bool,
     pub usage: Usage,
     pub cost: Option<u64>,
@@ -94,7 +94,7 @@ pub struct TurnWatch {
     pub calls: Vec<CallId>,
 }
 
-/// What is known of a background command.
+/// State of one background command.
 #[derive(Clone, Debug)]
 pub struct CommandWatch {
     pub call_id: CallId,
@@ -111,28 +111,28 @@ pub struct ReferenceModel {
     pub queue: VecDeque<TurnId>,
     turns: HashSet<TurnId>,
     pub calls: HashMap<CallId, CallWatch>,
-    /// The newest message's calls, while it is their turn.
+    /// Calls of the newest message, while they are open.
     pub message: Vec<ToolCall>,
-    /// Whether requests were raised for this message in an earlier plan.
+    /// Whether an earlier plan raised permission requests for this message.
     pub asked_before: bool,
     pub asks_now: bool,
-    /// Request → its call, whether it offers a grant, whether it is settled.
+    /// Request → its call, whether it offers a grant, and whether it is settled.
     pub requests: BTreeMap<PermissionId, (CallId, bool, bool)>,
-    /// Requests to run again outside the sandbox.
+    /// Requests to run a command again outside the sandbox.
     pub outside: BTreeSet<PermissionId>,
-    /// Question → its call, whether it is settled.
+    /// Question → its call, and whether it is settled.
     pub questions: BTreeMap<QuestionId, (Option<CallId>, bool)>,
-    /// In the order of their numbers.
+    /// Background commands, ordered by number.
     pub commands: Vec<CommandWatch>,
-    /// The helper that was asked: its number, what is known of its model, what it takes at most.
+    /// The current helper call: its seq, the snapshot of its model, its maximum usage.
     pub helper: Option<(Seq, ModelSnapshot, Usage)>,
-    /// What it took is booked.
+    /// The usage of the helper call is booked.
     pub helper_booked: bool,
-    /// How often a title was asked for.
+    /// Number of requests for a title.
     pub title_tries: u32,
-    /// Who made the title, if no client did.
+    /// The source of the title, if no client set it.
     pub titled_by: Option<TitledBy>,
-    /// How the newest turn ended, if it was the last thing that happened.
+    /// How the newest turn ended, if no event followed.
     pub ended_well: bool,
     pub items: BTreeMap<Seq, (ItemKind, ItemStatus)>,
     /// The message that is streaming.
@@ -142,26 +142,26 @@ pub struct ReferenceModel {
     pub sent: Option<ModelRequest>,
     /// Pictures that a provider refused.
     pub withheld: HashSet<BlobId>,
-    /// Words of messages that were cut short.
+    /// Texts of messages that were interrupted.
     pub cut: Vec<String>,
-    /// What people said and the transcript took in.
+    /// User texts that entered the transcript.
     pub heard: Vec<String>,
     pub has_context: bool,
     /// Rules of the session.
     pub rules: BTreeSet<(&'static str, String)>,
-    /// Deadline of a request, what becomes of it then, whether it has passed.
+    /// Per request: its deadline, the action at the deadline, and whether the deadline has passed.
     pub deadlines: BTreeMap<PermissionId, (Timestamp, OnTimeout, bool)>,
-    /// Who stopped the turn.
+    /// The client that aborted the turn.
     pub aborted_by: Option<Origin>,
     pub mode: Mode,
     pub turn_mode: Mode,
-    /// Where commands run.
+    /// The working folder of commands.
     pub folder: String,
     pub usage: Usage,
-    /// Bookings, and what is known of their cost.
+    /// Number of booked calls, and their known cost.
     pub calls_made: u64,
     pub at_least: u64,
-    /// Kinds of events and endings that were met.
+    /// Kinds of events and results of turns that occurred.
     pub seen: BTreeSet<String>,
 }
 
@@ -212,7 +212,7 @@ impl ReferenceModel {
         self.turn.as_ref().is_some_and(|turn| turn.aborting)
     }
 
-    /// Open questions: about the turn as a whole, about calls.
+    /// Whether a question about the whole turn is open, and whether one about a call is open.
     pub fn open_questions(&self) -> (bool, bool) {
         let open = |about: fn(&Option<CallId>) -> bool| {
             self.questions.values().any(|(call, settled)| !settled && about(call))
@@ -220,12 +220,12 @@ impl ReferenceModel {
         (open(Option::is_none), open(Option::is_some))
     }
 
-    /// Whether a restart holds the turn.
+    /// Whether recovery holds the turn.
     pub fn is_held(&self) -> bool {
         self.open_questions().0 || self.turn.as_ref().is_some_and(|turn| turn.waits)
     }
 
-    /// Takes in one fact; an error names the law that it breaks.
+    /// Adds one event; an error names the violated property.
     pub fn event(&mut self, entry: &Entry, input: &Input) -> Result<(), String> {
         let envelope = &entry.envelope;
         self.seen.insert(envelope.event.kind().into());
@@ -249,7 +249,7 @@ impl ReferenceModel {
                 | Input::Attached { .. }
                 | Input::Detached { .. }
         );
-        // What ends with an abort names whoever wanted it.
+        // An event that ends because of an abort names the client that aborted.
         let by_abort = matches!(input, Input::Stopped { .. } | Input::Recovered(_));
         law!(
             by_client || envelope.origin.is_none() || by_abort && envelope.origin == self.aborted_by,
@@ -379,7 +379,8 @@ impl ReferenceModel {
         let limits_money = self.setup.budgets.limits_money();
         let max_resumes = self.setup.settings.max_resumes;
         let Some(turn) = &mut self.turn else { return Ok(()) };
-        // All facts of one decision have one time; a stop in good order is good for the first after it.
+        // All events of one decision have the same time. A clean shutdown counts only for the first event after
+        // it.
         let was_parked = turn.parked && turn.woken.is_none_or(|at| at == envelope.at_ms);
         match &envelope.event {
             Event::TurnParked {} => (turn.parked, turn.woken) = (true, None),
@@ -472,7 +473,7 @@ impl ReferenceModel {
                 (turn.retries, turn.may_repeat) = (0, true);
             }
             Event::MediaWithheld { count, .. } => {
-                // It is asked again, and its beginning is another.
+                // The request is sent again, and its beginning differs.
                 let asked = self.sent.take().ok_or("what is refused was sent")?;
                 let shown = asked.messages.iter().flat_map(|message| &message.content);
                 let shown: Vec<_> = shown.flat_map(Block::shown).map(|(_, blob)| blob.blob_id).collect();
@@ -536,7 +537,7 @@ impl ReferenceModel {
         self.commands.iter().filter(|it| !it.is_over)
     }
 
-    /// Whether calls wait to be looked at.
+    /// Whether calls wait to be prepared.
     pub fn is_unjudged(&self) -> bool {
         self.message
             .iter()
@@ -544,7 +545,7 @@ impl ReferenceModel {
             .any(|call| call.status.is_none() && !call.allowed && call.asked.is_none())
     }
 
-    /// Ends the books of one plan.
+    /// Checks the reference model after all events of one plan.
     pub fn plan_ends(&mut self) {
         self.asked_before |= std::mem::take(&mut self.asks_now);
     }

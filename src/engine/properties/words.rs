@@ -1,4 +1,4 @@
-//! The laws of what is said: messages, answers, titles, and calls of a model beside the turns.
+//! Properties of texts: messages, answers, titles, and helper calls outside the turns.
 
 use crate::engine::Input;
 use crate::engine::properties::law;
@@ -10,7 +10,7 @@ use crate::types::model::{FaultKind, StopReason};
 use crate::types::session::{Item, ItemKind, ItemStatus, Subtype};
 
 impl ReferenceModel {
-    /// A title: whose word it is.
+    /// Checks that a title comes from the source that its event names.
     pub(super) fn titled(&mut self, title: &str, by: Option<TitledBy>, input: &Input) -> Result<(), String> {
         match by {
             None => law!(matches!(input, Input::Update(_)), "a client's title is a client's"),

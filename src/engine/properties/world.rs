@@ -1,6 +1,6 @@
-//! A world without time: it plays a script against the engine, keeps what the engine asked for, and
-//! lets it come home in any order. Between the two it is the store (facts, folds) and the daemon
-//! (crash, restart).
+//! A simulator without real time: it plays a script against the engine, keeps the requested effects, and
+//! delivers their results in any order. It also plays the store (events, pruning) and the daemon (crash,
+//! restart).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::types::session::SessionSpec;
 use crate::types::time::Timestamp;
 use crate::types::tool::{Progress, ToolStatus};
 
-/// Something that was begun and has not come home.
+/// An effect that was started and has not delivered its result.
 pub(super) enum Outstanding {
     Context,
     Model { token: Seq, answer: Option<Answer> },
@@ -39,14 +39,14 @@ pub struct Simulator {
     pub(super) id: SessionId,
     pub(super) settings: Arc<Settings>,
     pub(super) engine: Engine,
-    /// Rows of the journal; what was folded is gone.
+    /// Rows of the journal, without the pruned ones.
     pub(super) journal: Vec<Entry>,
     pub(super) outstanding: Vec<Outstanding>,
-    /// Helpers that were asked and have not answered.
+    /// Helper calls without an answer yet.
     pub(super) helpers: Vec<Seq>,
-    /// Inputs that must change nothing any more.
+    /// Inputs that arrive too late and must change nothing.
     pub(super) late: Vec<Input>,
-    /// Turn → the input it was queued with, of turns that have not started.
+    /// Texts of submitted inputs that have not started a turn.
     pub(super) said: Vec<String>,
     pub(super) queued: Vec<(TurnId, String)>,
     past_turns: Vec<TurnId>,
@@ -54,24 +54,24 @@ pub struct Simulator {
     made: u64,
     pub(super) watch: ReferenceModel,
     plans: Vec<Plan>,
-    /// What happened, for whoever reads a failure.
+    /// The steps so far, shown when a test fails.
     pub trace: Vec<String>,
 }
 
-/// A script that was played.
+/// The record of one played script.
 #[derive(Clone, Debug)]
 pub(crate) struct Played {
     pub settings: Arc<Settings>,
     pub created: Envelope,
-    /// The plans in order.
+    /// The plans, in order.
     pub plans: Vec<Plan>,
-    /// Kinds of events and endings that were met.
+    /// Kinds of events and results of turns that occurred.
     pub seen: BTreeSet<String>,
-    /// The law that was broken, with what had happened.
+    /// The violated property together with the steps before it, if a property failed.
     pub result: Result<(), String>,
 }
 
-/// Plays a script to its end, then lets everything come home.
+/// Plays a script to its end and then delivers all outstanding results.
 pub fn play(setup: &Setup, script: &[Step]) -> Played {
     let mut world = Simulator::new(setup);
     let result = world.play(script);
@@ -171,7 +171,7 @@ impl Simulator {
                     model: model.then(|| "p/other".into()),
                     thinking: *thinking,
                     tools: None,
-                    // Named with thinking alone, so that who joins a turn is refused for that.
+                    // Only `thinking` is set, so that an input that steers a turn is refused for this reason.
                     sampling: Sampling {
                         temperature: Temperature::new(300).filter(|_| thinking.is_some()),
                         top_p: None,
@@ -206,7 +206,7 @@ impl Simulator {
                     Some(pending) => pending.request_id,
                     None => self.other_request(*pick),
                 };
-                // Now and then the wrong one.
+                // Sometimes the wrong grant.
                 let granted =
                     chosen.as_ref().and_then(|it| it.outside.clone().flatten()).filter(|_| pick % 4 != 0);
                 let edited =
@@ -304,7 +304,7 @@ impl Simulator {
         Ok(())
     }
 
-    /// Decide → write → remember → act, and every law in between.
+    /// Decides, writes, applies and runs effects for one input, and checks all properties between these steps.
     pub(super) fn feed(&mut self, input: Input) -> Result<Option<Plan>, String> {
         self.clock += 7;
         let now = Now { at: Timestamp(self.clock), seed: Seed(u128::from(self.next())) };
@@ -354,7 +354,7 @@ impl Simulator {
         Ok(())
     }
 
-    /// Books of what people said: a queued input counts as said once its turn starts.
+    /// Records submitted texts: a queued input counts once its turn starts.
     fn started(&mut self, plan: &Plan) {
         for entry in &plan.events {
             let envelope = &entry.envelope;
@@ -367,7 +367,7 @@ impl Simulator {
                 }
                 (Event::SessionEnded { .. }, _) => {
                     self.queued.clear();
-                    // Dropped, and perhaps it had just answered.
+                    // The call is dropped, and may have answered just before.
                     let calm = calm();
                     while let Some(token) = self.helpers.pop() {
                         let input = self.helper_done(token, &calm);
@@ -399,7 +399,7 @@ impl Simulator {
             Effect::RunTool { call, .. } => Outstanding::Tool { call_id: call.call_id },
             Effect::Inspect { call, .. } => Outstanding::Inspect { call_id: call.call_id },
             Effect::StopAll => {
-                // What is dropped may have reported just before: then it is late.
+                // A dropped effect may have reported just before; then its report is late.
                 for out in std::mem::take(&mut self.outstanding) {
                     match out {
                         Outstanding::Tool { .. } => self.outstanding.push(out),
@@ -408,7 +408,7 @@ impl Simulator {
                 }
                 Outstanding::Stop
             }
-            // The tool ends soon, one way or another.
+            // The tool ends soon, with any result.
             Effect::StopCall(_) | Effect::StopCommands { .. } => return Ok(()),
         };
         law!(
@@ -419,7 +419,7 @@ impl Simulator {
         Ok(())
     }
 
-    /// Commands that are meant come to their end.
+    /// Ends the background commands that `meant` selects.
     pub(super) fn end_commands(&mut self, meant: impl Fn(&CommandWatch) -> bool) -> Result<(), String> {
         let calls: Vec<CallId> =
             self.watch.running_commands().filter(|it| meant(it)).map(|it| it.call_id).collect();
@@ -443,14 +443,14 @@ impl Simulator {
         }
     }
 
-    /// A request that is settled, or one that never was.
+    /// A settled request, or one that never existed.
     fn other_request(&mut self, pick: u8) -> PermissionId {
         let settled: Vec<_> =
             self.watch.requests.iter().filter(|(_, (.., settled))| *settled).map(|(id, _)| *id).collect();
         choose(&settled, pick).copied().unwrap_or_else(|| self.mint().permission())
     }
 
-    /// A question that is settled, or one that never was.
+    /// A settled question, or one that never existed.
     fn other_question(&mut self, pick: u8) -> QuestionId {
         let settled: Vec<_> =
             self.watch.questions.iter().filter(|(_, (_, settled))| *settled).map(|(id, _)| *id).collect();
@@ -471,7 +471,7 @@ pub(super) fn choose<T>(from: &[T], pick: u8) -> Option<&T> {
     from.get(usize::from(pick) % from.len().max(1))
 }
 
-/// People answer, models end, tools succeed.
+/// A chance with which users answer, models end and tools succeed.
 pub(super) fn calm() -> Chance {
     Chance {
         model: ModelStep::Finish,

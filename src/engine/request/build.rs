@@ -1,5 +1,5 @@
-//! State → request (Q13): roles alternate, every call has its result directly after it, nothing is
-//! empty, and what was sent before stays byte-identical.
+//! State → request. Roles alternate, every call has its result directly after it, no message is empty, and
+//! messages that were sent before stay byte-identical.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use crate::types::message::{Block, Message, Role};
 use crate::types::model::ModelRequest;
 use crate::types::thinking::Thinking;
 
-/// Stands for a result that has no text, since providers refuse empty content.
+/// Replaces a result without text, because providers refuse empty content.
 const NO_OUTPUT: &str = "(no output)";
 
-/// Stands for what a person said at the beginning if that has no text: providers want a person first.
+/// Replaces a first user message without text, because providers require a user message first.
 const NO_TEXT: &str = "(no text)";
 
 impl PlanBuilder<'_> {
@@ -50,9 +50,9 @@ impl PlanBuilder<'_> {
     }
 }
 
-/// Merges neighbours of the same role and repairs what providers refuse. Whole messages are shared,
-/// not copied, where nothing is to be done. Reasoning stays where `thinker` made it, the model that is
-/// asked: a signature is worth nothing to any other. `None` is for a model that is not to think.
+/// Merges adjacent messages of the same role and repairs parts that providers refuse. Unchanged messages are
+/// shared, not copied. Reasoning stays only if `thinker`, the called model, produced it: its signature is
+/// invalid for any other model. `None` is for a model that must not think.
 #[must_use]
 #[cfg(any(test, feature = "fuzzing"))]
 pub fn normalize<'a>(
@@ -64,7 +64,7 @@ pub fn normalize<'a>(
     behind(out, transcript, thinker)
 }
 
-/// The same of all that a session has; most of it needs no second look.
+/// Normalizes a session's transcript; most of it is already normalized.
 pub(in crate::engine) fn of_transcript(transcript: &Transcript, thinker: Option<&str>) -> Vec<Arc<Message>> {
     let (plain, rest) = transcript.plain();
     let mut out = Vec::with_capacity(transcript.len());
@@ -72,7 +72,7 @@ pub(in crate::engine) fn of_transcript(transcript: &Transcript, thinker: Option<
     behind(out, rest, thinker)
 }
 
-/// Adds the rest of a transcript to what was put in order of it.
+/// Appends the rest of a transcript to its normalized part.
 fn behind<'a>(
     mut out: Vec<Arc<Message>>,
     rest: impl Iterator<Item = &'a Arc<Message>>,
@@ -90,7 +90,7 @@ fn behind<'a>(
             Some(last) if last.role == message.role => {
                 let last = Arc::make_mut(last);
                 last.content.extend(message.content.iter().cloned());
-                // Reasoning in it is the thinker's alone.
+                // The reasoning in it is only valid for the model that produced it.
                 if thinker.is_some() && message.model.as_deref() == thinker {
                     last.model.clone_from(&message.model);
                 }
@@ -109,7 +109,7 @@ fn repair(message: &Arc<Message>, thinker: Option<&str>) -> Arc<Message> {
         Block::Thinking { .. } | Block::RedactedThinking { .. } => !is_own(),
         Block::Image(_) | Block::Document(_) | Block::ToolCall(_) => false,
     };
-    // Thinking is never last (a provider's rule): without something after it, it is left out.
+    // Providers refuse reasoning as the last block, so a message that ends in reasoning loses it.
     let ends_in_thinking = message.role == Role::Assistant
         && matches!(message.content.last(), Some(Block::Thinking { .. } | Block::RedactedThinking { .. }));
     if !ends_in_thinking && !message.content.iter().any(faulty) {
@@ -136,7 +136,7 @@ fn repair(message: &Arc<Message>, thinker: Option<&str>) -> Arc<Message> {
     Arc::new(repaired)
 }
 
-/// Whether a message stays as it is, whoever is asked.
+/// Whether a message needs no change for any model.
 pub(in crate::engine) fn is_plain(message: &Message) -> bool {
     let is_plain = |block: &Block| match block {
         Block::Text { text } => !is_blank(text),
@@ -147,7 +147,7 @@ pub(in crate::engine) fn is_plain(message: &Message) -> bool {
     !message.content.is_empty() && message.content.iter().all(is_plain)
 }
 
-/// Looks no further than to the first letter.
+/// Stops at the first visible character.
 fn is_blank(text: &str) -> bool {
     text.chars().all(char::is_whitespace)
 }
@@ -168,7 +168,7 @@ mod tests {
         Block::Thinking { text: text.into(), signature: Some("s".into()) }
     }
 
-    /// The thoughts that go to this model, and how many messages there are.
+    /// The reasoning that is sent to this model, and the number of messages.
     fn sent(transcript: &[Arc<Message>], thinker: Option<&str>) -> (Vec<String>, usize) {
         let messages = normalize(transcript, thinker);
         let thoughts = messages.iter().flat_map(|message| &message.content).filter_map(|block| match block {
@@ -189,7 +189,7 @@ mod tests {
             ask(),
             said(Some("p/two"), vec![thought("b"), hidden, text("y")]),
             ask(),
-            // Of a journal that does not say whose it is.
+            // From a journal that does not record the model.
             said(None, vec![thought("d"), text("z")]),
             ask(),
         ];

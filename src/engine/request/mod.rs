@@ -1,5 +1,5 @@
-//! From the state to the request that a model receives. The result is a function of the journal, so that earlier parts of
-//! a conversation stay byte-identical from call to call.
+//! Builds the request for a model from the state. The result is a function of the journal, so that earlier
+//! parts of a conversation stay byte-identical from call to call.
 
 pub(super) mod build;
 pub(super) mod model_texts;

@@ -1,8 +1,7 @@
-//! The history's own rules, and how one that breaks them is mended (S5). A healthy journal never
-//! breaks them; one of an older version, or one with rows that this version does not know, may.
+//! The rules of a valid history, and the repair of one that breaks them. A healthy journal never breaks them. A
+//! journal of an older version, or one with unknown rows, may.
 //!
-//! What is only a matter of form for one request (blank texts, neighbours of the same role) is the
-//! request's business, see `prompt`.
+//! The form of a single request (blank texts, adjacent messages of the same role) is handled in `build`.
 
 use std::borrow::Borrow;
 use std::collections::HashSet;
@@ -13,21 +12,21 @@ use crate::types::message::{Block, Message, Role, ToolCall};
 /// The result of a call whose own result is missing.
 pub(in crate::engine) const LOST_RESULT: &str =
     "The result of this call is missing from the record. It may have happened: check before you repeat it.";
-/// Stands where the first message of a person is missing.
+/// Replaces a missing first message of the user.
 const LOST_BEGINNING: &str = "(The beginning of this conversation is missing from the record.)";
 
-/// A mended history.
+/// A repaired history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Repair {
-    /// All of it.
+    /// The complete repaired history.
     pub messages: Vec<Message>,
-    /// What was wrong, for people; never empty.
+    /// The changes, as text for users; never empty.
     pub changes: Vec<String>,
 }
 
-/// What rule a history breaks, if it breaks one: it begins with a person, no message is empty, every
-/// block fits its speaker, and each call has exactly one result, in call order, at the beginning of
-/// the very next message.
+/// Returns the first rule that a history breaks, if any. A valid history begins with a user message and has no
+/// empty message. Every block fits its role. Each call has exactly one result, in call order, at the beginning
+/// of the next message.
 #[must_use]
 pub fn breach<M: Borrow<Message>>(messages: &[M]) -> Option<&'static str> {
     if messages.first().is_some_and(|first| first.borrow().role != Role::User) {
@@ -66,8 +65,8 @@ pub fn breach<M: Borrow<Message>>(messages: &[M]) -> Option<&'static str> {
     (!asked.is_empty()).then_some("the last calls have no results")
 }
 
-/// Mends a history; `None` if it breaks no rule. What can be kept is kept, in order. Mending a mended
-/// history changes nothing.
+/// Repairs a history; `None` if it is valid. Valid parts stay, in order. Repairing a repaired history changes
+/// nothing.
 #[must_use]
 pub fn repair<M: Borrow<Message>>(messages: &[M]) -> Option<Repair> {
     breach(messages)?;
@@ -101,15 +100,14 @@ fn fits(role: Role, block: &Block) -> bool {
     }
 }
 
-/// Goes through a history once, keeping the calls that wait for their results.
+/// Processes a history once and remembers the calls that wait for their results.
 #[derive(Default)]
 struct HistoryRepairer {
     messages: Vec<Message>,
     changes: Vec<String>,
-    /// Calls of the newest message of the model, each with its name as recorded, and its result once
-    /// it was met.
+    /// Calls of the model's newest message, each with its recorded name, and its result once it was found.
     open: Vec<(ToolCall, Option<Block>)>,
-    /// What a person said after those calls, until all results are in.
+    /// User blocks after those calls, until all results are found.
     behind: Vec<Block>,
 }
 
@@ -188,7 +186,7 @@ impl HistoryRepairer {
         }
     }
 
-    /// Gives every open call its result, and lets follow what a person said.
+    /// Gives every open call a result, followed by the user blocks.
     fn close(&mut self) {
         let mut content: Vec<Block> = Vec::new();
         for (call, result) in std::mem::take(&mut self.open) {
@@ -378,7 +376,7 @@ mod tests {
             let messages = normalize(&shared, Some("p/m"));
             prop_assert!(messages.windows(2).all(|pair| pair[0].role != pair[1].role));
             let owned: Vec<Message> = messages.iter().map(|message| (**message).clone()).collect();
-            // A first message of blanks alone is the one thing that only a person can put right.
+            // If the first message is blank, only the user can correct it.
             if owned.first().is_none_or(|first| first.role == Role::User) {
                 prop_assert_eq!(breach(&owned), None, "{:?}", owned);
             }

@@ -1,5 +1,6 @@
-//! How long the conversation is, in tokens (Q20): what the provider reported with its newest answer, and an
-//! estimate of what was added since. An estimate ends no turn: it only turns to a larger window earlier.
+//! Length of the conversation in tokens: the count that the provider reported with its newest answer, plus an
+//! estimate of the messages added since. An estimate never ends a turn; it only selects a larger window
+//! earlier.
 
 use std::sync::Arc;
 
@@ -7,10 +8,10 @@ use crate::engine::decide::plan::PlanBuilder;
 use crate::types::blob::AttachmentKind;
 use crate::types::message::{Block, Message, Role};
 
-/// Characters of a token, of text in the Latin alphabet without accents and of code: vendors say four
-/// (platform.openai.com, "What are tokens"). Of other writing, nearly each character is one.
+/// Characters per token of code and of unaccented Latin text: vendors say four (platform.openai.com, "What are
+/// tokens"). In other writing systems, nearly each character is one token.
 const PLAIN: u64 = 4;
-/// What a picture of the size that is sent counts at most.
+/// Maximum tokens of a picture of the size that is sent.
 const PICTURE: u64 = 1_600;
 
 impl PlanBuilder<'_> {

@@ -1,5 +1,5 @@
-//! What of a conversation only a model with sight understands (Q7, Q31), and the conversation without it, for
-//! a provider that refuses it.
+//! The parts of a conversation that need a model with vision, and the conversation without them for a provider
+//! that refuses them.
 
 use std::sync::Arc;
 
@@ -8,25 +8,25 @@ use crate::types::blob::{Attachment, AttachmentKind, Document, PDF, Picture};
 use crate::types::message::{Block, Message};
 use crate::types::model::{FaultKind, ModelFault};
 
-/// Whether a request of these messages shows a picture. A PDF does not count: of one, a model without
-/// sight is given the text.
+/// Whether a request of these messages shows a picture. A PDF does not count, because a model without vision
+/// receives its text.
 #[must_use]
 pub fn needs_vision<'a>(messages: impl IntoIterator<Item = &'a Message>) -> bool {
     let blocks = messages.into_iter().flat_map(|message| &message.content);
     blocks.flat_map(|block| block.shown()).any(|(kind, _)| kind == AttachmentKind::Image)
 }
 
-/// How many pictures and PDFs a request of these messages shows.
+/// Number of pictures and PDFs in a request of these messages.
 pub(in crate::engine) fn count_shown<'a>(messages: impl IntoIterator<Item = &'a Message>) -> usize {
     let blocks = messages.into_iter().flat_map(|message| &message.content);
     blocks.map(|block| block.shown().count()).sum()
 }
 
-/// Whether a provider refused a request for something that it showed: no provider has a stable word for it,
-/// but all say what they do not take. Some answer with 404 (no server for this model takes pictures) or with
-/// 500 (a program that was started without sight).
+/// Whether a provider refused a request because of its media. No provider has a stable code for it, but all
+/// name the refused type. Some answer with 404 (no server for this model accepts pictures) or with 500 (a
+/// server that was started without vision).
 pub(in crate::engine) fn is_about_media(fault: &ModelFault) -> bool {
-    // The last is what is said here of the status 413 (`model::fault`).
+    // The last is the text of `model::stream::fault` for the status 413.
     const WORDS: [&str; 9] = [
         "image",
         "picture",
@@ -47,7 +47,7 @@ pub(in crate::engine) fn is_about_media(fault: &ModelFault) -> bool {
     may_be && told.into_iter().flatten().any(names)
 }
 
-/// Puts words in the place of every picture and PDF, and the text of a PDF where it is known.
+/// Replaces every picture and PDF by a text; a PDF by its own text where that is known.
 pub(in crate::engine) fn withhold(transcript: &mut [Arc<Message>]) {
     for message in transcript {
         if message.content.iter().any(|block| block.shown().next().is_some()) {
@@ -71,7 +71,7 @@ fn tell(block: &mut Block) {
             *block = Block::Text { text: told };
         }
         Block::ToolResult { content, attachments, .. } => {
-            // What the text of the result says anyway needs no words in its place.
+            // Media that the result's text already contains need no replacement.
             for Attachment { kind, blob, name, .. } in attachments.drain(..).filter(|it| !it.in_text) {
                 if !content.is_empty() {
                     content.push('\n');

@@ -1,6 +1,6 @@
-//! What a session remembers between inputs. Everything here folds from the journal.
+//! The state of a session between inputs. All of it is computed from the journal.
 //!
-//! The big parts sit behind `Arc`, so that a decision can work on a cheap copy.
+//! Large parts are behind `Arc`, so that a decision can work on a cheap copy.
 
 pub(super) mod output_excerpt;
 pub(super) mod transcript;
@@ -28,19 +28,19 @@ use crate::types::usage::{Budgets, ModelSnapshot, Usage};
 use output_excerpt::OutputExcerpt;
 use transcript::Transcript;
 
-/// Rules that people gave this session, in the order in which they came.
+/// Rules that users gave this session, in the order in which they were added.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionRules {
-    /// Grants, and rules that allow.
+    /// Grants and allow rules.
     pub allow: Vec<String>,
-    /// Rules that ask.
+    /// Rules that require a permission request.
     pub ask: Vec<String>,
     /// Rules that deny.
     pub deny: Vec<String>,
 }
 
 impl SessionRules {
-    /// Those of one kind.
+    /// The rules of one kind.
     #[must_use]
     pub fn of(&self, kind: RuleKind) -> &Vec<String> {
         match kind {
@@ -70,55 +70,55 @@ pub struct Engine {
 pub(super) struct State {
     pub session_id: SessionId,
     pub spec: SessionSpec,
-    /// Who made its title, if no client did.
+    /// The source of the title, if no client set it.
     pub titled_by: Option<TitledBy>,
-    /// How often a model was asked for a title.
+    /// Number of requests for a title.
     pub title_tries: u32,
-    /// The helper that was asked last and has not answered.
+    /// The last helper call, while it has no answer.
     pub helper: Option<Helper>,
     pub next_seq: Seq,
     pub status: SessionState,
     pub requires: Option<Requires>,
     pub system: Option<Arc<str>>,
-    /// The system prompt names other folders, or another model, than those of now: the next turn makes it anew.
+    /// The system prompt names folders or a model that have changed since: the next turn builds it again.
     pub is_stale: bool,
-    /// What of the workspace trust was asked for last.
+    /// Digest of the workspace parts for which trust was requested last.
     pub trust_asked: Option<String>,
     pub transcript: Transcript,
     /// The model that gave the newest answer of the transcript, and the provider's id of that answer.
     pub continues: Option<(String, String)>,
     pub turn: Option<Turn>,
     pub queue: VecDeque<QueuedInput>,
-    /// Background commands: those that run, and the newest of the others. Oldest first.
+    /// Background commands, oldest first: all running ones and the newest ended ones.
     pub commands: Vec<Arc<BackgroundTaskState>>,
-    /// How many were started.
+    /// Number of background commands that were started.
     pub command_count: u32,
     pub rules: Arc<SessionRules>,
     pub reads: Arc<HashMap<PathBuf, ReadRecord>>,
     pub cwd: PathBuf,
-    /// Tokens of the newest answer and of all that was sent for it.
+    /// Tokens of the newest answer and of its request.
     pub context_tokens: u64,
-    /// What all model calls took.
+    /// Usage of all model calls.
     pub spent: ModelUsage,
-    /// Duration of all turns that ended.
+    /// Duration of all ended turns, in milliseconds.
     pub worked_ms: u64,
     pub last_line: String,
     pub updated_at: Timestamp,
 }
 
-/// A model that was asked something beside the turns.
+/// A model call outside the turns.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Helper {
-    /// Names the call: the number of its `helper.started`.
+    /// Identifies the call: the seq of its `helper.started`.
     pub token: Seq,
     pub purpose: Purpose,
     pub model: String,
     pub terms: ModelSnapshot,
-    /// What it takes at most.
+    /// Maximum usage of the call.
     pub most: Usage,
 }
 
-/// An input that waits.
+/// A queued input.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct QueuedInput {
     pub turn_id: TurnId,
@@ -137,12 +137,12 @@ pub(super) struct Turn {
     pub id: TurnId,
     pub model: String,
     pub mode: Mode,
-    /// The tools on offer until it ends.
+    /// The tools on offer until the turn ends.
     pub tools: ToolChoice,
     pub budgets: Budgets,
-    /// Never changes inside a turn: the beginning of its requests would.
+    /// Constant during a turn, because a change would change the beginning of its requests.
     pub thinking: Option<Thinking>,
-    /// How freely its model chooses its words.
+    /// Sampling settings of the turn.
     pub sampling: Sampling,
     pub started_at: Timestamp,
     /// Number of the model call, from 1; 0 before the first.
@@ -153,39 +153,39 @@ pub(super) struct Turn {
     pub overloads: u32,
     /// How many of the newest of them did not reach the provider at all.
     pub unreached: u32,
-    /// The connection broke: the next attempt gets one of its own.
+    /// The connection broke: the next attempt uses a new connection.
     pub is_fresh: bool,
-    /// Models that this turn turned away from.
+    /// Models that this turn switched away from.
     pub tried_models: Vec<String>,
-    /// Answers to this call that came to nothing and are still shown.
+    /// Discarded answers of this call that clients still show.
     pub discarded_items: Vec<ItemId>,
-    /// What there is room for, where this call did not fit.
+    /// The reduced output limit in tokens, if this call did not fit the window.
     pub reduced_output_limit: Option<u32>,
-    /// The model's highest output limit is asked for.
+    /// The model's highest output limit is requested.
     pub output_limit_raised: bool,
     /// Continuations of an answer, in a row.
     pub continuations: u32,
-    /// The next answer continues the last.
+    /// The next answer continues the last one.
     pub continues_previous: bool,
-    /// Attempts at this model call, those that a restart cut off included.
+    /// Attempts at this model call, including those that a restart interrupted.
     pub attempts: u32,
-    /// Attempts that were booked although no answer came of them.
+    /// Attempts that were booked although they brought no answer.
     pub unanswered_attempts: u64,
     pub resumes: u32,
-    /// The daemon stopped in good order, and nothing has happened in the turn since.
+    /// The daemon stopped cleanly, and no event of the turn followed.
     pub parked: bool,
-    /// What came behind the last event of it is lost: a call that seems not to have begun may have run.
+    /// The end of the journal after its last event is lost: a call without a start event may have run.
     pub journal_truncated: bool,
-    /// After a restart: what has to happen before the turn goes on.
+    /// After a restart: the condition for continuing the turn.
     pub hold: Option<Hold>,
     pub activity: Activity,
     pub aborting: bool,
     pub ending: bool,
-    /// Who stopped it, and how it ends then.
+    /// The client that aborted the turn, and the result that the turn will have.
     pub aborted_by: Option<Origin>,
     pub ends_as: Subtype,
     pub steered: VecDeque<Vec<InputBlock>>,
-    /// What its model calls took.
+    /// Usage of the turn's model calls.
     pub spent: ModelUsage,
     pub usage_by_model: BTreeMap<String, ModelUsage>,
     pub model_ms: u64,
@@ -199,25 +199,25 @@ pub(super) struct Turn {
     pub stop_reason: Option<StopReason>,
 }
 
-/// Why an interrupted turn does not go on yet. While it is held nothing of it begins.
+/// Why an interrupted turn is held. While it is held, it starts no effects.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Hold {
-    /// It was resumed before: it waits a while.
+    /// The turn was resumed before, so it waits a while.
     Wait { token: Seq },
-    /// A person says what to do.
+    /// A user decides what to do.
     Paused { request_id: QuestionId },
 }
 
-/// What a turn is doing.
+/// The current activity of a turn.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Activity {
-    /// Just begun, or waiting for the system prompt.
+    /// Just started, or waiting for the system prompt.
     Context,
-    /// Waiting for the model; `token` names the call.
+    /// Waiting for the model; `token` identifies the call.
     Calling { token: Seq, partial: Option<Partial> },
     /// Waiting for another attempt; without a `wait` it is due.
     Waiting { token: Seq, wait: Option<Backoff> },
-    /// Tools are looked at, asked for, run.
+    /// Tools are prepared, wait for permission, or run.
     Tools { calls: Vec<Call> },
 }
 
@@ -226,10 +226,10 @@ pub(super) enum Activity {
 pub(super) struct Partial {
     pub item_id: ItemId,
     pub first_seq: Seq,
-    /// Blocks of text and of reasoning, in order, each as long as it is so far. Calls are left out:
-    /// half a call is nothing.
+    /// Blocks of text and of reasoning received so far, in order. Calls are left out, because a partial call is
+    /// useless.
     pub content: Vec<Block>,
-    /// Bytes received, calls included.
+    /// Bytes received, including calls.
     pub bytes: usize,
 }
 
@@ -239,14 +239,14 @@ pub(super) struct Call {
     pub call: Arc<ToolCall>,
     pub item_id: ItemId,
     pub first_seq: Seq,
-    /// What a person put in the place of its arguments.
+    /// Arguments of a user that replace the model's.
     pub edited: Option<serde_json::Value>,
-    /// How its first run ended, if the sandbox stopped it and a second one is asked for, or was.
+    /// The result of its first run, if the sandbox blocked it and a second run was requested.
     pub first: Option<Arc<FirstRun>>,
     pub stage: Stage,
 }
 
-/// How a run ended that the sandbox stopped: the result of the call unless it runs again.
+/// The result of a run that the sandbox blocked: the result of the call unless it runs again.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct FirstRun {
     pub blocked: Blocked,
@@ -259,44 +259,46 @@ pub(super) struct FirstRun {
     pub cwd: Option<String>,
 }
 
-/// When a request stops waiting, and what becomes of it.
+/// The time at which a request expires, and the action at that time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Deadline {
     pub at: Timestamp,
     pub on_timeout: OnTimeout,
 }
 
-/// Where a call stands.
+/// The stage of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Stage {
-    /// Asked for by the model; not looked at yet.
+    /// Requested by the model; not prepared yet.
     Requested,
-    /// Waits for a person.
+    /// Waits for a user's answer.
     Awaiting {
         request_id: PermissionId,
         prepared: Arc<PreparedCall>,
         suggestions: Vec<String>,
         deadline: Option<Deadline>,
-        /// Its deadline has passed and it waits on.
+        /// Its deadline has passed and the request stays pending.
         expired: bool,
-        /// The folder and the digest that a person is shown; empty in journals of before.
+        /// The folder and the digest of the request; empty in old journals.
         folder: String,
         digest: String,
-        /// It is a command of which every part only looks.
+        /// A command whose parts are all read-only.
         only_looks: bool,
     },
-    /// May run once those before it are done. `bound` is what a person allowed: folder and digest.
+    /// May run once the calls before it are done. `bound` holds the folder and the digest that the user
+    /// allowed.
     Ready { prepared: Arc<PreparedCall>, allowed_by: String, bound: Option<(String, String)> },
-    /// Runs. `started_seq` names its progress rows; `said` is what they hold.
+    /// Runs. `started_seq` identifies its progress rows; `said` holds their excerpt.
     Running { prepared: Arc<PreparedCall>, started_seq: Seq, said: OutputExcerpt },
-    /// The daemon died while it ran, and a person says what to do.
+    /// The daemon died while it ran, and a user decides what to do.
     Unknown { request_id: QuestionId, started_seq: Seq, said: String },
     /// Has its result.
     Done { output: String, is_error: bool, attachments: Vec<Attachment> },
 }
 
 impl Call {
-    /// Whether a run of it began that is to give its result: not the one that the sandbox stopped.
+    /// Whether the run has started whose result the call will have. A run that the sandbox blocked does not
+    /// count.
     pub fn has_begun(&self) -> bool {
         matches!(self.stage, Stage::Running { .. } | Stage::Unknown { .. })
     }
@@ -305,7 +307,7 @@ impl Call {
         matches!(self.stage, Stage::Done { .. })
     }
 
-    /// The call as it runs: with a person's arguments, if one changed them.
+    /// The call as it runs: with a user's arguments, if the user changed them.
     pub fn effective(&self) -> Arc<ToolCall> {
         match &self.edited {
             Some(input) => {
@@ -362,12 +364,12 @@ impl State {
         }
     }
 
-    /// The mode that verdicts are made in.
+    /// The mode for verdicts.
     pub fn mode(&self) -> Mode {
         self.turn.as_ref().map_or(self.spec.mode, |turn| turn.mode)
     }
 
-    /// What an answer would be bound to if the call were allowed now.
+    /// The digest to which an answer would be bound if the call were allowed now.
     pub fn digest(&self, call: &ToolCall) -> String {
         digest(self.session_id, &self.cwd.to_string_lossy(), &call.tool, &call.input)
     }

@@ -1,22 +1,22 @@
-//! What a running tool has said so far, as much of it as is worth keeping: when the daemon dies before
-//! the tool's end, this is all that is known of it (S4).
+//! An excerpt of the output of a running tool. If the daemon dies before the tool ends, this excerpt is the
+//! only record of its output.
 
-/// Bytes of the beginning that are kept.
+/// Bytes kept from the beginning.
 const HEAD: usize = 4 * 1024;
-/// Bytes of the end that are kept, at least; up to twice as many are held.
+/// Minimum bytes kept from the end; the buffer holds up to twice as many.
 const TAIL: usize = 12 * 1024;
 
-/// The beginning and the end of a text that grows.
+/// The beginning and the end of a growing text.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(in crate::engine) struct OutputExcerpt {
     head: String,
     tail: String,
-    /// Bytes between the two that are gone.
+    /// Omitted bytes between the two.
     lost: usize,
 }
 
 impl OutputExcerpt {
-    /// Adds what was said next.
+    /// Appends output.
     pub fn push(&mut self, text: &str) {
         let room = if self.tail.is_empty() && self.lost == 0 { HEAD - self.head.len() } else { 0 };
         let (head, tail) = text.split_at(text.floor_char_boundary(room));
@@ -33,7 +33,7 @@ impl OutputExcerpt {
         self.lost += cut;
     }
 
-    /// What is kept, with a note where something is missing; empty if nothing was said.
+    /// The excerpt, with a note at the gap; empty without output.
     pub fn text(&self) -> String {
         let mut said = self.clone();
         if said.tail.len() > TAIL {

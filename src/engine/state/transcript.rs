@@ -1,7 +1,7 @@
-//! The conversation of a session, cheap to copy and cheap to add to.
+//! The conversation of a session; copying it and appending to it are cheap.
 //!
-//! A decision works on a copy of the state and adds to it. One vector behind an `Arc` would be copied whole with each
-//! message that is added, so only the newest few stand in a part that is copied.
+//! A decision works on a copy of the state and appends to it. One vector behind an `Arc` would be copied
+//! completely for each appended message, so only a small part with the newest messages is copied.
 
 use std::iter::Chain;
 use std::slice::Iter;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::engine::request::build::is_plain;
 use crate::types::message::{Message, Role};
 
-/// Messages that are copied with the state; more of them move to the others.
+/// Maximum number of messages that are copied with the state; older ones move to the shared part.
 const NEWEST: usize = 32;
 
 /// Messages in order, the oldest first.
@@ -23,12 +23,12 @@ pub(in crate::engine) struct Transcript {
 #[derive(Clone, Debug, Default)]
 struct Settled {
     messages: Vec<Arc<Message>>,
-    /// So many of the oldest go into every request as they are.
+    /// Number of the oldest messages that enter every request unchanged.
     plain: usize,
 }
 
 impl Settled {
-    /// Looks at those that came behind the plain ones.
+    /// Counts the messages after the plain ones that are plain as well.
     fn look(&mut self) {
         let rest = self.messages[self.plain..].iter();
         let place = |at: usize| if at.is_multiple_of(2) { Role::User } else { Role::Assistant };
@@ -44,8 +44,8 @@ impl Transcript {
         self.settled.messages.iter().chain(&self.newest)
     }
 
-    /// The oldest, which need no second look before they go into a request: they begin with a person, alternate,
-    /// and hold nothing that is empty or for one model alone. And all behind them.
+    /// The oldest messages, which enter every request unchanged, and all messages after them. The first part
+    /// begins with the user, alternates roles, and has no empty or model-specific message.
     pub fn plain(&self) -> (&[Arc<Message>], impl Iterator<Item = &Arc<Message>>) {
         let (plain, rest) = self.settled.messages.split_at(self.settled.plain);
         (plain, rest.iter().chain(&self.newest))
@@ -68,7 +68,7 @@ impl Transcript {
         self.newest.push(Arc::new(message));
     }
 
-    /// Keeps the oldest `count`.
+    /// Keeps the oldest `count` messages.
     pub fn truncate(&mut self, count: usize) {
         self.newest.truncate(count.saturating_sub(self.settled.messages.len()));
         if count < self.settled.messages.len() {
@@ -78,7 +78,7 @@ impl Transcript {
         }
     }
 
-    /// Changes messages where they stand.
+    /// Changes messages in place.
     pub fn change(&mut self, mut how: impl FnMut(&mut [Arc<Message>])) {
         let settled = Arc::make_mut(&mut self.settled);
         how(&mut settled.messages);
@@ -89,7 +89,7 @@ impl Transcript {
 }
 
 impl PartialEq for Transcript {
-    /// How it is kept does not count.
+    /// The split into shared and copied parts does not count.
     fn eq(&self, other: &Self) -> bool {
         self.len() == other.len() && self.iter().eq(other.iter())
     }
@@ -102,7 +102,7 @@ mod tests {
     use crate::types::message::Block;
     use proptest::prelude::*;
 
-    /// Mostly what a conversation is: a person and a model in turn, and nothing empty.
+    /// A typical conversation: user and model alternate, and no message is empty.
     fn message(at: usize, kind: u8) -> Message {
         let role = if at.is_multiple_of(2) == (kind != 1) { Role::User } else { Role::Assistant };
         let text = if kind == 2 { " \n".to_owned() } else { format!("{at}") };
@@ -131,7 +131,7 @@ mod tests {
     }
 
     proptest! {
-        /// It is a plain list, and a copy stays as it was.
+        /// The transcript behaves like a plain list, and a copy keeps its content.
         #[test]
         fn transcript_behaves_like_plain_list(steps in steps()) {
             let (mut transcript, mut plain) = (Transcript::default(), Vec::<Arc<Message>>::new());
@@ -164,7 +164,7 @@ mod tests {
             }
         }
 
-        /// What is not looked at again would have come out the same.
+        /// Normalizing the cached prefix again would give the same result.
         #[test]
         fn normalized_request_is_independent_of_cached_prefix(
             kinds in prop::collection::vec((0..12u8, any::<bool>()), 0..120),

@@ -1,3 +1,3 @@
-//! How the conversation is made to fit the context window of the model.
+//! Fits the conversation into the context window of the model.
 
 pub(super) mod result_budget;

@@ -1,33 +1,35 @@
-//! What a model is shown of a long tool result (Q14): its beginning and its end, and where the whole is.
+//! The excerpt of a long tool result that a model receives: its beginning, its end, and a reference to the blob
+//! with the full text.
 //!
-//! Decided once, when the call ends, and written into `tool.completed`: a replay shows the model the same
-//! bytes, also under other settings.
+//! The excerpt is computed once, when the call ends, and written into `tool.completed`. So a replay shows the
+//! model the same bytes, even with other settings.
 
 use crate::engine::decide::plan::PlanBuilder;
 use crate::engine::state::Stage;
 use crate::types::blob::{Blob, BlobRef};
 
-/// What is shown at least, however full the message is already; less if it has more calls than that could be kept free for.
+/// Minimum bytes of an excerpt, even if the message is already full. It is less only if the message has too
+/// many calls for this minimum.
 const LEAST: usize = 2 * 1024;
-/// Bytes of the note in a preview.
+/// Bytes reserved for the note in an excerpt.
 const NOTE: usize = 300;
 
-/// A result as the model gets it.
+/// A result as the model receives it.
 pub(in crate::engine) struct Bounded {
     pub output: String,
     pub whole: Option<BlobRef>,
-    /// The output is less than what the tool said.
+    /// The output is shorter than the tool's output.
     pub is_cut: bool,
 }
 
 impl PlanBuilder<'_> {
-    /// Bounds a result by its own cap and by what the other results of the message left. `whole` is what
-    /// the tool itself has kept of more than `output`.
+    /// Limits a result by its own cap and by the bytes that the other results of the message left. `whole` is
+    /// the blob with the tool's full output, if the tool kept more than `output`.
     pub fn bound(&mut self, output: String, whole: Option<BlobRef>) -> Bounded {
         self.bound_sparing(output, whole, 0)
     }
 
-    /// The same, with so many bytes left for what may be said beside it later.
+    /// Like [`PlanBuilder::bound`], with this many bytes reserved for text that may be added later.
     pub fn bound_sparing(&mut self, output: String, whole: Option<BlobRef>, spare: usize) -> Bounded {
         let settings = &self.engine.settings;
         let others: usize = self
@@ -41,7 +43,7 @@ impl PlanBuilder<'_> {
             .sum();
         let calls = self.state.calls();
         let least = LEAST.min((settings.results_bytes / calls.len().max(1)).saturating_sub(NOTE));
-        // Those that are still to come are shown something as well.
+        // Reserve bytes for the calls that have no result yet.
         let to_come = calls.iter().filter(|call| !call.is_done()).count().saturating_sub(1);
         let taken = others + to_come * (least + NOTE);
         let room = settings.result_bytes.min(settings.results_bytes.saturating_sub(taken));
@@ -65,11 +67,11 @@ impl PlanBuilder<'_> {
 
 /// The beginning and the end of a text in at most about `room` bytes, with a note between them.
 fn preview(text: &str, room: usize, whole: &BlobRef) -> String {
-    // More of the beginning: it says what this is.
+    // The beginning gets more bytes, because it identifies the content.
     let (head, tail) = (room / 3 * 2, room / 3);
     let head = text.floor_char_boundary(head);
     let tail = text.ceil_char_boundary(text.len() - tail.min(text.len() - head));
-    // Whole lines, where there are any.
+    // Cut at line ends, where there are any.
     let head = text[..head].rfind('\n').filter(|end| *end > head / 2).map_or(head, |end| end + 1);
     let tail = text[tail..]
         .find('\n')

@@ -1,5 +1,4 @@
-//! Which rows of the audit log a decision comes to (P7, S27). They go into the transaction of its
-//! facts.
+//! Creates the audit rows of a decision. They are written in the transaction of its events.
 
 use serde_json::Value;
 
@@ -13,13 +12,13 @@ use crate::types::permission::{self, Decision, Mode, RuleKind};
 use crate::types::time::Timestamp;
 use crate::types::tool::{Confinement, ToolStatus};
 
-/// The rows of a plan. `before` is the engine that made it: it knows the calls.
+/// The audit rows of a plan. `before` is the engine that made the plan; it contains the calls.
 pub(in crate::session) fn notes(plan: &Plan, before: &Engine) -> Vec<AuditNote> {
     let events = plan.events.iter().map(|entry| &entry.envelope);
     events.flat_map(|fact| note(plan, before, fact).into_iter().chain(of_folders(fact))).collect()
 }
 
-/// The row of a session that got folders beside its own, or has them from the beginning.
+/// The audit row of a session that has or gets additional folders.
 fn of_folders(fact: &Envelope) -> Option<AuditNote> {
     let folders = match &fact.event {
         Event::SessionUpdated { additional_dirs: Some(folders), .. } => folders,
@@ -43,7 +42,7 @@ fn note(plan: &Plan, before: &Engine, fact: &Envelope) -> Option<AuditNote> {
     };
     match &fact.event {
         Event::ToolStatus { call_id, allowed_by, prepared } => {
-            // A rule, or in words what else lets it pass: the mode, a table.
+            // A rule, or another reason for the permission as text: the mode or a built-in table.
             let is_rule = allowed_by.parse::<Rule>().is_ok();
             let reason =
                 if is_rule { "nobody was asked".into() } else { format!("nobody was asked: {allowed_by}") };
@@ -99,7 +98,7 @@ fn note(plan: &Plan, before: &Engine, fact: &Envelope) -> Option<AuditNote> {
     }
 }
 
-/// With the sandbox of the call, if it is a command.
+/// Adds the sandbox of the call, if the call is a command.
 fn held(note: AuditNote, sandbox: Option<Confinement>) -> AuditNote {
     match sandbox {
         Some(sandbox) => AuditNote { sandbox: sandbox.to_string(), ..note },
@@ -111,7 +110,7 @@ fn of_rule(note: AuditNote, rule: &str) -> AuditNote {
     AuditNote { rule: Some(rule.into()), ..note }
 }
 
-/// The row of a rule of a folder or of the user that was added or taken back.
+/// The audit row of a user or workspace rule that was added or removed.
 pub(in crate::session) fn of_lasting_rule(
     at: Timestamp,
     add: bool,
@@ -125,7 +124,7 @@ pub(in crate::session) fn of_lasting_rule(
     of_rule(note.by(Some(origin)), rule)
 }
 
-/// The rows of a session that begins in a mode that asks less than it could, or with folders beside its own.
+/// The audit rows of a session that starts in a less strict mode or with additional folders.
 pub(in crate::session) fn of_creation(fact: &Envelope, mode: Mode) -> Vec<AuditNote> {
     let asks_less = matches!(mode, Mode::AcceptEdits | Mode::Bypass);
     let of_mode = asks_less
@@ -138,14 +137,14 @@ fn of_session(fact: &Envelope, kind: AuditKind, verdict: &str, reason: String) -
     AuditNote { session_id: Some(fact.session_id), seq: Some(fact.seq), ..note }
 }
 
-/// Whether the plan settles a request about the call: then that is the decision.
+/// Whether the plan settles a request about the call. The answer is the decision then.
 fn was_settled(plan: &Plan, call: CallId) -> bool {
     plan.events.iter().any(
         |entry| matches!(&entry.envelope.event, Event::PermissionResolved { call_id, .. } if *call_id == call),
     )
 }
 
-/// What binds a decision to exactly this call (S6).
+/// A digest that binds a decision to exactly this call.
 fn digest(call: &ToolCall, edited: Option<&Value>, engine: &Engine) -> String {
     let input = edited.unwrap_or(&call.input);
     permission::digest(engine.session_id(), &engine.cwd().to_string_lossy(), &call.tool, input)

@@ -1,4 +1,4 @@
-//! What a session does with what it is asked: take in a submit, an answer, an abort, an attach.
+//! Handles the commands of a session: submit, answer, abort, attach and others.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -26,14 +26,14 @@ use crate::types::event::{Event, Origin, SettledBy};
 use crate::types::ids::{CallId, PermissionId, Seq, SessionId};
 use crate::types::permission::{Decision, Mode, RuleKind, Scope, VerdictKind};
 
-/// Under this name replies to submits are remembered.
+/// Method name under which the replies to submits are stored.
 pub(in crate::session) const SUBMIT: &str = "session.submit";
 
 impl Actor {
     pub(in crate::session) async fn handle_command(&mut self, command: SessionCommand) {
         if let Some(parking) = &mut self.state.parking {
             match command {
-                // Somebody is in a hurry now: running tools are told at once.
+                // This shutdown does not wait, so abort running tools immediately.
                 SessionCommand::Park { patient, reply } => {
                     parking.replies.push(reply);
                     if !patient && !parking.told {
@@ -90,11 +90,11 @@ impl Actor {
                 let origin = Some(attachment.origin.clone());
                 let result = self.advance(Input::Attached { clients, origin }, None).await;
                 if result.is_err() {
-                    // A failing disk must not keep people from looking.
+                    // A failing disk must not prevent users from reading a session.
                     tracing::warn!(session = %self.id, "an attach could not be written");
                 }
                 self.recheck_trust();
-                // If the caller has gone meanwhile, the attachment is dropped here, and that is heard.
+                // If the caller is gone, the guard is dropped here, which sends a detach.
                 let _ = reply.send(Ok(attachment));
             }
             SessionCommand::Unload => self.state.evict = true,
@@ -111,7 +111,7 @@ impl Actor {
                 crash::point("C23.parking");
                 let patience = if patient { PARK_TIMEOUT } else { Duration::ZERO };
                 self.effects.stop_all_but_tools();
-                // They would not end by themselves.
+                // Background tasks would not end by themselves.
                 self.effects.stop_all_commands(KilledBy::Shutdown);
                 if !self.effects.run_tools() {
                     self.effects.drop_all();
@@ -166,7 +166,7 @@ impl Actor {
         Ok(submitted)
     }
 
-    /// Whether something in the workspace waits for trust that did not when the session began.
+    /// Checks again whether the workspace contains files that need trust.
     fn recheck_trust(&mut self) {
         if self.engine.has_context() && self.state.parking.is_none() {
             self.effects.recheck_trust(self.engine.spec().cwd.clone().into());
@@ -213,7 +213,8 @@ impl Actor {
             grant_outbox::pending_grant(&self.engine.spec().cwd, request_id, &entry)
         });
         let idempotency = self.reply_row(METHOD, answer.keyed, &answered);
-        // The promise first, then the file; the next start writes what a crash leaves between.
+        // Commit the grant first, then write the policy file. After a crash in between, the next start writes
+        // the file.
         self.commit_with_grants(&mut plan, idempotency, owes.clone()).await?;
         if let Some(owes) = owes
             && let Err(error) = grant_outbox::write_grant(&self.shared, owes).await
@@ -246,7 +247,7 @@ impl Actor {
         pending.ok_or(SessionError::Refused(Refusal::NotPending))
     }
 
-    /// Takes changes in. A mode counts from this moment on, also for what is pending.
+    /// Applies changes of the session. A mode applies immediately, also to pending requests.
     async fn update(&mut self, changes: Changes) -> Result<(), SessionError> {
         const METHOD: &str = "session.update";
         let Changes {
@@ -282,13 +283,13 @@ impl Actor {
             origin,
         };
         let mut plan = self.decide(Input::Update(Box::new(update)))?;
-        // What changes nothing leaves nothing to remember by.
+        // A call without changes writes nothing, so its reply is not stored.
         let idempotency = self.reply_row(METHOD, keyed, &());
         self.commit(&mut plan, idempotency).await
     }
 
-    /// Pending requests that another mode would let pass, with the reason.
-    /// None lets a command out of its sandbox.
+    /// Pending requests that another mode allows, with the reason. No mode lets a command run without its
+    /// sandbox.
     async fn covered_by(&self, mode: Mode) -> Vec<(PermissionId, String)> {
         let call_context = CallContext { mode, ..self.call_context() };
         let effective = EffectiveRules::load(&self.shared, &call_context).await;
@@ -340,7 +341,7 @@ impl Actor {
         Ok(seq)
     }
 
-    /// A grant must be one that would let this very call pass; any other is a mistake.
+    /// A grant must allow this call; any other grant is an error.
     fn check_grant(&self, effective: &EffectiveRules, answer: &PermissionAnswer) -> Result<(), SessionError> {
         let Some(grant) = &answer.grant else { return Ok(()) };
         let pending = self.engine.pending();
@@ -348,7 +349,7 @@ impl Actor {
             return Ok(());
         };
         if asked.outside.is_some() {
-            // The engine takes the one grant there is for this, and no other.
+            // The engine accepts only the single grant for this purpose.
             return Ok(());
         }
         let rule = grant
@@ -366,8 +367,8 @@ impl Actor {
         Err(SessionError::BadParam("grant", why))
     }
 
-    /// What a rule denies by now is not run, whoever allows it; nor runs outside of the sandbox what the mode or the
-    /// configuration has come to forbid. A stricter mode leaves the rest to the person who was asked.
+    /// A current deny rule overrides the answer to an older request. The same applies to a run without sandbox
+    /// that the mode or configuration now forbids. A stricter mode leaves the decision to the user.
     fn check_still(&self, effective: &EffectiveRules, answer: &PermissionAnswer) -> Result<(), SessionError> {
         if answer.decision != Decision::Allow {
             return Ok(());
@@ -386,7 +387,7 @@ impl Actor {
         Ok(())
     }
 
-    /// Changed arguments are judged like the model's own: what is denied stays denied, whoever asks.
+    /// Changed arguments are judged like the model's own: a denied call stays denied.
     fn check_edit(
         &self,
         effective: &EffectiveRules,
@@ -403,7 +404,7 @@ impl Actor {
         Ok(())
     }
 
-    /// A grant or a rule that came settles the other requests that it covers.
+    /// Settles the other pending requests that a new grant or rule allows.
     async fn approve_matching(&mut self) {
         let call_context = self.call_context();
         let effective = EffectiveRules::load(&self.shared, &call_context).await;
@@ -445,7 +446,7 @@ impl Actor {
         let under_way = self.engine.is_aborting();
         if let Some((method, keyed)) = &keyed {
             match self.remembered::<AbortOutcome>(method, Some(keyed)).await {
-                // It is answered when what it stopped has ended.
+                // The reply is sent when the stopped work has ended.
                 Ok(Some(_)) if under_way => return self.state.aborts.push(reply),
                 Ok(None) => {}
                 Ok(Some(known)) => return drop(reply.send(Ok(known))),
@@ -455,7 +456,7 @@ impl Actor {
         let stopped = self.stop_and_write(input, call_id, keyed).await;
         if let Err(error) = stopped {
             if matches!(error, SessionError::Store(_)) {
-                // The wish cannot be kept, but what runs is stopped: it may be what fills the disk.
+                // The abort cannot be written, but the work is stopped: it may be what fills the disk.
                 let told = call_id.map_or(was_open, |call_id| vec![call_id]);
                 self.effects.stop_commands(&told, KilledBy::Abort);
                 told.into_iter().for_each(|call_id| self.effects.stop_tool(call_id));
@@ -492,7 +493,8 @@ impl Actor {
         }
     }
 
-    /// Decides an abort, stops what it stops while that is written, and writes the reply to remember with it.
+    /// Decides an abort, stops the work while the decision is written, and stores the reply in the same
+    /// transaction.
     async fn stop_and_write(
         &mut self,
         input: Input,
@@ -515,7 +517,7 @@ impl Actor {
         let stops = call_id.is_none() && !plan.events.is_empty();
         let stopped = AbortOutcome { turn: turn.filter(|_| stops), calls, survivors: Vec::new() };
         let idempotency = keyed.and_then(|(method, keyed)| self.reply_row(method, Some(keyed), &stopped));
-        // To write takes a sync of the disk: what is to stop does not go on meanwhile.
+        // The write needs a disk sync. The work must not continue meanwhile.
         plan.effects.iter().for_each(|effect| self.stop_now(effect));
         self.commit(&mut plan, idempotency).await
     }
@@ -548,7 +550,7 @@ impl Actor {
     }
 }
 
-/// The reply to an earlier call with this key.
+/// The stored reply of an earlier call with this key.
 pub(in crate::session) async fn remembered<T: serde::de::DeserializeOwned>(
     store: &Store,
     method: &'static str,
@@ -562,7 +564,7 @@ pub(in crate::session) async fn remembered<T: serde::de::DeserializeOwned>(
     Ok(serde_json::from_str(&known.reply).ok())
 }
 
-/// Two sessions may use the same key.
+/// Prefixes the key with the session id, because two sessions may use the same key.
 pub(in crate::session) fn scoped(id: SessionId, key: &str) -> String {
     format!("{id}:{key}")
 }

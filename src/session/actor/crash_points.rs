@@ -1,12 +1,12 @@
-//! The moments around a decision at which a crash could hurt, named for the crash tests. Nothing but
-//! names: without the feature `failpoints` all of this is empty.
+//! Named crash points around a decision, for the crash tests. Without the feature `failpoints` these functions
+//! are empty.
 
 use crate::crash::point;
 use crate::engine::{Effect, Plan};
 use crate::types::event::{Event, SettledBy};
 use crate::types::session::{ItemKind, ItemStatus};
 
-/// Decided, not yet written.
+/// After the decision, before the commit.
 pub(in crate::session) fn after_decision(plan: &Plan) {
     if !cfg!(feature = "failpoints") {
         return;
@@ -22,7 +22,7 @@ pub(in crate::session) fn after_decision(plan: &Plan) {
     }
 }
 
-/// Written, but neither remembered, nor told, nor done.
+/// After the commit, before the events are applied and published and the effects run.
 pub(in crate::session) fn after_commit(plan: &Plan) {
     if !cfg!(feature = "failpoints") {
         return;
@@ -67,7 +67,7 @@ pub(in crate::session) fn after_commit(plan: &Plan) {
     }
 }
 
-/// Written, remembered and told, not yet done.
+/// After the events were published, before the effects run.
 pub(in crate::session) fn after_publish(plan: &Plan) {
     if cfg!(feature = "failpoints") && has(plan, |event| matches!(event, Event::PermissionRequested { .. })) {
         point("C9");
@@ -78,7 +78,7 @@ fn has(plan: &Plan, is_it: impl Fn(&Event) -> bool) -> bool {
     plan.events.iter().any(|entry| is_it(&entry.envelope.event))
 }
 
-/// A whole answer of the model.
+/// Whether the event is a complete answer of the model.
 pub(in crate::session) fn is_answer(event: &Event) -> bool {
     matches!(event, Event::MessageCompleted { item, .. }
         if item.kind == ItemKind::AssistantMessage && item.status == ItemStatus::Completed)

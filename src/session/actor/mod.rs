@@ -1,4 +1,4 @@
-//! The loop that owns one session: decide → write → remember → tell → act.
+//! The loop that owns one session: decide → write → apply → publish → run effects.
 
 pub(super) mod audit;
 pub(super) mod commands;
@@ -33,13 +33,13 @@ use crate::types::model::Delta;
 use crate::types::usage::ModelSnapshot;
 use crate::workspace;
 
-/// Deltas joined into one decision, in bytes of text.
+/// Maximum size of deltas that are merged into one decision, in bytes of text.
 const JOIN_BYTES: usize = 64 * 1024;
-/// How long jobs may take to stop before they are dropped (S8).
+/// How long effects may take to stop before they are dropped.
 pub(super) const STOP_TIMEOUT: Duration = Duration::from_secs(8);
-/// How long running tools may go on when the daemon stops.
+/// How long running tools may continue when the daemon stops.
 pub(super) const PARK_TIMEOUT: Duration = Duration::from_secs(4);
-/// Says that the session's task ended by a panic, so that nobody waits for it (S13).
+/// Reports when the session's task ends by a panic, so that no caller waits for it.
 struct PanicGuard(Arc<Feed>);
 
 impl Drop for PanicGuard {
@@ -50,17 +50,17 @@ impl Drop for PanicGuard {
     }
 }
 
-/// How long a deadline is waited for without a look at the clock.
+/// Maximum sleep until a deadline before the clock is read again.
 const DEADLINE_RECHECK_INTERVAL: Duration = Duration::from_secs(30);
 
-/// A birth that could not be written is tried once more if that was known within this time.
+/// A failed write of a process record is retried if the failure was reported within this time.
 const PROCESS_RECORD_RETRY_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long what a look came to may wait for the decision that it belongs to.
+/// How long a prepared call may wait for its decision. After that it is prepared again.
 const PREPARATION_TTL: Duration = Duration::from_millis(250);
-/// Wait before a failed write is tried again.
+/// Wait before a failed write is retried.
 const WRITE_RETRY_DELAY: Duration = Duration::from_millis(500);
 
-/// A session and everything that belongs to it.
+/// A session and its services.
 pub(super) struct Actor {
     pub id: SessionId,
     pub key: SessionKey,
@@ -72,42 +72,42 @@ pub(super) struct Actor {
     pub leaving: mpsc::UnboundedReceiver<Box<Origin>>,
     pub process_starts: mpsc::Receiver<ProcessStarted>,
     pub effects: EffectRunner,
-    /// For whoever looks from outside: what runs in the background.
+    /// Background tasks, readable by other tasks.
     pub commands: Arc<RwLock<Vec<BackgroundCommand>>>,
     pub leases: Arc<LeaseCount>,
     pub state: LoopState,
 }
 
-/// What the loop keeps beside the engine; nothing of it outlives the process.
+/// State of the loop that is not part of the engine. It is lost when the process ends.
 #[derive(Default)]
 pub(super) struct LoopState {
-    /// A decision that could not be written; nothing is decided until it is.
+    /// A decision that could not be written. Until it is, no further decision is made.
     unwritten: Option<UnwrittenPlan>,
-    /// It is being tried once more.
+    /// Whether the write is being retried.
     is_rewriting: bool,
     pub aborts: Vec<Reply<AbortOutcome>>,
     /// Calls whose processes are recorded.
     recorded_calls: HashSet<CallId>,
     pub call_aborts: HashMap<CallId, Vec<Reply<AbortOutcome>>>,
-    /// Who killed a session without a turn, while its background commands end.
+    /// Callers that killed a session without a turn and wait for its background tasks to end.
     pub kills: Option<(Vec<Reply<AbortOutcome>>, AbortOutcome)>,
     pub aborted: AbortOutcome,
     pub stop_by: Option<Instant>,
-    /// Reports taken out of order while deltas were joined.
+    /// An input that was read ahead while deltas were merged.
     lookahead_input: Option<Input>,
     pub parking: Option<Parking>,
-    /// Since when there was nothing to do and nothing was asked.
+    /// Since when the session has had no work and no messages.
     idle_since: Option<Instant>,
-    /// Somebody else needs the memory.
+    /// Whether the registry asked to unload the session.
     pub evict: bool,
     seeds: Seeds,
 }
 
-/// A decision with the reply to remember of it.
+/// A decision with its reply to store.
 struct UnwrittenPlan {
     plan: Plan,
     idempotency: Option<Idempotency>,
-    /// What is to be paid at the next start, if this comes through.
+    /// The pending grant to write to its policy file after the commit.
     owes: Option<PendingGrant>,
 }
 
@@ -118,8 +118,7 @@ pub(super) struct Parking {
 }
 
 impl Actor {
-    /// Runs until the session is parked, or leaves memory because nobody needed it for a while.
-    /// `first` is what it is told before anything else.
+    /// Runs until the session is parked or unloaded. `first` is handled before any other input.
     pub async fn run(mut self, first: Option<Input>) {
         let _panic_guard = PanicGuard(Arc::clone(&self.feed));
         if let Some(input) = first {
@@ -184,7 +183,7 @@ impl Actor {
         }
     }
 
-    /// Whether nothing is left of a turn that is being aborted.
+    /// Whether all work of a turn that is being aborted has ended.
     fn has_stopped(&self) -> bool {
         self.engine.is_aborting()
             && self.effects.are_idle()
@@ -192,7 +191,7 @@ impl Actor {
             && (self.engine.aborted_commands().is_empty() || self.effects.have_no_commands())
     }
 
-    /// Of the turn's model.
+    /// Limits and price of the turn's model.
     fn terms(&self) -> ModelSnapshot {
         let model = self.engine.model().parse().ok();
         model.map(|model| self.shared.components().models.terms(&model)).unwrap_or_default()
@@ -203,8 +202,8 @@ impl Actor {
         self.handle_input(Input::Detached { clients, origin: Some(origin) }).await;
     }
 
-    /// When to leave memory; `None` while there is work. A session whose turn is open stays, also
-    /// while the turn waits for a person: so loading one never looks like a restart to its turn.
+    /// When to unload the session; `None` while it has work. A session with an open turn stays loaded, even
+    /// while the turn waits for a user. So loading a session never looks like a restart to its turn.
     fn unload_at(&mut self) -> Option<Instant> {
         let rests = self.engine.turn_id().is_none()
             && self.effects.are_idle()
@@ -225,15 +224,15 @@ impl Actor {
         since.checked_add(self.shared.components().settings.idle_unload)
     }
 
-    /// Leaves memory if nobody is inside and nothing waits.
+    /// Unloads the session if it has no leases and its queues are empty.
     async fn try_unload(&mut self) -> bool {
         self.state.evict = false;
         if !self.inbox.is_empty() || !self.leases.try_close() {
             self.state.idle_since = Some(Instant::now());
             return false;
         }
-        // What is in the queues now was left by callers who did not wait for an answer. Those who
-        // detached are heard; nobody opens the session anew before this task has ended.
+        // The remaining messages come from callers that did not wait for a reply. Handle the detaches. The
+        // session cannot be loaded again before this task has ended.
         while let Ok(origin) = self.leaving.try_recv() {
             self.detached(*origin).await;
         }
@@ -241,8 +240,8 @@ impl Actor {
         true
     }
 
-    /// When to look at the deadlines of requests again. They are times of the clock on the wall, which
-    /// may be set or stand still while the machine sleeps: so it is asked again now and then.
+    /// When to check the deadlines of requests again. They are wall-clock times; the clock may be set, or stand
+    /// still while the machine sleeps. So the loop checks them at intervals.
     fn next_request_deadline(&self) -> Option<Instant> {
         let at = self.engine.next_deadline().filter(|_| self.state.parking.is_none())?;
         let wait = Duration::from_millis(at.since(self.shared.clock.now()));
@@ -256,7 +255,7 @@ impl Actor {
         }
     }
 
-    /// A deadline passed: jobs that were to stop are dropped.
+    /// A stop deadline passed: drops the effects that did not end in time.
     fn on_deadline(&mut self) {
         match &mut self.state.parking {
             Some(parking) if !parking.told => {
@@ -275,7 +274,7 @@ impl Actor {
                 }
                 self.state.stop_by = None;
                 if self.state.unwritten.is_some() {
-                    // It cannot be written either; the next start asks the world again.
+                    // This input cannot be written either. The next start derives it again.
                     self.state.lookahead_input = None;
                 }
             }
@@ -289,7 +288,7 @@ impl Actor {
             && self.state.lookahead_input.is_none()
     }
 
-    /// A job's report; deltas that wait behind it join it.
+    /// Handles a result of an effect and merges waiting deltas into it.
     async fn on_effect_result(&mut self, input: Input) {
         let Input::Deltas { token, mut deltas } = input else {
             self.handle_input(input).await;
@@ -312,7 +311,7 @@ impl Actor {
         self.handle_input(Input::Deltas { token, deltas }).await;
     }
 
-    /// Takes in something that nobody waits for an answer to. What cannot be written waits.
+    /// Handles an input without a waiting caller. If the plan cannot be written, it is kept.
     pub(super) async fn handle_input(&mut self, input: Input) {
         if let Err(error) = self.advance(input, None).await {
             tracing::debug!(session = %self.id, %error, "an input was not taken in");
@@ -337,7 +336,7 @@ impl Actor {
         if let Input::ToolDone { call_id, outcome, .. } = &mut input {
             self.note_survivors(journal::survivors(outcome.detail.as_ref()));
             if self.state.call_aborts.contains_key(call_id) {
-                // Who stops a call does not want it run again, wherever.
+                // The user stopped the call, so do not offer to repeat it without the sandbox.
                 outcome.blocked = None;
             }
         }
@@ -359,7 +358,7 @@ impl Actor {
         result
     }
 
-    /// Takes the settings of the moment for the decisions to come.
+    /// Loads the current settings for the next decisions.
     pub(super) fn refresh_settings(&mut self) {
         self.engine.use_settings(&self.shared.components().settings.engine);
     }
@@ -369,16 +368,16 @@ impl Actor {
             return Err(SessionError::Store(StoreError::Unwritable("an earlier write waits".into())));
         }
         if self.engine.turn_id().is_none() {
-            // What a running turn did not take, the next one does.
+            // The next turn uses settings that the running turn could not adopt.
             self.refresh_settings();
         }
         let now = Now { at: self.shared.clock.now(), seed: self.state.seeds.next_seed() };
         Ok(self.engine.decide(input, now)?)
     }
 
-    /// Write, remember, tell, act. If the write fails, nothing was remembered, told or done, and the
-    /// plan is as it was. Only if it may have come through all the same, the plan is kept back and
-    /// tried again until that is known: memory must not fall behind the journal.
+    /// Writes a plan, applies and publishes its events and runs its effects. If the write fails, nothing was
+    /// applied, published or run, and the plan is unchanged. If the result of the commit is unknown, the plan
+    /// is kept and retried until it is known: the state must not lag behind the journal.
     pub(super) async fn commit(
         &mut self,
         plan: &mut Plan,
@@ -387,7 +386,8 @@ impl Actor {
         self.commit_with_grants(plan, idempotency, None).await
     }
 
-    /// The same; with a grant that stands in the same transaction, and is to be paid after it.
+    /// The same with a pending grant in the same transaction. It is written to its policy file after the
+    /// commit.
     pub(super) async fn commit_with_grants(
         &mut self,
         plan: &mut Plan,
@@ -406,7 +406,7 @@ impl Actor {
             prepared.append.pending_grant = owes.clone();
             prepared.append.audit = audit::notes(plan, &self.engine);
             crash_points::after_decision(plan);
-            // Nothing of the plan: who is told that the turn is over finds nothing in the workspace that stood in for it.
+            // Remove sandbox placeholders before publishing `turn.completed`, so that clients never see them.
             if plan.events.iter().any(|entry| matches!(entry.envelope.event, Event::TurnCompleted { .. })) {
                 self.shared.components().tools.on_session_idle(self.id);
             }
@@ -431,7 +431,7 @@ impl Actor {
                 self.on_event(&entry.envelope);
             }
             crash_points::after_publish(plan);
-            // After a long wait the rules may be others.
+            // After a long wait the rules may have changed.
             if let Some(preparation) = preparation.filter(|_| begun.elapsed() < PREPARATION_TTL) {
                 plan.effects.retain(|effect| !matches!(effect, Effect::Prepare { .. }));
                 self.effects.report_preparation(preparation);
@@ -443,15 +443,15 @@ impl Actor {
         Ok(())
     }
 
-    /// Calls of an answer are looked at while the answer is written: a look changes nothing, so it is not what has
-    /// to wait for the journal. It is reported once the answer is written; dropped, it is given up. The effect stands
-    /// in the plan until then.
+    /// Prepares the calls of an answer while the answer is being written. Preparation changes nothing, so it
+    /// need not wait for the journal. Its result is reported after the write; dropping it cancels the
+    /// preparation. The effect stays in the plan until then.
     fn prepare_ahead(&self, plan: &Plan) -> Option<PendingPreparation> {
         if self.state.parking.is_some()
             || self.state.is_rewriting
             || !plan.events.iter().any(|entry| crash_points::is_answer(&entry.envelope.event))
         {
-            // Other facts may change what a call is judged by.
+            // Other events may change how a call is judged.
             return None;
         }
         let (turn_id, calls) = plan.effects.iter().find_map(|effect| match effect {
@@ -461,7 +461,7 @@ impl Actor {
         Some(self.effects.start_preparation(turn_id, calls, self.call_context()))
     }
 
-    /// Tells those who follow what waits in all sessions.
+    /// Notifies the followers of pending requests in all sessions.
     fn notify_pending_changes(&self, plan: &Plan, lines: &[Entry]) {
         if plan.requests.is_empty() || !self.shared.has_pending_subscribers() {
             return;
@@ -478,25 +478,25 @@ impl Actor {
         }
     }
 
-    /// Stores who was started for a call, before its tool goes on (S9).
+    /// Records a started process before its tool continues.
     async fn on_process_started(&mut self, process_start: ProcessStarted) {
         let call_id = process_start.record.call_id;
         let born = journal::process_start(self.key, *process_start.record, self.shared.clock.now());
         let begun = Instant::now();
         let mut stored = self.shared.store.append(born.clone()).await;
         if stored.is_err() && begun.elapsed() < PROCESS_RECORD_RETRY_TIMEOUT {
-            // It may have come through all the same, and written twice it is the same. Who is not known is
-            // killed, so it is worth another try, unless that would keep an abort waiting.
+            // The first write may have succeeded; a second one has the same result. An unrecorded process is
+            // killed, so a retry is useful unless it would delay an abort.
             stored = self.shared.store.append(born).await;
         }
         if stored.is_ok() {
             self.state.recorded_calls.insert(call_id);
         }
-        // Nobody listens any more if the call was dropped.
+        // Sending fails if the call was dropped.
         let _ = process_start.stored.send(stored.map_err(|error| error.to_string()));
     }
 
-    /// Answers those who waited for this fact.
+    /// Answers callers that waited for this event.
     fn on_event(&mut self, fact: &Envelope) {
         match &fact.event {
             Event::TurnCompleted { .. } => {
@@ -505,7 +505,7 @@ impl Actor {
                 for reply in self.state.aborts.drain(..) {
                     let _ = reply.send(Ok(aborted.clone()));
                 }
-                // Those of commands in the background wait for their end.
+                // Callers that wait for background tasks get their reply when these end.
                 let behind = self.engine.running_commands();
                 let over = self.state.call_aborts.extract_if(|call_id, _| !behind.contains(call_id));
                 for reply in over.flat_map(|(_, replies)| replies) {
@@ -516,7 +516,7 @@ impl Actor {
                 self.effects.drop_helpers();
                 self.effects.forget(self.id);
             }
-            // Nothing of the call runs: what is left of it is for a person to decide.
+            // The call does not run any more. A user must decide about its remains.
             Event::QuestionRequested { question } => {
                 let about = question.call_id.and_then(|call_id| self.state.call_aborts.remove(&call_id));
                 for reply in about.unwrap_or_default() {
@@ -573,7 +573,7 @@ impl Actor {
 
     fn run_effect(&mut self, effect: Effect) {
         if self.state.parking.is_some() {
-            // Derived again from the journal after the next start.
+            // The next start derives this from the journal again.
             return;
         }
         match effect {
@@ -610,7 +610,7 @@ impl Actor {
         }
     }
 
-    /// Tells work to stop, if the effect is about that; to tell it twice is the same as once.
+    /// Asks work to stop if the effect requests that. A second request has no further effect.
     pub(super) fn stop_now(&mut self, effect: &Effect) {
         match effect {
             Effect::StopAll => self.effects.stop_all(),
@@ -626,7 +626,7 @@ impl Actor {
         }
     }
 
-    /// Tries once more; if in vain, waits a while. Returns whether anybody is left to do it for.
+    /// Retries a write; after a failure, waits. Returns whether the session should continue.
     async fn retry_write(&mut self, mut stuck: UnwrittenPlan) -> bool {
         self.state.is_rewriting = true;
         let result =
@@ -644,11 +644,11 @@ impl Actor {
             tokio::select! {
                 () = &mut wait => return true,
                 command = self.inbox.recv() => match command {
-                    // Refused by `decide` with the reason; attaching still works.
+                    // `decide` refuses it and gives the reason; attaching still works.
                     Some(command) => self.handle_command(*command).await,
                     None => return false,
                 },
-                // A failing disk must not hold up the end.
+                // A failing disk must not delay the shutdown.
                 () = sleep_until(deadline), if deadline.is_some() => {
                     self.on_deadline();
                     return true;

@@ -10,13 +10,13 @@ use crate::types::ids::Seq;
 use crate::types::session::{ChangeKind, FileDiff};
 use crate::types::tool::FileChange;
 
-/// Rows and bytes of the journal that are read at once.
+/// Rows and bytes of the journal per read.
 const ROWS: u32 = 200;
 const BYTES: usize = 4 << 20;
-/// Diffs of one file that cannot be made one are cut here, in bytes.
+/// Maximum length of a file's diffs that cannot be merged, in bytes. Longer ones are truncated.
 const LONGEST: usize = 512 << 10;
 
-/// All changes of a session's files, by path. Files that are as they were are left out.
+/// All file changes of a session, by path. Files with their original content are omitted.
 ///
 /// # Errors
 /// The database could not be read.
@@ -31,7 +31,7 @@ pub async fn cumulative_diff(
         let page = store.file_changes_after(key, after, ROWS, BYTES).await?;
         let is_last = page.is_last || page.rows.is_empty();
         after = page.rows.last().map_or(after, |row| row.seq);
-        // Large changes take their time, and nobody else waits for that.
+        // Merging large changes takes time, so it runs on a blocking thread.
         files = spawn_blocking_store(move || {
             for row in &page.rows {
                 if let Ok(Envelope { event: Event::FileChanged { change, .. }, .. }) =
@@ -62,12 +62,12 @@ async fn spawn_blocking_store<T: Send + 'static>(
     done.map_err(|error| StoreError::Sql(format!("the changes could not be put together: {error}")))
 }
 
-/// What is known of one file so far.
+/// The changes of one file so far.
 struct File {
     before: Option<String>,
     after: Option<String>,
     changes: u64,
-    /// Changes that could not be made one with those behind them, printed.
+    /// Printed diffs that could not be merged with the later ones.
     past: String,
     added: u64,
     removed: u64,
@@ -114,7 +114,7 @@ impl File {
         };
     }
 
-    /// A change that stands for itself.
+    /// Ends a diff that cannot be merged with the next one.
     fn close(&mut self, script: &EditScript) {
         let script = script.clone().settled();
         let (added, removed) = script.counts();
@@ -123,7 +123,7 @@ impl File {
         self.push(text.splitn(3, '\n').nth(2).unwrap_or(""));
     }
 
-    /// A change of which the diff is not (wholly) known.
+    /// Records a change whose diff is missing or incomplete.
     fn record(&mut self, change: &FileChange) {
         (self.added, self.removed) = (self.added + change.added, self.removed + change.removed);
         let known = change.diff.splitn(3, '\n').nth(2).unwrap_or("");
@@ -177,7 +177,7 @@ impl File {
     }
 }
 
-/// The content before, by its hash; `Some("")` where the journal is older than the hashes.
+/// Hash of the content before the change; `Some("")` if the journal is older than the hashes.
 fn before(change: &FileChange) -> Option<String> {
     let is_new = change.diff.starts_with("--- /dev/null\n");
     change.sha256_before.clone().or_else(|| (!is_new && change.sha256_after.is_none()).then(String::new))

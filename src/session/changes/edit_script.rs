@@ -1,5 +1,5 @@
-//! A unified diff as a script of edits. Two scripts, of which one begins where the other ends, make
-//! one; the lines in between need not be known.
+//! A unified diff as an edit script. Two scripts can be merged if the second one starts with the result of the
+//! first. The lines between the changes need not be known.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,26 +8,27 @@ use similar::ChangeTag;
 
 use crate::tools::changed_lines;
 
-/// Lines around a change that are shown with it.
+/// Context lines around a change.
 const CONTEXT: usize = 3;
 
 /// One step through the old and the new text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Step {
-    /// So many lines that are the same and not known.
+    /// A number of unchanged lines with unknown content.
     Gap(u64),
-    /// A line that is the same. Lines have their `\n`, if they have one, and are shared: scripts are copied.
+    /// An unchanged line. Lines include their `\n`, if they have one. They are shared, because scripts are
+    /// copied.
     Same(Arc<str>),
     Remove(Arc<str>),
     Add(Arc<str>),
 }
 
-/// What changed. Behind the last step everything is the same.
+/// The changes of a text. After the last step everything is unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct EditScript(Vec<Step>);
 
 impl EditScript {
-    /// Reads a unified diff; `None` if it is not whole.
+    /// Parses a unified diff; `None` if it is incomplete.
     pub(super) fn parse(diff: &str) -> Option<Self> {
         let mut steps = Vec::new();
         let mut at = 0_u64;
@@ -71,7 +72,8 @@ impl EditScript {
         Some(Self(steps))
     }
 
-    /// This change and then `next`. `None` if the lines do not fit: something else came between.
+    /// Merges this change with the following one. `None` if the lines differ, because another change came
+    /// between.
     pub(super) fn then(self, next: Self) -> Option<Self> {
         let (mut first, mut second): (VecDeque<Step>, VecDeque<Step>) = (self.0.into(), next.0.into());
         let mut out = Vec::new();
@@ -86,7 +88,7 @@ impl EditScript {
                     out.push(Step::Add(line));
                     back(&mut first, other);
                 }
-                // Behind the end of a script all is the same.
+                // After the end of a script all lines are unchanged.
                 (None, Some(step)) | (Some(step), None) => out.push(step),
                 (Some(Step::Gap(a)), Some(Step::Gap(b))) => {
                     let both = a.min(b);
@@ -112,8 +114,8 @@ impl EditScript {
         Some(Self(out))
     }
 
-    /// Lines that were removed and added again are the same, also with lines that stay between them. To be
-    /// done once, when nothing follows: what is taken away again in the next change costs nothing then.
+    /// Turns lines that were removed and added again into unchanged lines, also with unchanged lines between
+    /// them. Call it once at the end: a change that a later one reverts then costs nothing.
     pub(super) fn settled(self) -> Self {
         let mut out: Vec<Step> = Vec::new();
         let mut known: Vec<Step> = Vec::new();
@@ -132,13 +134,13 @@ impl EditScript {
         Self(out)
     }
 
-    /// Lines added and removed.
+    /// Number of lines added and removed.
     pub(super) fn counts(&self) -> (u64, u64) {
         let count = |is: fn(&Step) -> bool| self.0.iter().filter(|step| is(step)).count() as u64;
         (count(|step| matches!(step, Step::Add(_))), count(|step| matches!(step, Step::Remove(_))))
     }
 
-    /// As a unified diff, with as much around the changes as is known.
+    /// Prints a unified diff with the known context lines.
     pub(super) fn print(&self, from: &str, to: &str) -> String {
         let mut out = String::new();
         let is_change = |step: &Step| matches!(step, Step::Remove(_) | Step::Add(_));
@@ -146,14 +148,14 @@ impl EditScript {
         let mut at = 0;
         while at < self.0.len() {
             let Some(first) = self.0[at..].iter().position(is_change).map(|n| at + n) else { break };
-            // What is known right before it.
+            // The known lines directly before the change.
             let known = self.0[at..first].iter().rev().take(CONTEXT);
             let begin = first - known.take_while(|step| matches!(step, Step::Same(_))).count();
             for step in &self.0[at..begin] {
                 let lines = if let Step::Gap(n) = step { *n } else { 1 };
                 (old, new) = (old + lines, new + lines);
             }
-            // Changes that lie near belong together.
+            // Changes that are close to each other share one hunk.
             let (mut end, mut quiet) = (begin, 0);
             for (n, step) in self.0[begin..].iter().enumerate() {
                 match step {
@@ -197,7 +199,7 @@ impl EditScript {
     }
 }
 
-/// Compares anew what is known of a stretch, if it may come to less.
+/// Compares the known lines of a section again, if that may shorten the diff.
 fn settle(known: &mut Vec<Step>, out: &mut Vec<Step>) {
     let has = |is: fn(&Step) -> bool| known.iter().any(is);
     if !(has(|step| matches!(step, Step::Remove(_))) && has(|step| matches!(step, Step::Add(_)))) {
@@ -245,7 +247,7 @@ mod tests {
         if diff.is_empty() { EditScript::default() } else { EditScript::parse(&diff).expect("a diff") }
     }
 
-    /// Applies a printed diff, strictly.
+    /// Applies a printed diff strictly.
     fn patched(old: &str, diff: &str) -> String {
         let lines: Vec<&str> = old.split_inclusive('\n').collect();
         let (mut out, mut at) = (String::new(), 0);
@@ -282,7 +284,7 @@ mod tests {
         assert_eq!(net.counts(), (1, 1));
         let back = script("a\n", "b\n").then(script("b\n", "a\n")).expect("they fit").settled();
         assert_eq!((back.print("a/x", "b/x").as_str(), back.counts()), ("", (0, 0)));
-        // What does not fit is seen where both know the line.
+        // A mismatch is detected if both scripts know the line.
         assert_eq!(script("a\n", "b\n").then(script("c\n", "d\n")), None);
         for broken in
             ["", "--- a\n", "--- a\n+++ b\n@@ -1 +1 @@\n-a\n", "--- a\n+++ b\n[the change is too large]\n"]

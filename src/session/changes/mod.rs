@@ -1,11 +1,11 @@
-//! All that a session changed in files (`session.diff`): from what a file held before the session's
-//! first change of it to what it held after the last.
+//! All file changes of a session (`session.diff`): from a file's content before the session's first change to
+//! its content after the last one.
 //!
-//! - `script`: a unified diff as edits that can be put one behind the other, without the file itself;
-//! - `net`: the events of a session, file by file.
+//! - `edit_script`: a unified diff as edits that can be merged without the file itself;
+//! - `cumulative_diff`: the changes of a session, file by file.
 //!
-//! It is worked out from the journal alone: so it is the same after a restart, and whatever became of
-//! the files since.
+//! The result is computed from the journal only. So it is the same after a restart, and later changes of the
+//! files do not influence it.
 
 mod cumulative_diff;
 mod edit_script;

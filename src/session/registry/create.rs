@@ -1,4 +1,4 @@
-//! How sessions are made and changed: what a request asks for, checked against the configuration and the machine.
+//! Creates and changes sessions: checks each request against the configuration and the machine.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,17 +20,16 @@ use crate::types::session::{SessionSpec, SessionView};
 use crate::types::tool::ToolChoice;
 use crate::types::usage::Budgets;
 
-/// Folders beside its own that a session may have.
+/// Maximum number of additional folders of a session.
 const MOST_DIRS: usize = 16;
-/// Method name under which `session.create` remembers its replies.
+/// Method name under which the replies to `session.create` are stored.
 const CREATE: &str = "session.create";
 
 impl Registry {
-    /// Makes a session. With an id or key that was used before, returns that session if the request
-    /// is the same.
+    /// Creates a session. If the id or key was used before with the same request, returns that session.
     ///
     /// # Errors
-    /// A parameter is wrong, or the id or key was used for something else.
+    /// A parameter is invalid, or the id or key was used with a different request.
     pub async fn create(&self, request: NewSessionRequest) -> Result<SessionView, SessionError> {
         self.check_open()?;
         let shared = &self.inner.shared;
@@ -65,12 +64,12 @@ impl Registry {
             Ok(key) => {
                 let mut engine = Engine::new(id, Arc::clone(&shared.components().settings.engine));
                 engine.apply(&envelope);
-                // Whoever knows the id may have opened it already: one task owns a session.
+                // A client that knows the id may have opened the session already. Only one task may own it.
                 let slot = self.slot(id);
                 slot.get_or_init(|| async { self.made(id, key, engine) }).await;
                 self.view(id).await
             }
-            // Somebody was faster, with the same key or the same id.
+            // Another call with the same key or id was faster.
             Err(StoreError::Taken) => match self.made_with(request.keyed.as_ref()).await? {
                 Some(known) => Ok(known),
                 None => self.same_session(id, &spec, &request).await,
@@ -79,7 +78,7 @@ impl Registry {
         }
     }
 
-    /// The session that was made with this key, if there is one.
+    /// The session that was created with this key, if there is one.
     async fn made_with(&self, keyed: Option<&IdempotencyKey>) -> Result<Option<SessionView>, SessionError> {
         let Some(keyed) = keyed else { return Ok(None) };
         let Some(known) = self.inner.shared.store.remembered(CREATE, &keyed.key).await? else {
@@ -92,8 +91,7 @@ impl Registry {
         self.view(id).await.map(Some)
     }
 
-    /// The session that has this id already, if it was made from the same request.
-    /// What the request leaves to the defaults may have changed since.
+    /// The session with this id, if it was created from the same request. The defaults may have changed since.
     async fn same_session(
         &self,
         id: SessionId,
@@ -112,7 +110,7 @@ impl Registry {
         }
     }
 
-    /// A folder as the kernel knows it: absolute and free of links.
+    /// The canonical path of a folder: absolute and without symbolic links.
     pub(in crate::session) async fn folder(&self, asked: &str) -> Result<String, SessionError> {
         self.folder_of("cwd", asked).await
     }
@@ -140,8 +138,8 @@ impl Registry {
         cwd.ok_or_else(|| SessionError::BadParam(name, "the path is not valid UTF-8".into()))
     }
 
-    /// Folders that are to count as workspace beside the session's own (Q42): each exists, is neither the
-    /// whole disk nor of the system or the daemon.
+    /// Checks additional workspace folders. Each must exist and must not be the root or a folder of the system
+    /// or the daemon.
     async fn additional(&self, asked: &[String]) -> Result<Vec<String>, SessionError> {
         const NAME: &str = "additional_dirs";
         if asked.len() > MOST_DIRS {
@@ -169,10 +167,11 @@ impl Registry {
         Ok(dirs)
     }
 
-    /// Tools that are named must exist: a misspelt name would offer less than was meant, or more.
+    /// Checks that named tools exist. With a misspelt name the session would offer fewer or more tools than
+    /// intended.
     ///
     /// # Errors
-    /// There is no tool of such a name.
+    /// A tool does not exist.
     pub fn known_tools(&self, choice: ToolChoice) -> Result<ToolChoice, SessionError> {
         let cards = self.inner.shared.components().tools.cards();
         let mut named = choice.allow.iter().flatten().chain(&choice.deny);
@@ -217,7 +216,7 @@ impl Registry {
         })
     }
 
-    /// Whether sessions may have this mode.
+    /// Checks that sessions may use this mode.
     ///
     /// # Errors
     /// The configuration does not allow it.
@@ -228,8 +227,8 @@ impl Registry {
         }
     }
 
-    /// Limits of an unattended session: where it names none, the configuration does (S29). Our own
-    /// limit on money is left out where no price is known; the other limits hold.
+    /// Limits of an unattended session. The configuration fills in missing ones. The built-in money limit is
+    /// omitted if the model's price is unknown; the other limits apply.
     fn unattended(&self, model: &str, asked: Budgets) -> Budgets {
         let components = self.inner.shared.components();
         let mut limits = components.settings.unattended_budgets;
@@ -240,10 +239,10 @@ impl Registry {
         asked.or(limits)
     }
 
-    /// Limits of a turn as they count in this session: an unattended one always has some.
+    /// Limits of a turn in this session. An unattended session always has limits.
     ///
     /// # Errors
-    /// There is no such session, or the model's price is not known.
+    /// The session does not exist, or the model's price is unknown.
     pub async fn turn_budgets(&self, id: SessionId, asked: Budgets) -> Result<Budgets, SessionError> {
         let view = self.view(id).await?;
         let budgets = if view.background { self.unattended(&view.model, asked) } else { asked };
@@ -251,11 +250,11 @@ impl Registry {
         Ok(budgets)
     }
 
-    /// Changes title, model, mode, limits, tools or folders of a session. A mode and folders count at once, also
-    /// for a running turn; model and tools with the next one.
+    /// Changes the title, model, mode, limits, tools or folders of a session. Mode and folders apply
+    /// immediately, also to a running turn. Model and tools apply from the next turn.
     ///
     /// # Errors
-    /// There is no such session, it has ended, or a value is wrong.
+    /// The session does not exist or has ended, or a value is invalid.
     pub async fn update(&self, id: SessionId, mut changes: Changes) -> Result<SessionView, SessionError> {
         if let Some(mode) = changes.mode {
             self.check_mode(mode)?;
@@ -276,18 +275,19 @@ impl Registry {
         self.view(id).await
     }
 
-    /// A limit on money binds only where the price is known: never silently not.
+    /// Checks that the model has a price if there is a money limit. Without a price the limit would have no
+    /// effect.
     ///
     /// # Errors
-    /// The model's price is not known.
+    /// The model's price is unknown.
     pub fn check_budgets(&self, model: &str, budgets: Budgets) -> Result<(), SessionError> {
         check_money(&self.inner.shared.components(), model, budgets)
     }
 
-    /// The model that a caller names, by its name or by that of a pointer of `[models]`.
+    /// Resolves a model name or the name of a pointer in `[models]`.
     ///
     /// # Errors
-    /// There is no such provider, or the pointer is not set.
+    /// The provider does not exist, or the pointer is not set.
     pub fn known_model(&self, text: &str) -> Result<String, SessionError> {
         let components = self.inner.shared.components();
         let wrong = |why: &str| SessionError::BadParam("model", format!("{text:?}: {why}"));
@@ -307,7 +307,7 @@ impl Registry {
     }
 }
 
-/// A limit on money binds only where the price is known: never silently not.
+/// Checks that the model has a price if there is a money limit. Without a price the limit would have no effect.
 pub(in crate::session) fn check_money(
     components: &Components,
     model: &str,

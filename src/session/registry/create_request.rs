@@ -1,4 +1,4 @@
-//! What a caller asks a new session to be.
+//! The request for a new session.
 
 use crate::session::handle::IdempotencyKey;
 use crate::types::event::Origin;
@@ -10,47 +10,47 @@ use crate::types::thinking::Thinking;
 use crate::types::tool::ToolChoice;
 use crate::types::usage::Budgets;
 
-/// What a session is to be.
+/// The parameters of a new session.
 #[derive(Clone, Debug, Default)]
 pub struct NewSessionRequest {
-    /// An id of the caller's choice.
+    /// An id that the caller chose.
     pub session_id: Option<SessionId>,
-    /// Its folder.
+    /// Folder of the session.
     pub cwd: String,
-    /// Short name.
+    /// Short title.
     pub title: Option<String>,
-    /// `PROVIDER/MODEL`.
+    /// Model as `PROVIDER/MODEL`.
     pub model: Option<String>,
     /// Approval mode.
     pub mode: Option<Mode>,
-    /// For unattended work.
+    /// Whether the session is unattended.
     pub background: bool,
-    /// Serial and asking.
+    /// Whether calls run one at a time and each needs a permission request.
     pub safe_mode: Option<bool>,
-    /// What becomes of interrupted turns.
+    /// Policy for turns that a restart interrupts.
     pub on_restart: Option<OnRestart>,
     /// Limits of each turn.
     pub budgets: Option<Budgets>,
-    /// How much its models may think.
+    /// Thinking setting of its models.
     pub thinking: Option<Thinking>,
-    /// How freely they choose their words.
+    /// Sampling settings of its models.
     pub sampling: Sampling,
-    /// Instead of the default system prompt.
+    /// Text that replaces the default system prompt.
     pub system_prompt: Option<String>,
-    /// At the end of the system prompt.
+    /// Text that is appended to the system prompt.
     pub append_system_prompt: Option<String>,
-    /// Tools on offer.
+    /// Tools that the session offers.
     pub tools: ToolChoice,
-    /// Further folders that count as workspace.
+    /// Additional folders of the workspace.
     pub additional_dirs: Vec<String>,
-    /// Idempotency.
+    /// Idempotency key, if the caller sent one.
     pub keyed: Option<IdempotencyKey>,
-    /// Who.
+    /// The client that sent the request.
     pub origin: Option<Origin>,
 }
 
 impl NewSessionRequest {
-    /// Whether `known` is what this request, resolved to `spec`, asks for.
+    /// Whether this request, resolved to `spec`, describes the session `known`.
     pub(in crate::session) fn is_for(&self, spec: &SessionSpec, known: &SessionSpec) -> bool {
         fn same<T: PartialEq>(asked: &Option<T>, known: &T) -> bool {
             asked.as_ref().is_none_or(|asked| asked == known)

@@ -1,4 +1,4 @@
-//! What the rules would say of a call: judged from just what is given, without a session.
+//! Explains the verdict of a call from the given values only, without a session.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use crate::types::permission::{Mode, Verdict, VerdictKind};
 use crate::types::tool::Subject;
 use crate::workspace::repository;
 
-/// A call to be judged, and all that the judgement depends on.
+/// A call to judge and all values that the verdict depends on.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// The folder of the session that would call.
+    /// The folder of the session.
     pub workspace: PathBuf,
     /// The user's home folder.
     pub home: PathBuf,
-    /// The session's mode.
+    /// The session's approval mode.
     pub mode: Mode,
-    /// Whether commands that only look pass without a rule.
+    /// Whether read-only commands run without a rule.
     pub safe_commands: bool,
     /// Allow rules.
     pub allow: Vec<String>,
@@ -30,17 +30,17 @@ pub struct Question {
     pub ask: Vec<String>,
     /// Deny rules.
     pub deny: Vec<String>,
-    /// The tool.
+    /// Name of the tool.
     pub tool: String,
-    /// Its input.
+    /// Input of the tool as JSON.
     pub input: Value,
 }
 
-/// Judges the call. Runs nothing and changes nothing; paths are looked up, so it may wait for the
-/// file system and belongs on a thread that may.
+/// Judges the call. Runs and changes nothing. It resolves paths, so it may block and must run on a blocking
+/// thread.
 ///
 /// # Errors
-/// A parameter is wrong.
+/// A parameter is invalid.
 pub fn explain(question: &Question) -> Result<Verdict, SessionError> {
     let rules = |name: &'static str, list: &[String]| {
         match name {
@@ -108,7 +108,7 @@ pub fn explain(question: &Question) -> Result<Verdict, SessionError> {
     })
 }
 
-/// The folder without links; one that does not exist counts as it is written.
+/// Resolves the symbolic links of a folder. A missing folder is used as written.
 fn absolute(name: &'static str, path: &Path) -> Result<PathBuf, SessionError> {
     if !path.is_absolute() {
         return Err(SessionError::BadParam(name, "expected an absolute path".into()));
@@ -116,7 +116,7 @@ fn absolute(name: &'static str, path: &Path) -> Result<PathBuf, SessionError> {
     Ok(path.canonicalize().unwrap_or_else(|_| path.to_path_buf()))
 }
 
-/// What a path is, or why nothing may open it.
+/// Resolves a path, or returns why no call may open it.
 fn file(
     text: &str,
     access: Access,

@@ -1,5 +1,5 @@
-//! Grants for a workspace: promised in the journal first, then written to the policy file, and written
-//! at the next start if a crash came between (P5).
+//! The outbox of workspace grants. A grant is first committed with its answer and then written to the policy
+//! file. If a crash comes between, the next start writes it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::store::PendingGrant;
 use crate::types::ids::{PermissionId, SessionId};
 use crate::types::permission::RuleKind;
 
-/// A grant to be owed: it stands in the transaction of the answer that it was given with.
+/// The pending grant of an answer. It is written in the answer's transaction.
 pub(in crate::session) fn pending_grant(
     workspace: &str,
     request_id: PermissionId,
@@ -22,13 +22,12 @@ pub(in crate::session) fn pending_grant(
     PendingGrant {
         request_id: request_id.to_string(),
         workspace: workspace.into(),
-        // Plain data with string keys: writing it to memory cannot fail.
+        // Plain data with string keys: serialising it cannot fail.
         entry: serde_json::to_string(entry).unwrap_or_default(),
     }
 }
 
-/// Writes an owed grant to its file and strikes it off the list. What fails is tried again at the next
-/// start.
+/// Writes a pending grant to its policy file and removes it from the outbox. The next start retries a failure.
 pub(in crate::session) async fn write_grant(
     shared: &Arc<Shared>,
     grant: PendingGrant,
@@ -47,8 +46,8 @@ pub(in crate::session) async fn write_grant(
 }
 
 impl Registry {
-    /// Writes the grants that a crash, or a file that could not be written, has left. To be called at
-    /// the start, before anybody decides by them.
+    /// Writes the pending grants that a crash or an unwritable file has left. Call it at the start, before any
+    /// call is judged.
     pub async fn flush_grants(&self) {
         let shared = &self.inner.shared;
         let owed = match shared.store.pending_grants().await {
@@ -67,7 +66,7 @@ impl Registry {
         }
     }
 
-    /// A rule that is taken back is not written by the next start.
+    /// Discards a pending grant, so that the next start does not write a revoked rule.
     pub(in crate::session) async fn discard_pending(
         &self,
         workspace: &str,
@@ -86,7 +85,7 @@ impl Registry {
     }
 }
 
-/// What is to stand in the file of a workspace for a grant that was given with an answer.
+/// The policy file entry of a grant that a user gave with an answer.
 pub(in crate::session) fn entry(
     shared: &Shared,
     rule: String,

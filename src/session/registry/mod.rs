@@ -1,5 +1,5 @@
-//! The map of living sessions: list, answer, delete, park. How they are made is in `making`, how they are loaded and
-//! leave in `loading`.
+//! The map of loaded sessions: list, answer, delete, park. `create` creates sessions, and `load` loads and
+//! unloads them.
 
 pub(super) mod create;
 pub(super) mod create_request;
@@ -41,39 +41,39 @@ use crate::types::session::{PermissionRequest, SessionView};
 use crate::types::time::Timestamp;
 use crate::types::tool::{Confinement, PlannedChange, ToolDefinition};
 
-/// How long a session may take to hear of a new configuration.
+/// How long one session may take to apply a new configuration.
 const RELOAD_TIMEOUT: Duration = Duration::from_secs(1);
-/// Method name under which `session.delete` remembers its replies.
+/// Method name under which the replies to `session.delete` are stored.
 const DELETE: &str = "session.delete";
 
-/// The pointer of `[models]` that sessions use that name no model.
+/// The pointer of `[models]` for sessions that name no model.
 const MAIN: &str = "main";
-/// Models that one session's view shows at most.
+/// Maximum number of models in one session's view.
 const MODELS: u32 = 1_000;
 
-/// Bytes of the events behind one page of pending requests.
+/// Maximum bytes of the events behind one page of pending requests.
 const PAGE_BYTES: usize = 4 << 20;
 
 /// A pending permission request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pending {
-    /// Its session.
+    /// The session of the request.
     pub session_id: SessionId,
-    /// When it was raised.
+    /// When the request was raised.
     pub at_ms: Timestamp,
-    /// Places of it that were cut.
+    /// Its truncated fields.
     pub cut: Vec<Cut>,
-    /// The request.
+    /// The permission request.
     pub request: PermissionRequest,
     /// Whether the call changes nothing.
     pub read_only: bool,
-    /// For calls that change a file: what it holds and would hold.
+    /// For calls that change a file: its content before and after.
     pub change: Option<PlannedChange>,
-    /// For commands: how they would be held.
+    /// For commands: their sandbox.
     pub sandbox: Option<Confinement>,
 }
 
-/// A place in memory for one session. It is filled once: what leaves takes its place along.
+/// The map entry of one session. It is filled once, and unloading removes it.
 pub(super) type SessionSlot = Arc<OnceCell<LoadedSession>>;
 
 /// All sessions. Cheap to clone.
@@ -87,16 +87,16 @@ pub(super) struct Inner {
     pub live: DashMap<SessionId, SessionSlot>,
     pub actors: TaskTracker,
     closing: AtomicBool,
-    /// Calls with an idempotency key that write in no journal, one at a time of each method.
+    /// Per method: serialises calls with an idempotency key that write to no journal.
     keyed_calls: DashMap<&'static str, Arc<Mutex<()>>>,
-    /// Sessions in memory.
+    /// Number of loaded sessions.
     pub loaded: Arc<AtomicUsize>,
-    /// Rises from visit to visit.
+    /// Rises with each lease.
     pub tick: AtomicU64,
 }
 
 impl Registry {
-    /// A registry over a house; nothing is loaded yet.
+    /// Creates a registry without loaded sessions.
     #[must_use]
     pub fn new(shared: Shared) -> Self {
         let inner = Inner {
@@ -111,20 +111,20 @@ impl Registry {
         Self { inner: Arc::new(inner) }
     }
 
-    /// What the sessions stand on.
+    /// The services that the sessions share.
     #[must_use]
     pub fn shared(&self) -> &Shared {
         &self.inner.shared
     }
 
-    /// Puts another set-up in the place of the present one and tells the sessions that somebody looks
-    /// at or whose turn runs. One that does not listen takes it with its next turn.
+    /// Replaces the components and notifies sessions with leases or a running turn. A session that does not
+    /// respond uses them from its next turn.
     pub async fn reload(&self, components: Components, changed: &[String], needs_restart: &[String]) {
         self.inner.shared.replace(components);
         if changed.is_empty() && needs_restart.is_empty() {
             return;
         }
-        // No guard of the map is held while a session is told.
+        // Do not hold a guard of the map while a session is notified.
         let slots: Vec<SessionSlot> = self.inner.live.iter().map(|entry| Arc::clone(entry.value())).collect();
         let told = slots.iter().filter_map(|slot| slot.get()).map(|loaded| {
             tokio::time::timeout(RELOAD_TIMEOUT, loaded.reloaded(changed.to_vec(), needs_restart.to_vec()))
@@ -132,16 +132,17 @@ impl Registry {
         futures_util::future::join_all(told).await;
     }
 
-    /// Picks up every session whose turn was under way, and those that left processes. One that cannot be loaded stops no other.
+    /// Resumes every session with an open turn and those that left processes. A session that fails to load does
+    /// not affect the others.
     ///
     /// # Errors
-    /// The list of them could not be read.
+    /// The list of these sessions could not be read.
     pub async fn recover(&self) -> Result<usize, SessionError> {
         let unfinished = self.inner.shared.store.unfinished().await?;
         crash::point("C21.listed");
         let mut recovered = 0;
         for id in unfinished {
-            // In a task of its own: a journal that makes the reader panic takes nobody else with it (S7).
+            // A separate task contains the damage if a journal makes the reader panic.
             let registry = self.clone();
             let opened = tokio::spawn(async move { registry.open(id).await.map(|_| ()) }).await;
             match opened {
@@ -153,7 +154,7 @@ impl Registry {
         Ok(recovered)
     }
 
-    /// What became of an earlier submit with this key, if there was one.
+    /// The outcome of an earlier submit with this key, if there was one.
     ///
     /// # Errors
     /// The key was used with other parameters, or the store failed.
@@ -169,19 +170,19 @@ impl Registry {
         if self.inner.closing.load(Ordering::Acquire) { Err(SessionError::ShuttingDown) } else { Ok(()) }
     }
 
-    /// One session as clients see it.
+    /// The summary of one session.
     ///
     /// # Errors
-    /// There is no such session.
+    /// The session does not exist.
     pub async fn view(&self, id: SessionId) -> Result<SessionView, SessionError> {
         let view = self.inner.shared.store.view(id).await?.ok_or(SessionError::NotFound)?;
         Ok(self.with_live(view))
     }
 
-    /// One session with its part of the ledger.
+    /// The summary of one session with its usage per model.
     ///
     /// # Errors
-    /// There is no such session.
+    /// The session does not exist.
     pub async fn view_with_models(&self, id: SessionId) -> Result<SessionView, SessionError> {
         let view = self.view(id).await?;
         let query = LedgerQuery { session_id: Some(id), ..LedgerQuery::default() };
@@ -189,8 +190,8 @@ impl Registry {
         Ok(SessionView { models: rows.into_iter().map(|row| (row.model, row.spent)).collect(), ..view })
     }
 
-    /// A page of the ledger, newest sessions first, and the sum of all that is asked for. Sessions that
-    /// were deleted are in it.
+    /// A page of the ledger, newest sessions first, and the sum over the whole query. Deleted sessions are
+    /// included.
     ///
     /// # Errors
     /// The database could not be read.
@@ -207,12 +208,12 @@ impl Registry {
         Ok((rows, store.ledger_total(query).await?, more))
     }
 
-    /// What happened since the start, in numbers. How long that is, the caller knows.
+    /// Counters since the start. The caller adds the uptime.
     #[must_use]
     pub fn metrics(&self) -> Metrics {
         let shared = &self.inner.shared;
         let (database_writes, database_write_errors) = shared.store.writes();
-        // No guard of the map is held while a session is looked at.
+        // Do not hold a guard of the map while a session is inspected.
         let slots: Vec<SessionSlot> = self.inner.live.iter().map(|entry| Arc::clone(entry.value())).collect();
         let clients = slots.iter().filter_map(|slot| slot.get());
         let subscribers = clients.map(|loaded| u64::from(loaded.clients.load(Ordering::Relaxed))).sum();
@@ -226,18 +227,18 @@ impl Registry {
         }
     }
 
-    /// The tools that sessions offer their models.
+    /// The tools that sessions offer to their models.
     #[must_use]
     pub fn tools(&self) -> Arc<[ToolDefinition]> {
         self.inner.shared.components().tools.cards()
     }
 
-    /// Models to choose from, with what is known of them.
+    /// The available models with their known properties.
     #[must_use]
     pub fn models(&self) -> Vec<ModelView> {
         let components = self.inner.shared.components();
         let settings = &components.settings;
-        // The first pointer first; without a configuration its model comes from the environment.
+        // `main` comes first; without a configuration its model comes from the environment.
         let others = settings.pointers.iter().filter(|(name, _)| **name != MAIN);
         let others = others.filter_map(|(name, model)| Some((*name, model.as_ref()?)));
         let pointers: Vec<(&str, &String)> =
@@ -251,7 +252,7 @@ impl Registry {
         models
     }
 
-    /// A page of sessions, newest first; the position is where the next page begins.
+    /// A page of sessions, newest first. The returned position is the start of the next page.
     ///
     /// # Errors
     /// The database could not be read.
@@ -281,7 +282,7 @@ impl Registry {
     /// Answers a permission request of any session.
     ///
     /// # Errors
-    /// There is no such request, or it was settled.
+    /// The request does not exist or is settled.
     pub async fn answer(&self, answer: PermissionAnswer) -> Result<(SessionId, AnswerOutcome), SessionError> {
         let store = &self.inner.shared.store;
         let request_id = RequestId::Permission(answer.request_id);
@@ -295,7 +296,7 @@ impl Registry {
         let edited = match &answer.updated_input {
             Some(input) => match handle.pending_call(answer.request_id).await {
                 Ok(asked) => Some(self.edited(asked, input.clone()).await?),
-                // The answer says why there is nothing to answer.
+                // The following answer reports why the request is not pending.
                 Err(_) => None,
             },
             None => None,
@@ -309,7 +310,8 @@ impl Registry {
         Ok((known.session_id, answered?))
     }
 
-    /// Looks at changed arguments as at the model's own: against the tool's schema, without running.
+    /// Prepares changed arguments like the model's own: checks them against the tool's schema without running
+    /// the tool.
     async fn edited(&self, asked: PendingCall, input: serde_json::Value) -> Result<EditedCall, SessionError> {
         let components = self.inner.shared.components();
         let call = ToolCall { input: input.clone(), input_error: None, ..(*asked.call).clone() };
@@ -319,10 +321,10 @@ impl Registry {
         }
     }
 
-    /// Answers a question of any session; the session and the event that says so.
+    /// Answers a question of any session. Returns the session and the seq of the answer.
     ///
     /// # Errors
-    /// There is no such question, or it was settled.
+    /// The question does not exist or is settled.
     pub async fn answer_question(&self, chosen: QuestionAnswer) -> Result<(SessionId, Seq), SessionError> {
         let store = &self.inner.shared.store;
         let request = RequestId::Question(chosen.request_id);
@@ -340,7 +342,7 @@ impl Registry {
     /// A page of pending permission requests, oldest first.
     ///
     /// # Errors
-    /// There is no such session, or the database could not be read.
+    /// The session does not exist, or the database could not be read.
     pub async fn pending(
         &self,
         session: Option<SessionId>,
@@ -380,7 +382,7 @@ impl Registry {
     /// Stops a session and removes it with its history.
     ///
     /// # Errors
-    /// There is no such session, or the store failed.
+    /// The session does not exist, or the store failed.
     pub async fn delete(
         &self,
         id: SessionId,
@@ -410,12 +412,12 @@ impl Registry {
         Ok(())
     }
 
-    /// Does `work` unless a call of `method` with this key was answered before; then that reply is given again. Keys of
-    /// calls without a session hold for 24 hours. The reply is kept after the work: a crash between the two lets a
-    /// repeated call do the work once more. Errors are not kept.
+    /// Runs `work` unless a call of `method` with this key was answered before; then returns that reply again.
+    /// Keys of calls without a session expire after 24 hours. The reply is stored after the work, so after a
+    /// crash in between, a repeated call runs the work again. Errors are not stored.
     ///
     /// # Errors
-    /// The key was used with other parameters, the store failed, or the work did.
+    /// The key was used with other parameters, the store failed, or the work failed.
     pub async fn once<T, E>(
         &self,
         method: &'static str,
@@ -450,28 +452,28 @@ impl Registry {
         let kept =
             Idempotency { method, key, digest, reply: serde_json::to_string(&reply).unwrap_or_default() };
         if let Err(error) = store.keep_reply(row, kept, clock.now()).await {
-            // What was done cannot be taken back: the caller learns of it.
+            // The work cannot be undone, so the caller receives its result.
             tracing::warn!(method, %error, "a reply could not be kept for its idempotency key");
         }
         Ok(reply)
     }
 
-    /// Writes down what was decided outside of any session.
+    /// Writes an audit row for a decision outside of any session.
     ///
     /// # Errors
-    /// It was not written.
+    /// The row was not written.
     pub async fn note(&self, note: AuditNote) -> Result<(), SessionError> {
         Ok(self.inner.shared.store.record(vec![note], Sync::Normal).await?)
     }
 
-    /// Sessions whose task runs.
+    /// Number of sessions whose task runs.
     #[must_use]
     pub fn running(&self) -> usize {
         self.inner.actors.len()
     }
 
-    /// Stops all work and waits for it: turns are parked where a restart can pick them up. Nothing
-    /// can be opened afterwards. May be dropped and called again, also in more of a hurry.
+    /// Stops all work and waits for it. Turns are parked, so that a restart can resume them. No session can be
+    /// opened afterwards. The call may be dropped and repeated, also with a different `patient`.
     pub async fn park_all(&self, patient: bool) {
         self.inner.closing.store(true, Ordering::Release);
         let slots: Vec<SessionSlot> = self.inner.live.iter().map(|entry| Arc::clone(entry.value())).collect();
@@ -479,7 +481,7 @@ impl Registry {
         self.inner.actors.close();
         futures_util::future::join_all(parked).await;
         self.inner.live.clear();
-        // Also those that were just being loaded: nothing writes after this.
+        // This includes sessions that were being loaded: no task writes after this.
         self.inner.actors.wait().await;
     }
 }

@@ -1,6 +1,6 @@
-//! Following what waits for a permission in all sessions at once (R7, P6): first what waits now, then
-//! every request and its end. Who falls behind is told what waits by then: no request that is still
-//! open is ever missed, and none that was told stays open for ever.
+//! Follows the pending permission requests of all sessions: first the current ones, then each new request and
+//! its end. A lagging follower reads all pending requests again. So it never misses an open request, and none
+//! that it reported stays open forever.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,33 +12,33 @@ use crate::session::registry::Registry;
 use crate::session::shared::{PendingChange, Shared};
 use crate::types::ids::{PermissionId, RequestId};
 
-/// Requests read at once.
+/// Requests per read.
 const PAGE: u32 = 500;
 
-/// A follower of all sessions' requests.
+/// Follows the pending requests of all sessions.
 pub struct PendingFollower {
     shared: Arc<Shared>,
     pending_rx: broadcast::Receiver<PendingChange>,
-    /// Requests that were told and not yet their end.
+    /// Requests that were reported without their end.
     open: BTreeSet<PermissionId>,
-    /// What waits has to be looked at.
+    /// Whether all pending requests must be read again.
     must_resync: bool,
 }
 
 impl Registry {
-    /// Begins to follow what waits in all sessions.
+    /// Starts to follow the pending requests of all sessions.
     #[must_use]
     pub fn follow_pending(&self) -> PendingFollower {
         let shared = Arc::clone(&self.inner.shared);
-        // Listening before looking: nothing falls between.
+        // Subscribe before the read, so that no change is missed in between.
         let bell = shared.subscribe_pending();
         PendingFollower { shared, pending_rx: bell, open: BTreeSet::new(), must_resync: true }
     }
 }
 
 impl PendingFollower {
-    /// The next events, as they stand in the journals; `None` when the house is closed. Cancel-safe
-    /// between two calls only.
+    /// The next events as JSON, as in the journals; `None` when the registry is closed. Cancel-safe between two
+    /// calls only.
     ///
     /// # Errors
     /// The database could not be read.
@@ -65,7 +65,7 @@ impl PendingFollower {
         }
     }
 
-    /// What differs between what was told and what waits now.
+    /// The difference between the reported and the current pending requests.
     async fn resync(&mut self) -> Result<Vec<Arc<str>>, SessionError> {
         let store = &self.shared.store;
         let mut waiting: BTreeMap<PermissionId, Arc<str>> = BTreeMap::new();
@@ -88,7 +88,7 @@ impl PendingFollower {
             self.open.iter().filter(|id| !waiting.contains_key(id)).copied().collect();
         for id in over {
             self.open.remove(&id);
-            // One whose session was deleted has no end to tell.
+            // A request of a deleted session has no end event.
             if let Some(end) = store.request(RequestId::Permission(id)).await?.and_then(|it| it.settled) {
                 news.push(Arc::from(end));
             }

@@ -1,4 +1,4 @@
-//! Rules with where they come from: listed, added, taken back (P2, P5).
+//! Rules with their origin: listed, added and removed.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,46 +13,46 @@ use crate::types::ids::SessionId;
 use crate::types::permission::{RuleKind, RuleScope};
 use crate::types::time::Timestamp;
 
-/// A rule that holds somewhere.
+/// A rule and its scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownRule {
-    /// What it says.
+    /// Allow, ask or deny.
     pub kind: RuleKind,
-    /// The rule as it is written.
+    /// The rule as text, `Tool(pattern)`.
     pub rule: String,
-    /// Whose it is.
+    /// Scope of the rule.
     pub scope: RuleScope,
-    /// The file that it stands in; absent for rules of a session.
+    /// The file that contains it; absent for rules of a session.
     pub file: Option<PathBuf>,
-    /// When it was added, if that is known.
+    /// When it was added, if known.
     pub added_at: Option<Timestamp>,
-    /// Who added it, if that is known.
+    /// The client that added it, if known.
     pub by: Option<Origin>,
 }
 
-/// A rule to be added or taken back.
+/// A rule to add or remove.
 #[derive(Clone, Debug)]
 pub struct RuleChange {
-    /// What it says.
+    /// Allow, ask or deny.
     pub kind: RuleKind,
-    /// The rule.
+    /// The rule as text, `Tool(pattern)`.
     pub rule: String,
-    /// Where: `user`, `project` or `session`.
+    /// Scope: `user`, `project` or `session`.
     pub scope: RuleScope,
-    /// The session whose rule or workspace it is.
+    /// The session that gets the rule, or whose workspace gets it.
     pub session_id: Option<SessionId>,
-    /// The workspace, where no session names it.
+    /// The workspace, if no session is given.
     pub workspace: Option<String>,
-    /// Who wants it.
+    /// The client that requests the change.
     pub origin: Origin,
 }
 
 impl Registry {
-    /// The rules that hold in a workspace, or in a session and its workspace; and what is wrong with
-    /// files of rules. Without either, those that hold everywhere.
+    /// The effective rules of a workspace, or of a session and its workspace, and the errors of policy files.
+    /// Without both, the rules for all workspaces.
     ///
     /// # Errors
-    /// There is no such session or folder.
+    /// The session or folder does not exist.
     pub async fn rules(
         &self,
         session_id: Option<SessionId>,
@@ -113,19 +113,18 @@ impl Registry {
         Ok((known, problems))
     }
 
-    /// Adds a rule; it counts from the next verdict on, also in sessions that run. Says whether it was
-    /// new.
+    /// Adds a rule. It applies from the next verdict on, also in running sessions. Returns whether it was new.
     ///
     /// # Errors
-    /// The rule or its place is wrong, or it could not be written.
+    /// The rule or its scope is invalid, or the rule could not be written.
     pub async fn add_rule(&self, change: RuleChange) -> Result<bool, SessionError> {
         self.change_rule(true, change).await
     }
 
-    /// Takes a rule back; that counts from the next verdict on.
+    /// Removes a rule. This applies from the next verdict on.
     ///
     /// # Errors
-    /// There is no such rule there, or it could not be written.
+    /// The rule does not exist there, or the change could not be written.
     pub async fn remove_rule(&self, change: RuleChange) -> Result<bool, SessionError> {
         self.change_rule(false, change).await
     }
@@ -194,7 +193,7 @@ impl Registry {
             return Err(SessionError::Refused(crate::engine::Refusal::NoSuchRule));
         }
         if changed {
-            // The file counts already: a failing disk must not make that a refusal.
+            // The file is effective already, so a failing disk must not cause a refusal.
             if let Err(error) = self.note(note).await {
                 tracing::error!(%error, "a change of rules is not in the audit log");
             }
@@ -202,7 +201,7 @@ impl Registry {
         Ok(changed)
     }
 
-    /// The real path of the workspace that is meant.
+    /// The real path of the requested workspace.
     async fn place_of(
         &self,
         session_id: Option<SessionId>,
@@ -213,7 +212,7 @@ impl Registry {
                 let why = format!("expected an absolute path, got {folder:?}");
                 Err(SessionError::BadParam("workspace", why))
             }
-            // A folder that is gone may still have rules to be taken back.
+            // A removed folder may still have rules to remove.
             (Some(folder), _) => {
                 Ok(Some(tokio::fs::canonicalize(folder).await.unwrap_or_else(|_| PathBuf::from(folder))))
             }

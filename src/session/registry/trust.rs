@@ -1,12 +1,12 @@
-//! What a folder may do in a session: its user's trust, and the rules that hang on it (S22).
+//! Trust in a folder: what the user allowed, and the rules that depend on it.
 //!
-//! Trust is given to a digest. Whoever uses what hangs on it surveys the folder at that moment and uses
-//! what that very survey read, so that nothing can be put in its place in between.
+//! Trust applies to a digest. Code that depends on trust scans the folder at that moment and uses exactly the
+//! content that this scan read. So no file can be exchanged in between.
 //!
-//! The files are read and hashed for each verdict, and not remembered by their size and times: a change within the
-//! grain of the file system's clock, or one through a mapping that was written to before, leaves those as they were, and
-//! trust would then hold for what nobody has seen. What there is to read is small in any honest folder, bounded
-//! in all others, and read on a thread of its own.
+//! The files are read and hashed for each verdict, not cached by size and times. A change within the clock
+//! granularity of the file system, or through an older memory mapping, leaves size and times unchanged. Trust
+//! would then cover content that the user never reviewed. The content is small in normal folders, limited in
+//! all others, and read on a blocking thread.
 
 use std::path::Path;
 
@@ -20,20 +20,20 @@ use crate::types::event::Origin;
 use crate::types::session::Untrusted;
 use crate::workspace::{self, TrustInventory};
 
-/// How a folder stands.
+/// The trust state of a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrustStatus {
-    /// The folder, absolute and free of links.
+    /// The folder as an absolute path without symbolic links.
     pub cwd: String,
-    /// Whether it is trusted as it is now.
+    /// Whether it is trusted in its current state.
     pub trusted: bool,
-    /// Of what trust would cover.
+    /// Digest of the files that trust would cover.
     pub digest: String,
-    /// What is active with trust.
+    /// The parts that become active with trust.
     pub parts: Vec<String>,
 }
 
-/// Looks at a folder and asks whether it is trusted as it is.
+/// Scans a folder and checks whether it is trusted in this state.
 pub(in crate::session) async fn inspect(
     shared: &Shared,
     cwd: &Path,
@@ -44,20 +44,20 @@ pub(in crate::session) async fn inspect(
     Ok((ground, trusted))
 }
 
-/// Whether a folder is trusted as this digest tells of it.
+/// Whether a folder is trusted with this digest.
 async fn is_trusted(shared: &Shared, cwd: &Path, digest: &str) -> Result<bool, StoreError> {
     let known = shared.store.trusted(&cwd.to_string_lossy()).await?;
     Ok(!digest.is_empty() && known.as_deref() == Some(digest))
 }
 
-/// The project's own rules as far as they count now, and why nothing may pass unasked there, if so.
+/// The effective rules of the project itself, and why every call needs a request, if that is so.
 pub(in crate::session) async fn rules(
     shared: &Shared,
     cwd: &Path,
     ground: TrustInventory,
 ) -> (Rules, Option<String>) {
     let project = ground.project;
-    // Only what it allows hangs on trust.
+    // Only allow rules depend on trust.
     let trusted = !project.allow.is_empty()
         && is_trusted(shared, cwd, &ground.digest).await.unwrap_or_else(|error| {
             tracing::warn!(%error, "whether a folder is trusted cannot be read: it counts as not");
@@ -70,7 +70,7 @@ pub(in crate::session) async fn rules(
     (Rules { allow, ask: project.ask, deny: project.deny }, problem)
 }
 
-/// What waits for trust in a folder; `None` if nothing does.
+/// The parts of a folder that wait for trust; `None` if there are none.
 pub(in crate::session) async fn waiting(shared: &Shared, cwd: &Path) -> Option<Untrusted> {
     let (ground, trusted) = inspect(shared, cwd).await.ok()?;
     let waits = !trusted && !ground.parts.is_empty();
@@ -78,20 +78,20 @@ pub(in crate::session) async fn waiting(shared: &Shared, cwd: &Path) -> Option<U
 }
 
 impl Registry {
-    /// How a folder stands.
+    /// The trust state of a folder.
     ///
     /// # Errors
-    /// There is no such folder, or the database could not be read.
+    /// The folder does not exist, or the database could not be read.
     pub async fn workspace(&self, cwd: &str) -> Result<TrustStatus, SessionError> {
         let cwd = self.folder(cwd).await?;
         let (ground, trusted) = inspect(self.shared(), Path::new(&cwd)).await?;
         Ok(TrustStatus { cwd, trusted, digest: ground.digest, parts: ground.parts })
     }
 
-    /// Trusts a folder as it was seen: by its digest; without one, as it is.
+    /// Trusts a folder in the state with this digest; without a digest, in its current state.
     ///
     /// # Errors
-    /// It is not like that any more, or the store failed.
+    /// The folder has changed, or the store failed.
     pub async fn trust(
         &self,
         cwd: &str,
@@ -107,7 +107,7 @@ impl Registry {
         Ok(TrustStatus { trusted: true, ..found })
     }
 
-    /// Takes the trust in a folder back; also of one that is gone. Tells how it stands then.
+    /// Revokes the trust in a folder, which need not exist. Returns its new trust state.
     ///
     /// # Errors
     /// The store failed.

@@ -1,5 +1,5 @@
-//! The recent journal in memory, serialised once for all who follow. Only the session writes to it,
-//! after the commit; readers take what they want at their own pace.
+//! The newest events of a session in memory, serialised once for all subscriptions. Only the session writes to
+//! the feed, after each commit. Each reader has its own pace.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,16 +10,16 @@ use tokio::sync::{OnceCell, watch};
 use crate::types::event::Envelope;
 use crate::types::ids::Seq;
 
-/// Bytes kept in memory; whoever is further behind reads the store. Little in tests, so that
-/// followers fall behind.
+/// Bytes kept in memory. A reader with an older cursor reads the store. The value is small in tests, so that
+/// followers lag behind.
 const KEEP_BYTES: usize = if cfg!(test) { 3 * 1024 } else { 1024 * 1024 };
-/// Events handed to a follower at once.
+/// Maximum number of events per read.
 const BATCH: usize = 500;
 
-/// A finished message with all that was cut out of it; `None` if that is not to be had.
+/// A completed message with all truncated values; `None` if it cannot be read.
 pub(in crate::session) type FullMessage = OnceCell<Option<Arc<Envelope>>>;
 
-/// One event as it stands on the wire.
+/// One event as serialised for the wire.
 #[derive(Clone, Debug)]
 pub(in crate::session) struct Entry {
     pub seq: Seq,
@@ -27,36 +27,36 @@ pub(in crate::session) struct Entry {
     pub shape: EntryKind,
 }
 
-/// What a follower must know of an event without parsing it.
+/// The kind of an event, which a follower needs without parsing the event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::session) enum EntryKind {
-    /// A message begins; its block rows refer to this event's seq.
+    /// A message starts. Its block rows refer to this event's seq.
     MessageStarted,
-    /// A block begins.
+    /// A block starts.
     BlockStarted(u32, Content),
-    /// That much text or reasoning of the open block; 0 for arguments.
+    /// Bytes of text or reasoning for the open block; 0 for arguments.
     Streamed(usize),
     /// A message ends.
     MessageCompleted,
-    /// Anything else.
+    /// Any other event.
     Other,
 }
 
-/// What a block holds.
+/// The content type of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::session) enum Content {
     Text,
     Thinking,
-    /// Arguments of a call: clients get them whole with the item.
+    /// Arguments of a call. Clients receive them complete with the item.
     Arguments,
 }
 
-/// The recent journal of one session.
+/// The newest events of one session.
 pub(in crate::session) struct Feed {
     ring: Mutex<Ring>,
     newest: watch::Sender<Seq>,
-    /// The message that followers behind it are given pieces of, by its first seq: made whole once for all of
-    /// them, and not by each for itself.
+    /// The full message that lagging followers read parts of, with its first seq. It is read once and shared by
+    /// them.
     whole: Mutex<Option<(Seq, Arc<FullMessage>)>>,
     closed: AtomicBool,
     crashed: AtomicBool,
@@ -65,15 +65,15 @@ pub(in crate::session) struct Feed {
 struct Ring {
     lines: VecDeque<Entry>,
     bytes: usize,
-    /// Everything after this seq is in `lines`.
+    /// All events after this seq are in `lines`.
     after: Seq,
 }
 
-/// What a look at the ring gave.
+/// Result of a read from the feed.
 pub(in crate::session) enum ReadResult {
-    /// The next lines; empty if there is nothing newer.
+    /// The next entries; empty if there are no newer ones.
     Entries(Vec<Entry>),
-    /// The cursor is too far behind: ask the store.
+    /// The cursor is older than the feed: read the store.
     Lagged,
 }
 
@@ -89,7 +89,7 @@ impl Feed {
         }
     }
 
-    /// Shows committed events to everybody.
+    /// Publishes committed events to all followers.
     pub fn publish(&self, lines: Vec<Entry>) {
         let Some(last) = lines.last().map(|line| line.seq) else { return };
         {
@@ -108,7 +108,7 @@ impl Feed {
         self.newest.send_replace(last);
     }
 
-    /// The place of a message that is made whole; that of another message is given up.
+    /// The cell for a full message. It replaces the cell of any other message.
     pub fn whole(&self, first_seq: Seq) -> Arc<FullMessage> {
         let mut place = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
         match &*place {
@@ -117,14 +117,14 @@ impl Feed {
         }
     }
 
-    /// The message, if it was made whole.
+    /// The full message, if it was read already.
     pub fn known_whole(&self, first_seq: Seq) -> Option<Arc<Envelope>> {
         let place = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
         let (_, whole) = place.as_ref().filter(|(known, _)| *known == first_seq)?;
         whole.get().cloned().flatten()
     }
 
-    /// Nothing more will come: followers end once they have read what there is.
+    /// Closes the feed. Followers end after they have read the remaining entries.
     pub fn close(&self) {
         self.closed.store(true, Ordering::Release);
         self.newest.send_modify(|_| {});
@@ -134,7 +134,7 @@ impl Feed {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// The session's task panicked: the session must be loaded again.
+    /// Records that the session's task panicked, so that the session must be loaded again.
     pub fn crash(&self) {
         self.crashed.store(true, Ordering::Release);
         self.close();
@@ -148,12 +148,12 @@ impl Feed {
         *self.newest.borrow()
     }
 
-    /// Tells when there is something newer.
+    /// Notifies about newer events.
     pub fn watch(&self) -> watch::Receiver<Seq> {
         self.newest.subscribe()
     }
 
-    /// The lines after a cursor, at most `most` bytes of them; one is always given, however long.
+    /// The entries after a cursor, at most `most` bytes. At least one is returned, whatever its length.
     pub fn after(&self, cursor: Seq, most: usize) -> ReadResult {
         let ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
         if cursor < ring.after {

@@ -1,5 +1,5 @@
-//! Reading: pages of the journal. Each call takes a reader only for one page, so
-//! that no slow client pins the write-ahead log.
+//! Reads pages of the journal. Each call holds a reader for one page only, so that a slow client never delays a
+//! checkpoint.
 
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
@@ -10,13 +10,13 @@ use crate::store::rows::SessionKey;
 use crate::store::writer::statements::integer;
 use crate::types::ids::Seq;
 
-/// A page of the journal that fits; nothing if it does not.
+/// Reads a page of the journal if it fits; otherwise no rows.
 const WHOLE_PAGE: &str = "select seq, kind, body, null as total from event \
      where session = ?1 and seq > ?2 and ?4 >= \
      (select sum(size) from (select octet_length(body) as size from event \
       where session = ?1 and seq > ?2 order by seq limit ?3)) \
      order by seq limit ?3";
-/// As much of a page as fits, at least one row, and how many rows it has.
+/// Reads the rows that fit into a page, at least one, and the total number of rows.
 const PART_OF_PAGE: &str = "select e.seq, e.kind, e.body, p.total from \
      (select seq, count(*) over () as total, row_number() over by_seq as nth, \
       sum(size) over by_seq as upto from \
@@ -25,15 +25,14 @@ const PART_OF_PAGE: &str = "select e.seq, e.kind, e.body, p.total from \
       window by_seq as (order by seq rows unbounded preceding)) p \
      cross join event e on e.session = ?1 and e.seq = p.seq \
      where p.upto <= ?4 or p.nth = 1 order by p.seq";
-/// Rows that leave something behind: all of the turn that is under way, and of those before it what is
-/// not passing.
+/// Rows that a replay needs: all rows of the open turn, and the rows of settled turns without transient kinds.
 macro_rules! lasting {
     () => {
         "session = ?1 and seq > ?2 and (seq > ?5 or kind not in (select value from json_each(?6)) \
          or seq in (select value from json_each(?7)))"
     };
 }
-/// A page of lasting rows that fits; nothing if it does not.
+/// Reads a page of rows that a replay needs, if it fits; otherwise no rows.
 const WHOLE_PAGE_THAT_LASTS: &str = concat!(
     "select seq, kind, body, null as total from event where ",
     lasting!(),
@@ -41,7 +40,7 @@ const WHOLE_PAGE_THAT_LASTS: &str = concat!(
     lasting!(),
     " order by seq limit ?3)) order by seq limit ?3"
 );
-/// As much of a page of lasting rows as fits, at least one row, and how many rows it has.
+/// Reads the replay rows that fit into a page, at least one, and the total number of rows.
 const PART_OF_PAGE_THAT_LASTS: &str = concat!(
     "select e.seq, e.kind, e.body, p.total from \
      (select seq, count(*) over () as total, row_number() over by_seq as nth, \
@@ -53,7 +52,7 @@ const PART_OF_PAGE_THAT_LASTS: &str = concat!(
      cross join event e on e.session = ?1 and e.seq = p.seq \
      where p.upto <= ?4 or p.nth = 1 order by p.seq"
 );
-/// A page of items that fits; nothing if it does not.
+/// Reads a page of items if it fits; otherwise no rows.
 const WHOLE_PAGE_OF_ITEMS: &str = "select i.first_seq, i.last_seq, i.status, a.body as first, \
      b.body as last, null as total from item i \
      join event a on a.session = i.session and a.seq = i.first_seq \
@@ -65,7 +64,7 @@ const WHOLE_PAGE_OF_ITEMS: &str = "select i.first_seq, i.last_seq, i.status, a.b
        join event b on b.session = i.session and b.seq = i.last_seq \
        where i.session = ?1 and i.first_seq > ?2 order by i.first_seq limit ?3)) \
      order by i.first_seq limit ?3";
-/// As much of a page of items as fits, at least one item, and how many items it has.
+/// Reads the items that fit into a page, at least one, and the total number of items.
 const PART_OF_PAGE_OF_ITEMS: &str = "select p.first_seq, p.last_seq, p.status, a.body as first, \
      b.body as last, p.total from \
      (select first_seq, last_seq, status, count(*) over () as total, \
@@ -83,56 +82,56 @@ const PART_OF_PAGE_OF_ITEMS: &str = "select p.first_seq, p.last_seq, p.status, a
 /// One row of the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalRow {
-    /// Its number.
+    /// Position in the journal, from 1.
     pub seq: Seq,
     /// The event's `type`.
     pub kind: String,
-    /// The event as it stands on the wire.
+    /// The event as JSON on the wire.
     pub body: String,
 }
 
-/// A page of the journal or of items, bounded in rows and in bytes.
+/// A page of the journal or of items with a limit in rows and in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page<T> {
-    /// What is on it, oldest first; at least one entry if there is any.
+    /// Entries of the page, oldest first; at least one if any entry exists.
     pub rows: Vec<T>,
-    /// Whether nothing came after it when it was read.
+    /// Whether no later entry existed at the time of the read.
     pub is_last: bool,
 }
 
-/// Where the settled turns of a journal end, and what of them to pass over.
+/// End of a journal's settled turns, and the kinds that a replay skips in them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settled {
-    /// The newest `turn.completed`; 0 if there is none.
+    /// Seq of the newest `turn.completed`; 0 if there is none.
     upto: Seq,
-    /// Kinds to pass over, and rows to take all the same, as JSON.
+    /// Kinds to skip, and seqs to read in spite of their kind, as JSON.
     passing: String,
     newest: String,
 }
 
-/// An item with the bodies of the events that opened it and that came last.
+/// An item with the bodies of its first and its last event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredItem {
-    /// Seq of the first.
+    /// Seq of the first event.
     pub first_seq: Seq,
-    /// Seq of the last.
+    /// Seq of the last event that is not a delta.
     pub last_seq: Seq,
     /// `running`, `completed` or `interrupted`.
     pub status: String,
-    /// The event that opened it.
+    /// Body of the event that opened the item.
     pub first: String,
-    /// Its newest permanent event.
+    /// Body of the newest event that is not a delta.
     pub last: String,
 }
 
 impl Store {
-    /// Transactions that were written since the start, and that could not be.
+    /// Number of transactions that succeeded and that failed since the start.
     #[must_use]
     pub fn writes(&self) -> (u64, u64) {
         self.health.writes()
     }
 
-    /// Damage that a read meets is told by `daemon.status`.
+    /// Records damage that a read finds, so that `daemon.status` reports it.
     pub(in crate::store) fn noted<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
         self.health.read(&result);
         result
@@ -159,8 +158,8 @@ impl Store {
         Ok(query.fetch_all(&self.readers.now().await).await?)
     }
 
-    /// A page of the journal: rows after `after`, oldest first, at most `limit` and at most `bytes` of
-    /// bodies; one row is always read, however long.
+    /// A page of the journal: rows after `after`, oldest first, at most `limit` rows and at most `bytes` of
+    /// bodies. The first row is always read, whatever its length.
     ///
     /// # Errors
     /// The database could not be read.
@@ -184,8 +183,8 @@ impl Store {
         self.noted(read.await)
     }
 
-    /// Where the settled turns of a journal end. Up to there, rows of the kinds `passing` leave nothing
-    /// behind, and of each of the kinds `replaced` only the newest does.
+    /// Finds the end of the settled turns of a journal. Up to there, a replay skips rows of the kinds
+    /// `passing`, and needs only the newest row of each kind in `replaced`.
     ///
     /// # Errors
     /// The database could not be read.
@@ -221,8 +220,8 @@ impl Store {
         self.noted(read.await)
     }
 
-    /// A page of the rows of a journal that leave something behind: like [`Store::events_after`], but
-    /// without what is passing in its settled turns.
+    /// A page of the rows that a replay needs. Like [`Store::events_after`], but without transient rows of
+    /// settled turns.
     ///
     /// # Errors
     /// The database could not be read.
@@ -252,7 +251,7 @@ impl Store {
         self.noted(read.await)
     }
 
-    /// The newest seq in a session's journal; folded rows at its end are counted by `session.last_seq`.
+    /// The newest seq in a session's journal. `session.last_seq` covers pruned rows at its end.
     ///
     /// # Errors
     /// The database could not be read.
@@ -270,8 +269,8 @@ impl Store {
         self.noted(read.await)
     }
 
-    /// A page of items whose first event comes after `after`, oldest first, at most `limit` and at most
-    /// `bytes` of bodies; one item is always read, however long.
+    /// A page of items whose first event comes after `after`, oldest first: at most `limit` items and at most
+    /// `bytes` of bodies. The first item is always read, whatever its length.
     ///
     /// # Errors
     /// The database could not be read.
@@ -292,8 +291,7 @@ impl Store {
         self.noted(read.await)
     }
 
-    /// The message whose first event is the last one at or before `seq`, if a message was opened
-    /// there at all: the seq of its first event and its newest permanent event.
+    /// The last item that was opened at or before `seq`, if it is a message.
     ///
     /// # Errors
     /// The database could not be read.

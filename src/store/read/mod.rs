@@ -1,4 +1,4 @@
-//! Reading over a pool of connections: pages of events, and summaries of sessions.
+//! Reads over a pool of connections: pages of events and summaries of sessions.
 
 pub(super) mod events;
 pub(super) mod pool;

@@ -1,4 +1,4 @@
-//! The connections that only read.
+//! The pool of read-only connections.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,23 +11,23 @@ use tokio::sync::{OwnedSemaphorePermit, RwLock, RwLockWriteGuard, Semaphore};
 use crate::store::database_file::DatabaseFile;
 use crate::store::error::StoreError;
 
-/// How many read at a time.
+/// Number of parallel readers.
 const READERS: u32 = 3;
-/// How long one waits for those that read.
+/// How long the writer waits for readers to finish.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A small pool. Cheap to clone; all clones are one.
+/// A small pool of read-only connections. Cheap to clone; all clones share one pool.
 #[derive(Clone, Debug)]
 pub(in crate::store) struct Readers {
     database_file: DatabaseFile,
     pool: Arc<RwLock<SqlitePool>>,
-    /// One reads the whole database at a time, over a connection of its own.
+    /// Permits one reader of the whole database at a time. It uses a separate connection.
     chores: Arc<Semaphore>,
     handle: Handle,
 }
 
 impl Readers {
-    /// Of the database of the site. They are opened when they are needed. Needs a runtime.
+    /// Creates the pool of a database. Connections are opened on demand. Requires a tokio runtime.
     pub fn new(database_file: &DatabaseFile) -> Self {
         Self {
             database_file: database_file.clone(),
@@ -37,13 +37,13 @@ impl Readers {
         }
     }
 
-    /// The pool as it is now; while all are closed, waits until they are not. Cancel-safe.
+    /// The current pool. While it is closed, this waits until it opens again. Cancel-safe.
     pub async fn now(&self) -> SqlitePool {
         self.pool.read().await.clone()
     }
 
-    /// Waits for the turn to read the whole database over another connection. Cancel-safe; whoever is cancelled
-    /// while it reads may have its connection open a little longer than its turn.
+    /// Waits for permission to read the whole database over a separate connection. Cancel-safe; a read that is
+    /// cancelled may keep its connection open for a moment after its permit.
     ///
     /// # Errors
     /// The store is closed.
@@ -51,10 +51,11 @@ impl Readers {
         Arc::clone(&self.chores).acquire_owned().await.map_err(|_| StoreError::Closed)
     }
 
-    /// Closes all connections: who wants to read waits until what is returned is dropped. Blocking; not for a task.
+    /// Closes all connections. New reads wait until the returned value is dropped. Blocking; do not call it
+    /// from a task.
     ///
     /// # Errors
-    /// Somebody went on reading.
+    /// A reader did not finish in time.
     pub fn close_for_now(&self) -> Result<Closed<'_>, StoreError> {
         let still = || StoreError::Unwritable("somebody still reads the database".into());
         let turn = Arc::clone(&self.chores).try_acquire_owned().map_err(|_| still())?;
@@ -70,13 +71,13 @@ impl Readers {
         Ok(closed)
     }
 
-    /// Closes them for good.
+    /// Closes the pool permanently.
     pub async fn close(&self) {
         self.now().await.close().await;
     }
 }
 
-/// Nobody reads as long as this is there.
+/// Prevents reads while it exists.
 pub(in crate::store) struct Closed<'a> {
     pool: RwLockWriteGuard<'a, SqlitePool>,
     database_file: &'a DatabaseFile,

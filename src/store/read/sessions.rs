@@ -1,4 +1,4 @@
-//! Reading: the summaries of sessions, what waits in them, and replies that were given.
+//! Reads session summaries, pending requests and stored replies.
 
 use std::collections::BTreeMap;
 
@@ -15,55 +15,55 @@ use crate::types::sampling::{Sampling, Temperature, TopP};
 use crate::types::session::{SessionState, SessionView};
 use crate::types::time::Timestamp;
 
-/// A session's summary. Events that change nothing of it are not counted in it, so its newest
-/// number is the journal's if that is higher.
+/// Selects a session's summary. Some events do not change the summary, so the newest seq is taken from the
+/// journal if it is higher there.
 const VIEW: &str = "select *, max(last_seq, coalesce((select max(seq) from event where session = id), 0)) \
                     as newest_seq from session where ";
 
-// Pages are bounded in bytes. Lengths come first, so that a body that does not fit is never touched. Most
-// pages fit as they are, and a sum is all that takes; only for others is each row weighed, which costs
-// three times as much. Each statement sees the journal as it is at one moment.
+// Pages have a limit in bytes. The query reads lengths first, so it never loads a body that does not fit. Most
+// pages fit, and a sum of the lengths shows that. Otherwise the query adds up row by row, which costs three
+// times as much. Each statement sees the journal at one moment.
 
-/// A pending permission request: its session and the event that raised it.
+/// A pending permission request with its session and the event that raised it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredRequest {
-    /// Where it stands in the list.
+    /// The request id, which is its position in the list.
     pub request_id: String,
-    /// The event.
+    /// The body of the event as JSON.
     pub body: String,
 }
 
-/// Where a permission request or a question stands.
+/// The state of a permission request or a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettledRequest {
-    /// Its session.
+    /// The session of the request.
     pub session_id: SessionId,
-    /// The event that settled it; `None` while it is pending.
+    /// Body of the event that settled it; `None` while it is pending.
     pub settled: Option<String>,
 }
 
-/// A remembered reply.
+/// A stored reply of an idempotent call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdempotentReply {
-    /// Digest of the parameters it belongs to.
+    /// Digest of the call's parameters.
     pub digest: String,
     /// The reply as JSON.
     pub reply: String,
 }
 
-/// Which sessions are listed; by default all.
+/// Filters of the session list. The default lists all sessions.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SessionQuery<'q> {
-    /// In one of these states; none stands for any.
+    /// Accepted states; an empty list accepts all.
     pub states: &'q [SessionState],
-    /// Whose folder is this.
+    /// Required folder.
     pub cwd: Option<&'q str>,
-    /// Whose title, folder or last line holds this text, in whatever case.
+    /// Text that the title, folder or last line must contain, ignoring case.
     pub search: Option<&'q str>,
 }
 
 impl Store {
-    /// The key of a session, if there is one.
+    /// The key of a session; `None` if it does not exist.
     ///
     /// # Errors
     /// The database could not be read.
@@ -92,7 +92,7 @@ impl Store {
         self.noted(read.await)
     }
 
-    /// A page of summaries, newest first: those with a position below `before`.
+    /// A page of summaries with a position below `before`, newest first.
     ///
     /// # Errors
     /// The database could not be read.
@@ -128,7 +128,7 @@ impl Store {
         self.noted(read.await)
     }
 
-    /// How many sessions there are, and how many of them run or wait for a person.
+    /// The number of sessions, and the number of those that run or wait for a user.
     ///
     /// # Errors
     /// The database could not be read.
@@ -145,7 +145,7 @@ impl Store {
         self.noted(read.await)
     }
 
-    /// Sessions whose turn was under way when the daemon last stopped.
+    /// Sessions with an open turn when the daemon last stopped.
     ///
     /// # Errors
     /// The database could not be read.
@@ -162,7 +162,7 @@ impl Store {
         self.noted(read.await)
     }
 
-    /// Sessions that have not ended and in which something has happened since then.
+    /// Sessions that have not ended and have events at or after `since`.
     ///
     /// # Errors
     /// The database could not be read.
@@ -179,7 +179,7 @@ impl Store {
         self.noted(read.await)
     }
 
-    /// How much of the database is in use, in bytes: what was removed and not used again does not count.
+    /// Bytes of the database that are in use, without free pages.
     ///
     /// # Errors
     /// The database could not be read.
@@ -197,7 +197,7 @@ impl Store {
         self.noted(read.await)
     }
 
-    /// Sessions that ended before then, those first that ended first; at most so many.
+    /// Sessions that ended before `before`, earliest first, at most `limit`.
     ///
     /// # Errors
     /// The database could not be read.
@@ -247,7 +247,7 @@ impl Store {
         self.noted(read.await)
     }
 
-    /// Where one permission request or question stands.
+    /// The state of one permission request or question.
     ///
     /// # Errors
     /// The database could not be read.
@@ -275,7 +275,7 @@ impl Store {
         self.noted(read.await)
     }
 
-    /// A reply that was kept under this key.
+    /// The reply that was stored under this key.
     ///
     /// # Errors
     /// The database could not be read.
@@ -283,7 +283,7 @@ impl Store {
         self.kept_since(method, key, i64::MIN).await
     }
 
-    /// The same, unless it belongs to no session and was kept for more than a day.
+    /// Like `remembered`, but ignores replies without a session that are older than one day.
     ///
     /// # Errors
     /// The database could not be read.
@@ -324,7 +324,7 @@ fn parse(text: String) -> Result<SessionId, StoreError> {
     text.parse().map_err(|_| StoreError::Corrupt(format!("session id {text}")))
 }
 
-/// A stored word that must be one of ours.
+/// Parses a stored enum name.
 fn word<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, StoreError> {
     serde_json::from_value(serde_json::Value::from(text))
         .map_err(|error| StoreError::Corrupt(error.to_string()))

@@ -1,8 +1,8 @@
-//! Copies of the whole database while it is in use, and the look whether it is sound.
+//! Copies of the whole database while it is in use, and the integrity check.
 //!
-//! A copy is made by a connection of its own that only reads: writers go on beside it. It is written
-//! under another name, checked, synced, and only then gets the name that was asked for, so that
-//! whatever has that name is whole.
+//! A separate read-only connection makes the copy, so writers continue meanwhile. The copy is written under a
+//! temporary name, checked and synced. Only then it gets the requested name, so that a file with that name is
+//! always complete.
 
 use std::fs::OpenOptions;
 use std::io::ErrorKind;
@@ -18,19 +18,19 @@ use crate::store::database_file::open_to_read;
 use crate::store::error::StoreError;
 use crate::store::open::Store;
 
-/// Problems that a check names at most.
+/// Maximum number of problems that a check reports.
 const PROBLEMS: u32 = 20;
-/// How the name of a copy in the making begins.
+/// Prefix of the temporary name of a copy.
 pub(in crate::store) const PART: &str = ".agentd-backup-";
 
 impl Store {
-    /// Copies the database as it is now into the new file `to`, for its owner alone. Returns its
-    /// bytes. One copy or check runs at a time. If the call is dropped, a file of the name
-    /// `.agentd-backup-….part` may be left beside `to`.
+    /// Copies the current database into the new file `to` with mode 0600. Returns its size in bytes. Only one
+    /// copy or check runs at a time. If the future is dropped, a file named `.agentd-backup-….part` may remain
+    /// in the folder of `to`.
     ///
     /// # Errors
-    /// `Target` if there is such a file already or it cannot be written; else the database could not
-    /// be read. There is no file `to` then, unless somebody else made it.
+    /// `Target` if the file exists already or cannot be written. Other errors mean that the database could not
+    /// be read. The file `to` does not exist then, unless another process created it.
     pub async fn backup(&self, to: &Path) -> Result<u64, StoreError> {
         let _turn = self.readers.turn().await?;
         if to.symlink_metadata().is_ok() {
@@ -52,7 +52,7 @@ impl Store {
         let copied = sqlx::query("vacuum into ?").bind(name).execute(&mut from).await;
         let _ = from.close().await;
         copied.map_err(|error| match StoreError::from(error) {
-            // What only reads the database writes nowhere else.
+            // The connection only reads the database, so the error concerns the target file.
             StoreError::Unwritable(why) | StoreError::Unsynced(why) => {
                 StoreError::Target(format!("{}: {why}", part.display()))
             }
@@ -64,11 +64,11 @@ impl Store {
         }
     }
 
-    /// Reads the whole database to see whether it is sound. Returns what is not, in words; nothing if
-    /// all is well.
+    /// Reads the whole database and checks its integrity. Returns a description of each problem; the list is
+    /// empty if there is none.
     ///
     /// # Errors
-    /// It could not be read far enough to say.
+    /// The database could not be read far enough for a result.
     pub async fn problems(&self) -> Result<Vec<String>, StoreError> {
         let _turn = self.readers.turn().await?;
         let found = problems(&self.database_file.path).await;
@@ -79,11 +79,11 @@ impl Store {
     }
 }
 
-/// What is not sound in a database file that may be in use or not: broken pages and indices, rows
-/// that point nowhere. Nothing is changed.
+/// Checks a database file, whether it is in use or not: broken pages and indices, and rows with dangling
+/// references. Changes nothing. Returns a description of each problem.
 ///
 /// # Errors
-/// It could not be opened or read at all, so that nothing is known of it.
+/// The file could not be opened or read at all, so there is no result.
 pub async fn problems(path: &Path) -> Result<Vec<String>, StoreError> {
     let found = match open_to_read(path).await {
         Ok(mut connection) => {
@@ -94,7 +94,7 @@ pub async fn problems(path: &Path) -> Result<Vec<String>, StoreError> {
         Err(error) => Err(error),
     };
     match found {
-        // Too damaged for a list.
+        // The database is too damaged for a list of problems.
         Err(StoreError::Corrupt(why)) => Ok(vec![why]),
         found => found,
     }
@@ -111,7 +111,7 @@ async fn all_problems(connection: &mut SqliteConnection) -> Result<Vec<String>, 
     Ok(found)
 }
 
-/// A file in the making, of a name that nobody had. It goes when this does; no other is touched.
+/// A new temporary file under an unused name. Dropping this value removes the file.
 struct Part(PathBuf);
 
 impl Part {
@@ -122,7 +122,7 @@ impl Part {
             let path = to.with_file_name(format!("{PART}{}-{count}.part", std::process::id()));
             match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
                 Ok(_) => return Ok(Self(path)),
-                // Somebody else's: it stays.
+                // The file belongs to another process, so leave it.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(target(to, &error)),
             }
@@ -132,12 +132,12 @@ impl Part {
 
 impl Drop for Part {
     fn drop(&mut self) {
-        // Under its new name it is gone from here already.
+        // If the file was renamed, this name no longer exists.
         let _ = std::fs::remove_file(&self.0);
     }
 }
 
-/// Gives a whole file its name. A file that has the name meanwhile keeps it.
+/// Gives a complete file its final name. Never replaces an existing file.
 fn publish(part: &Path, to: &Path) -> Result<(), StoreError> {
     let failed = |error: std::io::Error| match error.kind() {
         ErrorKind::AlreadyExists => is_there(to),
@@ -145,7 +145,7 @@ fn publish(part: &Path, to: &Path) -> Result<(), StoreError> {
     };
     std::fs::File::open(part).and_then(|file| file.sync_all()).map_err(failed)?;
     match std::fs::hard_link(part, to) {
-        // Not every file system has links; neither way replaces a file, renameat2(2).
+        // Not every file system has hard links. Neither way replaces a file, see renameat2(2).
         Err(error) if error.kind() != ErrorKind::AlreadyExists => {
             renameat2(AT_FDCWD, part, AT_FDCWD, to, RenameFlags::RENAME_NOREPLACE)
                 .map_err(|error| failed(error.into()))?;
@@ -155,7 +155,7 @@ fn publish(part: &Path, to: &Path) -> Result<(), StoreError> {
     sync_folder(to).map_err(failed)
 }
 
-/// Makes names in the folder of `path` survive a power cut.
+/// Syncs the folder of `path`, so that file names in it survive a power loss.
 pub(in crate::store) fn sync_folder(path: &Path) -> std::io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     std::fs::File::open(folder)?.sync_all()

@@ -1,4 +1,4 @@
-//! Rolling backups (S10): one copy a day in `DATA/backups/agentd-YYYYMMDD.db`, the newest few kept.
+//! Daily backups: one copy per day in `DATA/backups/agentd-YYYYMMDD.db`. Only the newest ones are kept.
 
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
@@ -9,20 +9,19 @@ use crate::store::open::Store;
 use crate::store::recovery::backup::PART;
 use crate::types::time::Clock;
 
-/// Before the first copy: a start has better things to do.
+/// Delay before the first copy, so that it does not slow down the start.
 const FIRST: Duration = Duration::from_secs(5);
-/// Between two looks at the date.
+/// Time between two checks of the date.
 const LOOK: Duration = Duration::from_secs(3_600);
 
 impl Store {
-    /// Keeps a copy of each day in `folder`, the newest `keep` of them. Runs until it is dropped;
-    /// what it was about to write is then left as a file that ends in `.part`, and the next one
-    /// takes it away.
+    /// Makes one copy per day in `folder` and keeps the newest `keep`. Runs until it is dropped. A drop may
+    /// leave a file with the suffix `.part`; the next run removes it.
     pub async fn keep_backups(self, folder: PathBuf, keep: usize, clock: std::sync::Arc<dyn Clock>) {
         tokio::time::sleep(FIRST).await;
         if self.after_crash {
-            // A log that lost its end may leave pages of two times beside each other, and nothing tells
-            // but a look at all of them. It takes too long for a start, so it is done beside the work.
+            // If the end of the log was lost, the database may mix pages of two moments. Only a check of all
+            // pages finds that. It takes too long for the start, so it runs in the background.
             match self.problems().await {
                 Ok(found) if found.is_empty() => tracing::debug!("the database is sound"),
                 Ok(_) => {}
@@ -39,7 +38,7 @@ impl Store {
         }
     }
 
-    /// Makes the copy of today, if there is none, and removes the oldest beyond `keep`.
+    /// Makes today's copy if it is missing, and removes the oldest ones beyond `keep`.
     pub(in crate::store) async fn backup_of_the_day(
         &self,
         folder: &Path,
@@ -50,13 +49,13 @@ impl Store {
         if keep == 0 || today.exists() {
             return Ok(None);
         }
-        // Copies of a damaged database must not push out the good ones.
+        // Copies of a damaged database must not replace the good ones.
         if let Some(error @ StoreError::Corrupt(_)) = self.health.trouble() {
             return Err(error);
         }
         let failed = |error: std::io::Error| StoreError::Target(format!("{}: {error}", folder.display()));
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
-        // The folder is this daemon's alone: no other is making a copy in it.
+        // The folder belongs to this daemon, so no other process is writing a copy there.
         for left in unfinished(folder) {
             let _ = std::fs::remove_file(left);
         }
@@ -68,7 +67,7 @@ impl Store {
     }
 }
 
-/// The rolling backups of a folder, newest first. Other files are none of it.
+/// The daily backups in a folder, newest first. Other files are ignored.
 #[must_use]
 pub fn backups(folder: &Path) -> Vec<PathBuf> {
     let mut found = named(folder, |name| {
@@ -80,7 +79,7 @@ pub fn backups(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Copies that did not come to their end.
+/// Incomplete copies of earlier runs.
 fn unfinished(folder: &Path) -> Vec<PathBuf> {
     named(folder, |name| name.starts_with(PART) && name.ends_with(".part"))
 }

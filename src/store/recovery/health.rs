@@ -1,5 +1,5 @@
-//! What is wrong with the storage just now, if anything: set by whoever meets it, told by
-//! `daemon.status`, gone with the next write that comes through.
+//! The current trouble of the storage, if there is any. The code that meets an error sets it, `daemon.status`
+//! reports it, and the next successful write clears it.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,53 +8,54 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::store::error::StoreError;
 use crate::store::recovery::recover_damaged::sibling_path;
 
-/// The newest trouble. Cheap to clone; all clones are one.
+/// The newest trouble. Cheap to clone; all clones share one state.
 #[derive(Clone, Debug, Default)]
 pub(in crate::store) struct Health(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
     troubles: Mutex<Troubles>,
-    /// Transactions that were written, and that were not.
+    /// Number of transactions that succeeded and that failed.
     written: AtomicU64,
     failed: AtomicU64,
 }
 
 #[derive(Debug, Default)]
 struct Troubles {
-    /// Made when damage is met, so that the next start looks closer.
+    /// Path of a marker file. It is created when damage is found, so that the next start checks the database
+    /// closely.
     suspicion: Option<PathBuf>,
-    /// Of the last write.
+    /// Error of the last write.
     write: Option<StoreError>,
-    /// Damage does not go away by itself: the first that was met.
+    /// The first damage that was found. It is kept, because a later success does not repair it.
     damage: Option<StoreError>,
 }
 
 impl Health {
-    /// Of the database at `path`.
+    /// Creates the health state of the database at `path`.
     pub fn of(path: &Path) -> Self {
         let suspicion = Some(sibling_path(path, ".suspect"));
         let troubles = Mutex::new(Troubles { suspicion, ..Troubles::default() });
         Self(Arc::new(Shared { troubles, ..Shared::default() }))
     }
 
-    /// The trouble, if there is one; damage first.
+    /// The current trouble; damage has priority over a failed write.
     pub fn trouble(&self) -> Option<StoreError> {
         let troubles = self.lock();
         troubles.damage.clone().or_else(|| troubles.write.clone())
     }
 
-    /// Transactions that were written, and that failed.
+    /// Number of transactions that succeeded and that failed.
     pub fn writes(&self) -> (u64, u64) {
         (self.0.written.load(Ordering::Relaxed), self.0.failed.load(Ordering::Relaxed))
     }
 
-    /// Whether the last write failed for want of a place to write to.
+    /// Whether the last write failed because the disk is full, read-only or failing.
     pub fn cannot_write(&self) -> bool {
         self.lock().write.is_some()
     }
 
-    /// Takes in how a write ended; says so in the log when that changes.
+    /// Records the result of a write and logs a change between success and failure.
     pub fn wrote<T>(&self, result: &Result<T, StoreError>) {
         let count = if result.is_ok() { &self.0.written } else { &self.0.failed };
         count.fetch_add(1, Ordering::Relaxed);
@@ -73,7 +74,7 @@ impl Health {
         }
     }
 
-    /// Takes in how a read ended.
+    /// Records the result of a read.
     pub fn read<T>(&self, result: &Result<T, StoreError>) {
         if let Err(error @ StoreError::Corrupt(_)) = result {
             self.damaged(error);
@@ -87,7 +88,7 @@ impl Health {
         }
         troubles.damage = Some(error.clone());
         let suspicion = troubles.suspicion.clone();
-        // Whoever asks how things are must not wait for a disk.
+        // Callers that query the health must not wait for the disk.
         drop(troubles);
         tracing::error!(%error, "the database is damaged");
         if let Some(suspicion) = suspicion
@@ -97,7 +98,7 @@ impl Health {
         }
     }
 
-    /// Nothing can be half done under this lock: a panic of another holder does not matter.
+    /// Each holder changes the state in one step, so a panic of another holder leaves it valid.
     fn lock(&self) -> std::sync::MutexGuard<'_, Troubles> {
         self.0.troubles.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! The health of the database, its backups, and what is done about a damaged one.
+//! Health of the database, backups, and recovery of a damaged database.
 
 pub(super) mod backup;
 pub(super) mod daily_backups;

@@ -1,18 +1,18 @@
-//! A damaged database is set aside and what can be read of it goes on (S10).
+//! Moves a damaged database aside and continues with everything that can be read from it.
 //!
 //! ```text
 //! agentd.db            damaged; read, never changed
-//! agentd.db.rescue     what is saved, in the making; worthless after a crash
-//! agentd.db.corrupt-…  the damaged files under another name, never deleted; a .txt beside says what was saved
-//! agentd.db.salvaged   what is saved, checked and synced: from here on there is no way back
-//! agentd.db            the same, in its place
+//! agentd.db.rescue     the recovered data while it is written; worthless after a crash
+//! agentd.db.corrupt-…  the damaged files under another name, never deleted; a .txt file says what was recovered
+//! agentd.db.salvaged   the recovered data, checked and synced: from here on recovery continues after a crash
+//! agentd.db            the recovered data in its final place
 //! ```
 //!
-//! What wins: the journal is the truth, so sessions are taken one by one, and of each the longer of
-//! two journals, the damaged database's and the newest sound backup's; the summaries are made anew
-//! from it. A journal is read from its beginning to the first row that cannot be read or does not
-//! fit, so that what is saved has no hole. One that may have had more says so by its last event, and
-//! a turn that was under way in it is not gone on with. A byte that changed inside a text is not seen.
+//! The journal is authoritative, so recovery copies one session after the other. For each session it takes the
+//! longer of two journals: the damaged database's and the newest sound backup's. The summaries are computed
+//! again from that journal. A journal is read from its beginning to the first row that cannot be read or does
+//! not fit, so the recovered part has no gap. If more rows may have existed, the last event says so, and an
+//! interrupted turn of that session does not resume. A changed byte inside a text is not detected.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -37,19 +37,19 @@ use crate::types::event::{Envelope, Event, HISTORY_LOST};
 use crate::types::ledger::UsageRecord;
 use crate::types::time::Timestamp;
 
-/// Numbers left out before that notice: what was lost may have had them, and none is given out twice.
+/// Seq numbers that are skipped before that notice. Lost events may have used them, and a seq is never reused.
 const LEFT_OUT: u64 = 1_000_000;
 
-/// Makes a session's summary from its events; `None` if they do not fit together.
+/// Computes a session's summary from its events; `None` if the events do not fit together.
 pub type Summarise<'a> = &'a (dyn Fn(&[Envelope]) -> Option<Summary> + std::marker::Sync);
 
 impl Store {
-    /// [`Store::open`], and if the database is damaged: sets it aside, saves what can be saved, and
-    /// opens that. `folder` holds the rolling backups: where there are some, an empty file counts as
-    /// damaged, and a missing one is made anew with a notice.
+    /// Opens the database like [`Store::open`]. If it is damaged, moves it aside, recovers what can be read and
+    /// opens the result. `folder` holds the daily backups. If there are backups, an empty file counts as
+    /// damaged, and a missing file is created again with a notice.
     ///
     /// # Errors
-    /// Those of [`Store::open`]; `Corrupt` only if nothing could be set in the damaged one's place.
+    /// Those of [`Store::open`]. `Corrupt` only if the damaged database could not be replaced.
     pub async fn open_or_recover(
         path: &Path,
         folder: &Path,
@@ -64,7 +64,7 @@ impl Store {
             note_missing(path, newest, at)?;
         }
         if is_empty && !known.is_empty() {
-            // SQLite would take it for a new database, and its log for none of it.
+            // SQLite would treat the empty file as a new database and ignore its log.
             tracing::error!("the database is empty although there are backups: the newest sound one serves");
             rescue(path, folder, at, summarise).await?;
             return Self::open(path).await;
@@ -98,7 +98,7 @@ impl Store {
     }
 }
 
-/// What was said when databases beside `path` were set aside or not there, oldest first.
+/// The messages of earlier recoveries of the database at `path`, oldest first.
 #[must_use]
 pub fn notices(path: &Path) -> Vec<String> {
     let folder = path.parent().unwrap_or(Path::new("."));
@@ -120,12 +120,12 @@ pub fn notices(path: &Path) -> Vec<String> {
         .collect()
 }
 
-/// How the name of a file that was set aside goes on after the database's.
+/// Suffix of the name of a damaged file that was moved aside.
 const CORRUPT: &str = ".corrupt-";
-/// The same of a note that there was no database.
+/// Suffix of a note that the database was missing.
 const MISSING: &str = ".missing-";
 
-/// Says, for good, that a new database is about to be made where there are backups of another.
+/// Writes a permanent note that a new database is created although backups of another one exist.
 fn note_missing(path: &Path, newest: &Path, at: Timestamp) -> Result<(), StoreError> {
     let text = format!(
         "on {} there was no database {path}, and a new one was made; there are backups, the newest is {}: to go \
@@ -148,7 +148,7 @@ async fn sound(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Reads everything: a byte that changed within a row is none of SQLite's business, and keeps us from reading it.
+/// Reads everything. SQLite does not detect a changed byte inside a row, but such a row cannot be parsed.
 async fn legible(path: &Path) -> Result<(), StoreError> {
     let cannot = |what: String| Err(StoreError::Corrupt(format!("{what} cannot be read")));
     let Some(mut source) = Source::open(path).await else { return cannot("the database".into()) };
@@ -166,7 +166,7 @@ async fn legible(path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Opens, and reads what every start reads anyway: damage there is met now.
+/// Opens the database and reads everything that each start reads, so that damage there is found now.
 async fn open_and_look(path: &Path) -> Result<(Store, StoreOwner), StoreError> {
     let (store, owner) = Store::open(path).await?;
     let looked = match store.unfinished().await {
@@ -195,7 +195,7 @@ async fn rescue(
     let mut new = DatabaseFile::make(&part)?.connect().await?;
     sqlx::migrate!().run(&mut new).await?;
     let mut report = Report::default();
-    // There is nothing to read in an empty one, and SQLite would delete the log beside it.
+    // An empty file contains nothing to read, and SQLite would delete its log.
     let is_empty = std::fs::metadata(path).is_ok_and(|meta| meta.len() == 0);
     let mut damaged = if is_empty { None } else { Source::open(path).await };
     let mut backup = newest_sound(folder).await;
@@ -205,7 +205,7 @@ async fn rescue(
         None => (BTreeSet::new(), false),
     };
     let (mut keys, all_known) = known;
-    // A session that only the backup has was deleted since, if that can be told at all.
+    // A session that only the backup has was deleted later, as far as that can be known.
     if let (false, Some((_, source))) = (all_known, &mut backup) {
         keys.extend(source.keys().await.0);
     }
@@ -233,7 +233,7 @@ async fn rescue(
     if let Some(problem) = problems(&part).await?.into_iter().next() {
         return Err(StoreError::Corrupt(format!("what was saved is not sound: {problem}")));
     }
-    // The look made them anew; the log was folded in when the last writer closed.
+    // The check created these files again. The log was checkpointed when the last writer closed.
     for end in ["-wal", "-shm"] {
         let _ = std::fs::remove_file(sibling_path(&part, end));
     }
@@ -255,8 +255,8 @@ async fn rescue(
     finish(path)
 }
 
-/// Puts what was saved in its place, also if a crash came between. The old log goes first: it would
-/// be taken for the new database's own.
+/// Moves the recovered database to its final place, also after a crash in between. Removes the old log first,
+/// because SQLite would apply it to the new database.
 fn finish(path: &Path) -> Result<(), StoreError> {
     let saved = sibling_path(path, ".salvaged");
     if !saved.exists() {
@@ -270,13 +270,13 @@ fn finish(path: &Path) -> Result<(), StoreError> {
         .map_err(|error| StoreError::Unwritable(format!("{}: {error}", path.display())))
 }
 
-/// Gives the damaged files a second name. Returns the database's.
+/// Gives the damaged files a second name. Returns the new path of the database.
 fn set_aside(path: &Path, at: Timestamp) -> Result<PathBuf, StoreError> {
     let aside = sibling_path(path, &format!("{CORRUPT}{}", stamp(at)));
     for end in ["", "-wal", "-shm"] {
         let (from, to) = (sibling_path(path, end), sibling_path(&aside, end));
         if from.exists() && !to.exists() {
-            // Not every file system has links.
+            // Not every file system has hard links.
             let kept = std::fs::hard_link(&from, &to).or_else(|_| std::fs::copy(&from, &to).map(|_| ()));
             kept.map_err(|error| StoreError::Unwritable(format!("{}: {error}", to.display())))?;
         }
@@ -284,7 +284,7 @@ fn set_aside(path: &Path, at: Timestamp) -> Result<PathBuf, StoreError> {
     Ok(aside)
 }
 
-/// A time in a file's name: day and second.
+/// A time for file names: day and second.
 fn stamp(at: Timestamp) -> String {
     let seconds = at.0.div_euclid(1_000).rem_euclid(86_400);
     let time = format!("{:02}{:02}{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60);
@@ -308,10 +308,10 @@ async fn newest_sound(folder: &Path) -> Option<(PathBuf, Source)> {
     None
 }
 
-/// What became of the sessions.
+/// The recovered part of each session.
 #[derive(Default)]
 struct Report {
-    /// Key to the last number of the saved journal; `None` if it is whole.
+    /// Session key → last seq of the recovered journal; `None` if the journal is complete.
     kept: BTreeMap<i64, Option<u64>>,
     cut: Vec<String>,
     from_backup: usize,

@@ -1,5 +1,4 @@
-//! Reading a database that may be damaged: everything that can be read, in order, until something
-//! cannot.
+//! Reads everything that a possibly damaged database still contains, in order, up to the first unreadable row.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
@@ -18,7 +17,7 @@ use crate::types::event::Envelope;
 use crate::types::ids::BlobId;
 use crate::types::wire;
 
-/// Rows read at once while nothing is wrong.
+/// Rows per read while no error occurs.
 const PAGE: i64 = 256;
 
 /// One row of a journal.
@@ -43,22 +42,22 @@ impl SalvagedRow {
     }
 }
 
-/// What could be read of one session.
+/// The readable part of one session.
 #[derive(Debug, Default)]
 pub(in crate::store) struct SalvagedJournal {
-    /// From the first on, without a hole.
+    /// The rows from the first one on, without a gap.
     pub lines: Vec<SalvagedRow>,
-    /// Whether that is all.
+    /// Whether the journal is complete.
     pub is_whole: bool,
-    /// The highest number that it is known to have had.
+    /// The highest seq that the session is known to have used.
     pub highest: u64,
-    /// Contents that were too large for the rows, as far as they can be read.
+    /// Blobs of the session, as far as they can be read.
     pub blobs: Vec<Blob>,
 }
 
 impl SalvagedJournal {
-    /// Ends before the first event of which a part is lost, and cuts what an older version wrote longer
-    /// than an event may be.
+    /// Ends the journal before the first event with a lost part. Truncates events of older versions that exceed
+    /// the size limit.
     fn fit(&mut self) {
         let known: HashSet<BlobId> = self.blobs.iter().map(|blob| blob.blob_id).collect();
         let has_all =
@@ -77,7 +76,7 @@ impl SalvagedJournal {
         }
     }
 
-    /// The events, with all that was cut out of them.
+    /// The events with all truncated values restored.
     pub fn events(&self) -> Vec<Envelope> {
         let bytes = self.blobs.iter().filter_map(|blob| match &blob.content {
             Content::Bytes(bytes) => Some((blob.blob_id, bytes.to_vec())),
@@ -87,13 +86,13 @@ impl SalvagedJournal {
         self.lines.iter().filter_map(|line| wire::restore(&line.body, &blobs)).collect()
     }
 
-    /// Number of the last row; 0 if there is none.
+    /// Seq of the last row; 0 if there is none.
     pub fn last_seq(&self) -> u64 {
         self.lines.last().map_or(0, |line| line.seq)
     }
 }
 
-/// What every body says of itself.
+/// Fields that every event body has.
 #[derive(Deserialize)]
 pub(in crate::store) struct Head {
     seq: u64,
@@ -103,17 +102,17 @@ pub(in crate::store) struct Head {
 }
 
 impl Head {
-    /// Whether a body says so much: what does not was written by no version.
+    /// Whether a body has the fields of every event. No version of the daemon wrote a body without them.
     pub(in crate::store) fn is_of(body: &str) -> bool {
         serde_json::from_str::<Self>(body).is_ok()
     }
 }
 
-/// A database that is only read.
+/// A read-only connection to a database that may be damaged.
 pub(in crate::store) struct Source(SqliteConnection);
 
 impl Source {
-    /// Opens it, if it can be opened.
+    /// Opens the database; `None` if that fails.
     pub async fn open(path: &Path) -> Option<Self> {
         match open_to_read(path).await {
             Ok(connection) => Some(Self(connection)),
@@ -124,10 +123,10 @@ impl Source {
         }
     }
 
-    /// Whether all texts in the list of sessions are texts.
+    /// Checks that all text columns in the session table contain text.
     ///
     /// # Errors
-    /// One of them is not.
+    /// A column contains something else.
     pub async fn texts(&mut self) -> Result<(), StoreError> {
         use sqlx::{Row as _, TypeInfo as _, ValueRef as _};
         let rows = sqlx::query("select * from session").fetch_all(&mut self.0).await?;
@@ -141,7 +140,7 @@ impl Source {
         Ok(())
     }
 
-    /// Keys of all sessions that can be found from either end, and whether nothing stood in the way.
+    /// Keys of all sessions that a scan from either end finds, and whether the scans met no error.
     pub async fn keys(&mut self) -> (BTreeSet<i64>, bool) {
         let mut keys = BTreeSet::new();
         let mut all = true;
@@ -170,7 +169,7 @@ impl Source {
                 sqlx::query_scalar(query).bind(at).fetch_optional(&mut self.0).await;
             match next {
                 Ok(None) => return true,
-                // Damage may lead in circles.
+                // Damage can make the index circular.
                 Ok(Some(key)) if (key > at) == (from == i64::MIN) && key != at => at = key,
                 _ => return false,
             }
@@ -178,7 +177,7 @@ impl Source {
         }
     }
 
-    /// A session's journal as far as it can be read.
+    /// Reads a session's journal as far as possible.
     pub async fn journal(&mut self, key: i64) -> SalvagedJournal {
         let mut journal = SalvagedJournal { is_whole: true, ..SalvagedJournal::default() };
         let mut session_id = None;
@@ -216,12 +215,12 @@ impl Source {
         }
         journal.blobs = self.blobs(key).await;
         journal.fit();
-        // Damage may also hide rows without an error.
+        // Damage can also hide rows without an error.
         journal.is_whole &= !journal.lines.is_empty() && journal.highest <= journal.last_seq();
         journal
     }
 
-    /// The contents of a session that can be read whole.
+    /// The blobs of a session that can be read completely.
     async fn blobs(&mut self, key: i64) -> Vec<Blob> {
         let sql = "select id, blob_id, media_type, bytes, in_file from blob where session = ?";
         let found: Vec<(i64, String, String, i64, bool)> = self.rows_of(sql, key).await;
@@ -260,8 +259,8 @@ impl Source {
         rows.into_iter().map(line).collect()
     }
 
-    /// Replies, questions and processes of the sessions in `kept`, as far as they can be read: where a
-    /// journal was cut, only what belongs to the rest. What is there already stays.
+    /// Copies the readable replies, questions and processes of the sessions in `kept`. If a journal was
+    /// truncated, only the rows of its recovered part are copied. Existing rows stay unchanged.
     pub async fn copy_side_tables(
         &mut self,
         new: &mut SqliteConnection,
@@ -310,7 +309,7 @@ impl Source {
         Ok(())
     }
 
-    /// Rows of one key, up to the first that cannot be read.
+    /// Rows of one key, up to the first unreadable one.
     async fn rows_of<T>(&mut self, query: &'static str, key: i64) -> Vec<T>
     where
         T: for<'r> sqlx::FromRow<'r, sqlx::sqlite::SqliteRow> + Send + Unpin,
@@ -324,7 +323,7 @@ impl Source {
         found
     }
 
-    /// Rows up to the first that cannot be read.
+    /// Rows up to the first unreadable one.
     async fn rows<T>(&mut self, query: &'static str) -> Vec<T>
     where
         T: for<'r> sqlx::FromRow<'r, sqlx::sqlite::SqliteRow> + Send + Unpin,
@@ -339,7 +338,7 @@ impl Source {
     }
 }
 
-/// Whether a row is the next of this session's journal.
+/// Whether a row is the next one of this session's journal.
 fn fits(line: &SalvagedRow, last: u64, session_id: &mut Option<String>) -> bool {
     let Ok(head) = serde_json::from_str::<Head>(&line.body) else { return false };
     let is_first = last == 0;
@@ -351,7 +350,7 @@ fn fits(line: &SalvagedRow, last: u64, session_id: &mut Option<String>) -> bool 
         && (!is_first || (line.seq == 1 && line.kind == "session.created"))
 }
 
-/// The number that a remembered reply speaks of.
+/// The seq that a stored reply refers to.
 fn seq_of(reply: &str) -> Option<u64> {
     serde_json::from_str::<serde_json::Value>(reply).ok()?.get("seq")?.as_u64()
 }

@@ -1,4 +1,4 @@
-//! The summaries of a session made from its events, as the turn machine makes them one by one.
+//! Computes the summary rows of a session from its events, as the engine does event by event.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,7 +9,7 @@ use crate::store::writer::statements::integer;
 use crate::types::event::{Envelope, Event};
 use crate::types::session::{ItemKind, ItemStatus};
 
-/// Rows of `item` and `permission_request`.
+/// Rows of the tables `item` and `permission_request`.
 #[derive(Debug, Default, PartialEq)]
 pub(in crate::store) struct Summaries {
     items: BTreeMap<u64, (u64, ItemKind, ItemStatus)>,
@@ -17,7 +17,7 @@ pub(in crate::store) struct Summaries {
 }
 
 impl Summaries {
-    /// Of a whole journal.
+    /// Computes the rows of a whole journal.
     pub fn of(events: &[Envelope]) -> Self {
         let mut made = Self::default();
         let mut calls = HashMap::new();
@@ -60,7 +60,7 @@ impl Summaries {
         made
     }
 
-    /// Writes them for a session that has none yet.
+    /// Writes the rows of a session that has none yet.
     pub async fn write(&self, connection: &mut SqliteConnection, key: i64) -> Result<(), StoreError> {
         for (first, (last, kind, status)) in &self.items {
             sqlx::query(

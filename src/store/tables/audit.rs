@@ -1,9 +1,9 @@
-//! The audit log (S27): rows that are only added to, each bound to the one before it by its hash.
+//! The audit log: an append-only table whose rows are chained by hashes.
 //!
-//! The writer computes the chain inside the transaction that writes what was decided, so that both
-//! stand there or neither. Now and then the newest row's hash also goes to a file beside the
-//! database: rows that were cut off at the end are missed there. Whoever can write both can make the
-//! whole log anew; against that helps only a hash that somebody keeps elsewhere.
+//! The writer computes the chain in the transaction of the decision, so both are written or neither. At
+//! intervals it also writes the newest row's hash to a head file next to the database, so that missing rows at
+//! the end can be detected. An attacker who can write both can rewrite the whole log. Only a hash that a user
+//! stores elsewhere detects that.
 
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -27,45 +27,45 @@ use crate::types::audit::{AuditEntry, AuditHead, AuditKind, AuditNote};
 use crate::types::ids::SessionId;
 use crate::types::time::Timestamp;
 
-/// Rows checked at once.
+/// Rows per read of a check.
 const PAGE: i64 = 1_000;
-/// Faults of a log that are told; it has more than that only if all of it was made anew.
+/// Maximum number of faults that a check reports. More faults occur only if the whole log was rewritten.
 const FAULTS: usize = 20;
 
 const COLUMNS: &str = "id, at_ms, kind, session_id, seq, call_id, tool, digest, verdict, rule, reason, client, \
                        uid, pid, exe, sandbox, prev, hash";
-/// A row of these columns.
+/// Inserts one row of these columns.
 const INSERT: &str = "insert into audit (id, at_ms, kind, session_id, seq, call_id, tool, digest, verdict, rule, \
                       reason, client, uid, pid, exe, sandbox, prev, hash) \
                       values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 const NEWEST: &str = "select id, hash from audit order by id desc limit 1";
 
-/// Which rows are asked for.
+/// Filters for audit rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AuditQuery {
-    /// Only of this session.
+    /// Only rows of this session.
     pub session_id: Option<SessionId>,
-    /// Not older than this.
+    /// Only rows at or after this time.
     pub since: Option<Timestamp>,
-    /// Only behind this row.
+    /// Only rows with an id above this one.
     pub after: u64,
-    /// At most so many.
+    /// Maximum number of rows.
     pub limit: u32,
 }
 
-/// What a look at the whole log found.
+/// The result of a check of the whole log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditCheck {
-    /// Rows that were read.
+    /// Number of rows that were read.
     pub rows: u64,
-    /// The newest.
+    /// The newest row; `None` if the log is empty.
     pub head: Option<AuditHead>,
-    /// What is wrong, in words; empty if the log is whole.
+    /// Descriptions of the faults; empty if the log is intact.
     pub faults: Vec<String>,
 }
 
 impl Store {
-    /// Writes decisions that belong to no journal; they survive the daemon's death.
+    /// Writes decisions that belong to no journal. They survive a kill of the daemon.
     ///
     /// # Errors
     /// None of them was written.
@@ -92,14 +92,14 @@ impl Store {
         rows.iter().map(Stored::of).map(|row| row?.entry()).collect()
     }
 
-    /// Reads the whole log and says what does not fit: a row that was changed, left out, put in or moved,
-    /// and rows missing at the end as far as the file beside the database knows of them. `known` is a
-    /// row that somebody has kept elsewhere.
+    /// Reads the whole log and reports faults: rows that were changed, removed, inserted or moved. Rows missing
+    /// at the end are found as far as the head file knows them. `known` is a row that the user stored
+    /// elsewhere.
     ///
     /// # Errors
     /// The database could not be read.
     pub async fn check_audit(&self, known: Option<AuditHead>) -> Result<AuditCheck, StoreError> {
-        // First, so that rows which come meanwhile are no fault.
+        // Read the head file first, so that rows added meanwhile are no fault.
         let noted = anchor(&self.database_file.path);
         let marks = [
             (noted, "the file audit.head, which the daemon keeps beside the database,"),
@@ -176,7 +176,7 @@ impl Chain {
     }
 }
 
-/// A row as it stands there, sensible or not.
+/// A stored row, valid or not.
 struct Stored {
     id: u64,
     at_ms: i64,
@@ -212,7 +212,7 @@ impl Stored {
         })
     }
 
-    /// The hash that it should have.
+    /// The hash that the row should have.
     fn computed(&self) -> String {
         let [kind, session_id, call_id, tool, digest, verdict, rule, reason, client, exe, sandbox] =
             &self.texts;
@@ -251,7 +251,7 @@ impl Stored {
     }
 }
 
-/// The hash of a row that is to follow `prev` under the number `id`.
+/// The hash of a row with number `id` that follows `prev`.
 fn hash(prev: &str, id: u64, note: &AuditNote) -> String {
     hash_of(&serde_json::json!([
         prev,
@@ -278,13 +278,13 @@ fn hash_of(values: &serde_json::Value) -> String {
     Sha256::digest(values.to_string().as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The newest row; an empty hash before the first.
+/// The newest row; an empty hash if the log is empty.
 pub(in crate::store) fn head(connection: &rusqlite::Connection) -> Result<AuditHead, StoreError> {
     let row = connection.query_row(NEWEST, [], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
     Ok(head_of(row))
 }
 
-/// The same, over a connection that is not the writer's.
+/// The same over a connection other than the writer's.
 async fn newest(connection: &mut SqliteConnection) -> Result<AuditHead, StoreError> {
     Ok(head_of(sqlx::query_as(NEWEST).fetch_optional(connection).await?))
 }
@@ -294,7 +294,8 @@ fn head_of(row: Option<(i64, String)>) -> AuditHead {
     AuditHead { id: u64::try_from(id).unwrap_or(0), hash }
 }
 
-/// Adds rows behind `head`, which moves on to the last of them. It counts only if the transaction does.
+/// Adds rows after `head` and moves `head` to the last of them. The caller must discard `head` if the
+/// transaction fails.
 pub(in crate::store) fn insert(script: &mut SqlBatch, head: &mut AuditHead, notes: &[AuditNote]) {
     for note in notes {
         crash::point("C24.deciding");
@@ -327,29 +328,29 @@ pub(in crate::store) fn insert(script: &mut SqlBatch, head: &mut AuditHead, note
     }
 }
 
-/// Where the newest row's hash is kept beside the database.
+/// Path of the head file.
 fn anchor_path(database: &Path) -> PathBuf {
     database.parent().unwrap_or(Path::new(".")).join("audit.head")
 }
 
-/// The row that the file beside the database knows of; `None` if there is none to be read.
+/// The row in the head file; `None` if the file cannot be read.
 fn anchor(database: &Path) -> Option<AuditHead> {
     let text = std::fs::read_to_string(anchor_path(database)).ok()?;
     serde_json::from_str(&text).ok()
 }
 
-/// Whether the row that the file beside the database knows of is there.
+/// Whether the log contains the row of the head file.
 pub(in crate::store) fn fits_note(connection: &rusqlite::Connection, database: &Path) -> bool {
     let Some(known) = anchor(database) else { return true };
     let hash = connection
         .query_row("select hash from audit where id = ?", [integer(known.id)], |row| row.get::<_, String>(0))
         .optional();
-    // What cannot be read now is no contradiction.
+    // An unreadable row does not contradict the head file.
     hash.is_err() || hash.is_ok_and(|hash| hash.as_deref() == Some(&known.hash))
 }
 
-/// Notes the newest row beside the database. Blocking. Not synced: after a power cut it may be of an
-/// earlier moment, and then it says less.
+/// Writes the newest row to the head file. Blocking. Not synced: after a power loss the file may contain an
+/// older row, and then it detects less.
 pub(in crate::store) fn note_head(database: &Path, head: &AuditHead) -> std::io::Result<()> {
     let path = anchor_path(database);
     let part = sibling_path(&path, ".part");
@@ -359,7 +360,7 @@ pub(in crate::store) fn note_head(database: &Path, head: &AuditHead) -> std::io:
     std::fs::rename(part, path)
 }
 
-/// Says in the log of a database that was saved from a damaged one that it is such. Returns that row.
+/// Adds a row which says that this database was recovered from a damaged one. Returns that row.
 pub(in crate::store) async fn rescued(
     new: &mut SqliteConnection,
     at: Timestamp,
@@ -373,8 +374,7 @@ pub(in crate::store) async fn rescued(
     Ok(end)
 }
 
-/// Copies the rows that can be read from `source` behind those that `new` has, as they are, and says
-/// which is the last.
+/// Copies the readable rows of `source` unchanged after the rows of `new`, and returns the last one.
 pub(in crate::store) async fn copy(
     source: &mut SqliteConnection,
     new: &mut SqliteConnection,

@@ -1,9 +1,9 @@
-//! Contents that are too large for an event or for a model. Written in the transaction of what refers to
-//! them, read in pieces, removed with their session.
+//! Content that is too large for an event or for a model. It is written in the transaction that refers to it,
+//! read in parts and removed with its session.
 //!
-//! Most stand in the database, in parts. What a command said is a file in the folder `blobs` beside it,
-//! which a backup leaves out; the file is there before the transaction that names it, and gone after the
-//! one that removes it, so a file without a row is left over and [`Store::sweep_blobs`] takes it away.
+//! Most blobs are in the database, in parts. The output of a command is a file in the folder `blobs` next to
+//! the database; backups omit it. The file exists before the transaction that names it and is removed after the
+//! one that deletes its row. So a file without a row is garbage, and [`Store::sweep_blobs`] removes it.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -28,19 +28,19 @@ use crate::types::wire;
 /// Bytes of a part.
 const PART: usize = 64 * 1024;
 
-/// What is known of a stored blob.
+/// Properties of a stored blob.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredBlob {
-    /// What it is.
+    /// Media type, for example `image/png`.
     pub media_type: String,
-    /// Its length.
+    /// Length in bytes.
     pub bytes: u64,
     id: i64,
     file: Option<PathBuf>,
 }
 
 impl Store {
-    /// A blob of a session, if it has this one.
+    /// A blob of a session; `None` if the session does not have it.
     ///
     /// # Errors
     /// The database could not be read.
@@ -67,10 +67,10 @@ impl Store {
         self.noted(read.await)
     }
 
-    /// At most `most` bytes of a blob from `offset` on; fewer only at its end.
+    /// At most `most` bytes of a blob from `offset` on. Fewer bytes are returned only at its end.
     ///
     /// # Errors
-    /// It could not be read, or a part of it is gone.
+    /// The blob could not be read, or a part of it is missing.
     pub async fn read_blob(
         &self,
         blob: &StoredBlob,
@@ -109,18 +109,17 @@ impl Store {
         self.noted(read.await)
     }
 
-    /// Takes note that an event is none any more; the error that says so.
+    /// Records that a row does not contain a valid event. Returns the error for it.
     pub fn unreadable(&self, seq: Seq, why: &str) -> StoreError {
         let error = StoreError::Corrupt(format!("event {seq} cannot be read: {why}"));
         self.health.read::<()>(&Err(error.clone()));
         error
     }
 
-    /// An event with all that was cut out of its wire form; `None` if it is of a kind that this version
-    /// does not know.
+    /// An event with all truncated values restored; `None` if this version does not know its kind.
     ///
     /// # Errors
-    /// What was cut out could not be read.
+    /// A truncated value could not be read.
     pub async fn whole(&self, key: SessionKey, seq: Seq, body: &str) -> Result<Option<Envelope>, StoreError> {
         let cuts = wire::cuts(body);
         let known = match serde_json::from_str::<Envelope>(body) {
@@ -150,17 +149,17 @@ impl Store {
         self.noted(whole.map(Some))
     }
 
-    /// The folder of the blobs that are files.
+    /// The folder of blobs that are files.
     #[must_use]
     pub fn blob_folder(&self) -> PathBuf {
         folder_of(&self.database_file.path)
     }
 
-    /// Removes the files that no session refers to: of daemons that died while a command ran or while
-    /// a session was removed. Only before the first command runs.
+    /// Removes files that no session refers to. A daemon leaves them if it dies while a command runs or while a
+    /// session is deleted. Call it before the first command runs.
     ///
     /// # Errors
-    /// The database could not be read; nothing was removed then.
+    /// The database could not be read. Nothing was removed then.
     pub async fn sweep_blobs(&self) -> Result<usize, StoreError> {
         let known: Vec<String> = sqlx::query_scalar("select blob_id from blob where in_file = 1")
             .fetch_all(&self.readers.now().await)
@@ -181,7 +180,7 @@ impl Store {
     }
 }
 
-/// The folder of blobs that are files, beside a database.
+/// The folder of blob files of a database.
 pub(in crate::store) fn folder_of(database: &Path) -> PathBuf {
     database.with_file_name("blobs")
 }
@@ -194,7 +193,7 @@ fn read_file(path: &Path, offset: u64, wanted: usize) -> std::io::Result<Vec<u8>
     Ok(bytes)
 }
 
-/// Writes blobs; those that the session has already stay as they are.
+/// Writes blobs. A blob that the session already has stays unchanged.
 pub(in crate::store) fn insert(script: &mut SqlBatch, key: SessionKey, blobs: &[Blob]) {
     for blob in blobs {
         let blob_id = blob.blob_id.to_string();
@@ -216,7 +215,7 @@ pub(in crate::store) fn insert(script: &mut SqlBatch, key: SessionKey, blobs: &[
     }
 }
 
-/// The files of a session that is about to be removed.
+/// The blob files of a session that will be deleted.
 pub(in crate::store) fn files_of(
     connection: &rusqlite::Connection,
     key: SessionKey,
@@ -226,7 +225,7 @@ pub(in crate::store) fn files_of(
     Ok(files.collect::<Result<_, _>>()?)
 }
 
-/// Removes files whose session is gone. What cannot be removed is left to [`Store::sweep_blobs`].
+/// Removes the files of a deleted session. [`Store::sweep_blobs`] removes those that fail here.
 pub(in crate::store) fn remove_files(database: &Path, files: &[String]) {
     for name in files {
         if let Err(error) = std::fs::remove_file(folder_of(database).join(name)) {
@@ -235,8 +234,7 @@ pub(in crate::store) fn remove_files(database: &Path, files: &[String]) {
     }
 }
 
-/// Cuts the events that an older version wrote longer than they may be now, each in a transaction of
-/// its own.
+/// Truncates events of older versions that exceed the current size limit, each in a separate transaction.
 pub(in crate::store) async fn cut_oversized(connection: &mut SqliteConnection) -> Result<(), StoreError> {
     loop {
         let next: Option<(i64, i64, String)> = sqlx::query_as(

@@ -1,4 +1,4 @@
-//! Reading the changes of files out of a journal.
+//! Reads file changes from a journal.
 
 use sqlx::Row as _;
 
@@ -9,7 +9,7 @@ use crate::store::rows::SessionKey;
 use crate::store::writer::statements::integer;
 use crate::types::ids::Seq;
 
-/// As much of a page as fits, at least one row. Bodies of other events are not touched.
+/// The rows that fit into a page, at least one. Bodies of other events are not loaded.
 const PAGE: &str = "select seq, body, total from \
      (select seq, body, count(*) over () as total, row_number() over by_seq as nth, \
       sum(octet_length(body)) over by_seq as upto from \
@@ -18,8 +18,8 @@ const PAGE: &str = "select seq, body, total from \
      where upto <= ?4 or nth = 1 order by seq";
 
 impl Store {
-    /// A page of the `file.changed` events after `after`, oldest first, at most `limit` and at most
-    /// `bytes` of bodies; one is always read, however long.
+    /// A page of the `file.changed` events after `after`, oldest first: at most `limit` rows and at most
+    /// `bytes` of bodies. The first one is always read, whatever its length.
     ///
     /// # Errors
     /// The database could not be read.

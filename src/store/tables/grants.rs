@@ -1,4 +1,4 @@
-//! Grants that are promised and not yet written where they belong: an outbox (P5).
+//! The grant outbox: grants that are in a journal but not yet in their policy file.
 
 use sqlx::Row as _;
 
@@ -9,7 +9,7 @@ use crate::store::writer::WriterCommand;
 use crate::store::writer::sql_batch::{SqlBatch, values};
 
 impl Store {
-    /// All grants that are owed, oldest first.
+    /// All pending grants, oldest first.
     ///
     /// # Errors
     /// The database could not be read.
@@ -28,7 +28,7 @@ impl Store {
             .collect()
     }
 
-    /// These grants stand where they belong, or are not wanted any more.
+    /// Removes grants that are in their policy file now or that were revoked.
     ///
     /// # Errors
     /// None was removed.

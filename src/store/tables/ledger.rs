@@ -1,4 +1,4 @@
-//! The cost ledger: one row a model call, and the sums over it.
+//! The cost ledger: one row per model call, and sums over these rows.
 
 use sqlx::Row as _;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
@@ -12,8 +12,8 @@ use crate::types::ledger::{LedgerRow, ModelUsage, UsageRecord};
 use crate::types::time::Timestamp;
 use crate::types::usage::Usage;
 
-/// What the sums are made of. Each is made of real numbers where it could outgrow an integer: SQLite's
-/// own sum would fail then. Window and longest answer are those of the newest call that knew them.
+/// The sums of a group. A sum that could exceed an integer uses real numbers, because SQLite's integer sum
+/// would fail. Context window and output limit come from the newest call that has them.
 const SUMS: &str = "count(*) as calls, coalesce(sum(lost), 0) as lost, coalesce(sum(estimated), 0) as estimated, \
      coalesce(sum(cost_usd_micros is null), 0) as unpriced, \
      cast(min(total(input_tokens), 9e18) as integer) as input_tokens, \
@@ -25,19 +25,19 @@ const SUMS: &str = "count(*) as calls, coalesce(sum(lost), 0) as lost, coalesce(
      cast(min(total(web_search_requests), 9e18) as integer) as web_search_requests, \
      cast(min(total(cost_usd_micros), 9e18) as integer) as cost";
 
-/// Which calls are asked for.
+/// Filters for ledger rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LedgerQuery {
-    /// Only of this session.
+    /// Only calls of this session.
     pub session_id: Option<SessionId>,
-    /// Not older than this.
+    /// Only calls at or after this time.
     pub since: Option<Timestamp>,
-    /// Older than this.
+    /// Only calls before this time.
     pub until: Option<Timestamp>,
 }
 
 impl Store {
-    /// A page of the ledger by session and model, newest sessions first, behind the row `after`.
+    /// A page of the ledger by session and model after the row `after`, newest sessions first.
     ///
     /// # Errors
     /// The database could not be read.
@@ -78,7 +78,7 @@ impl Store {
         self.noted(read.await)
     }
 
-    /// The sum of all calls that are asked for.
+    /// The sum of all calls that match the query.
     ///
     /// # Errors
     /// The database could not be read.
@@ -147,7 +147,7 @@ fn spent(row: &SqliteRow) -> Result<ModelUsage, StoreError> {
     })
 }
 
-/// Writes a call down. One that stands there already is the same: its event has one number for ever.
+/// Inserts a call. An existing row is the same call, because a seq is never reused.
 pub(in crate::store) fn insert(script: &mut SqlBatch, booking: &UsageRecord) {
     let price = booking.terms.price.and_then(|price| serde_json::to_string(&price).ok());
     let usage = &booking.usage;
@@ -178,15 +178,15 @@ pub(in crate::store) fn insert(script: &mut SqlBatch, booking: &UsageRecord) {
     );
 }
 
-/// Copies what can be read of `source` to a new database, where the journals have brought their own:
-/// what was spent in sessions that are gone, or in a part of a journal that is lost, was spent.
+/// Copies the readable rows of `source` to a new database that already has the rows of its journals. This keeps
+/// the costs of deleted sessions and of lost journal parts.
 pub(in crate::store) async fn copy(
     source: &mut SqliteConnection,
     new: &mut SqliteConnection,
 ) -> Result<(), StoreError> {
     use futures_util::TryStreamExt as _;
     let mut rows = sqlx::query("select * from ledger").fetch(source);
-    // A row that cannot be read ends what can be read.
+    // The copy ends at the first unreadable row.
     while let Ok(Some(row)) = rows.try_next().await {
         let Ok(booking) = stored(&row) else { continue };
         let mut script = SqlBatch::default();

@@ -1,4 +1,4 @@
-//! One file for each table beside the journal, with its reads and its writes.
+//! One file for each table other than the journal, with its reads and writes.
 
 pub(super) mod audit;
 pub(super) mod blobs;

@@ -1,4 +1,4 @@
-//! The list of processes that may be alive (S9): written when one starts, read when a daemon starts.
+//! The list of processes that may still run: written when one starts, read when a daemon starts.
 
 use sqlx::Row as _;
 
@@ -23,7 +23,7 @@ impl Store {
         let mut records = Vec::with_capacity(rows.len());
         for row in rows {
             let call_id: String = row.try_get("call_id")?;
-            // What is no id was not written by us, and no process of ours is behind it.
+            // The daemon writes valid ids only, so this row describes none of its processes.
             let Ok(call_id) = call_id.parse() else { continue };
             let started: i64 = row.try_get("started")?;
             records.push(ProcessRecord {

@@ -1,4 +1,4 @@
-//! Which folders are trusted, and as what (S22).
+//! The trusted folders and the digest that each trust applies to.
 
 use sqlx::sqlite::SqliteConnection;
 
@@ -7,19 +7,19 @@ use crate::store::open::Store;
 use crate::store::writer::WriterCommand;
 use crate::types::audit::AuditNote;
 
-/// A folder is trusted from now on, or not any more.
+/// A change of the trust in a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrustChange {
-    /// The folder, absolute and free of links.
+    /// The folder as an absolute path without symbolic links.
     pub cwd: String,
-    /// What it holds now; `None` takes the trust back.
+    /// Digest of the folder's executable files; `None` revokes the trust.
     pub digest: Option<String>,
-    /// What the audit log says of it.
+    /// The audit row of this change.
     pub note: AuditNote,
 }
 
 impl Store {
-    /// The digest with which a folder was trusted.
+    /// The digest for which a folder was trusted; `None` if the folder is not trusted.
     ///
     /// # Errors
     /// The database could not be read.
@@ -28,7 +28,7 @@ impl Store {
         Ok(digest.fetch_optional(&self.readers.now().await).await?)
     }
 
-    /// Gives trust or takes it back, synced, with its row of the audit log.
+    /// Grants or revokes trust, synced, together with its audit row.
     ///
     /// # Errors
     /// Nothing was written.
@@ -37,12 +37,12 @@ impl Store {
     }
 }
 
-/// Copies what can be read of `source` to a new database.
+/// Copies the readable rows of `source` to a new database.
 pub(in crate::store) async fn copy(
     source: &mut SqliteConnection,
     new: &mut SqliteConnection,
 ) -> Result<(), StoreError> {
-    // A table that cannot be read is trust that must be given again.
+    // If the table cannot be read, the user must trust the folders again.
     let rows: Result<Vec<(String, String, i64)>, _> =
         sqlx::query_as("select cwd, digest, at_ms from trust").fetch_all(source).await;
     for (cwd, digest, at_ms) in rows.unwrap_or_default() {

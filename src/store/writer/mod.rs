@@ -1,8 +1,8 @@
-//! The one thread that writes. It commits what waits as a group: one sync serves many sessions.
+//! The only thread that writes. It commits waiting requests as a group, so that one sync serves many sessions.
 //!
-//! It has a thread of its own and no tasks between: who waits for a commit wakes it, and is woken by it.
-//! A database driver with another thread behind it woke each of them up to a dozen times for a decision, and
-//! that cost more than SQLite did (`proto-docs/performance.md`, B4 and B8).
+//! It is a plain thread without tasks in between: a caller that waits for a commit wakes it directly and is
+//! woken by it. A database driver with a thread of its own woke both sides up to a dozen times per decision.
+//! That cost more than SQLite itself (`proto-docs/performance.md`, B4 and B8).
 
 pub(super) mod checkpoint;
 pub(super) mod sql_batch;
@@ -32,88 +32,89 @@ use checkpoint::Checkpointer;
 use sql_batch::{SqlBatch, values};
 use statements::integer;
 
-/// Commands taken into one transaction at most.
+/// Maximum number of commands in one transaction.
 const GROUP: usize = 256;
-/// Between two notes of the audit log's newest row beside the database.
+/// Minimum time between two writes of the audit head file, which stores the audit log's newest row next to the
+/// database.
 const NOTE_HEAD: Duration = Duration::from_secs(1);
-/// Between two tries to open the database again.
+/// Minimum time between two attempts to reopen the database.
 const RENEW: Duration = Duration::from_millis(250);
 
 type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
 
-/// A session to be removed, and the reply to remember of it.
+/// Removes a session and stores the reply of the call that requested it.
 pub(super) struct Deletion {
     pub key: SessionKey,
     pub idempotency: Option<Idempotency>,
     pub at: Timestamp,
 }
 
-/// A reply to keep by itself, with the session that it belongs to, if it does.
+/// A reply to store without journal rows, with the key of its session if there is one.
 pub(super) struct KeptReply {
     pub key: Option<SessionKey>,
     pub idempotency: Idempotency,
     pub at: Timestamp,
 }
 
-/// What the writer is asked to do.
+/// A command to the writer thread.
 pub(super) enum WriterCommand {
     Append(Box<Append>, Answer<()>),
     Create(Box<NewSession>, Answer<SessionKey>),
     Delete(Box<Deletion>, Answer<()>),
     KeepReply(Box<KeptReply>, Answer<()>),
-    /// Writes something that changes nothing.
+    /// Commits a write that changes nothing, to test the disk.
     Try(Answer<()>),
     Forget(Vec<CallId>, Answer<()>),
     Trust(Box<TrustChange>, Answer<()>),
     Paid(Vec<String>, Answer<()>),
-    /// Decisions that belong to no journal.
+    /// Writes audit rows that belong to no journal.
     Record(Vec<AuditNote>, Sync, Answer<()>),
     Close,
 }
 
-/// The thread's state.
+/// The state of the writer thread.
 pub(super) struct Writer {
     connection: Connection,
     checkpointer: Checkpointer,
     readers: Readers,
-    /// How sure the connection's commits are just now; `None` if that is not known.
+    /// The current durability of the connection's commits; `None` if it is unknown.
     sync: Option<Sync>,
     database_file: DatabaseFile,
     health: Health,
     faults: Faults,
-    /// When a new connection was last tried after a failed write.
+    /// Time of the last attempt to open a new connection after a failed write.
     renewed: Option<Instant>,
-    /// How the last write failed.
+    /// How the last write failed; `None` if it succeeded.
     failed: Option<Failed>,
-    /// The newest row of the audit log; `None` if it must be looked up.
+    /// The newest row of the audit log; `None` if it must be read from the database.
     head: Option<AuditHead>,
     noted: Noted,
 }
 
 /// How a write failed.
 enum Failed {
-    /// Nothing of it is there.
+    /// Nothing of the write is in the database.
     Plainly,
-    /// The log may have a hole: nothing is written before it has begun anew.
+    /// The log may have a gap, so nothing may be written before SQLite has restarted the log.
     LogGap(StoreError),
 }
 
-/// How the note of the audit log's newest row stands.
+/// State of the audit head file.
 #[derive(Default)]
 enum Noted {
-    /// Nobody has looked whether the one that is there fits.
+    /// The existing file was not compared with the database yet.
     #[default]
     Unknown,
     At(Instant),
-    /// It speaks of rows that are not there: it stays as it is, for people to see.
+    /// The file names rows that the database does not have. It is left unchanged as evidence.
     Contradicts,
 }
 
 impl Writer {
-    /// Over a fresh connection of the site.
+    /// Creates the writer over a new connection.
     ///
     /// # Errors
-    /// The database could not be opened once more.
+    /// The database could not be opened again.
     pub fn new(
         connection: Connection,
         database_file: DatabaseFile,
@@ -136,7 +137,8 @@ impl Writer {
         })
     }
 
-    /// Runs until it is told to close or nobody is left to ask. Blocking, for as long as the store is open.
+    /// Handles commands until `Close` arrives or all senders are dropped. Blocks for as long as the store is
+    /// open.
     pub fn run(mut self, mut inbox: mpsc::Receiver<WriterCommand>) {
         let mut batch = Vec::with_capacity(GROUP);
         while inbox.blocking_recv_many(&mut batch, GROUP) > 0 {
@@ -150,7 +152,7 @@ impl Writer {
                     appends.push((append, answer));
                     continue;
                 }
-                // Order matters: what came before is written before.
+                // Commands must be written in the order of their arrival.
                 self.flush(&mut appends);
                 match command {
                     WriterCommand::Append(..) => {}
@@ -178,7 +180,7 @@ impl Writer {
             self.flush(&mut appends);
             self.checkpointer.after_commit(&self.connection);
             if let Some(error) = self.checkpointer.doubt().filter(|_| !self.health.cannot_write()) {
-                // A commit that was under way came through.
+                // A commit that was running succeeded.
                 self.health.wrote::<()>(&Err(error));
             }
             self.note_head(false);
@@ -194,12 +196,12 @@ impl Writer {
         close(self.connection);
     }
 
-    /// After a failed write: a connection that fell back to reading never gets well, so a new one is taken
-    /// if there is one to be had.
+    /// Recovers after a failed write. A connection that became read-only stays so, so the writer opens a new
+    /// one if it can.
     ///
-    /// A failed sync may also have left a hole in the log: Linux forgets the pages that it could not
-    /// write (<https://wiki.postgresql.org/wiki/Fsync_Errors>), and commits behind a hole are lost with
-    /// it. So the log is folded into the database and begun anew before anything is promised again.
+    /// A failed sync may also have left a gap in the log: Linux drops pages that it could not write
+    /// (<https://wiki.postgresql.org/wiki/Fsync_Errors>), and SQLite loses all commits after the gap. So the
+    /// writer checkpoints and restarts the log before it confirms another commit.
     fn renew(&mut self) {
         if self.renewed.is_some_and(|at| at.elapsed() < RENEW) {
             return;
@@ -220,12 +222,12 @@ impl Writer {
 
     fn take_another(&mut self) -> Result<(), StoreError> {
         let fresh = self.database_file.open_to_write()?;
-        // The new one first: the last to close the database would fold the log.
+        // Open the new connection first: closing the last connection would checkpoint the log.
         self.replace(fresh);
-        // It would hear of the same failure of the disk once more.
+        // Its descriptor would report the same disk failure again.
         self.checkpointer.release();
         match self.checkpointer.checkpoint_all(&self.connection) {
-            // Without a hole there is no need of it: a full disk, for one, has no place to fold it to.
+            // Without a gap the checkpoint is optional. A full disk, for example, has no space for it.
             Err(error) if matches!(self.failed, Some(Failed::Plainly)) => {
                 tracing::debug!(%error, "the log could not be folded");
                 Ok(())
@@ -234,14 +236,15 @@ impl Writer {
         }
     }
 
-    /// Closes the database for everybody and opens it again: what folds the log then begins at its start.
+    /// Closes all connections and opens the database again, so that SQLite checkpoints the log from its first
+    /// frame.
     fn start_over(&mut self) -> Result<(), StoreError> {
         self.checkpointer.wait_for_exclusive_access()?;
         let readers = self.readers.clone();
         let nobody_reads = readers.close_for_now()?;
         self.checkpointer.release();
         checkpoint::keep_log(&self.connection);
-        // Until it is open again, the doubt keeps everything from being written to this one.
+        // While the doubt is set, nothing is written to this temporary in-memory database.
         self.replace(Connection::open_in_memory()?);
         let fresh = self.database_file.open_to_write()?;
         self.replace(fresh);
@@ -276,8 +279,8 @@ impl Writer {
         }
     }
 
-    /// Writes a group as one transaction. An error means that nothing of it was written, but for
-    /// [`StoreError::Unsure`].
+    /// Writes a group as one transaction. An error means that nothing was written, except for
+    /// [`StoreError::CommitUnknown`].
     fn commit(&mut self, group: &[&Append], sync: Sync) -> Result<(), StoreError> {
         if let Some(error) = self.denied() {
             return self.said(Err(error));
@@ -286,8 +289,8 @@ impl Writer {
         let Err(error) = self.faults.report_commit(done) else { return self.said(Ok(())) };
         self.head = None;
         roll_back(&self.connection, &error);
-        // A commit may come through and be reported as failed, and a session that was told so tries
-        // again: whether the rows stand there is what counts.
+        // SQLite can report an error for a commit that succeeded, and the session then tries again. So check
+        // whether the rows are in the journal.
         let there = if self.faults.blinds() {
             Err(StoreError::Unwritable("blinded by a test".into()))
         } else {
@@ -312,7 +315,7 @@ impl Writer {
     }
 
     fn create(&mut self, new: &NewSession) -> Result<SessionKey, StoreError> {
-        // Whoever asks again, with the same id or key, finds the session if it came through after all.
+        // If the commit succeeded in spite of an error, a retry with the same id or key finds the session.
         let done = self.set_sync(Sync::Full).and_then(|()| self.insert_session(new));
         self.undone(done)
     }
@@ -337,14 +340,14 @@ impl Writer {
         Ok(())
     }
 
-    /// Gives the files that are to be removed.
+    /// Deletes a session. Returns the names of the files to remove.
     fn delete_session(&mut self, deletion: &Deletion) -> Result<Vec<String>, StoreError> {
         self.set_sync(Sync::Full)?;
         let files = blobs::files_of(&self.connection, deletion.key)?;
         let mut script = SqlBatch::default();
         script.add("delete from session where id = ?", values![deletion.key.0]);
         if let Some(row) = &deletion.idempotency {
-            // It belongs to no session: it outlives this one.
+            // The reply belongs to no session, because it must outlive the deleted one.
             statements::remember(&mut script, None, row, deletion.at.0);
         }
         script.commit(&self.connection)?;
@@ -363,7 +366,7 @@ impl Writer {
         self.record(Sync::Full, script, std::slice::from_ref(&change.note))
     }
 
-    /// Writes what was decided, and the rows of the audit log that tell of it.
+    /// Writes the statements of a decision and its audit rows in one transaction.
     fn record(&mut self, sync: Sync, script: SqlBatch, notes: &[AuditNote]) -> Result<(), StoreError> {
         let done = self.write_record(sync, script, notes);
         self.undone(done)
@@ -393,7 +396,7 @@ impl Writer {
         self.undone(done)
     }
 
-    /// The newest row of the audit log; it is to be given back once what follows it is committed.
+    /// Takes the newest row of the audit log. Store the new head after the next commit.
     fn take_head(&mut self) -> Result<AuditHead, StoreError> {
         match self.head.take() {
             Some(head) => Ok(head),
@@ -401,7 +404,7 @@ impl Writer {
         }
     }
 
-    /// Notes the audit log's newest row beside the database, not too often.
+    /// Writes the newest row of the audit log to the head file, at most once per interval unless `now` is set.
     fn note_head(&mut self, now: bool) {
         let Some(head) = self.head.as_ref().filter(|head| head.id > 0) else { return };
         match self.noted {
@@ -422,7 +425,7 @@ impl Writer {
         self.noted = Noted::At(Instant::now());
     }
 
-    /// Notes how a write ended; after an error, rolls back what may have been begun.
+    /// Records the result of a write. After an error, rolls back a transaction that may be open.
     fn undone<T>(&mut self, done: Result<T, StoreError>) -> Result<T, StoreError> {
         if let Err(error) = &done {
             roll_back(&self.connection, error);
@@ -445,7 +448,7 @@ impl Writer {
         result
     }
 
-    /// Why nothing may be written just now.
+    /// Returns why no write is allowed at the moment; `None` if writes are allowed.
     fn denied(&self) -> Option<StoreError> {
         match &self.failed {
             Some(Failed::LogGap(error)) => Some(error.clone()),
@@ -453,10 +456,11 @@ impl Writer {
         }
     }
 
-    /// To be called before each transaction, and only between them: SQLite ignores the pragma inside one.
+    /// Sets the durability of the next transaction. Call it between transactions only: SQLite ignores the
+    /// pragma inside of one.
     ///
     /// # Errors
-    /// Nothing may be written just now.
+    /// No write is allowed at the moment.
     fn set_sync(&mut self, wanted: Sync) -> Result<(), StoreError> {
         if let Some(error) = self.denied() {
             return Err(error);
@@ -474,12 +478,13 @@ impl Writer {
     }
 }
 
-/// Says whether a failed group should be tried again one by one: one bad part must not fail others.
+/// Whether the requests of a failed group should be retried one by one, so that one bad request does not fail
+/// the others.
 fn is_worth_single_tries(error: &StoreError) -> bool {
     matches!(error, StoreError::Taken | StoreError::Sql(_))
 }
 
-/// Closes the writer's connection; errors are logged, since nobody is left to be told.
+/// Closes the writer's connection. Errors are only logged, because no caller waits for them.
 fn close(connection: Connection) {
     if let Err((_, error)) = connection.close() {
         tracing::warn!(%error, "could not close the database cleanly");
@@ -488,12 +493,12 @@ fn close(connection: Connection) {
 
 fn roll_back(connection: &Connection, error: &StoreError) {
     tracing::debug!(%error, "a transaction failed and is rolled back");
-    // SQLite itself rolls back after some errors; then this one has nothing to do.
+    // SQLite rolls back by itself after some errors. The statement then fails without effect.
     let _ = connection.execute_batch("rollback");
 }
 
-/// Whether a whole group is in the journal already, to the letter: all rows but those that it itself
-/// removes. What else it changes came with them in one transaction.
+/// Whether the journal contains the whole group exactly, except the rows that the group itself removes. Its
+/// other changes came in the same transaction.
 fn is_committed(connection: &Connection, group: &[&Append]) -> Result<bool, StoreError> {
     let mut find = connection.prepare_cached("select body from event where session = ? and seq = ?")?;
     for append in group {
@@ -512,7 +517,7 @@ fn is_committed(connection: &Connection, group: &[&Append]) -> Result<bool, Stor
     Ok(true)
 }
 
-/// A page goes to the log as it was: enough to see whether the disk takes it.
+/// Writes an unchanged page to the log, to test whether the disk accepts writes.
 fn rewrite_nothing(connection: &Connection) -> Result<(), StoreError> {
     let version: i64 = connection.query_row("pragma user_version", [], |row| row.get(0))?;
     Ok(connection.pragma_update(None, "user_version", version)?)

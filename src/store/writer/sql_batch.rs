@@ -1,7 +1,7 @@
-//! The statements of one transaction, put together before any of them runs.
+//! The statements of one transaction, collected before any of them runs.
 //!
-//! Whoever makes them does no I/O: the writer runs them on its own thread, and whoever mends a database
-//! runs the same over another connection.
+//! Collecting them needs no I/O. The writer runs them on its thread, and the recovery of a damaged database
+//! runs them over another connection.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -12,19 +12,19 @@ use sqlx::sqlite::SqliteConnection;
 
 use crate::store::error::StoreError;
 
-/// What a statement is given for one `?`.
+/// The value of one `?` in a statement.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::store) enum Value {
     Null,
     Integer(i64),
     Text(String),
-    /// A row's body, which others hold as well.
+    /// A row's body, shared with the feed.
     Shared(Arc<str>),
-    /// A part of a content that others hold as well.
+    /// A byte range of content that is shared with other owners.
     Part(Arc<[u8]>, Range<usize>),
 }
 
-/// The values of a statement, in the order of its `?`.
+/// Lists the values of a statement in the order of its `?`.
 macro_rules! values {
     ($($value:expr),* $(,)?) => { vec![$($crate::store::writer::sql_batch::Value::from($value)),*] };
 }
@@ -35,16 +35,16 @@ pub(in crate::store) use values;
 pub(in crate::store) struct SqlBatch(Vec<(Cow<'static, str>, Vec<Value>)>);
 
 impl SqlBatch {
-    /// Adds a statement. Its text should recur: it is prepared once and kept.
+    /// Adds a statement. Use few different texts: SQLite prepares each text once and caches it.
     pub fn add(&mut self, sql: impl Into<Cow<'static, str>>, values: Vec<Value>) {
         self.0.push((sql.into(), values));
     }
 
-    /// Runs all of it in one transaction. After an error the transaction may be open: whoever holds the
-    /// connection rolls it back.
+    /// Runs all statements in one transaction. After an error the transaction may still be open; the owner of
+    /// the connection rolls it back.
     pub fn commit(&self, connection: &rusqlite::Connection) -> Result<(), StoreError> {
         if let [_] = self.0.as_slice() {
-            // A statement is a transaction by itself.
+            // A single statement is a transaction by itself.
             return self.run(connection);
         }
         connection.prepare_cached("begin immediate")?.execute([])?;
@@ -53,7 +53,7 @@ impl SqlBatch {
         Ok(())
     }
 
-    /// Runs all of it, as a part of a transaction.
+    /// Runs all statements inside an open transaction.
     pub fn run(&self, connection: &rusqlite::Connection) -> Result<(), StoreError> {
         for (sql, values) in &self.0 {
             connection.prepare_cached(sql)?.execute(rusqlite::params_from_iter(values))?;
@@ -61,7 +61,7 @@ impl SqlBatch {
         Ok(())
     }
 
-    /// The same over a connection that is not the writer's.
+    /// Runs all statements over a connection other than the writer's.
     pub async fn run_over(self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
         for (sql, values) in self.0 {
             let mut query = sqlx::query(sqlx::AssertSqlSafe(sql.into_owned()));

@@ -1,4 +1,4 @@
-//! What a decision is in SQL.
+//! The SQL statements of decisions.
 
 use crate::store::rows::{Append, Idempotency, ItemRow, NewSession, RequestRow, Row, SessionKey, Summary};
 use crate::store::tables::audit;
@@ -10,7 +10,8 @@ use crate::store::writer::sql_batch::{SqlBatch, values};
 use crate::types::audit::AuditHead;
 use crate::types::ids::RequestId;
 
-/// All that a group of decisions writes. The audit log goes on behind `head`, which moves on.
+/// All statements of a group of decisions. Audit rows continue the chain at `head`, which moves to the last of
+/// them.
 pub(in crate::store) fn of_group(group: &[&Append], head: &mut AuditHead) -> SqlBatch {
     let mut script = SqlBatch::default();
     for append in group {
@@ -41,7 +42,7 @@ pub(in crate::store) fn of_group(group: &[&Append], head: &mut AuditHead) -> Sql
     script
 }
 
-/// A session's own row. What belongs to it needs the key that the row gets: see [`of_new`].
+/// The session's own row. Its other rows need the key that the database assigns: see [`of_new`].
 pub(in crate::store) fn session(new: &NewSession) -> SqlBatch {
     let spec = &new.spec;
     let mut script = SqlBatch::default();
@@ -67,7 +68,7 @@ pub(in crate::store) fn session(new: &NewSession) -> SqlBatch {
     script
 }
 
-/// What belongs to a new session.
+/// All other rows of a new session.
 pub(in crate::store) fn of_new(key: SessionKey, new: &NewSession, head: &mut AuditHead) -> SqlBatch {
     let mut script = SqlBatch::default();
     rows(&mut script, key, &new.rows);
@@ -79,8 +80,9 @@ pub(in crate::store) fn of_new(key: SessionKey, new: &NewSession, head: &mut Aud
     script
 }
 
-/// One statement a row. Before a statement of many rows changes a page, SQLite keeps a copy of it in case a
-/// later row fails, beyond 64 KiB in a file (<https://www.sqlite.org/tempfiles.html>, statement journals).
+/// One statement per row. Before a statement of many rows changes a page, SQLite copies the page in case a
+/// later row fails. Beyond 64 KiB these copies go to a file (<https://www.sqlite.org/tempfiles.html>, statement
+/// journals).
 fn rows(script: &mut SqlBatch, key: SessionKey, rows: &[Row]) {
     for row in rows {
         let fold = row.fold.map(integer);
@@ -147,18 +149,19 @@ fn summary(script: &mut SqlBatch, key: SessionKey, summary: &Summary, last_seq: 
             key.0,
         ],
     );
-    // By itself: SQLite writes an index anew for every update that names its column, and it seldom changes.
+    // A separate update: SQLite rewrites an index for each update that names its column, and the state seldom
+    // changes.
     let state = summary.state.name();
     script.add("update session set state = ? where id = ? and state <> ?", values![state, key.0, state]);
 }
 
-/// How long the reply of a removed session is kept, in milliseconds: 30 days.
+/// How long the reply of a deletion is kept, in milliseconds: 30 days.
 const DELETED_SESSION_MS: i64 = 30 * 24 * 3_600 * 1_000;
-/// How long a reply of any other method without a session is kept, in milliseconds: a day.
+/// How long any other reply without a session is kept, in milliseconds: one day.
 pub(in crate::store) const WITHOUT_SESSION_MS: i64 = 24 * 3_600 * 1_000;
 
-/// Keeps a reply as long as there is its session. One without a session is kept for a time, so that the table does
-/// not grow for ever.
+/// Stores a reply for as long as its session exists. A reply without a session expires, so that the table does
+/// not grow without limit.
 pub(in crate::store) fn remember(
     script: &mut SqlBatch,
     key: Option<SessionKey>,
@@ -177,7 +180,7 @@ pub(in crate::store) fn remember(
     );
 }
 
-/// SQLite's integers are signed; sequence numbers and money never come near the edge.
+/// SQLite's integers are signed. Seqs and amounts of money stay far below the limit.
 pub(in crate::store) fn integer(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }

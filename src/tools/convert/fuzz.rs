@@ -1,4 +1,4 @@
-//! What any picture must come to: the laws that the fuzz target and its corpus hold us to.
+//! Properties of picture conversion for any input. The fuzz target and its corpus check them.
 
 use std::io::Cursor;
 
@@ -6,15 +6,15 @@ use image::ImageReader;
 
 use super::image::{self as picture, LARGEST_BYTES, LARGEST_SIDE, Seen};
 
-/// More pixels than this cost a run too much; what is refused for its size is looked at all the same.
+/// Pixel count above which a run costs too much. Pictures that are refused for their size are still checked.
 const MANY: u64 = 4_000_000;
 const REFUSED: u64 = 64_000_000;
 
-/// The bytes are a picture. It is refused with a reason, or told for what it is; if it was too large for models,
-/// what was made of it is none that is too large.
+/// The bytes are a picture. It is refused with a reason, or described correctly. If it was too large for
+/// models, the smaller picture is within the limits.
 ///
 /// # Panics
-/// If a law is broken.
+/// If a property does not hold.
 pub fn picture(data: &[u8]) {
     let size = ImageReader::new(Cursor::new(data)).with_guessed_format().ok();
     let size = size.and_then(|reader| reader.into_dimensions().ok());
@@ -51,7 +51,7 @@ pub fn picture(data: &[u8]) {
     assert!(again.scaled.is_none() && rest.is_empty(), "what was made small is small");
 }
 
-/// The answer's first line, and what stands behind it.
+/// The first line of the answer, and the bytes after it.
 fn read(out: &[u8]) -> (Seen, &[u8]) {
     let end = out.iter().position(|byte| *byte == b'\n').expect("a line");
     (serde_json::from_slice(&out[..end]).expect("JSON"), &out[end + 1..])

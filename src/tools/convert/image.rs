@@ -1,16 +1,16 @@
-//! A picture made fit for models: looked at, decoded to the end, and made smaller where it is too large.
+//! Prepares a picture for models: checks it, decodes it completely, and makes it smaller if it is too large.
 //!
-//! What providers take, as they said in 2026-11:
+//! Limits of providers, as documented in 2026-11:
 //!
 //! | API | bytes of one picture | pixels of a side | source |
 //! | --- | --- | --- | --- |
 //! | Anthropic Messages | 5 MB in base64 | 8000; 2000 with more than 20 pictures; scaled down from 1568 | docs.anthropic.com/en/docs/build-with-claude/vision |
 //! | the same at Amazon | 3.75 MB | 8000 | docs.aws.amazon.com/bedrock/latest/userguide/model-parameters-anthropic-claude-messages.html |
-//! | OpenAI | 50 MB a request | no limit told; scaled down to 2048 and less | platform.openai.com/docs/guides/images-vision |
+//! | OpenAI | 50 MB a request | no limit documented; scaled down to 2048 and less | platform.openai.com/docs/guides/images-vision |
 //!
-//! A conversation keeps its pictures, may hold many of them, and may go on with another model: so the
-//! strictest of these holds for every one, [`LARGEST_SIDE`] and [`LARGEST_BYTES`]. What exceeds them is
-//! scaled to [`SCALED_SIDE`], beyond which no detail gets through anyway.
+//! A conversation keeps its pictures, may contain many, and may continue with another model. The strictest
+//! limits apply to every picture: [`LARGEST_SIDE`] and [`LARGEST_BYTES`]. A larger picture is scaled to
+//! [`SCALED_SIDE`], beyond which providers reduce it anyway.
 
 use std::io::{Cursor, Write};
 
@@ -20,30 +20,32 @@ use image::metadata::Orientation;
 use image::{DynamicImage, ImageDecoder as _, ImageFormat, ImageReader, Limits};
 use serde::{Deserialize, Serialize};
 
-/// Pixels of a side, at most.
+/// Maximal pixels of a side.
 pub(in crate::tools) const LARGEST_SIDE: u32 = 2_000;
-/// Bytes of a picture for a model, at most: base64 makes 5 MB of them.
+/// Maximal bytes of a picture for a model: 5 MB in base64.
 pub(in crate::tools) const LARGEST_BYTES: usize = 3_750_000;
-/// The longer side of a picture that is made smaller.
+/// Longer side of a picture after scaling, in pixels.
 pub(in crate::tools) const SCALED_SIDE: u32 = 1_568;
-/// Pixels of a picture that is decoded at all: what it may unfold to is decided before it does.
+/// Maximal pixels of a picture that is decoded at all. This is checked before decoding, because a small file
+/// may decode to a huge picture.
 const MOST_PIXELS: u64 = 64_000_000;
-/// Bytes that a decoder may take, so that there is room for scaling in the memory of the process.
+/// Bytes that a decoder may use, so that scaling still fits into the process's memory limit.
 const DECODER_MEMORY: u64 = 560 << 20;
 
-/// What a picture is: the first line of the answer, as JSON. Its bytes follow if it was made smaller.
+/// Properties of a picture: the first line of the converter's output, as JSON. The new bytes follow if it was
+/// made smaller.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::tools) struct Seen {
     /// Its media type.
     pub media_type: String,
-    /// Its size in pixels.
+    /// Its width in pixels.
     pub width: u32,
     pub height: u32,
-    /// What it was made, if it was too large.
+    /// The new size, if it was too large.
     pub scaled: Option<Scaled>,
 }
 
-/// What a picture was made.
+/// Size of a picture after scaling.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::tools) struct Scaled {
     pub media_type: String,
@@ -51,7 +53,7 @@ pub(in crate::tools) struct Scaled {
     pub height: u32,
 }
 
-/// Whether this is the beginning of a picture that models can be shown.
+/// The media type, if these bytes begin a picture that models accept.
 pub(in crate::tools) fn media_type(head: &[u8]) -> Option<&'static str> {
     match head {
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1A, b'\n', ..] => Some("image/png"),
@@ -72,9 +74,9 @@ fn format(media_type: &str) -> Option<ImageFormat> {
     })
 }
 
-/// Writes what the picture is, and what it was made if it was too large. It is decoded in any case: a
-/// broken picture in a conversation would be refused by the provider with every request to come. Of an
-/// animation the first picture is decoded.
+/// Writes the properties of the picture, and the smaller picture if it was too large. It is always decoded: the
+/// provider would refuse every later request of a conversation with a broken picture. Only the first frame of
+/// an animation is decoded.
 pub(super) fn write(bytes: &[u8], out: &mut dyn Write) -> Result<(), String> {
     let kind = media_type(bytes).ok_or("it is no PNG, JPEG, GIF or WebP")?;
     let mut reader = ImageReader::new(Cursor::new(bytes));
@@ -113,8 +115,8 @@ pub(super) fn write(bytes: &[u8], out: &mut dyn Write) -> Result<(), String> {
     out.write_all(made.as_ref().map_or(&[], |(_, bytes)| bytes)).map_err(|error| error.to_string())
 }
 
-/// A smaller picture: as PNG what may have sharp edges or transparency, as JPEG what was one or would be
-/// too large otherwise.
+/// Makes a smaller picture: PNG if it may have sharp edges or transparency, JPEG if it was one or would be too
+/// large otherwise.
 fn scale(
     mut picture: DynamicImage,
     orientation: Orientation,
@@ -123,7 +125,7 @@ fn scale(
     if picture.width() > SCALED_SIDE || picture.height() > SCALED_SIDE {
         picture = picture.resize(SCALED_SIDE, SCALED_SIDE, FilterType::Triangle);
     }
-    // How a camera was held is told beside the pixels, and that is left behind.
+    // The orientation is stored in metadata, which the new picture does not contain.
     picture.apply_orientation(orientation);
     let (width, height) = (picture.width(), picture.height());
     let scaled = |media_type: &str| Scaled { media_type: media_type.into(), width, height };
@@ -151,7 +153,7 @@ fn scale(
     Err("it could not be made small enough".into())
 }
 
-/// Without transparency, which JPEG does not know.
+/// Removes transparency, which JPEG does not support.
 fn on_white(picture: DynamicImage) -> DynamicImage {
     if !picture.color().has_alpha() {
         return picture.to_rgb8().into();
@@ -165,14 +167,15 @@ fn on_white(picture: DynamicImage) -> DynamicImage {
     DynamicImage::from(pixels).to_rgb8().into()
 }
 
-/// Whether the pixels of a JPEG have an end. The decoder makes up what is missing; providers refuse it.
+/// Whether the pixel data of a JPEG has an end marker. The decoder invents missing data, but providers refuse
+/// such a picture.
 fn ends_as_jpeg(bytes: &[u8]) -> bool {
     let mut at = 2;
     while let Some(&[0xFF, marker, high, low]) = bytes.get(at..at + 4).and_then(|head| head.first_chunk()) {
         match marker {
-            // A byte that fills up.
+            // A fill byte.
             0xFF => at += 1,
-            // The pixels begin.
+            // Start of the pixel data.
             0xDA => return memchr::memmem::find(&bytes[at..], b"\xFF\xD9").is_some(),
             // Markers without a length.
             0x01 | 0xD0..=0xD8 => at += 2,
@@ -188,7 +191,7 @@ pub(in crate::tools) mod tests {
 
     use super::*;
 
-    /// A picture of this size in a format, with edges and transparency.
+    /// A picture of this size and format, with edges and transparency.
     pub(in crate::tools) fn sample(format: ImageFormat, width: u32, height: u32) -> Vec<u8> {
         let pixels = RgbaImage::from_fn(width, height, |x, y| {
             Rgba([
@@ -244,7 +247,7 @@ pub(in crate::tools) mod tests {
     #[test]
     fn scaled_image_keeps_exif_orientation() {
         let plain = sample(ImageFormat::Jpeg, 2_100, 21);
-        // An EXIF segment with one entry: orientation 6, a quarter turn.
+        // An EXIF segment with one entry: orientation 6, a rotation by 90 degrees.
         let exif =
             b"\xFF\xE1\0\x22Exif\0\0MM\0\x2A\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0";
         let turned = [&plain[..2], exif, &plain[2..]].concat();
@@ -256,7 +259,7 @@ pub(in crate::tools) mod tests {
     #[test]
     fn image_decompression_bomb_is_refused_before_decoding() {
         let mut bomb = sample(ImageFormat::Png, 4, 4);
-        // The size stands in the first chunk, behind signature, length and name; then its checksum.
+        // The size is in the first chunk, after signature, length and name; the checksum follows.
         bomb[16..20].copy_from_slice(&60_000_u32.to_be_bytes());
         bomb[20..24].copy_from_slice(&60_000_u32.to_be_bytes());
         let sum = crc(&bomb[12..29]);
@@ -269,7 +272,7 @@ pub(in crate::tools) mod tests {
         assert!(why.contains("65535×65535"), "{why}");
     }
 
-    /// The checksum of a PNG's chunk.
+    /// The checksum of a PNG chunk.
     fn crc(bytes: &[u8]) -> u32 {
         let step = |sum: u32, byte: &u8| {
             (0..8)
@@ -285,7 +288,7 @@ pub(in crate::tools) mod tests {
             let cut = &whole[..whole.len() * 2 / 3];
             let why = look(cut).expect_err(kind);
             assert!(why.contains("decoded"), "{kind}: {why}");
-            // However it ends, it ends.
+            // A truncated picture never makes the decoder hang or panic.
             for end in (0..whole.len()).step_by(whole.len() / 40 + 1) {
                 let _ = look(&whole[..end]);
             }

@@ -1,4 +1,4 @@
-//! Starting a conversion, feeding it, and taking at most so much from it, within a time.
+//! Starts a conversion, sends its input, and reads a limited output within a time limit.
 
 use std::borrow::Cow;
 use std::process::Stdio;
@@ -13,27 +13,27 @@ use super::child::{self, DOCUMENT_ARGUMENT, LARGEST};
 use crate::proc;
 use crate::tools::context::Settings;
 
-/// Conversions at once: each may take a lot of memory.
+/// Conversions at once: each may use much memory.
 static ROOM: Semaphore = Semaphore::const_new(4);
 
 /// Wall time of a conversion.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Bytes that are taken.
+/// Bytes of output that are read.
 const LARGEST_MADE: u64 = 8 << 20;
 
-/// What is converted.
+/// Kind of a document.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::tools) enum Document {
     /// Text in UTF-8.
     Html,
-    /// A picture: looked at, and made smaller if it is too large.
+    /// A picture: checked, and made smaller if it is too large.
     Image,
     /// Pages from 1.
     Pdf { first: u32, last: u32 },
 }
 
-/// What was made of a document. If its end did not come in time, in memory or in one piece, what came
-/// before is given, with `Some` reason why it is not all.
+/// The output of a conversion. If a limit of time or memory, or a crash, ended it early, the output so far is
+/// returned with `Some` reason.
 #[derive(Debug)]
 pub(in crate::tools) struct Converted {
     pub(in crate::tools) bytes: Vec<u8>,
@@ -41,7 +41,7 @@ pub(in crate::tools) struct Converted {
 }
 
 impl Converted {
-    /// As text: what is none is replaced.
+    /// The output as text; invalid bytes are replaced.
     pub(in crate::tools) fn text(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.bytes)
     }
@@ -97,7 +97,7 @@ pub(in crate::tools) async fn convert(
         return broken("the converter has no pipes".into());
     };
     let feed = async move {
-        // It may have seen enough.
+        // The converter may close its input early.
         let _ = stdin.write_all(&bytes).await;
         drop(stdin);
     };
@@ -128,7 +128,8 @@ pub(in crate::tools) async fn convert(
             Ok(Ok(status)) if status.success() => None,
             Ok(Ok(status)) => {
                 use std::os::unix::process::ExitStatusExt as _;
-                // Killed by a limit, or by what it could not bear; its own words are for people.
+                // A signal means a resource limit or a crash; otherwise use the converter's own message for
+                // users.
                 Some(match status.signal() {
                     Some(_) => "it needs too much memory or time, or is too deeply nested".into(),
                     None => words(&said),
@@ -141,7 +142,7 @@ pub(in crate::tools) async fn convert(
     Some(Converted { bytes, broken: why })
 }
 
-/// The last line of what the converter said.
+/// The last line of the converter's messages.
 fn words(said: &[u8]) -> String {
     let said = String::from_utf8_lossy(said);
     let line = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it failed without a word");

@@ -1,5 +1,5 @@
-//! Edit (T3): exact replacement of text, behind a chain of checks. Each check has its own code;
-//! they come in a fixed order, so that the first thing to fix is named first.
+//! The Edit tool: exact replacement of text after a series of checks. Each check has its own error code. Their
+//! order is fixed, so that the first problem is reported first.
 
 use std::sync::Arc;
 
@@ -86,13 +86,13 @@ pub(in crate::tools) fn run(
     change.make(call_id, &done, json!({ "replaced": replaced }))
 }
 
-/// The change as it was worked out for the same call; `None` if that says nothing about what is there now.
-/// Whether it holds what was looked at is compared before it is replaced.
+/// The change that was prepared for the same call; `None` if it says nothing about the current file. The
+/// content is compared again before it is replaced.
 fn again(context: &ToolContext, input: &Input, path: &PinnedPath, look: Look) -> Option<(Change, usize)> {
     let Look { input: seen, change, replaced } = look;
     let before =
         path.seen(change.before.as_ref().filter(|_| seen == *input && change.path.path == path.path)?)?;
-    // Else it is all worked out again, which says what is wrong, if anything is.
+    // Otherwise, everything is computed again, which reports any error.
     edit_guard::require_known(context, &path.path, &before, Needs::AnyPart).ok()?;
     let known_whole = context.record(&path.path).is_some_and(|record| record.whole);
     Some((Change { path: path.clone(), before: Some(before), known_whole, ..change }, replaced))
@@ -102,7 +102,7 @@ fn wanted(input: &Input) -> Wanted<'_> {
     Wanted { old: &input.old_string, new: &input.new_string, all: input.replace_all, number: 0 }
 }
 
-/// Checks 2 to 9, and the change with the number of replaced places.
+/// Checks 2 to 9, and the change with the number of replacements.
 fn plan(
     context: &ToolContext,
     input: &Input,
@@ -113,7 +113,7 @@ fn plan(
     let found = path.load()?;
     if input.old_string.is_empty() {
         return match found {
-            // 2: a new file. An empty one counts as none.
+            // 2: a new file. An empty file counts as missing.
             None => Ok((create(context, input, path, None), 1)),
             Some(empty) if empty.bytes.is_empty() => Ok((create(context, input, path, Some(empty)), 1)),
             // 3
@@ -129,7 +129,7 @@ fn plan(
         let missing = ToolError::io(&path.path, &std::io::ErrorKind::NotFound.into());
         return Err(helpful(context, &path.path, missing));
     };
-    // Without permission to read, not even "it is not in there" may be told.
+    // Without permission to read, even a failed match would reveal content.
     if !edit_guard::may_show_content(context, path) {
         edit_guard::require_known(context, &path.path, &before, Needs::AnyPart)?;
     }
@@ -141,7 +141,7 @@ fn plan(
     let known_whole = context.record(&path.path).is_some_and(|record| record.whole);
     let texts = (&*original, new);
     let change = Change::within(context, path.clone(), before, texts, charset, "new_string", planned)?;
-    // 9: here, since the digest is made meanwhile.
+    // 9: last, because the digest is computed meanwhile.
     edit_guard::require_known(context, &path.path, &held, Needs::AnyPart)?;
     Ok((Change { known_whole, ..change }, replaced))
 }

@@ -1,5 +1,4 @@
-//! The guard against changing what the model does not know (T2, T3), and the last step of every
-//! change to a file.
+//! Prevents changes to content that the model does not know, and makes the last step of every file change.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -24,14 +23,14 @@ use crate::types::tool::{
     ToolOutcome,
 };
 
-/// How much of a file the model must have seen.
+/// How much of a file the model must have read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::tools) enum Needs {
     AnyPart,
     Whole,
 }
 
-/// Refuses unless the model has seen the file as it is now.
+/// Refuses unless the model has read the file in its current version.
 pub(in crate::tools) fn require_known(
     context: &ToolContext,
     path: &Path,
@@ -57,7 +56,7 @@ pub(in crate::tools) fn require_known(
     Ok(())
 }
 
-/// Whether an error about this file may show what is in it: the model has seen it, or may.
+/// Whether an error about this file may contain its content: the model has read the file, or may read it.
 pub(in crate::tools) fn may_show_content(context: &ToolContext, path: &ResolvedPath) -> bool {
     context.record(&path.path).is_some()
         || (path.in_workspace
@@ -65,8 +64,8 @@ pub(in crate::tools) fn may_show_content(context: &ToolContext, path: &ResolvedP
             && !context.session_context.unreadable.covers("Read", &path.path))
 }
 
-/// Checks 5 and 6 of a change inside a file: it is text, and its text comes back byte for byte. A
-/// notebook is changed by its cells.
+/// Checks 5 and 6 of a change inside a file: it is text, and encoding returns the same bytes. Notebooks are
+/// refused, because they are changed by cells.
 pub(in crate::tools) fn decode<'b>(
     context: &ToolContext,
     path: &ResolvedPath,
@@ -80,7 +79,7 @@ pub(in crate::tools) fn decode<'b>(
     decode_any(context, path, before)
 }
 
-/// As [`decode`], notebooks included.
+/// Like [`decode`], notebooks included.
 pub(in crate::tools) fn decode_any<'b>(
     context: &ToolContext,
     path: &ResolvedPath,
@@ -101,7 +100,7 @@ pub(in crate::tools) fn decode_any<'b>(
     }
 }
 
-/// The bytes of a changed text. `what` names the argument that may hold a character too many.
+/// The bytes of a changed text. `what` names the argument that may contain a character that the encoding lacks.
 pub(in crate::tools) fn encode(
     context: &ToolContext,
     path: &ResolvedPath,
@@ -128,7 +127,7 @@ pub(in crate::tools) fn encode(
 #[derive(Clone)]
 pub(in crate::tools) struct Change {
     pub(in crate::tools) path: PinnedPath,
-    /// What is replaced; `None` for a new file.
+    /// The content that is replaced; `None` for a new file.
     pub(in crate::tools) before: Option<Content>,
     pub(in crate::tools) after: Bytes,
     pub(in crate::tools) digest: Digest,
@@ -137,7 +136,7 @@ pub(in crate::tools) struct Change {
     pub(in crate::tools) diff: Diff,
     /// Whether the model knows the whole new content.
     pub(in crate::tools) known_whole: bool,
-    /// The file that moves here, whose permission bits are kept.
+    /// The file that moves here; its permission bits are kept.
     pub(in crate::tools) mode_of: Option<Content>,
 }
 
@@ -157,9 +156,9 @@ impl Change {
         Self { path, before, after, digest, charset, endings, diff, known_whole: true, mode_of: None }
     }
 
-    /// A change inside a file: `old` and `new` are its texts in their original line endings, `what` names
-    /// the argument that may hold a character too many. Nothing is copied that need not be. `planned` is the
-    /// same call as it was judged: the same change of the same content gives the same again.
+    /// A change inside a file: `old` and `new` are its texts in their original line endings. `what` names the
+    /// argument that may contain a character that the encoding lacks. Avoids copies. `planned` is the judged
+    /// call: the same change of the same content reuses its result.
     pub(in crate::tools) fn within(
         context: &ToolContext,
         path: PinnedPath,
@@ -176,7 +175,7 @@ impl Change {
         } else {
             Arc::new(encode(context, &path, charset, &new, what)?)
         };
-        // Beside the diff, if there is nobody who knows it.
+        // Compute the digest in parallel with the diff if it is not known.
         let made = planned.is_none().then(|| Digest::of(&after));
         let diff = difference(context, &path, Some(old), &new);
         let known = || {
@@ -212,7 +211,7 @@ impl Change {
         }
     }
 
-    /// Writes the file. `done` is the beginning of what the model is told.
+    /// Writes the file. `done` begins the text for the model.
     pub(in crate::tools) fn make(
         self,
         call_id: CallId,
@@ -271,8 +270,8 @@ impl Change {
     }
 }
 
-/// The diff that people are shown. Where all lines end alike and go on to do so, it is without their ends; else with
-/// every carriage return that there is or would be.
+/// The diff for users. If all line endings are equal and stay so, it omits them; otherwise it shows every
+/// carriage return.
 fn difference(context: &ToolContext, path: &ResolvedPath, old: Option<&str>, new: &str) -> Diff {
     let shown = context.show(&path.path);
     let (before, after) = (old.map(Endings::of), Endings::of(new));
@@ -283,7 +282,7 @@ fn difference(context: &ToolContext, path: &ResolvedPath, old: Option<&str>, new
     diff::unified(&shown, old.as_deref(), Some(&Shown::new(new).text))
 }
 
-/// What a call on `path` looks like when its change cannot be worked out before it is judged.
+/// The prepared call on `path` if its change cannot be computed before judging.
 pub(in crate::tools) fn bare(context: &ToolContext, path: PinnedPath, verb: &str) -> PreparedCall {
     PreparedCall {
         summary: format!("{verb} {}", context.show(&path.path)),
@@ -295,8 +294,8 @@ pub(in crate::tools) fn bare(context: &ToolContext, path: PinnedPath, verb: &str
     }
 }
 
-/// The call as the permission rules see it. Impossible calls go back to the model right away, as
-/// long as the answer tells nothing that the model may not see; protected files are judged first.
+/// The call as the permission rules judge it. An impossible call is refused at once if the error reveals
+/// nothing that the model may not read. Protected files are judged first.
 pub(in crate::tools) fn prepare(
     context: &ToolContext,
     path: PinnedPath,

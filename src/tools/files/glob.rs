@@ -1,4 +1,4 @@
-//! Glob (T7): files by their names, newest first.
+//! The Glob tool: finds files by name, newest first.
 
 use std::os::fd::AsFd as _;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ use crate::types::tool::{PreparedCall, Subject, ToolOutcome};
 
 /// Paths in one answer.
 const MOST: usize = 100;
-/// Matches that are remembered for sorting.
+/// Matches that are collected for sorting.
 const MOST_SORTED: usize = 100_000;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -49,14 +49,13 @@ pub(in crate::tools) fn prepare(context: &ToolContext, input: &Input) -> Result<
     })
 }
 
-/// A pattern below a folder.
+/// A pattern relative to a folder.
 struct Pattern {
     matcher: GlobMatcher,
     hidden: bool,
 }
 
-/// The folder that is really searched (the literal beginning of the pattern belongs to it), and
-/// what remains of the pattern.
+/// The folder to search (including the literal beginning of the pattern), and the rest of the pattern.
 fn target(context: &ToolContext, input: &Input) -> Result<(PinnedPath, Pattern), ToolError> {
     let pattern = input.pattern.trim();
     if pattern.is_empty() {
@@ -130,7 +129,7 @@ pub(in crate::tools) fn run(
         }
     }
     found.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
-    // A folder that became a link while it was walked may have led elsewhere: such names are dropped.
+    // A folder that became a link during the walk may have led elsewhere, so drop names that cannot be opened.
     let folder = root.folder_handle()?;
     let is_still_below = |path: &PathBuf| {
         let below = path.strip_prefix(&root.path).unwrap_or(path);

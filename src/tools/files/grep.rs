@@ -1,7 +1,7 @@
-//! Grep (T8): text in files, with ripgrep's own engine.
+//! The Grep tool: finds text in files with ripgrep's engine.
 //!
-//! Files that likely hold secrets are searched only when they are named themselves: a search of
-//! the whole workspace must not be a way around the question that reading them raises.
+//! Files that probably contain secrets are searched only if the call names them. Otherwise, a search of the
+//! whole workspace would bypass the permission request for reading them.
 
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use ignore::WalkBuilder;
@@ -20,7 +20,7 @@ use crate::tools::fs::walk;
 use crate::tools::{input, toolbox};
 use crate::types::tool::{PreparedCall, Subject, ToolOutcome};
 
-/// Lines (or files) in one answer if the model does not say.
+/// Default number of lines (or files) in one answer.
 const DEFAULT_LINES: usize = 250;
 const MOST_CONTEXT: u64 = 100;
 
@@ -100,7 +100,7 @@ fn matcher(input: &Input) -> Result<RegexMatcher, ToolError> {
     })
 }
 
-/// Which files are searched, beside what is ignored.
+/// Selects the files to search, in addition to ignore rules.
 fn choose_files(input: &Input, root: &PinnedPath, builder: &mut WalkBuilder) -> Result<(), ToolError> {
     if let Some(glob) = input.glob.as_deref().filter(|glob| !glob.is_empty()) {
         let wrong = |e: ignore::Error| {

@@ -1,6 +1,6 @@
-//! What a person hands to a session beside words (Q7): a picture, a PDF or a text file, by its path or as
-//! bytes. It is the person's own hand that names the file, so no permission rule is asked; but it is
-//! opened with care, bounded, and looked at in a process of its own before it enters a conversation.
+//! Files that a user attaches to an input: a picture, a PDF or a text file, by path or as bytes. No permission
+//! rule applies, because the user names the file. It is opened safely, limited in size, and checked in a
+//! process of its own before it becomes part of a conversation.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -21,39 +21,39 @@ use crate::tools::toolbox::blocking;
 use crate::types::blob::{Blob, BlobRef, Document, PDF, Picture};
 use crate::types::message::InputBlock;
 
-/// Bytes of a text file: more would fill a conversation with one file.
+/// Bytes of a text file: a larger one would fill a conversation.
 const LARGEST_TEXT: usize = 256 << 10;
 
-/// What a person hands over.
+/// A file that a user attaches.
 #[derive(Clone, Debug)]
 pub struct InputFile {
-    /// Where it is.
+    /// Path or content.
     pub source: Source,
-    /// What it is called, if the person says so or its file does.
+    /// Name of the file, if the user or its path gives one.
     pub name: Option<String>,
-    /// Only a picture will do.
+    /// Whether only a picture is accepted.
     pub picture: bool,
 }
 
-/// Where it is.
+/// Source of an attached file.
 #[derive(Clone, Debug)]
 pub enum Source {
-    /// In this file, an absolute path.
+    /// An absolute path.
     File(PathBuf),
-    /// Here.
+    /// The content.
     Bytes(Vec<u8>),
 }
 
-/// What was taken in of it.
+/// The result for the session.
 #[derive(Clone, Debug)]
 pub struct IngestedFile {
     /// The block of the input.
     pub block: InputBlock,
-    /// Its content, to be stored with what refers to the block.
+    /// The content, to be stored together with the event that refers to the block.
     pub blob: Blob,
 }
 
-/// Takes in what a person hands over. Cancel-safe.
+/// Reads and checks an attached file. Cancel-safe.
 pub(in crate::tools) async fn ingest(
     settings: &Settings,
     gift: InputFile,
@@ -126,7 +126,7 @@ async fn pdf(
         };
         ToolError::new("not_convertible", format!("{shown} could not be read: {why}"))
     })?;
-    // Of one that providers would refuse only the text goes along.
+    // If providers would refuse the document, send only its text.
     let fits = pages.total <= MOST_PAGES && pages.broken.is_none();
     let text = match pages.broken {
         Some(why) => format!("{} Not all of it: {why}.", pages.text),
@@ -141,7 +141,7 @@ fn document(blob: Blob, name: Option<String>, text: String) -> IngestedFile {
     IngestedFile { block, blob }
 }
 
-/// The bytes of a regular file. Nothing is waited for that has no end: no pipe, no device.
+/// Reads a regular file. Never blocks on a pipe or a device.
 fn load(path: &Path, shown: &str, largest: u64) -> Result<Vec<u8>, ToolError> {
     let io = |error: std::io::Error| ToolError::io(path, &error);
     let flags = nix::libc::O_NONBLOCK | nix::libc::O_NOCTTY;

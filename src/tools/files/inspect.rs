@@ -1,4 +1,4 @@
-//! After a crash: what became of a change of files, and nothing left beside them (S4).
+//! After a crash: finds the state of an interrupted file change and removes its temporary files.
 
 use std::path::Path;
 
@@ -10,16 +10,16 @@ use crate::types::tool::{
     FileChange, Inspection, PlannedChange, PlannedFile, PreparedCall, ReadRecord, Subject,
 };
 
-/// What became of one file.
+/// State of one file.
 enum Found {
-    /// It is as planned; its record, if it is there.
+    /// The file has the planned content; its read record, if available.
     New(Option<ReadRecord>),
     Old,
     Neither(String),
 }
 
-/// Looks at the files that a call was to change. Removes the temporary files of that call, if its
-/// process was killed before it could.
+/// Checks the files that a call was to change. Removes the temporary files of that call, if its process was
+/// killed before it could.
 pub(in crate::tools) fn inspect(
     context: &ToolContext,
     call_id: CallId,
@@ -87,7 +87,7 @@ fn remove_temps(context: &ToolContext, subject: &Subject, call_id: CallId) {
 fn look(context: &ToolContext, file: &PlannedFile) -> Found {
     let path = file.path.as_path();
     let shown = context.show(path);
-    // Links that came in since are not followed: what was judged is what is looked at.
+    // Do not follow links that appeared since: only the judged object is checked.
     let loaded = context.hold(path, Access::Edit).and_then(|held| Ok((held.load()?, held)));
     let (found, meta) = match &loaded {
         Ok((found, held)) => (found.as_ref(), held.found.as_ref().map(|found| &found.meta)),
@@ -95,8 +95,8 @@ fn look(context: &ToolContext, file: &PlannedFile) -> Found {
     };
     let now = found.map(|content| content.digest.hex());
     let planned_before = file.sha256_before.as_deref();
-    // What an earlier call of the same message wrote is what this one began with: then the plan, made
-    // before both, does not say what this one would have come to.
+    // An earlier call of the same message may have written the content that this call started with. The plan
+    // was made before both, so it does not give this call's result.
     let known = known(context, path);
     let is_planned = known.is_none() || known == planned_before || planned_before.is_none() && now.is_none();
     if (known.is_some() && now == known) || (is_planned && now == planned_before) {
@@ -128,7 +128,7 @@ fn known<'c>(context: &'c ToolContext, path: &Path) -> Option<&'c str> {
     context.record(path).map(|record| record.sha256.as_str()).filter(|hash| !hash.is_empty())
 }
 
-/// The diff was shown before the call ran, and is not kept.
+/// The diff was shown before the call ran, and is not stored.
 fn change(file: &PlannedFile) -> FileChange {
     FileChange {
         path: file.path.clone(),

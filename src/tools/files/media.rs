@@ -1,5 +1,4 @@
-//! What Read does with files that are no text and yet can be shown: PDFs and pictures. `given` does the
-//! same with what a person hands over.
+//! Shows PDFs and pictures in Read. `input_files` does the same for files that a user attaches.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -18,15 +17,14 @@ use crate::tools::fs::disk::Stamp;
 use crate::types::blob::{Attachment, AttachmentKind, Blob, BlobRef, PDF};
 use crate::types::tool::{ReadRecord, ToolOutcome};
 
-/// Bytes of a PDF whose text is read.
+/// Largest PDF whose text is read, in bytes.
 pub(in crate::tools) const LARGEST_PDF: u64 = 32 << 20;
-/// Bytes of a picture that is looked at, before it is made smaller.
+/// Largest picture that is decoded before scaling, in bytes.
 pub(in crate::tools) const LARGEST_PICTURE: u64 = 20 << 20;
-/// Bytes of a PDF that models get as it is. Providers take 32 MB for a whole request, in base64
-/// (docs.anthropic.com/en/docs/build-with-claude/pdf-support).
+/// Largest PDF that models receive as a document, in bytes. Providers accept 32 MB for a whole request, in
+/// base64 (docs.anthropic.com/en/docs/build-with-claude/pdf-support).
 pub(in crate::tools) const LARGEST_SHOWN_PDF: u64 = 10 << 20;
-/// Pages that are shown if nothing is said, and at most: no more are taken by providers either (same
-/// source).
+/// Default and maximal number of pages. Providers do not accept more than the maximum (same source).
 const DEFAULT_PAGES: u64 = 20;
 pub(in crate::tools) const MOST_PAGES: u64 = 100;
 /// Bytes of text of one answer.
@@ -36,7 +34,7 @@ pub(in crate::tools) fn is_pdf(head: &[u8]) -> bool {
     head.starts_with(b"%PDF-")
 }
 
-/// A line of the converter.
+/// A line of the converter's output.
 #[derive(Deserialize)]
 struct Page {
     page: Option<u64>,
@@ -47,19 +45,19 @@ struct Page {
 
 /// The text of some pages.
 pub(in crate::tools) struct Pages {
-    /// What a model is told of them.
+    /// The text for the model.
     pub(in crate::tools) text: String,
-    /// The first and the last of them.
+    /// The first and the last page.
     pub(in crate::tools) first: u64,
     pub(in crate::tools) last: u64,
-    /// Of the whole document.
+    /// Number of pages of the whole document.
     pub(in crate::tools) total: u64,
-    /// Why it is not all.
+    /// Why pages are missing.
     pub(in crate::tools) broken: Option<String>,
 }
 
 impl Pages {
-    /// Whether that is the whole document.
+    /// Whether these are all pages of the document.
     pub(in crate::tools) fn are_all(&self) -> bool {
         self.first == 1 && self.last == self.total && self.broken.is_none()
     }
@@ -68,7 +66,7 @@ impl Pages {
 /// Why there are no pages.
 pub(in crate::tools) enum NoPages {
     Stopped,
-    /// It has only so many.
+    /// The document has only this number of pages.
     PastEnd(u64),
     Unreadable(String),
 }
@@ -87,7 +85,7 @@ pub(in crate::tools) async fn pages(
     let text = made.text();
     let lines: Vec<Page> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     drop(text);
-    // One without pages was mended beyond recognition, or never was one.
+    // A file without pages was not a PDF, or is damaged beyond repair.
     let Some(total) = lines.iter().find_map(|line| line.pages).filter(|pages| *pages > 0) else {
         return Err(NoPages::Unreadable(made.broken.unwrap_or_else(|| "it has no pages".into())));
     };
@@ -116,8 +114,8 @@ pub(in crate::tools) async fn pages(
     Ok(Pages { text, first, last, total, broken: made.broken })
 }
 
-/// The text of a PDF; `offset` and `limit` count pages, from 1. If that is the whole document and it is
-/// not too large, the document itself goes along for models that take it.
+/// The text of a PDF; `offset` and `limit` count pages, from 1. If the answer covers the whole document and it
+/// is not too large, the document is attached for models that accept it.
 pub(in crate::tools) fn read_pdf(
     context: &ToolContext,
     (offset, limit): (Option<u64>, Option<u64>),
@@ -130,7 +128,7 @@ pub(in crate::tools) fn read_pdf(
     let (size, sha256) = (bytes.len() as u64, disk::sha256(&bytes));
     let whole = (size <= LARGEST_SHOWN_PDF).then(|| Blob::new(PDF, bytes.as_slice()));
     let first = offset.unwrap_or(1).max(1);
-    // This runs on a thread for waiting, inside the runtime.
+    // This runs on a blocking thread of the runtime.
     let work = pages(&context.settings, bytes, (first, limit.unwrap_or(DEFAULT_PAGES)), stop);
     let pages = match Handle::current().block_on(work) {
         Ok(pages) => pages,
@@ -178,16 +176,16 @@ pub(in crate::tools) fn read_pdf(
     })
 }
 
-/// A picture that was looked at.
+/// A checked picture.
 pub(in crate::tools) struct Looked {
-    /// What it is.
+    /// Its properties.
     pub(in crate::tools) seen: Seen,
-    /// As models are shown it.
+    /// The picture for models.
     pub(in crate::tools) blob: Blob,
 }
 
 impl Looked {
-    /// For people and models: what it is, and what it was made.
+    /// Describes the picture and its scaling for users and models.
     pub(in crate::tools) fn describe(&self, size: usize) -> String {
         let Seen { media_type, width, height, scaled } = &self.seen;
         let kind = media_type.strip_prefix("image/").unwrap_or(media_type).to_uppercase();
@@ -199,11 +197,11 @@ impl Looked {
     }
 }
 
-/// Looks at a picture, to its end, and makes it smaller if it is too large. `None` if it was stopped.
+/// Decodes a picture completely, and makes it smaller if it is too large. `None` if it was stopped.
 /// Cancel-safe.
 ///
 /// # Errors
-/// Why it cannot be shown, for people.
+/// Why it cannot be shown, for users.
 pub(in crate::tools) async fn look(
     settings: &Settings,
     bytes: Vec<u8>,
@@ -224,7 +222,7 @@ pub(in crate::tools) async fn look(
     Ok(Some(Looked { seen, blob }))
 }
 
-/// A picture, for models that see.
+/// A picture for models that accept pictures.
 pub(in crate::tools) fn read_picture(
     context: &ToolContext,
     path: &Path,
@@ -234,7 +232,7 @@ pub(in crate::tools) fn read_picture(
     let shown = context.show(path);
     let bytes = load(file, LARGEST_PICTURE, path, &shown)?;
     let (size, sha256) = (bytes.len(), disk::sha256(&bytes));
-    // This runs on a thread for waiting, inside the runtime.
+    // This runs on a blocking thread of the runtime.
     let looked = match Handle::current().block_on(look(&context.settings, bytes, stop)) {
         Ok(Some(looked)) => looked,
         Ok(None) => return Ok(cancelled()),
@@ -278,7 +276,7 @@ fn unreadable(shown: &str, path: &Path, why: &str) -> ToolError {
         .with(json!({ "path": path, "problem": why }))
 }
 
-/// All bytes of a file.
+/// Reads a whole file.
 pub(in crate::tools) fn load(
     file: File,
     largest: u64,

@@ -1,8 +1,7 @@
-//! The search behind Grep: ripgrep's engine, on all processors, with an answer that does not depend on
-//! which of them was faster.
+//! The search of Grep: ripgrep's engine on all processors. The result does not depend on thread timing.
 //!
-//! The answer is the first lines in the order of paths. As soon as that many are found, files that
-//! come later are not opened.
+//! The result holds the first lines in the order of paths. As soon as enough lines are found, later files are
+//! not opened.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -32,14 +31,14 @@ use crate::tools::fs::walk::Walk;
 use crate::tools::sensitivity::SecretNames;
 use crate::types::tool::ToolOutcome;
 
-/// Letters of one line.
+/// Characters of one line.
 const LONGEST_LINE: usize = 500;
-/// Bytes that a multi-line search may hold of one file.
+/// Bytes of one file that a multi-line search may hold in memory.
 const HEAP: usize = 64 << 20;
-/// More threads than this do not make a disk faster.
+/// More threads do not make a disk faster.
 const MOST_THREADS: usize = 12;
 
-/// What is shown of a match.
+/// The part of a match that is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::tools) enum OutputMode {
@@ -49,7 +48,7 @@ pub(in crate::tools) enum OutputMode {
     Count,
 }
 
-/// What to look for and how much of it to tell.
+/// Parameters of a search.
 pub(in crate::tools) struct Wanted {
     pub(in crate::tools) matcher: RegexMatcher,
     pub(in crate::tools) mode: OutputMode,
@@ -57,7 +56,7 @@ pub(in crate::tools) struct Wanted {
     pub(in crate::tools) line_numbers: bool,
     pub(in crate::tools) before: usize,
     pub(in crate::tools) after: usize,
-    /// Lines of the answer, and bytes.
+    /// Limits of the answer: lines, and bytes.
     pub(in crate::tools) lines: usize,
     pub(in crate::tools) bytes: usize,
 }
@@ -84,7 +83,7 @@ pub(in crate::tools) struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// The answer; `None` if it was stopped.
+    /// Runs the search; `None` if it was stopped.
     pub(in crate::tools) fn run(&self, walk: &Walk) -> Option<Answer> {
         let shared = Shared {
             kept: Mutex::new(Kept::default()),
@@ -129,7 +128,7 @@ impl Search<'_> {
                 if shared.is_beyond(entry.path()) {
                     return WalkState::Continue;
                 }
-                // What cannot be opened (any more), or is no longer below the folder, is left out.
+                // Skip a file that cannot be opened any more or is no longer below the folder.
                 let Ok(Some((file, meta))) = open_regular(folder.as_fd(), below, entry.path()) else {
                     return WalkState::Continue;
                 };
@@ -142,7 +141,7 @@ impl Search<'_> {
                 WalkState::Continue
             }
         };
-        // Where the user has no process left no thread can be made, and the walk over several would panic.
+        // If the user's process limit is reached, no thread can be started and a parallel walk would panic.
         if std::thread::Builder::new().spawn(|| ()).is_ok_and(|thread| thread.join().is_ok()) {
             builder.threads(threads).build_parallel().run(|| Box::new(looks()));
         } else {
@@ -154,7 +153,7 @@ impl Search<'_> {
     fn search_file(&self, searcher: &mut Searcher, file: File) -> Hits {
         let mut hits = Hits { lines: Vec::new(), bytes: 0, matches: 0, cut: false };
         let mut sink = Taker { hits: &mut hits, wanted: self.wanted };
-        // A file that cannot be read to its end shows what was found up to there.
+        // A file with a read error shows the matches before the error.
         let _ = searcher.search_reader(&self.wanted.matcher, Watched { file, stop: self.stop }, &mut sink);
         hits
     }
@@ -179,23 +178,23 @@ impl Read for Watched<'_> {
     }
 }
 
-/// What the threads share.
+/// Data that the threads share.
 struct Shared {
     kept: Mutex<Kept>,
     secrets: AtomicUsize,
-    /// Files with names that must not be read, or that nobody knows.
+    /// Number of skipped files with names that must not be read or are unknown.
     linked: AtomicUsize,
-    /// Looked up when a file of several names is met.
+    /// Computed when the first file with several names is found.
     names: OnceLock<Names>,
 }
 
-/// The files whose lines come first, as far as is known.
+/// The files with the first lines, as far as known.
 #[derive(Default)]
 struct Kept {
     files: BTreeMap<PathBuf, Hits>,
     lines: usize,
     bytes: usize,
-    /// From this path on nothing is needed.
+    /// Files from this path on are not needed.
     end: Option<PathBuf>,
 }
 
@@ -224,7 +223,7 @@ impl Shared {
         kept.lines += hits.weight();
         kept.bytes += hits.bytes;
         kept.files.insert(path, hits);
-        // The last file goes if the others fill the answer.
+        // Remove the last file if the others fill the answer.
         while let Some((path, last)) = kept.files.last_key_value() {
             let (lines, bytes) = (kept.lines - last.weight(), kept.bytes - last.bytes);
             if lines < wanted.lines && bytes < wanted.bytes {
@@ -236,24 +235,24 @@ impl Shared {
     }
 }
 
-/// What was found in one file.
+/// Matches in one file.
 struct Hits {
-    /// Without the name of the file.
+    /// Lines without the file name.
     lines: Vec<String>,
     bytes: usize,
     matches: u64,
-    /// There is more in it.
+    /// Whether the file has more matches.
     cut: bool,
 }
 
 impl Hits {
-    /// Lines of the answer.
+    /// Number of lines in the answer.
     fn weight(&self) -> usize {
         self.lines.len().max(1)
     }
 }
 
-/// Takes the matches of one file.
+/// Collects the matches of one file.
 struct Taker<'a> {
     hits: &'a mut Hits,
     wanted: &'a Wanted,
@@ -278,7 +277,7 @@ impl Taker<'_> {
     }
 
     fn add(&mut self, line: String) {
-        // One more than can be shown, so that it is known that there is more.
+        // Collect one more than can be shown, to know that there are more.
         if self.hits.lines.len() > self.wanted.lines || self.hits.bytes > self.wanted.bytes {
             self.hits.cut = true;
             return;
@@ -314,7 +313,7 @@ impl Sink for Taker<'_> {
     }
 }
 
-/// What was found, ready to be told.
+/// The result of a search.
 pub(in crate::tools) struct Answer {
     kept: Kept,
     secrets: usize,
@@ -342,7 +341,7 @@ impl Answer {
                 OutputMode::Count => out.add(format!("{shown}:{}", hits.matches)),
                 OutputMode::Content => {
                     for line in hits.lines {
-                        // Between groups of lines that do not touch stands a mark alone.
+                        // A separator line between groups of lines that are not adjacent.
                         out.add(if line.is_empty() { "--".into() } else { format!("{shown}{line}") });
                     }
                 }
@@ -382,7 +381,7 @@ impl Answer {
     }
 }
 
-/// The lines of the answer, as many as there is room for.
+/// Collects lines of the answer within its limits.
 struct Lines {
     lines: Vec<String>,
     room: usize,

@@ -1,6 +1,6 @@
-//! Links in a workspace that stand where something is obeyed: `.git`, `.agentd`, `.github/workflows`,
-//! `AGENTS.md` and the like. A repository may hold such a link, so that a file with a harmless name is
-//! the one that is obeyed.
+//! Links in a workspace at the paths of auto-executed files: `.git`, `.agentd`, `.github/workflows`,
+//! `AGENTS.md` and others. A repository may contain such a link, so that a file with a harmless name is the one
+//! that is executed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use crate::tools::fs::resolve;
 use crate::tools::sensitivity::repository;
 
-/// Entries that are looked at in one workspace.
+/// Entries that are inspected in one workspace.
 const MOST_ENTRIES: usize = 4_000;
 
 /// One such link (or `.git` file).
 pub(in crate::tools) struct Alias {
-    /// Where it stands.
+    /// Path of the link.
     pub(in crate::tools) name: PathBuf,
-    /// What it leads to.
+    /// Target of the link.
     pub(in crate::tools) target: PathBuf,
 }
 
@@ -46,7 +46,7 @@ pub(in crate::tools) fn of(workspace: &Path) -> Vec<Alias> {
     found
 }
 
-/// The `.git` file of a working tree points to a repository that may be called anything.
+/// The `.git` file of a work tree points to a repository that may have any name.
 fn git_file(workspace: &Path) -> Option<Alias> {
     let name = workspace.join(".git");
     fs::symlink_metadata(&name).ok().filter(fs::Metadata::is_file)?;

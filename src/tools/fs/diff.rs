@@ -1,17 +1,17 @@
-//! Unified diffs for people: bounded, and the same for the same texts.
+//! Unified diffs for users: bounded, and equal for equal texts.
 
 use std::time::Duration;
 
 use similar::{ChangeTag, TextDiff};
 
-/// A diff longer than this is cut at a line, with a note. What is too long for an event is cut on the wire,
-/// and whole in a blob.
+/// Bytes of a diff; a longer one is truncated at a line with a note. A diff that is too long for an event is
+/// truncated on the wire, and complete in a blob.
 const LONGEST: usize = 1 << 20;
 
-/// Texts of which the changed part is longer than this are not compared line by line.
+/// Bytes of the changed part of a text; longer parts are not compared line by line.
 const LARGEST: usize = 1 << 20;
 
-/// What changed from one text to another.
+/// The difference between two texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::tools) struct Diff {
     pub(in crate::tools) text: String,
@@ -19,10 +19,10 @@ pub(in crate::tools) struct Diff {
     pub(in crate::tools) removed: u64,
 }
 
-/// Lines around a change that are shown with it.
+/// Unchanged lines that are shown around a change.
 const CONTEXT: usize = 3;
 
-/// Compares two texts with `\n` line endings. `old` is `None` for a new file, `new` for one that goes.
+/// Compares two texts with `\n` line endings. `old` is `None` for a new file, `new` for a removed one.
 pub(in crate::tools) fn unified(path: &str, old: Option<&str>, new: Option<&str>) -> Diff {
     let from = if old.is_some() { format!("a/{path}") } else { "/dev/null".to_owned() };
     let to = if new.is_some() { format!("b/{path}") } else { "/dev/null".to_owned() };
@@ -36,7 +36,7 @@ pub(in crate::tools) fn unified(path: &str, old: Option<&str>, new: Option<&str>
         );
         return Diff { text, added, removed };
     }
-    // Only what differs is compared, so that a small change of a large file costs little.
+    // Compare only the differing part, so that a small change of a large file is cheap.
     let (old, new) = (&old[head.bytes..old.len() - tail], &new[head.bytes..new.len() - tail]);
     let diff = lines(old, new);
     let (mut added, mut removed) = (0, 0);
@@ -69,24 +69,24 @@ pub(in crate::tools) fn unified(path: &str, old: Option<&str>, new: Option<&str>
     Diff { text: cut(full), added, removed }
 }
 
-/// For so long two texts are compared thoroughly; then what is left is told as exchanged in larger pieces.
+/// Time limit of the thorough comparison; afterwards, the rest is shown in larger replaced blocks.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Compares two texts line by line. A line ends with `\n` and nothing else, as it does for `diff` and
-/// `patch`: a carriage return alone is a character of its line.
+/// Compares two texts line by line. A line ends with `\n` only, as for `diff` and `patch`: a single carriage
+/// return is a character of its line.
 pub fn lines<'t>(old: &'t str, new: &'t str) -> TextDiff<'t, 't, str> {
     let of = |text: &'t str| text.split_inclusive('\n').collect::<Vec<_>>();
     TextDiff::configure().timeout(PATIENCE).diff_slices(&of(old), &of(new))
 }
 
-/// A beginning that two texts share.
+/// A common beginning of two texts.
 struct Head {
     bytes: usize,
     lines: usize,
 }
 
-/// Whole lines that two texts share at the beginning and, in bytes, at the end, but for those that
-/// are shown around the change.
+/// Common whole lines at the beginning and, in bytes, at the end of two texts, except for those that are shown
+/// around the change.
 fn common_lines(old: &str, new: &str) -> (Head, usize) {
     let same = common(old.as_bytes().chunks(CHUNK), new.as_bytes().chunks(CHUNK), |a, b| {
         a.iter().zip(b).take_while(|(a, b)| a == b).count()
@@ -97,7 +97,7 @@ fn common_lines(old: &str, new: &str) -> (Head, usize) {
         a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count()
     })
     .min(most);
-    // The shared end begins after a line feed in both.
+    // The common end begins after a line feed in both texts.
     let mut tail = same;
     let is_border =
         |text: &str, tail: usize| text.len() == tail || text.as_bytes()[text.len() - tail - 1] == b'\n';
@@ -116,10 +116,10 @@ fn common_lines(old: &str, new: &str) -> (Head, usize) {
     (Head { bytes, lines: memchr::memchr_iter(b'\n', &old.as_bytes()[..bytes]).count() }, tail)
 }
 
-/// Pieces are compared as a whole before their bytes are.
+/// Bytes of pieces that are compared as a whole before their single bytes.
 const CHUNK: usize = 4 << 10;
 
-/// How many bytes are the same, from where the pieces begin.
+/// Number of equal bytes, from the beginning of the pieces.
 fn common<'a>(
     old: impl Iterator<Item = &'a [u8]>,
     new: impl Iterator<Item = &'a [u8]>,
@@ -196,7 +196,7 @@ mod tests {
             let frame = |text: &str| format!("{}{text}{}", "h\n".repeat(head), "\nt".repeat(tail));
             let (old, new) = (frame(&old), frame(&new));
             let got = unified("x", Some(&old), Some(&new));
-            // Applied to the old text, it gives the new one.
+            // Applied to the old text, the diff gives the new one.
             proptest::prop_assert_eq!(patched(&old, &got.text), new);
         }
     }

@@ -1,5 +1,5 @@
-//! Opening without following any link: what the kernel is asked, what it answers, and what to do
-//! where it lacks the question. `held` builds on this.
+//! Opens files without following links: the system calls, their errors, and substitutes for missing calls.
+//! `pinned` builds on this.
 
 use std::fs::{self, File, Metadata};
 use std::io;
@@ -15,7 +15,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::tools::error::ToolError;
 
-/// What tells one version of a file from another, cheaply.
+/// Metadata that cheaply distinguishes one version of a file from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::tools) struct Stamp {
     pub(in crate::tools) mtime_ns: i64,
@@ -31,7 +31,7 @@ impl Stamp {
     }
 }
 
-/// What tells one object of a file system from every other, as long as a handle to it is open.
+/// Identity of a file system object, unique while a handle to it is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in crate::tools) struct Identity {
     pub(in crate::tools) device: u64,
@@ -57,12 +57,12 @@ pub(in crate::tools) fn hex(digest: &[u8]) -> String {
     })
 }
 
-/// Whether a look failed because nothing is there, and not because nobody may look.
+/// Whether a lookup failed because the path does not exist, and not because access is denied.
 pub(in crate::tools) fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-/// Whether there is something at a path, and no link on the way. One look, where each folder would be one.
+/// Whether the path exists and contains no link. One system call instead of one per folder.
 pub(in crate::tools) fn is_plain(path: &Path) -> bool {
     let how = OpenHow::new()
         .flags(OFlag::O_PATH | OFlag::O_CLOEXEC)
@@ -72,13 +72,13 @@ pub(in crate::tools) fn is_plain(path: &Path) -> bool {
         && openat2(AT_FDCWD, path, how).is_ok()
 }
 
-/// Where a path leads, all links followed.
+/// The path with all links resolved.
 pub(in crate::tools) fn real(path: &Path) -> io::Result<PathBuf> {
     if is_plain(path) { Ok(path.components().collect()) } else { path.canonicalize() }
 }
 
-/// Opens `path` below `folder`, following no link on the way, and not leaving the folder. An empty
-/// path and `.` are the folder itself.
+/// Opens `path` below `folder` without following links and without leaving the folder. An empty path and `.`
+/// mean the folder itself.
 pub(in crate::tools) fn open_below(
     folder: BorrowedFd<'_>,
     path: &Path,
@@ -96,15 +96,15 @@ pub(in crate::tools) fn open_below(
                 | ResolveFlag::RESOLVE_NO_MAGICLINKS,
         );
     match openat2(folder, path, how) {
-        // Kernels before 5.6, and filters that do not know the call.
+        // Kernels before 5.6, and seccomp filters that do not know the call.
         Err(Errno::ENOSYS | Errno::EPERM) => open_by_steps(folder, path, flags, mode),
-        // Something above was renamed while the kernel looked.
+        // An ancestor was renamed during the lookup.
         Err(Errno::EAGAIN) => openat2(folder, path, how),
         other => other,
     }
 }
 
-/// The same without `openat2`: one part after the other, none of which may be a link.
+/// The same without `openat2`: opens one component after the other, none of which may be a link.
 fn open_by_steps(folder: BorrowedFd<'_>, path: &Path, flags: OFlag, mode: Mode) -> Result<OwnedFd, Errno> {
     let flags = flags | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW;
     let mut parts = Vec::new();
@@ -123,7 +123,7 @@ fn open_by_steps(folder: BorrowedFd<'_>, path: &Path, flags: OFlag, mode: Mode) 
         let at = held.as_ref().map_or(folder, |fd| fd.as_fd());
         let step = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         let next = nix::fcntl::openat(at, *name, step, Mode::empty()).map_err(|errno| {
-            // A link where a folder was wanted is reported like a file there.
+            // A link in place of a folder is reported like a file.
             if errno == Errno::ENOTDIR && is_link(at, name) { Errno::ELOOP } else { errno }
         })?;
         held = Some(next);
@@ -139,18 +139,18 @@ fn is_link(folder: BorrowedFd<'_>, name: &std::ffi::OsStr) -> bool {
     nix::fcntl::readlinkat(folder, name).is_ok()
 }
 
-/// The root of all paths.
+/// The root folder of the file system.
 pub(in crate::tools) fn open_root() -> Result<File, Errno> {
     nix::fcntl::open("/", OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())
         .map(File::from)
 }
 
-/// Takes hold of a folder below another, without reading it.
+/// Opens a handle of a folder below another one, without read access.
 pub(in crate::tools) fn hold_folder(folder: BorrowedFd<'_>, path: &Path) -> Result<File, Errno> {
     open_below(folder, path, OFlag::O_PATH | OFlag::O_DIRECTORY, Mode::empty()).map(File::from)
 }
 
-/// Whether the object lies in a file system that shows processes, wherever that is mounted.
+/// Whether the object lies in a proc file system, wherever that is mounted.
 pub(in crate::tools) fn is_of_processes(object: &File) -> bool {
     nix::sys::statfs::fstatfs(object)
         .is_ok_and(|found| found.filesystem_type() == nix::sys::statfs::PROC_SUPER_MAGIC)
@@ -164,7 +164,7 @@ pub(in crate::tools) fn refused(path: &Path, errno: Errno) -> ToolError {
     }
 }
 
-/// The path no longer leads where it led when the call was judged.
+/// The path no longer leads to the object that was judged.
 pub(in crate::tools) fn changed_underway(path: &Path) -> ToolError {
     ToolError::new(
         "target_changed",
@@ -173,7 +173,7 @@ pub(in crate::tools) fn changed_underway(path: &Path) -> ToolError {
     .with(json!({ "path": path.to_string_lossy() }))
 }
 
-/// The content is not the one the model knows.
+/// The content differs from the content that the model knows.
 pub(in crate::tools) fn changed_content(path: &Path) -> ToolError {
     ToolError::new(
         "file_changed",
@@ -187,7 +187,7 @@ fn not_regular(path: &Path, what: &str) -> ToolError {
         .with(json!({ "path": path.to_string_lossy() }))
 }
 
-/// Refuses pipes, sockets and devices: opening them may wait, end something, or never end.
+/// Refuses pipes, sockets and devices: opening one may block, have a side effect, or never end.
 pub(in crate::tools) fn refuse_special(path: &Path, kind: fs::FileType) -> Result<(), ToolError> {
     if kind.is_file() || kind.is_dir() {
         Ok(())
@@ -214,10 +214,10 @@ pub(in crate::tools) fn require_regular(path: &Path, meta: &Metadata) -> Result<
     Ok(())
 }
 
-/// The names in a folder that is held, whatever its path leads to by now.
+/// Lists the names in an open folder, independent of the current target of its path.
 pub(in crate::tools) fn list(folder: &File, path: &Path) -> Result<fs::ReadDir, ToolError> {
     use std::os::fd::AsRawFd as _;
-    // There is no safe way to read a folder by its handle, but this link leads to just that handle.
+    // There is no safe way to read a folder by its handle, but this link leads to exactly that handle.
     let by_handle = fs::read_dir(format!("/proc/self/fd/{}", folder.as_raw_fd()));
     by_handle.map_err(|e| ToolError::io(path, &e))
 }
@@ -228,7 +228,7 @@ mod tests {
 
     use crate::tools::fs::disk::*;
 
-    /// A way to open: folder, path, flags, mode.
+    /// A function that opens a file: folder, path, flags, mode.
     type Way = fn(BorrowedFd<'_>, &Path, OFlag, Mode) -> Result<OwnedFd, Errno>;
 
     #[test]

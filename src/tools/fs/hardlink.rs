@@ -1,7 +1,7 @@
-//! Files with several names (hard links). Links in a path are followed and judged by where they lead;
-//! of a hard link nobody can tell which name is the real one. So the other names are looked for: where
-//! credentials and the daemon's files lie, and in the workspace. The most delicate name counts, and a
-//! file that has names nobody found is judged as if it lay elsewhere.
+//! Files with several names (hard links). A link in a path is judged by its target, but no name of a hard link
+//! is the real one. Other names are therefore searched in the folders of credentials, in the daemon's folders
+//! and in the workspace. The most sensitive name counts. A file with names that were not found is judged as if
+//! it were outside the workspace.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::fs::{self, Metadata};
@@ -14,14 +14,14 @@ use crate::tools::sensitivity::{Access, SecretNames, SensitivePaths};
 use crate::types::credentials::{CREDENTIALS, SETTINGS};
 use crate::types::tool::PathSensitivity;
 
-/// Entries that are looked at in all, so that a verdict comes at once.
+/// Entries that are inspected in total, so that judging stays fast.
 const MOST_ENTRIES: usize = 10_000;
 
-/// Where in a home folder something is obeyed, beside the places of credentials.
+/// Further folders of a home folder with auto-executed files.
 const OBEYED: &[&str] =
     &["", ".cargo", ".config/agentd", ".local/share/agentd", ".config/autostart", ".config/systemd/user"];
 
-/// The folders of a home where credentials lie and where something is obeyed, each once.
+/// The folders of a home folder with credentials and auto-executed files, without duplicates.
 fn delicate_folders(home: &Path) -> BTreeSet<PathBuf> {
     let kept = CREDENTIALS.iter().chain(SETTINGS).map(Path::new);
     let around = kept.flat_map(|kept| [Some(kept), kept.parent()]).flatten();
@@ -32,8 +32,8 @@ fn delicate_folders(home: &Path) -> BTreeSet<PathBuf> {
 const FILLED: &[&str] =
     &["node_modules", "site-packages", ".venv", "venv", "target", "objects", ".pnpm-store"];
 
-/// How careful to be with a regular file of more than one name, and of which of them a rule speaks: `hidden` says of a
-/// path whether one keeps it from being read.
+/// Sensitivity of a regular file with several names, and the name that a rule matches. `hidden` returns whether
+/// a rule denies reading a path.
 pub(in crate::tools) fn care<'r>(
     path: &Path,
     meta: &Metadata,
@@ -71,10 +71,10 @@ pub(in crate::tools) fn care<'r>(
     (sensitivity::strictest(care, of_rules), ruled)
 }
 
-/// Entries of the workspace that a search looks at for the names of the files that it meets.
+/// Entries of the workspace that a search inspects to find other names of its files.
 const MOST_OF_A_SEARCH: usize = 200_000;
 
-/// All names of the files of a workspace, for a search that meets files of several names.
+/// All names of the files of a workspace, for a search that finds files with several names.
 pub(in crate::tools) struct Names {
     files: HashMap<Identity, Known>,
     /// Credentials of the home folder and of the daemon.
@@ -84,13 +84,13 @@ pub(in crate::tools) struct Names {
 #[derive(Default)]
 struct Known {
     names: u64,
-    /// One of them is that of a secret, or a rule keeps it from being read.
+    /// Whether one name is a secret or a rule denies reading it.
     kept: bool,
 }
 
 impl Names {
-    /// Looks through the workspace, but no further than [`MOST_OF_A_SEARCH`] entries or until `stop` says so: what it
-    /// has not seen is not known.
+    /// Scans the workspace, up to [`MOST_OF_A_SEARCH`] entries or until `stop` returns true. Names that were
+    /// not reached stay unknown.
     pub(in crate::tools) fn of<'r>(
         roots: impl Iterator<Item = &'r Path>,
         places: &SensitivePaths,
@@ -100,7 +100,7 @@ impl Names {
         let mut files: HashMap<Identity, Known> = HashMap::new();
         let mut secrets = SecretNames::new(places);
         let mut folders: VecDeque<PathBuf> = roots.map(Path::to_path_buf).collect();
-        // A root inside another is looked through once.
+        // A root inside another one is scanned once.
         let mut seen = HashSet::new();
         let mut left = MOST_OF_A_SEARCH;
         while let Some(folder) = folders.pop_front().filter(|_| left > 0 && !stop()) {
@@ -125,8 +125,8 @@ impl Names {
         Self { files, delicate: delicate(places) }
     }
 
-    /// Whether a search may show a file of several names: none of them is delicate, and all are known. What
-    /// package managers filled is taken for what it is.
+    /// Whether a search may show a file with several names: all of them are known and none is sensitive. Files
+    /// in folders of package managers are always shown.
     pub(in crate::tools) fn allow(&self, path: &Path, meta: &Metadata) -> bool {
         let identity = Identity::of(meta);
         let known = self.files.get(&identity);
@@ -139,7 +139,7 @@ fn is_filled(path: &Path) -> bool {
     path.iter().any(|part| FILLED.iter().any(|name| part == *name))
 }
 
-/// The files of a home folder and of the daemon that likely hold credentials.
+/// Files of a home folder and of the daemon that probably hold credentials.
 fn delicate(places: &SensitivePaths) -> HashSet<Identity> {
     let folders = delicate_folders(&places.home).into_iter().chain(places.protected.iter().cloned());
     let mut found = HashSet::new();
@@ -165,7 +165,7 @@ struct Search {
 }
 
 impl Search {
-    /// Looks for other names in `folder`, and so many floors below it, nearest first.
+    /// Searches for other names in `folder` and up to `depth` levels below it, nearest first.
     fn look(&mut self, folder: &Path, depth: usize) {
         let mut folders = VecDeque::from([(folder.to_path_buf(), depth)]);
         while let Some((folder, depth)) = folders.pop_front() {

@@ -1,9 +1,8 @@
-//! A judged object, held: it is opened, replaced or removed as what it was when it was judged, or not
-//! at all (S24).
+//! A judged object, kept open. It is opened, replaced or removed only if it is still the object that was
+//! judged.
 //!
-//! Replacing is atomic: a reader, or a restart after a crash, finds the old or the new content. A
-//! link that was named stays, and what it leads to is replaced; of a file with several names (hard
-//! links) only the name that was meant gets the new content.
+//! Replacing is atomic: after a crash, the file has the old or the new content. If the path is a link, the link
+//! stays and its target is replaced. If a file has several hard links, only the named one gets the new content.
 
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata};
@@ -29,29 +28,28 @@ use crate::tools::room;
 use crate::types::ids::CallId;
 use crate::types::tool::ResolvedPath;
 
-/// Files above this size are not held in memory: they can be read in parts, not edited.
+/// Larger files, in bytes, are not loaded into memory: they can be read in parts, but not edited.
 pub(in crate::tools) const LARGEST_EDIT: u64 = 32 << 20;
 
-/// Bytes that are read at once.
+/// Bytes per read.
 const CHUNK: usize = 256 << 10;
 
-/// Beginning of the names of temporary files; the call follows.
+/// Prefix of the names of temporary files; the call id follows.
 const TEMP_PREFIX: &str = ".agentd-tmp-";
 
-/// A path that was judged, and a hold on what it led to. Cheap to clone; the handles close with the
-/// last clone.
+/// A judged path with open handles of its target. Cheap to clone; the handles are closed with the last clone.
 #[derive(Clone, Debug)]
 pub struct PinnedPath {
     pub(in crate::tools) resolved: ResolvedPath,
-    /// What it is opened below.
+    /// The folder that all lookups start from.
     pub(in crate::tools) anchor: Arc<Anchor>,
-    /// The deepest folder above it that exists.
+    /// The deepest existing ancestor.
     pub(in crate::tools) folder: Arc<File>,
-    /// The folders between that one and the object, which do not exist.
+    /// The missing folders between that ancestor and the object.
     pub(in crate::tools) missing: Vec<OsString>,
     /// `None` for the anchor itself.
     pub(in crate::tools) name: Option<OsString>,
-    /// What was there.
+    /// The object that existed when the path was judged.
     pub(in crate::tools) found: Option<Arc<Found>>,
 }
 
@@ -66,7 +64,7 @@ pub(in crate::tools) struct Anchor {
 /// An object that exists.
 #[derive(Debug)]
 pub(in crate::tools) struct Found {
-    /// Neither for reading nor for writing, but it keeps the object's number from being used anew.
+    /// Opened neither for reading nor for writing. It prevents reuse of the object's inode number.
     pub(in crate::tools) handle: File,
     pub(in crate::tools) meta: Metadata,
 }
@@ -78,7 +76,7 @@ impl Found {
     }
 }
 
-/// The whole content of a file, as it was at one moment.
+/// The whole content of a file at one moment.
 #[derive(Clone, Debug)]
 pub(in crate::tools) struct Content {
     pub(in crate::tools) bytes: Arc<Vec<u8>>,
@@ -88,8 +86,8 @@ pub(in crate::tools) struct Content {
     owner: (u32, u32),
 }
 
-/// What differs between a file and the same one after it was written to, as exactly as the file system's
-/// clock ticks: a few milliseconds, on newer kernels (6.13) every time.
+/// Metadata that changes with each write, within the precision of the file system's clock: a few milliseconds,
+/// or every write on kernels since 6.13.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Version {
     identity: Identity,
@@ -118,19 +116,19 @@ impl std::ops::Deref for PinnedPath {
 }
 
 impl PinnedPath {
-    /// What the permission rules judge.
+    /// The resolved path that the permission rules judge.
     #[must_use]
     pub fn resolved(&self) -> &ResolvedPath {
         &self.resolved
     }
 
-    /// Whether something is there.
+    /// Whether an object exists at the path.
     #[must_use]
     pub fn exists(&self) -> bool {
         self.found.is_some()
     }
 
-    /// Whether a folder is there.
+    /// Whether the object is a folder.
     #[must_use]
     pub fn is_folder(&self) -> bool {
         self.found.as_ref().is_some_and(|found| found.meta.is_dir())
@@ -139,7 +137,7 @@ impl PinnedPath {
     /// Opens the regular file for reading. Never waits for a pipe's writer and never opens a device.
     ///
     /// # Errors
-    /// Nothing is there, it is no regular file, or it is not the object that was judged.
+    /// The file does not exist, is not a regular file, or is not the object that was judged.
     pub fn open(&self) -> Result<(File, Metadata), ToolError> {
         let path = &self.path;
         let found = self.require_found()?;
@@ -151,7 +149,7 @@ impl PinnedPath {
         Ok((file, meta))
     }
 
-    /// The folder itself, to list it or to open what lies below it.
+    /// The folder itself, to list it or to open paths below it.
     pub(in crate::tools) fn folder_handle(&self) -> Result<&File, ToolError> {
         let found = self.require_found()?;
         if !found.meta.is_dir() {
@@ -164,14 +162,14 @@ impl PinnedPath {
         self.found.as_deref().ok_or_else(|| ToolError::io(&self.path, &io::ErrorKind::NotFound.into()))
     }
 
-    /// The regular file that has the name now.
+    /// Opens the regular file that has the name now.
     fn open_now(&self) -> Result<Option<(File, Metadata)>, ToolError> {
         let path = &self.path;
         let Some(name) = self.name.as_ref().filter(|_| self.missing.is_empty()) else { return Ok(None) };
         open_regular(self.folder.as_fd(), Path::new(name), path)
     }
 
-    /// Reads the whole file, of at most [`LARGEST_EDIT`] bytes. `None` if nothing is there.
+    /// Reads the whole file, at most [`LARGEST_EDIT`] bytes. `None` if it does not exist.
     pub(in crate::tools) fn load(&self) -> Result<Option<Content>, ToolError> {
         if self.found.is_none() {
             return Ok(None);
@@ -190,7 +188,8 @@ impl PinnedPath {
         }))
     }
 
-    /// Content that was read before, with the permissions of what is there now; `None` if that cannot hold it.
+    /// Combines content that was read before with the current permissions. `None` if the path is not a regular
+    /// file of the same length.
     pub(in crate::tools) fn seen(&self, before: &Content) -> Option<Content> {
         let meta = &self.found.as_ref()?.meta;
         let could_hold = meta.is_file() && meta.len() == before.bytes.len() as u64;
@@ -220,9 +219,9 @@ impl PinnedPath {
         .with(json!({ "path": self.path, "size": size, "largest": LARGEST_EDIT }))
     }
 
-    /// Puts `bytes` there, atomically. `before` is the content that is replaced; `None` means that
-    /// nothing is there. If something else is found, nothing is written. Missing folders are made.
-    /// Permission bits (and the owner, where we may) are kept.
+    /// Writes `bytes` atomically. `before` is the content that is replaced; `None` means that the file must not
+    /// exist. If the current content differs, nothing is written. Creates missing folders. Keeps the permission
+    /// bits, and the owner if possible.
     pub(in crate::tools) fn replace(
         &self,
         call_id: CallId,
@@ -232,8 +231,7 @@ impl PinnedPath {
         self.put(call_id, before, before, bytes)
     }
 
-    /// As [`Self::replace`] where nothing is there, with the permission bits of another file: it moves
-    /// here.
+    /// Like [`Self::replace`] for a missing file, with the permission bits of another file that is moved here.
     pub(in crate::tools) fn create_like(
         &self,
         call_id: CallId,
@@ -262,8 +260,8 @@ impl PinnedPath {
         let guard = TempGuard { folder: folder.as_fd(), name: &temp_name };
         crash::point("C16.made");
         if let Some(like) = like {
-            // Best effort: only root may give files away. The mode is set after it, because giving
-            // away clears the set-id bits.
+            // Best effort: only root may change the owner. The mode is set afterwards, because changing the
+            // owner clears the set-id bits.
             let _ = fchown(&temp, Some(like.owner.0), Some(like.owner.1));
             temp.set_permissions(fs::Permissions::from_mode(like.mode)).map_err(io)?;
         }
@@ -284,7 +282,7 @@ impl PinnedPath {
         self.require_place()?;
         match before {
             None => {
-                // A hard link never replaces: a file that appears in this very moment wins.
+                // A hard link never replaces a file that appears at this moment.
                 match nix::unistd::linkat(
                     &folder,
                     temp_name.as_str(),
@@ -316,12 +314,12 @@ impl PinnedPath {
         }
         crash::point("C16.replaced");
         drop(guard);
-        // The rename itself must survive a power cut as well. Some file systems cannot sync folders.
+        // The rename must survive a power failure, too. Some file systems cannot sync folders.
         sync_folder(&folder);
         Ok(stamp)
     }
 
-    /// Removes the file, if it still holds `before`.
+    /// Removes the file if it still contains `before`.
     pub(in crate::tools) fn remove(&self, before: &Content) -> Result<(), ToolError> {
         let Some(name) = &self.name else {
             return Err(ToolError::io(&self.path, &io::ErrorKind::IsADirectory.into()));
@@ -331,25 +329,25 @@ impl PinnedPath {
         nix::unistd::unlinkat(self.folder.as_ref(), name.as_os_str(), UnlinkatFlags::NoRemoveDir)
             .map_err(|e| disk::refused(&self.path, e))?;
         crash::point("C16.removed");
-        // The removal must survive a power cut as well.
+        // The removal must survive a power failure, too.
         sync_folder(&self.folder);
         Ok(())
     }
 
-    /// A file that may not be written is not replaced either, though that would be possible.
+    /// A file without write permission is not replaced, although a rename would succeed.
     fn require_writable(&self) -> Result<(), ToolError> {
         let Some(name) = self.name.as_ref().filter(|_| self.exists()) else { return Ok(()) };
         let flags = AtFlags::AT_EACCESS | AtFlags::AT_SYMLINK_NOFOLLOW;
         match nix::unistd::faccessat(self.folder.as_ref(), name.as_os_str(), AccessFlags::W_OK, flags) {
-            // Kernels before 5.8 cannot answer this for links; there is none.
+            // Kernels before 5.8 cannot check this for links, and the object is not a link.
             Err(Errno::EINVAL | Errno::ENOSYS | Errno::EPERM) | Ok(()) => Ok(()),
-            // Found again at the last look, with what to say.
+            // The final check finds this again and reports it.
             Err(Errno::ENOENT) => Err(disk::changed_content(&self.path)),
             Err(errno) => Err(disk::refused(&self.path, errno)),
         }
     }
 
-    /// The folder must still lie where it lay: else the file would be made somewhere else.
+    /// The folder must still be at its path; otherwise the file would be created elsewhere.
     fn require_place(&self) -> Result<(), ToolError> {
         let above = 1 + self.missing.len();
         let parent =
@@ -364,12 +362,13 @@ impl PinnedPath {
         Ok(())
     }
 
-    /// Compares what is there while the new content goes to the disk: of a large file either takes its time.
+    /// Compares the current content while the new content is synced to the disk. Both are slow for a large
+    /// file.
     fn look_while_syncing(&self, temp: &File, before: &Content) -> Result<Version, ToolError> {
         std::thread::scope(|scope| {
             let syncing = std::thread::Builder::new().spawn_scoped(scope, || temp.sync_all());
             let seen = self.require_unchanged(before);
-            // Without a thread one comes after the other.
+            // Without a thread, the two steps run one after the other.
             let synced =
                 syncing.ok().and_then(|thread| thread.join().ok()).unwrap_or_else(|| temp.sync_all());
             synced.map_err(|e| ToolError::io(&self.path, &e))?;
@@ -377,7 +376,7 @@ impl PinnedPath {
         })
     }
 
-    /// What was compared a moment ago must not have been written to since then.
+    /// Fails if the file was written to since it was compared.
     fn require_untouched(&self, seen: Version) -> Result<(), ToolError> {
         match self.open_now()? {
             Some((_, meta)) if Version::of(&meta) == seen => Ok(()),
@@ -385,8 +384,8 @@ impl PinnedPath {
         }
     }
 
-    /// The object must be the one that was judged, with the content that was looked at. Gives its version as
-    /// it was before it was compared.
+    /// The object must be the judged one, with the content that was read. Returns its version from before the
+    /// comparison.
     fn require_unchanged(&self, before: &Content) -> Result<Version, ToolError> {
         let found = self.require_found()?;
         let Some((mut file, meta)) = self.open_now()? else { return Err(disk::changed_content(&self.path)) };
@@ -396,11 +395,11 @@ impl PinnedPath {
         if !is_same_content {
             return Err(disk::changed_content(&self.path));
         }
-        // An editor that saved the same content put another object there; what was judged is gone.
+        // An editor that saves the same content may create a new object. The judged object is gone then.
         if is_same_object { Ok(Version::of(&meta)) } else { Err(disk::changed_underway(&self.path)) }
     }
 
-    /// Something stands where nothing was: a link leads elsewhere, a file was made by somebody.
+    /// A file or a link appeared where none existed.
     fn appeared(&self, folder: &File) -> ToolError {
         let Some(name) = &self.name else { return disk::changed_underway(&self.path) };
         match nix::fcntl::readlinkat(folder, name.as_os_str()) {
@@ -409,7 +408,7 @@ impl PinnedPath {
         }
     }
 
-    /// Makes the folders that are missing, below the one that is held.
+    /// Creates the missing folders below the pinned one.
     fn make_folders(&self) -> Result<File, ToolError> {
         let refused = |e: Errno| disk::refused(&self.path, e);
         let mut folder = reopen(&self.folder, Path::new("")).map_err(refused)?;
@@ -419,7 +418,7 @@ impl PinnedPath {
                 Err(e) => return Err(refused(e)),
             }
             folder = reopen(&folder, Path::new(name)).map_err(|errno| match errno {
-                // A link where a folder was wanted is reported like a file there.
+                // A link in place of a folder is reported like a file.
                 Errno::ENOTDIR => disk::changed_underway(&self.path),
                 errno => refused(errno),
             })?;
@@ -427,7 +426,7 @@ impl PinnedPath {
         Ok(folder)
     }
 
-    /// Removes the temporary file that a killed call left beside this file, if it did.
+    /// Removes the temporary file that a killed call may have left in the same folder.
     pub(in crate::tools) fn remove_temp(&self, call_id: CallId) {
         if !self.missing.is_empty() {
             return;
@@ -439,7 +438,7 @@ impl PinnedPath {
     }
 }
 
-/// As much as there is, up to the length of the buffer.
+/// Reads until the buffer is full or the file ends.
 fn read_full(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
@@ -453,7 +452,7 @@ fn read_full(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(filled)
 }
 
-/// Whether a file holds these bytes and no more.
+/// Whether a file contains exactly these bytes.
 fn holds(file: &mut File, bytes: &[u8]) -> io::Result<bool> {
     let mut buffer = vec![0; CHUNK.min(bytes.len() + 1)];
     for expected in bytes.chunks(buffer.len()) {
@@ -465,7 +464,7 @@ fn holds(file: &mut File, bytes: &[u8]) -> io::Result<bool> {
     Ok(read_full(file, &mut buffer[..1])? == 0)
 }
 
-/// A handle that can be synced.
+/// Opens a handle that can be synced.
 fn reopen(folder: &File, name: &Path) -> Result<File, Errno> {
     disk::open_below(folder.as_fd(), name, OFlag::O_RDONLY | OFlag::O_DIRECTORY, Mode::empty())
         .map(File::from)
@@ -475,7 +474,7 @@ fn sync_folder(folder: &File) {
     let _ = reopen(folder, Path::new("")).map(|folder| folder.sync_all());
 }
 
-/// Opens a regular file for reading, following no link. `None` if nothing is there.
+/// Opens a regular file for reading without following links. `None` if it does not exist.
 pub(in crate::tools) fn open_regular(
     folder: BorrowedFd<'_>,
     name: &Path,
@@ -492,7 +491,7 @@ pub(in crate::tools) fn open_regular(
     Ok(Some((file, meta)))
 }
 
-/// Removes the temporary file, whatever happened. After a rename there is nothing to remove.
+/// Removes the temporary file on every exit. After a rename, no temporary file exists.
 struct TempGuard<'a> {
     folder: BorrowedFd<'a>,
     name: &'a str,
@@ -504,8 +503,8 @@ impl Drop for TempGuard<'_> {
     }
 }
 
-/// The name of a call's temporary file: it says whose it is, so that after a crash exactly this one
-/// can be removed.
+/// The name of a call's temporary file. It contains the call id, so that exactly this file can be removed after
+/// a crash.
 fn temp_name(call_id: CallId) -> String {
     format!("{TEMP_PREFIX}{call_id}")
 }

@@ -1,8 +1,8 @@
-//! From the text of a path to the object it names (P4): links and `..` are followed as the
-//! kernel would, what does not exist yet is kept as written.
+//! Resolves the text of a path to the object that it names. Links and `..` are followed like in the kernel;
+//! missing components stay as written.
 //!
-//! This says *which* path is meant, at this moment; `jail` then takes hold of what is there, and
-//! refuses if a link has come in between.
+//! This determines *which* path is meant at this moment. `jail` then opens it and refuses if a link has
+//! appeared meanwhile.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -15,20 +15,19 @@ use serde_json::json;
 use crate::tools::error::ToolError;
 use crate::types::names;
 
-/// More links than this in one path are a loop (the kernel's own limit).
+/// Links in one path; more are a loop (the kernel's own limit).
 const MOST_LINKS: usize = 40;
 
-/// More folders than this lead to nothing a person made.
+/// Components of a path; no real path has more.
 const MOST_PARTS: usize = 1_000;
 
-/// Names that the kernel may be made to look up for one path: each look begins at the root. A tree of links can be
-/// made to ask for millions.
+/// Lookups for one path. Each lookup begins at the root, and a hostile tree of links could cause millions.
 const MOST_NAMES: usize = 50_000;
 
-/// The path that `text` names, absolute and free of links, relative to `cwd`. `~` means the home
-/// folder only at the beginning; nothing else is expanded or decoded.
+/// The path that `text` names, absolute and free of links, relative to `cwd`. `~` means the home folder only at
+/// the beginning; nothing else is expanded or decoded.
 ///
-/// Also the path as it was written, absolute, with links in it.
+/// Also returns the path as written, made absolute, with links in it.
 pub(in crate::tools) fn resolve(
     text: &str,
     cwd: &Path,
@@ -43,7 +42,7 @@ pub(in crate::tools) fn resolve(
         cwd.join(text)
     };
     let path = follow(&written)?;
-    // Where links led may be called anything.
+    // The target of a link may have a name that is not valid text.
     match path.to_str() {
         Some(path) => refuse_hidden_characters(path)?,
         None => {
@@ -78,8 +77,7 @@ fn refuse_hidden_characters(text: &str) -> Result<(), ToolError> {
     }
 }
 
-/// Follows every link of an absolute path. Parts that do not exist are kept; a `..` behind them
-/// takes the last of them away.
+/// Follows every link of an absolute path. Missing components are kept; a following `..` removes the last one.
 pub(in crate::tools) fn follow(path: &Path) -> Result<PathBuf, ToolError> {
     let mut out = PathBuf::from("/");
     let mut rest: VecDeque<OsString> = parts(path);
@@ -151,14 +149,14 @@ fn parts(path: &Path) -> VecDeque<OsString> {
         .collect()
 }
 
-/// What belongs to a process is nobody's file.
+/// The error for files of a process, which are never opened.
 pub(in crate::tools) fn magic(path: &Path) -> ToolError {
     ToolError::new("magic_path", format!("{} belongs to a process; tools do not open it", path.display()))
         .with(json!({ "path": path.to_string_lossy() }))
 }
 
-/// `/proc/PID` and its aliases: its links are not what they look like, its files hold the
-/// environment and the memory of a process, possibly the daemon's.
+/// Whether this is `/proc/PID` or an alias of it. Its links do not lead where they seem to, and its files
+/// contain the environment and memory of a process, possibly of the daemon.
 fn is_process_folder(path: &Path) -> bool {
     let Ok(below) = path.strip_prefix("/proc") else { return false };
     let Some(Component::Normal(first)) = below.components().next() else { return false };

@@ -1,5 +1,5 @@
-//! Walking a folder as ripgrep does: `.gitignore` respected (also without git), hidden files
-//! left out, links not followed. Walking goes by paths; what is found is opened below the held folder.
+//! Walks a folder like ripgrep: respects `.gitignore` (also without git), skips hidden files, does not follow
+//! links. The walk uses paths; files that it finds are opened below the pinned folder.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -15,10 +15,10 @@ use crate::tools::fs::pinned::PinnedPath;
 use crate::tools::sensitivity::Access;
 use crate::types::tool::PathSensitivity;
 
-/// The folder (or file) a search starts at; the current folder if none is given.
+/// The folder (or file) at which a search starts; by default the current folder.
 pub(in crate::tools) fn root(context: &ToolContext, path: Option<&str>) -> Result<PinnedPath, ToolError> {
     let held = context.resolve(path.filter(|path| !path.is_empty()).unwrap_or("."), Access::Read)?;
-    // What may be read anyway is checked right here; elsewhere a person is asked first.
+    // If no permission is necessary, check the path now; otherwise the user answers a permission request first.
     if held.in_workspace && held.care == PathSensitivity::Ordinary {
         require_existing(&held)?;
     }
@@ -29,7 +29,7 @@ pub(in crate::tools) fn require_existing(held: &PinnedPath) -> Result<(), ToolEr
     if held.exists() { Ok(()) } else { Err(ToolError::io(&held.path, &std::io::ErrorKind::NotFound.into())) }
 }
 
-/// A walk that leaves out what rules hide, and counts it (a folder as one).
+/// A walk that skips paths that rules hide and counts them (a folder counts once).
 pub(in crate::tools) struct Walk {
     pub(in crate::tools) builder: WalkBuilder,
     hidden: Arc<AtomicUsize>,
@@ -40,7 +40,7 @@ impl Walk {
         self.hidden.load(Relaxed)
     }
 
-    /// What the model is told of that.
+    /// The note for the model about skipped paths.
     pub(in crate::tools) fn hidden_note(&self) -> Option<String> {
         Some(self.hidden()).filter(|n| *n > 0).map(|n| {
             format!("({n} files or folders are left out: a permission rule keeps them from being read)")
@@ -48,7 +48,7 @@ impl Walk {
     }
 }
 
-/// Walks below `root` for `tool`.
+/// A walk below `root` for `tool`.
 pub(in crate::tools) fn below(context: &ToolContext, tool: &'static str, root: &Path) -> Walk {
     let mut builder = WalkBuilder::new(root);
     let unreadable = context.session_context.unreadable.clone();
@@ -67,7 +67,7 @@ pub(in crate::tools) fn below(context: &ToolContext, tool: &'static str, root: &
     Walk { builder, hidden }
 }
 
-/// File systems in which reading has effects, never ends, or shows other processes.
+/// File systems in which reading has side effects, never ends, or shows other processes.
 fn is_kernel_folder(entry: &DirEntry) -> bool {
     ["proc", "sys", "dev"].iter().any(|name| entry.file_name() == OsStr::new(name))
         && ["/proc", "/sys", "/dev"].iter().any(|folder| entry.path() == Path::new(folder))

@@ -1,8 +1,8 @@
-//! Files that are run or obeyed without anybody naming them: shells, editors, version control, package
-//! managers, agents. What a person runs by name (`Makefile`, `package.json`, `build.rs`) is none: that
-//! is the work itself.
+//! Files that programs execute or apply automatically: shells, editors, version control, package managers,
+//! agents. Files that a user runs by name (`Makefile`, `package.json`, `build.rs`) are not included, because
+//! they are the work itself.
 
-/// Folders of which every file is run or obeyed by some program.
+/// Folders in which a program executes or applies every file.
 const AUTO_EXECUTED_FOLDERS: &[&str] = &[
     ".git",
     ".hg",
@@ -35,7 +35,7 @@ const AUTO_EXECUTED_FOLDERS: &[&str] = &[
     ".fleet",
 ];
 
-/// Files that are run or obeyed without anybody naming them.
+/// Files that programs execute or apply automatically.
 const AUTO_EXECUTED_FILES: &[&str] = &[
     // Shells and sessions.
     ".bashrc",
@@ -207,7 +207,7 @@ pub(super) fn is_auto_executed(parts: &[&str], below_home: Option<&[&str]>) -> b
             )
         )
         || matches!(parts, ["etc" | "proc" | "sys" | "boot", ..] | ["var", "spool", "cron", ..])
-        // What everybody's commands are.
+        // Folders with commands of all users.
         || matches!(
             parts,
             ["bin" | "sbin" | "lib" | "lib64", ..]

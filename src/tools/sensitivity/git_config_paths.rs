@@ -6,11 +6,11 @@ use std::path::{Component, Path, PathBuf};
 use crate::tools::sensitivity::repository;
 use crate::tools::sensitivity::repository::Setting;
 
-/// Configurations that are read, with those that they include.
+/// Configuration files that are read, including included ones.
 const MOST_FILES: usize = 16;
 
-/// The files and folders that the configuration of the repository around `folder` names, with what it includes. Of one
-/// that is too long, or cannot be read, all may be named. Never waits.
+/// The files and folders that the configuration of the repository around `folder` names, including included
+/// files. If the configuration is too long or unreadable, every path counts as named. Never waits.
 pub(in crate::tools) fn by_git(folder: &Path, home: &Path) -> Vec<PathBuf> {
     let Some((root, git)) = folder.ancestors().find_map(|root| Some((root, folders_of(root)?))) else {
         return Vec::new();
@@ -27,7 +27,8 @@ pub(in crate::tools) fn by_git(folder: &Path, home: &Path) -> Vec<PathBuf> {
             found.push(root.to_owned());
         }
         let Some(text) = repository::text_of(&file) else { continue };
-        // A file's own place counts for what it includes, the top of the work tree for all else.
+        // An include is relative to the folder of its file; other paths are relative to the top of the work
+        // tree.
         let beside = file.parent().unwrap_or(root);
         for (is_include, value) in named(&text) {
             let path = plain(&match value.strip_prefix("~/") {
@@ -37,7 +38,7 @@ pub(in crate::tools) fn by_git(folder: &Path, home: &Path) -> Vec<PathBuf> {
             if is_include && !files.contains(&path) {
                 files.push(path.clone());
             }
-            // What holds all the rest is named by nobody to be run.
+            // A folder that contains the whole work tree is not a program.
             if !root.starts_with(&path) {
                 found.push(path);
             }
@@ -46,7 +47,7 @@ pub(in crate::tools) fn by_git(folder: &Path, home: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// What a configuration names: whether it is a file to include, and its path.
+/// The paths that a configuration names, each with a flag for included files.
 fn named(text: &str) -> impl Iterator<Item = (bool, String)> {
     repository::settings(text).flat_map(|Setting { section, name, value }| {
         let value = unquoted(&value.unwrap_or_default());
@@ -102,7 +103,8 @@ fn named(text: &str) -> impl Iterator<Item = (bool, String)> {
     })
 }
 
-/// The words of a command line that may name files: the program, what an interpreter is to read, a variable's value.
+/// The words of a command line that may name files: the program, an interpreter's script, the value of a
+/// variable.
 fn words(line: &str) -> Vec<String> {
     let line = line.replace("$(git rev-parse --show-toplevel)/", "");
     let line: String = line.chars().filter(|c| !matches!(c, '\'' | '"' | '{' | '}' | '!')).collect();
@@ -111,7 +113,7 @@ fn words(line: &str) -> Vec<String> {
     let mut named: Vec<String> = Vec::new();
     let mut before = "";
     for word in words.filter(|word| !word.is_empty()) {
-        // A module of Python or of Perl is a file, or a folder with the file.
+        // A module of Python or Perl is a file, or a folder with the file.
         if before == "-m" && word.contains(|c: char| c.is_alphanumeric()) {
             let module = word.replace("::", "/").replace('.', "/");
             named.extend(
@@ -126,7 +128,7 @@ fn words(line: &str) -> Vec<String> {
     named
 }
 
-/// A value without quotes and without the comment behind it.
+/// A value without quotes and without a trailing comment.
 fn unquoted(value: &str) -> String {
     let mut text = String::new();
     let (mut quoted, mut escaped) = (false, false);
@@ -145,13 +147,13 @@ fn unquoted(value: &str) -> String {
     text.trim_end().to_owned()
 }
 
-/// Where a work tree and its repository keep their configurations.
+/// The configuration folders of a work tree and its repository.
 struct Folders {
     own: PathBuf,
     shared: PathBuf,
 }
 
-/// `.git`, or what lies behind a file of this name.
+/// `.git`, or the folder that a `.git` file names.
 fn folders_of(root: &Path) -> Option<Folders> {
     let git = root.join(".git");
     let own = if git.is_dir() { git } else { repository::named_in(&git)? };
@@ -159,7 +161,7 @@ fn folders_of(root: &Path) -> Option<Folders> {
     Some(Folders { own, shared })
 }
 
-/// Without dots; links are as they are written, too.
+/// The path without `.` and `..`, and the same with links as written.
 fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -194,7 +196,7 @@ mod tests {
         assert_eq!(by_git(&root, home), expected);
         fs::create_dir(of("sub")).unwrap();
         assert_eq!(by_git(&of("sub"), home), expected, "from a folder within");
-        // Behind a file.
+        // Through a `.git` file.
         let tree = root.join("tree");
         fs::create_dir_all(root.join(".git/worktrees/t")).unwrap();
         fs::create_dir(&tree).unwrap();
@@ -220,7 +222,7 @@ mod tests {
         assert_eq!(care("tools/hooks/pre-commit", Access::Read), PathSensitivity::Ordinary);
         assert_eq!(care("tools/other", Access::Edit), PathSensitivity::Ordinary);
 
-        // Behind an interpreter, a variable, an included file.
+        // Through an interpreter, a variable, an included file.
         let text = "[filter \"f\"]\n\tclean = LC_ALL=C sh '$PWD/tools/a.sh' %f\n[alias]\n\tx = \"!python3 tools/b.py; ./c\"\n\
                     [pager]\n\tlog = sh tools/d.sh\n[include]\n\tpath = ../more.inc\n[core]\n\tworktree = ..\n";
         fs::write(root.join(".git/config"), text).unwrap();
@@ -231,7 +233,7 @@ mod tests {
         }
         assert!(by_git(&root, Path::new("/home/u")).contains(&PathBuf::from("/home/u/h")));
         assert_eq!(care("tools/other", Access::Edit), PathSensitivity::Ordinary);
-        // Modules, programs that are addresses, and those of rarer commands.
+        // Modules, programs in addresses, and programs of rarer commands.
         let text = "[filter \"f\"]\n\tclean = python3 -m tools.f %f\n[remote \"o\"]\n\turl = ext::tools/e.sh %S\n\
                     [instaweb]\n\thttpd = tools/web -f\n[imap]\n\ttunnel = sh tools/t.sh\n[remote \"p\"]\n\turl = tools/p\n";
         fs::write(root.join(".git/config"), text).unwrap();

@@ -1,7 +1,7 @@
-//! How careful to be with a path (P4): tables over resolved paths. Pure.
+//! How sensitive a path is, by tables over resolved paths. Pure.
 //!
-//! Names are compared folded (`types::names`), because some file systems take such spellings for the
-//! same file.
+//! Names are compared after case folding (`types::names`), because some file systems treat such spellings as
+//! the same file.
 
 mod auto_executed;
 mod git;
@@ -17,19 +17,19 @@ use crate::types::tool::PathSensitivity;
 
 pub(super) use git::is_directory;
 
-/// What the caller wants to do with the path.
+/// The access that the caller requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Read, list or search it.
+    /// Read, list or search the path.
     Read,
-    /// Create, change or remove it.
+    /// Create, change or remove the path.
     Edit,
 }
 
-/// Links of one folder that are followed.
+/// Links in one folder that are followed.
 const MOST_LINKS: usize = 256;
 
-/// Folders that the tables need to know.
+/// Folders that the tables refer to.
 #[derive(Clone, Debug)]
 pub(super) struct SensitivePaths {
     pub(super) home: PathBuf,
@@ -37,9 +37,10 @@ pub(super) struct SensitivePaths {
     pub(super) protected: Vec<PathBuf>,
     folded_home: Vec<String>,
     folded_protected: Vec<Vec<String>>,
-    /// Where credentials really lie that a link in the home folder leads to.
+    /// Targets of links in the home folder to credentials.
     linked: Vec<Vec<String>>,
-    /// Where links in the home folder lead, each with the link: what lies there has that name, too.
+    /// Targets of links in the home folder, each with its link. A path below the target has a second name below
+    /// the link.
     aliases: Vec<(Vec<String>, Vec<String>)>,
 }
 
@@ -55,11 +56,11 @@ impl SensitivePaths {
         }
     }
 
-    /// The same, which also knows where links in the home folder lead by now. Waits for the disk.
+    /// Adds the current targets of links in the home folder. Blocks on the disk.
     pub(super) fn with_links(mut self) -> Self {
         let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
         let Ok(home) = self.home.canonicalize() else { return self };
-        // What holds the home folder is left out: all would be kept with it.
+        // A target that contains the home folder is ignored: all of the home folder would be sensitive.
         let moved = moved(&variable).into_iter().filter_map(|place| place.canonicalize().ok());
         self.linked.extend(moved.filter(|real| !home.starts_with(real)).map(|place| folded(&place)));
         for name in CREDENTIALS.iter().chain(SETTINGS) {
@@ -73,7 +74,7 @@ impl SensitivePaths {
         for folder in ["", ".config", ".local", ".local/share"].map(|name| home.join(name)) {
             let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
             let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
-            // A folder of links beyond count is nobody's settings.
+            // Limit the count: a folder with this many links does not hold settings.
             for link in links.take(MOST_LINKS) {
                 if let Ok(real) = link.path().canonicalize()
                     && !home.starts_with(&real)
@@ -85,7 +86,7 @@ impl SensitivePaths {
         self
     }
 
-    /// The other names of a path, by links in the home folder.
+    /// Other names of a path, through links in the home folder.
     fn other_names<'p>(&'p self, parts: &'p [&'p str]) -> impl Iterator<Item = Vec<&'p str>> {
         let named = move |(real, link): &'p (Vec<String>, Vec<String>)| {
             let rest = begins(parts, real).then(|| &parts[real.len()..])?;
@@ -105,8 +106,8 @@ impl SensitivePaths {
     }
 }
 
-/// Classifies a resolved path for one access: what matters for reading (secrets) and what
-/// matters for writing are different questions.
+/// Classifies a resolved path for one access. Secrets matter for reading; auto-executed and protected files
+/// matter for writing.
 pub(super) fn sensitivity(path: &Path, access: Access, places: &SensitivePaths) -> PathSensitivity {
     let parts = folded(path);
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
@@ -132,8 +133,8 @@ fn of_name(parts: &[&str], access: Access, places: &SensitivePaths) -> PathSensi
     }
 }
 
-/// Whether files likely hold secrets, asked for one file after the other. What is found of a folder
-/// is remembered for the next file in it.
+/// Checks for many files whether they probably hold secrets. Results for a folder are cached for the next file
+/// in it.
 pub(super) struct SecretNames<'p> {
     places: &'p SensitivePaths,
     folder: PathBuf,
@@ -160,7 +161,7 @@ impl<'p> SecretNames<'p> {
     }
 }
 
-/// Folders of a home that a variable puts elsewhere (the XDG Base Directory Specification, Cargo's and GnuPG's manuals).
+/// Variables that set locations of home folders (XDG Base Directory Specification, manuals of Cargo and GnuPG).
 const MOVED: &[(&str, &str)] = &[
     (".config", "XDG_CONFIG_HOME"),
     (".local/share", "XDG_DATA_HOME"),
@@ -169,7 +170,7 @@ const MOVED: &[(&str, &str)] = &[
     (".gnupg", "GNUPGHOME"),
 ];
 
-/// Where credentials would lie that a variable puts elsewhere.
+/// Locations of credentials that environment variables set.
 pub(super) fn moved(variable: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for (folder, name) in MOVED {
@@ -180,7 +181,7 @@ pub(super) fn moved(variable: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<PathBuf> 
     found
 }
 
-/// The stricter of two answers about the same access.
+/// Returns the stricter of two results for the same access.
 pub(super) fn strictest(a: PathSensitivity, b: PathSensitivity) -> PathSensitivity {
     let rank = |care: PathSensitivity| match care {
         PathSensitivity::Ordinary => 0,
@@ -192,7 +193,7 @@ pub(super) fn strictest(a: PathSensitivity, b: PathSensitivity) -> PathSensitivi
     if rank(a) >= rank(b) { a } else { b }
 }
 
-/// The parts of a path as the most forgiving file system would compare them.
+/// The parts of a path, normalised as the least strict file system compares them.
 fn folded(path: &Path) -> Vec<String> {
     path.iter()
         .filter(|part| *part != "/")
@@ -206,8 +207,8 @@ fn folded(path: &Path) -> Vec<String> {
         .collect()
 }
 
-/// The short names that Windows makes of the names that matter most (the second is what it makes
-/// when the first four are taken).
+/// Short names that Windows generates for the most important names. The second form applies when the first four
+/// are in use.
 fn short_name(name: &str) -> Option<&'static str> {
     let (stem, number) = name.split_once('~')?;
     let is_number = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
@@ -225,8 +226,8 @@ fn begins(parts: &[&str], folder: &[String]) -> bool {
         && folder.iter().zip(parts).all(|(a, b)| a.as_str() == *b)
 }
 
-/// The daemon's configuration, data and runtime folders: the configured ones and the defaults; and
-/// its socket and database by their names, wherever they are.
+/// Whether the path is a configuration, data or runtime folder of the daemon, configured or default. The socket
+/// and the database are recognised by name in any folder.
 fn is_daemon_place(parts: &[&str], below_home: Option<&[&str]>, places: &SensitivePaths) -> bool {
     places.folded_protected.iter().any(|folder| begins(parts, folder))
         || matches!(parts, ["etc", "agentd", ..] | ["run", "user", _, "agentd", ..])
@@ -234,7 +235,7 @@ fn is_daemon_place(parts: &[&str], below_home: Option<&[&str]>, places: &Sensiti
         || matches!(parts, [.., "agentd.sock" | "agentd.db" | "agentd.db-wal" | "agentd.db-shm"])
 }
 
-/// `.agentd/` and what is in it, at any depth; `None` elsewhere.
+/// `.agentd/` and its content at any depth; `None` elsewhere.
 fn agentd_folder(parts: &[&str]) -> Option<PathSensitivity> {
     let at = parts.iter().position(|part| *part == ".agentd")?;
     Some(match parts.get(at + 1) {
@@ -274,7 +275,7 @@ mod tests {
         for (path, expected) in [("home/dots/netrc", Secret), ("home/dots/other", Ordinary)] {
             assert_eq!(sensitivity(&root.join(path), Access::Read, &places), expected, "{path}");
         }
-        // What is obeyed is so by every name.
+        // An auto-executed file is recognised by each of its names.
         for (to, link) in [("dots/bashrc", ".bashrc"), ("dots/config", ".config"), (".", "self")] {
             std::os::unix::fs::symlink(root.join("home").join(to), root.join("home").join(link)).unwrap();
         }
@@ -302,7 +303,7 @@ mod tests {
             ("/w/.env.example", Ordinary, Ordinary),
             ("/w/environment", Ordinary, Ordinary),
             ("/w/git/hooks/x", Ordinary, Ordinary),
-            // The daemon's own.
+            // The daemon's own files.
             ("/run/x/agentd/agentd.sock", Secret, Protected),
             ("/run/x/agentd2/a", Ordinary, Ordinary),
             ("/home/u/.config/agentd/config.toml", Secret, Protected),
@@ -319,7 +320,7 @@ mod tests {
             ("/w/.agent\u{ff44}/x", Ordinary, Protected),
             ("/w/.agentd/SKILLS/x", Ordinary, AutoExecuted),
             ("/srv/x/agentd.sock", Secret, Protected),
-            // git.
+            // Files of git.
             ("/w/GIT~1/config", Ordinary, Protected),
             ("/w/.git::$INDEX_ALLOCATION/config", Ordinary, Protected),
             ("/w/.g\u{131}t/hooks/x", Ordinary, Protected),
@@ -337,7 +338,7 @@ mod tests {
             ("/w/.git/modules/x/hooks/post-checkout", Ordinary, Protected),
             ("/w/.git/worktrees/a/config.worktree", Ordinary, Protected),
             ("/w/.git/HEAD", Ordinary, AutoExecuted),
-            // Run or obeyed automatically.
+            // Auto-executed files.
             ("/home/u/.bashrc", Ordinary, AutoExecuted),
             ("/w/.envrc", Secret, AutoExecuted),
             ("/w/AGENTS.md", Ordinary, AutoExecuted),

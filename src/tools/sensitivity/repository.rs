@@ -1,6 +1,6 @@
-//! Where a repository of git keeps what it obeys, and what its configuration says, by looking at its files
-//! (gitrepository-layout(5), git-config(1)). Whoever fills the workspace chooses what they are: nothing here waits for a
-//! pipe, and of a long file the beginning counts.
+//! Reads the files and configuration of a git repository (gitrepository-layout(5), git-config(1)). They are
+//! untrusted content of the workspace: no function waits for a pipe, and only the beginning of a long file is
+//! read.
 
 use std::fs::OpenOptions;
 use std::io::Read as _;
@@ -11,10 +11,10 @@ use nix::fcntl::OFlag;
 
 use crate::tools::fs::disk::is_missing;
 
-/// More than any configuration that was written by people.
+/// Larger than any configuration that a user writes.
 const MOST_BYTES: u64 = 64 * 1024;
 
-/// The text of a file, if it is one.
+/// The text of a regular file.
 pub(in crate::tools) fn text_of(path: &Path) -> Option<String> {
     let file = OpenOptions::new().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path).ok()?;
     file.metadata().ok().filter(std::fs::Metadata::is_file)?;
@@ -23,7 +23,7 @@ pub(in crate::tools) fn text_of(path: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Whether a file holds more than [`text_of`] reads, or may hold anything, since it cannot be read now.
+/// Whether a file is longer than [`text_of`] reads, or may have any content because it cannot be read now.
 pub(in crate::tools) fn is_longer(path: &Path) -> bool {
     match std::fs::metadata(path) {
         Ok(meta) if meta.is_file() => meta.len() > MOST_BYTES || text_of(path).is_none(),
@@ -32,7 +32,7 @@ pub(in crate::tools) fn is_longer(path: &Path) -> bool {
     }
 }
 
-/// The folder that a `.git` file names, as it is written there; it need not exist.
+/// The folder that a `.git` file names, as written; it need not exist.
 pub(in crate::tools) fn named_in(git: &Path) -> Option<PathBuf> {
     Some(git.parent()?.join(text_of(git)?.strip_prefix("gitdir:")?.trim()))
 }
@@ -42,17 +42,18 @@ pub(in crate::tools) fn shared_of(own: &Path) -> Option<PathBuf> {
     Some(own.join(text_of(&own.join("commondir"))?.trim()))
 }
 
-/// A line of a configuration.
+/// A setting of a configuration.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::tools) struct Setting {
-    /// Without what tells sections of one kind apart; in small letters, as the name.
+    /// Without the subsection; in lower case, like the name.
     pub(in crate::tools) section: String,
     pub(in crate::tools) name: String,
-    /// As it is written; nothing where a name stands alone, which means `true`.
+    /// The value as written; `None` for a name alone, which means `true`.
     pub(in crate::tools) value: Option<String>,
 }
 
-/// The settings of a configuration, in their order. Values that go on in the next line are cut.
+/// The settings of a configuration in order. A value that continues on the next line is cut at the end of its
+/// line.
 pub(in crate::tools) fn settings(text: &str) -> impl Iterator<Item = Setting> {
     let mut section = String::new();
     text.lines().filter_map(move |line| {

@@ -1,6 +1,6 @@
-//! A command that goes on behind its call (T6): how it is followed to its end, and what others may know
-//! and want of it meanwhile. It is held like any other: judged, sandboxed, scrubbed, limited, recorded,
-//! with a tree that ends as a whole; only its life is longer than its call's.
+//! Background tasks: follows a command that runs after its call has returned, and gives other calls access to
+//! it. The command is judged, sandboxed, limited and recorded like any other, and its process tree ends as a
+//! whole. Only its lifetime is longer than its call's.
 
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -20,10 +20,10 @@ use crate::types::blob::{Blob, BlobRef};
 use crate::types::ids::CallId;
 use crate::types::tool::{PreparedCall, Progress, ToolOutcome};
 
-/// Characters of an output that are kept where there is no place for spools.
+/// Characters of output that are kept if there is no folder for spools.
 const MOST: usize = 1 << 20;
 
-/// What others may know and want of a background command while it runs. Cheap to share.
+/// Access of other calls to a running background task. Cheap to share.
 #[derive(Debug)]
 pub struct Live {
     capture: Arc<Mutex<Capture>>,
@@ -33,30 +33,30 @@ pub struct Live {
 }
 
 impl Live {
-    /// Has it ended, with all that it started. The first who says so is the one who did it.
+    /// Ends the task with all its processes. The first caller is recorded as the one that ended it.
     pub fn stop(&self, by: KilledBy) {
         let _ = self.killed_by.set(by);
         self.stop.cancel();
     }
 
-    /// Says that its end stands in the journal.
+    /// Reports that the task's end is in the journal.
     pub fn written(&self) {
         self.written.cancel();
     }
 
-    /// Waits until its end stands in the journal. Cancel-safe.
+    /// Waits until the task's end is in the journal. Cancel-safe.
     pub(super) async fn is_written(&self) {
         self.written.cancelled().await;
     }
 
-    /// Bytes that it has said so far, and those of them after the first `from`.
+    /// Total bytes of output so far, and the output after the first `from` bytes.
     pub(super) fn since(&self, from: u64) -> (u64, Piece) {
         let capture = kept(&self.capture);
         (capture.bytes(), capture.since(from))
     }
 }
 
-/// A command that was started to go on behind its call. Dropping it kills all of it.
+/// A started background task. Dropping it kills all its processes.
 pub struct Running {
     started: Started,
     live: Arc<Live>,
@@ -64,7 +64,7 @@ pub struct Running {
     limits: Limits,
 }
 
-/// Starts a command that goes on behind its call.
+/// Starts a background task.
 pub(in crate::tools) async fn start(
     context: &ToolContext,
     call_id: CallId,
@@ -90,21 +90,21 @@ pub(in crate::tools) async fn start(
 }
 
 impl Running {
-    /// What others may know of it.
+    /// Access for other calls.
     #[must_use]
     pub fn live(&self) -> Arc<Live> {
         Arc::clone(&self.live)
     }
 
-    /// Follows it to its end. When this returns, every process of it is gone or named as a survivor; when
-    /// it is dropped, they are killed. Progress that the channel cannot take is dropped.
+    /// Follows the task to its end. When this returns, every process of it has ended or is listed as a
+    /// survivor. Dropping the future kills them. Progress that the channel cannot take is dropped.
     pub async fn follow(self, progress: mpsc::Sender<Progress>) -> Over {
         let Self { mut started, live, limit, limits } = self;
         started.output.progress = progress;
         let (ran, mut output) = started.see_through(limit, &live.stop).await;
         output.close();
         let bytes = kept(&live.capture).bytes();
-        // Everything of it, however little: the model may not have been told any of it.
+        // Keep even a short output, because the model may not have received any of it.
         let spooled = output.into_spool().finish(bytes == 0).await;
 
         let (signal, exit_code) = ran.code();
@@ -126,7 +126,7 @@ impl Running {
             notes.push(spooled.note);
             spooled.blob
         });
-        // Without a place for spools, what is in memory is kept.
+        // Without a folder for spools, keep the output in memory.
         let blob = blob.or_else(|| {
             (!has_place && bytes > 0)
                 .then(|| Blob::text(&std::mem::take(&mut *kept(&live.capture)).render(MOST).0))

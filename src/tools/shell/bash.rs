@@ -1,4 +1,4 @@
-//! Bash (T6): run a command, stream what it says, leave nothing behind. What goes on behind its call is in
+//! The Bash tool: runs a command, streams its output and ends all its processes. Background tasks are in
 //! `background`.
 
 use std::path::{Path, PathBuf};
@@ -30,13 +30,13 @@ use crate::tools::toolbox;
 use crate::types::ids::{CallId, SessionId};
 use crate::types::tool::{Confinement, PreparedCall, ProcessRecord, Progress, Subject, ToolOutcome};
 
-/// A process gets one argument of at most 128 KiB.
+/// Limit of one argument of a process: 128 KiB.
 const LONGEST_COMMAND: usize = 100_000;
-/// How long output is still read after the shell's exit, while others hold its pipes.
+/// How long output is read after the shell's exit, while other processes hold its pipes.
 const LAST_WORDS: Duration = Duration::from_millis(200);
-/// A deadline that is further away than the clock can tell.
+/// A deadline beyond the range of the clock.
 const FOREVER: Duration = Duration::from_secs(365 * 86_400);
-/// Between TERM and KILL, when a call is stopped and when it left children behind.
+/// Time between TERM and KILL, when a call is stopped and when it left children.
 const STOP_GRACE: Duration = Duration::from_secs(2);
 const LEFTOVER_GRACE: Duration = Duration::from_millis(500);
 
@@ -59,7 +59,8 @@ pub(in crate::tools) struct Input {
 }
 
 impl Input {
-    /// What is judged: the text, and where it starts. A folder is as much a part of a command as its words.
+    /// The subject to judge: the text and the folder in which it starts. The same text may do different things
+    /// in another folder.
     fn subject(&self, cwd: &Path, workspace: &Path) -> Subject {
         Subject::Bash {
             command: self.command.clone(),
@@ -68,12 +69,12 @@ impl Input {
         }
     }
 
-    /// Whether the command goes on behind its call.
+    /// Whether the command continues after its call has returned.
     pub(in crate::tools) fn goes_on(&self) -> bool {
         self.run_in_background
     }
 
-    /// How long it may run, of those that say so.
+    /// The time limit in the arguments, if there is one.
     pub(super) fn timeout_ms(&self) -> Option<u64> {
         self.timeout_ms
     }
@@ -111,7 +112,7 @@ pub(in crate::tools) fn prepare(
     if choice.level >= Level::Landlock {
         context.layouts.look(context, call_id, choice, here);
     }
-    // What is done comes first: what the model says of it is not what a person answers for.
+    // The command comes first: the user answers for the command, not for the model's description.
     let mut summary = one_line(command.trim());
     if let Some(said) = input.description.as_deref().map(str::trim).filter(|said| !said.is_empty()) {
         summary = format!("{summary} — {}", one_line(said));
@@ -132,18 +133,18 @@ fn one_line(text: &str) -> String {
     if short.len() < text.len() { format!("{short} …") } else { short }
 }
 
-/// What connects a running command with its session.
+/// Channels between a running command and its session.
 pub(in crate::tools) struct CallChannels {
     /// Output as it comes.
     pub(in crate::tools) progress: mpsc::Sender<Progress>,
-    /// Its process, once it is started.
+    /// Receives the process once it is started.
     pub(in crate::tools) births: mpsc::Sender<ProcessStarted>,
-    /// Ends it.
+    /// Stops the command.
     pub(in crate::tools) stop: CancellationToken,
 }
 
-/// Runs to the end. When this returns, every process of the call is gone or named as a survivor;
-/// when it is dropped, they are killed.
+/// Runs the command to its end. When this returns, every process of the call has ended or is listed as a
+/// survivor. Dropping the future kills them.
 pub(in crate::tools) async fn run(
     context: &ToolContext,
     call_id: CallId,
@@ -164,7 +165,7 @@ pub(in crate::tools) async fn run(
     Ok(Report { context, limit, ran, folder }.tell(said))
 }
 
-/// A command that runs and whose process is recorded. Dropping it kills all of it.
+/// A running command whose process is recorded. Dropping it kills all its processes.
 pub(super) struct Started {
     shell: Shell,
     tree: Tree,
@@ -175,9 +176,9 @@ pub(super) struct Started {
     ground: SandboxView,
     powers: Powers,
     cwd: PathBuf,
-    /// Its own temporary folder and the like stay as long as it runs.
+    /// Keeps the sandbox, for example its folder for temporary files, while the command runs.
     confined: Confined,
-    /// Where what stands in for it may stay for a moment more, and whose it is then.
+    /// The cache that may keep the placeholders, and the session that may reuse them.
     lingering: (Arc<PlaceholderCache>, SessionId),
 }
 
@@ -215,7 +216,7 @@ pub(super) async fn start(
     let tree = Tree::new(shell.pid, shell.started, format!("AGENTD_CALL={call_id}"), cell);
     let record = ProcessRecord { call_id, pid: shell.pid, started: shell.started, boot_id: proc::boot_id() };
     if let Err(refusal) = register(&births, record).await {
-        // Not known to anybody after our death: it must not outlive this moment.
+        // The process is not recorded, so the next daemon could not find it. Kill it now.
         tree.end(Duration::ZERO).await;
         return Err(refusal);
     }
@@ -228,8 +229,8 @@ pub(super) async fn start(
 }
 
 impl Started {
-    /// Follows it to its end: until it exits, has run for `limit`, or is stopped. Then every process of it
-    /// is gone or named as a survivor.
+    /// Follows the command until it exits, has run for `limit`, or is stopped. Then every process of it has
+    /// ended or is listed as a survivor.
     pub(super) async fn see_through(
         self,
         limit: Duration,
@@ -251,7 +252,7 @@ impl Started {
         let deadline = begun.checked_add(limit).unwrap_or_else(|| begun + FOREVER);
         let (end, mut status) = follow(&mut shell, &mut output, deadline, stop).await;
 
-        // The pipes are read on while the tree ends, so that nobody hangs in a write.
+        // Continue to read the pipes while the tree ends, so that no process blocks in a write.
         let grace = if end == CommandEnd::Exited { LEFTOVER_GRACE } else { STOP_GRACE };
         let mut ending = std::pin::pin!(tree.end(grace));
         let ended = loop {
@@ -272,7 +273,7 @@ impl Started {
     }
 }
 
-/// The session's folder; the workspace if that is gone, or has become a link. Waits for the disk.
+/// The session's current folder; the workspace if that folder is gone or has become a link. Blocks on the disk.
 fn starting_folder(context: &ToolContext) -> PathBuf {
     let session_context = &context.session_context;
     if is_plain_folder(&session_context.cwd) {
@@ -282,23 +283,23 @@ fn starting_folder(context: &ToolContext) -> PathBuf {
     }
 }
 
-/// Where a command runs, and what holds it.
+/// The folder in which a command runs, and its sandbox.
 struct Place {
     cwd: PathBuf,
     choice: Choice,
     confined: Confined,
-    /// What it may write.
+    /// Data that explains failures in the sandbox.
     ground: SandboxView,
 }
 
-/// Makes what holds the command: what was judged, or something stronger.
+/// Creates the sandbox of the command at the judged level or a higher one.
 async fn confine(
     context: &ToolContext,
     call_id: CallId,
     prepared: &PreparedCall,
 ) -> Result<Place, ToolError> {
     let here = Available::here().await;
-    // What holds a command goes by the folder's path.
+    // The sandbox refers to folders by path.
     context.jails.of(&context.session_context).in_place(&context.session_context.cwd)?;
     let sandbox = &context.settings.sandbox;
     let outside = prepared.sandbox.is_some_and(|judged| judged.outside);
@@ -327,7 +328,7 @@ async fn confine(
             let cwd = starting_folder(context);
             return Ok(Place { cwd, choice, confined: Confined::free(), ground: SandboxView::default() });
         }
-        // What is left to look at is the folder and little else, and the start waits for that on this thread anyway.
+        // Only the folder remains to be checked, and the start blocks this thread for it anyway.
         (Level::Landlock | Level::Bubblewrap, Some(draft)) => (starting_folder(context), draft),
         (Level::Landlock | Level::Bubblewrap, None) => {
             let context = context.clone();
@@ -369,8 +370,8 @@ fn environment(
     variables
 }
 
-/// Follows the command until it exits (and its output ends, or a moment has passed), its time is
-/// over, or it is stopped.
+/// Follows the command until it exits (and its output ends, or `LAST_WORDS` has passed), its time limit is
+/// reached, or it is stopped.
 async fn follow(
     shell: &mut Shell,
     output: &mut Output,

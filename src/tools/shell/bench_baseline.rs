@@ -1,4 +1,4 @@
-//! A shell behind a level of the sandbox and nothing else of ours: what the benches hold a call against.
+//! Runs a shell at a sandbox level and nothing else: the baseline of the benchmarks for a call.
 
 use std::io;
 use std::os::fd::AsRawFd as _;
@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use crate::tools::context::ToolContext;
 use crate::tools::shell::sandbox::{Available, Confined, Draft, FsPolicy, Level};
 
-/// Starts a shell that does nothing, held as a call of this context would be, and waits for its end. What
-/// holds it is made before; only the start, what the kernel does for the level, and the end count.
+/// Starts a shell that does nothing in the sandbox of this context, and waits for its end. The sandbox is
+/// prepared before; the time covers only the start, the kernel's work for the level, and the end.
 ///
 /// # Errors
-/// The level cannot be had here, or the shell failed.
+/// The level does not work here, or the shell failed.
 pub(in crate::tools) async fn spawn(context: &ToolContext, here: &Available) -> io::Result<Duration> {
     let choice = context.settings.sandbox.choose(false, here).map_err(|no| io::Error::other(no.text))?;
     let cwd = &context.session_context.cwd;
@@ -26,7 +26,7 @@ pub(in crate::tools) async fn spawn(context: &ToolContext, here: &Available) -> 
     };
     let mut command = confined.command("/bin/bash");
     command.args(["-c", "true"]).env_clear().current_dir(cwd).stdin(Stdio::null());
-    // As the daemon starts it: a fork that copies the memory of who measures would be no reference.
+    // Start it as the daemon does: a fork that copies the memory of the benchmark would not be comparable.
     let begun = Instant::now();
     let mut child = confined.spawn(command, Vec::new(), None, io::stderr().as_raw_fd())?;
     let status = child.wait().await?;

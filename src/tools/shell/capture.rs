@@ -1,19 +1,19 @@
-//! The output of a command: valid UTF-8 from pieces cut anywhere, kept within bounds, told to
-//! the model by its head and its tail.
+//! Collects the output of a command: valid UTF-8 from arbitrary pieces, bounded, shortened to its head and tail
+//! for the model.
 
 use std::collections::VecDeque;
 
-/// Bytes kept of the beginning, and of the end: more than is told of them. The whole is in the spool.
+/// Bytes kept of the head, and of the tail: more than the model receives. The spool has the full output.
 const HALF: usize = 128 << 10;
 
-/// Makes text of bytes that arrive in pieces. A character that is cut is held back.
+/// Decodes bytes that arrive in pieces. An incomplete character is kept for the next piece.
 #[derive(Default)]
 pub(super) struct Utf8 {
     held: Vec<u8>,
 }
 
 impl Utf8 {
-    /// The text of all bytes so far that was not given out yet.
+    /// Returns the text of all bytes that were not returned before.
     pub(super) fn push(&mut self, bytes: &[u8]) -> String {
         self.held.extend_from_slice(bytes);
         let cut = incomplete_tail(&self.held);
@@ -23,13 +23,13 @@ impl Utf8 {
         text
     }
 
-    /// What is left when nothing more comes.
+    /// Returns the rest at the end of the output.
     pub(super) fn finish(&mut self) -> String {
         String::from_utf8_lossy(&std::mem::take(&mut self.held)).into_owned()
     }
 }
 
-/// How many bytes at the end may be the beginning of one character.
+/// Number of bytes at the end that may be the beginning of one character.
 fn incomplete_tail(bytes: &[u8]) -> usize {
     let from = bytes.len().saturating_sub(3);
     for at in (from..bytes.len()).rev() {
@@ -48,21 +48,21 @@ fn incomplete_tail(bytes: &[u8]) -> usize {
     0
 }
 
-/// A part of an output, with a hole in it perhaps.
+/// A part of an output, possibly with a gap.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     pub(super) before: String,
-    /// Bytes that are missing between the two.
+    /// Bytes missing in the gap.
     pub(super) gone: u64,
     pub(super) rest: String,
 }
 
-/// Both streams in the order of their arrival: the head, and the tail of what follows.
+/// Both streams in the order of arrival: the head, and the tail of the rest.
 #[derive(Debug, Default)]
 pub(super) struct Capture {
     head: String,
     tail: VecDeque<u8>,
-    /// Bytes that were dropped between head and tail.
+    /// Bytes dropped between head and tail.
     dropped: u64,
 }
 
@@ -84,20 +84,20 @@ impl Capture {
         }
     }
 
-    /// Bytes of all that came.
+    /// Total number of bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.head.len() as u64 + self.dropped + self.tail.len() as u64
     }
 
-    /// What came after the first `from` bytes, as much of it as is kept; with how many bytes of it are
-    /// missing before the last part, and where that part begins.
+    /// The kept output after the first `from` bytes, with the number of missing bytes and the start of the part
+    /// after the gap.
     pub(super) fn since(&self, from: u64) -> Piece {
         let (head_end, tail_start) = (self.head.len() as u64, self.head.len() as u64 + self.dropped);
         let at = usize::try_from(from.min(head_end)).unwrap_or(0);
         let mut before = self.head.get(at..).unwrap_or_default().to_owned();
         let skip = usize::try_from(from.saturating_sub(tail_start)).unwrap_or(usize::MAX);
         let bytes: Vec<u8> = self.tail.iter().skip(skip).copied().collect();
-        // Where something was dropped, or somebody counted wrongly, it may begin inside a character.
+        // After a gap or a wrong count, the text may begin inside a character.
         let cut = bytes.iter().take(3).take_while(|byte| **byte & 0xC0 == 0x80).count();
         let rest = String::from_utf8_lossy(&bytes[cut..]);
         let gone = tail_start.saturating_sub(from.max(head_end));
@@ -108,8 +108,7 @@ impl Capture {
         Piece { before, gone, rest: rest.into_owned() }
     }
 
-    /// What the model is told: at most `cap` characters of output. The flag says whether
-    /// something was left out.
+    /// The text for the model: at most `cap` characters of output. The flag says whether output was left out.
     pub(super) fn render(mut self, cap: usize) -> (String, bool) {
         let tail = self.tail.make_contiguous();
         // The tail may begin inside a character.
@@ -126,7 +125,7 @@ impl Capture {
     }
 }
 
-/// The byte position behind the first `chars` characters.
+/// The byte position after the first `chars` characters.
 fn boundary(text: &str, chars: usize) -> usize {
     text.char_indices().nth(chars).map_or(text.len(), |(at, _)| at)
 }
@@ -139,7 +138,7 @@ fn last_chars(text: &str, chars: usize) -> &str {
     }
 }
 
-/// Head and tail of a text of more than `cap` characters, with a note of what is missing.
+/// Head and tail of a text of more than `cap` characters, with a note about the missing part.
 pub(super) fn cut_middle(text: &str, cap: usize) -> (String, bool) {
     let total = text.chars().count();
     if total <= cap {

@@ -1,13 +1,12 @@
-//! A cgroup of its own for every call, where the kernel lets us make one (cgroup v2, see
-//! <https://docs.kernel.org/admin-guide/cgroup-v2.html>). A process cannot leave it by losing its
-//! parents, its session or its environment, and all of it is killed at once.
+//! One cgroup per call, where the kernel permits it (cgroup v2, see
+//! <https://docs.kernel.org/admin-guide/cgroup-v2.html>). A process cannot leave its cgroup by losing its
+//! parents, its session or its environment, and all of its processes are killed at once.
 //!
-//! The folders are flat, `agentd-INSTANCE.CALL` below one base, so that whoever comes after us finds
-//! its own by their name, be it in `/proc/PID/cgroup`.
+//! The folders are flat, `agentd-INSTANCE.CALL` below one base. The next daemon finds its own cgroups by this
+//! name, also in `/proc/PID/cgroup`.
 //!
-//! Making, setting, killing and removing one are calls to the kernel's memory: there is no disk or server behind this
-//! file system that they could wait for. So they are made where they stand, also on a worker of the runtime and in
-//! `Drop`.
+//! Creating, configuring, killing and removing a cgroup change kernel memory only. These calls do not wait for
+//! a disk or a server, so the code makes them directly, also on a worker of the runtime and in `Drop`.
 
 use std::fs::{self, File};
 use std::io;
@@ -21,22 +20,22 @@ use crate::proc;
 use crate::tools::shell::limits::Limits;
 use crate::types::ids::CallId;
 
-/// Where the daemon goes when its own cgroup has to be empty of processes to pass controllers on.
+/// The daemon moves itself here when its own cgroup must be empty to enable controllers for its children.
 const OWN_LEAF: &str = "agentd-self";
 
-/// Where cgroups of calls are made.
+/// Where cgroups of calls are created.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum CgroupSetting {
-    /// Nowhere.
+    /// No cgroups.
     #[default]
     Off,
-    /// In the daemon's own cgroup, if that can be.
+    /// In the daemon's own cgroup, if possible.
     Auto,
     /// In this folder of the cgroup v2 hierarchy.
     At(PathBuf),
 }
 
-/// What a cgroup limits by itself.
+/// Controllers that are available in the cgroups of calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Powers {
     pub(super) memory: bool,
@@ -49,16 +48,16 @@ pub(in crate::tools) struct Cgroups {
     base: Result<PathBuf, String>,
     powers: Powers,
     prefix: String,
-    /// Emptied, but not yet removed.
+    /// Emptied cgroups that are not yet removed.
     rest: Mutex<Vec<PathBuf>>,
 }
 
 impl Cgroups {
-    /// Finds out what can be done here, by doing it. Reads and writes a few files.
+    /// Tests which cgroup functions work. Reads and writes a few files.
     pub(in crate::tools) fn find(setting: &CgroupSetting, instance: &str) -> Self {
         let prefix = format!("agentd-{instance}.");
         let base = match setting {
-            // Without a name nobody could find what is left.
+            // Without an instance name, the next daemon could not find remaining cgroups.
             _ if instance.is_empty() => Err("nothing is run".to_owned()),
             CgroupSetting::Off => Err("switched off".to_owned()),
             CgroupSetting::Auto => own_cgroup().ok_or_else(|| "no cgroup v2 here".to_owned()),
@@ -70,7 +69,7 @@ impl Cgroups {
         });
         let mut powers = Powers::default();
         if let Ok(base) = &base {
-            // For root every cgroup is writable; that it was meant for us, only the setting says.
+            // Root can write every cgroup. Only the setting shows that this one is for the daemon.
             let is_ours = matches!(setting, CgroupSetting::At(_)) || !nix::unistd::geteuid().is_root();
             powers.memory = pass_on(base, "memory", is_ours);
             powers.processes = pass_on(base, "pids", is_ours);
@@ -78,7 +77,7 @@ impl Cgroups {
         Self { base, powers, prefix, rest: Mutex::default() }
     }
 
-    /// For people: what is in force.
+    /// Describes for users what is in force.
     pub(in crate::tools) fn describe(&self) -> String {
         match (&self.base, self.powers) {
             (Err(why), _) => format!("rlimits (no cgroup: {why})"),
@@ -89,8 +88,7 @@ impl Cgroups {
         }
     }
 
-    /// A cgroup for a call. `None` where there are none, and where it cannot be made now: the call
-    /// goes on without.
+    /// Creates a cgroup for a call. `None` if cgroups are off or creating one fails; the call runs without one.
     pub(super) fn open(self: &Arc<Self>, call_id: CallId, limits: &Limits) -> Option<CallCgroup> {
         let base = self.base.as_ref().ok()?;
         self.remove_rest();
@@ -106,7 +104,7 @@ impl Cgroups {
         let cell = CallCgroup { cells: Arc::clone(self), dir, folder };
         if let Some(bytes) = limits.memory.filter(|_| self.powers.memory) {
             cell.set("memory.max", bytes);
-            // The whole call goes, not one process of it, and it does not hide in the swap.
+            // Kill the whole call, not one process of it, and deny swap.
             cell.set("memory.oom.group", 1);
             cell.set("memory.swap.max", 0);
         }
@@ -120,12 +118,12 @@ impl Cgroups {
         self.powers
     }
 
-    /// Whether a process stands in a cgroup of ours, by its line of `/proc/PID/cgroup`.
+    /// Whether this line of `/proc/PID/cgroup` names a cgroup of this daemon.
     pub(super) fn holds(&self, path: &str) -> bool {
         path.split('/').any(|part| part.starts_with(&self.prefix))
     }
 
-    /// Kills and removes what an earlier daemon left, but for cgroups that hold one of `spared`.
+    /// Kills and removes cgroups of an earlier daemon, except those that contain a process of `spared`.
     pub(super) fn end_leftovers(&self, spared: &[i32]) {
         let Ok(base) = &self.base else { return };
         let Ok(entries) = fs::read_dir(base) else { return };
@@ -147,7 +145,7 @@ impl Cgroups {
     }
 }
 
-/// The cgroup of one call. Dropped, it is removed as soon as it is empty.
+/// The cgroup of one call. Dropping it removes it as soon as it is empty.
 #[derive(Debug)]
 pub(super) struct CallCgroup {
     cells: Arc<Cgroups>,
@@ -156,45 +154,46 @@ pub(super) struct CallCgroup {
 }
 
 impl CallCgroup {
-    /// The folder that it is: a process can be started inside.
+    /// The folder of the cgroup. A process can be started inside it.
     pub(super) fn folder(&self) -> BorrowedFd<'_> {
         self.folder.as_fd()
     }
 
-    /// A process that writes `0` here is inside, with all that it starts later.
+    /// A process that writes `0` to this file moves into the cgroup, and all its later children start there.
     pub(super) fn entrance(&self) -> io::Result<File> {
         File::options().write(true).open(self.dir.join("cgroup.procs"))
     }
 
     fn set(&self, file: &str, value: u64) {
-        // Some kernels lack some of these files; what counts is told by the events below.
+        // Some kernels lack some of these files. The important failures show in the events below.
         if let Err(error) = fs::write(self.dir.join(file), value.to_string()) {
             tracing::debug!(file, %error, "a limit of a cgroup is not set");
         }
     }
 
-    /// Everybody inside, and inside of what they may have made there.
+    /// Ids of all processes in the cgroup and in its child cgroups.
     pub(super) fn members(&self) -> Vec<i32> {
         members(&self.dir)
     }
 
-    /// Whether nobody lives inside: the kernel's own word for all of it at one moment. `false` if it does not say.
+    /// Whether no process is inside, as the kernel reports for all child cgroups at one moment. `false` if this
+    /// is unknown.
     pub(super) fn is_empty(&self) -> bool {
         let text = fs::read_to_string(self.dir.join("cgroup.events")).unwrap_or_default();
         text.lines().any(|line| line == "populated 0")
     }
 
-    /// Kills everybody inside, also those who are just being started.
+    /// Kills all processes inside, including those that are being started.
     pub(super) fn kill(&self) {
         let _ = fs::write(self.dir.join("cgroup.kill"), "1");
     }
 
-    /// How often the kernel killed inside for want of memory.
+    /// Number of processes that the kernel killed because of the memory limit.
     pub(super) fn oom_kills(&self) -> u64 {
         self.event("memory.events", "oom_kill")
     }
 
-    /// How often a process could not be started because there were too many.
+    /// Number of process starts that failed because of the process limit.
     pub(super) fn refused_forks(&self) -> u64 {
         self.event("pids.events", "max")
     }
@@ -221,7 +220,7 @@ impl Drop for Cgroups {
     }
 }
 
-/// Where this process stands in the cgroup v2 hierarchy, as a folder.
+/// Folder of this process in the cgroup v2 hierarchy.
 fn own_cgroup() -> Option<PathBuf> {
     let path = proc::cgroup(i32::try_from(std::process::id()).ok()?)?;
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
@@ -242,9 +241,9 @@ fn folder_of(line: &str, cgroup: &str) -> Option<PathBuf> {
     Some(Path::new(point).join(below.trim_start_matches('/')))
 }
 
-/// Whether cgroups can be made in a folder, and killed as a whole.
+/// Tests whether cgroups can be created in a folder and killed as a whole.
 fn probe(base: &Path, prefix: &str) -> io::Result<()> {
-    // Moving a process needs this of the nearest cgroup above both its places.
+    // Moving a process requires this permission in the nearest common ancestor of both cgroups.
     eaccess(&base.join("cgroup.procs"), AccessFlags::W_OK)?;
     let dir = base.join(format!("{prefix}probe"));
     match fs::create_dir(&dir) {
@@ -257,7 +256,7 @@ fn probe(base: &Path, prefix: &str) -> io::Result<()> {
     usable.map_err(|_| io::Error::other("this kernel cannot kill a cgroup"))
 }
 
-/// Has a controller work in the cgroups below `base`, if it was given to us. Says whether it does.
+/// Enables a controller in the cgroups below `base`, if the daemon has it. Returns whether it is enabled.
 fn pass_on(base: &Path, controller: &str, is_ours: bool) -> bool {
     let names = |file: &str| fs::read_to_string(base.join(file)).unwrap_or_default();
     let has = |file: &str| names(file).split_whitespace().any(|name| name == controller);
@@ -268,8 +267,8 @@ fn pass_on(base: &Path, controller: &str, is_ours: bool) -> bool {
         return false;
     }
     let enable = || fs::write(base.join("cgroup.subtree_control"), format!("+{controller}"));
-    // A cgroup with processes of its own cannot pass controllers on. If only we are in it, we can
-    // make room.
+    // A cgroup that contains processes cannot enable controllers for its children. If it contains only the
+    // daemon, the daemon can move to a leaf.
     if enable().is_err() && names("cgroup.procs").trim() == std::process::id().to_string() {
         let leaf = base.join(OWN_LEAF);
         let moved = fs::create_dir(&leaf).and_then(|()| fs::write(leaf.join("cgroup.procs"), "0"));
@@ -289,13 +288,13 @@ fn members(dir: &Path) -> Vec<i32> {
     pids
 }
 
-/// Removes a cgroup with those inside it; says whether it is gone.
+/// Removes a cgroup and its children. Returns whether it is gone.
 fn remove(dir: &Path) -> bool {
     let gone = || match fs::remove_dir(dir) {
         Ok(()) => true,
         Err(error) => error.kind() == io::ErrorKind::NotFound,
     };
-    // Few have others inside, and to list one is to list all its files.
+    // Few cgroups have children, and listing one lists all its files.
     gone() || {
         for below in folders(dir) {
             remove(&below);

@@ -1,5 +1,5 @@
-//! BashOutput and KillBash (T6): what became of a background command, and its end. Both know only the
-//! commands of their own session.
+//! The tools BashOutput and KillBash: output and end of a background task. Both can access only the tasks of
+//! their own session.
 
 use std::time::Duration;
 
@@ -18,11 +18,11 @@ use crate::types::background::{BackgroundEnd, BackgroundRead, BackgroundState, B
 use crate::types::blob::BlobRef;
 use crate::types::tool::{PreparedCall, Subject, ToolOutcome};
 
-/// Bytes of the beginning, and of the end, of what is new of a command that is over.
+/// Bytes of the head, and of the tail, of new output of a task that has ended.
 const HALF: u64 = 128 << 10;
-/// Bytes that a filter may take when it is made ready.
+/// Bytes that a compiled filter may use.
 const FILTER_BYTES: usize = 1 << 20;
-/// TERM, two seconds, KILL, five seconds at most, and the journal.
+/// TERM, two seconds, KILL, at most five seconds, and the journal.
 const ENDS_WITHIN: Duration = Duration::from_secs(15);
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -104,7 +104,7 @@ fn one_line(command: &str) -> String {
     if short.len() < command.len() { format!("{short} …") } else { short }
 }
 
-/// Waits for the disk where a command is over.
+/// Blocks on the disk if the task has ended.
 pub(in crate::tools) fn run_output(
     context: &ToolContext,
     input: &OutputInput,
@@ -155,7 +155,7 @@ pub(in crate::tools) fn run_output(
     Ok(ToolOutcome { detail: Some(detail), told, ..ToolOutcome::completed(text) })
 }
 
-/// How a command ended, in words.
+/// Describes how a task ended.
 fn how(state: BackgroundState, end: &BackgroundEnd) -> String {
     match (state, end.signal, end.exit_code) {
         (BackgroundState::Running, ..) => "is running.".into(),
@@ -177,7 +177,7 @@ fn nothing() -> Piece {
     Piece { before: String::new(), gone: 0, rest: String::new() }
 }
 
-/// What a command that is over had said after the first `from` bytes, as far as it was kept.
+/// The stored output of a task that has ended, after the first `from` bytes.
 fn kept_after(context: &ToolContext, end: &BackgroundEnd, from: u64) -> Result<Piece, ToolError> {
     let unread = end.output_bytes.saturating_sub(from);
     let (Some(BlobRef { blob_id, bytes, .. }), Some(blobs)) =
@@ -193,7 +193,7 @@ fn kept_after(context: &ToolContext, end: &BackgroundEnd, from: u64) -> Result<P
         let read = blobs.read(*blob_id, offset, most);
         read.map_err(|why| ToolError::new("io_error", format!("the output could not be read: {why}")))
     };
-    // Where the middle of a flood was left out, what is new is at the end.
+    // If the middle of a long output was left out, the new output is at its end.
     let start = from.min(*bytes).max(bytes.saturating_sub(unread));
     let left = bytes - start;
     if left <= 2 * HALF {
@@ -203,13 +203,13 @@ fn kept_after(context: &ToolContext, end: &BackgroundEnd, from: u64) -> Result<P
     Ok(Piece { before, gone: left - 2 * HALF, rest })
 }
 
-/// Text of bytes that may begin or end inside a character.
+/// Decodes bytes that may begin or end inside a character.
 fn text_of(bytes: &[u8]) -> String {
     let cut = bytes.iter().take(3).take_while(|byte| **byte & 0xC0 == 0x80).count();
     String::from_utf8_lossy(&bytes[cut..]).into_owned()
 }
 
-/// What the model is shown of what is new, and whether something is missing.
+/// The new output for the model, and whether a part is missing.
 fn shown(piece: Piece, filter: Option<&RegexMatcher>, cap: usize) -> (String, bool) {
     let matching = |text: String| match filter {
         None => text,
@@ -223,13 +223,13 @@ fn shown(piece: Piece, filter: Option<&RegexMatcher>, cap: usize) -> (String, bo
     if gone == 0 {
         return cut_middle(&(before + &rest), cap);
     }
-    // Both sides get their half, and the note stays.
+    // Head and tail get half each, and the note about the gap stays.
     let (before, _) = cut_middle(&before, cap / 2);
     let (rest, _) = cut_middle(&rest, cap / 2);
     (format!("{before}\n[… {gone} bytes were left out here …]\n{rest}"), true)
 }
 
-/// Returns when the command is gone and its end stands in the journal.
+/// Returns when the task has ended and its end is in the journal.
 pub(in crate::tools) async fn run_kill(
     context: &ToolContext,
     input: &KillInput,

@@ -1,5 +1,5 @@
-//! What a command may use (S16): limits that every process inherits, setrlimit(2). Where the kernel
-//! gives us a cgroup with the controllers, that one holds memory and processes of the whole call.
+//! Resource limits of a command, inherited by every process, setrlimit(2). If a cgroup with controllers is
+//! available, it limits memory and processes of the whole call.
 
 use std::time::Duration;
 
@@ -8,25 +8,26 @@ use nix::sys::resource::{Resource, getrlimit};
 
 use crate::tools::shell::cgroup::Powers;
 
-/// CPU seconds between the signal that may be handled and the one that may not.
+/// CPU seconds between the signal that can be handled and the one that cannot.
 const CPU_GRACE: u64 = 5;
 
 /// Limits of commands; `None` sets none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of memory: of all processes of a call in a cgroup, else of the data of each process.
+    /// Bytes of memory: of all processes of a call in a cgroup, otherwise of the data segment of each process.
     pub memory: Option<u64>,
-    /// Processes and threads: of a call in a cgroup, else of the user, and none for root.
+    /// Processes and threads: of a call in a cgroup, otherwise of the user. Without a cgroup, root has no
+    /// limit.
     pub processes: Option<u64>,
-    /// Bytes of the longest file that may be written.
+    /// Bytes of the longest file that a command may write.
     pub file_size: Option<u64>,
     /// CPU time of each process.
     pub cpu_time: Option<Duration>,
-    /// Open files, soft and hard: what the daemon itself was started with.
+    /// Open files, soft and hard: the daemon's own initial limits.
     pub open_files: Option<(u64, u64)>,
 }
 
-/// A limit that a command ran into.
+/// A limit that a command reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Breach {
     Memory,
@@ -51,16 +52,16 @@ impl Breach {
 pub(super) type Rlimit = (Resource, rlim_t, rlim_t);
 
 impl Limits {
-    /// What the child sets, beside what its cgroup does. Never more than the daemon itself may.
+    /// Limits that the child sets in addition to its cgroup. Never more than the daemon's own limits.
     pub(super) fn rlimits(&self, cgroup: Powers) -> Vec<Rlimit> {
-        // No memory images of commands on disk.
+        // No core dumps of commands on disk.
         let mut list = vec![(Resource::RLIMIT_CORE, 0, 0)];
         let mut set = |resource, soft: u64, hard: u64| {
             let most = getrlimit(resource).map_or(hard, |(_, most)| most);
             list.push((resource, soft.min(most), hard.min(most)));
         };
         if let Some(bytes) = self.memory.filter(|_| !cgroup.memory) {
-            // Not the address space: many run-times reserve far more of it than they ever use.
+            // Do not limit the address space: many runtimes reserve far more of it than they use.
             set(Resource::RLIMIT_DATA, bytes, bytes);
         }
         if let Some(count) = self.processes.filter(|_| !cgroup.processes) {
@@ -79,7 +80,7 @@ impl Limits {
         list
     }
 
-    /// The limit that a signal of the kernel tells of, by what is shown of the end of a command.
+    /// The limit that a signal of the kernel indicates, from the end of a command.
     pub(super) fn breach_of(&self, signal: i32) -> Option<Breach> {
         match signal {
             nix::libc::SIGXCPU if self.cpu_time.is_some() => Some(Breach::CpuTime),
@@ -88,8 +89,7 @@ impl Limits {
         }
     }
 
-    /// Where the kernel only refuses, and programs say what they please: the limits that may be
-    /// behind what a failed command said.
+    /// Guesses limits from the output of a failed command, for limits at which the kernel only refuses calls.
     pub(super) fn suspect(&self, output: &str, cgroup: Powers) -> Option<String> {
         const NO_MEMORY: [&str; 6] = [
             "annot allocate memory",
@@ -108,7 +108,7 @@ impl Limits {
         Some(format!("Note: the user may have at most {most} processes here."))
     }
 
-    /// What a breach means, for the model.
+    /// Describes a reached limit for the model.
     pub(super) fn words(&self, breach: Breach) -> String {
         match breach {
             Breach::Memory => {

@@ -1,4 +1,4 @@
-//! A command that is over (T6): what may have been in its way, and what of it goes to the model.
+//! The outcome of a command: possible causes of a failure, and the text for the model.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
@@ -19,7 +19,7 @@ use crate::tools::toolbox;
 use crate::types::blob::BlobRef;
 use crate::types::tool::{Barrier, Blocked, Confinement, ToolOutcome, ToolStatus};
 
-/// Why a command is over.
+/// Why a command ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum CommandEnd {
     Exited,
@@ -27,23 +27,23 @@ pub(super) enum CommandEnd {
     Stopped,
 }
 
-/// A command that is over.
+/// A command that has ended.
 pub(super) struct FinishedCommand {
     pub(super) end: CommandEnd,
     pub(super) status: Option<ExitStatus>,
     pub(super) ended: Ended,
     pub(super) choice: Choice,
-    /// As it is told.
+    /// The confinement, as recorded in the result.
     pub(super) how: Confinement,
     pub(super) ground: SandboxView,
     pub(super) powers: Powers,
-    /// Where it started, and where it ended.
+    /// The folders in which it started and ended.
     pub(super) cwd: PathBuf,
     pub(super) folder: Option<PathBuf>,
     pub(super) spent: Duration,
 }
 
-/// How a command was held, and what of it seems to have been in its way: `files` or `network`.
+/// The confinement of a command, and the restriction that may have stopped it: `files` or `network`.
 #[derive(serde::Serialize)]
 struct Held {
     #[serde(flatten)]
@@ -52,7 +52,7 @@ struct Held {
     blocked: Option<Barrier>,
 }
 
-/// Everything that is known when a command is over.
+/// Data of a command that has ended.
 pub(super) struct Report<'a> {
     pub(super) context: &'a ToolContext,
     /// In milliseconds.
@@ -62,15 +62,14 @@ pub(super) struct Report<'a> {
 }
 
 impl FinishedCommand {
-    /// The signal that ended the shell, and its exit code as shells tell it.
+    /// The signal that ended the shell, and its exit code in the shell convention.
     pub(super) fn code(&self) -> (Option<i32>, Option<i32>) {
         use std::os::unix::process::ExitStatusExt as _;
         let signal = self.status.and_then(|status| status.signal());
         (signal, self.status.and_then(|status| status.code().or(signal.map(|signal| 128 + signal))))
     }
 
-    /// What may have been in the way of a command that failed: the limit that it ran into, as far as the
-    /// kernel tells, else what its words let suspect.
+    /// The probable cause of a failure: the limit that the kernel reports, otherwise a guess from the output.
     pub(super) fn trouble(
         &self,
         limits: &Limits,
@@ -96,7 +95,7 @@ impl FinishedCommand {
         if self.ended.refused_forks > 0 {
             return Some(Breach::Processes);
         }
-        // The shell tells of its last command's signal by its own exit code.
+        // A shell reports the signal of its last command in its own exit code.
         limits.breach_of(signal.or(exit_code.map(|code| code - 128))?)
     }
 }
@@ -174,13 +173,13 @@ impl Report<'_> {
     }
 }
 
-/// Where the next command starts.
+/// The folder in which the next command starts.
 pub(super) enum Folder {
-    /// Where this one did, as far as anybody knows.
+    /// The same folder as before, or unknown.
     Same,
-    /// In another folder of the workspace.
+    /// Another folder of the workspace.
     Moved(PathBuf),
-    /// The command ended outside, or in a folder that is gone.
+    /// The command ended outside the workspace, or in a folder that is gone.
     Reset,
 }
 
@@ -191,7 +190,7 @@ impl Folder {
             Some(folder) if *folder == ran.cwd && !started_elsewhere => Self::Same,
             Some(folder) if context.session_context.holds(folder) => {
                 let folder = folder.clone();
-                // A command says itself where it ended: what is no plain way there may lead anywhere.
+                // The command itself reports this folder. A path with links may lead anywhere.
                 let look = move || Ok(is_plain_folder(&folder).then_some(folder));
                 let looked = toolbox::blocking(look).await;
                 looked.ok().flatten().map_or(Self::Reset, Self::Moved)
@@ -203,8 +202,8 @@ impl Folder {
     }
 }
 
-/// Whether this is a folder in which a command can start, reached without links and detours. A name that is no text
-/// cannot be told to anybody.
+/// Whether the path is a folder in which a command can start, without links and `..`. A name that is not valid
+/// text cannot be reported.
 pub(super) fn is_plain_folder(path: &Path) -> bool {
     path.is_dir()
         && path.to_str().is_some()
@@ -213,7 +212,7 @@ pub(super) fn is_plain_folder(path: &Path) -> bool {
 }
 
 impl Report<'_> {
-    /// The folder for the next command, if it is another one than before.
+    /// The folder for the next command, if it differs from the one before.
     fn next_folder(&self, notes: &mut Vec<String>) -> Option<PathBuf> {
         let session_context = &self.context.session_context;
         match &self.folder {

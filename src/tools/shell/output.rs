@@ -1,4 +1,4 @@
-//! What a command says (T6): read as it comes, kept for the model, sent on as progress.
+//! The output of a command: read as it comes, collected for the model, sent as progress.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,14 +15,14 @@ use crate::tools::active_model_calls::ActiveModelCall;
 use crate::tools::context::Settings;
 use crate::types::tool::Progress;
 
-/// Output that is read as fast as it comes. A flood beyond it is read in bursts with a rest after each while
-/// anybody waits for a model, some 3 MB a second: its writer waits meanwhile, and others have the processor
-/// and the disk (S13).
+/// Bytes that are read without delay. Beyond it, while any session waits for a model, output is read in bursts
+/// with a pause after each, about 3 MB a second. The writer waits meanwhile, and other sessions get the
+/// processor and the disk.
 const UNHURRIED_BYTES: u64 = 4 << 20;
 const BURST_BYTES: u64 = 64 << 10;
 const REST: Duration = Duration::from_millis(20);
 
-/// What the command says: kept for the model, sent on as progress.
+/// Reads the output, collects it for the model and sends it as progress.
 pub(super) struct Output {
     stdout: Option<ChildStdout>,
     stderr: Option<ChildStderr>,
@@ -33,7 +33,7 @@ pub(super) struct Output {
     pub(super) progress: mpsc::Sender<Progress>,
     /// Bytes of progress that may still be sent.
     budget: usize,
-    /// Bytes read since the last rest, and when the one that is due ends.
+    /// Bytes read since the last pause, and the end of the current pause.
     burst: u64,
     rests_until: Option<Instant>,
 }
@@ -66,12 +66,12 @@ impl Output {
         self.stdout.is_some() || self.stderr.is_some()
     }
 
-    /// Takes one piece of output, or notices the end of a stream. Cancel-safe: a piece is
-    /// either not read yet or taken in whole.
+    /// Reads one piece of output or the end of a stream. Cancel-safe: a piece is either not read yet or added
+    /// completely.
     pub(super) async fn pump(&mut self) {
         async fn next<S: tokio::io::AsyncRead + Unpin>(stream: &mut Option<S>, piece: &mut [u8]) -> usize {
             match stream {
-                // A broken pipe is the end of it.
+                // A broken pipe ends the stream.
                 Some(stream) => stream.read(piece).await.unwrap_or(0),
                 None => std::future::pending().await,
             }
@@ -111,26 +111,26 @@ impl Output {
         self.spool.push(&text);
         if text.len() <= self.budget {
             self.budget -= text.len();
-            // A full channel means a slow listener: progress is dropped, output is not.
+            // A full channel means a slow reader: drop progress, but not output.
             let _ = self.progress.try_send(Progress { stream: STREAMS[which], text });
         } else {
             self.budget = 0;
         }
     }
 
-    /// Reads what is left.
+    /// Reads the remaining output.
     pub(super) async fn drain(&mut self) {
         while self.is_open() {
             self.pump().await;
         }
     }
 
-    /// What it says, as it comes.
+    /// The collected output, shared while the command runs.
     pub(super) fn capture(&self) -> Arc<Mutex<Capture>> {
         Arc::clone(&self.capture)
     }
 
-    /// Takes the last of it; then the whole of it is there to be kept.
+    /// Adds the last incomplete character. Afterwards, the spool has the full output.
     pub(super) fn close(&mut self) {
         for which in [0, 1] {
             let text = self.texts[which].finish();
@@ -138,7 +138,7 @@ impl Output {
         }
     }
 
-    /// What is to be kept of it.
+    /// The spool with the full output.
     pub(super) fn into_spool(self) -> Spool {
         self.spool
     }
@@ -150,18 +150,18 @@ impl Output {
     }
 }
 
-/// What is kept of an output. Nobody holds it while waiting for something.
+/// Locks the collected output. No code waits while it holds this lock.
 pub(super) fn kept(capture: &Mutex<Capture>) -> MutexGuard<'_, Capture> {
     capture.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the command said.
+/// The output of a command for the model.
 pub(super) struct OutputExcerpt {
     pub(super) text: String,
-    /// Whether `text` is only the beginning and the end of it.
+    /// Whether `text` contains only its head and tail.
     pub(super) truncated: bool,
-    /// Of each stream.
+    /// Bytes of each stream.
     pub(super) bytes: [u64; 2],
-    /// The whole.
+    /// The full output.
     pub(super) spooled: Option<Spooled>,
 }

@@ -1,5 +1,4 @@
-//! Starting a shell: its own session, no terminal, no input, and a side channel on which it
-//! tells the folder it ends in.
+//! Starts a shell with its own session, no terminal, no input, and a pipe on which it reports its last folder.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -15,7 +14,7 @@ use super::sandbox::{Confined, raise};
 use crate::proc;
 use crate::tools::shell::cgroup::CallCgroup;
 
-/// What a shell is started with.
+/// Parameters of a start.
 pub(super) struct Launch<'a> {
     pub(super) command: &'a str,
     pub(super) cwd: &'a Path,
@@ -29,19 +28,19 @@ pub(super) struct Launch<'a> {
 pub(super) struct Shell {
     pub(super) child: proc::Child,
     pub(super) pid: i32,
-    /// When it started, in clock ticks since boot.
+    /// Start time in clock ticks since boot.
     pub(super) started: u64,
-    /// The reading end of the side channel.
+    /// The reading end of the pipe for the last folder.
     folder: File,
 }
 
-/// Starts a command. Dropping the result kills the shell only, not its children: the caller holds a
-/// `Tree` for those.
+/// Starts a command. Dropping the result kills the shell only, not its children: the caller holds a `Tree` for
+/// those.
 ///
-/// It waits until the child has become another program, on this very thread: the child is to die with the thread that
-/// forked it (see `Confined::enforce_in`), and a thread of the pool for waiting work may end of itself.
+/// Blocks this thread until the child has executed the program. The child must die with the thread that forked
+/// it (see `Confined::enforce_in`), and a thread of the blocking pool may end by itself.
 pub(super) fn start(launch: Launch<'_>) -> io::Result<Shell> {
-    // Neither end blocks: the shell's last words must not, nor our reading of them.
+    // Neither end blocks: the shell's exit must not wait, nor the daemon's read.
     let (read, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
     let channel = raise(&write)?;
     let number = channel.as_raw_fd();
@@ -61,15 +60,15 @@ pub(super) fn start(launch: Launch<'_>) -> io::Result<Shell> {
         .kill_on_drop(true);
     let child = launch.confined.spawn(shell, launch.limits, launch.cell, number)?;
     let pid = child.id().ok_or_else(|| io::Error::other("no process id"))?;
-    // Not waited for yet, so it is there, dead or alive.
+    // The child was not awaited yet, so its process id is in use.
     let started = child.started()?;
     Ok(Shell { child, pid, started, folder: File::from(read) })
 }
 
-/// The command behind a trap that reports the last folder. The trap keeps the exit status; a
-/// command that sets its own, or replaces the shell, simply is not followed.
+/// Prefixes the command with a trap that reports the last folder. The trap keeps the exit status. If the
+/// command sets its own trap or replaces the shell, its folder stays unknown.
 fn script(command: &str, channel: RawFd, is_bash: bool) -> String {
-    // Other shells know no descriptors above 9.
+    // Other shells support no descriptors above 9.
     let to = if is_bash { ">&" } else { ">/dev/fd/" };
     format!("trap '{{ set +x; command pwd -P {to}{channel} || :; }} 2>/dev/null' EXIT\n{command}")
 }
@@ -82,7 +81,7 @@ fn shell_program() -> &'static str {
 }
 
 impl Shell {
-    /// The folder the shell ended in, if it said so. Call it after the shell's exit.
+    /// The folder in which the shell ended, if it reported one. Call it after the shell's exit.
     pub(super) fn last_folder(&mut self) -> Option<PathBuf> {
         use std::os::unix::ffi::OsStringExt as _;
         let mut bytes = [0; 8192];

@@ -1,12 +1,12 @@
-//! The whole process tree of a call, and its end (S8, S9).
+//! Finds and ends all processes of a call.
 //!
-//! A process belongs to a call if it is in the call's cgroup, in the session that the shell leads, if
-//! it carries the call's mark in its environment, or if it descends from one that does. What was seen
-//! once is remembered, so a process that loses its parent while we kill is not lost. One that closes its environment to
-//! us (`gpg-agent` does, prctl(2), PR_SET_DUMPABLE) and loses its parents becomes our child without anybody having
-//! started it here: it belongs to the last call to end that ran when it began. Where there is no cgroup, a process
-//! that left the session, scrubbed its environment *and* lost its parents before
-//! we first looked escapes; that takes a PID namespace to catch.
+//! A process belongs to a call if it is in the call's cgroup, in the session of the shell, carries the call's
+//! mark in its environment, or descends from such a process. Processes that were seen once are remembered, so
+//! that one that loses its parent during the kill is still found. A process may make its environment unreadable
+//! (`gpg-agent` does, prctl(2), PR_SET_DUMPABLE) and lose its parents. It becomes a child of the daemon without
+//! a recorded start. It is assigned to the last call to end of those that ran when it began. Without a cgroup,
+//! a process escapes if it left the session, cleared its environment *and* lost its parents before the first
+//! scan. Only a PID namespace would catch it.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -22,46 +22,46 @@ use crate::tools::shell::cgroup::CallCgroup;
 
 /// From the first signal until survivors are reported.
 const AT_MOST: Duration = Duration::from_secs(5);
-/// Between two looks.
+/// Time between two scans.
 const LOOK: Duration = Duration::from_millis(20);
-/// Looks at a process without an environment, until it is taken for one that has none.
+/// Scans in which a process has no environment before it is accepted as having none.
 const DOUBTS: u8 = 5;
-/// Looks and kills of a tree that is dropped: nobody waits for it.
+/// Scans and kills of a dropped tree; no code waits for them.
 const LAST_LOOKS: usize = 3;
 
-/// Leader and start of the trees that have not ended, of all sessions: an orphan may be of any of them.
+/// Leader and start time of all running trees of all sessions: an orphan may belong to any of them.
 static RUNNING: Mutex<Vec<(i32, u64)>> = Mutex::new(Vec::new());
 
 fn running() -> MutexGuard<'static, Vec<(i32, u64)>> {
-    // A list of numbers is whole at every moment.
+    // A panic cannot leave the list inconsistent.
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The processes of one call. Kills what is left when it is dropped before [`Tree::end`].
+/// The processes of one call. If it is dropped before [`Tree::end`], the remaining ones are killed.
 pub(super) struct Tree {
     leader: i32,
-    /// When the leader started, in clock ticks since boot: no member is older.
+    /// Start time of the leader in clock ticks since boot: no member is older.
     began: u64,
-    /// `AGENTD_CALL=…` as it stands in an environment.
+    /// `AGENTD_CALL=…` as it appears in an environment.
     mark: Vec<u8>,
     cell: Option<CallCgroup>,
-    /// Members seen so far, with their start time, which tells a process from a later one with
-    /// the same id.
+    /// Members seen so far with their start time, which distinguishes a process from a later one with the same
+    /// id.
     known: HashMap<i32, u64>,
     /// Processes seen without the mark.
     strangers: HashSet<(i32, u64)>,
     /// Processes seen without any environment, and how often.
     bare: HashMap<(i32, u64), u8>,
-    /// At the last look one of those may have been a member.
+    /// Whether one of these may have been a member in the last scan.
     in_doubt: bool,
-    /// At the last look somebody was in the leader's group, so its number is not somebody else's.
+    /// Whether the leader's group had a member in the last scan, so that its number is not reused.
     has_group: bool,
     ended: bool,
 }
 
-/// What was left when a tree had ended.
+/// Result after a tree has ended.
 pub(super) struct Ended {
-    /// Those that could not be ended.
+    /// Processes that could not be ended.
     pub(super) survivors: Vec<i32>,
     pub(super) oom_kills: u64,
     pub(super) refused_forks: u64,
@@ -85,12 +85,12 @@ impl Tree {
         }
     }
 
-    /// Living members, now.
+    /// Scans for living members.
     fn look(&mut self) -> Vec<i32> {
         let me = i32::try_from(std::process::id()).unwrap_or(0);
         let inside: HashSet<i32> = self.cell.iter().flat_map(CallCgroup::members).collect();
         let processes: Vec<Process> = proc::all().into_iter().filter(|process| process.pid != me).collect();
-        // Once the leader and its group are gone, its number may be given to another.
+        // When the leader and its group are gone, another process may get its number.
         let leads = !is_taken(&processes, self.leader, self.began);
         self.in_doubt = false;
         let mut members = HashSet::new();
@@ -124,7 +124,7 @@ impl Tree {
             return self.has_left(process);
         }
         let is_marked = environ.as_deref().is_ok_and(|environ| proc::has_entry(environ, &self.mark));
-        // One that is just becoming another program has none for a moment.
+        // A process that is executing another program has no environment for a moment.
         if environ.is_ok_and(|environ| environ.is_empty()) {
             let looks = self.bare.entry(identity).or_default();
             *looks = looks.saturating_add(1);
@@ -139,7 +139,7 @@ impl Tree {
         is_marked
     }
 
-    /// Whether a process that shows nothing of itself can be of this call alone.
+    /// Whether a process with an unreadable environment can belong to this call only.
     fn has_left(&mut self, process: &Process) -> bool {
         let is_older = |(leader, began): &(i32, u64)| {
             (*leader, *began) != (self.leader, self.began) && *began <= process.started
@@ -150,7 +150,7 @@ impl Tree {
         adopted == Some(true)
     }
 
-    /// It does not run any more.
+    /// Removes the tree from the list of running trees.
     fn leave(&self) {
         running().retain(|tree| *tree != (self.leader, self.began));
     }
@@ -161,7 +161,7 @@ impl Tree {
         {
             cell.kill();
         }
-        // The group first and at once: it cannot fork away from that.
+        // Kill the group first and at once, because its members cannot escape this by forking.
         if self.has_group {
             let _ = killpg(Pid::from_raw(self.leader), signal);
         }
@@ -170,12 +170,12 @@ impl Tree {
         }
     }
 
-    /// Whether nobody can be left, so that nobody has to be looked for: after most commands.
+    /// Whether certainly no process remains, so that no scan is necessary. This is true after most commands.
     fn is_surely_empty(&self) -> bool {
         match &self.cell {
             None => proc::is_alone(),
-            // Two signs, each of which misses only who works at it: one that has moved itself to another
-            // cgroup, and orphans that die and leave new ones while the lists are read.
+            // Require two signs, because each can be evaded: a process may have moved to another cgroup, and
+            // orphans may end and leave new ones while the lists are read.
             Some(cell) => {
                 cell.is_empty() && !proc::is_there(self.leader, self.began) && proc::has_no_orphan()
             }
@@ -191,24 +191,24 @@ impl Tree {
         }
     }
 
-    /// Ends every member: TERM, after `grace` KILL, until none is left or five seconds are over.
-    /// If this future is dropped, what is left is killed at once.
+    /// Ends every member: TERM, then KILL after `grace`, until none remains or five seconds have passed. If
+    /// this future is dropped, the remaining ones are killed at once.
     pub(super) async fn end(mut self, grace: Duration) -> Ended {
-        // Of two that end at once, at least the later one finds whoever may be of both.
+        // If two calls end at the same time, at least the later one finds processes that may belong to either.
         self.leave();
         if self.is_surely_empty() {
             self.ended = true;
-            // Orphans that have died.
+            // Collect orphans that have ended.
             proc::reap();
             return self.ended(Vec::new());
         }
         let begun = Instant::now();
         let mut termed = false;
         loop {
-            // Looking reads all of /proc: not on this thread.
+            // A scan reads all of /proc, so it does not run on this thread.
             let looked = tokio::task::spawn_blocking(move || {
                 let members = self.look();
-                // Members whose parents died are our children now.
+                // Members whose parents ended are now children of the daemon.
                 proc::reap();
                 (self, members)
             })
@@ -226,7 +226,7 @@ impl Tree {
             } else if !termed {
                 termed = true;
                 self.signal(&members, Signal::SIGTERM);
-                // A stopped process must run to hear it.
+                // A stopped process must continue to receive the signal.
                 self.signal(&members, Signal::SIGCONT);
             }
             sleep(LOOK).await;
@@ -240,7 +240,7 @@ impl Drop for Tree {
         if self.ended {
             return;
         }
-        // Nobody waits for us here; killing what can be seen now is what is possible.
+        // No code waits here, so only processes that are visible now can be killed.
         for _ in 0..LAST_LOOKS {
             let members = self.look();
             if members.is_empty() && !self.in_doubt {
@@ -252,12 +252,12 @@ impl Drop for Tree {
     }
 }
 
-/// Whether the leader's number belongs to a process that is not the leader.
+/// Whether the leader's number belongs to another process by now.
 fn is_taken(processes: &[Process], leader: i32, began: u64) -> bool {
     processes.iter().any(|process| process.pid == leader && process.started != began)
 }
 
-/// Whether a process is in the leader's session or group and not older than it.
+/// Whether a process is in the leader's session or group and not older than the leader.
 fn is_led_by(process: &Process, leader: i32, began: u64) -> bool {
     (process.session == leader || process.group == leader) && process.started >= began
 }
@@ -288,7 +288,7 @@ mod tests {
         let (leader, began) = (40, 700);
         let own = [process(40, 40, 700), process(41, 40, 705)];
         assert!(!is_taken(&own, leader, began) && own.iter().all(|one| is_led_by(one, leader, began)));
-        // The leader is gone, what it started is not.
+        // The leader has ended, its children have not.
         assert!(!is_taken(&own[1..], leader, began));
         let later = [process(40, 40, 900), process(42, 40, 901)];
         assert!(is_taken(&later, leader, began));

@@ -1,4 +1,4 @@
-//! What a dead daemon of the same state left running, and its end, before new work starts (S9).
+//! Ends processes that a killed daemon of the same state left running, before new work starts.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -15,36 +15,36 @@ use crate::types::tool::ProcessRecord;
 
 /// From the first kill until survivors are reported.
 const AT_MOST: Duration = Duration::from_secs(5);
-/// Between two looks.
+/// Time between two scans.
 const LOOK: Duration = Duration::from_millis(5);
-/// No call starts processes for longer than this after its first one, in clock ticks (100 a second
-/// on every Linux: it is a constant of its interface, proc(5) and sysconf(3)). Later members of a
-/// session whose leader is gone may be somebody else's session with a number that was used again.
+/// Longest time for which a call starts processes after its first one, in clock ticks (100 a second on every
+/// Linux: a constant of its interface, proc(5) and sysconf(3)). Later members of a session without a leader may
+/// belong to another session with a reused number.
 const LONGEST_CALL: u64 = 15 * 60 * 100;
 
-/// What came of it.
+/// Result of the sweep.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// How many processes were found.
+    /// Number of processes that were found.
     pub found: usize,
-    /// Those that could not be ended within five seconds.
+    /// Processes that could not be ended within five seconds.
     pub survivors: Vec<i32>,
 }
 
-/// Who is to be found.
+/// Marks of the processes to find.
 struct Wanted {
     /// `AGENTD_INSTANCE=…`
     mark: Vec<u8>,
     cells: Arc<Cgroups>,
-    /// Of this boot.
+    /// Records of this boot.
     records: Vec<ProcessRecord>,
     /// Members seen so far, with their start time.
     known: HashMap<i32, u64>,
 }
 
-/// Kills what an earlier daemon of this instance left: the sessions and groups of `records`, what
-/// carries the instance's mark or stands in one of its cgroups, and all their descendants. Looks
-/// again until nothing is left. Never touches this process or those that it descends from.
+/// Kills the processes that an earlier daemon of this instance left: sessions and groups of `records`,
+/// processes with the instance's mark or in one of its cgroups, and all their descendants. Repeats until none
+/// is left. Never kills this process or its ancestors.
 pub(in crate::tools) async fn sweep(
     instance: &str,
     cells: Arc<Cgroups>,
@@ -71,7 +71,7 @@ pub(in crate::tools) async fn sweep(
 }
 
 impl Wanted {
-    /// Looks once and kills what it sees; returns that.
+    /// Scans once, kills the members that it finds and returns them.
     fn kill(&mut self) -> Vec<i32> {
         let processes = proc::all();
         let spared = lineage(&processes);
@@ -87,7 +87,7 @@ impl Wanted {
             alive.iter().filter(|process| !process.is_dead && members.contains(&process.pid)).collect();
 
         self.cells.end_leftovers(&spared);
-        // Whole groups first and at once: they cannot fork away from that.
+        // Kill whole groups first and at once, because their members cannot escape this by forking.
         let groups: HashSet<i32> = members.iter().map(|process| process.group).collect();
         let is_whole = |group: &i32| {
             let mut others = processes.iter().filter(|process| process.group == *group);
@@ -122,7 +122,7 @@ fn is_of(record: &ProcessRecord, process: &Process, all: &[Process]) -> bool {
     }
 }
 
-/// This process and those that it descends from: a daemon may be started from inside a command.
+/// This process and its ancestors: a daemon may be started from inside a command.
 fn lineage(processes: &[Process]) -> Vec<i32> {
     let mut lineage = Vec::new();
     let mut next = i32::try_from(std::process::id()).ok();
@@ -152,11 +152,11 @@ mod tests {
         for (seen, all, expected) in [
             (leader, vec![leader], true),
             (child, vec![leader, child], true),
-            // Its leader is gone.
+            // Its leader has ended.
             (child, vec![child], true),
             (reused, vec![reused], false),
             (child, vec![reused, child], false),
-            // Another session with the same number, long after.
+            // Another session with the same number, much later.
             (process(60, 50, 1_000 + LONGEST_CALL), vec![], false),
             (process(60, 50, 999), vec![], false),
             (process(60, 61, 1_500), vec![leader], false),

@@ -1,4 +1,4 @@
-//! Bash: output, folders, environment, and the end of every process.
+//! Tests of Bash: output, folders, environment, and the end of every process.
 
 use std::fs;
 
@@ -8,12 +8,12 @@ fn bash(command: &str) -> Value {
     json!({"command": command})
 }
 
-/// A command that writes its own process id to `name` in the workspace, then lives on.
+/// A command that writes its own process id to `name` in the workspace and continues to run.
 fn lives_on(name: &str) -> String {
     format!("echo $BASHPID > {name}.tmp; mv {name}.tmp {name}; exec sleep 1000")
 }
 
-/// Waits until the file holds a process id.
+/// Waits until the file contains a process id.
 async fn pid_in(path: &Path) -> i32 {
     within(async {
         loop {
@@ -32,7 +32,7 @@ fn is_alive(pid: i32) -> bool {
 }
 
 impl Room {
-    /// Starts a command and stops it once the process that writes its id to `name` is there.
+    /// Starts a command and stops it once the process that writes its id to `name` exists.
     async fn stop_when_there(&mut self, command: &str, name: &str) -> (ToolOutcome, i32) {
         let call = self.call("Bash", bash(command));
         let prepared = self.tools.prepare(&call, &self.session_context).await.unwrap();
@@ -71,7 +71,7 @@ async fn bash_returns_output_and_exit_code() {
 
     assert_eq!(completed(&room.run("Bash", bash("true")).await), "(no output)");
     failed(&room.run("Bash", bash("if then")).await, "exit_code");
-    // The text is run as it was judged: quotes, here-documents, comments at the end.
+    // The text runs as judged: quotes, here-documents, comments at the end.
     let outcome = room.run("Bash", bash("cat <<'X'\na 'b' \"c\" $d\nX\n# end")).await;
     assert_eq!(completed(&outcome), "a 'b' \"c\" $d\n");
 }
@@ -96,7 +96,7 @@ async fn bash_environment_is_filtered_and_marked() {
     assert!(text.contains("AGENTD_CALL=call_") && text.contains("AGENTD_SESSION=ses_"));
     assert!(text.contains(&format!("HOME={}\n", room.root.join("home").display())));
     assert!(text.contains("TERM=dumb\n"));
-    // cargo sets these for tests: they stand for everything that is not on the list.
+    // cargo sets these for tests; they represent all variables that are not on the list.
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some() && !text.contains("CARGO_MANIFEST_DIR"));
 }
 
@@ -138,7 +138,7 @@ async fn bash_cwd_is_kept_for_next_command() {
         format!("/\nThe working directory was reset to {}", room.path("a").display())
     );
     assert_eq!((outcome.cwd, room.session_context.cwd.clone()), (None, room.path("a")));
-    // The folder was removed: start again at the workspace.
+    // The folder was removed, so the next command starts at the workspace.
     fs::remove_dir_all(room.path("a")).unwrap();
     let outcome = room.run("Bash", bash("pwd")).await;
     assert_eq!(completed(&outcome), format!("{}\n", room.session_context.workspace.display()));
@@ -151,7 +151,7 @@ async fn bash_progress_is_valid_utf8_and_never_blocks() {
     let call =
         room.call("Bash", bash("printf '\\303'; sleep 0.05; printf '\\251\\n'; yes é | head -c 400000"));
     let prepared = room.tools.prepare(&call, &room.session_context).await.unwrap();
-    // Nobody listens: the channel fills up at once.
+    // Without a reader, the channel is full at once.
     let (progress, mut listener) = mpsc::channel(4);
     let outcome = within(room.tools.run(
         &call,
@@ -176,7 +176,7 @@ async fn bash_progress_is_valid_utf8_and_never_blocks() {
     assert_eq!((&detail["truncated"], &detail["stdout_bytes"]), (&json!(true), &json!(400_003)));
 }
 
-/// A child that is being started uses the daemon's memory: nothing that it does to itself may be done to us.
+/// A child that is being started uses the daemon's memory: its own restrictions must not apply to the daemon.
 #[tokio::test]
 async fn command_confinement_does_not_apply_to_daemon() {
     fn own() -> Vec<String> {
@@ -220,9 +220,9 @@ async fn stopped_command_is_killed_before_outcome_returns() {
             "nohup bash -c '{}' >/dev/null 2>&1 & disown; sleep 1000",
             lives_on("pid").replace("BASHPID", "$")
         ),
-        // Left the session with a scrubbed environment; the parent lives.
+        // Left the session with a cleared environment; the parent lives.
         format!("env -i setsid -w bash -c '{}'", lives_on("pid").replace("BASHPID", "$")),
-        // Stands still.
+        // Is stopped.
         "bash -c 'echo $$ > pid; kill -STOP $$'; sleep 1000".to_owned(),
     ] {
         let mut room = Room::new();
@@ -289,7 +289,7 @@ async fn output_is_read_after_process_is_recorded() {
         assert_eq!((birth.record.pid, birth.record.started), (pid, process.started));
         assert_eq!((process.session, process.group), (pid, pid));
         assert_eq!(birth.record.boot_id, crate::proc::boot_id());
-        // The command has said something by now or soon will: the tool must not have heard it.
+        // The command may have printed output by now, but the tool must not have read it.
         tokio::task::yield_now().await;
         heard.try_recv().expect_err("not recorded yet");
         birth.stored.send(Ok(())).unwrap();
@@ -301,7 +301,7 @@ async fn output_is_read_after_process_is_recorded() {
 
 #[tokio::test]
 async fn unrecorded_process_is_killed_and_call_fails() {
-    // The disk is full; or the session is gone.
+    // The disk is full, or the session has ended.
     for answer in [Some("write the journal (full)"), None] {
         let mut room = Room::new();
         let call = room.call("Bash", bash(&lives_on("pid")));
@@ -345,7 +345,7 @@ async fn command_changed_after_judging_is_not_run() {
 #[tokio::test]
 async fn unusable_cwd_is_reset_to_workspace() {
     let mut room = Room::new();
-    // Its name is no text: what the command did is told all the same.
+    // The folder's name is not valid text, but the output is reported anyway.
     let outcome = room.run("Bash", bash(r"mkdir $'x\xff'; cd $'x\xff'; echo hello")).await;
     assert!(completed(&outcome).starts_with("hello\nThe working directory was reset to "), "{outcome:?}");
     assert_eq!(room.session_context.cwd, room.path(""));
@@ -369,7 +369,7 @@ async fn forged_cwd_report_is_not_accepted() {
     std::os::unix::fs::symlink(room.root.join("home"), room.path("link")).unwrap();
     fs::create_dir(room.path("sub")).unwrap();
     for (folder, expected) in [("/../home", ""), ("/link", ""), ("/sub/../sub", ""), ("/sub", "sub")] {
-        // The shell's own last words are kept from coming.
+        // Prevent the shell from reporting its last folder.
         let says = format!(
             "cd {ws}; for it in /proc/$$/fd/*; do n=${{it##*/}}; [ $n -ge 300 ] && echo {ws}{folder} >&$n; done; kill -9 $$",
             ws = room.session_context.workspace.display(),

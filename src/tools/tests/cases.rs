@@ -1,8 +1,8 @@
-//! Path permissions as cases: what is there, what is asked for, what may come of it, and what must
-//! stay as it is. Judged and, where allowed, done, with changes on the disk in between.
+//! Path permissions as cases: the initial files, the request, the expected result, and the files that must not
+//! change. Each case is judged and, if allowed, executed, with changes on the disk in between.
 //!
-//! `cases/paths.jsonl` came with the contract, `cases/own.jsonl` is ours. A line has the fields of
-//! [`Case`]; `${WS}`, `${HOME}`, `${OUT}` and `${RUN}` stand for folders that the test makes.
+//! `cases/paths.jsonl` came with the specification, `cases/own.jsonl` belongs to this project. A line has the
+//! fields of [`Case`]; `${WS}`, `${HOME}`, `${OUT}` and `${RUN}` are folders that the test creates.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -157,7 +157,7 @@ fn fill(text: &str, root: &Path) -> String {
     text
 }
 
-/// What is at a path, whatever it is.
+/// Describes the object at a path.
 fn state(path: &Path) -> String {
     match fs::symlink_metadata(path) {
         Err(_) => "nothing".into(),
@@ -167,7 +167,7 @@ fn state(path: &Path) -> String {
     }
 }
 
-/// Plays a case: the verdict, and whatever was touched that should not have been.
+/// Runs a case. Returns the verdict, and paths that were changed although they must not be.
 async fn play(case: &Case) -> (&'static str, Vec<String>) {
     let mut stage = Stage::new(&case.rules);
     let race = |stage: &Stage, after: &str| {
@@ -176,7 +176,7 @@ async fn play(case: &Case) -> (&'static str, Vec<String>) {
         }
     };
     case.setup.iter().for_each(|step| stage.step(step));
-    // The session has been at work: its folder is held.
+    // The session has already opened its folder.
     let _ = stage.room.prepare("LS", json!({})).await;
     race(&stage, "session_open");
     let path = fill(&case.path, &stage.room.root);
@@ -223,14 +223,14 @@ async fn play(case: &Case) -> (&'static str, Vec<String>) {
     (verdict, touched.collect())
 }
 
-/// What was allowed and is not there.
+/// Whether an allowed call failed because its file does not exist.
 fn is_missing(outcome: &ToolOutcome) -> bool {
     outcome.code.as_deref() == Some("file_not_found")
 }
 
 #[tokio::test]
 async fn path_cases_get_expected_verdict_without_side_effects() {
-    // Further ones: a file of the same form.
+    // Further cases: a file of the same form.
     let more = std::env::var("AGENTD_PATH_CASES").map(|path| fs::read_to_string(path).expect("a file"));
     let more = more.unwrap_or_default();
     let texts = [include_str!("cases/paths.jsonl"), include_str!("cases/own.jsonl"), &more];

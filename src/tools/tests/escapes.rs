@@ -1,4 +1,4 @@
-//! Ways out of the sandbox that somebody found, and ways to hold it up for everybody.
+//! Known ways out of the sandbox, and ways to block it for all commands.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -14,7 +14,8 @@ fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
 }
 
-/// A room outside of `/tmp`, held at a level, with what else `set` says; nothing where that level does not work.
+/// A fixture outside `/tmp` at a sandbox level, with further settings from `set`. `None` if the level does not
+/// work here.
 async fn room_at(level: LevelSetting, set: impl FnOnce(&mut Settings, &Path)) -> Option<Room> {
     held(level, NetworkSetting::On).await?;
     Some(Room::within(tempfile::tempdir_in("/var/tmp").unwrap(), |settings| {
@@ -25,7 +26,7 @@ async fn room_at(level: LevelSetting, set: impl FnOnce(&mut Settings, &Path)) ->
     }))
 }
 
-/// What git obeys of submodules and work trees, wherever they lie in each other.
+/// Protection of submodules and work trees at every nesting depth.
 #[tokio::test]
 async fn nested_submodules_and_work_trees_are_protected() {
     for level in BOTH {
@@ -40,12 +41,13 @@ async fn nested_submodules_and_work_trees_are_protected() {
         for name in [".git/worktrees/w1/modules/sub", ".git/worktrees/in/modules/sub", ".git/modules/sub"] {
             repository(name);
         }
-        // One that looks as if it were within another.
+        // A submodule that looks as if it were within another one.
         repository(".git/modules/libs/foo");
-        // One that is named like a part of a repository.
+        // A submodule that is named like a part of a repository.
         repository(".git/modules/hooks/common");
         fs::write(room.path(".git/modules/libs/HEAD"), "ref: refs/heads/main\n").unwrap();
-        // One in the workspace; one that is on no disk now; one of a submodule; one that is gone, and one from here.
+        // Work trees: in the workspace; on a disk that is not mounted; of a submodule; removed; and created
+        // here.
         fs::create_dir(room.path("in")).unwrap();
         fs::write(room.path("in/.git"), format!("gitdir: {}\n", room.path(".git/worktrees/in").display()))
             .unwrap();
@@ -56,7 +58,8 @@ async fn nested_submodules_and_work_trees_are_protected() {
             fs::write(room.path(own).join("gitdir"), "/nonexistent/disk/.git\n").unwrap();
             fs::write(room.path(own).join("locked"), "").unwrap();
         }
-        // Another repository stands where one was; one of the command's own, at level 3 in a `/tmp` that only it sees.
+        // Another repository in place of an old one; one that the command made itself, at level 3 in its
+        // private `/tmp`.
         fs::create_dir_all(room.root.join("other/.git")).unwrap();
         for (own, tree) in [
             ("gone", "/nonexistent/gone/.git".into()),
@@ -87,7 +90,7 @@ async fn nested_submodules_and_work_trees_are_protected() {
         }
         completed(&room.run("Bash", bash("echo x > .git/worktrees/in/ORIG_HEAD")).await);
         completed(&room.run("Bash", bash("rm -r .git/worktrees/pruned .git/worktrees/temp")).await);
-        // More files than are gone through, before the folder that counts.
+        // More files than are inspected, before the folder that matters.
         let modules = room.path(".git/modules");
         (0..4_100).for_each(|n| fs::write(modules.join(format!("{n}")), "").unwrap());
         for name in ["sub/config", "libs/foo/config"] {
@@ -97,7 +100,7 @@ async fn nested_submodules_and_work_trees_are_protected() {
     }
 }
 
-/// A command may take away for a moment what a place is known by.
+/// A command may temporarily remove the files by which a repository is recognised.
 #[tokio::test]
 async fn command_cannot_remove_repository_marker_files() {
     for level in BOTH {
@@ -118,19 +121,19 @@ async fn command_cannot_remove_repository_marker_files() {
             &room.run("Bash", bash("mv H HEAD; mv o objects; mv r refs; touch objects/x refs/y")).await,
         );
 
-        // By hand, without what git writes first; and one that cannot be read.
+        // Created by hand without the files that git writes first; and one that cannot be read.
         fs::write(room.path("config"), "[core]\n\tbare = true\n").unwrap();
         completed(&room.run("Bash", bash("mv HEAD H; mv refs r")).await);
         failed(&room.run("Bash", bash("echo x >> config")).await, "exit_code");
         fs::set_permissions(room.path("config"), fs::Permissions::from_mode(0o000)).unwrap();
         failed(&room.run("Bash", bash("chmod 644 config; echo x >> config")).await, "exit_code");
 
-        // What only has the same names is none, and a link among them holds up nobody.
+        // A folder with the same names is not a repository, and a link among them blocks no command.
         let Some(mut room) = held(level, NetworkSetting::On).await else { continue };
         completed(&room.run("Bash", bash("mkdir refs o; ln -s o objects; echo x > config")).await);
         completed(&room.run("Bash", bash("echo y >> config; mkdir hooks; rm objects; mv refs r")).await);
 
-        // Its own work tree is known to sessions elsewhere by its `gitdir`.
+        // Sessions in other folders know its own work tree by its `gitdir`.
         let Some(mut room) = held(level, NetworkSetting::On).await else { continue };
         let own = room.root.join("main/.git/worktrees/w");
         fs::create_dir_all(&own).unwrap();
@@ -146,7 +149,7 @@ async fn command_cannot_remove_repository_marker_files() {
     }
 }
 
-/// A work tree that lies where a command does not write.
+/// A work tree that commands cannot write.
 fn tree_beside(room: &Room) {
     let own = room.path(".git/worktrees/w1");
     fs::create_dir_all(&own).unwrap();
@@ -164,7 +167,7 @@ async fn hidden_sockets_except_daemon_socket_are_unreachable() {
             fs::create_dir_all(root.join("run/user/agentd")).unwrap();
             fs::create_dir(root.join("run/user/other")).unwrap();
             settings.sandbox.hidden = vec![root.join("run"), root.join("run/user/agentd")];
-            // Something else in a hidden folder that is not.
+            // An entry of a hidden folder that is not hidden itself.
             fs::create_dir(root.join("run/user/build")).unwrap();
             settings.sandbox.writable = vec![root.join("run/user/build")];
             settings.socket = Some(root.join("run/user/agentd/own"));
@@ -217,7 +220,7 @@ async fn file_lease_or_unreadable_folder_does_not_prevent_protection() {
                 "../..\n",
                 "{folder} {mode:o} {outcome:?}"
             );
-            // A stand-in may be there, which says nothing.
+            // A placeholder may exist, which is empty.
             let said = fs::read_to_string(own.join("config.worktree")).unwrap_or_default();
             assert_eq!(said, "", "{level:?} {folder} {mode:o} {outcome:?}");
             let module = room.path(".git/modules/sub");
@@ -269,7 +272,7 @@ async fn planted_repository_files_do_not_block_next_command() {
         completed(&room.run("Bash", bash("mkdir -p .git/.agentd-$PPID/x .git/.agentd-1/x")).await);
         room.rest();
         completed(&room.run("Bash", bash("touch three")).await);
-        // A link that says what is hidden, in a folder that commands may write.
+        // A link to a hidden path, in a folder that commands may write.
         let cache = room.root.join("home/.cache/huggingface");
         fs::create_dir_all(&cache).unwrap();
         completed(&room.run("Bash", bash(&format!("ln -s /usr {}/token", cache.display()))).await);
@@ -304,7 +307,7 @@ async fn hidden_link_target_stays_hidden_after_link_removal() {
         assert!(!outcome.output.contains("secret"), "{outcome:?}");
         room.run("Bash", bash("rm -f .ssh .keys")).await;
     }
-    // Nor can a link say that what everybody needs is hidden.
+    // A link cannot hide folders that every command needs.
     completed(&room.run("Bash", bash("ln -s /usr .oci; ln -s ../home .aws")).await);
     completed(&room.run("Bash", bash("ls /usr/bin/env . > /dev/null")).await);
 }
@@ -332,7 +335,7 @@ async fn session_temp_folder_cannot_be_moved_by_command() {
     }
 }
 
-/// What is hidden in a folder does not close it: new things are made beside it.
+/// A folder with a hidden path stays writable: a command can create new files in it.
 #[tokio::test]
 async fn folder_with_hidden_path_stays_writable_for_command() {
     for level in BOTH {
@@ -361,13 +364,13 @@ async fn folder_with_hidden_path_stays_writable_for_command() {
             assert_eq!(outcome.code.as_deref(), Some("exit_code"), "{level:?} {command} {outcome:?}");
         }
         assert_eq!(fs::read_to_string(room.path("in/secret")).unwrap(), "KEY\n");
-        // Taken away meanwhile, it holds nobody up.
+        // Removing it meanwhile blocks no command.
         fs::remove_dir_all(room.path("keys")).unwrap();
         completed(&room.run("Bash", bash("true")).await);
     }
 }
 
-/// What is guarded within something hidden is not there, and stops nothing.
+/// A guarded path within a hidden folder does not exist for commands and blocks none.
 #[tokio::test]
 async fn protected_path_inside_hidden_folder_does_not_block_command() {
     for level in BOTH {
@@ -385,7 +388,7 @@ async fn protected_path_inside_hidden_folder_does_not_block_command() {
         symlink("dots/aws", room.path(".aws")).unwrap();
         symlink(".ssh/known_hosts", room.path(".agentd")).unwrap();
         completed(&room.run("Bash", bash("echo fine; rm .agentd")).await);
-        // What a link in this very home led to stays hidden without it.
+        // A link target in this home folder stays hidden after the link is removed.
         for _ in 0..2 {
             failed(&room.run("Bash", bash("grep -r WORDS dots")).await, "exit_code");
             room.run("Bash", bash("rm -f .aws")).await;
@@ -394,8 +397,8 @@ async fn protected_path_inside_hidden_folder_does_not_block_command() {
     }
 }
 
-/// What links lead to is hidden as it was at first, also after the configuration was read again; what a link leads to that
-/// was made later, as long as it is there.
+/// Link targets stay hidden as at the first check, also after a reload of the configuration. The target of a
+/// newer link is hidden as long as the link exists.
 #[tokio::test]
 async fn hidden_link_targets_follow_first_check_after_reload() {
     for level in BOTH {

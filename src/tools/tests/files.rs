@@ -1,4 +1,4 @@
-//! Read, Write and Edit.
+//! Tests of Read, Write and Edit.
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
@@ -139,7 +139,7 @@ async fn read_returns_pdf_text_by_page() {
         text.contains("<page number=2>\n[no text on this page]") && text.ends_with("(pages 1 to 3 of 3)"),
         "{text}"
     );
-    // The whole document goes along, whoever takes it; a part does not.
+    // The whole document is attached for models that accept it; a part is not.
     let [attachment] = outcome.attachments.as_slice() else { panic!("{:?}", outcome.attachments) };
     assert_eq!((attachment.kind, attachment.in_text), (AttachmentKind::Document, true));
     assert_eq!(outcome.blobs[0], Blob::new(PDF, room.bytes("a.pdf")));
@@ -149,7 +149,7 @@ async fn read_returns_pdf_text_by_page() {
     failed(&room.run("Read", json!({"file_path": "a.pdf", "offset": 4})).await, "offset_past_end");
     room.put("b.pdf", "%PDF-1.7\nnonsense");
     failed(&room.run("Read", json!({"file_path": "b.pdf"})).await, "not_convertible");
-    // It is no text for those who change texts.
+    // Tools that change text treat it as binary.
     failed(&room.run("Edit", edit("a.pdf", "Hello", "x")).await, "binary_file");
 }
 
@@ -165,7 +165,7 @@ async fn write_creates_file_with_parent_folders() {
     assert_eq!(completed(&outcome), "Created a/b/c.txt (+2 −0 lines; UTF-8, LF).");
     assert_eq!(room.bytes("a/b/c.txt"), b"x\ny\n");
     assert_eq!((outcome.changes[0].added, outcome.changes[0].removed), (2, 0));
-    // The model knows what it wrote.
+    // The model knows the content that it wrote.
     let again = room.run("Write", json!({"file_path": "a/b/c.txt", "content": "z\n"})).await;
     assert_eq!(completed(&again), "Overwrote a/b/c.txt (+1 −2 lines; UTF-8, LF).");
 }
@@ -224,7 +224,7 @@ async fn edit_checks_run_in_order_with_error_codes() {
     room.put("src/a.txt", "alpha\nbeta\nbeta\ngamma delta epsilon\n");
     room.put("empty.txt", "");
     room.put("b.bin", b"a\0b");
-    // GBK text with a stray byte that does not come back.
+    // GBK text with an invalid byte that encoding does not restore.
     room.put("odd.txt", b"\xEF\xBB\xBFbad \xFF byte");
     for (input, code, words) in [
         (edit("nowhere", "a", "a"), "same_strings", "same"),
@@ -264,13 +264,13 @@ async fn edit_replaces_text_and_reports_diff() {
     let detail = outcome.detail.unwrap();
     assert_eq!(detail["sha256_after"], outcome.reads[0].sha256);
     assert_ne!(detail["sha256_before"], detail["sha256_after"]);
-    // Its own edit is no change by somebody else.
+    // The session's own edit does not count as a change by another program.
     let mut all = edit("a.txt", "two", "2");
     all["replace_all"] = json!("true");
     let outcome = room.run("Edit", all).await;
     assert_eq!(completed(&outcome), "Edited a.txt in 2 places (+2 −2 lines; UTF-8, LF).");
     assert_eq!(room.bytes("a.txt"), b"1\n2\nthree 2\n");
-    // Known whole from the beginning, so it may be overwritten.
+    // The content is known completely, so the model may overwrite it.
     completed(&room.run("Write", json!({"file_path": "a.txt", "content": ""})).await);
 }
 
@@ -334,7 +334,7 @@ async fn write_refuses_target_changed_after_judging() {
     failed(&room.run_prepared(&call, &prepared).await, "target_changed");
     assert!(!room.path("d/new-name").exists());
 
-    // A file that was edited while a person was looking at the diff.
+    // The file is edited while the user looks at the diff.
     room.put("a.txt", "one\ntwo\n");
     room.run("Read", json!({"file_path": "a.txt"})).await;
     let call = room.call("Edit", edit("a.txt", "one", "1"));
@@ -356,18 +356,18 @@ async fn large_file_changed_after_preparation_is_not_replaced() {
         let call = room.call("Edit", edit("a.txt", "one", "two"));
         let prepared = room.tools.prepare(&call, &room.session_context).await.unwrap();
 
-        // Of the same length, and behind the daemon's back.
+        // The new content has the same length, and the daemon does not know of the change.
         room.put("a.txt", &other);
         failed(&room.run_prepared(&call, &prepared).await, "file_changed");
         assert!(room.bytes("a.txt") == other.as_bytes());
-        // Once more, with nothing kept.
+        // Once more, without a prepared edit.
         failed(&room.run_prepared(&call, &prepared).await, "file_changed");
 
-        // As it was, but for who may read it: that stays as it is now.
+        // The old content, but new permission bits, which are kept.
         room.put("a.txt", &one);
         let prepared = room.tools.prepare(&call, &room.session_context).await.unwrap();
         std::fs::set_permissions(room.path("a.txt"), std::fs::Permissions::from_mode(0o640)).unwrap();
-        // Another call of the same file is not this one.
+        // Another call on the same file does not reuse the prepared edit.
         let stranger = room.call("Edit", edit("a.txt", "one", "three"));
         let asked = room.tools.prepare(&stranger, &room.session_context).await.unwrap();
         assert_ne!(asked.diff, prepared.diff);
@@ -416,7 +416,7 @@ async fn unguarded_edit_reports_error_only_after_approval() {
     room.put(".env", "TOKEN=abcdef\n");
     let prepared = room.prepare("Edit", edit(".env", "TOKEN=abcdeg", "x")).await.unwrap();
     assert_eq!((prepared.diff, prepared.summary.as_str()), (None, "Edit .env"));
-    // After the person agreed, the run says what is wrong.
+    // The run reports the error after the user has agreed.
     failed(&room.run("Edit", edit(".env", "TOKEN=abcdeg", "x")).await, "string_not_found");
 }
 
@@ -465,7 +465,7 @@ async fn large_file_edit_equals_small_file_edit() {
     assert_eq!(outcome.detail.unwrap()["sha256_after"], sha256.as_str());
     assert_eq!(outcome.reads[0].sha256, sha256, "it is known as it is now");
 
-    // One letter, far behind, of the same length: it is not the file that was read.
+    // One character near the end differs, with the same length: the file is not the one that was read.
     let call = room.call("Edit", edit("large", "new", "newer"));
     let prepared = room.tools.prepare(&call, &room.session_context).await.unwrap();
     let mut other = lines("new").into_bytes();

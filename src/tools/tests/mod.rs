@@ -1,4 +1,4 @@
-//! The tools through their front door, on real folders and processes.
+//! Tests the tools through their public interface, with real folders and processes.
 
 mod bash;
 mod cases;
@@ -24,7 +24,7 @@ use crate::types::ids::{Mint, Seed};
 use crate::types::message::ToolCall;
 use crate::types::tool::{PreparedCall, Subject, ToolOutcome, ToolStatus};
 
-/// A workspace with a home beside it, and what the model has read so far.
+/// A workspace with a home folder, and the record of files that the model has read.
 struct Room {
     _root: tempfile::TempDir,
     root: PathBuf,
@@ -51,7 +51,7 @@ impl Room {
         settings.protected = vec![root.join("data")];
         settings.instance = "test-instance".into();
         change(&mut settings);
-        // Marks of processes must differ between tests that run beside each other.
+        // Marks of processes must differ between tests that run in parallel.
         let seed =
             root.to_string_lossy().bytes().fold(0_u128, |sum, b| sum.wrapping_mul(131) + u128::from(b));
         let mut mint = Mint::new(0, Seed(seed));
@@ -95,7 +95,7 @@ impl Room {
         within(self.tools.prepare(&call, &self.session_context)).await
     }
 
-    /// Prepares and runs; what was read is remembered, and the folder is followed.
+    /// Prepares and runs a call, records what it read, and follows its current folder.
     async fn run(&mut self, tool: &str, input: Value) -> ToolOutcome {
         let call = self.call(tool, input);
         let prepared = match within(self.tools.prepare(&call, &self.session_context)).await {
@@ -107,7 +107,7 @@ impl Room {
         outcome
     }
 
-    /// What a turn's end does.
+    /// Does the same as the end of a turn.
     fn rest(&self) {
         self.tools.on_session_idle(self.session_context.session_id);
     }
@@ -130,7 +130,7 @@ impl Room {
     }
 }
 
-/// Takes in what is started, as a session does.
+/// Accepts records of started processes, as a session does.
 fn registrar() -> mpsc::Sender<ProcessStarted> {
     let (births, mut born) = mpsc::channel::<ProcessStarted>(1);
     tokio::spawn(async move {

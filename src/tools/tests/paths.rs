@@ -1,4 +1,4 @@
-//! What a path means, and what is opened: the jail's two phases, with changes on the disk between them.
+//! Resolving and opening of paths: the jail's two phases, with changes on the disk between them.
 
 use std::ffi::OsString;
 use std::fs;
@@ -39,7 +39,7 @@ fn fixture() -> ToolFixture {
     symlink(root.join("out"), ws.join("outdir")).unwrap();
     fs::create_dir_all(ws.join("link/to")).unwrap();
     symlink("a\u{202e}b", ws.join("link/to/bidi")).unwrap();
-    // Names that are no text: refusals about them must not fail themselves.
+    // Names that are not valid text: errors about them must not fail themselves.
     for (link, bytes) in [("no-text", vec![0xff; 3]), ("no-text-too-long", vec![0xff; 300])] {
         symlink(OsString::from_vec(bytes), ws.join(link)).unwrap();
     }
@@ -253,10 +253,10 @@ fn read_only_file_is_not_replaced() {
     assert_eq!(fixture.read("ws/a"), "one");
 }
 
-/// A change on the disk, by its name.
+/// A change on the disk with its name.
 type Change = (&'static str, fn(&ToolFixture));
 
-/// What another process may do to `ws/d/f` between judging and opening.
+/// Changes that another process may make to `ws/d/f` between judging and opening.
 const CHANGES: &[Change] = &[
     ("the file becomes a link", |fixture| {
         fs::remove_file(fixture.root.join("ws/d/f")).unwrap();
@@ -337,7 +337,7 @@ fn write_reaches_judged_path_or_fails() {
             let result = held.replace(call(), before.as_ref(), b"written");
             assert_eq!(fixture.read("out/d/f"), "theirs", "{name}");
             assert!(!fixture.root.join("out/d/new").exists(), "{name}");
-            // Changes that touch only the file leave the way open for its neighbour.
+            // A change of the file alone does not affect its neighbour.
             let may_pass = new && name.contains("file") || name.contains("hard link");
             assert!(result.is_err() || (new && may_pass), "{name}: {result:?}");
             if let Err(refusal) = &result {

@@ -1,11 +1,13 @@
-//! Commands in each level of the sandbox, from the inside: what they cannot do, and what they still can.
+//! Tests each sandbox level from the inside: operations that commands cannot do, and operations that still
+//! work.
 
 use std::fs;
 
 use super::*;
 use crate::tools::shell::{Available, LevelSetting, NetworkSetting};
 
-/// A room whose commands are held so; `None`, with a word about it, where that does not work here.
+/// A fixture whose commands run at this level. Prints a note and returns `None` if the level does not work
+/// here.
 pub(super) async fn held(level: LevelSetting, network: NetworkSetting) -> Option<Room> {
     let here = Available::here().await;
     let works = match level {
@@ -17,13 +19,13 @@ pub(super) async fn held(level: LevelSetting, network: NetworkSetting) -> Option
         eprintln!("SKIPPED: {} does not work here: {why}", level.name());
         return None;
     }
-    // Not where temporary files are: inside there is another folder in that place.
+    // Not in the folder for temporary files: the sandbox mounts another folder there.
     let dir = tempfile::tempdir_in("/var/tmp").unwrap();
     let mut room = Room::within(dir, |settings| {
         let root = settings.home.parent().unwrap().to_owned();
         settings.sandbox.level = level;
         settings.sandbox.network = network;
-        // A file in a folder that is hidden as well, as the configuration is.
+        // A file in a hidden folder that is hidden itself, like the configuration.
         settings.sandbox.hidden = vec![root.join("data"), root.join("data/db")];
         settings.sandbox.temp = root.join("temp");
     });
@@ -35,7 +37,7 @@ pub(super) async fn held(level: LevelSetting, network: NetworkSetting) -> Option
     Some(room)
 }
 
-/// A repository with a hook and a configuration.
+/// Creates a repository with a hook and a configuration.
 pub(super) fn git(room: &mut Room) {
     room.put(".git/HEAD", "ref: refs/heads/main\n");
     room.put(".git/config", "[core]\n\trepositoryformatversion = 0\n");
@@ -114,7 +116,7 @@ async fn sandbox_allows_ordinary_commands_in_workspace() {
             let outcome = room.run("Bash", bash(command)).await;
             assert_eq!(outcome.status, ToolStatus::Completed, "{level:?} {command}: {outcome:?}");
         }
-        // What is left there is there for the next command.
+        // Files in the folder for temporary files are kept for the next command.
         completed(&room.run("Bash", bash("echo kept > $TMPDIR/left")).await);
         assert_eq!(completed(&room.run("Bash", bash("cat $TMPDIR/left; mkdir sub; cd sub")).await), "kept\n");
         assert_eq!(room.session_context.cwd, room.path("sub"));
@@ -138,7 +140,7 @@ async fn git_works_but_hooks_and_config_are_read_only() {
             continue;
         }
         let Some(mut room) = held(level, NetworkSetting::Off).await else { continue };
-        // Submodules are named as their folders are.
+        // The names of submodules are the paths of their folders.
         room.put(".git/modules/libs/deep/HEAD", "ref: refs/heads/main\n");
         room.put(".git/modules/libs/deep/config", "[core]\n");
         let commit = "git -c user.name=a -c user.email=a@b commit -q";
@@ -176,7 +178,7 @@ async fn git_works_but_hooks_and_config_are_read_only() {
             assert_eq!(outcome.status, ToolStatus::Failed, "{level:?} {command}: {outcome:?}");
         }
         assert_eq!(room.bytes(".git/hooks/pre-commit.sample"), b"#!/bin/sh\n");
-        // Where somebody looks on, what stands in would be in the way of such work.
+        // In an attended session, a placeholder would block such commands.
         let made = ["mkdir .agentd", "ln -sfn /tmp .agentd && test -L .agentd"];
         for command in made.iter().filter(|_| level == LevelSetting::Bubblewrap) {
             failed(&room.run("Bash", bash(command)).await, "exit_code");
@@ -186,13 +188,13 @@ async fn git_works_but_hooks_and_config_are_read_only() {
             assert!(!room.path(name).exists(), "{name}: nothing is left of what stood in its place");
         }
 
-        // Nor from within.
+        // Also from within the folder.
         completed(&room.run("Bash", bash("cd .git/hooks")).await);
         failed(&room.run("Bash", bash("echo x > pre-commit")).await, "exit_code");
         completed(&room.run("Bash", bash("cd ../..")).await);
         assert_eq!(fs::read_dir(room.path(".git/hooks")).unwrap().count(), 1, "{level:?}");
 
-        // What is there already is guarded as well, hooks that are not there are not made.
+        // Existing files are guarded as well; missing hooks are not created.
         room.put(".agentd/policy.toml", "allow = []\n");
         fs::remove_dir_all(room.path(".git/hooks")).unwrap();
         for command in
@@ -209,7 +211,7 @@ async fn git_works_but_hooks_and_config_are_read_only() {
         failed(&room.run("Bash", bash("echo '[core]' > .git/config.worktree")).await, "exit_code");
         completed(&room.run("Bash", bash("git status && git rev-parse --git-path hooks")).await);
 
-        // Where a file is expected, a pipe that nobody writes to holds up no later command.
+        // A pipe in place of a file, without a writer, blocks no later command.
         let pipes = "mkdir -p .git/worktrees/f && mkfifo .git/worktrees/f/gitdir .git/worktrees/f/commondir";
         completed(&room.run("Bash", bash(pipes)).await);
         completed(&room.run("Bash", bash("true")).await);
@@ -303,11 +305,11 @@ async fn command_cannot_create_repository_in_workspace() {
         &room.run("Bash", bash("mkdir -p .git/hooks && echo x > .git/hooks/pre-commit")).await,
         "exit_code",
     );
-    // It stands in for the next command, and is in nobody else's way.
+    // The placeholder is kept for the next command and blocks no other program.
     assert!(room.path(".git").exists());
     assert!(!completed(&room.run("LS", json!({"path": "."})).await).contains(".git"));
     assert!(!room.path(".git").exists());
-    // Where a person was asked whether the command may run, it may make one.
+    // At level 2, the user judges the command, and it may create a repository.
     let Some(mut room) = held(LevelSetting::Landlock, NetworkSetting::Off).await else { return };
     fs::remove_dir_all(room.path(".git")).unwrap();
     completed(&room.run("Bash", bash("git init -q .")).await);
@@ -356,9 +358,9 @@ async fn command_cannot_access_other_processes() {
 #[tokio::test]
 async fn bubblewrap_kills_all_processes_with_call() {
     let Some(mut room) = held(LevelSetting::Bubblewrap, NetworkSetting::On).await else { return };
-    // Its memory can be written from within, so the first process must be held like all others.
+    // A command could write to the memory of the first process, so that process needs the same filter.
     completed(&room.run("Bash", bash("grep -q '^Seccomp:.*2$' /proc/1/status")).await);
-    // Without parents, session, and the marks of its call.
+    // A process without parents, session and marks of its call.
     let command = "env -i setsid bash -c 'trap : TERM HUP; (sleep 1000.25 & echo $! > there; wait) & disown' \
                    >/dev/null 2>&1 </dev/null & while [ ! -s there ]; do :; done";
     completed(&room.run("Bash", bash(command)).await);
@@ -392,7 +394,7 @@ async fn hidden_folder_shows_only_its_writable_part() {
         let mut room = Room::within(inner, |settings| {
             settings.sandbox.level = level;
             settings.sandbox.hidden = vec![root.join("data")];
-            // Landlock gives no right to make files in a folder that holds something hidden.
+            // Landlock gives no right to create files in a folder that contains a hidden path.
             if level == LevelSetting::Bubblewrap {
                 settings.sandbox.hidden.push(root.join("data/open/deep/key"));
             }
@@ -427,7 +429,7 @@ async fn hidden_path_stays_hidden_through_symlink() {
         let mut room = Room::within(inner, |settings| {
             settings.sandbox.level = level;
             settings.sandbox.hidden = vec![root.join("link/key"), root.join("key-link")];
-            // Folders for temporary files lie in what may be written.
+            // Folders for temporary files lie in a writable folder.
             settings.sandbox.writable = vec![root.join("open")];
             settings.sandbox.temp = root.join("open/temp");
         });
@@ -499,7 +501,7 @@ async fn workspace_in_shared_memory_or_tmp_is_usable() {
             &room.run("Bash", bash("touch made && mkdir -p $TMPDIR/a && touch $TMPDIR/a/b && mktemp")).await,
         );
         assert!(room.path("made").exists(), "{level:?} {place}");
-        // At level 2 all of the machine's shared memory can be written then.
+        // At level 2, all shared memory of the machine is writable then.
         if (level, place) != (LevelSetting::Landlock, "/dev/shm") {
             room.run("Bash", bash(&format!("touch {}/beside", room.root.display()))).await;
             assert!(!room.root.join("beside").exists(), "{level:?} {place}");
@@ -545,7 +547,7 @@ async fn command_is_refused_when_sandbox_is_unavailable() {
     });
     let refused = room.prepare("Bash", bash("touch made")).await.unwrap_err();
     failed(&refused, "sandbox_unavailable");
-    // Judged as held, and then the settings change.
+    // The command is judged with a sandbox, and then the settings change.
     let Some(mut room) = held(LevelSetting::Landlock, NetworkSetting::On).await else { return };
     let call = room.call("Bash", bash("touch made"));
     let prepared = room.tools.prepare(&call, &room.session_context).await.unwrap();

@@ -1,4 +1,4 @@
-//! The tool: from one address, over redirects on the same host, to a text.
+//! The WebFetch tool: follows redirects on the same host from one address and returns the text.
 
 use std::time::Duration;
 
@@ -19,11 +19,11 @@ use crate::types::tool::{PreparedCall, Subject, ToolOutcome};
 
 /// Redirects that are followed.
 const MOST_HOPS: usize = 5;
-/// All of it together.
+/// Time limit of the whole call.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Letters of the page that the model is given.
+/// Characters of the page for the model.
 const LONGEST: usize = 100_000;
-/// Letters of an error page.
+/// Characters of an error page.
 const LONGEST_ERROR: usize = 2_000;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -82,14 +82,14 @@ async fn fetch(
     let settings = &context.settings;
     let mut url = asked.clone();
     for _ in 0..=MOST_HOPS {
-        // Every hop is judged by itself. What the configuration adds may well speak http only.
+        // Judge every redirect separately. Addresses from the configuration may support http only.
         let is_added = match &settings.web_proxy {
-            // Behind a proxy names are not ours to resolve; what is written as an address is.
+            // With a proxy, the daemon does not resolve names; a literal address still counts.
             Some(_) if host(&url).parse::<std::net::IpAddr>().is_err() => false,
             _ => judge(&url, &settings.web_private).await?,
         };
         if url.scheme() == "http" && url.port().is_none() && !is_added {
-            // Of these two schemes the change cannot fail.
+            // The change between these two schemes cannot fail.
             let _ = url.set_scheme("https");
         }
         let answer = client.hop(&url, &settings.web_private, settings.web_proxy.as_deref()).await?;
@@ -111,13 +111,13 @@ async fn fetch(
         .with(json!({ "url": asked.as_str() })))
 }
 
-/// The same host but for a leading `www.`, at the same door.
+/// Whether the host is the same, apart from a leading `www.`, and the port is equivalent.
 fn is_same_site(from: &Url, to: &Url) -> bool {
     let bare = |url: &Url| {
         let host = host(url);
         host.strip_prefix("www.").map_or(host.clone(), str::to_owned)
     };
-    // http and https are the same door.
+    // The default ports of http and https are equivalent.
     let port = |url: &Url| url.port_or_known_default().filter(|port| !matches!(port, 80 | 443));
     bare(from) == bare(to) && port(from) == port(to)
 }
@@ -193,7 +193,7 @@ async fn page(
     })
 }
 
-/// Cuts after so many letters; how many are left out.
+/// Truncates the text to this number of characters. Returns the number of characters left out.
 fn cut(text: &mut String, longest: usize) -> usize {
     let Some((at, _)) = text.char_indices().nth(longest) else { return 0 };
     let more = text[at..].chars().count();
@@ -230,7 +230,7 @@ fn is_text(media: Option<&str>, body: &[u8]) -> bool {
                 )
         }
     };
-    // Whatever it says it is.
+    // The body must look like text, whatever the header says.
     said && (is_utf16(body) || !body[..body.len().min(text::SNIFF)].contains(&0))
 }
 
@@ -243,7 +243,7 @@ fn looks_like_html(body: &[u8]) -> bool {
     ["<!doctype html", "<html", "<head", "<body"].iter().any(|mark| head.contains(mark))
 }
 
-/// The text by its mark, by what the server or the page says, else by its letters.
+/// Decodes the text by its byte order mark, the charset of the server or the page, or its content.
 fn decode(body: &[u8], charset: Option<&str>, is_html: bool) -> String {
     let named = |label: &str| encoding_rs::Encoding::for_label(label.as_bytes());
     let said = charset.and_then(named).or_else(|| {

@@ -1,14 +1,14 @@
-//! `Content-Length: N`, an empty line, N bytes: the framing of language servers, for editors' own RPC
-//! clients. Other header lines are ignored; a bare `\n` ends a header line as well.
+//! `Content-Length: N`, an empty line, N bytes: the framing of language servers, for the RPC clients of
+//! editors. Other header lines are ignored; a bare `\n` ends a header line as well.
 
 use bytes::{Buf, BytesMut};
 
 use super::{Broken, Frame};
 
-/// Longest block of header lines.
+/// Maximum bytes of a block of header lines.
 const LONGEST_HEADER: usize = 8 << 10;
 
-/// Cuts bytes into blocks. Holds no bytes itself.
+/// Splits bytes into blocks. Holds no bytes itself.
 #[derive(Debug)]
 pub struct Blocks {
     longest: usize,
@@ -17,27 +17,26 @@ pub struct Blocks {
 
 #[derive(Debug)]
 enum State {
-    /// In the header lines: the length if it was named, and the bytes of header read so far.
+    /// In the header lines: the length if it was given, and the bytes of header read so far.
     Header { length: Option<u64>, read: usize },
-    /// Waiting for a body.
+    /// Waiting for a body of this many bytes.
     Body(usize),
-    /// Passing over a body that is too long.
+    /// Skipping the rest of a body that is too long, in bytes.
     Skip(u64),
 }
 
 const START: State = State::Header { length: None, read: 0 };
 
 impl Blocks {
-    /// Bodies of at most `longest` bytes.
+    /// Accepts bodies of at most `longest` bytes.
     pub fn new(longest: usize) -> Self {
         Self { longest, state: START }
     }
 
-    /// Takes the next body off the front of `buffer`; `None` asks for more bytes.
+    /// Takes the next body off the front of `buffer`; `None` means that more bytes are needed.
     ///
     /// # Errors
-    /// A header that names no length, or none that can be read: where the next block begins is then
-    /// unknown.
+    /// A header without a readable length: the start of the next block is then unknown.
     pub fn next(&mut self, buffer: &mut BytesMut) -> Result<Option<Frame>, Broken> {
         loop {
             match &mut self.state {
@@ -61,7 +60,7 @@ impl Blocks {
                         continue;
                     }
                     match *length {
-                        // Empty lines between two blocks hurt nobody.
+                        // Empty lines between two blocks are harmless.
                         None if *read <= 2 => self.state = START,
                         None => return Err(Broken { why: "the header names no Content-Length" }),
                         Some(length) => match usize::try_from(length) {
@@ -95,7 +94,7 @@ impl Blocks {
     }
 }
 
-/// The length, if this header line names one.
+/// The length, if this header line gives one.
 fn named_length(line: &[u8]) -> Result<Option<u64>, Broken> {
     let colon = line.iter().position(|&byte| byte == b':');
     let Some(colon) = colon else { return Err(Broken { why: "a header line without a colon" }) };

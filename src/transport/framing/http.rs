@@ -1,5 +1,5 @@
-//! The little HTTP that stands at the door: the WebSocket upgrade, one call by POST, health. Every
-//! answer but the upgrade closes the connection.
+//! The HTTP that the socket accepts: the WebSocket upgrade, one call by POST, health and metrics. Every
+//! answer except the upgrade closes the connection.
 
 use std::io::Cursor;
 
@@ -9,34 +9,34 @@ use httparse::{Header, Status};
 use soketto::handshake::server::{Response, Server};
 use tokio_util::compat::TokioAsyncReadCompatExt;
 
-/// Longest request head.
+/// Maximum bytes of a request head.
 const LONGEST_HEAD: usize = 16 << 10;
-/// Most header lines.
+/// Maximum number of header lines.
 const MOST_HEADERS: usize = 64;
 
-/// What a request head asks for.
+/// The request in a request head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Send this and speak WebSocket from here on.
+    /// Send these bytes, then speak WebSocket.
     WebSocket(Bytes),
-    /// A body of this many bytes follows; if `wait`, the client wants [`CONTINUE`] first.
+    /// A body of this many bytes follows. If `wait` is set, the client expects [`CONTINUE`] first.
     Post {
         /// Bytes of the body.
         length: usize,
-        /// Whether the client waits for a word before it sends the body.
+        /// Whether the client waits for [`CONTINUE`] before it sends the body.
         wait: bool,
     },
-    /// The numbers of the daemon are wanted.
+    /// The client requests the daemon's metrics.
     Metrics,
-    /// Send this and close.
+    /// Send these bytes and close the connection.
     Answer(Bytes),
 }
 
-/// What a client that asked to wait is told.
+/// Response to a client that asked to wait before it sends the body.
 pub const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// Takes a request head off the front of `buffer`; `None` asks for more bytes. Bodies may have at
-/// most `longest` bytes.
+/// Takes a request head off the front of `buffer`; `None` means that more bytes are needed. Bodies may
+/// have at most `longest` bytes.
 pub fn head(buffer: &mut BytesMut, longest: usize) -> Option<Request> {
     let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
     let mut request = httparse::Request::new(&mut headers);
@@ -89,7 +89,7 @@ fn upgrade(request: &httparse::Request<'_, '_>) -> Request {
     }
 }
 
-/// The library's answer to a handshake, written into memory (where writing never waits).
+/// The library's answer to a handshake, written into memory, where writing never waits.
 fn accept(key: [u8; 24]) -> Option<Bytes> {
     let mut server = Server::new(Cursor::new(Vec::new()).compat());
     server.send_response(&Response::Accept { key, protocol: None }).now_or_never()?.ok()?;
@@ -114,12 +114,12 @@ fn post(headers: &[Header<'_>], longest: usize) -> Request {
     }
 }
 
-/// Value of the first header of this name.
+/// Value of the first header with this name.
 fn header<'a>(headers: &[Header<'a>], name: &str) -> Option<&'a [u8]> {
     headers.iter().find(|header| header.name.eq_ignore_ascii_case(name)).map(|header| header.value)
 }
 
-/// Whether a header, which may be a list, names `word`.
+/// Whether the header `name`, which may be a list, contains `word`.
 fn names(headers: &[Header<'_>], name: &str, word: &str) -> bool {
     headers
         .iter()
@@ -140,7 +140,7 @@ fn answer_with(status: &str, more: &str, text: &str) -> Request {
     )))
 }
 
-/// What stands before a JSON-RPC reply.
+/// Writes the response head before a JSON-RPC reply.
 pub(super) fn reply_head(length: usize, out: &mut Vec<u8>) {
     use std::io::Write;
     let _ = write!(
@@ -150,13 +150,12 @@ pub(super) fn reply_head(length: usize, out: &mut Vec<u8>) {
     );
 }
 
-/// What a client gets whose call wants no reply.
+/// Response to a client whose call needs no reply.
 pub fn no_content() -> Bytes {
     Bytes::from_static(b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n")
 }
 
-/// A text for machines that gather numbers, in the version of Prometheus' format that is told; or that
-/// there is none.
+/// The metrics page in Prometheus text format with its version, or an error if there is none.
 /// <https://prometheus.io/docs/instrumenting/exposition_formats/>
 pub fn metrics(text: Option<&str>) -> Bytes {
     let Some(text) = text else {
@@ -172,7 +171,7 @@ pub fn metrics(text: Option<&str>) -> Bytes {
     ))
 }
 
-/// What a client gets whose body did not come.
+/// Response to a client whose body did not arrive in time.
 pub fn timed_out() -> Bytes {
     match answer("408 Request Timeout", "the request did not arrive in time") {
         Request::Answer(bytes) => bytes,

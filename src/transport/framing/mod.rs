@@ -1,7 +1,7 @@
-//! Bytes ↔ messages. The first byte decides which framing a connection speaks (R2).
+//! Bytes ↔ messages. The first byte decides which framing a connection uses.
 //!
-//! Decoders are plain state machines over a buffer: no I/O, no clock, so that any split of the bytes
-//! gives the same messages. [`Framing`] is the other direction.
+//! Decoders are plain state machines over a buffer, without I/O or clock, so that any split of the
+//! bytes gives the same messages. [`Framing`] is the other direction.
 
 pub mod content_length;
 pub mod http;
@@ -10,16 +10,16 @@ pub mod websocket;
 
 use bytes::{Bytes, BytesMut};
 
-/// What a decoder found.
+/// Result of a decoder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Frame {
     /// One whole message.
     Message(Bytes),
-    /// A message over the limit; it is skipped, without being kept.
+    /// A message over the limit; it is skipped and not kept in memory.
     TooLong,
-    /// Bytes to send back as they are (a pong).
+    /// Bytes to send back unchanged (a pong).
     Answer(Bytes),
-    /// The peer says goodbye; the bytes are to be sent back.
+    /// The peer closes the connection; send these bytes back.
     Goodbye(Bytes),
 }
 
@@ -35,7 +35,7 @@ impl From<ndjson::Line> for Frame {
 /// The framing cannot be followed any further.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broken {
-    /// What was wrong with the bytes.
+    /// The error in the received bytes.
     pub why: &'static str,
 }
 
@@ -48,7 +48,7 @@ pub(super) enum Decoder {
 }
 
 impl Decoder {
-    /// Takes the next frame off the front of `buffer`; `None` asks for more bytes.
+    /// Takes the next frame off the front of `buffer`; `None` means that more bytes are needed.
     pub(super) fn next(&mut self, buffer: &mut BytesMut) -> Result<Option<Frame>, Broken> {
         match self {
             Self::Ndjson(lines) => Ok(lines.next(buffer).map(Frame::from)),
@@ -57,7 +57,7 @@ impl Decoder {
         }
     }
 
-    /// What is left when the peer has said its last byte: a line may end without a newline.
+    /// The rest after the peer's last byte: the last line may lack its newline.
     pub(super) fn last(&mut self, buffer: &mut BytesMut) -> Option<Frame> {
         match self {
             Self::Ndjson(lines) => lines.last(buffer).map(Frame::from),
@@ -66,7 +66,7 @@ impl Decoder {
     }
 }
 
-/// How outgoing messages are wrapped.
+/// How outgoing messages are framed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Framing {
     Ndjson,
@@ -77,7 +77,7 @@ pub(super) enum Framing {
 }
 
 impl Framing {
-    /// Writes what stands before a message of `length` bytes.
+    /// Writes the bytes before a message of `length` bytes.
     pub(super) fn head(self, length: usize, out: &mut Vec<u8>) {
         use std::io::Write;
         // Writing into a Vec cannot fail.
@@ -95,7 +95,7 @@ impl Framing {
         };
     }
 
-    /// Writes what stands after a message.
+    /// Writes the bytes after a message.
     pub(super) fn tail(self, out: &mut Vec<u8>) {
         if self == Self::Ndjson {
             out.push(b'\n');
@@ -103,7 +103,7 @@ impl Framing {
     }
 }
 
-/// What the first bytes of a connection say.
+/// The protocol that the first bytes of a connection show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Opening {
     Ndjson,
@@ -113,8 +113,8 @@ pub(super) enum Opening {
     Unclear,
 }
 
-/// Recognises the framing. The first byte decides among what could be meant; a few more make sure
-/// that a line of garbage that begins with a `G` is not taken for HTTP.
+/// Recognises the framing. The first byte selects the candidate. A few more bytes make sure that an
+/// invalid line beginning with `G` is not taken for HTTP.
 pub(super) fn recognise(bytes: &[u8]) -> Opening {
     const VERBS: [&[u8]; 8] =
         [b"GET ", b"POST ", b"PUT ", b"HEAD ", b"PATCH ", b"DELETE ", b"OPTIONS ", b"TRACE "];

@@ -1,39 +1,39 @@
-//! One JSON text per line. Shared by the daemon and its clients.
+//! One JSON text per line. The daemon and its clients share this code.
 //!
-//! A line ends with `\n` or `\r\n`; lines of nothing but white space are ignored; a line over the cap
-//! is reported once and skipped without being kept.
+//! A line ends with `\n` or `\r\n`. Lines of only white space are ignored. A line over the limit is
+//! reported once and skipped without being kept.
 
 use std::io::{self, BufRead};
 
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// What was found at the front of the bytes.
+/// Result at the front of the bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Line {
     /// A line without its end.
     Whole(Bytes),
-    /// A line longer than the cap. The rest of it will be skipped.
+    /// A line longer than the limit. The rest of it will be skipped.
     TooLong,
 }
 
-/// Cuts bytes into lines. Holds no bytes itself.
+/// Splits bytes into lines. Holds no bytes itself.
 #[derive(Debug)]
 pub struct Lines {
     longest: usize,
-    /// How much of the buffer is known to hold no newline.
+    /// Number of bytes at the front of the buffer without a newline.
     searched: usize,
     skipping: bool,
 }
 
 impl Lines {
-    /// Lines of at most `longest` bytes, their end not counted.
+    /// Accepts lines of at most `longest` bytes, not counting their end.
     pub fn new(longest: usize) -> Self {
         Self { longest, searched: 0, skipping: false }
     }
 
-    /// Takes the next line off the front of `buffer`; `None` asks for more bytes. Between two calls
-    /// bytes may only be added at the end.
+    /// Takes the next line off the front of `buffer`; `None` means that more bytes are needed. Between
+    /// two calls the caller may only append bytes.
     pub fn next(&mut self, buffer: &mut BytesMut) -> Option<Line> {
         loop {
             let Some(end) = newline(&buffer[self.searched..]).map(|at| self.searched + at) else {
@@ -57,7 +57,7 @@ impl Lines {
         }
     }
 
-    /// What stands in `buffer` after the last byte has come: a last line may lack its newline.
+    /// The rest of `buffer` after the last byte: a last line may lack its newline.
     pub fn last(&mut self, buffer: &mut BytesMut) -> Option<Line> {
         self.searched = 0;
         let line = buffer.split().freeze();
@@ -67,14 +67,14 @@ impl Lines {
         Some(if line.len() > self.longest { Line::TooLong } else { Line::Whole(line) })
     }
 
-    /// No newline in sight: keep what may become a line, drop what cannot.
+    /// No newline yet: keep the bytes while they may become a line, otherwise drop them.
     fn unfinished(&mut self, buffer: &mut BytesMut) -> Option<Line> {
         if self.skipping {
             buffer.clear();
             self.searched = 0;
             return None;
         }
-        // One byte more may be the first half of the line's end.
+        // One extra byte may be the first half of the line's end.
         let half_ended = buffer.len() == self.longest + 1 && buffer.last() == Some(&b'\r');
         if buffer.len() <= self.longest || half_ended {
             self.searched = buffer.len();
@@ -87,8 +87,8 @@ impl Lines {
     }
 }
 
-/// Where the first newline is. The standard library's search for a byte is vectorised, and this is
-/// the door to it.
+/// Position of the first newline. The standard library's byte search is vectorised and is accessible
+/// only through this call.
 fn newline(mut bytes: &[u8]) -> Option<usize> {
     let all = bytes;
     let passed = bytes.skip_until(b'\n').unwrap_or(0);
@@ -99,7 +99,7 @@ fn is_blank(line: &[u8]) -> bool {
     line.iter().all(u8::is_ascii_whitespace)
 }
 
-/// Reads lines from a stream: the client's side.
+/// Reads lines from a stream, for clients.
 #[derive(Debug)]
 pub struct LineReader<R> {
     stream: R,

@@ -1,6 +1,6 @@
-//! WebSocket frames (RFC 6455), the server's side. Headers and masks are soketto's; the payload is cut
-//! here, so that a frame header that claims much reserves nothing and a message over the limit is
-//! answered instead of ending the connection.
+//! WebSocket frames (RFC 6455), the server's side. soketto parses headers and masks. The payload is
+//! split here, so that a frame header with a large length reserves no memory, and a message over the
+//! limit gets an error instead of ending the connection.
 
 use bytes::{Buf, Bytes, BytesMut};
 use soketto::Parsing;
@@ -8,45 +8,46 @@ use soketto::base::{Codec, Header, OpCode};
 
 use super::{Broken, Frame};
 
-/// Longest payload of a control frame.
+/// Maximum payload bytes of a control frame.
 const LONGEST_CONTROL: usize = 125;
 
 /// Close codes of the protocol.
 const PROTOCOL_ERROR: u16 = 1002;
 const GOING_AWAY: u16 = 1001;
 
-/// Cuts bytes into messages; fragments are put together.
+/// Splits bytes into messages; joins fragments.
 #[derive(Debug)]
 pub struct Frames {
     longest: usize,
     codec: Codec,
     header: Option<Header>,
     message: Fragments,
-    /// Payload still to pass over.
+    /// Payload bytes that are still to be skipped.
     skip: usize,
 }
 
-/// What is there of a message that comes in several frames.
+/// The received part of a fragmented message.
 #[derive(Debug)]
 enum Fragments {
     None,
     Some(BytesMut),
-    /// Already over the limit: the rest is passed over.
+    /// Already over the limit: the rest is skipped.
     TooLong,
 }
 
 impl Frames {
-    /// Messages of at most `longest` bytes.
+    /// Accepts messages of at most `longest` bytes.
     pub fn new(longest: usize) -> Self {
         let mut codec = Codec::new();
         codec.set_max_data_size(usize::MAX);
         Self { longest, codec, header: None, message: Fragments::None, skip: 0 }
     }
 
-    /// Takes the next message or control frame off the front of `buffer`; `None` asks for more bytes.
+    /// Takes the next message or control frame off the front of `buffer`; `None` means that more bytes
+    /// are needed.
     ///
     /// # Errors
-    /// Bytes that are no frame from a client: the connection has to end with [`protocol_error`].
+    /// The bytes are not a client's frame: the connection has to end with [`protocol_error`].
     pub fn next(&mut self, buffer: &mut BytesMut) -> Result<Option<Frame>, Broken> {
         loop {
             if self.skip > 0 {
@@ -141,14 +142,14 @@ impl Frames {
     }
 }
 
-/// The header of a text frame that holds a whole message.
+/// The header of a text frame with a whole message.
 pub(super) fn text_head(length: usize, out: &mut Vec<u8>) {
     let mut header = Header::new(OpCode::Text);
     header.set_payload_len(length);
     out.extend_from_slice(Codec::new().encode_header(&header));
 }
 
-/// The close frame for bytes that break the protocol.
+/// The close frame for bytes that violate the protocol.
 pub fn protocol_error() -> Bytes {
     control(OpCode::Close, &PROTOCOL_ERROR.to_be_bytes())
 }
@@ -158,7 +159,7 @@ pub fn going_away() -> Bytes {
     control(OpCode::Close, &GOING_AWAY.to_be_bytes())
 }
 
-/// The answer to a close frame: the same code, or a complaint if the frame was bad.
+/// The answer to a close frame: the same code, or a protocol error if the frame was invalid.
 fn goodbye(payload: &[u8]) -> Bytes {
     match payload {
         [] => control(OpCode::Close, &[]),

@@ -1,5 +1,5 @@
-//! What JSON-RPC 2.0 and R3 say must come back for a text, worked out a second time from the text
-//! alone and with ready-made maps: what the dispatcher is compared with.
+//! The replies that JSON-RPC 2.0 and the specification require for a text. They are computed a second
+//! time from the text alone, with ordinary maps, and compared with the dispatcher's replies.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::super::limits::Limits;
 
-/// What must come back for a whole message.
+/// The required replies for a whole message.
 #[derive(Debug)]
 pub(super) enum Due {
     Nothing,
@@ -25,15 +25,15 @@ pub(super) struct Reply {
 
 #[derive(Debug)]
 pub(super) enum Outcome {
-    /// This very result.
+    /// Exactly this result.
     Result(String),
-    /// Some text as a result.
+    /// Any text as a result.
     Subscription,
     /// An error with this code.
     Error(i64),
 }
 
-/// One call, or the error to answer with.
+/// One call, or the error to reply with.
 enum Element {
     Call { id: Option<String>, method: String, params: Option<String> },
     Refused(Reply),
@@ -65,7 +65,7 @@ pub(super) fn due(message: &[u8], limits: &Limits) -> Due {
     if !text.trim_ascii_start().starts_with('{') {
         return refused(-32600);
     }
-    // A name that is half a surrogate pair is no text, and so the whole is none.
+    // A name that is half a surrogate pair is not text, so the whole message is invalid.
     let Some(element) = read(text, limits) else { return refused(-32700) };
     answer(element).map_or(Due::Nothing, Due::One)
 }
@@ -98,7 +98,7 @@ fn read(text: &str, limits: &Limits) -> Option<Element> {
     Some(Element::Call { id, method, params })
 }
 
-/// What the methods of [`super::dispatch`] answer.
+/// The replies of the methods in [`super::dispatch`].
 fn answer(element: Element) -> Option<Reply> {
     let (id, method, params) = match element {
         Element::Refused(reply) => return Some(reply),
@@ -118,9 +118,9 @@ fn answer(element: Element) -> Option<Reply> {
     Some(Reply { id, outcome })
 }
 
-/// How deep sound JSON is nested.
+/// Nesting depth of valid JSON.
 fn depth(json: &str) -> usize {
-    // Without its strings, brackets are all that matters.
+    // Without its strings, only brackets matter.
     let mut bare = String::new();
     let mut rest = json;
     while let Some(quote) = rest.find('"') {

@@ -1,4 +1,4 @@
-//! Any text gives nothing or sound replies, exactly those that JSON-RPC 2.0 and R3 demand.
+//! Any text gives no reply or valid replies, exactly as JSON-RPC 2.0 and the specification require.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ use super::super::outbox::Out;
 use super::super::serve::ServerState;
 use super::calls::{Due, Outcome, Reply, due};
 
-/// The codes and kinds that R3 lists.
+/// The error codes and kinds of the specification.
 const KINDS: &[(i64, &str)] = &[
     (-32700, "parse_error"),
     (-32600, "invalid_request"),
@@ -26,17 +26,17 @@ const KINDS: &[(i64, &str)] = &[
     (-32603, "internal"),
     (-32001, "overloaded"),
     (-32014, "not_pending"),
-    // A code that nobody has given out.
+    // An unassigned code.
     (-32099, "internal"),
 ];
 
-/// More than an error and its frame have, the id and the method's name left out.
+/// Upper bound of the bytes of an error and its frame, without the id and the method's name.
 const FRAME: usize = 1000;
 
-/// Takes the bytes for one message and compares what comes back with what is due.
+/// Dispatches the bytes as one message and compares the replies with the required ones.
 ///
 /// # Panics
-/// If a law is broken.
+/// If a property is violated.
 pub fn dispatch(message: &[u8]) {
     let limits = limits();
     let replies = replies(message, limits.clone());
@@ -68,7 +68,7 @@ fn limits() -> Limits {
     }
 }
 
-/// All that is queued for the peer by the time the message's calls have ended.
+/// Everything that is queued for the peer when the message's calls have ended.
 fn replies(message: &[u8], limits: Limits) -> Vec<String> {
     thread_local! {
         static RUNTIME: OnceCell<(tokio::runtime::Runtime, Methods)> = const { OnceCell::new() };
@@ -114,7 +114,7 @@ struct Fault {
     data: HashMap<String, Value>,
 }
 
-/// `before` bytes of the batch stand before the reply.
+/// `before` is the number of bytes of the batch before this reply.
 fn check(due: &Reply, reply: &str, before: usize, max_response: usize) {
     let members: HashMap<String, &RawValue> = serde_json::from_str(reply).expect("a reply is an object");
     let raw = |name: &str| members.get(name).map(|raw| raw.get());
@@ -127,7 +127,7 @@ fn check(due: &Reply, reply: &str, before: usize, max_response: usize) {
         assert!(KINDS.contains(&(fault.code, kind)), "{reply}");
         assert_eq!(fault.data["retryable"], json!(fault.code == -32001), "{reply}");
     }
-    // A reply over the limit is an error that says so.
+    // A reply over the limit becomes an error that says so.
     let room = max_response.saturating_sub(before);
     let size = match &due.outcome {
         Outcome::Result(result) => result.len(),
@@ -146,7 +146,7 @@ fn check(due: &Reply, reply: &str, before: usize, max_response: usize) {
     }
 }
 
-/// One method of every way to answer.
+/// One method for every way to reply.
 fn methods() -> Methods {
     type Told<T> = Result<T, ErrorObjectOwned>;
     fn echo(params: &Params<'_>) -> Box<RawValue> {

@@ -1,4 +1,4 @@
-//! Any bytes, cut anywhere, are the same messages (S14, R2); what is held of them is bounded.
+//! Any bytes, split anywhere, give the same messages; the memory for them is bounded.
 
 use bytes::{Bytes, BytesMut};
 
@@ -7,15 +7,15 @@ use super::super::framing::{
 };
 use super::slow::{self, Told};
 
-/// More than a block of header lines or a request head may have before it is refused.
+/// Upper bound for a block of header lines or a request head before it is refused.
 const HEAD: usize = 16 << 10;
-/// The longest header of a WebSocket frame, and the longest control frame.
+/// Maximum header of a WebSocket frame, and maximum control frame.
 const FRAME: usize = 14 + 125;
 
-/// The first byte chooses the decoder and the limit, the second how the rest is cut.
+/// The first byte selects the decoder and the limit, the second one how the rest is split.
 ///
 /// # Panics
-/// If a law is broken.
+/// If a property is violated.
 pub fn framing(data: &[u8]) {
     let [settings, size, bytes @ ..] = data else { return };
     let (way, longest) = (settings & 3, usize::from(settings >> 2));
@@ -40,7 +40,7 @@ pub fn framing(data: &[u8]) {
             }
             Told::Frame(_) | Told::Broken | Told::Upgrade(_) => {}
         }
-        // What came from a web page is refused, whatever else it asks for.
+        // A request from a web page is refused, whatever else it asks for.
         if matches!(told, Told::Upgrade(_) | Told::Post(_)) {
             assert!(!names_an_origin(bytes), "a request with an Origin was let in");
         }
@@ -65,7 +65,7 @@ fn told<'a>(way: u8, longest: usize, chunks: impl IntoIterator<Item = &'a [u8]>)
     peer.told
 }
 
-/// A connection without its socket: what `exchange` does between two reads.
+/// A connection without its socket: the steps of `exchange` between two reads.
 struct Peer {
     longest: usize,
     state: State,
@@ -74,7 +74,7 @@ struct Peer {
 }
 
 enum State {
-    /// It is not clear yet what is spoken.
+    /// The framing is not known yet.
     Door,
     /// A request head is expected.
     Knock,
@@ -161,7 +161,7 @@ impl Peer {
     }
 }
 
-/// What we send in the framings that we also read is read as what was sent.
+/// In framings that the daemon also reads, an encoded message decodes to the same message.
 fn comes_back(message: &Bytes) {
     let sent = |framing: Framing| {
         let mut out = Vec::new();
@@ -178,7 +178,7 @@ fn comes_back(message: &Bytes) {
     }
 }
 
-/// Whether a header line of the request is an `Origin`. Reads lines as naively as can be.
+/// Whether a header line of the request is an `Origin`. Parses lines as simply as possible.
 fn names_an_origin(bytes: &[u8]) -> bool {
     let lines = bytes.split(|byte| *byte == b'\n').take_while(|line| !line.trim_ascii().is_empty());
     lines.skip(1).any(|line| {

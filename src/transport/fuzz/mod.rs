@@ -1,4 +1,4 @@
-//! What any bytes from a peer must do: the laws that the fuzz targets and their corpus hold us to.
+//! Properties for any bytes from a peer, checked by the fuzz targets and their corpus.
 
 mod calls;
 mod dispatch;

@@ -1,11 +1,11 @@
-//! The framings once more, read from a whole text at a time and with no thought for speed: what the
-//! real decoders are compared with.
+//! A second implementation of the framings, which reads a whole text at a time and is not fast. The
+//! real decoders are compared with it.
 
 use bytes::Bytes;
 
 use super::super::framing::{Frame, websocket};
 
-/// What a peer's bytes came to.
+/// Result for a peer's bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Told {
     Frame(Frame),
@@ -110,7 +110,7 @@ pub(super) fn blocks(bytes: &[u8], longest: usize) -> Vec<Told> {
     }
 }
 
-/// A client's WebSocket frames, as RFC 6455 section 5.2 draws them.
+/// A client's WebSocket frames, as defined in RFC 6455 section 5.2.
 pub(super) fn frames(bytes: &[u8], longest: usize) -> Vec<Told> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -202,7 +202,7 @@ fn goodbye(payload: &[u8]) -> Bytes {
     let [high, low, reason @ ..] = payload else {
         return if payload.is_empty() { Bytes::from_static(&[0x88, 0]) } else { websocket::protocol_error() };
     };
-    // Codes that must not be sent, or that nobody has given out.
+    // Codes that must not be sent, or that are unassigned.
     let is_free = matches!(u16::from_be_bytes([*high, *low]), ..1000 | 1004..=1006 | 1015..3000 | 5000..);
     if is_free || std::str::from_utf8(reason).is_err() {
         return websocket::protocol_error();

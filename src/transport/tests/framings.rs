@@ -1,4 +1,4 @@
-//! The same methods through every framing (R2).
+//! The same methods through every framing.
 
 use bytes::BytesMut;
 use serde_json::{Value, json};
@@ -211,7 +211,7 @@ async fn every_framing_accepts_single_byte_chunks() {
     let mut frames = raw_upgrade(&fixture).await;
     let length = u8::try_from(body.len()).unwrap();
     assert!(length < 126);
-    // A mask of zeros leaves the text as it is.
+    // A mask of zeros leaves the text unchanged.
     let frame = [&[0x81, 0x80 | length, 0, 0, 0, 0][..], body.as_bytes()].concat();
     for (socket, bytes) in [
         (&mut line, format!("{body}\n").into_bytes()),

@@ -1,4 +1,4 @@
-//! What is too much is answered, and harms nobody else (S14, S15).
+//! Requests over a limit get an error and do not affect other clients.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -104,7 +104,7 @@ async fn large_calls_wait_for_in_flight_bytes() {
     until("one to begin", || fixture.record.begun.load(Ordering::SeqCst) == 1).await;
     fixture.record.gate.0.add_permits(1);
     assert_eq!(client.next().await["id"], 1);
-    // Heavier than all that is allowed at once: it passes alone.
+    // Larger than the total limit: it passes alone.
     fixture.record.gate.0.add_permits(2);
     assert_eq!(client.next().await["id"], 2);
     client.begin(3, "wait", json!(["x".repeat(500_000)])).await;
@@ -158,7 +158,7 @@ async fn silent_and_slow_connections_time_out() {
     word.write_all(b"G").await.unwrap();
     assert_eq!(soon("the end", word.read(&mut [0])).await.unwrap(), 0);
 
-    // Silence between messages is nobody's fault.
+    // Silence between messages is not an error.
     let mut client = fixture.connect().await;
     client.call("echo", json!([])).await;
     tokio::time::sleep(Duration::from_millis(700)).await;
@@ -183,7 +183,7 @@ async fn client_not_reading_replies_blocks_only_itself() {
     for _ in 0..100 {
         assert_eq!(other.call("later", json!([1])).await["result"], json!([1]));
     }
-    // It was stopped by back-pressure: far less was taken in than would fill memory.
+    // Back-pressure stopped it: far less was accepted than would fill memory.
     let (sent, write) = soon("the greedy one to be stopped", greedy).await.unwrap();
     assert!(sent < 2_000_000, "{sent} bytes were taken in");
     drop((read, write));
@@ -203,7 +203,8 @@ async fn many_short_connections_stay_within_limit() {
     assert_eq!(fixture.connect().await.call("echo", json!([])).await["id"], 1);
 }
 
-/// Runs itself again in a process that may have few descriptors: the limit is the process's.
+/// Runs this test again in a child process with few descriptors, because the limit applies to the whole
+/// process.
 #[tokio::test]
 async fn accept_waits_and_recovers_without_descriptors() {
     const ME: &str = "transport::tests::limits::accept_waits_and_recovers_without_descriptors";
@@ -230,7 +231,7 @@ async fn accept_waits_and_recovers_without_descriptors() {
         }
     };
     assert_eq!(shortage.raw_os_error(), Some(nix::libc::EMFILE));
-    // Those that were taken in are served while the door is shut.
+    // Accepted connections are served while no new ones are accepted.
     for _ in 0..20 {
         assert_eq!(first.call("later", json!([1])).await["result"], json!([1]));
     }
@@ -241,7 +242,7 @@ async fn accept_waits_and_recovers_without_descriptors() {
         }
     })
     .await;
-    // Some of the crowd are still being taken in, only to be found gone.
+    // Some of the connections are still being accepted, only to be found closed.
     soon("an answer", async { while fixture.connect().await.call("echo", json!([])).await["id"] != 1 {} })
         .await;
 }

@@ -1,4 +1,4 @@
-//! Through real sockets in scratch folders.
+//! Tests over real sockets in temporary folders.
 
 mod framings;
 mod limits;

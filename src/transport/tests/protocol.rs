@@ -1,4 +1,4 @@
-//! JSON-RPC 2.0 to the letter (R3), over lines.
+//! JSON-RPC 2.0 strictly by the specification, over lines.
 
 use std::sync::atomic::Ordering;
 
@@ -188,7 +188,7 @@ async fn random_bytes_do_not_stop_server() {
             })
             .collect();
         let mut socket = fixture.raw().await;
-        // The daemon may hang up in the middle; that is its right.
+        // The daemon may close the connection during the transfer.
         let _ = soon("sending", socket.write_all(&blob)).await;
         let _ = socket.shutdown().await;
         let _ = soon("the end", socket.read_to_end(&mut vec![])).await;

@@ -1,4 +1,4 @@
-//! Subscriptions: order, back-pressure, and their end (R10).
+//! Subscriptions: order, back-pressure, and their end.
 
 use std::sync::atomic::Ordering;
 
@@ -37,7 +37,7 @@ async fn batch_reply_precedes_subscription_events() {
 async fn failed_or_unanswered_call_starts_no_subscription() {
     let fixture = ServerFixture::with(Limits { max_subscriptions: 1, ..Limits::default() });
     let mut client = fixture.connect().await;
-    // Also gives its place back.
+    // It also releases its slot.
     for _ in 0..3 {
         assert_eq!(client.call("count_then_fail", json!([])).await["error"]["message"], "on second thoughts");
     }
@@ -50,7 +50,7 @@ async fn failed_or_unanswered_call_starts_no_subscription() {
 async fn subscription_limit_counts_active_subscriptions_only() {
     let fixture = ServerFixture::with(Limits { max_subscriptions: 2, ..Limits::default() });
     let mut client = fixture.connect().await;
-    // Floods whose first notification never fits are as quiet as can be: none is read here.
+    // A subscription whose first notification never fits sends nothing; none is read here.
     let first = client.call("count", json!([0])).await["result"].clone();
     assert!(first.is_string());
     until("the empty one to end", || fixture.record.pumps.load(Ordering::SeqCst) == 0).await;
@@ -75,7 +75,7 @@ async fn subscription_limit_counts_active_subscriptions_only() {
     assert!(reply(&mut client, 5).await["result"].is_string());
 }
 
-/// Reads past notifications.
+/// Skips notifications and returns the reply.
 async fn reply(client: &mut Client, id: u32) -> Value {
     loop {
         let line = client.next().await;
@@ -108,7 +108,7 @@ async fn stuck_reader_blocks_only_its_subscription() {
     stuck.begin(1, "flood", json!([1000])).await;
     let sent = || fixture.record.sent.load(Ordering::SeqCst);
     until("the flood", || sent() > 0).await;
-    // The socket's own buffer, the outbox and one piece in the writer's hands: then it stops.
+    // The socket's own buffer, the outbox and one batch that is being written: then it stops.
     let mut before = 0;
     soon("the flood to stop", async {
         while sent() != before {
@@ -129,7 +129,8 @@ async fn stuck_reader_blocks_only_its_subscription() {
         assert_eq!(counted.next().await["params"]["result"], n);
     }
 
-    // On its own connection replies still get in, behind what waits; reading makes it go on.
+    // On the same connection replies are still queued, after the waiting data; reading lets it
+    // continue.
     stuck.begin(7, "echo", json!(["late"])).await;
     assert_eq!(reply(&mut stuck, 7).await["result"], json!(["late"]));
     until("it to go on", || sent() > before).await;
@@ -140,7 +141,7 @@ async fn stuck_reader_blocks_only_its_subscription() {
 #[tokio::test]
 async fn half_closed_client_still_receives_everything() {
     let fixture = ServerFixture::new();
-    // Replies, also late ones; then the daemon hangs up, since nothing more can come.
+    // Replies, also late ones; then the daemon closes the connection, since nothing more can come.
     fixture.record.gate.0.add_permits(1);
     let lines = fixture.lines("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"wait\"}").await;
     assert_eq!(lines.len(), 1);
@@ -148,7 +149,7 @@ async fn half_closed_client_still_receives_everything() {
     let lines =
         fixture.lines("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"count\",\"params\":[2000]}\n").await;
     assert_eq!(lines.len(), 2001);
-    // One that does not end goes on until the peer has really gone.
+    // A subscription that does not end continues until the peer has really disconnected.
     let mut client = fixture.connect().await;
     client.begin(1, "flood", json!([10])).await;
     client.write.shutdown().await.unwrap();
@@ -163,14 +164,14 @@ async fn half_closed_client_still_receives_everything() {
 #[tokio::test]
 async fn disconnect_of_silent_peer_is_detected() {
     let fixture = ServerFixture::with(Limits { max_in_flight: 1, ..Limits::default() });
-    // It stopped sending and waits.
+    // It has stopped sending and waits.
     let mut client = fixture.connect().await;
     client.begin(1, "until_closed", json!([])).await;
     client.write.shutdown().await.unwrap();
     until("the call", || fixture.record.begun.load(Ordering::SeqCst) == 1).await;
     drop(client);
     until("the call to end", || fixture.record.ended.load(Ordering::SeqCst) == 1).await;
-    // We do not read, because it may run only one call.
+    // The reader waits, because only one call may run.
     let mut client = fixture.connect().await;
     for id in 0..3 {
         client.begin(id, "until_closed", json!([])).await;
@@ -179,7 +180,7 @@ async fn disconnect_of_silent_peer_is_detected() {
     drop(client);
     until("the call to end", || fixture.record.ended.load(Ordering::SeqCst) == 2).await;
     until("it to be gone", || fixture.serving.connections() == 0).await;
-    // We do not read, because a batch waits for room.
+    // The reader waits, because a batch waits for free slots.
     let fixture = ServerFixture::with(Limits { max_in_flight: 3, ..Limits::default() });
     let mut client = fixture.connect().await;
     client.begin(0, "until_closed", json!([])).await;

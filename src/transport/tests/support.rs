@@ -1,4 +1,4 @@
-//! A served socket with a few methods, and the plainest client.
+//! A served socket with a few methods, and a minimal client.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub async fn soon<F: Future>(what: &str, future: F) -> F::Output {
     }
 }
 
-/// Waits until a fact is true.
+/// Waits until a condition is true.
 pub async fn until(what: &str, fact: impl Fn() -> bool) {
     soon(what, async {
         while !fact() {
@@ -39,18 +39,18 @@ pub async fn until(what: &str, fact: impl Fn() -> bool) {
     .await;
 }
 
-/// What the methods tell the tests.
+/// Counters and gates that the methods share with the tests.
 #[derive(Default)]
 pub struct Record {
-    /// Calls of `wait` that have begun.
+    /// Number of started calls of `wait`.
     pub begun: AtomicUsize,
-    /// Calls of `wait` that have ended.
+    /// Number of ended calls of `wait`.
     pub ended: AtomicUsize,
-    /// Notifications that were taken by `flood`s.
+    /// Number of notifications that `flood`s have queued.
     pub sent: AtomicUsize,
-    /// Pumps that are alive.
+    /// Number of living pumps.
     pub pumps: AtomicUsize,
-    /// `wait` goes on once for each permit.
+    /// `wait` continues once for each permit.
     pub gate: Gate,
 }
 
@@ -93,7 +93,7 @@ impl ServerFixture {
         soon("a connection", UnixStream::connect(&self.path)).await.unwrap()
     }
 
-    /// Sends bytes, says that nothing more comes, and reads all that comes back.
+    /// Sends bytes, closes the writing side, and reads everything that comes back.
     pub async fn exchange(&self, bytes: &[u8]) -> String {
         let mut socket = self.raw().await;
         soon("sending", socket.write_all(bytes)).await.unwrap();
@@ -103,14 +103,14 @@ impl ServerFixture {
         String::from_utf8(answer).unwrap()
     }
 
-    /// The same, as lines of JSON.
+    /// Same as `exchange`, as lines of JSON.
     pub async fn lines(&self, bytes: impl AsRef<[u8]>) -> Vec<Value> {
         let answer = self.exchange(bytes.as_ref()).await;
         answer.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 }
 
-/// Newline-delimited JSON.
+/// A client with newline-delimited JSON.
 pub struct Client {
     pub read: LineReader<OwnedReadHalf>,
     pub write: OwnedWriteHalf,
@@ -135,13 +135,13 @@ impl Client {
         }
     }
 
-    /// Sends one call; does not wait.
+    /// Sends one call without waiting for its reply.
     pub async fn begin(&mut self, id: u32, method: &str, params: Value) {
         let call = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         self.send(format!("{call}\n")).await;
     }
 
-    /// Sends one call and takes the next line for its reply.
+    /// Sends one call and returns the next line as its reply.
     pub async fn call(&mut self, method: &str, params: Value) -> Value {
         self.begin(1, method, params).await;
         self.next().await
@@ -243,7 +243,7 @@ fn methods(record: Arc<Record>) -> RpcModule<Record> {
 
 fn subscriptions(module: &mut RpcModule<Record>) {
     type Told = Result<String, ErrorObjectOwned>;
-    // [COUNT]: that many events, one by one.
+    // [COUNT]: this many events, one at a time.
     module
         .register_async_method("count", |params, record, extensions| async move {
             let count: usize = params.one()?;
@@ -259,7 +259,7 @@ fn subscriptions(module: &mut RpcModule<Record>) {
             peer(&extensions).subscribe(pump).map_err(refused) as Told
         })
         .unwrap();
-    // [BYTES]: notifications of that many bytes without end.
+    // [BYTES]: endless notifications of this many bytes.
     module
         .register_async_method("flood", |params, record, extensions| async move {
             let filler: Arc<str> = format!(r#"{{"filler":"{}"}}"#, "x".repeat(params.one()?)).into();

@@ -1,4 +1,4 @@
-//! `agentctl run`: a new session, one task, the answer as it comes.
+//! `agentctl run`: a new session, one task, the answer as it is streamed.
 
 use std::io::{self, IsTerminal as _};
 use std::path::Path;
@@ -22,7 +22,7 @@ use crate::types::ids::SessionId;
 use crate::types::session::SessionView;
 use crate::types::usage::Budgets;
 
-/// What is shown where nobody can be asked.
+/// The reason for a denial when there is no terminal for an approval prompt.
 const NO_TERMINAL: &str = "no terminal to ask; run with -a … or attach";
 
 pub(in crate::client) async fn run(reach: &Connector, args: RunArgs, out: &mut Out) -> Result<(), Failure> {
@@ -54,7 +54,7 @@ pub(in crate::client) async fn run(reach: &Connector, args: RunArgs, out: &mut O
     finish(&ended, args.output, out)
 }
 
-/// Makes a session, gives it the task and watches the turn.
+/// Creates a session, submits the task and follows the turn.
 pub(in crate::client) async fn task(
     reach: &Connector,
     client: Client,
@@ -134,7 +134,7 @@ fn create_params(args: &RunArgs) -> Result<CreateParams, Failure> {
     })
 }
 
-/// A folder as the daemon is to know it.
+/// A folder as an absolute path for the daemon.
 fn folder(given: &Path) -> Result<String, Failure> {
     match std::fs::canonicalize(given).ok().filter(|path| path.is_dir()) {
         Some(folder) => text(&folder),
@@ -149,7 +149,7 @@ fn text(path: &Path) -> Result<String, Failure> {
     path.to_str().map(String::from).ok_or_else(|| Failure::usage("the folder's name is not UTF-8"))
 }
 
-/// A key that makes a repeated call harmless.
+/// An idempotency key, which makes a repeated call harmless.
 pub(in crate::client) fn key() -> String {
     uuid::Uuid::now_v7().to_string()
 }
@@ -159,8 +159,8 @@ async fn create(client: &Client, params: &CreateParams) -> Result<SessionView, F
     Ok(reply.session)
 }
 
-/// Gives a new session its task. One that is refused has no history and is of no use to anybody, so it is removed.
-/// After a lost connection it stays: the task may have arrived.
+/// Submits the task to a new session. If the daemon refuses it, the session is deleted, because it has
+/// no history. After a lost connection the session stays, because the task may have arrived.
 async fn submit_first(
     client: &Client,
     session_id: SessionId,
@@ -169,7 +169,7 @@ async fn submit_first(
     match client.call("session.submit", &submit_params(session_id, input, None, None)).await {
         Err(CallError::Fault(fault)) => {
             let params = EndParams { session_id, idempotency_key: None };
-            // Why the task was refused matters more than a session that could not be removed.
+            // The reason of the refusal matters more than a session that could not be deleted.
             let _ = client.call::<Done>("session.delete", &params).await;
             Err(CallError::Fault(fault).into())
         }
@@ -177,8 +177,8 @@ async fn submit_first(
     }
 }
 
-/// Gives a session something to do; without a word on `when_busy` it queues while a turn runs, or
-/// answers an open question by going on.
+/// Submits input to a session. Without `when_busy` it queues while a turn runs, or answers an open
+/// question with "continue".
 pub(in crate::client) async fn submit(
     client: &Client,
     session_id: SessionId,
@@ -188,7 +188,7 @@ pub(in crate::client) async fn submit(
     submit_to(client, session_id, input, when_busy, None).await
 }
 
-/// The same, with a model for this turn alone.
+/// Same as `submit`, with a model for this turn only.
 pub(in crate::client) async fn submit_to(
     client: &Client,
     session_id: SessionId,

@@ -1,4 +1,4 @@
-//! A task from the submit to its exit code, against a scripted daemon.
+//! Tests of a task from the submit to its exit code, against a scripted daemon.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::client::ui::out::testing::{Paper, papers};
 
 const SOON: Duration = Duration::from_secs(30);
 
-/// Answers create and submit; submit starts the script, an answer continues it.
+/// Replies to create and submit. A submit starts the script, an answer continues it.
 fn answers(
     first: Vec<Value>,
     then: Vec<Value>,

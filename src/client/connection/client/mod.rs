@@ -1,9 +1,9 @@
-//! A typed client over the socket: what `agentctl`, editors written in Rust and tests use.
+//! A typed client over the socket, for `agentctl`, editors written in Rust, and tests.
 //!
-//! Calls share one connection and may be made from many tasks at once. Each subscription has a
-//! connection of its own and reads it only when somebody asks for the next event: a slow reader
-//! then holds back the daemon's sending to itself (the daemon keeps a cursor, nothing piles up on
-//! either side), and never a reply to a call.
+//! Calls share one connection and may be made from many tasks at once. Each subscription has its own
+//! connection, which is read only when the caller asks for the next event. So a slow reader delays only
+//! its own subscription and never a reply to a call. The daemon keeps a cursor, and neither side
+//! buffers events without bound.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -29,17 +29,17 @@ use crate::client::connection::events::Events;
 use crate::client::connection::wire::{Lines, Message, parse};
 use crate::types::ids::{Seq, SessionId};
 
-/// How long the daemon may take to accept, to say hello and to open a subscription.
+/// How long the daemon may take to accept, to reply to `daemon.hello` and to open a subscription.
 pub(in crate::client) const GREETING: Duration = Duration::from_secs(10);
 
 /// Why a call has no result.
 #[derive(Debug)]
 pub enum CallError {
-    /// The daemon answered with an error.
+    /// The daemon replied with an error.
     Fault(WireFault),
-    /// The connection ended first. The call may or may not have had its effect.
+    /// The connection ended first. The call may or may not have taken effect.
     Closed,
-    /// No connection, or a reply that is not what the method promises (`InvalidData`).
+    /// No connection, or a reply of the wrong type (`InvalidData`).
     Io(io::Error),
 }
 
@@ -74,7 +74,7 @@ impl Pending {
     }
 }
 
-/// Takes a call back whose caller has stopped waiting.
+/// Removes a pending call whose caller has stopped waiting.
 struct Waiting<'a> {
     pending: &'a Pending,
     id: u64,
@@ -93,7 +93,7 @@ struct Inner {
     greeting: HelloParams,
     hello: HelloReply,
     line: Line,
-    /// Reader and writer; they end with the last handle.
+    /// Reader and writer tasks; they end with the last handle.
     _tasks: JoinSet<()>,
 }
 
@@ -103,23 +103,23 @@ struct Line {
     next_id: AtomicU64,
 }
 
-/// A connection for calls. Clones share it; the last one to go closes it.
+/// A connection for calls. Clones share it; it closes when the last clone is dropped.
 #[derive(Clone)]
 pub struct Client(Arc<Inner>);
 
 impl Client {
-    /// Connects to the daemon behind the socket `path` and says hello as `name`.
+    /// Connects to the daemon behind the socket `path` and sends `daemon.hello` with `name`.
     ///
     /// # Errors
-    /// Nobody listens there, or the daemon refuses the protocol version.
+    /// No daemon listens there, or it refuses the protocol version.
     pub async fn connect(path: impl AsRef<Path>, name: &str) -> Result<Self, CallError> {
         Self::connect_as(path, name, ClientRole::Controller).await
     }
 
-    /// The same in another role.
+    /// Connects in another role.
     ///
     /// # Errors
-    /// As [`Client::connect`]; also if the role may not be asked for.
+    /// As [`Client::connect`]; also if the client may not have the role.
     pub async fn connect_as(path: impl AsRef<Path>, name: &str, role: ClientRole) -> Result<Self, CallError> {
         let path = path.as_ref().to_path_buf();
         let (read, write) = dial(&path).await?;
@@ -134,25 +134,25 @@ impl Client {
         Ok(Self(Arc::new(Inner { path, greeting, hello, line, _tasks: tasks })))
     }
 
-    /// What the daemon said of itself.
+    /// The daemon's reply to `daemon.hello`.
     #[must_use]
     pub fn hello(&self) -> &HelloReply {
         &self.0.hello
     }
 
-    /// The socket that the connection leads to.
+    /// Path of the connection's socket.
     pub(in crate::client) fn socket(&self) -> &Path {
         &self.0.path
     }
 
-    /// Whether the connection has ended; every further call is then [`CallError::Closed`].
+    /// Whether the connection has ended; every further call then fails with [`CallError::Closed`].
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.0.line.pending.lock().is_none()
     }
 
-    /// Calls a method and waits for its reply, without a deadline. Dropping the future gives up
-    /// the reply, not the effect.
+    /// Calls a method and waits for its reply, without a deadline. Dropping the future discards the
+    /// reply, but does not undo the call.
     ///
     /// # Errors
     /// See [`CallError`].
@@ -164,8 +164,8 @@ impl Client {
         self.0.line.call(method, params).await
     }
 
-    /// Follows a session from the event after `after_seq` (0: from its beginning), on a connection
-    /// of its own.
+    /// Subscribes to a session's events after `after_seq` (0: from its beginning), on a separate
+    /// connection.
     ///
     /// # Errors
     /// See [`CallError`]; the daemon refuses unknown sessions and cursors ahead of the journal.
@@ -173,7 +173,7 @@ impl Client {
         self.subscribe_to(session, after_seq, Include::default()).await
     }
 
-    /// The same for a part of what there is.
+    /// Subscribes to a part of the events.
     ///
     /// # Errors
     /// See [`Client::subscribe`].
@@ -250,11 +250,11 @@ async fn read_replies(socket: OwnedReadHalf, pending: Pending) {
         let Some(Message::Reply { id: Some(id), outcome }) = parse(&line) else { continue };
         let caller = pending.lock().as_mut().and_then(|calls| calls.remove(&id));
         if let Some(caller) = caller {
-            // The caller may have given up meanwhile.
+            // The caller may have stopped waiting meanwhile.
             let _ = caller.send(outcome);
         }
     }
-    // Dropping the senders tells every waiting caller.
+    // Dropping the senders wakes every waiting caller.
     pending.lock().take();
 }
 

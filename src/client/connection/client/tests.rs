@@ -1,4 +1,4 @@
-//! The client against a scripted daemon.
+//! Tests of the client against a scripted daemon.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -92,7 +92,7 @@ async fn slow_event_reader_does_not_block_replies() {
     fake.journal.push((0..200).map(|_| says(&long)));
     let client = Client::connect(&fake.socket, "tester").await.expect("connected");
     let mut events = client.subscribe(session(), 0).await.expect("subscribed");
-    // Twelve megabytes wait for a reader that does not read; calls go through all the same.
+    // Twelve megabytes wait for a reader that does not read; calls still complete.
     for n in 0..20 {
         let reply: Value =
             timeout(SOON, client.call("echo", &json!({"n": n}))).await.expect("in time").expect("a reply");

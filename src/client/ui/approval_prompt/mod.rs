@@ -1,4 +1,4 @@
-//! Permission requests inside `run`: who answers them, and the dialogue with a person in place.
+//! Permission requests inside `run`: who answers them, and the approval prompt.
 
 use std::collections::VecDeque;
 use std::io;
@@ -20,18 +20,18 @@ use crate::types::permission::{Decision, RequestKind, Scope};
 use crate::types::question::Question;
 use crate::types::session::PermissionRequest;
 
-/// Who answers.
+/// How requests are answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::client) enum Asking {
-    /// A person at the terminal.
+    /// The user at the terminal answers.
     Person,
-    /// Nobody: what `on_timeout` says holds at once, for the reason that is shown.
+    /// No user is present: the `on_timeout` action applies at once, with this reason.
     Deny(&'static str),
-    /// The demonstration: everything is allowed once, and shown.
+    /// For the demonstration: allow every request once, and show it.
     Allow,
 }
 
-/// What a key came to.
+/// Result of a key.
 #[derive(Debug)]
 pub(in crate::client) enum Outcome {
     /// Send this answer.
@@ -40,23 +40,24 @@ pub(in crate::client) enum Outcome {
     Choose(AnswerParams),
     /// Abort the turn.
     Abort,
-    /// Let the person change the arguments.
+    /// Let the user edit the arguments.
     Edit,
-    /// Deny with words, which are typed next.
+    /// Deny with feedback, which the user types next.
     Feedback,
     /// Nothing yet.
     Wait,
 }
 
-/// The dialogue.
+/// The approval prompt.
 #[derive(Default)]
 pub(in crate::client) struct ApprovalPrompt {
     queue: VecDeque<PermissionRequest>,
-    /// They come before requests: nothing is asked for while one is open, but what was before.
+    /// Questions come before requests: no new request is made while one is open, but earlier ones may
+    /// be pending.
     questions: VecDeque<Question>,
     keys: Option<Keys>,
     words: Option<Editor>,
-    /// The words are changed arguments.
+    /// The typed text is edited arguments.
     edits: bool,
     timing: RequestTiming,
     /// The outcome that Enter confirms.
@@ -64,7 +65,7 @@ pub(in crate::client) struct ApprovalPrompt {
 }
 
 impl ApprovalPrompt {
-    /// Puts a request to the person, or behind the one that is open.
+    /// Shows a request to the user, or queues it after the open one.
     pub(in crate::client) fn push(
         &mut self,
         request: PermissionRequest,
@@ -75,7 +76,7 @@ impl ApprovalPrompt {
         if self.queue.len() == 1 && self.questions.is_empty() { self.open(now, out) } else { Ok(()) }
     }
 
-    /// Puts a question to the person; what it is was shown.
+    /// Queues a question; its text was shown already.
     pub(in crate::client) fn push_question(
         &mut self,
         question: Question,
@@ -86,7 +87,7 @@ impl ApprovalPrompt {
         if self.questions.len() == 1 { self.open(now, out) } else { Ok(()) }
     }
 
-    /// A question was settled, by whomever.
+    /// A question was answered, by any client.
     pub(in crate::client) fn question_settled(
         &mut self,
         id: QuestionId,
@@ -98,7 +99,7 @@ impl ApprovalPrompt {
         if was_open { self.next(now, out) } else { Ok(()) }
     }
 
-    /// A request was settled, by whomever.
+    /// A request was answered, by any client.
     pub(in crate::client) fn settled(
         &mut self,
         id: PermissionId,
@@ -124,12 +125,12 @@ impl ApprovalPrompt {
         question.or_else(|| self.queue.front().map(|r| Pending::Permission(r.request_id)))
     }
 
-    /// Takes the terminal; [`Asker::update`] shows what it is taken for.
+    /// Switches the terminal to raw mode; [`ApprovalPrompt::update`] shows the request.
     fn open(&mut self, now: Instant, out: &mut Out) -> io::Result<()> {
         if !self.questions.is_empty() {
             (self.words, self.confirming) = (None, None);
         }
-        // There is one reader at most: the old one ends before the new one begins.
+        // There is at most one reader: the old one ends before the new one begins.
         self.keys = None;
         let keys = Keys::take()?;
         if keys.had_input() {
@@ -140,7 +141,8 @@ impl ApprovalPrompt {
         Ok(())
     }
 
-    /// Shows what is due at this time: the request once the user does not type, its keys once they count.
+    /// Shows what is due at this time: the request once the user is not typing, and its keys once they
+    /// are accepted.
     pub(in crate::client) fn update(&mut self, now: Instant, out: &mut Out) -> io::Result<()> {
         match self.timing.update(self.front(), now) {
             Some(Phase::Shown) => self.show_front(out),
@@ -154,7 +156,7 @@ impl ApprovalPrompt {
         self.timing.next_change()
     }
 
-    /// A question was shown when it came.
+    /// A question was shown when it arrived.
     fn show_front(&self, out: &mut Out) -> io::Result<()> {
         match self.queue.front() {
             Some(request) if self.questions.is_empty() => show(request, out),
@@ -170,13 +172,13 @@ impl ApprovalPrompt {
         }
     }
 
-    /// Gives the terminal back.
+    /// Leaves raw mode.
     pub(in crate::client) fn close(&mut self, out: &mut Out) {
         self.keys = None;
         out.set_raw(false);
     }
 
-    /// The next key, as long as a request is open; else never. Cancel-safe.
+    /// The next key while a request is open; otherwise waits for ever. Cancel-safe.
     pub(in crate::client) async fn key(&mut self) -> Option<Input> {
         match &mut self.keys {
             Some(keys) => keys.next().await,
@@ -184,7 +186,7 @@ impl ApprovalPrompt {
         }
     }
 
-    /// What a key does to the open request.
+    /// Handles a key for the open request.
     pub(in crate::client) fn press(
         &mut self,
         input: &Input,
@@ -226,7 +228,7 @@ impl ApprovalPrompt {
             _ => None,
         };
         match outcome {
-            // A user who types something else does not answer: what follows is ignored as well.
+            // A user who types something else is not answering, so ignore the next keys as well.
             None => self.timing.ignore_keys(now),
             Some((outcome, Some(confirmation))) => {
                 for line in confirmation.wrap(terminal_columns()) {
@@ -243,7 +245,7 @@ impl ApprovalPrompt {
         Ok(Outcome::Wait)
     }
 
-    /// More of the words that go with an answer, or of the changed arguments.
+    /// Appends to the typed feedback, or to the edited arguments.
     fn type_words(&mut self, input: &Input, out: &mut Out) -> io::Result<Outcome> {
         let Some(request) = self.queue.front() else { return Ok(Outcome::Wait) };
         if let Some(words) = &mut self.words {
@@ -272,12 +274,12 @@ impl ApprovalPrompt {
         Ok(Outcome::Wait)
     }
 
-    /// The arguments of the open request, to be changed in an editor.
+    /// The arguments of the open request, for an editor.
     pub(in crate::client) fn editable(&self) -> Option<String> {
         self.queue.front().filter(|_| self.questions.is_empty()).map(prompt::editable)
     }
 
-    /// Changes the arguments in the line, where there is no editor.
+    /// Edits the arguments in the input line, if there is no editor.
     pub(in crate::client) fn edit_here(&mut self, out: &mut Out) -> io::Result<()> {
         let Some(request) = self.queue.front() else { return Ok(()) };
         let mut words = Editor::default();
@@ -287,7 +289,7 @@ impl ApprovalPrompt {
         Ok(())
     }
 
-    /// Takes the terminal again, after an editor had it.
+    /// Switches to raw mode again after an editor.
     pub(in crate::client) fn again(&mut self, now: Instant, out: &mut Out) -> io::Result<()> {
         if self.keys.is_none() && (!self.queue.is_empty() || !self.questions.is_empty()) {
             self.open(now, out)?;
@@ -297,7 +299,7 @@ impl ApprovalPrompt {
         Ok(())
     }
 
-    /// What changed arguments come to; a mistake is told and the question stays open.
+    /// Parses edited arguments. After a mistake it shows the error and keeps the request open.
     pub(in crate::client) fn edited(&mut self, text: &str, out: &mut Out) -> io::Result<Outcome> {
         self.words = None;
         let Some(request) = self.queue.front() else { return Ok(Outcome::Wait) };
@@ -311,15 +313,15 @@ impl ApprovalPrompt {
         }
     }
 
-    /// The request stays open until the daemon says that it is settled: an answer that is lost
-    /// with the connection can be given again.
+    /// The request stays open until the daemon reports it as settled: an answer that is lost with the
+    /// connection can be given again.
     fn answered(&mut self, answer: ApproveParams) -> Outcome {
         self.words = None;
         Outcome::Send(answer)
     }
 }
 
-/// What a key comes to, and the line that asks for its confirmation if it needs one.
+/// The result of a key, and the line that asks for its confirmation if it needs one.
 type Pressed = (Outcome, Option<Line>);
 
 fn choose(question: &Question, key: char) -> Option<Pressed> {
@@ -343,12 +345,12 @@ fn answer_request(request: &PermissionRequest, key: char) -> Option<Pressed> {
     Some((outcome, prompt::confirmation(request, answer)))
 }
 
-/// Ctrl-C, which aborts at any time.
+/// Whether the key is Ctrl-C, which aborts at any time.
 fn is_interrupt(key: &KeyEvent) -> bool {
     key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL)
 }
 
-/// The question on the paper.
+/// Prints the request.
 pub(in crate::client) fn show(request: &PermissionRequest, out: &mut Out) -> io::Result<()> {
     for line in prompt::rows(request, terminal_columns()) {
         out.aside(&line)?;
@@ -363,7 +365,7 @@ fn show_keys(request: &PermissionRequest, out: &mut Out) -> io::Result<()> {
     Ok(())
 }
 
-/// An answer that was given without a person.
+/// An answer that is given without the user.
 pub(in crate::client) fn unasked(
     request: &PermissionRequest,
     asking: Asking,
@@ -374,7 +376,7 @@ pub(in crate::client) fn unasked(
             ApproveParams { nobody: true, ..prompt::approval(request, Decision::Deny, Scope::Once, None) },
             Line::new(Tone::Warn, format!("▌ {words}")),
         )),
-        // Its commands need nothing outside.
+        // The commands of the demonstration need no access outside the sandbox.
         Asking::Allow if request.kind == RequestKind::Sandbox => Some((
             prompt::approval(request, Decision::Deny, Scope::Once, None),
             Line::new(Tone::Warn, "▌ answered by the demonstration: n (no)"),

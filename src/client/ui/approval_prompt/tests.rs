@@ -1,4 +1,4 @@
-//! The dialogue of `run` without a terminal.
+//! Tests of the approval prompt of `run` without a terminal.
 
 use crate::client::ui::approval_prompt::*;
 use crate::client::ui::out::testing::papers;
@@ -6,7 +6,7 @@ use ratatui::crossterm::event::KeyEvent;
 use serde_json::json;
 use std::time::Duration;
 
-/// An asker with an open request, but without a terminal.
+/// A prompt with an open request, but without a terminal.
 fn asker() -> ApprovalPrompt {
     let request = serde_json::from_value(json!({
         "request_id": "perm_0190f2a4-0000-7000-8000-000000000004",
@@ -27,7 +27,7 @@ fn input(c: char) -> Input {
     Input::Key(KeyEvent::new(code, KeyModifiers::NONE))
 }
 
-/// Presses keys from `start` on, one after each `gap`; what they came to, and what was shown.
+/// Presses keys from `start` on, one after each `gap`. Returns their results and the output.
 fn press_from(
     asker: &mut ApprovalPrompt,
     keys: &str,
@@ -47,7 +47,7 @@ fn press_from(
     (outcomes, side.text())
 }
 
-/// Presses keys slowly; what the last one came to.
+/// Presses keys slowly. Returns the result of the last one.
 fn press(asker: &mut ApprovalPrompt, keys: &str) -> Outcome {
     let start = Instant::now() + Duration::from_secs(3_600);
     press_from(asker, keys, start, Duration::from_secs(1)).0.pop().expect("a key")
@@ -79,7 +79,7 @@ fn single_key_answers_permission_request() {
 #[test]
 fn typed_prose_does_not_answer_permission_request() {
     let start = Instant::now();
-    // Before it appears, in the moment after that, and once its keys count.
+    // Before the request appears, shortly after that, and once its keys are accepted.
     for first_key in [10, 800, 1_100, 1_700] {
         for prose in ["please be careful", "say yes", "abc", "stop\n", "hey"] {
             let mut asker = asker();

@@ -1,4 +1,4 @@
-//! The loop between daemon, keyboard and screen.
+//! The loop that connects daemon, keyboard and screen.
 
 use std::io::{self, IsTerminal as _, Stdout};
 use std::time::Instant;
@@ -29,7 +29,7 @@ use crate::client::ui::out::{Out, colours_wanted};
 use crate::client::ui::request_timing::wait_until;
 use crate::types::session::{SessionState, SessionView};
 
-/// Events that are taken in before the screen is drawn again.
+/// Maximum number of events that are handled before the screen is drawn again.
 const BATCH: usize = 500;
 
 pub(in crate::client) async fn attach(
@@ -54,7 +54,7 @@ pub(in crate::client) async fn attach(
         let mut screen = Screen::new(io::stdout(), terminal::size()?, row, colours_wanted())?;
         let live = Live { app: App::new(session), client, follow, calls: JoinSet::new() };
         let ended = live.run(&mut keys, &mut screen).await;
-        // A terminal that is gone takes nothing any more; why it ended matters more.
+        // Restoring a closed terminal fails; the reason of the exit matters more.
         let finished = screen.finish();
         ended.and_then(|()| Ok(finished?))
     };
@@ -62,7 +62,7 @@ pub(in crate::client) async fn attach(
     Ok(out.note(&format!("detached; it goes on without you · agentctl attach {short}"))?)
 }
 
-/// The newest session of this folder, one that takes input if there is one.
+/// The newest session of this folder, preferably one that accepts input.
 pub(in crate::client) async fn newest_here(client: &Client) -> Result<SessionView, Failure> {
     let here = paths::current_folder()?;
     let shown = here.display().to_string();
@@ -77,11 +77,11 @@ pub(in crate::client) async fn newest_here(client: &Client) -> Result<SessionVie
     })
 }
 
-/// What became of an effect.
+/// Result of an effect.
 enum Done {
     Taken,
     Said(&'static str),
-    /// It was not taken: the text goes back into the input line.
+    /// The daemon did not accept it: the text goes back into the input line.
     Unsent(String, Failure),
     Failed(Failure),
 }
@@ -127,7 +127,7 @@ impl Live {
         }
     }
 
-    /// Takes in a step and all that is there already: a long history is not drawn line by line.
+    /// Handles a step and all steps that are available: a long history is not drawn line by line.
     async fn steps(&mut self, first: Step) -> Result<(), Failure> {
         self.step(first);
         for _ in 0..BATCH {
@@ -157,7 +157,7 @@ impl Live {
         self.calls.spawn(async move {
             match effect {
                 Effect::Submit(text) => match run::submit(&client, session_id, text.clone(), None).await {
-                    // That it is queued comes as an event, to everybody.
+                    // An event reports the queued input to all clients.
                     Ok(_) => Done::Taken,
                     Err(failure) => Done::Unsent(text, failure),
                 },

@@ -1,7 +1,7 @@
-//! `agentctl attach`: history, the live stream, and a line to type in.
+//! `agentctl attach`: history, the live stream, and an input line.
 //!
 //! [`app`] decides (pure), [`view`] lays out (pure), [`screen`] draws below the terminal's own
-//! scrollback, [`live`] connects them with keyboard and daemon; [`plain`] is for pipes.
+//! scrollback. [`live`] connects them with keyboard and daemon; [`plain`] is for pipes.
 
 mod app;
 mod live;

@@ -1,7 +1,7 @@
-//! Attaching without a terminal: history and live lines on standard output; each line of standard
-//! input is submitted.
+//! Attaching without a terminal: history and live lines on standard output; each line of standard input
+//! is submitted.
 //!
-//! With input it ends when the last submitted line was answered; without any it follows until the
+//! With input it ends when the last submitted line was answered. Without input it follows until the
 //! session ends.
 
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};

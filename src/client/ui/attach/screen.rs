@@ -1,8 +1,8 @@
-//! Draws below the terminal's own scrollback: finished lines scroll up and stay there after the
-//! program has gone, the rest is an inline viewport that may change its height.
+//! Draws below the terminal's own scrollback. Completed lines scroll up and stay there after the
+//! program has ended. The rest is an inline viewport of variable height.
 //!
-//! Finished lines are written as plain lines, not as cells padded to the right edge, so that they
-//! can be copied and survive a change of the terminal's width.
+//! Completed lines are written as plain lines, not as cells padded to the right edge, so that they can
+//! be copied and survive a change of the terminal's width.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,7 +23,7 @@ use ratatui::{Terminal, TerminalOptions, Viewport};
 use crate::client::ui::attach::view::View;
 use crate::client::ui::style::{Line, Tone, width};
 
-/// Bytes on their way to the terminal: a frame goes out in one piece.
+/// Buffered bytes for the terminal: a frame is written at once.
 #[derive(Clone, Default)]
 struct Frame(Arc<Mutex<Vec<u8>>>);
 
@@ -37,8 +37,8 @@ impl Write for Frame {
     }
 }
 
-/// A backend that knows where the cursor is and how large the terminal is, and asks nobody:
-/// asking means waiting for the terminal's answer between the keys.
+/// A backend that stores the cursor position and the terminal size instead of asking the terminal.
+/// Asking would mean waiting for the terminal's reply between the keys.
 struct Known {
     inner: CrosstermBackend<Frame>,
     at: Position,
@@ -96,13 +96,13 @@ pub(super) struct Screen<W: Write> {
     /// First row of the viewport.
     top: u16,
     height: u16,
-    /// Columns of each row above the cursor, as drawn last.
+    /// Columns of each row above the cursor, as last drawn.
     above_cursor: Vec<usize>,
     colour: bool,
 }
 
 impl<W: Write> Screen<W> {
-    /// Takes over a terminal of this size from the cursor's row on.
+    /// Starts the viewport at the cursor's row, in a terminal of this size.
     pub(super) fn new(out: W, size: (u16, u16), row: u16, colour: bool) -> io::Result<Self> {
         let frame = Frame::default();
         let size = Size::new(size.0.max(10), size.1.max(2));
@@ -114,7 +114,7 @@ impl<W: Write> Screen<W> {
         (self.size.width.into(), self.size.height.into())
     }
 
-    /// Puts finished rows into the scrollback and draws the view below them.
+    /// Writes completed rows into the scrollback and draws the view below them.
     pub(super) fn render(&mut self, history: &[Line], view: &View) -> io::Result<()> {
         let height = u16::try_from(view.rows.len()).unwrap_or(u16::MAX).clamp(1, self.size.height);
         if !history.is_empty() || height != self.height {
@@ -150,10 +150,10 @@ impl<W: Write> Screen<W> {
         Ok(())
     }
 
-    /// The terminal has another size; `row` is where its cursor stands now, if it told.
+    /// Handles a new terminal size; `row` is the current cursor row, if the terminal reported it.
     pub(super) fn resized(&mut self, size: (u16, u16), row: Option<u16>) -> io::Result<()> {
         self.size = Size::new(size.0.max(10), size.1.max(2));
-        // Rows that became too long were broken by the terminal.
+        // The terminal has wrapped rows that became too long.
         let columns = usize::from(self.size.width);
         let above: usize = self.above_cursor.iter().map(|wide| wide.div_ceil(columns).max(1)).sum();
         let above = u16::try_from(above).unwrap_or(u16::MAX);
@@ -162,7 +162,7 @@ impl<W: Write> Screen<W> {
         self.rebuild(&[], self.height.min(self.size.height))
     }
 
-    /// Removes the viewport and leaves the cursor where it began.
+    /// Removes the viewport and puts the cursor where the viewport began.
     pub(super) fn finish(&mut self) -> io::Result<()> {
         queue!(self.frame, MoveTo(0, self.top), Clear(Part::FromCursorDown))?;
         self.terminal.show_cursor()?;
@@ -181,7 +181,7 @@ impl<W: Write> Screen<W> {
     }
 }
 
-/// A viewport of `height` rows from the cursor's row on; what lies above scrolls up if it must.
+/// A viewport of `height` rows from the cursor's row on; rows above it scroll up if needed.
 fn viewport(frame: &Frame, size: Size, row: u16, height: u16) -> io::Result<(Terminal<Known>, u16)> {
     let backend = Known { inner: CrosstermBackend::new(frame.clone()), at: Position::new(0, row), size };
     let mut terminal =
@@ -238,7 +238,7 @@ mod tests {
         let tall = View { cursor: (1, 0), ..view(&["fifteen columns", "x"]) };
         screen.render(&[], &tall).expect("drawn");
         assert_eq!(screen.top, 2);
-        // The row above the cursor was broken in two.
+        // The terminal has wrapped the row above the cursor into two.
         screen.resized((10, 10), Some(4)).expect("resized");
         assert_eq!(screen.top, 2);
     }

@@ -1,4 +1,4 @@
-//! What stands below the history: unfinished text, the open request, the state, the input. Pure.
+//! The view below the history: unfinished text, the open request, the state, the input. Pure.
 
 use crate::client::commands::answer;
 use crate::client::ui::attach::app::App;
@@ -9,17 +9,17 @@ use crate::client::ui::request_timing::Phase;
 use crate::client::ui::style::{Line, Tone, cut, width};
 use crate::types::session::{Requires, SessionState};
 
-/// Most rows that the input line grows to.
+/// Maximum rows of the input line.
 const INPUT_ROWS: usize = 6;
 
-/// Rows to draw and where the cursor stands in them: row and column.
+/// Rows to draw, and the cursor's row and column in them.
 #[derive(Debug, PartialEq)]
 pub(super) struct View {
     pub(super) rows: Vec<Line>,
     pub(super) cursor: (usize, usize),
 }
 
-/// Lays out for a terminal of `columns` × `rows`; never taller than the terminal less one row.
+/// Lays out for a terminal of `columns` × `rows`; the view is at least one row lower than the terminal.
 pub(super) fn view(app: &App, columns: usize, rows: usize) -> View {
     let most = rows.saturating_sub(1).max(1);
     let mark = match (app.denying, app.editing) {
@@ -36,7 +36,7 @@ pub(super) fn view(app: &App, columns: usize, rows: usize) -> View {
     let room = most.saturating_sub(shown.len() + 1 + input.len() + below.len());
     shown.extend(request(app, columns, room));
     shown.push(status(app, columns));
-    // On a tiny terminal the input matters most.
+    // On a tiny terminal the input has priority.
     let keep = most.saturating_sub(input.len()).min(shown.len());
     shown.drain(..shown.len() - keep);
     let cursor = (shown.len() + row, column);
@@ -50,7 +50,7 @@ fn request(app: &App, columns: usize, room: usize) -> Vec<Line> {
     if matches!(app.phase(), None | Some(Phase::Hidden)) {
         return Vec::new();
     }
-    // Keys stand there from the moment they count.
+    // Show the keys once they are accepted.
     let keys = |keys: Line| match (app.confirmation(), app.phase()) {
         (Some(line), _) => line.wrap(columns),
         (None, Some(Phase::Answerable)) => keys.wrap(columns),

@@ -1,9 +1,9 @@
-//! The input line: several lines if need be, with a history. Pure.
+//! The input line: several lines if needed, with a history. Pure.
 
 use crate::client::ui::escape;
 use crate::client::ui::style::{Line, Tone, width};
 
-/// How many inputs are remembered.
+/// Maximum number of remembered inputs.
 const REMEMBERED: usize = 200;
 
 /// A text with a cursor.
@@ -13,26 +13,26 @@ pub struct Editor {
     /// Byte position, always on a character boundary.
     at: usize,
     history: Vec<String>,
-    /// Which entry of the history is shown; its length for none.
+    /// Index of the shown history entry; the history's length if none is shown.
     shown: usize,
-    /// What was being written before the history was opened.
+    /// The text that was being written before the history was opened.
     draft: String,
 }
 
 impl Editor {
-    /// What stands there.
+    /// The current text.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether nothing stands there.
+    /// Whether the text is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
 
-    /// Takes the text, remembers it and leaves the line empty.
+    /// Takes the text, adds it to the history and leaves the line empty.
     pub fn take(&mut self) -> String {
         let text = std::mem::take(&mut self.text);
         if !text.trim().is_empty() && self.history.last() != Some(&text) {
@@ -98,27 +98,27 @@ impl Editor {
         self.text.drain(self.at..end);
     }
 
-    /// One character to the left.
+    /// Moves one character to the left.
     pub fn left(&mut self) {
         self.at = self.before().unwrap_or(0);
     }
 
-    /// One character to the right.
+    /// Moves one character to the right.
     pub fn right(&mut self) {
         self.at += self.text[self.at..].chars().next().map_or(0, char::len_utf8);
     }
 
-    /// To the start of the line.
+    /// Moves to the start of the line.
     pub fn home(&mut self) {
         self.at = self.line_start();
     }
 
-    /// To the end of the line.
+    /// Moves to the end of the line.
     pub fn end(&mut self) {
         self.at = self.line_end();
     }
 
-    /// A line up; from the first line on, back in the history.
+    /// Moves a line up; from the first line on, back in the history.
     pub fn up(&mut self) {
         let start = self.line_start();
         if start > 0 {
@@ -133,7 +133,7 @@ impl Editor {
         }
     }
 
-    /// A line down; from the last line on, forward in the history.
+    /// Moves a line down; from the last line on, forward in the history.
     pub fn down(&mut self) {
         let end = self.line_end();
         if end < self.text.len() {
@@ -170,8 +170,8 @@ impl Editor {
         at
     }
 
-    /// The rows to show behind `mark`, at most `most` of them around the cursor, and where the
-    /// cursor stands: row and column.
+    /// The rows to show after `mark`, at most `most` of them around the cursor, and the cursor's row
+    /// and column.
     #[must_use]
     pub fn rows(&self, mark: &str, columns: usize, most: usize) -> (Vec<Line>, (usize, usize)) {
         let indent = width(mark);
@@ -209,7 +209,7 @@ impl Editor {
         if self.at == self.text.len() {
             cursor = (rows.len() - 1, used);
         }
-        // Keep the cursor in sight.
+        // Keep the cursor visible.
         let first = (cursor.0 + 1).saturating_sub(most.max(1));
         let blank = " ".repeat(indent);
         let lines = rows.iter().enumerate().skip(first).take(most.max(1)).map(|(n, row)| {

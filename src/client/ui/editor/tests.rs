@@ -1,10 +1,10 @@
-//! Tables for the input line.
+//! Table tests of the input line.
 
 use proptest::prelude::*;
 
 use crate::client::ui::editor::*;
 
-/// Writes, then applies one letter per action, then shows the text with `|` at the cursor.
+/// Types `start`, then applies one letter per action, then shows the text with `|` at the cursor.
 fn after(start: &str, actions: &str) -> String {
     let mut editor = Editor::default();
     editor.insert(start);

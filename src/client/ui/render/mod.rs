@@ -1,4 +1,4 @@
-//! Events → what a person reads: pure, with just the memory it needs not to say things twice.
+//! Converts events into readable output: pure, with just enough state to avoid repetitions.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,7 +15,7 @@ use crate::types::permission::{Decision, RequestKind, Scope};
 use crate::types::session::{Item, ItemKind, ItemStatus, PermissionRequest, Subtype, TurnResult};
 use crate::types::tool::ToolStatus;
 
-/// How many lines of a diff are shown where nobody has to agree to it.
+/// Maximum number of diff lines if the user does not have to approve the diff.
 const DIFF_LINES: usize = 24;
 
 /// One part of the output.
@@ -23,47 +23,47 @@ const DIFF_LINES: usize = 24;
 pub enum Piece {
     /// More streamed text, escaped.
     Text(String),
-    /// Streamed text ends here.
+    /// End of streamed text.
     Break,
     /// A whole line.
     Line(Line),
 }
 
-/// Turns a session's events into pieces, in order.
+/// Converts a session's events into pieces, in order.
 #[derive(Default)]
 pub struct Transcript {
-    /// Bytes of each unfinished message that were shown.
+    /// Number of shown bytes of each unfinished message.
     shown: HashMap<ItemId, usize>,
     /// Calls whose diff was shown with a request.
     diffs: HashSet<CallId>,
     asked: HashMap<PermissionId, String>,
     calls: HashMap<CallId, String>,
-    /// Several calls belong together: their results say whose they are.
+    /// Several calls run together, so their results name their call.
     among_others: bool,
-    /// Errors that were shown as they came; the result repeats them.
+    /// Errors that were already shown; the result repeats them.
     errors: HashSet<String>,
-    /// Whether to repeat what people said.
+    /// Whether to show user input.
     echo: bool,
-    /// What the model is thinking, until that thought is whole: lines are for whole thoughts.
+    /// Unfinished thinking text; only whole lines are shown.
     thought: String,
-    /// The message of which a thought was shown.
+    /// The message whose thinking was shown.
     thinker: Option<ItemId>,
 }
 
 impl Transcript {
-    /// For somebody who attaches: what people said is shown too.
+    /// For a client that attaches: user input is shown too.
     #[must_use]
     pub fn with_input() -> Self {
         Self { echo: true, ..Self::default() }
     }
 
-    /// The diff of this call was shown with its permission request.
+    /// Records that the diff of this call was shown with its permission request.
     pub fn diff_was_shown(&mut self, call: CallId) {
         self.diffs.insert(call);
     }
 
-    /// What to print for an event. Thinking is shown where it comes: who does not want it leaves it out of
-    /// the subscription.
+    /// What to print for an event. Thinking is always shown; a client that does not want it excludes it
+    /// from the subscription.
     pub fn on(&mut self, envelope: &Envelope) -> Vec<Piece> {
         if let Event::MessageThinkingDelta { text, .. } = &envelope.event {
             self.thought.push_str(text);
@@ -196,8 +196,8 @@ impl Transcript {
             ItemKind::AssistantMessage => {
                 let shown = self.shown.remove(&item.item_id).unwrap_or(0);
                 if superseded {
-                    // What was not shown yet will be said again: it is not shown at all. What was shown
-                    // is marked where it stands, also on paper that has the answer alone.
+                    // Text that was not shown yet is dropped, because the retry repeats it. Shown text
+                    // is marked as interrupted in place, also in output that contains only the answer.
                     let mark = "[interrupted, tried again: what follows takes its place]";
                     return match shown {
                         0 => lines(vec![Line::new(Tone::Warn, format!("  {mark}"))]),
@@ -215,7 +215,7 @@ impl Transcript {
     }
 }
 
-/// A thought, apart from what is said.
+/// Thinking text, visibly different from the answer.
 fn thought(text: &str) -> Vec<Line> {
     let shown = text.lines().map(str::trim_end).filter(|line| !line.is_empty());
     shown.map(|line| Line::new(Tone::Dim, format!("  ┊ {}", escape::line(line)))).collect()
@@ -228,7 +228,7 @@ fn lines(lines: Vec<Line>) -> Vec<Piece> {
     std::iter::once(Piece::Break).chain(lines.into_iter().map(Piece::Line)).collect()
 }
 
-/// What is asked, in one line.
+/// The request in one line.
 pub(in crate::client) fn asked_summary(request: &PermissionRequest) -> String {
     let summary = call_summary(&request.tool, &request.input);
     match request.kind {
@@ -242,7 +242,7 @@ fn tool_line(mark: &str, summary: &str) -> Line {
     Line::new(Tone::Tool, format!("{mark} {tool}")).and(Tone::Plain, format!(" {rest}"))
 }
 
-/// Events that need no memory.
+/// Events that need no state.
 fn plain_event(event: &Event, echo: bool) -> Vec<Line> {
     let dim = |text: String| vec![Line::new(Tone::Dim, text)];
     let warn = |text: String| vec![Line::new(Tone::Warn, format!("  {text}"))];
@@ -270,7 +270,7 @@ fn plain_event(event: &Event, echo: bool) -> Vec<Line> {
             news.extend(thinking.map(|t| format!("thinking: {t}")));
             news.extend(sampling.temperature.map(|t| format!("temperature: {t}")));
             news.extend(sampling.top_p.map(|p| format!("top_p: {p}")));
-            // Whoever watches a turn is told what changes under it; its title they know.
+            // A client that follows a turn sees changes of its settings; it knows the title.
             if echo || mode.is_some() { dim(format!("  {}", news.join(", "))) } else { Vec::new() }
         }
         Event::SessionEnded { reason } => {
@@ -335,12 +335,12 @@ fn plain_event(event: &Event, echo: bool) -> Vec<Line> {
     }
 }
 
-/// An attempt among those there may be at most; 0 is no limit.
+/// An attempt and the maximum number of attempts; 0 means no limit.
 fn of(attempt: u32, max: u32) -> String {
     if max == 0 { attempt.to_string() } else { format!("{attempt} of {max}") }
 }
 
-/// How a background command ended.
+/// How a background task ended.
 pub(in crate::client) fn background_ended(
     bash_id: BashId,
     state: BackgroundState,
@@ -364,7 +364,7 @@ fn error(kind: &str, message: &str) -> Line {
     Line::new(Tone::Bad, format!("  {}: {}", escape::line(kind), escape::line(message)))
 }
 
-/// Errors that were `said` already are not repeated.
+/// Errors in `said` were shown already and are not repeated.
 fn turn_completed(result: &TurnResult, said: &HashSet<String>) -> Vec<Line> {
     let news = result.errors.iter().filter(|e| !said.contains(&e.message));
     let mut shown: Vec<Line> = news.map(|e| error(&e.kind, &e.message)).collect();
@@ -412,7 +412,7 @@ fn completed(what: &str, status: ToolStatus, said: &str, ms: u64) -> Line {
     if said.is_empty() { line } else { line.and(Tone::Dim, format!(": {said}")) }
 }
 
-/// The end of a tool's output, which says most, in one line.
+/// The end of a tool's output, which is the most useful part, in one line.
 fn last_lines(output: &str, count: usize) -> String {
     let said: Vec<&str> = output.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let end = &said[said.len().saturating_sub(count)..];

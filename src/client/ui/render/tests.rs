@@ -1,4 +1,4 @@
-//! What a transcript looks like, from events as they come over the wire.
+//! Tests of the transcript, with events as received on the wire.
 
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ fn item(kind: &str, status: &str, text: &str) -> Value {
         "kind": kind, "status": status, "first_seq": 1, "last_seq": 2, "text": text}})
 }
 
-/// What stands on the paper after the events.
+/// The output after the events.
 fn shown(transcript: &mut Transcript, events: &[Value]) -> String {
     let mut paper = String::new();
     for body in events {
@@ -181,7 +181,7 @@ fn thinking_is_shown_once_before_text() {
         json!([{"type": "thinking", "text": "Is it?\n\nIt is."}, {"type": "text", "text": "Yes."}]);
     let said = json!({"type": "message.text_delta", "index": 1, "text": "Yes."});
     let shown = "  ┊ Is it?\n  ┊ It is.\nYes.\n";
-    // As it comes, and for somebody who comes later and finds the whole.
+    // While it streams, and for a client that attaches later and gets the complete text.
     check(&[thought("Is "), thought("it?\n\nIt is."), said, completed.clone()], shown);
     check(&[completed], shown);
 }

@@ -1,4 +1,5 @@
-//! Commands that go on behind their calls: they belong to the session, not to its turn.
+//! Background tasks: commands that still run after their tool call returned. They belong to the session, not to
+//! its turn.
 
 use std::sync::Arc;
 
@@ -13,7 +14,8 @@ use crate::types::background::{BackgroundEnd, BackgroundState, KilledBy, Over};
 use crate::types::ids::CallId;
 
 impl EffectRunner {
-    /// A command that was dropped has ended as well, only nobody saw how.
+    /// The input for the end of a background task. A dropped task has ended too, but its exit status is
+    /// unknown.
     pub(super) fn command_ended(
         &mut self,
         ended: Result<(tokio::task::Id, Option<Input>), tokio::task::JoinError>,
@@ -30,7 +32,7 @@ impl EffectRunner {
         }
     }
 
-    /// Has background commands end; they come home as any other end of theirs.
+    /// Stops background tasks. Their ends arrive as normal inputs.
     pub fn stop_commands(&mut self, calls: &[CallId], by: KilledBy) {
         for call_id in calls {
             if let Some(command) = self.live.get(call_id) {
@@ -39,13 +41,13 @@ impl EffectRunner {
         }
     }
 
-    /// Has all of them end, those that are just being started too.
+    /// Stops all background tasks, including those that are being started.
     pub fn stop_all_commands(&mut self, by: KilledBy) {
         self.none_goes_on = Some(by);
         self.live.values().for_each(|command| command.live.stop(by));
     }
 
-    /// Drops these commands: for those that did not obey in time.
+    /// Drops background tasks that did not stop in time.
     pub fn drop_commands(&mut self, calls: &[CallId]) {
         for call_id in calls {
             if let Some(command) = self.live.get(call_id) {
@@ -58,21 +60,21 @@ impl EffectRunner {
         self.commands.abort_all();
     }
 
-    /// The end of a command stands in the journal.
+    /// Forgets a background task whose end is in the journal.
     pub fn forget_command(&mut self, call_id: CallId) {
         if let Some(command) = self.live.remove(&call_id) {
             command.live.written();
         }
     }
 
-    /// The session's background commands, for the scene of a call.
+    /// The session's background tasks, for the session context of a call.
     pub fn commands(&self, engine: &Engine) -> Vec<BackgroundTaskView> {
         let live = |call_id: &CallId| self.live.get(call_id).map(|it| Arc::clone(&it.live));
         let known = engine.commands().into_iter();
         known.map(|known| BackgroundTaskView { live: live(&known.call_id), known }).collect()
     }
 
-    /// Follows a command that was started, to its end.
+    /// Follows a started background task until its end.
     pub(super) fn follow(&mut self, call_id: CallId, command: Running) {
         let (report, live) = (self.report.clone(), command.live());
         let (progress, pieces) = mpsc::channel(PIECES);

@@ -1,4 +1,4 @@
-//! A session's blobs as its tools see them.
+//! Access to a session's blobs for its tools.
 
 use tokio::runtime::Handle;
 
@@ -6,7 +6,7 @@ use crate::store::{SessionKey, Store, StoreError, StoredBlob};
 use crate::tools::Blobs;
 use crate::types::ids::BlobId;
 
-/// The blobs of one session. Tools ask from threads of their own, which may wait.
+/// The blobs of one session. Tools read them from blocking threads.
 pub(in crate::session) struct Own {
     pub store: Store,
     pub key: SessionKey,

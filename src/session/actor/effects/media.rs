@@ -1,9 +1,9 @@
-//! The contents of the pictures and documents of a request (Q7): read anew for every call, the same bytes
-//! each time.
+//! The content of the images and documents in a model request. It is read again for each call and has the same
+//! bytes each time.
 //!
-//! Providers take so many of them and so much of a request, so a conversation that holds more loses sight
-//! of the oldest. That moves what a provider has in its cache, so it is done rarely and far: once there is
-//! too much, half of it goes.
+//! Providers limit the number and the total size of these parts. If a conversation exceeds the limit, the
+//! oldest parts are omitted. That invalidates the provider's prompt cache, so it happens rarely and in large
+//! steps: at the limit, half of the parts are omitted.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,14 +12,15 @@ use crate::store::{SessionKey, Store, StoreError};
 use crate::types::ids::BlobId;
 use crate::types::model::ModelRequest;
 
-/// Bytes of all contents of a request. Base64 makes 28 MB of them, and a request may have 32 MB
+/// Maximum bytes of all content in a request. In base64 this is 28 MB, and a request may have 32 MB
 /// (docs.anthropic.com/en/api/overview).
 const MOST_BYTES: u64 = 21 << 20;
-/// Pictures and documents of a request: providers take 100 pictures
+/// Maximum number of images and documents in a request. Providers accept 100 images
 /// (docs.anthropic.com/en/docs/build-with-claude/vision).
 const MOST: usize = 90;
 
-/// The contents of a request. What cannot be read, or is too much, is left out, and the model is told so.
+/// Loads the content of a request. Content that is unreadable or over the limit is omitted, and the model is
+/// told so.
 pub(in crate::session) async fn of(
     store: &Store,
     key: SessionKey,
@@ -48,8 +49,8 @@ pub(in crate::session) async fn of(
     media
 }
 
-/// Where those begin that are shown. It depends on what is there alone, and only ever moves on: a longer
-/// conversation of the same beginning shows the same of it, until there is too much again.
+/// Index of the first part that is included. It depends only on the parts and never decreases. So a longer
+/// conversation with the same beginning includes the same parts until it reaches the limit again.
 fn first_shown(all: &[(BlobId, u64)]) -> usize {
     let (mut first, mut bytes) = (0, 0_u64);
     for (at, (_, size)) in all.iter().enumerate() {

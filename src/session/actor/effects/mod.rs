@@ -1,5 +1,5 @@
-//! Effects → model, tools, timers; results come home as inputs. Every job is owned by its session:
-//! when the session stops them, or goes, they go.
+//! Runs effects: model calls, tool calls and timers. Their results return as inputs. The session owns every
+//! effect task: it stops them, and they end with the session.
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -38,51 +38,51 @@ mod tool_calls;
 
 pub(in crate::session) use tool_calls::{PendingPreparation, verdict};
 
-/// Reports that may wait for the session; jobs wait beyond that.
+/// Capacity of the queue of results to the session. When it is full, effects wait.
 const REPORTS: usize = 64;
-/// Batches of deltas between a model's stream and the session.
+/// Capacity of the queue of delta batches between a model's stream and the session.
 const BATCHES: usize = 16;
-/// Pieces of output between a tool and its job.
+/// Capacity of the queue of output parts between a tool and its task.
 const PIECES: usize = 64;
 
-/// More than this is no short answer.
+/// Maximum size of a helper call's reply in bytes.
 const HELPER_BYTES: usize = 64 << 10;
-/// How long a helper may take: it keeps its session in memory.
+/// Time limit of a helper call, because it keeps its session loaded.
 const HELPER_TIMEOUT: Duration = Duration::from_secs(30);
 const PANICKED: &str = "the adapter failed on this answer; see the daemon's log";
 
-/// The jobs of one session.
+/// The running effects of one session.
 pub(in crate::session) struct EffectRunner {
     shared: Arc<Shared>,
     key: SessionKey,
-    /// What tools may read of the session's own.
+    /// Blobs that tools of this session may read.
     blobs: Arc<dyn Blobs>,
     running: JoinSet<Option<EffectResult>>,
-    /// Background commands that are followed, and those whose end is not in the journal yet. They belong
-    /// to the session, not to its turn.
+    /// Background tasks that are followed, and those whose end is not in the journal yet. They belong to the
+    /// session, not to its turn.
     commands: JoinSet<Option<Input>>,
     live: HashMap<CallId, BackgroundTask>,
-    /// Models that are asked something beside the turns: the session's too, and nobody waits for them.
+    /// Running helper calls. The session owns them, and no turn waits for them.
     helpers: JoinSet<Option<Input>>,
-    /// All of them end, also those that are just being started.
+    /// If set, all background tasks stop, including those that are being started.
     none_goes_on: Option<KilledBy>,
-    /// Boxed: a queue keeps room for 32 entries, however few there are.
+    /// Boxed: a tokio queue allocates space for 32 entries.
     reports: mpsc::Receiver<Box<Input>>,
     report: mpsc::Sender<Box<Input>>,
-    /// The answer that a model is giving. It comes straight from the adapter: a step between would
-    /// cost every delta two more turns of the scheduler.
+    /// The stream of the current model answer. It comes directly from the adapter: a task in between would cost
+    /// two scheduler switches per delta.
     stream: Option<Stream>,
-    /// The end of an answer whose last deltas are to be heard first.
+    /// The end of an answer, held back until its last deltas are handled.
     held: Option<Input>,
-    /// Stopped by being dropped.
+    /// Effects that are stopped by aborting their task.
     others: Vec<AbortHandle>,
-    /// Stopped by being told, since their processes must be gone first.
+    /// Tool calls that are stopped by their token, because their processes must end first.
     tools: HashMap<CallId, CancellationToken>,
-    /// Processes that were started, on their way to the session.
+    /// Sends started processes to the session.
     process_starts: mpsc::Sender<ProcessStarted>,
 }
 
-/// A job's last words, with the command that goes on behind it.
+/// The final input of an effect, and the background task that it leaves.
 struct EffectResult {
     input: Input,
     command: Option<Box<Running>>,
@@ -94,21 +94,21 @@ impl From<Input> for EffectResult {
     }
 }
 
-/// A background command.
+/// A background task.
 struct BackgroundTask {
     live: Arc<Live>,
-    /// Of the task that follows it.
+    /// Id of the tokio task that follows it.
     task: tokio::task::Id,
     abort: AbortHandle,
 }
 
-/// Deltas of one call. Kept until the next call, also when its job is stopped: a job that found
-/// nobody listening would report a failure.
+/// Deltas of one model call. The receiver is kept until the next call, even if this call is stopped: a sender
+/// without receiver would report a failure.
 struct Stream {
     token: Seq,
     batches: mpsc::Receiver<Vec<Delta>>,
     pace: RateLimiter,
-    /// Until when nothing more of it is taken.
+    /// The stream is not read before this time.
     rests_until: Option<Instant>,
 }
 
@@ -136,7 +136,7 @@ async fn next_deltas(stream: &mut Option<Stream>) -> Option<Input> {
     Some(stream.input(deltas))
 }
 
-/// What a job may know of its session.
+/// The session data that an effect needs.
 #[derive(Clone)]
 pub(in crate::session) struct CallContext {
     pub session_context: Arc<SessionContext>,
@@ -195,7 +195,7 @@ impl EffectRunner {
         }
     }
 
-    /// The session's blobs, for the scene of a call.
+    /// The session's blobs, for the session context of a call.
     pub fn blobs(&self) -> Arc<dyn Blobs> {
         Arc::clone(&self.blobs)
     }
@@ -204,17 +204,17 @@ impl EffectRunner {
         self.running.is_empty() && self.held.is_none()
     }
 
-    /// Whether no helper's call is under way.
+    /// Whether no helper call is running.
     pub fn have_no_helpers(&self) -> bool {
         self.helpers.is_empty()
     }
 
-    /// What helpers would have said is not wanted any more.
+    /// Drops all helper calls.
     pub fn drop_helpers(&mut self) {
         self.helpers = JoinSet::new();
     }
 
-    /// Whether no background command is followed.
+    /// Whether no background task is followed.
     pub fn have_no_commands(&self) -> bool {
         self.commands.is_empty()
     }
@@ -223,13 +223,13 @@ impl EffectRunner {
         !self.tools.is_empty()
     }
 
-    /// The next thing that happened. Cancel-safe. Waits for ever while nothing runs.
+    /// The next input from an effect. Cancel-safe. Waits forever while no effect runs.
     pub async fn next(&mut self) -> Option<Input> {
         if let Some(held) = self.held.take() {
             return Some(held);
         }
         tokio::select! {
-            // What a job said comes before its end.
+            // Handle an effect's reports before its end.
             biased;
             Some(input) = self.reports.recv() => Some(*input),
             Some(input) = next_deltas(&mut self.stream) => Some(input),
@@ -240,7 +240,7 @@ impl EffectRunner {
         }
     }
 
-    /// Something that has happened already, without waiting.
+    /// The next input that is available without waiting.
     pub fn try_next(&mut self) -> Option<Input> {
         let report = self.reports.try_recv().ok().map(|input| *input);
         report.or_else(|| {
@@ -266,7 +266,7 @@ impl EffectRunner {
         if self.running.is_empty() {
             self.tools.clear();
         }
-        // A job may say its last words and end between two looks.
+        // An effect may send its last report and end between two polls.
         if let Some(Input::ModelDone { token, .. } | Input::ModelFailed { token, .. }) = &input
             && let Some(mut stream) = self.stream.take_if(|stream| stream.token == *token)
         {
@@ -282,7 +282,7 @@ impl EffectRunner {
         input
     }
 
-    /// Stops what can be dropped, tells what must end by itself.
+    /// Aborts the effects that can be dropped, and cancels those that must end by themselves.
     pub fn stop_all(&mut self) {
         for job in self.others.drain(..) {
             job.abort();
@@ -293,14 +293,14 @@ impl EffectRunner {
         self.shared.components().tools.discard_all();
     }
 
-    /// Stops model calls, waits and preparations; running tools go on.
+    /// Stops model calls, timers and preparations. Running tools continue.
     pub fn stop_all_but_tools(&mut self) {
         for job in self.others.drain(..) {
             job.abort();
         }
     }
 
-    /// Drops everything of the turn, finished or not: for jobs that did not obey in time.
+    /// Drops all effects of the turn that did not stop in time.
     pub fn drop_all(&mut self) {
         self.running.abort_all();
         self.tools.clear();
@@ -334,13 +334,13 @@ impl EffectRunner {
         });
     }
 
-    /// Looks whether something in the workspace waits for trust.
+    /// Checks again whether the workspace contains files that need trust.
     pub fn recheck_trust(&mut self, cwd: PathBuf) {
         let shared = Arc::clone(&self.shared);
         self.start(async move { trust::waiting(&shared, &cwd).await.map(Input::Untrusted) });
     }
 
-    /// Removes what a session that has ended kept for its commands.
+    /// Removes the files that an ended session kept for its commands.
     pub fn forget(&mut self, session: SessionId) {
         let components = self.shared.components();
         self.start(async move {
@@ -376,7 +376,7 @@ impl EffectRunner {
                 Ok(reply) => {
                     let terms = components.models.terms(&request.model);
                     let cost = terms.cost_usd_micros(&reply.usage);
-                    // What nobody was asked costs nothing, whatever the price.
+                    // A reply from the response cache costs nothing.
                     let cost_usd_micros = if reply.cache_hit { Some(0) } else { cost };
                     Input::ModelDone { token, reply: Box::new(reply), cost_usd_micros, terms, duration_ms }
                 }
@@ -388,7 +388,7 @@ impl EffectRunner {
         });
     }
 
-    /// Asks a model something that nobody sees being written.
+    /// Starts a helper call. Its deltas are not published.
     pub fn ask_helper(&mut self, token: Seq, request: ModelRequest) {
         let shared = Arc::clone(&self.shared);
         let components = shared.components();
@@ -404,7 +404,7 @@ impl EffectRunner {
                     began |= deltas.iter().any(|delta| !matches!(delta, Delta::Silence { .. }));
                     bytes += deltas.iter().map(said).sum::<usize>();
                     if bytes > HELPER_BYTES {
-                        // Nobody listens any more, so it ends.
+                        // The receiver is gone, so end the stream.
                         break;
                     }
                 }
@@ -430,7 +430,7 @@ impl EffectRunner {
     }
 }
 
-/// A helper's answer, if it is as short as it should be; what came with its end nobody has counted before.
+/// Refuses a helper reply that is too long. Deltas that arrive with the end were not counted before.
 fn not_too_long(reply: ModelReply) -> Result<ModelReply, ModelFault> {
     let text = |block: &ReplyBlock| match block {
         ReplyBlock::Text(text) | ReplyBlock::Thinking { text, .. } => text.len(),
@@ -447,7 +447,7 @@ fn too_long() -> ModelFault {
     ModelFault::new(FaultKind::Garbage, text)
 }
 
-/// Bytes of what a model says.
+/// Bytes of text in a delta.
 fn said(delta: &Delta) -> usize {
     match delta {
         Delta::Text { text, .. } | Delta::Thinking { text, .. } => text.len(),

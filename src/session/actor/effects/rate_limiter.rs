@@ -1,26 +1,27 @@
-//! How fast a model's words are taken in beside other sessions (S13).
+//! Limits how fast the deltas of a model are read while other sessions stream too.
 //!
-//! No provider writes more than some thousand words a second. A model that floods does (a broken server, one that
-//! repeats itself from a cache), and each of its words takes processor time from all sessions. Beside others it is
-//! taken in at a measured pace; its connection fills up meanwhile, and it waits.
+//! No provider writes more than a few thousand words per second. A flood comes from a broken server, or from
+//! one that repeats a cached answer, and each delta takes processor time from all sessions. While other
+//! sessions stream, the flood is read at a limited rate. Its connection fills up meanwhile, so the server
+//! waits.
 
 use std::time::{Duration, Instant};
 
-/// What a delta costs beside its bytes, in bytes: most of it is not its text.
+/// Cost of a delta in addition to its text, in bytes: most of a delta is not text.
 const BYTES_PER_DELTA: usize = 100;
-/// What is taken in as it comes, of one answer.
+/// Bytes of one answer that are read without limit.
 const UNLIMITED_BYTES: usize = 100_000;
-/// What is taken in of a flood in a second: some 9,000 deltas of the usual length.
+/// Rate limit of a flood in bytes per second: about 9,000 deltas of usual length.
 const BYTES_PER_SECOND: usize = 1_000_000;
-/// Rests shorter than this are not worth a timer.
+/// Shorter pauses are skipped, because a timer costs more.
 const MIN_PAUSE: Duration = Duration::from_millis(5);
 
-/// The pace of one answer.
+/// The rate limiter of one answer.
 #[derive(Debug)]
 pub(in crate::session) struct RateLimiter {
-    /// What was taken in as it came.
+    /// Bytes that were read without limit.
     unhurried: usize,
-    /// When all that was taken in since would have come at the pace.
+    /// When all later bytes would have arrived at the limited rate.
     due: Option<Instant>,
 }
 
@@ -29,8 +30,8 @@ impl RateLimiter {
         Self { unhurried: 0, due: None }
     }
 
-    /// So many deltas of so many bytes together were taken in. Gives until when nothing more should be, if others
-    /// wait for a model as well.
+    /// Records deltas and their total bytes. Returns until when the stream must pause if other sessions stream
+    /// as well.
     pub fn record(
         &mut self,
         deltas: usize,
@@ -45,7 +46,7 @@ impl RateLimiter {
         }
         let takes = Duration::from_secs_f64(cost as f64 / BYTES_PER_SECOND as f64);
         let due = self.due.filter(|due| *due > now).unwrap_or(now) + takes;
-        // Whoever is alone owes nothing later for having been quick.
+        // A stream without competition builds up no delay for later.
         self.due = beside_others.then_some(due);
         self.due.filter(|due| due.duration_since(now) >= MIN_PAUSE)
     }
@@ -60,7 +61,7 @@ mod tests {
     #[test]
     fn normal_delta_rate_is_never_limited() {
         let (mut pace, mut now) = (RateLimiter::new(), Instant::now());
-        // 4,000 words a second for a minute.
+        // 4,000 words per second for one minute.
         for _ in 0..240_000 {
             now += Duration::from_micros(250);
             assert_eq!(pace.record(1, 6, now, true), None);
@@ -91,7 +92,8 @@ mod tests {
             }
             let least = all.saturating_sub(UNLIMITED_BYTES) as f64 / BYTES_PER_SECOND as f64;
             let took = (now - began).as_secs_f64();
-            // The last rest may be too short to be taken, and the piece that crosses the line counts whole.
+            // The last pause may be too short to be taken, and the batch that crosses the limit counts
+            // completely.
             prop_assert!(took + 0.006 >= least, "{took} s for what takes {least}");
             prop_assert!(took <= least + 0.25, "{took} s for what takes {least}");
         }

@@ -1,4 +1,4 @@
-//! What a model said comes before its end, whatever the moment at which the two become known.
+//! Tests that the text of a model is handled before its end, whatever the timing of both.
 
 use crate::session::actor::effects::*;
 use crate::session::registry::load::tests::Place;
@@ -42,7 +42,7 @@ fn batch(n: usize) -> Vec<Delta> {
     vec![Delta::Text { index: 0, text: format!("{n} ") }]
 }
 
-/// The texts that come before the end, in order. Looks ahead like a session that joins deltas.
+/// The texts before the end, in order. Reads ahead like a session that merges deltas.
 async fn said_before_the_end(effects: &mut EffectRunner, first: Option<Input>) -> String {
     let mut said = String::new();
     let mut next = first;
@@ -80,7 +80,7 @@ async fn early_call_result_waits_for_last_deltas() {
         for n in 0..count {
             out.try_send(batch(n)).unwrap();
         }
-        // The moment between two looks: nothing was to be heard yet, and the job has ended since.
+        // Between two polls: no report was available, and the effect has ended since.
         let first = effects.ended(Ok(Some(end(fails).into())));
         assert_eq!(effects.are_idle(), count == 0, "what is held is work");
         assert_eq!(said_before_the_end(&mut effects, first).await, expected(count));

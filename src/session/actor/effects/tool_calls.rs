@@ -1,4 +1,4 @@
-//! Calls of tools as jobs: looked at and judged, run, inspected after a crash.
+//! Tool calls as effects: prepared and judged, run, and inspected after a crash.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -22,19 +22,19 @@ use crate::types::permission::{Mode, Verdict, VerdictKind};
 use crate::types::tool::{Inspection, PreparedCall, Progress, Subject, ToolOutcome};
 
 impl EffectRunner {
-    /// Looks at the calls and judges them, all before any is reported, in one trip to a thread that may wait
-    /// for the disk and that nobody waits for while it judges a long line.
+    /// Prepares and judges the calls, all before any is reported. This takes one trip to a blocking thread. No
+    /// other work waits for that thread while it judges a long command.
     pub fn prepare(&mut self, turn_id: TurnId, calls: Vec<Arc<ToolCall>>, call_context: CallContext) {
         let preparation = self.start_preparation(turn_id, calls, call_context);
         self.report_preparation(preparation);
     }
 
-    /// What a look comes to is reported from now on.
+    /// Reports the result of a preparation from now on.
     pub fn report_preparation(&mut self, preparation: PendingPreparation) {
         self.start(async move { Some(preparation.end().await) });
     }
 
-    /// Begins a look that is reported by nobody yet; dropped, it is given up.
+    /// Starts a preparation whose result is not reported yet. Dropping it cancels the preparation.
     pub fn start_preparation(
         &self,
         turn_id: TurnId,
@@ -81,7 +81,7 @@ impl EffectRunner {
         PendingPreparation { looked, turn_id, mode, given, _wanted: wanted }
     }
 
-    /// Looks at the file that an interrupted call was to change.
+    /// Inspects the file that an interrupted call was changing.
     pub fn inspect(&mut self, call_id: CallId, prepared: Arc<PreparedCall>, call_context: CallContext) {
         let components = self.shared.components();
         self.start(async move {
@@ -104,7 +104,7 @@ impl EffectRunner {
         let goes_on = matches!(prepared.subject, Subject::Bash { background: true, .. });
         self.running.spawn(async move {
             let session_context = match prepared.subject {
-                // It looks at no files for the model; what it may read is for its sandbox to say, if it has one.
+                // A command reads no files for the model. Its sandbox, if any, decides which paths it may read.
                 Subject::Bash { .. } => SessionContext {
                     blobs: Some(blobs),
                     ..SessionContext::clone(&call_context.session_context)
@@ -126,7 +126,7 @@ impl EffectRunner {
                     stop,
                 ));
                 let (outcome, command) = match start.catch_unwind().await {
-                    // What the model is told of it says the engine, which names it.
+                    // The engine formulates the message to the model, because it knows the task's name.
                     Ok(Ok(command)) => {
                         (ToolOutcome { goes_on: true, ..ToolOutcome::completed("") }, Some(Box::new(command)))
                     }
@@ -143,7 +143,7 @@ impl EffectRunner {
                 crash::tool(&call.tool);
                 components.tools.run(&call, &prepared, &session_context, progress, process_starts, stop).await
             };
-            // The tool goes on while its output waits to be written.
+            // The tool continues while its output waits for the journal.
             let outcome = relayed(call_id, run, pieces, &report).await?;
             let outcome = outcome.unwrap_or_else(|_| panicked());
             crash::point("C14");
@@ -153,7 +153,7 @@ impl EffectRunner {
     }
 }
 
-/// A look at calls that is under way. Whoever drops it wants no more of it.
+/// A running preparation of tool calls. Dropping it cancels the preparation.
 pub(in crate::session) struct PendingPreparation {
     looked: JoinHandle<Vec<JudgedCall>>,
     turn_id: TurnId,
@@ -171,8 +171,8 @@ impl PendingPreparation {
     }
 }
 
-/// Runs something to its end, or to a panic, and reports what it says meanwhile; what it said last comes before its end,
-/// however quickly that follows. Nothing if nobody listens any more.
+/// Runs a future to its end or panic and reports its output meanwhile. The last output is always reported
+/// before the end. Returns `None` if the receiver is gone.
 pub(super) async fn relayed<T>(
     call_id: CallId,
     run: impl Future<Output = T>,
@@ -206,10 +206,10 @@ pub(super) async fn relayed<T>(
     Some(over)
 }
 
-/// From so many bytes on a command line may take milliseconds to judge.
+/// From this length in bytes, judging a command may take milliseconds.
 const LONG_COMMAND_BYTES: usize = 4 << 10;
 
-/// What the rules say of a call. A long line is judged on a thread that others do not wait for.
+/// Judges a call by the rules. A long command is judged on a blocking thread, so that other tasks do not wait.
 pub(in crate::session) async fn verdict(
     effective: &EffectiveRules,
     components: &Arc<Components>,

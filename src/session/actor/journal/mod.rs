@@ -1,4 +1,4 @@
-//! A decision as one transaction: facts become rows and lines, serialised once.
+//! Turns a decision into one transaction: each event becomes a row and a feed entry and is serialised once.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,13 +18,13 @@ use crate::types::wire;
 #[cfg(test)]
 mod tests;
 
-/// One transaction and what to show once it is committed.
+/// One transaction, and the entries to publish after its commit.
 pub(in crate::session) struct Prepared {
     pub append: Append,
     pub lines: Vec<Entry>,
 }
 
-/// The row and the line of one event, and what was cut out of them.
+/// The row and the feed entry of one event, and the blobs of its truncated values.
 pub(in crate::session) fn write(envelope: &Envelope, fold: Option<u64>) -> (Row, Entry, Vec<Blob>) {
     let (body, blobs) = wire::wire(envelope);
     let body: Arc<str> = Arc::from(body);
@@ -38,8 +38,8 @@ pub(in crate::session) fn write(envelope: &Envelope, fold: Option<u64>) -> (Row,
     (row, Entry { seq: envelope.seq, body, shape: kind_of(&envelope.event) }, blobs)
 }
 
-/// Turns a plan into a transaction. `after` is the engine with the plan's facts applied, needed for
-/// the summary; `None` leaves the summary as it is.
+/// Turns a plan into a transaction. `after` is the engine with the plan's events applied, needed for the
+/// summary. `None` leaves the summary unchanged.
 pub(in crate::session) fn prepare(
     key: SessionKey,
     plan: &Plan,
@@ -51,7 +51,7 @@ pub(in crate::session) fn prepare(
     let mut blobs = plan.blobs.clone();
     for entry in &plan.events {
         let (row, line, cut) = write(&entry.envelope, entry.fold);
-        // What this very decision folds is told, and needs no row.
+        // Events that the same decision prunes are published but need no row.
         if entry.fold.is_none_or(|fold| !plan.folds.contains(&fold)) {
             rows.push(row);
         }
@@ -100,7 +100,7 @@ pub(in crate::session) fn prepare(
     Prepared { append, lines }
 }
 
-/// The transaction that records a started process: it needs no more than to survive our own death.
+/// The transaction that records a started process. It must only survive a kill of the daemon.
 pub(in crate::session) fn process_start(key: SessionKey, record: ProcessRecord, at: Timestamp) -> Append {
     Append {
         key,
@@ -119,7 +119,7 @@ pub(in crate::session) fn process_start(key: SessionKey, record: ProcessRecord, 
     }
 }
 
-/// The records that end with the results of a plan: those of calls of which nothing is left.
+/// The process records that end with the results of a plan: those of calls without remaining processes.
 pub(in crate::session) fn deaths(plan: &Plan, born: &HashSet<CallId>) -> Vec<ProcessRow> {
     let goes_on = |call: CallId| {
         let begins = |event: &Event| matches!(event, Event::ToolBackground { call_id, end: None, .. } if *call_id == call);
@@ -137,7 +137,7 @@ pub(in crate::session) fn deaths(plan: &Plan, born: &HashSet<CallId>) -> Vec<Pro
     ended.filter(|call_id| born.contains(call_id) && !goes_on(*call_id)).map(ProcessRow::Gone).collect()
 }
 
-/// The processes of a call that could not be ended, by its result's details.
+/// The processes of a call that could not be killed, from its result's details.
 pub(in crate::session) fn survivors(detail: Option<&serde_json::Value>) -> Vec<i32> {
     let list = detail.and_then(|detail| detail.get("survivors")).and_then(serde_json::Value::as_array);
     list.into_iter().flatten().filter_map(|pid| i32::try_from(pid.as_i64()?).ok()).collect()
@@ -161,8 +161,8 @@ fn summary(snapshot: Snapshot) -> Summary {
     }
 }
 
-/// What `session.list` shows of a session with these events, for journals that come from elsewhere
-/// than a living session. `None` if there are none.
+/// The `session.list` columns of a session with these events, for a journal without a loaded session. `None` if
+/// there are no events.
 #[must_use]
 pub fn summarise(events: &[Envelope]) -> Option<Summary> {
     let mut engine = Engine::new(events.first()?.session_id, Arc::default());
@@ -170,7 +170,7 @@ pub fn summarise(events: &[Envelope]) -> Option<Summary> {
     Some(summary(engine.snapshot()))
 }
 
-/// Whether a plan changes what `session.list` shows.
+/// Whether a plan changes the `session.list` columns.
 pub(in crate::session) fn changes_summary(plan: &Plan) -> bool {
     plan.events.iter().any(|entry| entry.envelope.event.needs_sync())
 }

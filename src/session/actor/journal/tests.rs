@@ -1,4 +1,4 @@
-//! The journal is the truth: whatever a random session did, its summaries can be made again from it.
+//! Tests that the summaries of any random session can be computed again from its journal.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ async fn check(played: Played) {
     };
     let key = store.create(new).await.unwrap();
 
-    // As the session does it: decide → write, with the summary of what is about to be.
+    // As the session does it: decide, then write with the summary after the decision.
     let mut living = Engine::new(id, Arc::clone(&played.settings));
     living.apply(&played.created);
     let some_plans = played.plans.iter().filter(|plan| !plan.events.is_empty());
@@ -65,7 +65,7 @@ async fn check(played: Played) {
     assert_eq!(view.last_seq, living.next_seq() - 1);
     assert_eq!(view.cwd, again.spec().cwd);
 
-    // The ledger has every call once; its sums are those of the session and of each turn.
+    // The ledger contains each call once. Its sums equal those of the session and of each turn.
     let query = LedgerQuery { session_id: Some(id), ..LedgerQuery::default() };
     let total = store.ledger_total(query).await.unwrap();
     assert_eq!((total.usage, total.cost_usd_micros), (rebuilt.usage, rebuilt.cost_usd_micros));
@@ -94,7 +94,7 @@ fn shape(item: &StoredItem) -> (Seq, String, String) {
     (item.first_seq, item.status.clone(), first["item_id"].as_str().unwrap().into())
 }
 
-/// Items as the events tell them: where each begins, how it stands, its id.
+/// The items according to the events: first seq, status and id.
 fn items_of(envelopes: &[Envelope]) -> Vec<(Seq, String, String)> {
     let mut items: BTreeMap<Seq, (String, String)> = BTreeMap::new();
     let mut by_id: BTreeMap<String, Seq> = BTreeMap::new();
@@ -112,7 +112,7 @@ fn items_of(envelopes: &[Envelope]) -> Vec<(Seq, String, String)> {
 }
 
 proptest! {
-    // Each case writes a database; shrinking is the work of the laws themselves.
+    // Each case writes a database. Shrinking is left to the property tests of the engine.
     #![proptest_config(ProptestConfig { cases: 24, max_shrink_iters: 100, ..ProptestConfig::default() })]
 
     #[test]

@@ -1,6 +1,6 @@
-//! Into memory and out of it (S15). A session is loaded when it is used, and leaves when nobody used
-//! it for a while or when there are too many. Nobody notices: whoever holds a handle keeps it loaded,
-//! and whoever comes while it leaves waits for that moment and loads it again.
+//! Loads and unloads sessions. A session is loaded on use. It is unloaded when it was unused for some time or
+//! when too many are loaded. Clients do not notice: each handle keeps its session loaded, and a caller during
+//! an unload waits for it and loads the session again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -22,18 +22,18 @@ use crate::types::ids::{Seq, SessionId};
 #[cfg(test)]
 pub(in crate::session) mod tests;
 
-/// Commands that may wait for one session; callers wait beyond that.
+/// Capacity of a session's mailbox. When it is full, callers wait.
 const MAILBOX: usize = 64;
-/// Started processes that may wait to be recorded; tools wait beyond that.
+/// Capacity of the queue of process records. When it is full, tools wait.
 const BIRTHS: usize = 16;
-/// Rows read at once when a session is loaded.
+/// Rows per read while a session is loaded.
 const PAGE: u32 = 1_000;
-/// Bytes read at once; one event is always read, however long.
+/// Bytes per read. At least one event is always read, whatever its length.
 const PAGE_BYTES: usize = 1024 * 1024;
-/// How often a session that panics as soon as it is loaded is loaded again for one caller.
+/// How often a session that panics directly after loading is loaded again for one caller.
 const CRASHES: usize = 3;
 
-/// One of the loaded sessions, until it is dropped.
+/// Counts one loaded session until it is dropped.
 struct Loaded(Arc<AtomicUsize>);
 
 impl Drop for Loaded {
@@ -42,14 +42,14 @@ impl Drop for Loaded {
     }
 }
 
-/// Where a session comes from.
+/// Source of a session's state.
 enum Source {
-    /// It has just been made.
+    /// The session was just created.
     Made(Box<Engine>),
     Journal,
 }
 
-/// Says how loading ended, also if it ended by a panic.
+/// Reports the result of loading, even after a panic.
 struct Outcome {
     loaded: Arc<SetOnce<Result<(), SessionError>>>,
     feed: Arc<Feed>,
@@ -58,7 +58,7 @@ struct Outcome {
 impl Outcome {
     fn is(self, result: Result<(), SessionError>) {
         let has_failed = result.is_err();
-        // Nobody else says so.
+        // No other code sets this.
         let _ = self.loaded.set(result);
         if has_failed {
             self.feed.crash();
@@ -75,11 +75,11 @@ impl Drop for Outcome {
 }
 
 impl Registry {
-    /// A handle on a session, loaded from the journal if need be. It stays in memory as long as the
-    /// handle.
+    /// A handle on a session, loaded from the journal if necessary. The session stays loaded as long as the
+    /// handle exists.
     ///
     /// # Errors
-    /// There is no such session, or it could not be read.
+    /// The session does not exist or could not be read.
     pub async fn open(&self, id: SessionId) -> Result<SessionHandle, SessionError> {
         let mut crashes = 0;
         loop {
@@ -97,11 +97,11 @@ impl Registry {
         }
     }
 
-    /// Like [`Registry::open`], but does not wait until the session is loaded: what it is asked waits
-    /// for that, and fails with what loading fails with.
+    /// Like [`Registry::open`], but does not wait until the session is loaded. Requests to the handle wait for
+    /// that and fail if loading fails.
     ///
     /// # Errors
-    /// There is no such session, or that could not be read.
+    /// The session does not exist, or its existence could not be checked.
     pub async fn open_soon(&self, id: SessionId) -> Result<SessionHandle, SessionError> {
         let mut crashes = 0;
         loop {
@@ -110,8 +110,8 @@ impl Registry {
             let resident = match slot.get_or_try_init(|| self.load(id)).await {
                 Ok(resident) => resident.clone(),
                 Err(error) => {
-                    // Only if nobody else loads into it now: a task in a place that is off the map
-                    // would be a second owner. Places are taken under the same lock.
+                    // Remove the slot only if no other call loads into it: a task in a removed slot would be a
+                    // second owner. Slots are acquired under the same lock.
                     let is_last = |slot: &SessionSlot| !slot.initialized() && Arc::strong_count(slot) <= 2;
                     self.inner.live.remove_if(&id, |_, known| Arc::ptr_eq(known, &slot) && is_last(known));
                     return Err(error);
@@ -125,7 +125,7 @@ impl Registry {
             } else {
                 let tick = self.inner.tick.fetch_add(1, Ordering::Relaxed);
                 if let Some(handle) = resident.enter(tick) {
-                    // Whoever began to stop everything may not have seen this one.
+                    // A concurrent shutdown may not have seen this session.
                     if let Err(stopping) = self.check_open() {
                         handle.park(false).await;
                         return Err(stopping);
@@ -133,16 +133,16 @@ impl Registry {
                     return Ok(handle);
                 }
             }
-            // Its last words come first: one task owns a session.
+            // Its last messages come first, because only one task may own a session.
             resident.gone().await;
             self.inner.live.remove_if(&id, |_, known| Arc::ptr_eq(known, &slot));
         }
     }
 
-    /// Key and newest published event of a session, which is not loaded for that.
+    /// Key and newest published seq of a session, without loading it.
     ///
     /// # Errors
-    /// There is no such session, or the database could not be read.
+    /// The session does not exist, or the database could not be read.
     pub async fn journal(&self, id: SessionId) -> Result<(SessionKey, Seq), SessionError> {
         let slot = self.inner.live.get(&id).map(|slot| Arc::clone(&slot));
         if let Some(resident) = slot.as_ref().and_then(|slot| slot.get()).filter(|it| !it.has_crashed()) {
@@ -153,14 +153,14 @@ impl Registry {
         Ok((key, store.last_seq(key).await?))
     }
 
-    /// Sessions in memory.
+    /// Number of loaded sessions.
     #[must_use]
     pub fn loaded(&self) -> usize {
         self.inner.loaded.load(Ordering::Relaxed)
     }
 
     pub(in crate::session) fn slot(&self, id: SessionId) -> SessionSlot {
-        // The guard ends with the statement: nothing is awaited under it.
+        // The guard ends with this statement, so no await happens under it.
         Arc::clone(&self.inner.live.entry(id).or_default())
     }
 
@@ -172,14 +172,14 @@ impl Registry {
         Ok(self.spawn(id, key, last_seq, Source::Journal))
     }
 
-    /// Takes a session that has just been made into memory.
+    /// Loads a session that was just created.
     pub(in crate::session) fn made(&self, id: SessionId, key: SessionKey, engine: Engine) -> LoadedSession {
         let last_seq = engine.next_seq() - 1;
         self.spawn(id, key, last_seq, Source::Made(Box::new(engine)))
     }
 
-    /// The state that a journal comes to, and what the session is to be told first. Of settled turns only
-    /// those rows are read that leave something behind.
+    /// Replays a journal and returns the state and the session's first input. Of settled turns it reads only
+    /// the rows that a replay needs.
     async fn read(
         &self,
         id: SessionId,
@@ -190,7 +190,7 @@ impl Registry {
         let mut engine = Engine::new(id, Arc::clone(&shared.components().settings.engine));
         let settled = shared.store.settled(key, TRANSIENT_KINDS, LATEST_ONLY_KINDS).await?;
         let mut cursor: Seq = 0;
-        // Whether the journal ends where a damaged database did.
+        // Whether the journal ends where a damaged database was truncated.
         let mut is_cut = false;
         loop {
             self.check_open()?;
@@ -198,7 +198,7 @@ impl Registry {
                 shared.store.lasting_after(key, cursor, &settled, PAGE, PAGE_BYTES).await?;
             cursor = rows.last().map_or(cursor, |last| last.seq);
             for row in &rows {
-                // A kind of a later version: its number counts, its meaning is not known.
+                // A kind of a later version: its seq counts, but its meaning is unknown.
                 let Some(envelope) = shared.store.whole(key, row.seq, &row.body).await? else { continue };
                 is_cut = matches!(&envelope.event, Event::Notice { kind, .. } if kind == HISTORY_LOST);
                 engine.apply(&envelope);
@@ -208,7 +208,7 @@ impl Registry {
             }
         }
         engine.skip_to(last_seq + 1);
-        // What was under way may have come to its end in the part that is lost: it is not done again.
+        // Interrupted work may have finished in the lost part, so it must not run again.
         let first = if is_cut {
             Input::Abort { turn_id: None, call_id: None, origin: None }
         } else {
@@ -250,7 +250,7 @@ impl Registry {
             let known = match source {
                 Source::Made(engine) => Ok((*engine, None)),
                 Source::Journal => match inner.upgrade().map(|inner| Registry { inner }) {
-                    // Boxed: it is long, and gone soon.
+                    // Boxed, because the future is large and short-lived.
                     Some(registry) => Box::pin(registry.read(id, key, last_seq))
                         .await
                         .map(|(engine, first)| (engine, Some(first))),
@@ -260,7 +260,7 @@ impl Registry {
             match known {
                 Ok((engine, first)) => {
                     outcome.is(Ok(()));
-                    // Boxed: this task would have room for it a second time, as long as it lives.
+                    // Boxed: otherwise this task would reserve the space twice for its whole life.
                     let running = {
                         let (process_start, process_starts) = mpsc::channel(BIRTHS);
                         let effects = EffectRunner::new(Arc::clone(&shared), key, process_start);
@@ -285,14 +285,14 @@ impl Registry {
                     };
                     running.await;
                 }
-                // Whoever waits for an answer is told why there is none.
+                // Callers that wait for a reply receive the reason.
                 Err(error) => {
                     outcome.is(Err(error));
                     drop(inbox);
                 }
             }
             if let Some(inner) = inner.upgrade() {
-                // Only its own place: another may stand there already.
+                // Remove only its own slot: another one may be there already.
                 let is_own = |slot: &SessionSlot| {
                     slot.get().is_some_and(|resident| Arc::ptr_eq(&resident.leases, &leases))
                 };
@@ -303,7 +303,7 @@ impl Registry {
         resident
     }
 
-    /// Asks those that were not used for longest to leave, if there are too many.
+    /// Asks the least recently used sessions to unload if there are too many.
     fn make_room(&self) {
         let most = self.inner.shared.components().settings.loaded_sessions;
         let excess = self.loaded().saturating_sub(most);
@@ -318,7 +318,7 @@ impl Registry {
             self.inner.live.iter().filter_map(|entry| empty_since(entry.value())).collect();
         empty.sort_unstable_by_key(|(tick, _)| *tick);
         for (_, mailbox) in empty.into_iter().take(excess) {
-            // One whose mailbox is full is in use.
+            // A session with a full mailbox is in use.
             let _ = mailbox.try_send(Box::new(SessionCommand::Unload));
         }
     }

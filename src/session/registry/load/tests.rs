@@ -1,5 +1,5 @@
-//! Sessions that leave, come back, are too many, or fail, over a real store. There is no model: each
-//! turn fails at once, which is all the work that is needed here.
+//! Tests of sessions that are unloaded, loaded again, too many, or broken, over a real store. There is no
+//! model: each turn fails immediately, which is all the work that is needed here.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +32,7 @@ impl Clock for StoppedClock {
     }
 }
 
-/// A registry over a store of its own.
+/// A registry over a temporary store.
 pub(in crate::session) struct Place {
     folder: tempfile::TempDir,
     registry: Registry,
@@ -138,7 +138,7 @@ async fn soon<T>(future: impl Future<Output = T>) -> T {
 
 const NEVER: Duration = Duration::from_secs(100_000);
 
-/// One task owns a session: two would write the same numbers, and the second write would fail.
+/// Only one task owns a session: two tasks would write the same seqs, and the second write would fail.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn submit_during_unload_is_accepted_once() {
     const CALLERS: usize = 3;
@@ -151,7 +151,7 @@ async fn submit_during_unload_is_accepted_once() {
         callers.spawn(async move {
             let mut seqs = Vec::new();
             for round in 0..ROUNDS {
-                // Another moment each time.
+                // A different moment each time.
                 let pause = (round * 613 + caller * 331) % 2_500;
                 tokio::time::sleep(Duration::from_micros(pause as u64)).await;
                 seqs.push(place.submit(id).await.expect("nobody is refused"));
@@ -179,7 +179,7 @@ async fn least_recently_used_session_is_unloaded_first() {
         ids.push(place.create().await);
         tokio::task::yield_now().await;
     }
-    // The oldest is used again; somebody stays inside the second.
+    // The oldest session is used again, and the second one keeps a lease.
     drop(soon(place.registry.open(ids[0])).await.unwrap());
     let inside = soon(place.registry.open(ids[1])).await.unwrap();
     for id in &ids {
@@ -196,7 +196,7 @@ async fn least_recently_used_session_is_unloaded_first() {
     }
     assert_eq!(loaded, [false, true, false, true, true], "{ids:?}");
     drop(inside);
-    // It comes back, and another one goes.
+    // It is loaded again, and another one is unloaded.
     soon(place.submit(ids[2])).await.unwrap();
     place.loaded_are(3).await;
     assert!(place.is_loaded(ids[2]).await);
@@ -208,7 +208,7 @@ async fn cancelled_attach_is_not_counted_as_lease() {
     let id = place.create().await;
     let handle = soon(place.registry.open(id)).await.unwrap();
     let (mut follower, attachment) = soon(handle.attach(0, Origin::default())).await.unwrap();
-    // Given up before there was an answer: polled once, then dropped.
+    // Dropped before there was an answer: polled once, then dropped.
     for _ in 0..5 {
         let attach = handle.attach(0, Origin::default());
         let _ = tokio::time::timeout(Duration::ZERO, attach).await;
@@ -239,7 +239,7 @@ async fn panicked_session_is_reloaded_without_affecting_others() {
     let waiting = soon(place.registry.open(broken)).await.unwrap();
     let (mut follower, _attachment) = soon(waiting.attach(0, Origin::default())).await.unwrap();
     place.panic(broken).await;
-    // Who holds it is told; who follows comes to an end; a look needs no task.
+    // Handle owners receive an error, followers end, and a view needs no task.
     let again = waiting.abort(None, None, None, Origin::default());
     assert_eq!(soon(again).await, Err(SessionError::Crashed));
     while let Some(events) = soon(follower.next()).await.unwrap() {
@@ -254,7 +254,7 @@ async fn panicked_session_is_reloaded_without_affecting_others() {
     assert!(events.windows(2).all(|pair| pair[0].seq < pair[1].seq));
 }
 
-/// Journal rows that are written past the session, so that it is long.
+/// Writes rows past the session, to make its journal long.
 async fn lengthen(place: &Place, id: SessionId, rows: u64) {
     let (key, last_seq) = place.registry.journal(id).await.unwrap();
     let notice = |seq| {
@@ -289,7 +289,7 @@ async fn long_journal_is_followed_while_session_loads() {
     let (_, last) = place.registry.journal(id).await.unwrap();
     let handle = soon(place.registry.open_soon(id)).await.unwrap();
     let (mut follower, attached) = soon(handle.attach(0, Origin::default())).await.unwrap();
-    // Everything comes once, and behind the journal's end that somebody is there.
+    // Every event arrives once, and the attach event follows the end of the journal.
     let mut seen = Vec::new();
     while seen.len() as u64 <= last {
         seen.extend(soon(follower.next()).await.unwrap().expect("it is there"));
@@ -298,7 +298,7 @@ async fn long_journal_is_followed_while_session_loads() {
     assert!(seen.iter().zip(1..).all(|(event, seq)| event.seq == seq), "the numbers have a gap");
     assert_eq!(seen.last().map(|event| event.event.kind()), Some("session.attached"));
     assert_eq!(handle.clients(), 1);
-    // Who leaves before it is loaded is not counted for long.
+    // A client that leaves before loading ends is not counted permanently.
     drop((attached, follower, handle));
     place.loaded_are(0).await;
     let handle = soon(place.registry.open_soon(id)).await.unwrap();

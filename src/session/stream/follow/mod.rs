@@ -1,10 +1,9 @@
-//! Following a journal from a cursor: first the store, then the feed, without a gap or a duplicate,
-//! at the reader's own pace (R8–R10).
+//! Follows a journal from a cursor: first the store, then the feed, without gaps or duplicates, at the reader's
+//! own pace.
 //!
-//! Rows of a running message are removed once the message is whole. A follower that began or joined
-//! the message and was slower than that still gets every byte: the place where rows were removed
-//! shows as a jump in the numbers, and what is missing is taken out of the finished message ([`rest`]), in
-//! deltas that have the numbers of the rows that are gone.
+//! The delta rows of a message are pruned when the message completes. A slower follower that saw the message
+//! start, or attached during it, still receives every byte. Pruned rows show as a jump of the seq. The missing
+//! text is taken from the completed message ([`rebuilt_deltas`]), in deltas with the seqs of the pruned rows.
 
 use std::sync::Arc;
 
@@ -24,7 +23,7 @@ mod tests;
 
 /// Rows of one page. Few in tests, so that pages end anywhere.
 const PAGE: u32 = if cfg!(test) { 7 } else { 500 };
-/// Bytes of one page where nobody says how many; one event is always read, however long.
+/// Default bytes of one page. At least one event is always read, whatever its length.
 const PAGE_BYTES: usize = if cfg!(test) { 900 } else { 256 * 1024 };
 
 /// A cursor over one session's journal.
@@ -34,20 +33,20 @@ pub struct Follower {
     feed: Arc<Feed>,
     newest: watch::Receiver<Seq>,
     cursor: Seq,
-    /// Whether the store was read to its end once: from then on the feed is enough.
+    /// Whether the store was read to its end once. From then on the feed suffices.
     is_live: bool,
-    /// The newest event when there was nothing to read, although the cursor was behind it.
+    /// The newest seq when there was nothing to read, although the cursor was older.
     nothing_at: Option<Seq>,
     open: Option<Open>,
-    /// Bytes of a delta that is made of a finished message.
+    /// Maximum bytes of a rebuilt delta.
     piece: usize,
 }
 
-/// The message that the follower is inside of.
+/// The message that contains the cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Open {
     first_seq: Seq,
-    /// Blocks of text and of reasoning that began so far.
+    /// Number of text and reasoning blocks that have started.
     texts: usize,
     thoughts: usize,
     /// The newest block; `None` before the first.
@@ -59,22 +58,22 @@ struct Open {
 struct Inside {
     index: u32,
     content: Content,
-    /// Which of its kind in the message: calls that were cut short leave no block behind.
+    /// Index of the block among those of its type in the message. Interrupted calls leave no block.
     nth: usize,
     /// Bytes that were passed on.
     sent: usize,
-    /// Where what was not passed on comes from.
+    /// Source of the remaining text.
     rest: Rest,
 }
 
-/// Where the rest of a block comes from.
+/// The source of the remaining text of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rest {
-    /// From its rows.
+    /// From its delta rows.
     Rows,
-    /// From the finished message: rows that still come are old, and only lend their numbers.
+    /// From the completed message. Further rows are older and only provide their seqs.
     Item,
-    /// There is none.
+    /// There is no remaining text.
     None,
 }
 
@@ -104,13 +103,14 @@ impl Follower {
         })
     }
 
-    /// Waits until there may be something to take. False when the session is gone and all was taken.
-    /// Cancel-safe; holds nothing while it waits.
+    /// Waits until there may be events to read. Returns false when the session is gone and everything was read.
+    /// Cancel-safe; holds no resources while it waits.
     pub async fn ready(&mut self) -> bool {
         loop {
-            // Marked as seen first: what is published while we look wakes us again.
+            // Mark the newest seq as seen first: an event that is published during the read wakes the follower
+            // again.
             self.newest.borrow_and_update();
-            // Asked before looking: whoever closes has published everything.
+            // Query this before the read: a closed feed contains all published events.
             let is_over = self.feed.is_closed();
             let newest = self.feed.last_seq();
             if newest > self.cursor && self.nothing_at != Some(newest) {
@@ -122,12 +122,12 @@ impl Follower {
         }
     }
 
-    /// The next events without waiting for any, each one whole JSON object: about `most` bytes, the last
-    /// one may reach beyond. Empty if there is nothing after all. Cancel-safe: what was not returned is
-    /// returned by the next call.
+    /// The next events without waiting, each as a complete JSON object. Returns about `most` bytes; the last
+    /// event may exceed that. The list may be empty. Cancel-safe: the next call returns events that were not
+    /// returned.
     ///
     /// # Errors
-    /// The store could not be read; the call may be repeated.
+    /// The store could not be read. The call may be repeated.
     pub async fn take(&mut self, most: usize) -> Result<Vec<Arc<str>>, SessionError> {
         let newest = self.feed.last_seq();
         let lines = self.look(most).await?;
@@ -135,11 +135,10 @@ impl Follower {
         self.pass(lines, most).await
     }
 
-    /// The next events; waits until there are some. `None` when the session is gone. Cancel-safe like
-    /// [`Follower::take`].
+    /// Waits for the next events. `None` when the session is gone. Cancel-safe like [`Follower::take`].
     ///
     /// # Errors
-    /// As [`Follower::take`].
+    /// Those of [`Follower::take`].
     #[cfg(test)]
     pub async fn next(&mut self) -> Result<Option<Vec<Arc<str>>>, SessionError> {
         while self.ready().await {
@@ -151,7 +150,7 @@ impl Follower {
         Ok(None)
     }
 
-    /// The last event that was returned.
+    /// Seq of the last event that was returned.
     #[must_use]
     pub fn cursor(&self) -> Seq {
         self.cursor
@@ -165,11 +164,11 @@ impl Follower {
         }
         let Page { rows, is_last } = self.store.events_after(self.key, self.cursor, PAGE, most).await?;
         if is_last {
-            // Committed events are published a moment later: the feed must hold the rest by then.
+            // Events are published shortly after the commit. The feed must contain the following ones by then.
             let upto = rows.last().map_or(self.cursor, |row| row.seq);
             self.is_live = matches!(self.feed.after(upto, 1), ReadResult::Entries(_));
         }
-        // Never ahead of what was published: the feed is what clients may know.
+        // Never read beyond the published events: clients may only see those.
         let last = self.feed.last_seq();
         Ok(rows.into_iter().filter(|row| row.seq <= last).map(line).collect())
     }
@@ -183,7 +182,7 @@ impl Follower {
             if out.bytes >= most {
                 break;
             }
-            // Rows that are gone, one number after the other, until all of the block is given.
+            // Rebuild pruned rows, one seq after the other, until the block is complete.
             while line.seq > cursor + 1
                 && let Some(Open { first_seq, block: Some(inside), .. }) = &mut open
                 && inside.rest != Rest::None
@@ -196,8 +195,8 @@ impl Follower {
                 inside.take(&piece);
                 out.push(piece.at(cursor));
             }
-            // The store may be ahead of the feed by a moment. What it gave whole, the feed repeats;
-            // who came when the message was finished gets the item alone.
+            // The store may be slightly ahead of the feed. The feed then repeats deltas of a message that the
+            // store has returned complete. A follower that attached after completion receives the item only.
             let is_streamed = matches!(line.shape, EntryKind::Streamed(_));
             match &mut open {
                 Some(Open { first_seq, block: Some(inside), .. })
@@ -239,14 +238,14 @@ impl Passed {
 }
 
 impl Inside {
-    /// A piece of the finished message was passed on.
+    /// Records that a part of the completed message was passed on.
     fn take(&mut self, piece: &rebuilt_deltas::Piece) {
         self.sent += piece.text.len();
         self.rest = if piece.is_last { Rest::None } else { Rest::Item };
     }
 }
 
-/// Where the cursor stands after one more line.
+/// The open message after one more entry.
 fn step(open: Option<Open>, line: &Entry) -> Option<Open> {
     if line.shape == EntryKind::MessageStarted {
         return Some(Open { first_seq: line.seq, texts: 0, thoughts: 0, block: None });
@@ -278,8 +277,8 @@ fn step(open: Option<Open>, line: &Entry) -> Option<Open> {
     Some(open)
 }
 
-/// Whether a new cursor lies inside a running message, and how much of it lies before the cursor.
-/// A cursor inside a finished message gets the item alone: that is `None`.
+/// Whether a new cursor is inside a running message, and how much of that message precedes it. For a cursor
+/// inside a completed message the follower receives the item only: `None`.
 async fn joined(store: &Store, key: SessionKey, after_seq: Seq) -> Result<Option<Open>, SessionError> {
     match store.message_around(key, after_seq).await? {
         Some(item) if item.status == "running" => inside(store, key, item.first_seq, after_seq).await,
@@ -287,7 +286,7 @@ async fn joined(store: &Store, key: SessionKey, after_seq: Seq) -> Result<Option
     }
 }
 
-/// The same for a message that was running a moment ago; it may be whole by now.
+/// The same for a message that was running a moment ago. It may be complete by now.
 async fn inside(
     store: &Store,
     key: SessionKey,
@@ -301,11 +300,11 @@ async fn inside(
         for row in rows {
             // The position is the state after the last row at or before the cursor.
             if row.seq > after_seq {
-                // All rows up to the cursor must have been there, or it was finished meanwhile.
+                // If a row up to the cursor is missing, the message was completed meanwhile.
                 return Ok(if seen == after_seq { open } else { None });
             }
             if row.seq != seen + 1 {
-                // Finished meanwhile: its rows are gone.
+                // The message was completed meanwhile, so its rows are pruned.
                 return Ok(None);
             }
             seen = row.seq;
@@ -317,7 +316,7 @@ async fn inside(
     }
 }
 
-/// The parts of an event that tell its shape.
+/// The fields that determine the kind of an event.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Measured {
@@ -342,7 +341,7 @@ fn line(row: JournalRow) -> Entry {
     Entry { seq: row.seq, body: Arc::from(row.body), shape }
 }
 
-/// The shape of an event that is about to be published.
+/// The kind of an event that will be published.
 pub(in crate::session) fn kind_of(event: &Event) -> EntryKind {
     match event {
         Event::MessageStarted { .. } => EntryKind::MessageStarted,

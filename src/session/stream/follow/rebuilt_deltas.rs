@@ -1,8 +1,8 @@
-//! What a follower has missed of a block whose rows are gone: taken out of the finished message piece by
-//! piece, so that however long the text is, nobody holds it while a client stands still.
+//! Rebuilds the missing deltas of a block whose rows were pruned. The text is read from the completed message
+//! in parts. So the daemon never holds a long text while a client does not read.
 //!
-//! A piece is as long as a delta may be, and no row was longer: there are never more pieces than rows
-//! were removed, so each gets the number of one of them.
+//! A part is as long as a delta may be, and no row was longer. So there are never more parts than pruned rows,
+//! and each part gets the seq of one of them.
 
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ use crate::types::ids::Seq;
 use crate::types::message::Block;
 use crate::types::wire;
 
-/// Bytes of a piece as JSON. No shorter than any row: those have 8 KiB of text, of which each byte may
-/// come to six.
+/// Maximum bytes of a part as JSON. It is not shorter than any row: rows have 8 KiB of text, of which each byte
+/// may need six in JSON.
 pub(super) const PIECE: usize = if cfg!(test) { 16 } else { 56 * 1024 };
 
-/// Bytes that were cut out of a message that is kept for all who are behind in it.
+/// Maximum truncated bytes of a message that is shared by all lagging followers.
 const SHARED: u64 = 4 << 20;
 
-/// A part of a block, and what is needed to tell it.
+/// A part of a block and the data for its delta.
 pub(super) struct Piece {
     pub text: String,
     pub is_last: bool,
@@ -31,33 +31,33 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    /// The delta with its number.
+    /// The delta with this seq.
     pub fn at(&self, seq: Seq) -> Arc<str> {
         let delta = Envelope { seq, ..self.delta.clone() };
         Arc::from(serde_json::to_string(&delta).unwrap_or_default())
     }
 }
 
-/// Where pieces come from; kept for one look at the journal.
+/// The source of parts, kept for one read of the journal.
 pub(super) struct Source<'a> {
     store: &'a Store,
     feed: &'a Feed,
     key: SessionKey,
-    /// Bytes of a piece as JSON.
+    /// Maximum bytes of a part as JSON.
     room: usize,
-    /// The finished message that was read last: a message of many blocks has as many gaps.
+    /// The completed message that was read last. A message with many blocks has as many gaps.
     finished: Option<(Seq, Arc<Envelope>)>,
-    /// The block of it that was cut out of the event: its message and number, its length and its place.
+    /// The truncated block of that message: its message and number, its length and position.
     blob: Option<((Seq, u32), StoredBlob)>,
 }
 
-/// Where the text of a block is.
+/// Location of a block's text.
 enum Text<'a> {
     /// In the event.
     Here(&'a str),
-    /// Cut out of it.
+    /// In the blob of this truncated value.
     Cut(&'a Cut),
-    /// In a list that was cut out of it.
+    /// In a truncated list of blocks.
     Elsewhere,
 }
 
@@ -66,7 +66,7 @@ impl<'a> Source<'a> {
         Self { store, feed, key, room, finished: None, blob: None }
     }
 
-    /// The next piece of a block; `None` if the message is not finished, or nothing is left.
+    /// The next part of a block; `None` if the message is not complete or no text remains.
     pub async fn piece(&mut self, first_seq: Seq, inside: &Inside) -> Result<Option<Piece>, SessionError> {
         if inside.content == Content::Arguments {
             return Ok(None);
@@ -104,19 +104,20 @@ impl<'a> Source<'a> {
                     None => return Ok(None),
                 }
             }
-            // Made whole for the rest of this look: many small blocks would else cost the whole message each.
+            // Expand the message for the rest of this read. Otherwise each of many small blocks would load the
+            // whole message.
             Some(Text::Elsewhere) => return self.mend(first_seq, inside).await,
         };
         Ok(Some(tell(event, inside, text, is_last)))
     }
 
-    /// Nothing is missing of the message that was read last.
+    /// Whether the message that was read last has no truncated value.
     #[cfg(test)]
     pub fn is_whole(&self) -> bool {
         self.finished.as_ref().is_some_and(|(_, event)| event.cut.is_empty())
     }
 
-    /// Fetches what was cut out of the finished message, and its next piece.
+    /// Loads the truncated values of the completed message and returns its next part.
     async fn mend(&mut self, first_seq: Seq, inside: &Inside) -> Result<Option<Piece>, SessionError> {
         let Some(stored) = self.store.message_around(self.key, first_seq).await? else { return Ok(None) };
         let read = || async {
@@ -125,7 +126,7 @@ impl<'a> Source<'a> {
         };
         let bytes: u64 = wire::cuts(&stored.last).iter().map(|cut| cut.bytes).sum();
         let whole = match bytes {
-            // Whoever stands still holds nothing; this is held once for all.
+            // A waiting follower holds nothing itself. The feed keeps one shared copy for all of them.
             ..=SHARED => self.feed.whole(first_seq).get_or_try_init(read).await?.clone(),
             _ => read().await?,
         };
@@ -141,7 +142,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// A piece of a block of a finished message.
+/// A part of a block of a completed message.
 fn tell(message: &Envelope, inside: &Inside, text: String, is_last: bool) -> Piece {
     let index = inside.index;
     let event = match inside.content {
@@ -161,15 +162,14 @@ fn tell(message: &Envelope, inside: &Inside, text: String, is_last: bool) -> Pie
     Piece { text, is_last, delta }
 }
 
-/// As much of a text as fits into a piece, from `sent` on, and whether that is all; `None` if nothing is
-/// left.
+/// As much text from `sent` on as fits into a part, and whether it is the last part; `None` if no text remains.
 fn part(text: &str, sent: usize, room: usize) -> Option<(String, bool)> {
     let rest = text.get(sent..).filter(|rest| !rest.is_empty())?;
     let head = wire::head(rest, room + 2);
     Some((head.to_owned(), head.len() == rest.len()))
 }
 
-/// A part of a text, without a character that is cut at its end.
+/// Converts bytes to text and drops an incomplete character at the end.
 fn whole_characters(mut bytes: Vec<u8>) -> String {
     if let Err(error) = std::str::from_utf8(&bytes) {
         bytes.truncate(error.valid_up_to());
@@ -177,7 +177,7 @@ fn whole_characters(mut bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_default()
 }
 
-/// Where the text of a block of the finished message is.
+/// Location of a block's text in the completed message.
 fn text_of<'e>(event: &'e Envelope, inside: &Inside) -> Option<Text<'e>> {
     let Event::MessageCompleted { item, .. } = &event.event else { return None };
     if event.cut.iter().any(|cut| matches!(&*cut.at, "/item" | "/item/content")) {

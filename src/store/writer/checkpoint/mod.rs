@@ -1,15 +1,16 @@
-//! Folding the log into the database beside the writer.
+//! Checkpoints of the write-ahead log on a second thread, in parallel with the writer.
 //!
-//! SQLite folds it within the commit that finds it long (<https://www.sqlite.org/wal.html>, "Automatic
-//! Checkpoint"): for tens of milliseconds nobody's text gets through. Here another thread does it over a
-//! connection of its own, while the writer goes on; what was written meanwhile is little, and the writer
-//! folds that itself, so that the log can begin anew.
+//! SQLite runs a checkpoint inside the commit that finds the log too long (<https://www.sqlite.org/wal.html>,
+//! "Automatic Checkpoint"). For tens of milliseconds no session can stream text then. Here a second thread runs
+//! the checkpoint over its own connection while the writer continues. Few pages are added meanwhile. The writer
+//! checkpoints these pages itself, so that SQLite can restart the log at its beginning.
 //!
-//! SQLite syncs the database only when it has folded all of the log, and counts pages as folded before.
-//! Where the writer goes on meanwhile, it is synced here. If a sync fails, the kernel may have forgotten
-//! pages that count as folded (<https://wiki.postgresql.org/wiki/Fsync_Errors>): only the log has them, and
-//! all of it is to be folded once more. SQLite begins at its start if nobody had the database open before.
-//! Until that was done nothing is written, and no connection of ours takes the log away ([`Folding::doubt`]).
+//! SQLite syncs the database only after it has copied the whole log, but it counts pages as copied before that.
+//! If the writer continues meanwhile, this module syncs the database. If a sync fails, the kernel may have
+//! dropped pages that count as copied (<https://wiki.postgresql.org/wiki/Fsync_Errors>). Only the log still has
+//! them, so the whole log must be copied again. SQLite starts at the first frame if no other connection had the
+//! database open before. Until that checkpoint succeeds, the writer writes nothing and no connection of the
+//! daemon removes the log ([`Checkpointer::doubt`]).
 
 use std::cell::Cell;
 use std::fs::File;
@@ -28,20 +29,20 @@ use crate::store::error::StoreError;
 use crate::store::fault_injection::Faults;
 use crate::store::recovery::health::Health;
 
-/// Pages of the log at which it is folded: SQLite's own default.
+/// Number of log pages at which a checkpoint starts: SQLite's own default.
 const AT: u32 = 1_000;
-/// Times that, beyond which the writer waits until it is: 32 MiB.
+/// At this multiple of the threshold, the writer waits for a checkpoint: 32 MiB of log.
 const MOST: u32 = 8;
-/// Bytes that SQLite locks of a database that somebody has open, `SHARED_FIRST` of its `os.h`: in the mode that
-/// keeps a log, for as long as it is open.
+/// The bytes (`SHARED_FIRST` in SQLite's `os.h`) that SQLite locks in an open database. In WAL mode it holds
+/// this lock for as long as the database is open.
 const IN_USE: (i64, i64) = (0x4000_0002, 510);
 
 thread_local! {
-    /// Pages that the log had after the newest commit of this thread.
+    /// Log pages after the newest commit of this thread.
     static PAGES: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Has commits over a connection count the pages of the log, and fold nothing by themselves.
+/// Disables automatic checkpoints of a connection. Its commits only count the pages of the log.
 pub(in crate::store) fn count(connection: &Connection) {
     connection.wal_hook(Some(|_, pages| {
         PAGES.set(u32::try_from(pages).unwrap_or(0));
@@ -49,7 +50,7 @@ pub(in crate::store) fn count(connection: &Connection) {
     }));
 }
 
-/// The log outlives the connection, even if it is the last.
+/// Prevents SQLite from deleting the log when this connection closes, even if it is the last one.
 pub(in crate::store) fn keep_log(connection: &Connection) {
     if let Err(error) = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true) {
         tracing::warn!(%error, "the database cannot be closed as it should be");
@@ -60,46 +61,46 @@ const IDLE: u8 = 0;
 const RUNNING: u8 = 1;
 const DONE: u8 = 2;
 
-/// What both threads know.
+/// State that the writer and the checkpoint thread share.
 #[derive(Debug)]
 struct CheckpointState {
     database_file: DatabaseFile,
-    /// Held by whoever folds; the other thread's connection, once it has one.
+    /// Held during a checkpoint. It contains the connection of the checkpoint thread once that thread has
+    /// opened one.
     gate: Mutex<Option<Connection>>,
     phase: AtomicU8,
-    /// Pages of the log that the other thread left folded and synced.
+    /// Log pages that the checkpoint thread has copied and synced.
     checkpointed_pages: AtomicU32,
-    /// To sync by. Open from before the first fold: so every failure since is told to it. Closing it would
-    /// take SQLite's locks away (<https://www.sqlite.org/howtocorrupt.html>, 2.2): it goes when nothing else
-    /// has the database open.
+    /// Descriptor for syncing the database. It is opened before the first checkpoint, so that it reports every
+    /// later sync error. Closing it would drop SQLite's locks (<https://www.sqlite.org/howtocorrupt.html>,
+    /// 2.2). So it is closed only when nothing else in the process has the database open.
     database: File,
     doubt: Mutex<Option<StoreError>>,
     health: Health,
     faults: Faults,
 }
 
-/// The other thread, which is there once it was needed. Owned by the writer, and to be dropped after its
-/// connection.
+/// The checkpoint thread, started on first use. The writer owns it and must drop it after its connection.
 #[derive(Debug)]
 pub(in crate::store) struct Checkpointer {
     shared: Arc<CheckpointState>,
-    /// Asks it; dropped, it ends.
+    /// Wakes the thread. Dropping the sender ends it.
     ask: Option<SyncSender<()>>,
     thread: Option<JoinHandle<()>>,
-    /// Pages at which the log is folded.
+    /// Log pages at which a checkpoint starts.
     at: u32,
-    /// Pages of the log at which it is looked at again, and those that it last had.
+    /// Log pages at which the writer checks the log again, and the pages at the last check.
     next: u32,
     last: u32,
-    /// It has begun anew since the other thread was asked.
+    /// Whether the log has restarted since the thread was last asked for a checkpoint.
     is_anew: bool,
 }
 
 impl Checkpointer {
-    /// For the database of the site.
+    /// Creates the checkpointer of a database. The thread starts on first use.
     ///
     /// # Errors
-    /// It could not be opened.
+    /// The database file could not be opened.
     pub fn new(database_file: DatabaseFile, health: Health, faults: Faults) -> Result<Self, StoreError> {
         let at = pages_at();
         let database = File::open(&database_file.path)
@@ -119,10 +120,10 @@ impl Checkpointer {
         Ok(Self { shared, ask: None, thread: None, at, next: at, last: 0, is_anew: false })
     }
 
-    /// To be called after commits, outside of any transaction.
+    /// Starts or finishes a checkpoint if one is due. Call it after commits and outside of any transaction.
     pub fn after_commit(&mut self, connection: &Connection) {
         let pages = PAGES.get();
-        // What was done of a log that has begun anew meanwhile says nothing.
+        // The log has restarted, so earlier checkpoint results do not apply to it.
         self.is_anew |= pages < self.last;
         self.last = pages;
         if self.is_anew {
@@ -138,7 +139,7 @@ impl Checkpointer {
         let is_long = pages >= self.at.saturating_mul(MOST);
         match self.shared.phase.load(Ordering::Acquire) {
             RUNNING if !is_long => {}
-            // Where a reader held the log, much of it is left.
+            // A reader held the log, so a large part of it is not copied yet.
             IDLE => self.begin(),
             DONE if !is_long && pages.saturating_sub(self.shared.checkpointed_pages()) > self.at => {
                 self.begin();
@@ -152,33 +153,36 @@ impl Checkpointer {
         let _alone = self.shared.alone();
         self.shared.checkpoint(connection);
         self.shared.phase.store(IDLE, Ordering::Release);
-        // Where readers keep it from being folded whole, it is tried again a little later.
+        // Readers prevent a complete checkpoint, so try again when the log has grown a little.
         self.next = self.last.saturating_add(self.at / 16);
     }
 
-    /// Why nothing may be written until all of the log was folded once more, if that is so.
+    /// Returns why no write is allowed until the whole log was checkpointed again; `None` if writes are
+    /// allowed.
     pub fn doubt(&self) -> Option<StoreError> {
         self.shared.lock().clone()
     }
 
-    /// Folds what is left of the log and begins it anew. Waits for readers as long as the connection does.
+    /// Checkpoints the rest of the log, so that SQLite restarts it. It waits for readers as long as the
+    /// connection's busy timeout.
     ///
     /// # Errors
-    /// It could not, or somebody else reads what is in it, or there is a doubt.
+    /// The checkpoint failed, another process reads from the log, or [`Checkpointer::doubt`] returns an error.
     pub fn checkpoint_all(&self, connection: &Connection) -> Result<(), StoreError> {
         let _alone = self.shared.alone();
         self.doubt().map_or(Ok(()), Err)?;
         self.shared.checkpoint_all(connection)
     }
 
-    /// The same over a connection that the database was opened with after everybody had closed it: all of the log
-    /// is folded, and there is no doubt any more.
+    /// Checkpoints the whole log over a connection that was opened after all others had closed. SQLite then
+    /// starts at the first frame, so success clears the doubt.
     ///
     /// # Errors
-    /// As [`Folding::fold_whole`] has them, but for the doubt.
+    /// Those of [`Checkpointer::checkpoint_all`], except the doubt.
     pub fn checkpoint_from_start(&self, connection: &Connection) -> Result<(), StoreError> {
         let _alone = self.shared.alone();
-        // What it says of what was before is known, and is made good now.
+        // This call may return the error of an earlier sync. That error is known already, and the next lines
+        // repair its effect.
         let _ = self.shared.database.sync_data();
         self.shared.sync()?;
         self.shared.checkpoint_all(connection)?;
@@ -186,10 +190,10 @@ impl Checkpointer {
         Ok(())
     }
 
-    /// Whether nothing of the log counts as folded.
+    /// Checks that SQLite counts no frame of the log as copied.
     ///
     /// # Errors
-    /// Something does: somebody had the database open all the time.
+    /// Some frames count as copied, because another process had the database open all the time.
     pub fn starts_at_first_frame(connection: &Connection) -> Result<(), StoreError> {
         let folded: i64 = connection.query_row("pragma wal_checkpoint(noop)", [], |row| row.get(2))?;
         if folded == 0 {
@@ -198,10 +202,11 @@ impl Checkpointer {
         Err(StoreError::Unwritable("somebody still has the database open".into()))
     }
 
-    /// Whether no other process has the database open: it would keep what counts as folded.
+    /// Checks that no other process has the database open. Such a process would preserve SQLite's count of
+    /// copied frames.
     ///
     /// # Errors
-    /// One has, or that cannot be seen.
+    /// Another process has the database open, or the lock could not be queried.
     pub fn wait_for_exclusive_access(&self) -> Result<(), StoreError> {
         let mut lock = flock {
             l_type: F_WRLCK as c_short,
@@ -218,7 +223,7 @@ impl Checkpointer {
         Err(StoreError::Unwritable(format!("process {} has the database open: end it", lock.l_pid)))
     }
 
-    /// Says with the doubt what keeps it from being ended.
+    /// Adds to the doubt the reason why it cannot be cleared.
     pub fn explain(&self, error: &StoreError) {
         let why = match error {
             StoreError::Unwritable(why) | StoreError::Unsynced(why) => why.clone(),
@@ -230,7 +235,7 @@ impl Checkpointer {
         }
     }
 
-    /// Ends the other thread, and closes what it had open.
+    /// Ends the checkpoint thread and closes its files.
     pub fn end(&mut self) {
         self.ask = None;
         if let Some(thread) = self.thread.take() {
@@ -239,7 +244,7 @@ impl Checkpointer {
         self.release();
     }
 
-    /// Closes the other thread's connection. It opens one when it is needed again.
+    /// Closes the connection of the checkpoint thread. The thread opens a new one on demand.
     pub fn release(&self) {
         drop(self.shared.alone().take());
     }
@@ -261,7 +266,7 @@ impl Checkpointer {
         }
         self.shared.phase.store(RUNNING, Ordering::Release);
         if self.ask.as_ref().is_none_or(|ask| ask.try_send(()).is_err()) {
-            // The writer does it the next time.
+            // The writer runs the checkpoint after its next commit.
             self.shared.checkpointed_pages.store(u32::MAX, Ordering::Release);
             self.shared.phase.store(DONE, Ordering::Release);
         }
@@ -276,7 +281,7 @@ impl Drop for Checkpointer {
 
 impl CheckpointState {
     fn alone(&self) -> MutexGuard<'_, Option<Connection>> {
-        // A connection is not broken by a panic beside it.
+        // A panic while the lock was held does not damage the connection.
         self.gate.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -303,7 +308,7 @@ impl CheckpointState {
         self.checkpointed_pages.load(Ordering::Acquire)
     }
 
-    /// As far as readers let it; it never waits for anybody. Gives the pages of the log that are folded and synced.
+    /// Checkpoints as far as readers allow, without waiting. Returns the log pages that are copied and synced.
     fn checkpoint(&self, connection: &Connection) -> Option<u32> {
         if self.lock().is_some() {
             return None;
@@ -312,13 +317,13 @@ impl CheckpointState {
             .query_row("pragma wal_checkpoint(passive)", [], |row| row.get::<_, i64>(2))
             .map_err(StoreError::from);
         match folded {
-            // SQLite syncs it only if it has folded all of the log, and nobody wrote meanwhile.
+            // SQLite syncs only if it has copied the whole log and no commit was added meanwhile.
             Ok(folded) => self.sync().is_ok().then_some(u32::try_from(folded).unwrap_or(0)),
             Err(error @ StoreError::Unsynced(_)) => {
                 self.doubts(error);
                 None
             }
-            // As far as it came, nothing counts as folded.
+            // Forget the frames that count as copied up to here.
             Err(error) => {
                 tracing::debug!(%error, "the log could not be folded");
                 None
@@ -334,7 +339,7 @@ impl CheckpointState {
             self.doubts(error.clone());
         }
         if is_busy? {
-            // Some of it may be folded.
+            // Part of the log may have been copied.
             self.sync()?;
             return Err(StoreError::Unwritable("somebody reads what is in the log of the database".into()));
         }
@@ -361,7 +366,7 @@ fn pages_at() -> u32 {
     AT
 }
 
-/// Tests have it folded all the time.
+/// Tests set a low value, so that checkpoints run all the time.
 #[cfg(feature = "failpoints")]
 fn pages_at() -> u32 {
     std::env::var("AGENTD_FOLD_AT").ok().and_then(|pages| pages.parse().ok()).unwrap_or(AT)

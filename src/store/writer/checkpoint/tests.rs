@@ -16,7 +16,7 @@ fn pages_of(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |meta| meta.len() / 4_096)
 }
 
-/// A database with a table of texts, and what folds its log.
+/// A database with one text table, and the checkpointer of its log.
 struct Bench {
     checkpointer: Checkpointer,
     connection: Connection,
@@ -119,15 +119,15 @@ fn wal_restart_position_is_visible_until_database_closes() {
     assert_eq!(bench.checkpointer.checkpoint_from_start(&bench.connection), Ok(()));
 }
 
-/// A store whose disk can be told to fail.
+/// A store whose disk can be made to fail.
 struct Failing {
     store: Store,
     owner: StoreOwner,
     key: SessionKey,
-    /// What was acknowledged.
+    /// The bodies of acknowledged commits.
     bodies: Vec<String>,
     unsynced: &'static AtomicBool,
-    /// The database before anything was folded.
+    /// The database file before the first checkpoint.
     before: Vec<u8>,
     path: PathBuf,
     dir: tempfile::TempDir,
@@ -157,7 +157,7 @@ impl Failing {
         done
     }
 
-    /// Writes until a fold could not be synced, and takes away what it had folded.
+    /// Writes until the sync of a checkpoint fails, then removes the pages that this checkpoint had copied.
     async fn lose_what_was_folded(&mut self) {
         self.unsynced.store(true, Ordering::SeqCst);
         let until = Instant::now() + LONG;
@@ -168,7 +168,7 @@ impl Failing {
         let file = std::fs::OpenOptions::new().write(true).open(&self.path).unwrap();
         file.write_all_at(&self.before, 0).unwrap();
         file.set_len(self.before.len() as u64).unwrap();
-        // Closing it would take SQLite's locks away.
+        // Closing it would drop SQLite's locks.
         std::mem::forget(file);
     }
 
@@ -194,7 +194,7 @@ async fn unsynced_checkpoint_is_repeated_from_wal() {
     disk.lose_what_was_folded().await;
     let trouble = soon(disk.store.check()).await.expect_err("it is said");
     assert!(trouble.to_string().contains("could not be synced"), "{trouble}");
-    // Whoever reads all of it keeps it from being opened anew.
+    // A backup or check of the whole database prevents the writer from reopening it.
     let turn = soon(disk.store.readers.turn()).await.unwrap();
     disk.unsynced.store(false, Ordering::SeqCst);
     assert!(disk.write().await.is_err());
@@ -245,7 +245,7 @@ async fn unsynced_checkpoint_keeps_wal_for_next_start() {
 
 const HELD: &str = "AGENTD_TEST_HELD_DATABASE";
 
-/// Not a test of its own: another process that has a database open until its input ends.
+/// Helper of other tests: a second process that keeps the database open until its input ends.
 #[test]
 fn child_process_holds_database_open() {
     let Some(path) = std::env::var_os(HELD) else { return };

@@ -1,20 +1,20 @@
-//! The new text of a notebook after one cell was replaced, put in or taken out. Outside that cell
-//! every byte stays; inside it the layout of the file is followed.
+//! Computes the text of a notebook after one cell was replaced, inserted or deleted. Bytes outside that cell
+//! stay the same; the new cell follows the layout of the file.
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::tools::files::notebook::shape::{Cell, Notebook};
 
-/// What is done to a notebook.
+/// A change of a notebook.
 pub(super) enum Change<'a> {
-    /// The cell gets this source, and this kind if one is given.
+    /// Gives the cell this source, and this kind if one is given.
     Replace {
         at: usize,
         source: &'a str,
         kind: Option<&'a str>,
     },
-    /// A new cell comes to stand at this number.
+    /// Inserts a new cell at this index.
     Insert {
         at: usize,
         source: &'a str,
@@ -25,7 +25,7 @@ pub(super) enum Change<'a> {
     },
 }
 
-/// Numbers of cells must be right: at most the count for an insert, below it otherwise.
+/// Indexes must be valid: at most the count for an insert, below it otherwise.
 pub(super) fn apply(notebook: &Notebook<'_>, change: &Change<'_>) -> String {
     match *change {
         Change::Replace { at, source, kind } => replace(notebook, at, source, kind),
@@ -48,7 +48,7 @@ fn replace(notebook: &Notebook<'_>, at: usize, source: &str, kind: Option<&str>)
         parts.push((place, layout.value(&source_value(source, as_list), 3)));
     }
     if cell.kind == "code" {
-        // What it showed was shown by the old source.
+        // The outputs belong to the old source.
         parts.extend(cell.member("outputs").map(|place| (place, "[]".to_owned())));
         parts.extend(cell.member("execution_count").map(|place| (place, "null".to_owned())));
     }
@@ -56,7 +56,7 @@ fn replace(notebook: &Notebook<'_>, at: usize, source: &str, kind: Option<&str>)
     splice(text, &parts)
 }
 
-/// The members of a cell whose kind changes: what belongs to code comes or goes.
+/// The members of a cell whose kind changes: members of code cells are added or removed.
 fn rebuilt(notebook: &Notebook<'_>, cell: &Cell<'_>, kind: &str, source: &str) -> Vec<(String, Value)> {
     let mut members: Vec<(String, Value)> = Vec::new();
     for (name, place) in &cell.members {
@@ -64,14 +64,14 @@ fn rebuilt(notebook: &Notebook<'_>, cell: &Cell<'_>, kind: &str, source: &str) -
         if of_code || matches!(name.as_ref(), "source" | "cell_type") {
             continue;
         }
-        // It was read as JSON before.
+        // The text was parsed as JSON before.
         let value = serde_json::from_str(&notebook.text[place.clone()]).unwrap_or(Value::Null);
         members.push((name.to_string(), value));
     }
     whole(members, kind, source)
 }
 
-/// The members of a cell of this kind, sorted as nbformat writes them.
+/// The members of a cell of this kind, in nbformat's order.
 fn whole(mut members: Vec<(String, Value)>, kind: &str, source: &str) -> Vec<(String, Value)> {
     let mut set = |name: &str, value: Value| members.push((name.to_owned(), value));
     set("cell_type", kind.into());
@@ -87,7 +87,7 @@ fn whole(mut members: Vec<(String, Value)>, kind: &str, source: &str) -> Vec<(St
     members
 }
 
-/// A list of lines, each with its end, or one string.
+/// A list of lines, each with its line ending, or one string.
 fn source_value(source: &str, as_list: bool) -> Value {
     if as_list {
         source.split_inclusive('\n').map(Value::from).collect::<Vec<_>>().into()
@@ -108,7 +108,7 @@ fn insert(notebook: &Notebook<'_>, at: usize, source: &str, kind: &str) -> Strin
         let (open, close) = (layout.line(2), layout.line(1));
         return splice(text, &[(list.clone(), format!("[{open}{new}{close}]"))]);
     };
-    // What stands between two cells of this file.
+    // The text between two cells of this file.
     let between = match cells.get(1) {
         Some(second) => text[first.place.end..second.place.start].to_owned(),
         None => format!(",{}", &text[list.start + 1..first.place.start]),
@@ -133,8 +133,8 @@ fn delete(notebook: &Notebook<'_>, at: usize) -> String {
     splice(notebook.text, &[(gone, String::new())])
 }
 
-/// Eight hexadecimal digits that no other cell has. The same for the same change, so that what is
-/// judged is what is written.
+/// Eight hexadecimal digits that no other cell has. The same change gives the same id, so that the judged text
+/// is the written text.
 fn new_id(notebook: &Notebook<'_>, at: usize, source: &str) -> String {
     let mut salt = 0_u32;
     loop {
@@ -159,7 +159,7 @@ fn splice(text: &str, parts: &[(std::ops::Range<usize>, String)]) -> String {
     out
 }
 
-/// Whether letters beyond ASCII are written as escapes; control characters always are.
+/// Whether non-ASCII characters are written as escapes; control characters always are.
 fn has_escapes(text: &str) -> bool {
     text.match_indices("\\u").any(|(at, _)| {
         let digits = text.get(at + 2..at + 6);
@@ -167,13 +167,14 @@ fn has_escapes(text: &str) -> bool {
     })
 }
 
-/// How a file is laid out.
+/// The layout of a file.
 struct Layout<'t> {
-    /// What begins a line: line end, then this many times the unit. `None` if all stands in one line.
+    /// Line ending and indentation unit; a line begins with the ending and the unit once per level. `None` if
+    /// the whole file is one line.
     unit: Option<(&'t str, &'t str)>,
-    /// What stands after a comma and a colon within a line.
+    /// Text after a comma and a colon within a line.
     blank: &'t str,
-    /// Letters beyond ASCII are written as escapes.
+    /// Whether non-ASCII characters are written as escapes.
     ascii: bool,
 }
 
@@ -222,7 +223,7 @@ impl<'t> Layout<'t> {
         format!("{open}{}{}{}{close}", self.line(depth + 1), parts.join(&comma), self.line(depth))
     }
 
-    /// A value whose first line stands at this depth.
+    /// A value whose first line is at this depth.
     fn value(&self, value: &Value, depth: usize) -> String {
         match value {
             Value::Array(values) => {

@@ -1,4 +1,4 @@
-//! NotebookEdit (T17): one cell is replaced, put in or taken out.
+//! The NotebookEdit tool: replaces, inserts or deletes one cell.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -116,7 +116,7 @@ fn plan(
         let missing = ToolError::io(&path.path, &std::io::ErrorKind::NotFound.into());
         return Err(helpful(context, &path.path, missing));
     };
-    // Without permission to read, not even what cells there are may be told.
+    // Without permission to read, even the list of cells would reveal content.
     if !edit_guard::may_show_content(context, path) {
         edit_guard::require_known(context, &path.path, &before, Needs::AnyPart)?;
     }
@@ -153,13 +153,13 @@ fn plan(
     Ok((edit_guard::Change { known_whole, ..change }, at))
 }
 
-/// The number of the cell that is meant; for an insert that of the new one.
+/// The number of the requested cell; for an insert, of the new one.
 fn cell(input: &Input, notebook: &Notebook<'_>, shown: &str) -> Result<usize, ToolError> {
     let count = notebook.cells.len();
     let inserts = input.edit_mode == Some(Mode::Insert);
     if let Some(id) = input.cell_id.as_deref().filter(|id| !id.is_empty()) {
         let by_id = notebook.cells.iter().position(|cell| cell.id.as_deref() == Some(id));
-        // As Read calls cells that have no id.
+        // The name that Read gives to cells without an id.
         let by_number = || {
             let at: usize = id.strip_prefix("cell-")?.parse().ok()?;
             notebook.cells.get(at).is_some_and(|cell| cell.id.is_none()).then_some(at)

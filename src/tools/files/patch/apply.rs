@@ -1,5 +1,5 @@
-//! The tool: a patch is parsed, every file is worked out and checked, and only then the files are
-//! changed one after the other. If one fails in the middle, the result says what was done.
+//! The patch tool: parses a patch, computes and checks every file, and only then changes the files one after
+//! the other. If a change fails, the result lists the changes that were made.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -33,7 +33,7 @@ use crate::types::tool::{
     FileChange, PathSensitivity, PlannedChange, PlannedFile, PreparedCall, Subject, ToolOutcome, ToolStatus,
 };
 
-/// A diff for people of all files together is cut here.
+/// Bytes of the diff of all files for users; a longer one is truncated.
 const LONGEST_DIFF: usize = 96 << 10;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -68,7 +68,7 @@ pub(in crate::tools) fn prepare(context: &ToolContext, input: &Input) -> Result<
         let names: Vec<String> = targets.iter().map(|target| context.show(&target.path.path)).collect();
         names.join(", ")
     };
-    // Protected files are judged before anything is told of them.
+    // Judge protected files before any error reveals their content.
     if targets.iter().any(|target| target.path.care == PathSensitivity::Protected) {
         return Ok(bare(format!("Patch {}", names())));
     }
@@ -76,7 +76,7 @@ pub(in crate::tools) fn prepare(context: &ToolContext, input: &Input) -> Result<
         Ok(steps) => steps,
         Err(refusal) => {
             let open = targets.iter().all(|target| edit_guard::may_show_content(context, &target.path));
-            // As for Edit: an answer may tell nothing of a file that the model may not see.
+            // As for Edit: an error must not reveal content of a file that the model may not read.
             return if open || refusal.code == "not_read" {
                 Err(refusal)
             } else {
@@ -117,13 +117,13 @@ pub(in crate::tools) fn run(
     Ok(make(context, call_id, steps))
 }
 
-/// A path that the patch touches, in the order in which they are judged.
+/// A path that the patch changes, in the order of judging.
 struct Target {
     path: PinnedPath,
     removes: bool,
 }
 
-/// Every path that is written or removed. A path may come up once, or in several updates.
+/// Every path that is written or removed. A path may occur once, or in several updates.
 fn targets(context: &ToolContext, sections: &[Section<'_>]) -> Result<Vec<Target>, ToolError> {
     let mut targets: Vec<Target> = Vec::new();
     let mut updates: Vec<PathBuf> = Vec::new();
@@ -172,7 +172,7 @@ fn subject(targets: &[Target]) -> Subject {
     Subject::Several { parts: parts.collect() }
 }
 
-/// One file as it will be.
+/// The planned state of one file.
 enum Step {
     Write(Box<Change>),
     Remove { path: PinnedPath, before: Content, diff: Diff },
@@ -229,13 +229,13 @@ fn whole_diff(steps: &[Step]) -> String {
     text
 }
 
-/// Works every file out. Nothing is changed.
+/// Computes every file without changing anything.
 fn plan(
     context: &ToolContext,
     sections: Vec<Section<'_>>,
     targets: &[Target],
 ) -> Result<Vec<Step>, ToolError> {
-    // Several updates of one file are one change of it.
+    // Several updates of one file become one change.
     let mut merged: Vec<(PathBuf, Section<'_>)> = Vec::new();
     let mut places: HashMap<PathBuf, usize> = HashMap::new();
     for section in sections {
@@ -271,7 +271,8 @@ fn plan(
                 let to = target(&context.resolve(to, Access::Edit)?.path)?;
                 let changed = update(context, path.clone(), &hunks)?;
                 require_free(context, &to)?;
-                // Put down in full before the old one goes: a crash between the two loses nothing.
+                // The new file is written completely before the old one is removed: a crash between the two
+                // loses nothing.
                 let new = changed.charset.decode((*changed.after).as_ref()).unwrap_or_default();
                 let moved = Change::new(context, to, None, (None, &new), changed.charset, changed.after);
                 let moved =
@@ -308,7 +309,7 @@ fn add(context: &ToolContext, path: PinnedPath, lines: &[&str]) -> Result<Step, 
     Ok(Step::Write(Box::new(change)))
 }
 
-/// What is removed needs not have been read (it may be binary), but what was read must be unchanged.
+/// A file to remove need not have been read (it may be binary), but if it was read it must be unchanged.
 fn remove(context: &ToolContext, path: PinnedPath) -> Result<Step, ToolError> {
     let Some(before) = path.load()? else { return Err(missing(context, &path)) };
     if context.record(&path.path).is_some() {
@@ -335,10 +336,10 @@ fn missing(context: &ToolContext, path: &PinnedPath) -> ToolError {
     helpful(context, &path.path, refusal)
 }
 
-/// The checks of Edit, in its order, for every hunk.
+/// The checks of Edit in the same order, for every hunk.
 fn update(context: &ToolContext, path: PinnedPath, hunks: &[Hunk<'_>]) -> Result<Change, ToolError> {
     let Some(before) = path.load()? else { return Err(missing(context, &path)) };
-    // Without permission to read, not even "it is not in there" may be told.
+    // Without permission to read, even a failed match would reveal content.
     if !edit_guard::may_show_content(context, &path) {
         edit_guard::require_known(context, &path.path, &before, Needs::AnyPart)?;
     }
@@ -383,11 +384,11 @@ impl Lost {
     }
 }
 
-/// The changes that the hunks come to, as ranges of `text` (`\n` line endings) with what takes their
-/// place: ascending and apart. Kept lines keep their bytes, also where they were found by likeness.
+/// The changes of the hunks, as ranges of `text` (`\n` line endings) with their replacements: ascending and
+/// disjoint. Kept lines keep their bytes, also if they matched only approximately.
 pub(super) fn place(text: &str, hunks: &[Hunk<'_>]) -> Result<Vec<(Range<usize>, String)>, Lost> {
     let mut lines: Vec<&str> = text.split('\n').collect();
-    // What follows the last line feed is no line, if it is nothing.
+    // The text after the last line feed is a line only if it is not empty.
     let is_ended = text.is_empty() || text.ends_with('\n');
     if is_ended {
         lines.pop();
@@ -404,7 +405,7 @@ pub(super) fn place(text: &str, hunks: &[Hunk<'_>]) -> Result<Vec<(Range<usize>,
     let mut edits: Vec<(Range<usize>, String)> = Vec::new();
     let mut from = 0;
     for hunk in hunks {
-        // Hunks come from above to below; one that does not is looked for above as well.
+        // Hunks are usually in file order. If one is not found, search above as well.
         let found = match find(&lines, hunk, from) {
             Err(lost) if from > 0 => find(&lines, hunk, 0).map_err(|_| lost)?,
             found => found?,
@@ -437,7 +438,8 @@ pub(super) fn place(text: &str, hunks: &[Hunk<'_>]) -> Result<Vec<(Range<usize>,
         }
     }
     edits.sort_by_key(|(range, _)| (range.start, range.end));
-    // What comes below a last line without an end begins a line; if that line goes, it begins where that did.
+    // Text added after a last line without an ending starts a new line. If that last line is removed, the text
+    // starts at its position.
     if let [.., (removed, nothing), (below, added)] = edits.as_mut_slice()
         && !is_ended
         && nothing.is_empty()
@@ -450,7 +452,7 @@ pub(super) fn place(text: &str, hunks: &[Hunk<'_>]) -> Result<Vec<(Range<usize>,
     Ok(edits)
 }
 
-/// Lines as a range of the text.
+/// Converts lines to a range of the text.
 fn splice(
     starts: &[usize],
     count: usize,
@@ -463,8 +465,7 @@ fn splice(
     if is_ended || lines.end < count {
         return (start..end, text);
     }
-    // The last line has no end: it gets one if something comes below it, and what takes its place
-    // has none either.
+    // The last line has no ending. It gets one if text is added after it, and its replacement has none.
     if lines.start >= count {
         return (start..end, format!("\n{}", text.strip_suffix('\n').unwrap_or(&text)));
     }
@@ -494,7 +495,7 @@ fn find(lines: &[&str], hunk: &Hunk<'_>, from: usize) -> Result<usize, Lost> {
         })
         .collect();
     if wanted.is_empty() {
-        // Only added lines: below the anchor, else at the end of the file.
+        // A hunk with only added lines goes below the anchor, or to the end of the file.
         return Ok(if hunk.anchors.is_empty() || hunk.at_end { lines.len() } else { from });
     }
     seek(lines, &wanted, from, hunk.at_end)

@@ -23,10 +23,10 @@ use serde_json::json;
 
 use crate::tools::error::ToolError;
 
-/// More files or hunks than this in one patch are a mistake.
+/// Maximal number of files or hunks in one patch; more are a mistake.
 const MOST_PARTS: usize = 1_000;
 
-/// What a patch does with one file.
+/// The change of one file.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::tools) enum Section<'p> {
     Add { path: &'p str, lines: Vec<&'p str> },
@@ -34,13 +34,13 @@ pub(in crate::tools) enum Section<'p> {
     Update { path: &'p str, move_to: Option<&'p str>, hunks: Vec<Hunk<'p>> },
 }
 
-/// One place of a file that is changed.
+/// A changed region of a file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(in crate::tools) struct Hunk<'p> {
-    /// Lines above it that say where to look, outermost first.
+    /// Lines above it that give its position, outermost first.
     pub(in crate::tools) anchors: Vec<&'p str>,
     pub(in crate::tools) lines: Vec<Line<'p>>,
-    /// Its last line is the last one of the file.
+    /// Whether its last line is the last one of the file.
     pub(in crate::tools) at_end: bool,
     /// Number of its first line in the patch, from 1.
     pub(in crate::tools) number: usize,
@@ -55,7 +55,7 @@ pub(in crate::tools) enum Line<'p> {
 }
 
 impl<'p> Line<'p> {
-    /// What stands behind the sign.
+    /// The text after the sign.
     pub(in crate::tools) fn text(self) -> &'p str {
         match self {
             Line::Keep(text) | Line::Remove(text) | Line::Add(text) => text,
@@ -63,17 +63,17 @@ impl<'p> Line<'p> {
     }
 }
 
-/// A patch is text with `\n` line endings.
+/// Converts a patch to `\n` line endings.
 pub(in crate::tools) fn unify(patch: &str) -> Cow<'_, str> {
     if patch.contains("\r\n") { patch.replace("\r\n", "\n").into() } else { patch.into() }
 }
 
-/// Takes a patch (with `\n` line endings) apart. The refusal names the line that is wrong.
+/// Parses a patch (with `\n` line endings). The error names the wrong line.
 pub(in crate::tools) fn parse(patch: &str) -> Result<Vec<Section<'_>>, ToolError> {
     let (lines, first) = body(patch)?;
     let mut sections: Vec<Section<'_>> = Vec::new();
     let mut parts = 0;
-    // A blank line in an added file: right only if no line follows it.
+    // A blank line in an added file is valid only if no line follows it.
     let mut blank = None;
     for (number, line) in (first..).zip(lines.iter().copied()) {
         parts += usize::from(line.starts_with("***") || line.starts_with("@@"));
@@ -139,7 +139,7 @@ fn body(patch: &str) -> Result<(Vec<&str>, usize), ToolError> {
     let Some(begin) = lines.iter().position(|line| is(line, "Begin Patch")) else {
         return Err(wrong(1, "the patch must begin with *** Begin Patch".into()));
     };
-    // Before it only the beginning of a here-document or of a code fence.
+    // Only the beginning of a here-document or of a code fence may precede it.
     let is_wrapping = |line: &str| {
         let line = line.trim();
         line.is_empty() || line.starts_with("```") || line.contains("<<")
@@ -153,20 +153,20 @@ fn body(patch: &str) -> Result<(Vec<&str>, usize), ToolError> {
     let Some(end) = lines.iter().rposition(|line| is(line, "End Patch")).filter(|end| *end > begin) else {
         return Err(wrong(lines.len(), "the patch must end with *** End Patch".into()));
     };
-    // After it only the end of what was begun before it.
+    // Only the end of the same here-document or code fence may follow it.
     if lines[end + 1..].iter().filter(|line| !line.trim().is_empty()).count() > 1 {
         return Err(wrong(end + 2, "unexpected text after *** End Patch".into()));
     }
     Ok((lines[begin + 1..end].to_vec(), begin + 2))
 }
 
-/// What follows `*** WORDS` on the line.
+/// The text after `*** WORDS` on the line.
 fn marker<'p>(line: &'p str, words: &str) -> Option<&'p str> {
     line.trim().strip_prefix("***")?.trim_start().strip_prefix(words).map(str::trim)
 }
 
 fn header<'p>(line: &'p str, number: usize) -> Result<Option<Section<'p>>, ToolError> {
-    // A kept line of a file may say the same, and then begins with a blank.
+    // A kept line of a file may have the same text, and then begins with a blank.
     if !line.starts_with("***") {
         return Ok(None);
     }
@@ -189,7 +189,7 @@ fn path(text: &str, number: usize) -> Result<&str, ToolError> {
 
 fn update_line<'p>(hunks: &mut Vec<Hunk<'p>>, line: &'p str, number: usize) -> Result<(), ToolError> {
     if let Some(anchor) = line.strip_prefix("@@") {
-        // `@@ -1,2 +3,4 @@ text` is the form of other tools: only the text says something here.
+        // `@@ -1,2 +3,4 @@ text` is the form of other tools: only the text is used.
         let anchor = match anchor.trim_start().strip_prefix('-').and_then(|rest| rest.split_once("@@")) {
             Some((numbers, text)) if numbers.chars().all(|c| c.is_ascii_digit() || ",+- ".contains(c)) => {
                 text
@@ -231,18 +231,18 @@ fn update_line<'p>(hunks: &mut Vec<Hunk<'p>>, line: &'p str, number: usize) -> R
     };
     match hunks.last_mut().filter(|hunk| !hunk.at_end) {
         Some(hunk) => hunk.lines.push(line),
-        // A blank line between two files is no hunk.
+        // A blank line between two files is not a hunk.
         None if line == Line::Keep("") => {}
         None => hunks.push(Hunk { number, lines: vec![line], ..Hunk::default() }),
     }
     Ok(())
 }
 
-/// Takes away blank lines that stand between files, and hunks that say nothing.
+/// Removes blank lines between files, and empty hunks.
 fn finish(section: &mut Section<'_>, first: usize) -> Result<(), ToolError> {
     let Section::Update { path, move_to, hunks } = section else { return Ok(()) };
     for hunk in hunks.iter_mut() {
-        // An empty line that was not written as a kept one, at the very end, is layout.
+        // An empty line at the very end without a leading blank is layout.
         while matches!(hunk.lines.last(), Some(Line::Keep(""))) && !hunk.at_end {
             hunk.lines.pop();
         }

@@ -1,5 +1,4 @@
-//! Read (T1): a window of a text file, with line numbers. Memory stays bounded however large
-//! the file is.
+//! The Read tool: a window of a text file, with line numbers. Memory is bounded for files of any size.
 
 mod blob;
 mod window;
@@ -31,14 +30,14 @@ use crate::types::ids::BlobId;
 use crate::types::tool::{PathSensitivity, PreparedCall, ReadRecord, Subject, ToolOutcome};
 
 const DEFAULT_LINES: u64 = 2_000;
-/// Bytes of one answer. Larger than the cap of other tools: half a file helps nobody.
+/// Bytes of one answer. Larger than the limit of other tools, because a partial file is of little use.
 const LARGEST_ANSWER: usize = 120_000;
-/// Above this size the content is not hashed, and the file does not count as read whole.
+/// Larger files, in bytes, are not hashed and do not count as completely read.
 const LARGEST_HASHED: u64 = 64 << 20;
-/// So many bytes are looked at to tell the encoding.
+/// Bytes that are inspected to detect the encoding.
 const DETECT: usize = 1 << 20;
 const CHUNK: usize = 64 << 10;
-/// A notebook is read whole.
+/// Largest notebook in bytes; it is read completely.
 const LARGEST_NOTEBOOK: u64 = 64 << 20;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -61,7 +60,7 @@ pub(in crate::tools) struct Input {
 }
 
 impl Input {
-    /// The window that is asked for.
+    /// The window in the arguments.
     fn window(&self, feed: char) -> Window {
         let (first, limit) = (self.offset.unwrap_or(1).max(1), self.limit.unwrap_or(DEFAULT_LINES).max(1));
         Window::new(first, limit, feed).beginning_at(self.column.unwrap_or(1))
@@ -80,7 +79,7 @@ pub(in crate::tools) fn prepare(context: &ToolContext, input: &Input) -> Result<
         return blob::prepare(context, blob_id);
     }
     let path = context.resolve(&input.file_path, Access::Read)?;
-    // What may be read anyway is checked right here; elsewhere a person is asked first.
+    // If no permission is necessary, check the file now; otherwise the user answers a permission request first.
     if path.in_workspace && path.care == PathSensitivity::Ordinary {
         path.open().map_err(|refusal| helpful(context, &path.path, refusal))?;
     }
@@ -95,12 +94,12 @@ pub(in crate::tools) fn prepare(context: &ToolContext, input: &Input) -> Result<
     })
 }
 
-/// The blob that is meant, if one is. A file of such a name can be read by a path with a slash.
+/// The blob id in the arguments, if there is one. A file with such a name can be read by a path with a slash.
 fn blob(input: &Input) -> Option<BlobId> {
     input.file_path.parse().ok()
 }
 
-/// A missing file is answered with the name that was probably meant.
+/// Adds a suggestion for the intended name to the error of a missing file.
 pub(in crate::tools) fn helpful(context: &ToolContext, path: &Path, refusal: ToolError) -> ToolError {
     if refusal.code != "file_not_found" {
         return refusal;
@@ -213,7 +212,7 @@ fn read(
     })
 }
 
-/// Tells the encoding and what ends a line, or refuses what is not text.
+/// Detects the encoding and the line ending, or refuses binary content.
 fn sniff(head: &[u8], path: &Path) -> Result<(Charset, char), ToolError> {
     refuse_binary(path, head)?;
     let charset = text::detect(head, head.len() < DETECT);
@@ -221,7 +220,7 @@ fn sniff(head: &[u8], path: &Path) -> Result<(Charset, char), ToolError> {
     Ok((charset, if is_cr { '\r' } else { '\n' }))
 }
 
-/// Refuses what is no text.
+/// Refuses binary content.
 pub(in crate::tools) fn refuse_binary(path: &Path, head: &[u8]) -> Result<(), ToolError> {
     let Some(kind) = text::binary_kind(head) else { return Ok(()) };
     Err(ToolError::new(
@@ -231,7 +230,7 @@ pub(in crate::tools) fn refuse_binary(path: &Path, head: &[u8]) -> Result<(), To
     .with(json!({ "path": path, "kind": kind })))
 }
 
-/// A notebook is shown by its cells; `offset` and `limit` count these.
+/// A notebook is shown by cells; `offset` and `limit` count these.
 fn read_notebook(
     context: &ToolContext,
     input: &Input,
@@ -304,11 +303,11 @@ fn read_notebook(
     Ok(ToolOutcome { detail: Some(detail), reads: vec![record], ..ToolOutcome::completed(answer) })
 }
 
-/// A file that is looked through piece by piece.
+/// A file that is scanned piece by piece.
 struct Look {
     charset: Charset,
     decoder: Decoder,
-    /// Bytes of the byte order mark that are still to come.
+    /// Remaining bytes of the byte order mark.
     skip: usize,
     window: Window,
 }
@@ -319,7 +318,7 @@ impl Look {
         Self { charset, decoder, skip: charset.bom, window }
     }
 
-    /// Goes on with the next piece; an empty one is the end.
+    /// Continues with the next piece; an empty one is the end.
     fn take(&mut self, piece: &[u8]) {
         let last = piece.is_empty();
         let fresh = &piece[self.skip.min(piece.len())..];
@@ -346,7 +345,7 @@ impl Look {
     }
 }
 
-/// What Read shows of a file that comes in pieces, and how many lines it has; `None` if it is no text.
+/// The text that Read shows of a file in pieces, and its number of lines; `None` if it is binary.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(in crate::tools) fn shown(
     head: &[u8],

@@ -1,5 +1,5 @@
-//! Whether a command failed because of its sandbox, by what it said. A guess, and told as one: programs
-//! say what they please.
+//! Guesses from a command's output whether it failed because of the sandbox. The result is reported as a guess,
+//! because programs print arbitrary text.
 
 use std::path::{Path, PathBuf};
 
@@ -7,21 +7,22 @@ use super::layout::FsPolicy;
 use super::level::{Choice, Level};
 use crate::types::tool::{Barrier, Blocked};
 
-/// What a command may write, and where it stood: whatever fails within is not the sandbox's doing.
+/// Writable paths and the current folder of a command. A failure at a writable path has another cause than the
+/// sandbox.
 #[derive(Clone, Debug, Default)]
 pub(in crate::tools::shell) struct SandboxView {
     pub(in crate::tools::shell) cwd: PathBuf,
     pub(in crate::tools::shell) writable: Vec<PathBuf>,
     pub(in crate::tools::shell) guarded: Vec<PathBuf>,
-    /// What it does not see.
+    /// Hidden paths.
     pub(in crate::tools::shell) unseen: Vec<PathBuf>,
     pub(in crate::tools::shell) home: PathBuf,
 }
 
-/// For the model.
+/// The text for the model.
 pub(in crate::tools::shell) fn words(blocked: &Blocked, choice: Choice) -> String {
     let level = choice.told().level;
-    // What a level cannot hold is not said of it.
+    // Do not mention restrictions that the level cannot enforce.
     let held = match choice.level {
         Level::Bubblewrap => {
             ", .git/config, .git/hooks and .agentd are read-only, and some places are hidden"
@@ -46,25 +47,25 @@ pub(in crate::tools::shell) fn words(blocked: &Blocked, choice: Choice) -> Strin
 const FILES: &[&str] =
     &["ermission denied", "peration not permitted", "ead-only file system", "EACCES", "EPERM", "EROFS"];
 
-/// What is said of a file over which something is mounted, by who wants to put another in its place; of any other
-/// file that has other reasons.
+/// Error text when a program replaces a file that is a mount point. For any other file, it has another cause.
 const BUSY: &str = "evice or resource busy";
 const GUARDED: &[&str] = &[".git", ".agentd"];
 
-/// What is said of a place that is hidden: it is as if it were not there, or nobody answered.
+/// Error texts for a hidden path: it seems to be missing, or no process answers.
 const UNSEEN: &[&str] = &["o such file or directory", "ENOENT", "onnection refused", "ECONNREFUSED"];
 
-/// What is said where something was to be made in a folder that is not there.
+/// Error texts when a program creates a file in a missing folder.
 const MADE: &[&str] = &["mkdir", "reate"];
 
-/// How a line begins of who missed what is hidden, or was refused what no sandbox gives, without naming a place.
+/// Prefixes of lines of programs that miss a hidden file, or that were denied an operation that no sandbox
+/// level permits, without a path.
 const MISSED: &[&str] = &[
     "Host key verification failed",
     "Error connecting to agent",
     "sudo: The \"no new privileges\" flag is set",
 ];
 
-/// The same within a line, behind a number that nobody knows.
+/// The same text after a process id in the line.
 const SANITIZER: &str = "LeakSanitizer has encountered a fatal error";
 
 const NETWORK: &[&str] = &[
@@ -90,21 +91,21 @@ const NETWORK: &[&str] = &[
     "getaddrinfo failed",
 ];
 
-/// Words of who wanted the network and was refused the system call for it.
+/// Texts of programs whose system call for the network was denied.
 const SOCKETS: &[&str] =
     &["/dev/tcp/", "/dev/udp/", "ocket", "onnect", "urlopen error", "dial tcp", "dial udp"];
 
-/// The same, in the lines that lead to a refusal which says no more than that it is one.
+/// Texts in a stack trace before an error line that names no path.
 const TRACES: &[&str] = &["socket.", ".connect(", "create_connection", "getaddrinfo", "Net::HTTP"];
-/// So many of them.
+/// Number of trace lines that are read.
 const TRACED: usize = 12;
 
-/// Lines from the end that are looked at: programs say last why they fail.
+/// Lines from the end that are read: programs usually report their failure last.
 const LINES: usize = 200;
-/// The longest name that is told, in bytes.
+/// Longest name that is reported, in bytes.
 const LONGEST: usize = 400;
 
-/// What seems to have kept a failed command from what it wanted.
+/// Guesses which restriction stopped a failed command.
 pub(in crate::tools::shell) fn suspect(
     output: &str,
     choice: Choice,
@@ -133,7 +134,7 @@ pub(in crate::tools::shell) fn suspect(
         if found.is_none() && (is_held || says(line, FILES)) {
             let named = path(line);
             let led = || lines.iter().skip(at + 1).take(TRACED).any(|line| says(line, TRACES));
-            // Python says what kind of error it is, and nothing else.
+            // Python names the class of the error and nothing else.
             let says_no_more = named.as_ref().is_none_or(|named| named.ends_with("Error"));
             if !choice.network && says_no_more && led() {
                 return Some(Blocked { by: Barrier::Network, what: None });
@@ -147,18 +148,18 @@ pub(in crate::tools::shell) fn suspect(
 }
 
 impl SandboxView {
-    /// Whether a failure at this path has another cause than the sandbox: there it may write.
+    /// Whether a failure at this path has another cause than the sandbox, because the command may write there.
     fn explains(&self, named: &Path) -> bool {
         let real = match named.is_absolute() {
             true => real(named),
-            // Nobody knows where the program stood: only what is there counts.
+            // The program's current folder is unknown, so only an existing path counts.
             false => self.cwd.join(named).canonicalize().unwrap_or_default(),
         };
         let holds = |folders: &[PathBuf]| folders.iter().any(|folder| real.starts_with(folder));
         holds(&self.writable) && !holds(&self.guarded)
     }
 
-    /// Whether this place is not there because of the sandbox, or could not be `made` because of it.
+    /// Whether the sandbox hides this path, or prevented its creation if `made` is set.
     fn misses(&self, named: &Path, made: bool) -> bool {
         let lies_in = |path: &Path| self.unseen.iter().any(|place| path.starts_with(place));
         named.is_absolute()
@@ -177,7 +178,7 @@ fn real(path: &Path) -> PathBuf {
     }
 }
 
-/// The path that a message names: in quotes, or the part before the last `: `.
+/// The path in a message: in quotes, or the part before the last `: `.
 fn path(line: &str) -> Option<String> {
     let line = line.trim_end();
     for (open, close) in [('\'', '\''), ('"', '"'), ('‘', '’'), ('`', '\'')] {
@@ -195,13 +196,13 @@ fn path(line: &str) -> Option<String> {
     plain(before.rsplit(": ").next()?)
 }
 
-/// The host that a message names.
+/// The host in a message.
 fn host(line: &str) -> Option<String> {
     let is_host = |word: &&str| {
         word.contains('.')
             && word.len() <= 253
             && word.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-'))
-            // Classes of errors have dots as well.
+            // Names of error classes contain dots, too.
             && !word.contains(|c: char| c.is_ascii_uppercase())
             && word.starts_with(|c: char| c.is_ascii_alphanumeric())
             && word.ends_with(|c: char| c.is_ascii_alphanumeric())
@@ -211,7 +212,7 @@ fn host(line: &str) -> Option<String> {
     words.find(is_host).map(str::to_owned)
 }
 
-/// A name that can be one: a program may say anything.
+/// Returns the name if it is plausible, because a program may print anything.
 fn plain(text: &str) -> Option<String> {
     let is_name = !text.is_empty()
         && text.len() <= LONGEST
@@ -293,7 +294,7 @@ mod tests {
             check(Bubblewrap, false, said, to(host));
             check(Landlock, false, said, to(host));
         }
-        // Where there is a network, none of it is the sandbox's doing.
+        // With network access, a network failure has another cause than the sandbox.
         check(Bubblewrap, true, "curl: (7) Couldn't connect to server", None);
         check(Bubblewrap, true, "curl: (6) Could not resolve host: a", None);
         check(Rlimits, true, "touch: /usr/x: Permission denied", None);
@@ -360,9 +361,9 @@ mod tests {
     fn failure_at_writable_path_is_not_attributed() {
         use Barrier::Files;
         check(Level::Landlock, true, "touch: cannot touch '/etc/x': Permission denied", None);
-        // There, and not to be run.
+        // The file exists and is not executable.
         check(Level::Landlock, true, "bash: line 1: etc/hostname: Permission denied", None);
-        // Not there: the program may have stood elsewhere.
+        // The path does not exist: the program's current folder may have been another one.
         check(
             Level::Landlock,
             true,
@@ -375,7 +376,7 @@ mod tests {
             "cp: cannot create '/w/.git/hooks/x': Read-only file system",
             Some((Files, Some("/w/.git/hooks/x"))),
         );
-        // Of several the last that it can have been.
+        // Of several lines, the last plausible one counts.
         check(
             Level::Landlock,
             true,

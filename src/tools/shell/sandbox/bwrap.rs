@@ -1,6 +1,7 @@
-//! A layout as arguments of bubblewrap, bwrap(1): the whole file system to read, a few folders to write,
-//! others covered by nothing; an own table of processes and, if asked for, no network. What lies within a folder that
-//! may be written is mounted before, by `guards`: who changes that folder meanwhile could lead bubblewrap elsewhere.
+//! Converts a policy to arguments of bubblewrap, bwrap(1): the whole file system read-only, some folders
+//! writable, others hidden. The command has its own process table and, if requested, no network. Paths within
+//! writable folders are mounted before by `readonly_mounts`: a process that changes such a folder meanwhile
+//! could redirect bubblewrap.
 
 use std::ffi::OsString;
 use std::io;
@@ -10,46 +11,46 @@ use crate::tools::shell::sandbox::layout::FsPolicy;
 use crate::tools::shell::sandbox::readonly_mounts::Cover;
 use crate::tools::shell::sandbox::temp::{Nothing, Spot};
 
-/// Where temporary files are inside, mostly.
+/// The folder for temporary files inside the sandbox, unless `has_own_tmp` is false.
 const TMP: &str = "/tmp";
 
-/// What root keeps inside: enough to work on files of others where they may be written at all.
+/// Capabilities that root keeps inside: enough to change files of other users in writable folders.
 const KEPT: &[&str] =
     &["CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_KILL", "CAP_SETGID", "CAP_SETUID"];
 
-/// The first process inside: waits for the command and ends as it did. Bubblewrap's own has no filter of
-/// system calls, and its memory could be written from within.
+/// The first process in the sandbox. It waits for the command and returns its exit status. Bubblewrap's own
+/// first process has no seccomp filter, and a command could write to its memory.
 pub(super) const FIRST: &[&str] = &["/bin/sh", "-c", "\"$@\"; exit $?", "sh"];
 
 /// Settings of the whole machine in the new `/proc`.
 const KERNEL: &[&str] =
     &["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi", "/proc/scsi"];
 
-/// What a path is inside. Of two for one path the later counts.
+/// How a path appears in the sandbox. If a path has two mounts, the later one applies.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Mount {
-    /// As outside, and may be changed.
+    /// The same path, writable.
     Write,
-    /// Something else, and may be changed.
+    /// Another path, writable.
     From(PathBuf),
-    /// As outside, only to be read.
+    /// The same path, read-only.
     Read,
-    /// Covered.
+    /// Hidden behind this empty file or folder.
     Nothing(PathBuf),
 }
 
-/// Arguments with these mounts, up to those of each start.
+/// Arguments for these mounts; arguments of a single start are added later.
 pub(super) fn arguments(mounts: Vec<(PathBuf, Mount)>, network: bool, is_root: bool) -> Vec<OsString> {
     let mut args: Vec<OsString> = Vec::new();
     let mut push = |words: &[&dyn AsRef<std::ffi::OsStr>]| {
         args.extend(words.iter().map(|word| word.as_ref().to_owned()));
     };
     push(&[&"--ro-bind", &"/", &"/", &"--dev", &"/dev", &"--proc", &"/proc"]);
-    // For root bubblewrap leaves these open: whoever writes there tells the kernel what to run outside.
+    // Bubblewrap leaves these writable for root, and a write there can make the kernel run programs outside.
     for path in KERNEL.iter().filter(|path| Path::new(path).exists()) {
         push(&[&"--ro-bind", path, path]);
     }
-    // In what is covered by nothing no place can be made for what is to be seen within it.
+    // A mount point within an empty, read-only folder cannot be created, so such a folder is a `tmpfs`.
     let holds = |path: &Path| mounts.iter().any(|(other, _)| other.starts_with(path) && other != path);
     let emptied: Vec<PathBuf> = mounts
         .iter()
@@ -72,7 +73,7 @@ pub(super) fn arguments(mounts: Vec<(PathBuf, Mount)>, network: bool, is_root: b
     if !network {
         push(&[&"--unshare-net"]);
     }
-    // Whoever kills it, kills all inside.
+    // If bubblewrap is killed, all processes in the sandbox end.
     push(&[&"--die-with-parent", &"--as-pid-1", &"--cap-drop", &"ALL"]);
     for kept in KEPT.iter().filter(|_| is_root) {
         push(&[&"--cap-add", kept]);
@@ -80,19 +81,20 @@ pub(super) fn arguments(mounts: Vec<(PathBuf, Mount)>, network: bool, is_root: b
     args
 }
 
-/// Whether the folder for temporary files is mounted as `/tmp`. Not where somebody works or lives below it: to mount that
-/// there, bubblewrap would make folders in what commands may change meanwhile, through links that they put there.
+/// Whether the folder for temporary files is mounted as `/tmp`. This is not possible if the workspace or the
+/// home folder lies in `/tmp`: bubblewrap would create mount points in folders that commands may change, and
+/// could follow their links.
 fn has_own_tmp(layout: &FsPolicy) -> bool {
     !layout.writable.iter().chain([&layout.home]).any(|path| path.starts_with(TMP))
 }
 
-/// Where temporary files are inside.
+/// Path of the folder for temporary files inside the sandbox.
 pub(super) fn temp_of(layout: &FsPolicy) -> &Path {
     if has_own_tmp(layout) { Path::new(TMP) } else { &layout.temp }
 }
 
-/// What is mounted, folders before what is in them, so that the nearest counts. `absent` are those of the layout's that
-/// exist by now.
+/// The mounts, parents before children, so that the nearest mount applies. `absent` lists the paths of the
+/// policy's `absent` that exist by now.
 pub(super) fn mounts(layout: &FsPolicy, absent: &[PathBuf], nothing: &Nothing) -> Vec<(PathBuf, Mount)> {
     let tmp = Path::new(TMP);
     let mut list: Vec<(PathBuf, Mount)> = Vec::new();
@@ -101,7 +103,8 @@ pub(super) fn mounts(layout: &FsPolicy, absent: &[PathBuf], nothing: &Nothing) -
         list.push((tmp.to_owned(), Mount::From(layout.temp.clone())));
     } else {
         list.push((layout.temp.clone(), Mount::Write));
-        // Of the real one nothing is seen but what is to be: others keep sockets there (tmux runs what it is told).
+        // Hide the real `/tmp` except for the visible paths: other users keep sockets there, and tmux runs
+        // commands that it receives.
         if layout.home != tmp && !layout.writable.iter().any(|path| tmp.starts_with(path)) {
             list.push((tmp.to_owned(), Mount::Nothing(nothing.folder.clone())));
             if layout.home.starts_with(tmp)
@@ -119,7 +122,7 @@ pub(super) fn mounts(layout: &FsPolicy, absent: &[PathBuf], nothing: &Nothing) -
         let cover = if path.is_dir() { &nothing.folder } else { &nothing.file };
         list.push((path.clone(), Mount::Nothing(cover.clone())));
     }
-    // What lies in a folder that is not seen cannot be covered, and need not.
+    // A path in a hidden folder cannot be covered, and needs no cover.
     let is_unseen = |path: &Path| {
         is_private
             && path.starts_with(tmp)
@@ -130,7 +133,7 @@ pub(super) fn mounts(layout: &FsPolicy, absent: &[PathBuf], nothing: &Nothing) -
     };
     let mut list: Vec<_> = list.iter().filter(|(path, _)| !is_unseen(path)).cloned().collect();
     list.sort_by(|a, b| (a.0.components().count(), &a.0, &a.1).cmp(&(b.0.components().count(), &b.0, &b.1)));
-    // Nor what lies in a folder that is covered: nothing is there to be covered once more.
+    // A path in a covered folder needs no second cover.
     let mut kept: Vec<(PathBuf, Mount)> = Vec::with_capacity(list.len());
     for (path, mount) in list {
         let nearest = kept.iter().rfind(|(above, _)| path.starts_with(above) && path != *above);
@@ -143,8 +146,9 @@ pub(super) fn mounts(layout: &FsPolicy, absent: &[PathBuf], nothing: &Nothing) -
     kept
 }
 
-/// Takes out what lies within folders that may be written: others may change those while the command is started.
-/// What may be written within something that may not is left, since it is out of their reach.
+/// Removes and returns the mounts within writable folders, because other commands may change these folders
+/// while this one starts. Writable mounts within a read-only path stay, because commands cannot change their
+/// parents.
 pub(super) fn within(layout: &FsPolicy, mounts: &mut Vec<(PathBuf, Mount)>) -> Vec<(PathBuf, Cover)> {
     let all = mounts.clone();
     let is_within =
@@ -169,8 +173,8 @@ pub(super) fn within(layout: &FsPolicy, mounts: &mut Vec<(PathBuf, Mount)>) -> V
     taken.map(cover).collect()
 }
 
-/// Takes out what is covered by nothing, and nothing is mounted within it: bubblewrap reads the whole table of mounts
-/// for each that it makes, so what others can do as well is not left to it. `root` is where stand-ins come from.
+/// Removes and returns hidden paths without inner mounts. Bubblewrap reads the whole mount table for each
+/// mount, so the daemon makes these mounts itself. `root` is the source of the empty files and folders.
 pub(super) fn hidden(mounts: &mut Vec<(PathBuf, Mount)>, root: &Path) -> Vec<(PathBuf, Cover)> {
     let paths: Vec<PathBuf> = mounts.iter().map(|(path, _)| path.clone()).collect();
     let holds = |path: &Path| paths.iter().any(|other| other.starts_with(path) && other != path);
@@ -183,8 +187,8 @@ pub(super) fn hidden(mounts: &mut Vec<(PathBuf, Mount)>, root: &Path) -> Vec<(Pa
     taken.filter_map(cover).collect()
 }
 
-/// Where something is mounted within what is hidden, there is to be a place for it: `spots` gives a folder that holds
-/// these and nothing else.
+/// Replaces a hidden path that contains visible paths: `spots` returns a folder with mount points for exactly
+/// these.
 pub(super) fn with_spots(
     inner: &mut [(PathBuf, Cover)],
     mounts: &[(PathBuf, Mount)],
@@ -202,9 +206,9 @@ pub(super) fn with_spots(
     Ok(())
 }
 
-/// Has bubblewrap take what may be written, and what lies within it, from folders of ours: whoever may change what is
-/// above could put a link in its place, and bubblewrap follows links. `stages` gives such folders, and files for
-/// files; `inner` is what is mounted in them.
+/// Makes bubblewrap mount writable paths, and the mounts within them, from folders of the daemon. Bubblewrap
+/// follows links, and a process that may change an ancestor could replace the path by a link. `stages` returns
+/// these folders, or files for files; `inner` lists the mounts in them.
 pub(super) fn staged(
     mounts: &mut [(PathBuf, Mount)],
     inner: Vec<(PathBuf, Cover)>,
@@ -305,7 +309,7 @@ mod tests {
             assert!(has(workspace, Mount::Write), "{list:?}");
             assert_eq!(has("/tmp", Mount::From("/tmp/t/s".into())), is_own, "{list:?}");
             assert_eq!(has("/tmp/t/s", Mount::Write), !is_own, "{list:?}");
-            // Not seen, since all of it is another, or nothing but what somebody works in.
+            // Hidden: a private `/tmp` replaces it, or only the workspace in it is visible.
             let is_emptied = has("/tmp", Mount::Nothing("/e".into()));
             assert_eq!(is_emptied, !is_own && home != "/tmp", "{list:?}");
             assert_eq!(

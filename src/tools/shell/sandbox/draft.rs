@@ -1,5 +1,5 @@
-//! What holds a command, as far as it can be made before the command may start: nothing of it is seen where anybody
-//! works. What has to stand there is made when it starts; mostly that is what the draft says.
+//! The sandbox of a command, prepared before the command may start. Preparation changes nothing in the
+//! workspace. Placeholders are created at the start and usually match the prepared state.
 
 use std::ffi::OsString;
 use std::io;
@@ -20,42 +20,42 @@ use crate::tools::shell::sandbox::landlock::Means;
 use crate::tools::shell::sandbox::placeholders::{Placeholders, notes_beside, there};
 use crate::tools::shell::sandbox::readonly_mounts::{Cover, Guards};
 
-/// Of one layout at level 2 or 3.
+/// The sandbox for one policy at level 2 or 3.
 #[derive(Debug)]
 pub(in crate::tools::shell) struct Draft {
     pub(super) choice: Choice,
     pub(super) layout: FsPolicy,
-    /// Where stand-ins for what is hidden come from.
+    /// Source of the empty files and folders over hidden paths.
     root: PathBuf,
     pub(super) made: Made,
 }
 
-/// What holds the command.
+/// The prepared sandbox.
 #[derive(Debug, Default)]
 pub(super) struct Made {
-    /// What is not there and is guarded all the same: something stands there when the command starts, as far as the draft
-    /// knows.
+    /// Guarded paths that do not exist. The prepared state assumes that they have placeholders when the command
+    /// starts.
     absent: Vec<PathBuf>,
     pub(super) guards: Guards,
     pub(super) rules: Option<Arc<OwnedFd>>,
-    /// Before the command: bubblewrap with its arguments, but for what each start has of its own.
+    /// Arguments in front of the command: bubblewrap with its options, except for those of a single start.
     pub(super) wrapper: Vec<OsString>,
 }
 
 impl Draft {
-    /// Makes one. `root` is the folder for temporary files of all sessions. Waits for the disk.
+    /// Prepares a sandbox. `root` is the folder for temporary files of all sessions. Blocks on the disk.
     ///
     /// # Errors
-    /// What is needed could not be looked at or made.
+    /// A necessary file could not be read or created.
     pub(in crate::tools::shell) fn of(
         choice: Choice,
         layout: FsPolicy,
         root: &Path,
         here: &Available,
     ) -> io::Result<Self> {
-        // A folder without a repository may get one: who makes it here is asked as for any command. At level
-        // 3, where nobody is asked, it may not. And what stands in for `.agentd` would be in the way of `git
-        // stash -u` and `git clone URL .`; what is made there is not obeyed before a person trusts it (S22).
+        // A folder without a repository may get one: at level 2, the command that creates it is judged like any
+        // other. At level 3, where no request is made, it is denied. A placeholder for `.agentd` would block
+        // `git stash -u` and `git clone URL .`. A new `.agentd` has no effect before the user trusts it.
         let is_kept = |path: &&PathBuf| match choice.level {
             Level::Bubblewrap => true,
             _ => choice.guards && !path.ends_with(".git") && !path.ends_with(".agentd"),
@@ -66,13 +66,13 @@ impl Draft {
         Ok(draft)
     }
 
-    /// Of nothing.
+    /// A sandbox without restrictions.
     #[cfg(test)]
     pub(super) fn empty(choice: Choice) -> Self {
         Self { choice, layout: FsPolicy::default(), root: PathBuf::new(), made: Made::default() }
     }
 
-    /// What it was made for.
+    /// The policy that it enforces.
     pub(in crate::tools::shell) fn layout(&self) -> &FsPolicy {
         &self.layout
     }
@@ -101,7 +101,7 @@ impl Draft {
         if choice.guards {
             let nothing = temp::nothing(root)?;
             let hidden: Vec<(PathBuf, Cover)> = hidden_within(layout, &nothing).collect();
-            // What lies in a covered folder is not there.
+            // A path in a covered folder is not visible.
             let is_seen = |(path, _): &(PathBuf, Cover)| {
                 !hidden.iter().any(|(above, _)| path.starts_with(above) && path != above)
             };
@@ -112,11 +112,11 @@ impl Draft {
         Ok(Made { absent, guards, rules: Some(rules), wrapper: Vec::new() })
     }
 
-    /// Makes what has to stand where nothing is, which mostly stands already. What comes with it is to be kept until the
-    /// command has ended.
+    /// Creates placeholders for missing guarded paths; most exist already. Keep the result until the command
+    /// has ended.
     ///
     /// # Errors
-    /// It could not be made.
+    /// A placeholder could not be created.
     pub(super) fn stand(&mut self, here: &Available) -> io::Result<Placeholders> {
         let placed = Placeholders::new(&self.made.absent, notes_beside(&self.layout.temp).as_deref())?;
         let absent = there(&self.made.absent);
@@ -127,9 +127,9 @@ impl Draft {
     }
 }
 
-/// What is mounted over itself at level 2.
+/// Guards and pins that are mounted at level 2.
 fn covers<'l>(layout: &'l FsPolicy, absent: &'l [PathBuf]) -> impl Iterator<Item = (PathBuf, Cover)> + 'l {
-    // A folder within another could be moved away, and another put in its place.
+    // A command could move the folder and put another one in its place.
     let holds =
         |folder: &&PathBuf| layout.writable.iter().any(|other| folder.starts_with(other) && other != *folder);
     let pinned = layout.writable.iter().filter(holds).chain(&layout.pinned).map(|path| (path, Cover::Pin));
@@ -137,7 +137,7 @@ fn covers<'l>(layout: &'l FsPolicy, absent: &'l [PathBuf]) -> impl Iterator<Item
     pinned.chain(guarded).map(|(path, cover)| (path.clone(), cover))
 }
 
-/// What is covered at level 2 since it lies where a command may write.
+/// Hidden paths that are covered at level 2 because they lie in a writable folder.
 fn hidden_within<'l>(
     layout: &'l FsPolicy,
     nothing: &'l Nothing,

@@ -1,6 +1,6 @@
-//! Where hidden things lay when this daemon looked for the first time: a command may have removed the link that led to
-//! one since. What links lead to that were made later is hidden as long as they are there; to remember it would be to let
-//! a command choose what nobody sees any more.
+//! Remembers where hidden paths were at the daemon's first check, because a command may since have removed a
+//! link that led to one. Targets of later links are hidden only while the link exists; remembering them would
+//! let a command choose which paths stay hidden.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::tools::fs::disk::is_plain;
 use crate::tools::shell::sandbox::layout::Located;
 
-/// As long as a daemon lives, also when its configuration is read again.
+/// Lives as long as the daemon, also across reloads of the configuration.
 #[derive(Debug, Default)]
 pub(super) struct FirstSeen {
     known: Mutex<SeenPath>,
@@ -17,11 +17,11 @@ pub(super) struct FirstSeen {
 
 #[derive(Debug, Default)]
 struct SeenPath {
-    /// What the configuration names, and where that led.
+    /// Configured paths and their first targets.
     given: HashMap<PathBuf, Option<PathBuf>>,
-    /// Where credentials lay.
+    /// First locations of the credentials.
     credentials: Option<Vec<PathBuf>>,
-    /// Folders that could not be looked into then.
+    /// Folders that could not be searched at the first check.
     shut: Vec<PathBuf>,
 }
 
@@ -32,7 +32,7 @@ impl SeenPath {
         let known = self.credentials.get_or_insert_default();
         for sight in seen {
             match sight {
-                // What came later elsewhere is not remembered.
+                // Later paths in other folders are not remembered.
                 Located::Found(path) if is_new || self.shut.iter().any(|folder| path.starts_with(folder)) => {
                     if !known.contains(&path) {
                         known.push(path);
@@ -47,7 +47,7 @@ impl SeenPath {
 }
 
 impl FirstSeen {
-    /// Where something that the configuration names led at first, if it is there and is not what it leads to now.
+    /// The first target of a configured path, if it exists and differs from the current target.
     pub(super) fn given(&self, name: &Path, now: Option<&Path>) -> Option<PathBuf> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let first = match known.given.get(name) {
@@ -61,12 +61,13 @@ impl FirstSeen {
         first.filter(|first| Some(first.as_path()) != now && is_plain(first))
     }
 
-    /// Where credentials lay at first, are there, and are not among those found now. `look` says where they lie for who
-    /// works nowhere; it is asked once, and of what lay in a folder that could not be looked into, until it could.
+    /// The first locations of credentials that still exist and are not among the current ones. `look` returns
+    /// the locations for a session without a workspace. It is called once, and again for folders that could not
+    /// be searched until they can.
     pub(super) fn credentials(&self, now: &[PathBuf], look: impl FnOnce() -> Vec<Located>) -> Vec<PathBuf> {
         let is_whole = |known: &SeenPath| known.credentials.is_some() && known.shut.is_empty();
         if !is_whole(&self.known.lock().unwrap_or_else(PoisonError::into_inner)) {
-            // Nobody waits for the disk with the lock in hand.
+            // Do not wait for the disk while holding the lock.
             let seen = look();
             self.known.lock().unwrap_or_else(PoisonError::into_inner).learn(seen);
         }
@@ -98,14 +99,14 @@ mod tests {
         let none = || panic!("it is known");
         assert!(memory.credentials(&[first.clone(), linked.clone()], all).is_empty());
         assert_eq!(memory.credentials(std::slice::from_ref(&later), none), [first.clone(), linked.clone()]);
-        // What could not be looked into is looked into again, and nothing else.
+        // Only folders that could not be searched are searched again.
         let shut = FirstSeen::default();
         let some = || vec![Located::Unsearchable(root.join("later")), Located::Found(first.clone())];
         assert_eq!(shut.credentials(&[], some), std::slice::from_ref(&first));
         let open = || [&later, &linked].map(|path| Located::Found(path.clone())).into();
         assert_eq!(shut.credentials(&[], open), [first.clone(), later.clone()]);
         assert_eq!(shut.credentials(&[], none), [first.clone(), later.clone()]);
-        // What is reached through a link by now cannot be covered.
+        // A path that is now reached through a link cannot be covered.
         fs::remove_dir(&linked).unwrap();
         symlink(&later, &linked).unwrap();
         assert_eq!(memory.credentials(&[], none), std::slice::from_ref(&first));

@@ -1,8 +1,8 @@
-//! Layouts that were found when their calls were judged, with drafts of what holds them, for calls that start at once: to
-//! find one takes a hundred looks at the disk, and while an answer is being written there is time for it.
+//! Policies that were prepared while their calls were judged, for calls that start soon after. Preparing one
+//! takes about a hundred disk lookups, and there is time for it while the model still sends its answer.
 //!
-//! A command is held by what there was when it began, however long it runs. A layout that is a little older
-//! than the command moves that moment and nothing else.
+//! A command is confined according to the files that existed at its start, however long it runs. A policy that
+//! is slightly older only moves this moment.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,28 +17,28 @@ use crate::tools::context::ToolContext;
 use crate::tools::shell::sandbox::first_seen::FirstSeen;
 use crate::types::ids::CallId;
 
-/// How old a layout may be that a command is held by.
+/// Maximal age of a prepared policy.
 const LIFE: Duration = Duration::from_millis(250);
-/// So many are kept at most, the newest.
+/// Number of policies that are kept, newest first.
 const MOST: usize = 16;
 
-/// The newest layouts of calls that have not started.
+/// The newest policies of calls that have not started.
 #[derive(Debug, Default)]
 pub(in crate::tools) struct Found {
     layouts: Mutex<Vec<Kept>>,
-    /// Where hidden things lay.
+    /// First locations of hidden paths.
     pub(super) memory: Arc<FirstSeen>,
 }
 
 #[derive(Debug)]
 struct Kept {
     of: Of,
-    /// Before it was looked for.
+    /// Time before the preparation.
     at: Instant,
     draft: Draft,
 }
 
-/// What a layout was found for.
+/// Key of a prepared policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Of {
     call: CallId,
@@ -56,9 +56,9 @@ impl Of {
 }
 
 impl Found {
-    /// Looks for the layout of a call that is being judged, at level 2 or 3, and drafts what holds it. What cannot be found
-    /// is told when it starts. Nothing is made where anybody works, and nothing at all for the first command of a session,
-    /// which has no folder for temporary files yet. Waits for the disk.
+    /// Prepares the sandbox of a call that is being judged, at level 2 or 3. A failure is reported when the
+    /// call starts. Nothing is changed in the workspace. Nothing is prepared for the first command of a
+    /// session, which has no folder for temporary files yet. Blocks on the disk.
     pub(in crate::tools::shell) fn look(
         &self,
         context: &ToolContext,
@@ -77,7 +77,7 @@ impl Found {
         }
     }
 
-    /// What a call is held by, once, if it was found a moment ago.
+    /// Takes the prepared sandbox of a call, if there is a recent one. Each is used once.
     pub(in crate::tools::shell) fn take(
         &self,
         context: &ToolContext,
@@ -87,7 +87,7 @@ impl Found {
         self.find(&Of::new(context, call, choice), Instant::now())
     }
 
-    /// One that remembers the same places.
+    /// An empty cache that keeps the first locations of another one.
     pub(in crate::tools) fn after(before: &Self) -> Self {
         Self { memory: Arc::clone(&before.memory), ..Self::default() }
     }

@@ -1,5 +1,5 @@
-//! Where git keeps what it obeys: repositories behind files and links, work trees, settings that say where
-//! (gitrepository-layout(5), git-worktree(1)).
+//! Finds the folders with files that git applies or executes: repositories behind `.git` files and links, work
+//! trees, and settings that name them (gitrepository-layout(5), git-worktree(1)).
 
 use std::path::{Path, PathBuf};
 
@@ -11,14 +11,14 @@ pub(super) fn named_in(git: &Path) -> Option<PathBuf> {
     repository::named_in(git)?.canonicalize().ok().filter(|real| real.is_dir())
 }
 
-/// The `.git` file that a folder in `worktrees` says that it belongs to.
+/// The `.git` file that an entry of `worktrees` names as its own.
 fn belongs_to(own: &Path) -> Option<PathBuf> {
     Some(own.join(repository::text_of(&own.join("gitdir"))?.trim_end()))
 }
 
-/// Whether a folder is a repository without a work tree, also while it lacks what a command may have taken away for a
-/// moment: its configuration, as git writes it, stays, and so do its hooks. `has_own` says whether it has a `.git`: then a
-/// file like a configuration alone makes it none.
+/// Whether a folder is a bare repository, also while a command has removed parts of it: its configuration in
+/// git's form remains, and its hooks. `has_own` says whether the folder contains a `.git`; then a configuration
+/// alone does not make it a repository.
 pub(super) fn is_bare(folder: &Path, has_own: bool) -> bool {
     let is_there = |name: &str| folder.join(name).exists();
     let is_written_by_git = || {
@@ -26,7 +26,7 @@ pub(super) fn is_bare(folder: &Path, has_own: bool) -> bool {
         match repository::text_of(&config) {
             Some(text) => repository::settings(&text)
                 .any(|setting| matches!(setting.name.as_str(), "repositoryformatversion" | "bare")),
-            // What cannot be read may be one.
+            // An unreadable configuration may belong to a repository.
             None => std::fs::symlink_metadata(&config).is_ok_and(|meta| meta.is_file()),
         }
     };
@@ -36,14 +36,14 @@ pub(super) fn is_bare(folder: &Path, has_own: bool) -> bool {
     is_whole() || is_written_by_git() && (!has_own || has_parts())
 }
 
-/// Where a work tree lies.
+/// Location of a work tree.
 pub(super) enum Tree {
     At(PathBuf),
-    /// It is not there: it was removed, or lies on a disk that is away, or elsewhere than it was.
+    /// The path does not exist: the work tree was removed or moved, or its disk is not mounted.
     Gone(PathBuf),
-    /// Nothing says where.
+    /// No file names the location.
     Nowhere,
-    /// It cannot be looked at now.
+    /// The location cannot be read now.
     Unknown,
 }
 
@@ -52,12 +52,12 @@ pub(super) fn reads_of_tree(git: &Path) -> bool {
     let config = git.join("config");
     match repository::text_of(&config) {
         Some(text) => repository::settings(&text).any(|setting| setting.name == "worktreeconfig"),
-        // What cannot be read may say so.
+        // An unreadable configuration may enable it.
         None => std::fs::symlink_metadata(config).is_ok(),
     }
 }
 
-/// The folder of the work tree that a folder in `worktrees` belongs to.
+/// The folder of the work tree that an entry of `worktrees` belongs to.
 pub(super) fn tree_of(own: &Path) -> Tree {
     let Some(git) = belongs_to(own) else {
         return match std::fs::metadata(own.join("gitdir")) {
@@ -68,15 +68,15 @@ pub(super) fn tree_of(own: &Path) -> Tree {
     let tree = git.parent().unwrap_or(Path::new("/"));
     match std::fs::metadata(&git).and_then(|meta| Ok((meta, tree.canonicalize()?))) {
         Ok((meta, tree)) if meta.is_file() => Tree::At(tree),
-        // Another repository stands there.
+        // Another repository is at this path.
         Ok((_, tree)) => Tree::Gone(tree),
         Err(error) if is_missing(&error) => Tree::Gone(tree.to_owned()),
         Err(_) => Tree::Unknown,
     }
 }
 
-/// Whether a repository's configuration says where its work tree lies, or that it has none. Git does not look at
-/// either where there is a `commondir` (`check_repository_format_gently` of its setup.c).
+/// Whether a repository's configuration names its work tree, or says that it has none. Git ignores both if
+/// there is a `commondir` (`check_repository_format_gently` in its setup.c).
 pub(super) fn says_where(git: &Path) -> bool {
     let files = ["config", "config.worktree"].into_iter();
     files.filter_map(|name| repository::text_of(&git.join(name))).any(|text| {
@@ -90,17 +90,17 @@ pub(super) fn says_where(git: &Path) -> bool {
     })
 }
 
-/// The folders of git behind a work tree that was made by `git worktree`.
+/// The git folders of a work tree that was made by `git worktree`.
 pub(super) struct WorkTree {
     pub(super) common: PathBuf,
     pub(super) own: PathBuf,
 }
 
-/// Where the `.git` of a work tree leads, if what is there names this work tree, too: a file in the
-/// workspace alone opens no folder elsewhere (gitrepository-layout(5)).
+/// The target of a work tree's `.git`, if the target also names this work tree. A file in the workspace alone
+/// gives no access to a folder elsewhere (gitrepository-layout(5)).
 pub(super) fn work_tree(git: &Path) -> Option<WorkTree> {
     let own = named_in(git)?;
-    // The very path: a link here would name a work tree elsewhere, whose repository is none of ours.
+    // Compare the exact path: through a link, it would name a work tree elsewhere with an unrelated repository.
     let named = belongs_to(&own)?;
     let is_mutual = named.parent()?.canonicalize().ok()?.join(named.file_name()?) == git;
     let common = repository::shared_of(&own)?.canonicalize().ok()?;
@@ -132,14 +132,14 @@ mod tests {
         layout.guard(&root.join("w"));
         assert!(layout.guarded.contains(&own.join("commondir")), "{layout:?}");
 
-        // A link to its file makes nobody else a work tree of it.
+        // A link to the file makes no other folder a work tree of the repository.
         fs::create_dir(root.join("thief")).unwrap();
         std::os::unix::fs::symlink(root.join("w/.git"), root.join("thief/.git")).unwrap();
         assert!(work_tree(&root.join("thief/.git")).is_none());
         let mut layout = FsPolicy { writable: vec![root.join("thief")], ..FsPolicy::default() };
         layout.guard(&root.join("thief"));
         assert_eq!(layout.writable, [root.join("thief")]);
-        // As git writes it with `worktree.useRelativePaths`.
+        // The form that git writes with `worktree.useRelativePaths`.
         fs::write(own.join("gitdir"), "../../../../w/.git\n").unwrap();
         assert!(work_tree(&root.join("w/.git")).is_some());
 
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(layout.absent, absent);
         assert_eq!(layout.pinned, [out, bare.join("worktrees"), bare.clone()]);
 
-        // A few made up ones do not push the others out.
+        // Many forged entries do not displace the real ones.
         for n in 0..400 {
             let own = bare.join(format!("worktrees/{n}"));
             fs::create_dir(&own).unwrap();

@@ -1,14 +1,14 @@
-//! Rulesets of Landlock that are used again: to make one takes hundreds of rules, each with the object that
-//! it speaks of, and from call to call there is rarely anything new.
+//! Cache of Landlock rulesets. Creating one takes hundreds of rules with one open object each, and calls rarely
+//! need a different one.
 //!
-//! A ruleset is a thing of the kernel that a process takes on; it may be taken on any number of times. It
-//! gives rights on objects, so it says the same as a new one as long as the layout is the same, the folders
-//! whose entries were given rights one by one hold the same entries, and what was given rights as a whole is
-//! still there. All of that is looked at before it is used again. A folder that changed in the last moments
-//! may have changed again without showing it: what rests on such a look is used once.
+//! A ruleset is a kernel object that any number of processes can use. It grants rights on objects. It equals a
+//! new one if three things hold: the policy is the same, folders whose entries got rights one by one have the
+//! same entries, and objects with rights as a whole still exist. All of this is checked before a reuse. A
+//! folder that changed a moment ago may change again without a visible new timestamp, so a ruleset that depends
+//! on it is used once.
 //!
-//! What is mounted over an entry later has no rights until something else changes; a new one would give it
-//! some. That errs on the safe side.
+//! A file system that is mounted over an entry later has no rights until the ruleset is replaced, although a
+//! new ruleset would grant some. This error is on the safe side.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -25,14 +25,15 @@ use super::layout::FsPolicy;
 use crate::tools::shell::sandbox::landlock;
 use crate::tools::shell::sandbox::landlock::Means;
 
-/// So many at most, those used last: each session has a folder of its own for temporary files.
+/// Rulesets that are kept, least recently used removed first. Each session has its own folder for temporary
+/// files.
 const MOST: usize = 16;
-/// How often one is used: it grows by a few rules each time, among hundreds.
+/// Uses of one ruleset. Each use adds a few rules to its hundreds.
 const MOST_USES: u32 = 100;
-/// Coarser than any file system's clock in use (FAT: two seconds).
+/// Longer than the clock step of every common file system (FAT: two seconds).
 const SETTLED: Duration = Duration::from_secs(3);
-/// The same of one that keeps fractions of a millisecond: then its clock is the kernel's, which moves every few
-/// milliseconds.
+/// The same for a file system that stores fractions of a millisecond. Its timestamps come from the kernel's
+/// clock, which advances every few milliseconds.
 const SETTLED_FINE: Duration = Duration::from_millis(100);
 
 static KEPT: Mutex<Vec<Arc<Kept>>> = Mutex::new(Vec::new());
@@ -42,7 +43,7 @@ struct Kept {
     means: Means,
     looks: Vec<Look>,
     rules: Arc<OwnedFd>,
-    /// Each use may add rights on what is the command's own, and nobody takes them out again.
+    /// Each use may add rights on objects of one command, and rules cannot be removed.
     uses: AtomicU32,
 }
 
@@ -52,24 +53,24 @@ impl Kept {
     }
 }
 
-/// What a ruleset rests on.
+/// State of a path on which a ruleset depends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Look {
     path: PathBuf,
-    /// Which object it is; nothing if there was none.
+    /// Device and inode of the object; `None` if it does not exist.
     object: Option<(u64, u64)>,
-    /// When a folder whose entries were read was changed, in seconds and nanoseconds.
+    /// Change times of a folder whose entries were read, in seconds and nanoseconds.
     changed: Option<[(i64, i64); 2]>,
 }
 
 impl Look {
-    /// At an object that is given rights with all below it.
+    /// State of an object that has rights with everything below it.
     pub(super) fn at(path: &Path) -> Self {
         let object = std::fs::symlink_metadata(path).ok().map(|meta| (meta.dev(), meta.ino()));
         Self { path: path.to_owned(), object, changed: None }
     }
 
-    /// At a folder whose entries are given rights one by one. To be made before they are read.
+    /// State of a folder whose entries have rights one by one. Create it before reading the entries.
     pub(super) fn into(path: &Path) -> Self {
         let meta = std::fs::symlink_metadata(path).ok();
         let object = meta.as_ref().map(|meta| (meta.dev(), meta.ino()));
@@ -80,10 +81,10 @@ impl Look {
         if self.changed.is_some() { Self::into(&self.path) } else { Self::at(&self.path) }
     }
 
-    /// Whether a later change will show.
+    /// Whether a later change will be visible in the timestamps.
     fn is_settled(&self, now: SystemTime) -> bool {
         let Some([written, changed]) = self.changed else { return true };
-        // Anybody may set the first of the two; the second tells what the clock is like.
+        // Every user may set the first time; the second shows the precision of the clock.
         let is_fine = changed.1 % 1_000_000 != 0;
         let (seconds, nanos) = written.max(changed);
         let at = u64::try_from(seconds).ok().zip(u32::try_from(nanos).ok());
@@ -99,19 +100,19 @@ fn times(meta: &Metadata) -> [(i64, i64); 2] {
     [(meta.mtime(), meta.mtime_nsec()), (meta.ctime(), meta.ctime_nsec())]
 }
 
-/// Rules that hold a layout: those of an earlier call if they say the same.
+/// Returns rules that enforce a policy, reusing those of an earlier call if they are equal.
 pub(super) fn rules(layout: &FsPolicy, means: Means) -> io::Result<Arc<OwnedFd>> {
     rules_at(layout, means, now(&layout.temp)?)
 }
 
-/// What the clock of the file systems says: the time at which a folder of our own is changed.
+/// The time of the file system's clock: the time at which a folder of the daemon is changed.
 fn now(own: &Path) -> io::Result<SystemTime> {
     let folder = File::open(own)?;
     nix::sys::stat::futimens(&folder, &TimeSpec::UTIME_NOW, &TimeSpec::UTIME_NOW)?;
     folder.metadata()?.modified()
 }
 
-/// Rules of an earlier call that say the same, if there are any. Looks at a few dozen folders.
+/// Returns equal rules of an earlier call, if there are any. Checks a few dozen folders.
 pub(super) fn known(layout: &FsPolicy, means: Means) -> Option<Arc<OwnedFd>> {
     let known = list().iter().find(|kept| kept.holds(layout, means)).cloned()?;
     let is_fresh = known.uses.fetch_add(1, Ordering::Relaxed) < MOST_USES;
@@ -135,7 +136,7 @@ fn rules_at(layout: &FsPolicy, means: Means, now: SystemTime) -> io::Result<Arc<
     Ok(made)
 }
 
-/// Nobody holds it while waiting for something.
+/// No code waits while it holds this lock.
 fn list() -> std::sync::MutexGuard<'static, Vec<Arc<Kept>>> {
     KEPT.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -163,7 +164,7 @@ mod tests {
         assert_ne!(at.again(), at, "gone");
         fs::create_dir(&ws).unwrap();
         assert_ne!(at.again(), at, "another");
-        // The clock of the file system may stand still for a few milliseconds: see `is_settled`.
+        // The file system's clock may not advance for a few milliseconds: see `is_settled`.
         let old = fs::File::open(&listed).unwrap();
         old.set_modified(SystemTime::UNIX_EPOCH).unwrap();
         let into = Look::into(&listed);
@@ -173,7 +174,8 @@ mod tests {
 
     #[test]
     fn cached_ruleset_is_reused_until_change() {
-        // Not where other tests make folders all the time: that is a change beside what is hidden here.
+        // Do not use a folder in which other tests create folders: that would count as a change in the parent
+        // of the hidden path.
         let dir = tempfile::tempdir_in("/var/tmp").unwrap();
         let root = dir.path().canonicalize().unwrap();
         for folder in ["home/.ssh", "home/ws", "temp"] {
@@ -206,7 +208,7 @@ mod tests {
         let bare = FsPolicy { hidden: Vec::new(), ..layout.clone() };
         assert!(!is_first(made(&bare, false, later)), "nothing hidden");
         assert!(is_first(made(&layout, false, later)));
-        // Another name beside what is hidden; another folder in the workspace's place.
+        // Another name in the parent of a hidden path; another folder in place of the workspace.
         fs::write(root.join("home/new"), "").unwrap();
         let second = made(&layout, false, later).unwrap();
         assert!(!Arc::ptr_eq(&first, &second));
@@ -222,7 +224,7 @@ mod tests {
         let changed = fs::metadata(dir.path()).unwrap().modified().unwrap();
         assert!(!look.is_settled(changed + Duration::from_millis(50)));
         assert!(look.is_settled(changed + Duration::from_secs(10)));
-        // Times of a clock with whole seconds, and of one with fractions; a time that somebody has set.
+        // Times of a clock with whole seconds and of one with fractions; a time that a user has set.
         let (whole, fine) = ((1_000, 0), (1_000, 123_456_789));
         let after = |ms: u64| SystemTime::UNIX_EPOCH + Duration::from_millis(1_000_000 + ms);
         for (changed, ms, expected) in [

@@ -1,12 +1,12 @@
-//! A layout as rules of Landlock (<https://docs.kernel.org/userspace-api/landlock.html>).
+//! Converts a policy to Landlock rules (<https://docs.kernel.org/userspace-api/landlock.html>).
 //!
-//! Landlock gives rights on a folder with all below it and cannot take them away further down. So a
-//! folder that holds something hidden gets no right itself; each of its entries does, but for those. What
-//! is guarded within a writable folder cannot be held at all: names are made with a right on the
-//! folder above; nor is hidden by rules what mounts cover there. All other folders may be listed, also hidden ones.
+//! Landlock grants rights on a folder with everything below it and cannot remove them further down. A folder
+//! that contains a hidden path gets no right itself; each of its other entries gets one. Guarded paths in a
+//! writable folder cannot be enforced, because the right to create names belongs to the parent folder. Paths
+//! that mounts hide there need no rules. All other folders can be listed, also hidden ones.
 //!
-//! Other commands may change a folder while its entries are given rights: what is opened below one is looked up in what
-//! was opened before, and no link is followed.
+//! Other commands may change a folder while its entries get their rights. Each path is therefore opened
+//! relative to a parent that is already open, without following links.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -25,20 +25,20 @@ use crate::tools::shell::sandbox::kept::Look;
 use crate::tools::shell::sandbox::layout::FsPolicy;
 use crate::tools::shell::sandbox::level::Choice;
 
-/// The newest we know; what a kernel lacks of it is left out.
+/// The newest version that this code knows. Features that the kernel lacks are left out.
 const NEWEST: ABI = ABI::V9;
 
 /// Devices that every program may use.
 const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom", "tty", "ptmx"];
-/// Memory that processes share: where a command has none of its own (see `guards`). Terminals are left out then, since
-/// those of others may have a person before them.
+/// Memory that processes share, if the command has none of its own (see `readonly_mounts`). Terminals are left
+/// out then, because a user may sit at another terminal in this folder.
 const SHARED: &str = "shm";
 
-/// What else than files a command has.
+/// Access of a command beyond files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Means {
     pub(super) network: bool,
-    /// Terminals and shared memory of its own.
+    /// Whether the command has its own terminals and shared memory.
     pub(super) apart: bool,
 }
 
@@ -48,8 +48,8 @@ impl Means {
     }
 }
 
-/// Rules that hold a layout, and what they rest on; without that, if something could not be looked at. Reads
-/// the folders above what is hidden.
+/// Rules that enforce a policy, and the paths on which they depend. `None` for the paths if one could not be
+/// read. Reads the ancestors of hidden paths.
 pub(super) fn of(layout: &FsPolicy, means: Means) -> io::Result<(OwnedFd, Option<Vec<Look>>)> {
     let mut ruleset = Ruleset::default().set_compatibility(CompatLevel::BestEffort);
     ruleset = ruleset.handle_access(AccessFs::from_all(NEWEST)).map_err(io::Error::other)?;
@@ -65,7 +65,7 @@ pub(super) fn of(layout: &FsPolicy, means: Means) -> io::Result<(OwnedFd, Option
     let top = fs::File::open("/")?.into();
     rules.add(top, AccessFs::ReadDir.into())?;
     for entry in fs::read_dir("/")?.flatten() {
-        // Raw devices hold everything that is hidden elsewhere.
+        // Raw devices contain the data that is hidden elsewhere.
         if entry.file_name() != "dev" {
             rules.grant(&entry.path(), reading(), &hidden)?;
         }
@@ -83,7 +83,7 @@ pub(super) fn of(layout: &FsPolicy, means: Means) -> io::Result<(OwnedFd, Option
     rules.finish()
 }
 
-/// Nothing is looked up through links.
+/// Opens paths without following links.
 fn how() -> OpenHow {
     OpenHow::new()
         .flags(OFlag::O_PATH | OFlag::O_CLOEXEC)
@@ -91,8 +91,8 @@ fn how() -> OpenHow {
         .resolve(ResolveFlag::RESOLVE_NO_SYMLINKS | ResolveFlag::RESOLVE_NO_MAGICLINKS)
 }
 
-/// Rules that only keep a process from signalling and reaching what is outside by other ways than
-/// files. `None` where the kernel knows none.
+/// Rules that only prevent a process from sending signals or connecting to processes outside by ways other than
+/// files. `None` if the kernel does not support them.
 pub(super) fn of_scope(abi: u32) -> io::Result<Option<OwnedFd>> {
     if abi < 6 {
         return Ok(None);
@@ -106,18 +106,18 @@ fn reading() -> BitFlags<AccessFs> {
     AccessFs::from_read(NEWEST) | AccessFs::ResolveUnix
 }
 
-/// Reading, writing, and all that one asks of a device.
+/// Reading, writing, and all operations on a device.
 fn using() -> BitFlags<AccessFs> {
     reading() | writing() | AccessFs::IoctlDev
 }
 
-/// Rights on a folder of devices as the kernel counts them, of this version of Landlock.
+/// Rights on a folder of devices as the bits of this Landlock version.
 pub(super) fn on_devices(abi: u32) -> u64 {
     let known = ABI::from(i32::try_from(abi).unwrap_or(i32::MAX));
     (using() & AccessFs::from_all(known)).bits()
 }
 
-/// Everything but making devices.
+/// All write rights except for creating devices.
 fn writing() -> BitFlags<AccessFs> {
     let devices = AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev;
     AccessFs::from_write(NEWEST) & !devices
@@ -127,18 +127,18 @@ struct Rules {
     /// `None` after a failure.
     ruleset: Option<RulesetCreated>,
     looks: Vec<Look>,
-    /// Whatever was missing was not there.
+    /// Whether every path that could not be opened is known to be missing.
     is_sure: bool,
 }
 
 impl Rules {
-    /// Rights on a path and all below it, but for what is hidden.
+    /// Grants rights on a path and all below it, except for hidden paths.
     fn grant(&mut self, path: &Path, access: BitFlags<AccessFs>, hidden: &[&Path]) -> io::Result<()> {
         let opened = openat2(nix::fcntl::AT_FDCWD, path, how());
         self.grant_opened(opened, path, access, hidden)
     }
 
-    /// The same of what was opened at this path.
+    /// Grants the same rights on a file that was opened at this path.
     fn grant_opened(
         &mut self,
         opened: nix::Result<OwnedFd>,
@@ -148,15 +148,15 @@ impl Rules {
     ) -> io::Result<()> {
         let object = match opened {
             Ok(object) => object,
-            // A link is not followed: what it leads to has its rights where it is.
+            // Do not follow a link: its target has its own rights at its real path.
             Err(nix::Error::ELOOP) => return Ok(()),
             Err(error) => {
                 self.missed(&error.into());
                 return Ok(());
             }
         };
-        // What is hidden elsewhere is not compared with each entry again: folders for temporary files hold
-        // hundreds.
+        // Select the hidden paths below this one, so that they are not compared with each entry again: folders
+        // for temporary files hold hundreds of entries.
         let within: Vec<&Path> = hidden.iter().copied().filter(|hidden| hidden.starts_with(path)).collect();
         if within.contains(&path) {
             return Ok(());
@@ -193,8 +193,8 @@ impl Rules {
         Ok(())
     }
 
-    /// What cannot be opened gets no rights. Only what is not there, or is for others alone, will be so the next
-    /// time.
+    /// A path that cannot be opened gets no rights. The result can be reused only if the path is missing or is
+    /// closed to this user.
     fn missed(&mut self, error: &io::Error) {
         self.is_sure &= matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied);
     }

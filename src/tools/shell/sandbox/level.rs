@@ -1,4 +1,4 @@
-//! The levels, and which one a call gets.
+//! Sandbox levels, and the level that a call gets.
 
 use std::path::PathBuf;
 
@@ -6,12 +6,12 @@ use super::probe::Available;
 use crate::tools::error::ToolError;
 use crate::types::tool::{Confinement, OfferOutside};
 
-/// How strongly commands are held; the order is that of strength.
+/// Sandbox level; a greater value is stricter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::tools) enum Level {
-    /// Not at all.
+    /// No sandbox.
     Off,
-    /// By limits of resources.
+    /// Resource limits only.
     Rlimits,
     /// Landlock, seccomp and rlimits.
     Landlock,
@@ -22,21 +22,21 @@ pub(in crate::tools) enum Level {
 /// `[sandbox] level`
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LevelSetting {
-    /// In attended sessions Landlock, in others bubblewrap; else what comes next.
+    /// Landlock in attended sessions, bubblewrap in unattended ones; otherwise the next available level.
     #[default]
     Auto,
-    /// This or nothing.
+    /// Bubblewrap; no command runs without it.
     Bubblewrap,
-    /// This or nothing.
+    /// Landlock; no command runs without it.
     Landlock,
-    /// Limits of resources alone.
+    /// Resource limits only.
     Rlimits,
-    /// Nothing.
+    /// No sandbox.
     Off,
 }
 
 impl LevelSetting {
-    /// As it stands in the configuration.
+    /// The value in the configuration.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -52,45 +52,45 @@ impl LevelSetting {
 /// `[sandbox] network`
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NetworkSetting {
-    /// In attended sessions, not in others.
+    /// Network access in attended sessions only.
     #[default]
     Auto,
-    /// Commands reach it.
+    /// Commands have network access.
     On,
-    /// They do not.
+    /// Commands have no network access.
     Off,
 }
 
-/// How commands are to be held.
+/// Settings of the sandbox for commands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SandboxSettings {
-    /// How strongly.
+    /// The sandbox level.
     pub level: LevelSetting,
-    /// Whether they reach the network.
+    /// Whether commands have network access.
     pub network: NetworkSetting,
-    /// Files and folders beyond the workspace that they may write, absolute.
+    /// Files and folders outside the workspace that commands may write, absolute.
     pub writable: Vec<PathBuf>,
-    /// Files and folders that they do not see: the daemon's own, and those of keys.
+    /// Hidden files and folders: the daemon's own, and those with keys.
     pub hidden: Vec<PathBuf>,
-    /// What the daemon itself obeys, as it looks it up: no command may put something else in its place.
+    /// Files that configure the daemon, by the path that it opens. No command may replace one.
     pub obeyed: Vec<PathBuf>,
-    /// The folder in which sessions get folders for temporary files. It is made when it is needed.
+    /// The parent of the sessions' folders for temporary files. It is created on first use.
     pub temp: PathBuf,
-    /// Whether a person may let a command out that the sandbox stopped.
+    /// Whether the user may repeat a blocked command without the sandbox.
     pub offer_outside: OfferOutside,
 }
 
-/// What a call gets.
+/// The sandbox that a call gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::tools) struct Choice {
     pub(in crate::tools) level: Level,
     pub(in crate::tools) network: bool,
-    /// Whether `.git/config`, `.git/hooks` and `.agentd` of a workspace can only be read.
+    /// Whether `.git/config`, `.git/hooks` and `.agentd` of a workspace are read-only.
     pub(in crate::tools) guards: bool,
 }
 
 impl Level {
-    /// Its number, and what holds.
+    /// Number of the level, and a description of its means.
     pub(super) const fn words(self) -> (u8, &'static str) {
         match self {
             Level::Bubblewrap => (3, "bubblewrap, seccomp, rlimits"),
@@ -102,7 +102,7 @@ impl Level {
 }
 
 impl Choice {
-    /// What holds, in words.
+    /// Describes the restrictions.
     pub(in crate::tools) fn words(self) -> &'static str {
         match self {
             Choice { level: Level::Landlock, guards: true, .. } => "landlock, mounts, seccomp, rlimits",
@@ -110,17 +110,17 @@ impl Choice {
         }
     }
 
-    /// For the record.
+    /// The value for the journal.
     pub(in crate::tools) fn told(self) -> Confinement {
         Confinement { level: self.level.words().0, network: self.network, outside: false }
     }
 }
 
 impl SandboxSettings {
-    /// What a command of such a session gets.
+    /// Selects the sandbox for a command of such a session.
     ///
     /// # Errors
-    /// What is asked for cannot be had here: nothing may run then.
+    /// The configured level does not work here, and no command may run.
     pub(in crate::tools) fn choose(&self, unattended: bool, here: &Available) -> Result<Choice, ToolError> {
         let level = match self.level {
             LevelSetting::Off => Level::Off,
@@ -154,7 +154,7 @@ impl SandboxSettings {
                 )));
             }
             NetworkSetting::Off => false,
-            // Who has chosen a level that cannot hold it has chosen that.
+            // A user who chose a level without network control also chose network access.
             NetworkSetting::Auto => !unattended || level < Level::Landlock,
         };
         let guards = match level {
@@ -168,12 +168,12 @@ impl SandboxSettings {
     /// Whether commands of attended sessions could run at all.
     ///
     /// # Errors
-    /// They could not: why, for people.
+    /// They could not run; the text gives the reason for users.
     pub fn check(&self, here: &Available) -> Result<(), String> {
         self.choose(false, here).map(|_| ()).map_err(|refusal| refusal.text)
     }
 
-    /// The lowest level that any session's commands get; 0 as well if none can run.
+    /// The lowest level that commands of any session get; 0 also if none can run.
     #[must_use]
     pub fn least_level(&self, here: &Available) -> u8 {
         let levels = [false, true].map(|unattended| self.choose(unattended, here));

@@ -1,17 +1,18 @@
-//! What holds a command (S25): bubblewrap and seccomp (level 3), Landlock, seccomp and rlimits
-//! (level 2), rlimits alone (level 1).
+//! The sandbox of commands: bubblewrap and seccomp (level 3), Landlock, seccomp and rlimits (level 2), rlimits
+//! alone (level 1).
 //!
-//! - `level`: the levels, the settings, and which level a call gets.
-//! - `probe`: what works on this machine, found out by trying it.
-//! - `layout`: what a call may write, what it may not, what it does not see.
-//! - `memory`: where hidden things lay when links led to them.
-//! - `bubble`, `rules`, `filter`: the same in the words of bubblewrap, Landlock and seccomp.
-//! - `guards`: what of a workspace may only be read, by mounts; `sockets`: what of the hidden is covered at level 2.
-//! - `draft`: what can be made of all this before a command may start; `found`: drafts of calls that were judged; `kept`:
-//!   rules of Landlock that are used again.
-//! - `confine`: all of it made before a fork, and enforced after it.
-//! - `place`: stand-ins for protected places that do not exist; `linger`: those of a moment ago; `temp`: the folders of sessions.
-//! - `blocked`: whether a failure looks like the sandbox's doing.
+//! - `level`: the levels, the settings, and the level of a call.
+//! - `probe`: tests which levels work on this machine.
+//! - `layout`: writable, protected and hidden paths of a call.
+//! - `first_seen`: first targets of links to hidden paths.
+//! - `bwrap`, `landlock`, `seccomp`: convert the policy for bubblewrap, Landlock and seccomp.
+//! - `readonly_mounts`: read-only mounts of a workspace; `sockets`: hidden paths that level 2 covers.
+//! - `draft`: the sandbox prepared before its command may start; `found`: prepared sandboxes of judged calls;
+//!   `kept`: cached Landlock rulesets.
+//! - `spawn`: creates the sandbox before a fork and enforces it after the fork.
+//! - `placeholders`: placeholders for missing protected paths; `placeholder_cache`: recent ones; `temp`:
+//!   folders of sessions.
+//! - `blocked`: guesses whether the sandbox caused a failure.
 
 mod blocked;
 mod bwrap;

@@ -1,6 +1,6 @@
-//! Stand-ins that stay for a moment after the command that needed them. Mostly another follows that needs the same, and
-//! to make and remove them took as long as half of what else is ours in a call (B8). They go when the turn ends, before
-//! anything looks that is not held, and after a second.
+//! Keeps placeholders for a moment after the command that needed them. The next command usually needs the same,
+//! and creating and removing them took half of the daemon's own time per call. They are removed after a second,
+//! and when the turn ends, before a program outside the sandbox can see them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,10 +11,10 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::tools::shell::sandbox::placeholders::Placeholders;
 use crate::types::ids::SessionId;
 
-/// How long they stay where nothing says that they may go.
+/// Lifetime without an explicit removal.
 const PLACEHOLDER_TTL: Duration = Duration::from_secs(1);
 
-/// What sessions have left standing. Dropped, it removes all of it.
+/// Kept placeholders of sessions. Dropping it removes all of them.
 #[derive(Debug)]
 pub(in crate::tools) struct PlaceholderCache {
     left: Arc<Mutex<HashMap<SessionId, CachedPlaceholders>>>,
@@ -34,7 +34,7 @@ struct CachedPlaceholders {
 }
 
 impl PlaceholderCache {
-    /// Leaves them for the session's next command, in the place of what it left before. To be called in a runtime.
+    /// Keeps them for the session's next command and replaces those kept before. Call it in a runtime.
     pub(super) fn keep(&self, session: SessionId, placed: Placeholders) {
         if placed.is_empty() {
             return;
@@ -51,14 +51,14 @@ impl PlaceholderCache {
         drop(before);
     }
 
-    /// Removes what the session has left, but for what somebody else needs.
+    /// Removes the session's kept placeholders, except those that another command needs.
     pub(in crate::tools) fn end(&self, session: SessionId) {
         end(&self.left, session);
     }
 }
 
 fn end(all: &Mutex<HashMap<SessionId, CachedPlaceholders>>, session: SessionId) {
-    // The disk is not waited for with the lock in hand.
+    // Do not wait for the disk while holding the lock.
     let stay = lock(all).remove(&session);
     drop(stay.map(|stay| stay.placed));
 }
@@ -85,7 +85,7 @@ mod tests {
         let lingering = PlaceholderCache { moment: Duration::from_secs(3600), ..PlaceholderCache::default() };
         lingering.keep(one, place());
         let first = inode();
-        // The next takes it over.
+        // The next command takes over the placeholder.
         let next = place();
         lingering.keep(one, next);
         assert_eq!(inode(), first);
@@ -95,7 +95,7 @@ mod tests {
         lingering.end(other);
         assert!(!path.exists());
 
-        // What somebody removed meanwhile is made again.
+        // A placeholder that another program removed is created again.
         lingering.keep(one, place());
         std::fs::remove_file(&path).unwrap();
         let again = place();

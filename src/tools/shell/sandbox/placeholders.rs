@@ -1,6 +1,6 @@
-//! Stand-ins for protected places that do not exist, for as long as a command runs, so that something can be
-//! put over them: an empty folder, or a file that says to git what it takes for granted without it. Who makes
-//! `.git` while it is protected would otherwise make its hooks.
+//! Placeholders for protected paths that do not exist. A mount needs an existing path, so the daemon creates an
+//! empty folder or a file with git's default text while a command runs. Without a placeholder, a command could
+//! create `.git` and its hooks.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -18,8 +18,8 @@ use nix::unistd::{UnlinkatFlags, unlinkat};
 use crate::tools::fs::disk;
 use crate::tools::fs::disk::is_missing;
 
-/// How many commands need a stand-in that was made here. To remove one is to take the cover off in
-/// every sandbox that has it.
+/// Number of commands that need each placeholder. Removing a placeholder would remove the mount over it in
+/// every sandbox that uses it.
 static NEEDED: Mutex<BTreeMap<PathBuf, Need>> = Mutex::new(BTreeMap::new());
 
 #[derive(Debug)]
@@ -29,22 +29,24 @@ struct Need {
 }
 
 fn needed() -> MutexGuard<'static, BTreeMap<PathBuf, Need>> {
-    // Numbers are right at every moment.
+    // A panic cannot leave the counts inconsistent.
     NEEDED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a stand-in says, if it is a file: git reads it while it is there, also outside (gitrepository-layout(5)).
+/// Text of a placeholder file; `None` for a folder. Git outside the sandbox reads the file while it exists
+/// (gitrepository-layout(5)).
 fn text_of(path: &Path) -> Option<&'static str> {
     match path.file_name()?.to_str()? {
-        // The folder itself is where the shared parts lie. With a slash: libgit2 takes the dot for nothing.
+        // The folder itself holds the shared parts. The slash is necessary because libgit2 ignores a single
+        // dot.
         "commondir" => Some("./\n"),
         "config" | "config.worktree" => Some(""),
         _ => None,
     }
 }
 
-/// Whether what is there stands in for something, so that nothing is. What somebody has put something into is what it
-/// looks like.
+/// Whether the path is a placeholder and counts as missing. A placeholder to which a user added content is an
+/// ordinary file or folder.
 pub(super) fn is_placeholder(path: &Path) -> bool {
     needed().contains_key(path) && is_as_made(path)
 }
@@ -53,8 +55,8 @@ fn is_as_made(path: &Path) -> bool {
     Place::of(path).is_ok_and(|place| place.is_as_made())
 }
 
-/// A name in a folder that was reached without a link: others may put one in the place of any folder, and what is made
-/// and removed is made and removed here.
+/// A name in a folder that was opened without links. Other processes may replace any folder by a link; creating
+/// and removing use the opened folder.
 struct Place<'p> {
     folder: OwnedFd,
     name: &'p OsStr,
@@ -87,8 +89,8 @@ impl<'p> Place<'p> {
         is_so_long && file.take(64).read_to_end(&mut found).is_ok() && found == text.as_bytes()
     }
 
-    /// At once with all that it says: git reads what it finds. Others may use the repository, and git does not pass over
-    /// what it cannot read.
+    /// Creates the placeholder and its whole text in one step, because git may read it at any time. Other users
+    /// may use the repository, and git fails on a file that it cannot read.
     fn make(&self) -> io::Result<()> {
         let readable = fs::Permissions::from_mode(0o644);
         match self.text {
@@ -101,7 +103,8 @@ impl<'p> Place<'p> {
                 if self.is_there() {
                     return Err(io::ErrorKind::AlreadyExists.into());
                 }
-                // Of a name that nobody guesses: whoever makes it before would hold up every command.
+                // The name is random: another user who created a predictable name first would block every
+                // command.
                 let draft = OsString::from(format!(".agentd-{}", uuid::Uuid::now_v7().simple()));
                 let mut file = self.open(&draft, OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL)?;
                 let written = file.write_all(text.as_bytes()).and_then(|()| file.set_permissions(readable));
@@ -121,7 +124,7 @@ impl<'p> Place<'p> {
         fstatat(&self.folder, self.name, AtFlags::AT_SYMLINK_NOFOLLOW).is_ok()
     }
 
-    /// Only what is as it was made goes. Whether it is gone, or is something else by now.
+    /// Removes the placeholder only if it is unchanged. Returns whether it is gone or has been replaced.
     fn remove(&self) -> bool {
         let flag = if self.text.is_none() { UnlinkatFlags::RemoveDir } else { UnlinkatFlags::NoRemoveDir };
         if self.text.is_none() || self.is_as_made() {
@@ -129,32 +132,32 @@ impl<'p> Place<'p> {
         }
         match fstatat(&self.folder, self.name, AtFlags::AT_SYMLINK_NOFOLLOW) {
             Ok(_) => !self.is_as_made(),
-            // A folder that was closed meanwhile does not say.
+            // A folder that was closed meanwhile does not show whether the placeholder exists.
             Err(error) => is_missing(&error.into()),
         }
     }
 }
 
-/// Stand-ins; the last to be dropped removes them.
+/// A set of placeholders. Dropping the last user of a placeholder removes it.
 #[derive(Debug, Default)]
 pub(super) struct Placeholders(Vec<PathBuf>);
 
-/// Where stand-ins are noted, below the folder for temporary files.
+/// Folder of the notes of placeholders, below the folder for temporary files.
 pub(super) const NOTES: &str = "stand-ins";
 
-/// The folder of notes of sessions whose folders for temporary files lie beside `temp`.
+/// The notes folder of the sessions whose folders for temporary files are siblings of `temp`.
 pub(super) fn notes_beside(temp: &Path) -> Option<PathBuf> {
     Some(temp.parent().filter(|root| !root.as_os_str().is_empty())?.join(NOTES))
 }
 
-/// The note of a stand-in: a link that leads to it.
+/// The note of a placeholder: a link to it.
 fn note_of(notes: &Path, path: &Path) -> PathBuf {
     use std::os::unix::ffi::OsStrExt as _;
     let digest = disk::sha256(path.as_os_str().as_bytes());
     notes.join(&digest[..20])
 }
 
-/// Without a note the stand-in may stay after a crash, no more.
+/// Writes the note. If this fails, the only effect is that the placeholder may remain after a crash.
 fn note(notes: &Path, path: &Path) -> PathBuf {
     let note = note_of(notes, path);
     let write = || std::os::unix::fs::symlink(path, &note);
@@ -165,20 +168,20 @@ fn note(notes: &Path, path: &Path) -> PathBuf {
     note
 }
 
-/// Of what does not stand any more.
+/// Removes the note of a placeholder that no longer exists.
 fn take_back(note: Option<PathBuf>) {
     if let Some(note) = note {
         let _ = fs::remove_file(note);
     }
 }
 
-/// Removes what a daemon that died has left standing, of those below this folder for temporary files. Nothing may run
-/// yet. Says how many.
+/// Removes placeholders that a crashed daemon left, for notes below this folder for temporary files. Returns
+/// the number of removed placeholders. No command may be running.
 pub(in crate::tools) fn clear_left(root: &Path) -> usize {
     let entries = fs::read_dir(root.join(NOTES)).into_iter().flatten().flatten();
     let mut removed = 0;
     for entry in entries {
-        // Nothing else was ever put in the place of anything.
+        // The daemon creates placeholders at these paths only.
         let is_ours = |path: &PathBuf| note_of(&root.join(NOTES), path) == entry.path() && is_as_made(path);
         if let Some(path) = fs::read_link(entry.path()).ok().filter(is_ours) {
             let _ = Place::of(&path).map(|place| place.remove());
@@ -190,27 +193,27 @@ pub(in crate::tools) fn clear_left(root: &Path) -> usize {
 }
 
 impl Placeholders {
-    /// Whether there is nothing to remove.
+    /// Whether there is no placeholder to remove.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Makes them where nothing is. In `notes` each is noted before it stands, so that the next daemon removes what this
-    /// one left.
+    /// Creates placeholders at missing paths. Each one is noted in `notes` first, so that the next daemon can
+    /// remove it after a crash.
     ///
     /// # Errors
-    /// The folder around one cannot be written, so nobody else can make it either: such are left out. Other
-    /// failures are told.
+    /// A placeholder cannot be created. A path is skipped without an error if its folder is not writable,
+    /// because a command cannot create the path either.
     pub(super) fn new(paths: &[PathBuf], notes: Option<&Path>) -> io::Result<Self> {
         let mut needed = needed();
         let mut placed = Self::default();
         for path in paths {
             if let Some(need) = needed.get_mut(path) {
-                // Somebody may have removed it meanwhile.
+                // Another process may have removed it meanwhile.
                 if fs::symlink_metadata(path).is_err()
                     && let Err(error) = Place::of(path).and_then(|place| place.make())
                 {
-                    // What was placed before is taken back under the same lock.
+                    // The rollback of earlier placeholders takes the same lock.
                     drop(needed);
                     return Err(error);
                 }
@@ -226,7 +229,7 @@ impl Placeholders {
                 }
                 Err(error) => {
                     take_back(note);
-                    // It is there by now, and whose it is counts.
+                    // If the path exists by now, its owner decides whether it is a placeholder.
                     if error.kind() != io::ErrorKind::AlreadyExists && !is_closed(&error, path) {
                         drop(needed);
                         return Err(error);
@@ -238,13 +241,13 @@ impl Placeholders {
     }
 }
 
-/// Of these, what is there by now: what stands in, and what somebody else was faster to make.
+/// Returns the paths that exist by now: placeholders, and files that another process created first.
 pub(super) fn there<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> Vec<PathBuf> {
     let is_there = |path: &&PathBuf| fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_symlink());
     paths.into_iter().filter(is_there).cloned().collect()
 }
 
-/// Whether nobody can make it: who owns the folder may open it to himself again.
+/// Whether commands cannot create the path. The owner of a closed folder could open it again.
 fn is_closed(error: &io::Error, path: &Path) -> bool {
     let of_others = || {
         let folder = path.parent().and_then(|folder| fs::symlink_metadata(folder).ok());
@@ -265,7 +268,7 @@ impl Drop for Placeholders {
             need.commands -= 1;
             if need.commands == 0 {
                 let note = needed.remove(path).and_then(|need| need.note);
-                // What could not be removed the next daemon tries again.
+                // The next daemon removes placeholders that could not be removed now.
                 if Place::of(path).map_or_else(|error| is_missing(&error), |place| place.remove()) {
                     take_back(note);
                 }
@@ -292,7 +295,7 @@ mod tests {
         drop(second);
         assert!(!paths[0].exists() && paths[1].exists());
         Placeholders::new(&[dir.path().join("no/such")], None).unwrap_err();
-        // Where nobody can make anything, nothing has to stand in.
+        // No placeholder is needed in a folder where commands cannot create files.
         let failed = |code, path: &str| is_closed(&io::Error::from_raw_os_error(code), Path::new(path));
         assert!(failed(libc::EROFS, "/x") && !failed(libc::ENOSPC, "/x"));
         let mine = paths[0].display().to_string();
@@ -346,7 +349,7 @@ mod tests {
         let first = Placeholders::new(&paths, notes.as_deref()).unwrap();
         assert_eq!(fs::metadata(&paths[0]).unwrap().permissions().mode() & 0o777, 0o644);
         std::mem::forget(first);
-        // A name that says something else is not believed.
+        // A note whose name does not match its target is ignored.
         let other = dir.path().join("config.worktree");
         fs::write(&other, "").unwrap();
         std::os::unix::fs::symlink(&other, root.join(NOTES).join("evil")).unwrap();
@@ -355,7 +358,7 @@ mod tests {
         assert_eq!(fs::read_dir(root.join(NOTES)).unwrap().count(), 0);
         paths.iter().for_each(|path| _ = needed().remove(path));
 
-        // Of those that went as they should nothing is left to remove, also if somebody makes the same.
+        // No note remains after a regular removal, even if a user creates the same file later.
         drop(Placeholders::new(&paths, notes.as_deref()).unwrap());
         fs::create_dir(&paths[1]).unwrap();
         assert_eq!(clear_left(&root), 0);

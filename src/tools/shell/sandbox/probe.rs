@@ -1,5 +1,5 @@
-//! What works on this machine, found out by trying each level once: a command is started in it and has
-//! to fail to read what is hidden from it.
+//! Tests once which sandbox levels work on this machine. A command runs at each level and must fail to read a
+//! hidden file.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -17,22 +17,22 @@ use super::level::{Choice, Level};
 use crate::proc;
 use crate::tools::shell::sandbox::spawn::Confined;
 
-/// A start that takes longer is one that nobody wants to wait for.
+/// A slower start counts as a failure, because every command would be as slow.
 const TRIED_WITHIN: Duration = Duration::from_secs(5);
-/// The daemon's instance, once it is known: marks what is tried.
+/// The daemon's instance, once known; it marks the test processes.
 static INSTANCE: OnceLock<String> = OnceLock::new();
 
-/// What the command says if it can read what it should not.
+/// Exit code of the command if it can read a hidden file.
 const SEES: i32 = 7;
-/// The same if it can write what it should not.
+/// Exit code of the command if it can write a protected file.
 const WRITES: i32 = 9;
 
-/// What works here, or why it does not.
+/// Which levels work here, or why they do not.
 #[derive(Clone, Debug)]
 pub struct Available {
-    /// The version of Landlock; 0 for none.
+    /// The Landlock version; 0 if there is none.
     pub(super) abi: u32,
-    /// Where bubblewrap is, not to be looked for again in folders that commands may change by then.
+    /// Path of bubblewrap. It is found once, because commands may change the folders of PATH later.
     pub(super) bwrap: PathBuf,
     landlock: Result<(), String>,
     guards: Result<(), String>,
@@ -40,15 +40,15 @@ pub struct Available {
 }
 
 impl Available {
-    /// Marks what is tried from now on as this instance's, for [`super::super::sweep`].
+    /// Marks later test processes as this instance's, for [`super::super::sweep`].
     pub(in crate::tools) fn mark(instance: &str) {
         if !instance.is_empty() {
-            // Of several daemons in one process, as in tests, the first stands for all.
+            // If several daemons run in one process, as in tests, the first one's name is used.
             let _ = INSTANCE.set(instance.to_owned());
         }
     }
 
-    /// Tries at the first call; later ones get the same answer. Takes five seconds a level at most.
+    /// Runs the tests at the first call; later calls get the same result. Takes at most five seconds per level.
     pub async fn here() -> &'static Self {
         static HERE: OnceCell<Available> = OnceCell::const_new();
         HERE.get_or_init(Self::look).await
@@ -82,7 +82,7 @@ impl Available {
         self.landlock.as_ref().copied().map_err(String::as_str)
     }
 
-    /// Whether level 2 can keep files of a folder that may be written from being changed.
+    /// Whether level 2 can make files in a writable folder read-only.
     pub(in crate::tools) fn guards(&self) -> Result<(), &str> {
         self.guards.as_ref().copied().map_err(String::as_str)
     }
@@ -105,14 +105,14 @@ impl Available {
     }
 }
 
-/// A program in the folders of PATH.
+/// Finds a program in the folders of PATH.
 fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let mut found = std::env::split_paths(&path).map(|dir| dir.join(program));
     found.find(|file| file.is_absolute() && file.is_file())
 }
 
-/// The version of Landlock that the kernel offers, by the call that is for asking.
+/// The Landlock version of the kernel, from the system call for this query.
 fn landlock_abi() -> u32 {
     const VERSION: u32 = 1;
     #[expect(unsafe_code, reason = "there is no other way to ask")]
@@ -123,7 +123,7 @@ fn landlock_abi() -> u32 {
     u32::try_from(version).unwrap_or(0)
 }
 
-/// A folder with a home that holds something hidden, and one to work in.
+/// Creates a home folder with a hidden file, and a workspace.
 fn session_context() -> std::io::Result<tempfile::TempDir> {
     let dir = tempfile::tempdir()?;
     for name in ["home", "work", "temp"] {
@@ -159,8 +159,8 @@ async fn try_level(level: Level, guards: bool, here: &Available) -> Result<(), S
     let mut command: Command = confined.command("/bin/sh");
     command.arg("-c").arg(script).arg("sh").arg(&hidden).arg(&work);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
-    // Nothing of ours is for it to know. A daemon that dies meanwhile may leave a part of it behind, which the
-    // next one finds by its mark.
+    // The command gets no variables of the daemon. If the daemon is killed meanwhile, the next one finds
+    // remaining processes by the mark.
     command.env_clear().envs(confined.variables().iter().map(|(name, value)| (name, value)));
     command.envs(INSTANCE.get().map(|instance| ("AGENTD_INSTANCE", instance)));
     confined.enforce_in(&mut command, Vec::new(), None, None);

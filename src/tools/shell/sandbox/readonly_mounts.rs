@@ -1,15 +1,15 @@
-//! What is guarded in a folder that may be written: each such file or folder is mounted over itself, only to be
-//! read, in a table of mounts that is the command's own, mount_namespaces(7). At level 2 Landlock forbids who is
-//! under it to change mounts, so nobody takes them off again (the kernel's userspace-api/landlock.rst, "Filesystem
-//! topology modification"); at level 3 bubblewrap takes them along.
+//! Protects guarded paths in a writable folder: each one is mounted read-only over itself in the command's own
+//! mount table, mount_namespaces(7). At level 2, Landlock forbids the command to change mounts, so that it
+//! cannot remove them (the kernel's userspace-api/landlock.rst, "Filesystem topology modification"). At level
+//! 3, bubblewrap includes these mounts.
 //!
-//! Other commands may change such a folder while this one is started, and put a link where a folder was. So no link
-//! is followed, and what was opened is what is mounted, on itself: bubblewrap looks each path up twice.
+//! Other commands may change such a folder while this one starts, and replace a folder by a link. The code
+//! follows no link and mounts the opened file on itself; bubblewrap would look up each path twice.
 //!
-//! Who is not root gets the right to mount from a user namespace, user_namespaces(7), in which he is who he
-//! is and everybody else is nobody. It is made once: a process of this program may not write its own maps,
-//! since nobody may look into it (`PR_SET_DUMPABLE`); another program does not mind. Where the machine allows
-//! none, level 2 goes without.
+//! A daemon that is not root gets the right to mount from a user namespace, user_namespaces(7). The namespace
+//! maps the daemon's own user to itself and no other user. It is created once with the help of another program:
+//! a process of this program cannot write its own maps, because it is not dumpable (`PR_SET_DUMPABLE`). If the
+//! machine permits no user namespace, level 2 works without these mounts.
 
 use std::ffi::{CStr, CString};
 use std::fs;
@@ -27,29 +27,29 @@ use crate::proc;
 use crate::tools::shell::sandbox::landlock;
 use crate::tools::shell::sandbox::temp::Nothing;
 
-/// What is done in the child: all of it is made before.
+/// Mounts that the child makes; all data is prepared before the fork.
 #[derive(Debug, Default)]
 pub(super) struct Guards {
     mounts: Vec<Mount>,
     user: Option<Arc<OwnedFd>>,
-    /// At level 3 bubblewrap sees to that.
+    /// `None` at level 3, where bubblewrap does this.
     own: Option<Apart>,
 }
 
-/// Terminals and shared memory of the command's own.
+/// The command's own terminals and shared memory.
 #[derive(Debug)]
 struct Apart {
-    /// The ruleset that is to give rights on them, and these rights.
+    /// The ruleset that must grant rights on them, and these rights.
     rules: Arc<OwnedFd>,
     rights: u64,
-    /// Not if somebody works there.
+    /// `false` if the workspace lies in shared memory.
     memory: bool,
 }
 
-/// A user namespace for commands; none for root, who needs none.
+/// Creates a user namespace for commands; `None` for root, which needs none.
 ///
 /// # Errors
-/// The machine allows none.
+/// The machine permits no user namespace.
 pub(super) fn namespace() -> io::Result<Option<Arc<OwnedFd>>> {
     static MADE: Mutex<Option<Arc<OwnedFd>>> = Mutex::new(None);
     let (uid, gid) = (nix::unistd::geteuid(), nix::unistd::getegid());
@@ -59,7 +59,7 @@ pub(super) fn namespace() -> io::Result<Option<Arc<OwnedFd>>> {
     let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
     if made.is_none() {
         let mut holder = std::process::Command::new("/bin/sh");
-        // Until its input ends.
+        // The holder runs until its input ends.
         holder.args(["-c", "echo; read -r _"]).env_clear().stdin(Stdio::piped()).stdout(Stdio::piped());
         #[expect(unsafe_code, reason = "only pre_exec reaches the child before it becomes the program")]
         // SAFETY: one system call, whose argument is a number.
@@ -68,11 +68,11 @@ pub(super) fn namespace() -> io::Result<Option<Arc<OwnedFd>>> {
         }
         let mut holder = proc::spawn_plain(&mut holder)?;
         let found = (|| {
-            // It has become another program when it speaks.
+            // The output shows that the child has executed the other program.
             let mut word = [0];
             holder.stdout.as_mut().ok_or(io::ErrorKind::BrokenPipe)?.read_exact(&mut word)?;
             let place = format!("/proc/{}", holder.id());
-            // Without this the second map may not be written, user_namespaces(7).
+            // Without this, the group map cannot be written, user_namespaces(7).
             fs::write(format!("{place}/setgroups"), "deny")?;
             fs::write(format!("{place}/uid_map"), format!("{uid} {uid} 1"))?;
             fs::write(format!("{place}/gid_map"), format!("{gid} {gid} 1"))?;
@@ -88,22 +88,22 @@ pub(super) fn namespace() -> io::Result<Option<Arc<OwnedFd>>> {
 /// What is mounted on a path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Cover {
-    /// Itself, so that it is not moved away.
+    /// The path itself, so that it cannot be moved away.
     Pin,
-    /// Itself, only to be read.
+    /// The path itself, read-only.
     Guard,
-    /// Something else that is empty, only to be read.
+    /// An empty file or folder, read-only.
     Hide(PathBuf),
-    /// What lies at another path, looked up without links.
+    /// The content of another path, which is opened without following links.
     Of(PathBuf),
 }
 
 #[derive(Debug)]
 struct Mount {
     path: CString,
-    /// What is mounted there, if it is something else, and how it is looked up.
+    /// The path to mount and its lookup flags, if it is another path.
     source: Option<(CString, u64)>,
-    /// What is mounted instead where no folder is by now.
+    /// The file to mount instead, if the path is no longer a folder.
     file: Option<CString>,
     is_writable: bool,
     may_be_gone: bool,
@@ -140,11 +140,11 @@ const READ_ONLY: u64 = 1;
 const RECURSIVE: libc::c_int = 0x8000;
 
 impl Guards {
-    /// For these paths, with terminals of the command's own, and shared memory if `memory`. `rules` is the ruleset that
-    /// is to give rights on them.
+    /// Mounts for these paths, with own terminals and, if `memory` is set, own shared memory. `rules` is the
+    /// ruleset that must grant rights on them.
     ///
     /// # Errors
-    /// This user may not mount anything here.
+    /// The user may not mount anything here.
     pub(super) fn apart(
         list: Vec<(PathBuf, Cover)>,
         nothing: &Nothing,
@@ -156,18 +156,18 @@ impl Guards {
         Ok(Self { user: namespace()?, own, ..Self::of(list, nothing)? })
     }
 
-    /// For these paths.
+    /// Mounts for these paths.
     ///
     /// # Errors
-    /// This user may not mount anything here.
+    /// The user may not mount anything here.
     pub(super) fn of(mut list: Vec<(PathBuf, Cover)>, nothing: &Nothing) -> io::Result<Self> {
-        // What is above comes first: it would cover the other.
+        // Mount parents first: a later mount on a parent would cover the child.
         list.sort_by_key(|(path, _)| path.components().count());
         let is_needed = |cover: &Cover| matches!(cover, Cover::Guard | Cover::Of(_));
         let mut needed: Vec<PathBuf> =
             list.iter().filter(|(_, cover)| is_needed(cover)).map(|(path, _)| path.clone()).collect();
         needed.sort();
-        // What lies in a folder comes right behind it.
+        // Sorted paths place a folder's content directly after the folder.
         let holds_needed = |path: &PathBuf| {
             needed
                 .get(needed.partition_point(|other| other < path))
@@ -176,7 +176,7 @@ impl Guards {
         let raw = |path: &PathBuf| CString::new(path.as_os_str().as_bytes());
         let mounts = list.iter().map(|(path, cover)| {
             let (source, file) = match cover {
-                // They lie in a folder of ours alone.
+                // These files lie in a folder that only the daemon can write.
                 Cover::Hide(source) if *source == nothing.file => {
                     (Some((raw(&nothing.folder)?, 0)), Some(raw(source)?))
                 }
@@ -185,8 +185,8 @@ impl Guards {
                 Cover::Pin | Cover::Guard => (None, None),
             };
             let is_writable = matches!(cover, Cover::Pin | Cover::Of(_));
-            // Others may take away what is hidden, and what is there for its sake alone, while this is done: then there is
-            // nothing to hide.
+            // Another process may remove a hidden path, or a folder that exists only because of it, at this
+            // moment. Nothing needs to be hidden then.
             let may_be_gone = !is_needed(cover) && !holds_needed(path);
             Ok(Mount { path: raw(path)?, source, file, is_writable, may_be_gone })
         });
@@ -195,7 +195,7 @@ impl Guards {
         Ok(Self { mounts, user, own: None })
     }
 
-    /// After the fork: nothing here may allocate or take a lock.
+    /// Runs after the fork: nothing here may allocate or take a lock.
     pub(super) fn enter(&self) -> io::Result<()> {
         if self.mounts.is_empty() && self.own.is_none() {
             return Ok(());
@@ -210,7 +210,8 @@ impl Guards {
             }
             let memory = if self.own.is_some() { libc::CLONE_NEWIPC } else { 0 };
             done(libc::unshare(libc::CLONE_NEWNS | memory).into())?;
-            // What is mounted outside later is seen; what is mounted here is not seen outside.
+            // Later mounts outside become visible in the namespace; mounts of the namespace stay invisible
+            // outside.
             let flags = libc::MS_REC | libc::MS_SLAVE;
             let none = std::ptr::null();
             done(libc::mount(none, c"/".as_ptr(), none, flags, none.cast()).into())?;
@@ -223,7 +224,8 @@ impl Guards {
             for mount in &self.mounts {
                 mount.put()?;
             }
-            // Who stands in a folder that was covered stands below the cover, where it may be written.
+            // A process whose current folder was covered is below the cover, where it could write. Enter the
+            // folder again.
             if !folder.is_null() {
                 done(libc::chdir(folder).into())?;
             }
@@ -240,14 +242,14 @@ struct Own {
     flags: libc::c_ulong,
 }
 
-/// In this place lie the terminals of all others, which a person may sit at.
+/// This folder contains the terminals of all users.
 const TERMINALS: Own = Own {
     kind: c"devpts",
     at: c"/dev/pts",
     options: c"newinstance,ptmxmode=0666,mode=0620",
     flags: libc::MS_NOEXEC,
 };
-/// Here the memory that they share, shm_overview(7).
+/// This folder contains shared memory, shm_overview(7).
 const MEMORY: Own = Own { kind: c"tmpfs", at: c"/dev/shm", options: c"mode=1777", flags: 0 };
 
 /// `struct landlock_path_beneath_attr`, landlock_add_rule(2).
@@ -261,8 +263,9 @@ struct Beneath {
 const PATH_BENEATH: libc::c_int = 1;
 
 impl Own {
-    /// Mounts it and gives the command rights on it: a ruleset speaks of objects, and this one is new. Where there is no
-    /// such place, there is nothing to be kept apart. After the fork: nothing here may allocate or take a lock.
+    /// Mounts it and grants the command rights on it: a ruleset refers to objects, and this object is new. If
+    /// the mount point does not exist, nothing needs to be separated. Runs after the fork: nothing here may
+    /// allocate or take a lock.
     fn put(&self, rules: libc::c_int, rights: u64) -> io::Result<()> {
         let flags = libc::MS_NOSUID | self.flags;
         #[expect(unsafe_code, reason = "called after a fork; the libraries that wrap these calls allocate")]
@@ -283,14 +286,15 @@ impl Own {
 }
 
 impl Mount {
-    /// Opens the path and mounts on what was opened. After the fork: nothing here may allocate or take a lock.
+    /// Opens the path and mounts on the opened file. Runs after the fork: nothing here may allocate or take a
+    /// lock.
     fn put(&self) -> io::Result<()> {
         let at = match open(&self.path, NO_LINKS) {
             Err(error) if self.may_be_gone && is_missing(&error) => return Ok(()),
             opened => opened?,
         };
         match self.put_on(at) {
-            // It was taken away since, whatever stands in its place by now.
+            // The path was removed after it was opened; a new file at this path does not matter.
             Err(_) if self.may_be_gone && is_removed(at) => Ok(()),
             put => put,
         }
@@ -307,7 +311,7 @@ impl Mount {
                 (_, Some((source, resolve))) => open(source, *resolve)?,
                 (_, None) => at,
             };
-            // With all that is mounted below it: nobody may take that away in a namespace of his own.
+            // Include all mounts below it: a process in its own namespace must not be able to remove one.
             let flags = CLONE | libc::O_CLOEXEC | libc::AT_EMPTY_PATH | RECURSIVE;
             let tree = number(libc::syscall(libc::SYS_open_tree, from, empty, flags))?;
             if !self.is_writable {
@@ -338,7 +342,7 @@ fn is_missing(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENOTDIR))
 }
 
-/// Whether what was opened has no name any more.
+/// Whether the opened file has no name any more.
 fn is_removed(opened: libc::c_int) -> bool {
     look(opened).is_some_and(|stat| stat.st_nlink == 0)
 }
@@ -356,7 +360,7 @@ fn look(opened: libc::c_int) -> Option<libc::stat> {
     }
 }
 
-/// What lies at a path.
+/// Opens the file at a path.
 #[expect(unsafe_code, reason = "called after a fork")]
 fn open(path: &CString, resolve: u64) -> io::Result<libc::c_int> {
     let how = How { flags: (libc::O_PATH | libc::O_CLOEXEC) as u64, mode: 0, resolve };
@@ -403,7 +407,7 @@ mod tests {
                 writable: vec![path("ws")],
                 pinned: vec![path("ws/pinned")],
                 guarded: vec![path("ws/guarded")],
-                // At level 2 no right is given to it, and none to what a link leads to.
+                // At level 2, neither the path nor a link's target gets a right.
                 hidden: if level == Level::Bubblewrap { vec![path("ws/hidden")] } else { Vec::new() },
                 temp: path("temp"),
                 home: root.clone(),

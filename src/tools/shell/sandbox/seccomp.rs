@@ -1,7 +1,7 @@
-//! The system calls that a command may not make, as a BPF program, seccomp(2). They fail with EPERM.
+//! A BPF program that denies system calls, seccomp(2). Denied calls fail with EPERM.
 //!
-//! Calls of another architecture (32-bit programs) and of the x32 ABI all fail: their numbers differ, and
-//! a filter that does not know them would let through under one number what it forbids under another.
+//! Calls of another architecture (32-bit programs) and of the x32 ABI all fail. Their numbers differ, so a
+//! filter for the native numbers would allow a forbidden call under another number.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -14,8 +14,8 @@ use seccompiler::{
 
 const EPERM: u32 = libc::EPERM as u32;
 
-/// Forbidden whatever their arguments: other processes' memory, mounts and namespaces, keys, the kernel's
-/// own machinery, the clock, and ways past what checks paths.
+/// Denied with any arguments: memory of other processes, mounts and namespaces, keys, interfaces of the kernel,
+/// the clock, and calls that bypass path checks.
 const FORBIDDEN: &[libc::c_long] = &[
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
@@ -86,23 +86,24 @@ const NAMESPACES: &[i32] = &[
     libc::CLONE_NEWCGROUP,
 ];
 
-/// Putting words into a terminal's input, ioctl_tty(2).
+/// Inserting text into a terminal's input, ioctl_tty(2).
 const TERMINAL: &[u64] = &[0x5412, 0x541C];
 
-/// What differs from command to command.
+/// Options that differ between commands.
 #[derive(Clone, Copy)]
 pub(super) struct Allowed {
-    /// Else there are no sockets but local ones.
+    /// If false, only local sockets are allowed.
     pub(super) network: bool,
     /// truncate(2).
     pub(super) truncate: bool,
-    /// To name other processes where limits and the scheduler are set: where it sees none but its own.
+    /// Whether calls for limits and scheduling may name other processes. Allowed where the command sees only
+    /// its own.
     pub(super) others: bool,
 }
 
-/// The program; `None` on an architecture that is not known here.
+/// The program; `None` on an unknown architecture.
 pub(super) fn program(allowed: Allowed) -> Option<BpfProgram> {
-    /// There are eight, and making one takes longer than all else of a call's filter.
+    /// There are eight variants, and creating one is the slowest part of a call's filter.
     static MADE: [OnceLock<Option<BpfProgram>>; 8] = [const { OnceLock::new() }; 8];
     let Allowed { network, truncate, others } = allowed;
     let made = &MADE[usize::from(others) * 4 + usize::from(network) * 2 + usize::from(truncate)];
@@ -116,15 +117,16 @@ fn make(allowed: Allowed) -> Option<BpfProgram> {
     Some(program)
 }
 
-/// Calls whose first argument is a process, or 0 for the caller: limits and priorities of others end them, or starve them.
+/// Calls whose first argument is a process, or 0 for the caller. Limits and priorities could end or starve
+/// other processes.
 const OF_A_PROCESS: &[libc::c_long] =
     &[libc::SYS_sched_setattr, libc::SYS_sched_setparam, libc::SYS_sched_setscheduler];
 
-/// Those that say first what the second argument is, setpriority(2) and ioprio_set(2), and the number for all processes of
-/// a user.
+/// Calls whose first argument is the kind of the second one, setpriority(2) and ioprio_set(2), with the number
+/// for all processes of a user.
 const OF_SOME: &[(libc::c_long, u64)] = &[(libc::SYS_setpriority, 2), (libc::SYS_ioprio_set, 3)];
 
-/// Families of sockets: local ones, and with a network IP and the kernel's own tables.
+/// Families of sockets: local ones, and with network access IP and netlink.
 fn families(network: bool) -> &'static [i32] {
     if network { &[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK] } else { &[libc::AF_UNIX] }
 }
@@ -151,7 +153,8 @@ fn rules(allowed: Allowed, arch: TargetArch) -> Result<BpfProgram, seccompiler::
         terminal.push(rule(vec![is(1, Op::Eq, *request)?])?);
     }
     rules.insert(libc::SYS_ioctl, terminal);
-    // Who may only read a file would hold up everybody else who opens it, and looks that must not wait would fail.
+    // A lease on a readable file would block all other programs that open it, and lookups that must not wait
+    // would fail.
     rules.insert(libc::SYS_fcntl, vec![rule(vec![is(1, Op::Eq, libc::F_SETLEASE as u64)?])?]);
     if !others {
         for call in OF_A_PROCESS {
@@ -160,7 +163,7 @@ fn rules(allowed: Allowed, arch: TargetArch) -> Result<BpfProgram, seccompiler::
         for (call, user) in OF_SOME {
             rules.insert(*call, vec![rule(vec![is(1, Op::Ne, 0)?])?, rule(vec![is(0, Op::Eq, *user)?])?]);
         }
-        // To look at limits is fine: then there are no new ones.
+        // Reading limits is allowed; the new limits are null then.
         let new = SeccompCondition::new(2, Len::Qword, Op::Ne, 0)?;
         rules.insert(libc::SYS_prlimit64, vec![rule(vec![is(0, Op::Ne, 0)?, new])?]);
     }
@@ -168,8 +171,8 @@ fn rules(allowed: Allowed, arch: TargetArch) -> Result<BpfProgram, seccompiler::
     SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Errno(EPERM), arch)?.try_into()
 }
 
-/// What no list of numbers can say: other architectures, other numbers, and clone3(2), whose flags
-/// cannot be looked at; a C library that hears ENOSYS uses clone(2).
+/// Checks that a list of numbers cannot express: other architectures, other numbers, and clone3(2), whose flags
+/// a filter cannot read. A C library that receives ENOSYS uses clone(2).
 fn preface() -> Option<BpfProgram> {
     const LOAD: u16 = 0x20;
     const IS: u16 = 0x15;
@@ -196,7 +199,7 @@ fn preface() -> Option<BpfProgram> {
     ])
 }
 
-/// The program as bubblewrap reads it.
+/// The program in the format that bubblewrap reads.
 pub(super) fn bytes(program: &[sock_filter]) -> Vec<u8> {
     let one = |op: &sock_filter| {
         let mut bytes = [0; 8];
@@ -213,7 +216,7 @@ pub(super) fn bytes(program: &[sock_filter]) -> Vec<u8> {
 mod tests {
     use crate::tools::shell::sandbox::seccomp::*;
 
-    /// What the program says to a call: the kernel's machine, as far as these programs use it.
+    /// Simulates the kernel's BPF machine, as far as these programs use it, and returns the result for a call.
     fn run(program: &[sock_filter], arch: u32, number: u32, args: [u64; 6]) -> u32 {
         let mut data = Vec::new();
         data.extend(number.to_le_bytes());
@@ -260,7 +263,7 @@ mod tests {
             (true, NATIVE, call(libc::SYS_unshare), [0; 6], DENY),
             (true, NATIVE, 0x4000_0000 | call(libc::SYS_ptrace), [0; 6], DENY),
             (true, NATIVE, 0x4000_0000 | call(libc::SYS_read), [0; 6], DENY),
-            // 26 is ptrace there, and 3 read.
+            // On i386, 26 is ptrace and 3 is read.
             (true, I386, 26, [0; 6], DENY),
             (true, I386, 3, [0; 6], DENY),
             (true, NATIVE, call(libc::SYS_clone3), [0; 6], ABSENT),
@@ -273,7 +276,7 @@ mod tests {
             (true, NATIVE, call(libc::SYS_socket), flags(libc::AF_PACKET), DENY),
             (false, NATIVE, call(libc::SYS_socket), flags(libc::AF_UNIX), ALLOW),
             (false, NATIVE, call(libc::SYS_socket), flags(libc::AF_INET), DENY),
-            // The kernel looks at the lower half alone, so does the filter.
+            // The kernel reads the lower half only, and so does the filter.
             (false, NATIVE, call(libc::SYS_socket), first(1 << 32 | libc::AF_INET as u64), DENY),
             (true, NATIVE, call(libc::SYS_ioctl), [0, 0x5412, 0, 0, 0, 0], DENY),
             (true, NATIVE, call(libc::SYS_ioctl), [0, 1 << 32 | 0x5412, 0, 0, 0, 0], DENY),
@@ -305,7 +308,7 @@ mod tests {
             (libc::SYS_ioprio_set, [1, 0, 5, 0], true),
             (libc::SYS_ioprio_set, [3, 0, 5, 0], false),
             (libc::SYS_ioprio_set, [1, other, 5, 0], false),
-            // Threads name themselves so.
+            // A thread may name itself this way.
             (libc::SYS_sched_setaffinity, [other, 8, 1, 0], true),
             (libc::SYS_sched_setscheduler, [other, 5, 1, 0], false),
             (libc::SYS_sched_getaffinity, [other, 8, 1, 0], true),

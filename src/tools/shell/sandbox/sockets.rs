@@ -1,4 +1,4 @@
-//! What is hidden at level 2, as far as there may be sockets in it.
+//! Hidden paths at level 2 that may contain sockets.
 
 use std::fs;
 use std::io;
@@ -9,9 +9,9 @@ use super::layout::FsPolicy;
 use super::temp::Nothing;
 use crate::tools::shell::sandbox::readonly_mounts::Cover;
 
-/// Covers of what is hidden, as far as there may be sockets: Landlock keeps nobody from those by their path, and behind
-/// some there is a service that does what it is told (`docker`, `tmux`, `gpg-agent`). Not of what lies where commands may
-/// write, nor around what they may, nor of the daemon's own, which knows whom it talks to.
+/// Mounts over hidden paths that may contain sockets. Landlock does not restrict connecting to a socket by its
+/// path, and services such as `docker`, `tmux` and `gpg-agent` execute requests. Writable paths and their
+/// ancestors are not covered, nor is the daemon's own socket, which checks its clients.
 pub(super) fn without_sockets(layout: &FsPolicy, nothing: &Nothing) -> io::Result<Vec<(PathBuf, Cover)>> {
     let kept = [&layout.writable, &layout.pinned, &layout.guarded].into_iter().flatten();
     let kept: Vec<&PathBuf> = kept.chain([&layout.temp, &layout.home]).chain(&layout.socket).collect();
@@ -24,7 +24,7 @@ pub(super) fn without_sockets(layout: &FsPolicy, nothing: &Nothing) -> io::Resul
             continue;
         }
         if kept.iter().any(|other| other.starts_with(&path)) {
-            // All beside it, one by one.
+            // Cover all siblings one by one.
             let entries = fs::read_dir(&path).into_iter().flatten().flatten();
             left.extend(entries.take(MOST_BESIDE + 1).map(|entry| entry.path()));
             if left.len() > MOST_BESIDE {
@@ -42,13 +42,13 @@ pub(super) fn without_sockets(layout: &FsPolicy, nothing: &Nothing) -> io::Resul
     Ok(covers)
 }
 
-/// Entries beside the daemon's own socket, and beside what may be written in a hidden folder.
+/// Entries in the folders of the daemon's own socket, and of writable paths in a hidden folder.
 const MOST_BESIDE: usize = 2_000;
 
-/// Those that lie in no other of them: what lies in a covered folder is not there.
+/// The paths that lie in no other one: paths in a covered folder are invisible.
 fn tops(paths: &[PathBuf]) -> Vec<&PathBuf> {
     let mut sorted: Vec<&PathBuf> = paths.iter().collect();
-    // What lies in a folder comes right behind it.
+    // Sorted paths place a folder's content directly after the folder.
     sorted.sort();
     sorted.dedup_by(|path, above| path.starts_with(above));
     sorted

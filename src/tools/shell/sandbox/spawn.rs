@@ -1,5 +1,6 @@
-//! A sandbox for one command: everything is made before the fork; after it only calls that enforce, in
-//! their order: session, cgroup, limits, mounts, no new privileges, capabilities, Landlock, seccomp last.
+//! Starts one command in its sandbox. All data is prepared before the fork. The child then makes enforcing
+//! calls only, in this order: session, cgroup, limits, mounts, no new privileges, capabilities, Landlock,
+//! seccomp.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -30,37 +31,38 @@ use crate::types::ids::SessionId;
 
 /// Descriptors that a command inherits get numbers above those that scripts and shells use.
 const LOWEST_INHERITED: RawFd = 300;
-/// The same under a limit of fewer descriptors.
+/// The same with a lower limit of descriptors.
 const LOW_INHERITED: RawFd = 20;
-/// How much likelier than others the kernel picks commands when memory runs out, of 1000, proc(5).
+/// Increases the chance that the kernel kills commands first when memory runs out, of 1000, proc(5).
 const OOM_SCORE: &[u8] = b"500";
-/// What root keeps at level 2: CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID, capabilities(7).
+/// Capabilities that root keeps at level 2: CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID,
+/// capabilities(7).
 const KEPT: u64 = 0b1111_1011;
 const LAST_CAPABILITY: u64 = 63;
 
-/// What a command is held by; to be kept until it has ended.
+/// The sandbox of a command; keep it until the command has ended.
 #[derive(Debug)]
 pub(in crate::tools::shell) struct Confined {
-    /// Before the command: bubblewrap with its arguments.
+    /// Arguments in front of the command: bubblewrap with its options.
     wrapper: Vec<OsString>,
     variables: Vec<(&'static str, PathBuf)>,
     held: Arc<Held>,
     placed: Placeholders,
 }
 
-/// What is enforced after the fork.
+/// Restrictions that the child enforces after the fork.
 #[derive(Debug, Default)]
 struct Held {
     rules: Option<Arc<OwnedFd>>,
     filter: Option<BpfProgram>,
     guards: Guards,
-    /// Where bubblewrap reads the filter.
+    /// The descriptor from which bubblewrap reads the filter.
     filter_fd: Option<OwnedFd>,
     new_privileges: bool,
 }
 
 impl Confined {
-    /// What holds nothing.
+    /// A sandbox without restrictions.
     pub(in crate::tools::shell) fn free() -> Self {
         let held = Held { new_privileges: true, ..Held::default() };
         Self {
@@ -71,10 +73,10 @@ impl Confined {
         }
     }
 
-    /// Makes what holds a command that starts in `cwd`, by a draft. Looks at what stands in for what is not there.
+    /// Creates the sandbox of a command that starts in `cwd` from its prepared form. Checks the placeholders.
     ///
     /// # Errors
-    /// It could not be made.
+    /// The sandbox could not be created.
     pub(in crate::tools::shell) fn by(mut draft: Draft, here: &Available, cwd: &Path) -> io::Result<Self> {
         let placed = draft.stand(here)?;
         let Draft { choice, layout, made: Made { guards, rules, mut wrapper, .. }, .. } = draft;
@@ -94,17 +96,17 @@ impl Confined {
         Ok(Self { wrapper, variables: variables(temp, choice), held: Arc::new(held), placed })
     }
 
-    /// Once the command has ended: what stands in for it may stay for the session's next.
+    /// Call it when the command has ended. The session's next command may reuse the placeholders.
     pub(in crate::tools::shell) fn leave(self, lingering: &PlaceholderCache, session: SessionId) {
         lingering.keep(session, self.placed);
     }
 
-    /// Variables that the command is to have, whatever else they would be.
+    /// Variables that override those of the environment.
     pub(in crate::tools::shell) fn variables(&self) -> &[(&'static str, PathBuf)] {
         &self.variables
     }
 
-    /// The command that runs `program` in it; arguments and the rest are to be added.
+    /// The command that runs `program` in the sandbox; the caller adds arguments and other settings.
     pub(in crate::tools::shell) fn command(&self, program: &str) -> Command {
         match self.wrapper.split_first() {
             None => Command::new(program),
@@ -116,10 +118,10 @@ impl Confined {
         }
     }
 
-    /// Starts a command that enforces it, with its limits, in its cgroup; `channel` stays open.
+    /// Starts a command with its sandbox and limits in its cgroup; `channel` stays open.
     ///
     /// # Errors
-    /// It could not be started, or not be held.
+    /// The command could not be started, or the sandbox could not be enforced.
     pub(in crate::tools::shell) fn spawn(
         &self,
         mut command: Command,
@@ -140,7 +142,7 @@ impl Confined {
         proc::spawn(&mut command).map(proc::Child::Usual)
     }
 
-    /// Has the child enforce it, with its limits, in the cgroup behind `entrance`; `channel` stays open.
+    /// Makes the child enforce the sandbox and limits in the cgroup of `entrance`; `channel` stays open.
     pub(super) fn enforce_in(
         &self,
         command: &mut Command,
@@ -156,12 +158,12 @@ impl Confined {
         }
     }
 
-    /// What the child does before it becomes the command. Between fork and exec it makes only
-    /// async-signal-safe calls (setsid, open, write, setrlimit, close_range, fcntl, getcwd, setns, unshare,
-    /// mount, mount_setattr, chdir, prctl, capset, landlock_restrict_self, seccomp); nothing is allocated, no
-    /// lock is taken, and nothing is written but
-    /// its own variables: it may use our memory. All that the calls change is the child's alone. The
-    /// descriptors are open in the child: they are copies of ours, which outlive its start.
+    /// The steps of the child before exec. Between fork and exec it makes only async-signal-safe calls: setsid,
+    /// open, write, setrlimit, close_range, fcntl, getcwd, setns, unshare, mount, mount_setattr, chdir, prctl,
+    /// capset, landlock_restrict_self, seccomp. It does not allocate or lock, and writes only its own
+    /// variables, because it may share the daemon's memory. The calls change the state of the child alone. The
+    /// descriptors are open in the child: they are copies of the daemon's, which stay open until the child has
+    /// started.
     fn enforcing(
         &self,
         limits: Vec<Rlimit>,
@@ -171,17 +173,17 @@ impl Confined {
         let held = Arc::clone(&self.held);
         let parent = nix::unistd::getpid();
         move || {
-            // Until it is another program it holds all that we have open, our socket among it: it
-            // must not outlive us so. The thread that forked waits for it meanwhile, prctl(2).
+            // Until exec, the child has all descriptors of the daemon open, including its socket, and must not
+            // outlive the daemon in this state. The thread that forked waits meanwhile, prctl(2).
             set_death_signal(libc::SIGKILL);
             if nix::unistd::getppid() != parent {
                 return Err(io::ErrorKind::Interrupted.into());
             }
-            // Its own session: no terminal can be opened, and the group can be killed whole.
+            // A session of its own: the command cannot open a terminal, and the whole group can be killed.
             nix::unistd::setsid()?;
             if let Some(entrance) = entrance {
-                // Before there is anything that could start processes. Where it fails, the tree
-                // is found by its other signs.
+                // Enter the cgroup before any process can be started. If this fails, the process tree is found
+                // by its other marks.
                 enter(entrance);
             }
             prefer_for_oom();
@@ -195,9 +197,9 @@ impl Confined {
     }
 }
 
-/// The filter of system calls.
+/// The seccomp filter.
 fn filter_of(choice: Choice, abi: u32) -> io::Result<BpfProgram> {
-    // Before this version Landlock lets files be cut to nothing that may not be written.
+    // Before this version, Landlock allows a process to truncate files that it may not write.
     let is_bubble = choice.level == Level::Bubblewrap;
     seccomp::program(Allowed { network: choice.network, truncate: is_bubble || abi >= 3, others: is_bubble })
         .ok_or_else(|| io::Error::other("no filter of system calls for this architecture"))
@@ -211,7 +213,7 @@ fn set_death_signal(signal: libc::c_int) {
     }
 }
 
-/// Goes into the cgroup behind this descriptor, if it can.
+/// Enters the cgroup of this descriptor, if possible.
 fn enter(entrance: RawFd) {
     #[expect(unsafe_code, reason = "called after a fork")]
     // SAFETY: one byte of a constant is written.
@@ -220,12 +222,13 @@ fn enter(entrance: RawFd) {
     }
 }
 
-/// Whatever the daemon itself was started with, or opened carelessly, ends with the program, but for these.
+/// Marks all descriptors except these as closed on exec, including those that the daemon inherited or opened
+/// without the flag.
 fn inherit_only(numbers: impl Iterator<Item = RawFd>) -> io::Result<()> {
     #[expect(unsafe_code, reason = "called after a fork")]
     // SAFETY: all arguments are numbers.
     unsafe {
-        // On kernels without this call only what is already marked is closed.
+        // Kernels without this call close only descriptors that already have the flag.
         let _ = libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC);
         for number in numbers {
             if libc::fcntl(number, libc::F_SETFD, 0) == -1 {
@@ -236,7 +239,7 @@ fn inherit_only(numbers: impl Iterator<Item = RawFd>) -> io::Result<()> {
     Ok(())
 }
 
-/// Where temporary files go; and what is cached, if the usual place cannot be written.
+/// Variables for temporary files, and for caches if their usual folder is not writable.
 fn variables(temp: &Path, choice: Choice) -> Vec<(&'static str, PathBuf)> {
     let mut list = vec![("TMPDIR", temp.to_owned())];
     if !choice.network {
@@ -245,7 +248,7 @@ fn variables(temp: &Path, choice: Choice) -> Vec<(&'static str, PathBuf)> {
     list
 }
 
-/// Rather this than the daemon when the machine is out of memory; best effort.
+/// Makes the kernel prefer this process over the daemon when memory runs out; best effort.
 fn prefer_for_oom() {
     #[expect(unsafe_code, reason = "called after a fork")]
     // SAFETY: plain system calls on a constant path and on the descriptor that comes of it.
@@ -259,7 +262,7 @@ fn prefer_for_oom() {
 }
 
 impl Held {
-    /// After the fork: nothing here may allocate or take a lock.
+    /// Runs after the fork: nothing here may allocate or take a lock.
     fn enforce(&self) -> io::Result<()> {
         fn done(result: libc::c_long) -> io::Result<()> {
             if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
@@ -290,7 +293,7 @@ impl Held {
     }
 }
 
-/// Root without most of what makes it root. Others have nothing to lose.
+/// Removes most capabilities of root. Other users have none.
 #[expect(unsafe_code, reason = "no library for these calls here")]
 fn drop_capabilities() -> io::Result<()> {
     #[repr(C)]
@@ -305,14 +308,14 @@ fn drop_capabilities() -> io::Result<()> {
         permitted: u32,
         inheritable: u32,
     }
-    // capget(2): version 3 has two of the data, the lower half first.
+    // capget(2): version 3 has two data structures, the lower half first.
     let mut header = Header { version: 0x2008_0522, pid: 0 };
     let mut data = [Data::default(); 2];
     // SAFETY: the kernel reads and writes one header and two data, which is what version 3 says.
     unsafe {
         for capability in (0..=LAST_CAPABILITY).filter(|capability| KEPT >> capability & 1 == 0) {
-            // Numbers beyond the kernel's and the lack of the right to do it are no failures: what
-            // counts is below.
+            // Unknown capability numbers and a missing right to drop them are not errors; the checks below
+            // decide.
             libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0);
         }
         if libc::syscall(libc::SYS_capget, &raw mut header, data.as_mut_ptr()) != 0 {
@@ -334,14 +337,14 @@ fn drop_capabilities() -> io::Result<()> {
 /// A descriptor from which these few bytes can be read once.
 fn readable(bytes: &[u8]) -> io::Result<OwnedFd> {
     let (read, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
-    // Far less than a pipe holds.
+    // Far less than the capacity of a pipe.
     File::from(write).write_all(bytes)?;
     raise(&read)
 }
 
-/// A copy of a descriptor with a high number, closed on exec.
+/// Copies a descriptor to a high number, closed on exec.
 pub(in crate::tools::shell) fn raise(fd: &OwnedFd) -> io::Result<OwnedFd> {
-    // Where so few descriptors are allowed, any number will do.
+    // With a very low limit of descriptors, any number is accepted.
     let copy = fcntl(fd, FcntlArg::F_DUPFD_CLOEXEC(LOWEST_INHERITED))
         .or_else(|_| fcntl(fd, FcntlArg::F_DUPFD_CLOEXEC(LOW_INHERITED)))?;
     #[expect(unsafe_code, reason = "fcntl gives a bare number")]

@@ -1,4 +1,4 @@
-//! Folders for temporary files: one a session, below one that is ours alone.
+//! Folders for temporary files: one per session, below a folder that only the daemon's user can access.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -14,32 +14,32 @@ use crate::tools::fs::disk;
 use crate::tools::shell::sandbox::placeholders::NOTES;
 use crate::types::ids::SessionId;
 
-/// Stand-ins for what is hidden.
+/// Empty file and empty folder that are mounted over hidden paths.
 pub(super) struct Nothing {
     pub(super) folder: PathBuf,
     pub(super) file: PathBuf,
 }
 
-/// Length of a folder's name.
+/// Length of a folder's name in bytes.
 const NAME: usize = 12;
-/// What there is beside folders of sessions.
+/// Names in the root folder that are not folders of sessions.
 const USED: &[&str] = &["empty", "nothing", "stages", NOTES];
-/// Before the name of one that is being removed.
+/// Name prefix of a folder that is being removed.
 const GOING: &str = "going-";
 
-/// Short, since sockets are made there: the end of an id is its random part.
+/// The name is short because commands create sockets in the folder. The end of an id is its random part.
 fn name_of(session: SessionId) -> String {
     let id = session.to_string();
     id.get(id.len().saturating_sub(NAME)..).unwrap_or(&id).to_owned()
 }
 
-/// The folder of a session; makes it if it is not there.
+/// Returns the folder of a session and creates it if necessary.
 ///
 /// # Errors
-/// It cannot be made, or the folder above it is not ours alone.
+/// The folder cannot be created, or other users have access to its parent.
 pub(in crate::tools) fn folder_of(root: &Path, session: SessionId) -> io::Result<PathBuf> {
     own_root(root)?;
-    // The way there may lead through links, the last step not.
+    // The path of the root may contain links; its last component may not.
     let folder = disk::real(root)?.join(name_of(session));
     own_whatever_is_in_it(&folder)?;
     Ok(folder)
@@ -50,18 +50,18 @@ pub(super) fn has_folder(root: &Path, session: SessionId) -> bool {
     root.join(name_of(session)).is_dir()
 }
 
-/// Removes the folder of a session that has ended, if it has one.
+/// Removes the folder of a session that has ended, if it exists.
 ///
 /// # Errors
-/// It is there and could not be removed.
+/// The folder exists and could not be removed.
 pub(in crate::tools) fn forget(root: &Path, session: SessionId) -> io::Result<()> {
     remove(root, &name_of(session))
 }
 
-/// The folders that there are for sessions, and what an earlier removal has left. Waits for the disk.
+/// Lists the folders of sessions and remains of interrupted removals. Blocks on the disk.
 ///
 /// # Errors
-/// They could not be listed.
+/// The folders could not be listed.
 pub(in crate::tools) fn folders(root: &Path) -> io::Result<Vec<String>> {
     let entries = match fs::read_dir(root) {
         Ok(entries) => entries,
@@ -74,8 +74,8 @@ pub(in crate::tools) fn folders(root: &Path) -> io::Result<Vec<String>> {
     Ok(names.filter(|name| is_of_session(name) || name.starts_with(GOING)).collect())
 }
 
-/// Removes those of these folders that belong to none of the sessions. Says how many went; one that cannot be
-/// removed is told to the log, and stays. Waits for the disk.
+/// Removes the folders of `found` that belong to no session of `kept`, and returns their number. A failure is
+/// logged and the folder stays. Blocks on the disk.
 pub(in crate::tools) fn sweep(root: &Path, found: &[String], kept: &[SessionId]) -> usize {
     let kept: HashSet<String> = kept.iter().map(|session| name_of(*session)).collect();
     let mut removed = 0;
@@ -93,11 +93,11 @@ fn remove(root: &Path, name: &str) -> io::Result<()> {
     let going = match name.starts_with(GOING) {
         true => folder,
         false => {
-            // Out of the way first: a command that starts now gets a new one.
+            // Rename it first, so that a command that starts now gets a new folder.
             let going = root.join(format!("{GOING}{name}"));
             match fs::rename(&folder, &going) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-                // What an earlier removal has left is in the way.
+                // Remains of an earlier removal use this name.
                 Err(_) if going.exists() => {
                     clear(&going)?;
                     fs::rename(&folder, &going)?;
@@ -113,7 +113,7 @@ fn remove(root: &Path, name: &str) -> io::Result<()> {
     }
 }
 
-/// Removes a folder with all in it. Links are not followed.
+/// Removes a folder with its content. Links are not followed.
 fn clear(folder: &Path) -> io::Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -124,11 +124,11 @@ fn clear(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes folders ours to change again that a command closed to us, as caches of packages do.
+/// Makes folders writable again that a command made read-only, as package caches do.
 fn open_all(folder: &Path) {
     let mut open = vec![folder.to_owned()];
     while let Some(folder) = open.pop() {
-        // Nothing runs that could put a link in its place: its session has ended, or its daemon.
+        // No process can replace the folder by a link: its session or its daemon has ended.
         let _ = fs::set_permissions(&folder, fs::Permissions::from_mode(0o700));
         let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
         open.extend(
@@ -137,7 +137,7 @@ fn open_all(folder: &Path) {
     }
 }
 
-/// An empty folder and an empty file below `root`.
+/// Creates an empty folder and an empty file below `root`.
 pub(super) fn nothing(root: &Path) -> io::Result<Nothing> {
     own_root(root)?;
     let nothing = Nothing { folder: root.join("empty"), file: root.join("nothing") };
@@ -146,7 +146,7 @@ pub(super) fn nothing(root: &Path) -> io::Result<Nothing> {
     Ok(nothing)
 }
 
-/// Makes an empty file for us alone, or makes sure that it is one.
+/// Creates an empty file that only the daemon's user can access, or checks that it is one.
 fn own_empty(file: &Path) -> io::Result<()> {
     let meta = match fs::symlink_metadata(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -162,13 +162,13 @@ fn own_empty(file: &Path) -> io::Result<()> {
         return Err(not_ours(file));
     }
     if meta.mode() & 0o777 != 0o600 {
-        // It lies where no command puts a link in its place.
+        // No command can create a link in this folder.
         fs::set_permissions(file, fs::Permissions::from_mode(0o600))?;
     }
     Ok(())
 }
 
-/// What below `root` is not a session's: it is mounted for commands, or they are led there.
+/// Folders below `root` that belong to no session; they are mounted for commands.
 pub(super) fn ours(root: &Path) -> io::Result<[PathBuf; 3]> {
     let Nothing { folder, file } = nothing(root)?;
     let stages = root.join("stages");
@@ -176,7 +176,7 @@ pub(super) fn ours(root: &Path) -> io::Result<[PathBuf; 3]> {
     Ok([folder, file, stages])
 }
 
-/// Something empty to mount on, in a table of mounts of one's own: a folder, or a file for a file.
+/// An empty mount point in the command's own mount table: a folder, or a file for a file.
 pub(super) fn stage(root: &Path, nth: usize, is_file: bool) -> io::Result<PathBuf> {
     if is_file {
         staged(root, &format!("{nth}-file"), own_empty)
@@ -190,18 +190,18 @@ fn staged(root: &Path, name: &str, own_it: fn(&Path) -> io::Result<()>) -> io::R
     own(&stages)?;
     let stage = stages.join(name);
     own_it(&stage)?;
-    // As it is looked up: without links.
+    // Without links, as the path is looked up later.
     disk::real(&stage)
 }
 
-/// Something to mount on, in a folder.
+/// A mount point in a folder.
 pub(super) struct Spot {
-    /// Below that folder.
+    /// Relative to that folder.
     pub(super) path: PathBuf,
     pub(super) is_file: bool,
 }
 
-/// A folder in which there are these and nothing else.
+/// Creates a folder that contains exactly these mount points.
 pub(super) fn spots(root: &Path, spots: &[Spot]) -> io::Result<PathBuf> {
     let mut name = Sha256::new();
     for Spot { path, is_file } in spots {
@@ -221,20 +221,21 @@ pub(super) fn spots(root: &Path, spots: &[Spot]) -> io::Result<PathBuf> {
     Ok(folder)
 }
 
-/// Makes a folder for us alone, or makes sure that it is one.
+/// Creates a folder that only the daemon's user can access, or checks that it is one.
 pub(super) fn own(folder: &Path) -> io::Result<()> {
     own_with(folder, &|_| true)
 }
 
-/// The same of the folder above all of them: what sessions have there is looked at when it is used, and nobody uses what
-/// has another name.
+/// Does the same for the root folder. Folders of sessions are checked when they are used, and other names are
+/// not used.
 fn own_root(root: &Path) -> io::Result<()> {
     own_with(root, &|name| USED.iter().any(|used| name == *used))
 }
 
 fn own_with(folder: &Path, counts: &dyn Fn(&OsStr) -> bool) -> io::Result<()> {
     let Some(mode) = closed(folder)?.filter(|mode| mode & 0o022 != 0) else { return Ok(()) };
-    // What others could have put there meanwhile is looked for, and the next look is not to forget it.
+    // If other users could write, check for files that they put there. Restore the mode on failure, so that the
+    // next check repeats this.
     let is_fine = holds_ours_alone(folder, counts);
     if !matches!(is_fine, Ok(true)) {
         fs::set_permissions(folder, fs::Permissions::from_mode(mode))?;
@@ -242,16 +243,16 @@ fn own_with(folder: &Path, counts: &dyn Fn(&OsStr) -> bool) -> io::Result<()> {
     if is_fine? { Ok(()) } else { Err(not_ours(folder)) }
 }
 
-/// The same of a folder that commands fill: nobody believes what is in it.
+/// Does the same for a folder that commands fill. Its content is not trusted.
 fn own_whatever_is_in_it(folder: &Path) -> io::Result<()> {
     closed(folder).map(|_| ())
 }
 
-/// Makes a folder, or sets back the mode of one that a command changed, and says which that was: the folder lies where
-/// nobody else can put a link in its place.
+/// Creates a folder, or resets a mode that a command changed and returns the old mode. No other user can put a
+/// link at this path.
 fn closed(folder: &Path) -> io::Result<Option<u32>> {
     let meta = match fs::symlink_metadata(folder) {
-        // Mostly it is there, and a look is less than an attempt to make it.
+        // The folder usually exists, and a lookup costs less than an attempt to create it.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             match DirBuilder::new().mode(0o700).create(folder) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => fs::symlink_metadata(folder)?,
@@ -262,7 +263,7 @@ fn closed(folder: &Path) -> io::Result<Option<u32>> {
     };
     let mut mode = meta.mode() & 0o7777;
     if meta.is_dir() && !is_of_us(&meta) && nix::unistd::geteuid().is_root() {
-        // Root's commands may give it away; whoever had it could write there.
+        // A command of root may give the folder away; its new owner could have written there.
         std::os::unix::fs::lchown(folder, Some(0), Some(0))?;
         mode |= 0o020;
     } else if !meta.is_dir() || !is_of_us(&meta) {
@@ -274,7 +275,8 @@ fn closed(folder: &Path) -> io::Result<Option<u32>> {
     Ok(Some(mode))
 }
 
-/// Whether all that counts in a folder that was open to others is ours, and nothing leads elsewhere.
+/// Whether all relevant entries of a folder that was open to other users belong to the daemon's user and are
+/// not links.
 fn holds_ours_alone(folder: &Path, counts: &dyn Fn(&OsStr) -> bool) -> io::Result<bool> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
@@ -327,7 +329,7 @@ mod tests {
                 assert_eq!(fs::metadata(given).unwrap().uid(), 0);
             }
         }
-        // Where others could write, something that leads elsewhere may be theirs.
+        // If other users could write, they may have put a link there.
         let opened = || fs::set_permissions(&root, fs::Permissions::from_mode(0o770)).unwrap();
         symlink("/", root.join("nothing")).unwrap();
         opened();
@@ -356,7 +358,7 @@ mod tests {
         forget(&root, ended).unwrap();
         forget(&root, ended).unwrap();
         assert!(!folders[2].exists());
-        // As a daemon that died in the middle leaves it.
+        // The state that a daemon leaves if it is killed during a removal.
         fs::create_dir_all(root.join(format!("{GOING}{}", name_of(gone))).join("rest")).unwrap();
         let found = super::folders(&root).unwrap();
         assert_eq!(found.len(), 3, "{found:?}");

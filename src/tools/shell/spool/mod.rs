@@ -1,11 +1,10 @@
-//! The whole output of a command, in a file (S15): what does not fit into the answer for the model goes
-//! into a spool of the call, readable for its owner alone, which becomes the call's blob when it ends.
+//! The full output of a command, in a file. Output that does not fit into the answer for the model goes to a
+//! spool of the call. Only its owner can read the file, and it becomes the call's blob when the call ends.
 //!
-//! In memory there is at most a piece that is being gathered, one that is being written, and the end of
-//! what did not fit any more. A spool has a quota, and all of them together have one; beyond it, and on a
-//! full disk, the middle is left out, and the file and the answer say so. A spool whose call was dropped
-//! removes its file; those of a daemon that died are removed by the next one, since no blob refers to
-//! them.
+//! Memory holds at most one piece that is being filled, one that is being written, and the tail of the output
+//! beyond the quota. Each spool has a quota, and all spools together have one. Beyond it, and on a full disk,
+//! the middle is left out, and the file and the answer say so. A dropped call removes its spool file. The next
+//! daemon removes those of a killed daemon, because no blob refers to them.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -18,23 +17,23 @@ use tokio::task::JoinHandle;
 use crate::types::blob::{Blob, Content, TEXT};
 use crate::types::ids::{BlobId, CallId};
 
-/// Bytes that are written at once.
+/// Bytes per write.
 const PIECE: usize = 128 << 10;
-/// Bytes of the end that are kept when the middle is left out.
+/// Bytes of the tail that are kept when the middle is left out.
 const TAIL: usize = 128 << 10;
 
-/// Where spools lie, and how much they may hold.
+/// The folder of spools and their quotas.
 #[derive(Clone, Debug)]
 pub struct Spools {
     folder: Arc<Path>,
     call_bytes: u64,
     total_bytes: u64,
-    /// Bytes in the folder, as far as is known.
+    /// Bytes in the folder, as far as known.
     used: Arc<Mutex<u64>>,
 }
 
 impl Spools {
-    /// Spools in `folder`, which is made when the first is; each holds at most `call_bytes`, and all
+    /// Spools in `folder`, which is created with the first spool. Each holds at most `call_bytes`, and all
     /// files of the folder together `total_bytes`.
     #[must_use]
     pub fn new(folder: &Path, call_bytes: u64, total_bytes: u64) -> Self {
@@ -42,11 +41,12 @@ impl Spools {
         Self { folder: folder.into(), call_bytes, total_bytes, used }
     }
 
-    /// As many of `wanted` bytes as may still be written.
+    /// Reserves up to `wanted` bytes of the total quota and returns the granted number.
     fn grant(&self, wanted: u64) -> u64 {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         if *used + wanted > self.total_bytes {
-            // Sessions may have been removed since. Whoever has a clone may hold back two pieces.
+            // Files of sessions may have been removed since the last count. Each clone may have reserved two
+            // pieces.
             let held_back = Arc::strong_count(&self.used) as u64 * 2 * PIECE as u64;
             *used = (*used).min(bytes_in(&self.folder) + held_back);
         }
@@ -61,9 +61,9 @@ fn bytes_in(folder: &Path) -> u64 {
     entries.filter_map(|entry| entry.metadata().ok()).map(|meta| meta.len()).sum()
 }
 
-/// The file, and what became of it so far.
+/// The file and the state of writing.
 struct Sheet {
-    /// None if it could not be made.
+    /// `None` if it could not be created.
     file: Option<File>,
     written: u64,
     trouble: Option<String>,
@@ -73,12 +73,12 @@ struct Sheet {
 pub(super) struct Spool {
     place: Option<Spools>,
     blob_id: BlobId,
-    /// Not written yet. Small output never gets further than here.
+    /// Not yet written. Small output never leaves this buffer.
     piece: Vec<u8>,
     state: State,
-    /// Bytes that the file was given or will be.
+    /// Bytes that were or will be written to the file.
     granted: u64,
-    /// Beyond the quota: the end of all that came, and how much of it is gone.
+    /// The tail of the output beyond the quota, and the number of bytes left out before it.
     tail: Vec<u8>,
     gone: u64,
 }
@@ -88,20 +88,20 @@ enum State {
     Fresh,
     Ready(Box<Sheet>),
     Writing(JoinHandle<Box<Sheet>>),
-    /// The thread that wrote failed; what became of the file is not known.
+    /// The writing thread failed; the state of the file is unknown.
     Failed,
 }
 
-/// What became of a spool.
+/// Result of a spool.
 pub(super) struct Spooled {
-    /// The blob, if there is a file.
+    /// The blob, if a file exists.
     pub blob: Option<Blob>,
-    /// What the model should know.
+    /// Note for the model.
     pub note: String,
 }
 
 impl Spool {
-    /// A spool that makes its file once there is a piece to write; without a place there is never one.
+    /// Creates its file with the first complete piece. Without a place, no file is ever created.
     pub(super) fn new(place: Option<Spools>, call_id: CallId) -> Self {
         Self {
             place,
@@ -114,7 +114,7 @@ impl Spool {
         }
     }
 
-    /// Takes what was said. Never waits: [`Spool::settle`] does, before more is read.
+    /// Adds output. Never waits; call [`Spool::settle`] before reading more.
     pub(super) fn push(&mut self, text: &str) {
         let Some(place) = &self.place else { return };
         let wanted = text.len() as u64;
@@ -135,7 +135,7 @@ impl Spool {
         }
     }
 
-    /// Waits until there is room for more. Cancel-safe.
+    /// Waits until more output can be added. Cancel-safe.
     pub(super) async fn settle(&mut self) {
         if self.piece.len() < PIECE {
             return;
@@ -144,7 +144,7 @@ impl Spool {
         self.write();
     }
 
-    /// Waits until what is being written is.
+    /// Waits for the write in progress.
     async fn written(&mut self) {
         if let State::Writing(job) = &mut self.state {
             self.state = match job.await {
@@ -154,7 +154,7 @@ impl Spool {
         }
     }
 
-    /// Begins to write what was gathered.
+    /// Starts writing the collected bytes.
     fn write(&mut self) {
         let piece = std::mem::take(&mut self.piece);
         let Some(place) = &self.place else { return };
@@ -179,7 +179,7 @@ impl Spool {
         }));
     }
 
-    /// Brings it to its end. `is_told`: the model is told all of it anyway, and there is no need of it.
+    /// Finishes the spool. `is_told`: the model receives the full output anyway, and the file is removed.
     pub(super) async fn finish(mut self, is_told: bool) -> Option<Spooled> {
         let place = self.place.clone()?;
         if is_told {
@@ -201,7 +201,7 @@ impl Spool {
         };
         let (sheet, synced) = tokio::task::spawn_blocking(move || {
             let synced = match &sheet.file {
-                // What was written in part is cut off; what is kept is there after a power cut too.
+                // Remove a partial write, and sync the kept part so that it survives a power failure.
                 Some(file) => file.set_len(sheet.written).and_then(|()| file.sync_data()),
                 None => Ok(()),
             };
@@ -231,7 +231,7 @@ impl Spool {
         );
         let content = Content::File { bytes };
         let blob = Blob { blob_id: self.blob_id, media_type: TEXT.into(), content };
-        // From here on it belongs to the result.
+        // The file belongs to the result from now on.
         self.place = None;
         Some(Spooled { blob: Some(blob), note })
     }

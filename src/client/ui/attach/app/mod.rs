@@ -1,4 +1,4 @@
-//! What `attach` knows and decides: events and keys in, history lines and effects out. Pure.
+//! State and logic of `attach`: events and keys in, history lines and effects out. Pure.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -24,10 +24,10 @@ use crate::types::permission::{Decision, Mode, Scope};
 use crate::types::question::Question;
 use crate::types::session::{PermissionRequest, SessionState, SessionView};
 
-/// Rows of unfinished text that stay below the history.
+/// Maximum rows of unfinished text below the history.
 const TAIL_ROWS: usize = 3;
 
-/// What somebody wants from the daemon, or to be gone.
+/// A request to the daemon, or the end of the program.
 #[derive(Debug)]
 pub(super) enum Effect {
     Submit(String),
@@ -41,43 +41,44 @@ pub(super) enum Effect {
 pub(super) struct App {
     pub(super) session: SessionView,
     transcript: Transcript,
-    /// Finished lines that are not in the scrollback yet.
+    /// Completed lines that are not in the scrollback yet.
     history: Vec<Line>,
-    /// The unfinished last line of what the model says.
+    /// The unfinished last line of the model's text.
     pub(super) tail: String,
     pub(super) requests: VecDeque<PermissionRequest>,
-    /// Questions about what a restart left behind.
+    /// Questions that a restart has asked.
     pub(super) questions: VecDeque<Question>,
     pub(super) editor: Editor,
-    /// The request that is being denied with words.
+    /// The request that is being denied with feedback.
     pub(super) denying: Option<PermissionId>,
-    /// The request whose arguments are being changed.
+    /// The request whose arguments are being edited.
     pub(super) editing: Option<PermissionId>,
-    /// First line of the request that is shown.
+    /// First visible line of the shown request.
     pub(super) scroll: usize,
-    /// The last thing a running tool said.
+    /// The last progress text of a running tool.
     pub(super) progress: String,
     pub(super) notice: String,
     pub(super) lost: bool,
     /// Ctrl-B was pressed.
     prefix: bool,
     timing: RequestTiming,
-    /// The answer that Enter confirms, and the key it was given with.
+    /// The answer that Enter confirms, and its key.
     confirming: Option<(char, Confirming)>,
-    /// The input is one key that came before the request took keys: if no other follows it was meant as an answer.
+    /// The input is one key from before the request accepted keys. If no other key follows, it was
+    /// meant as an answer.
     has_early_key: bool,
-    /// The draft, while requests are answered.
+    /// The draft of the input, while requests are answered.
     set_aside: String,
-    /// The request that was answered here with a grant that lasts.
+    /// The request that this client answered with a lasting grant.
     granted: Option<PermissionId>,
-    /// Columns of the terminal, as of the last look at the history.
+    /// Columns of the terminal when the history was last taken.
     columns: usize,
 }
 
 /// An answer that waits for its confirmation.
 struct Confirming {
     effect: Effect,
-    /// What is shown in the place of the keys.
+    /// The line shown instead of the keys.
     line: Line,
 }
 
@@ -107,7 +108,8 @@ impl App {
         }
     }
 
-    /// Takes in the time: a request appears once the user does not type, and takes keys a moment later.
+    /// Updates the phase: a request appears once the user is not typing, and accepts keys a moment
+    /// later.
     pub(super) fn update(&mut self, now: Instant) {
         let front = self.front();
         let phase = self.timing.update(front, now);
@@ -127,17 +129,17 @@ impl App {
         self.timing.next_change()
     }
 
-    /// How far the open request is; `None` without one.
+    /// Phase of the open request; `None` without one.
     pub(super) fn phase(&self) -> Option<Phase> {
         self.timing.phase()
     }
 
-    /// What asks for the confirmation of an answer.
+    /// The line that asks for the confirmation of an answer.
     pub(super) fn confirmation(&self) -> Option<&Line> {
         self.confirming.as_ref().map(|(_, confirming)| &confirming.line)
     }
 
-    /// What restarts left behind comes before what the turn asks next.
+    /// Questions from a restart come before requests of the turn.
     fn front(&self) -> Option<Pending> {
         let question = self.questions.front().map(|q| Pending::Question(q.request_id));
         question.or_else(|| self.requests.front().map(|r| Pending::Permission(r.request_id)))
@@ -151,11 +153,11 @@ impl App {
         )
     }
 
-    /// Lines that go to the scrollback now, broken for `columns`.
+    /// Completed lines for the scrollback, wrapped to `columns`.
     pub(super) fn take_history(&mut self, columns: usize) -> Vec<Line> {
         self.columns = columns;
         let mut rows: Vec<Line> = self.history.drain(..).flat_map(|line| line.wrap(columns)).collect();
-        // A paragraph that outgrows its place moves up from its top.
+        // When a paragraph exceeds its rows, its first rows move to the scrollback.
         let tail = Line::new(Tone::Plain, self.tail.as_str()).wrap(columns);
         if tail.len() > TAIL_ROWS {
             let moved = tail.len() - TAIL_ROWS;
@@ -181,7 +183,7 @@ impl App {
             Event::SessionAttached { clients } | Event::SessionDetached { clients } => {
                 self.session.clients = *clients;
             }
-            // Not a line of the history: it would stand inside what the model is saying.
+            // Not a line of the history, because it would appear inside the model's text.
             Event::TurnQueued { input, .. } => {
                 self.notice = format!("queued: {}", one_line(&input_line(input), 80));
             }
@@ -203,7 +205,7 @@ impl App {
             }
             Event::PermissionResolved { request_id, .. } => self.settled(*request_id),
             Event::QuestionRequested { question } => {
-                // Below the history while it is open; it moves up with its answer.
+                // Shown below the history while it is open; it moves up with its answer.
                 self.questions.push_back(question.clone());
                 self.finish_tail();
                 return;
@@ -262,7 +264,7 @@ impl App {
         }
     }
 
-    /// What a key or a paste leads to.
+    /// Handles a key or a paste.
     pub(super) fn on_input(&mut self, input: &Input, now: Instant) -> Option<Effect> {
         match input {
             Input::Paste(text) => {
@@ -279,13 +281,13 @@ impl App {
         }
     }
 
-    /// Whether keys answer: a request takes them, and the input line is empty.
+    /// Whether keys answer: a request accepts them, and the input line is empty.
     fn is_answerable(&self) -> bool {
         self.timing.phase() == Some(Phase::Answerable) && self.editor.is_empty() && !self.is_writing()
     }
 
-    /// A key while an answer waits for its confirmation: Enter confirms. What else is typed is text, and so was the key
-    /// before it.
+    /// Handles a key while an answer waits for its confirmation. Enter confirms. Any other key is text,
+    /// and so is the key before it.
     fn on_confirm(&mut self, key: KeyEvent) -> Option<Effect> {
         let (typed, confirming) = self.confirming.take()?;
         let plain = !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
@@ -393,12 +395,12 @@ impl App {
         None
     }
 
-    /// Whether what is typed belongs to a request.
+    /// Whether typed text belongs to a request.
     fn is_writing(&self) -> bool {
         self.denying.is_some() || self.editing.is_some()
     }
 
-    /// `/mode MODE`; `None` if the text is something else.
+    /// Handles `/mode MODE`; `None` if the text is something else.
     fn slash_mode(&mut self) -> Option<Option<Effect>> {
         let wanted = self.editor.text().trim().strip_prefix("/mode")?.trim().to_string();
         match serde_json::from_value::<Mode>(wanted.into()) {
@@ -455,7 +457,7 @@ impl App {
         }
     }
 
-    /// The answer behind a key, if a request is open; `None` if the key is only text.
+    /// The answer of a key, if a request is open; `None` if the key is only text.
     fn answer(&mut self, key: char) -> Option<Option<Effect>> {
         if let Some(question) = self.questions.front() {
             let choice = answer::of_key(key)?;
@@ -485,14 +487,14 @@ impl App {
         Some(self.confirmed(key, effect, line))
     }
 
-    /// The effect of an answer, or nothing yet if a line asks for its confirmation.
+    /// The effect of an answer, or nothing yet if it needs confirmation.
     fn confirmed(&mut self, key: char, effect: Effect, line: Option<Line>) -> Option<Effect> {
         let Some(line) = line else { return Some(effect) };
         self.confirming = Some((key, Confirming { effect, line }));
         None
     }
 
-    /// Something to know, in the line below the input.
+    /// Shows a notice in the line below the input.
     pub(super) fn notify(&mut self, text: &str) {
         self.notice = escape::line(text).into_owned();
     }

@@ -1,4 +1,4 @@
-//! The attached client without a terminal: events and keys in, screens and effects out.
+//! Tests of the attach view without a terminal: events and keys in, screens and effects out.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -24,17 +24,17 @@ fn feed_at(app: &mut App, body: Value, now: Instant) {
     app.update(now);
 }
 
-/// The same, long after what was before; requests appear and take keys.
+/// Handles an event long after the previous one; requests appear and accept keys.
 fn feed(app: &mut App, body: Value) {
     let later = now();
     feed_at(app, body, later);
     app.update(later + PAUSE);
 }
 
-/// More than any time that a request waits for.
+/// Longer than any delay of a request.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// A time after all times before it.
+/// A time after all earlier times.
 fn now() -> Instant {
     static START: OnceLock<Instant> = OnceLock::new();
     static PAUSES: AtomicU32 = AtomicU32::new(0);
@@ -53,7 +53,7 @@ fn keys(app: &mut App, typed: &str) -> Vec<Effect> {
     })
 }
 
-/// Types; each key comes at the second time, after updates at both.
+/// Types; each key comes at the second time, after updates at both times.
 fn keys_with(app: &mut App, typed: &str, mut times: impl FnMut() -> (Instant, Instant)) -> Vec<Effect> {
     let mut effects = Vec::new();
     let mut chars = typed.chars();
@@ -143,7 +143,7 @@ fn single_key_answers_only_with_empty_input() {
     same(&keys(&mut idle, "yes\n"), &[Effect::Submit("yes".into())]);
 }
 
-/// Types prose with 120 ms between two keys, the first one so long after the request came.
+/// Types prose with 120 ms between two keys; the first key comes this long after the request.
 fn prose_after(app: &mut App, typed: &str, mut at: Instant) -> Vec<Effect> {
     keys_with(app, typed, || {
         let before = at;
@@ -212,7 +212,7 @@ fn lasting_grant_requires_confirmation_and_shows_undo() {
     feed(&mut app, answer.clone());
     let undo = format!("agentctl rules rm --session {SESSION} 'Bash(make)'");
     assert_eq!(history(&mut app, 100).last(), Some(&undo));
-    // The same in a history is not an answer given here.
+    // The same event in a history is not an answer of this client.
     feed(&mut app, answer);
     assert!(!history(&mut app, 100).contains(&undo));
 }

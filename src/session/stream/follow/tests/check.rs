@@ -1,5 +1,5 @@
-//! What is promised to everybody who follows: numbers rise, nothing permanent is missing or comes
-//! twice, and the text up to a cursor and the deltas after it are the text of the item (R8, R9).
+//! Checks the guarantees for all followers. Seqs rise, and no durable event is missing or doubled. The text up
+//! to a cursor plus the deltas after it is the text of the item.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use crate::session::stream::follow::tests::house::{FeedFixture, Reader, Told};
 use crate::session::stream::follow::*;
 
 impl FeedFixture {
-    /// Everybody reads to the end; then the promises are looked at.
+    /// Reads all followers to the end, then checks the guarantees.
     pub async fn finish(mut self) -> Result<(), String> {
         self.hold = false;
         self.write(vec![Event::SessionEnded { reason: "the end".into() }]).await;
@@ -83,7 +83,7 @@ impl FeedFixture {
             sums.entry(at).or_default().push_str(text);
         }
         if reader.was_finished == Some(told.first_seq) && deltas == 0 {
-            return Ok(()); // The item alone.
+            return Ok(()); // Only the item.
         }
         for (at, block) in told.blocks.iter().enumerate() {
             if block.content == Content::Arguments {
@@ -92,7 +92,8 @@ impl FeedFixture {
             let before = &block.text[..told.before(at, reader.after)];
             let sum = format!("{before}{}", sums.get(&at).map_or("", String::as_str));
             let whole = if until < end { &block.text[..told.before(at, until)] } else { &block.text };
-            // Of a finished message it may have got more by then: a new subscription gets the item.
+            // The follower may have received more of a completed message by then. A new subscription receives
+            // the item.
             let is_ahead = told.last_seq.is_some()
                 && until < end
                 && sum.starts_with(whole)

@@ -1,5 +1,4 @@
-//! A journal that random acts are done to, committed and published as a session does it, and those
-//! who follow it.
+//! A journal with random actions, committed and published as a session does it, and its followers.
 
 use std::time::Duration;
 
@@ -20,31 +19,31 @@ use crate::types::time::Timestamp;
 use crate::types::tool::ToolStatus;
 use crate::types::usage::Budgets;
 
-/// What happens to the journal.
+/// An action on the journal.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Act {
-    /// A message begins, unless one streams.
+    /// Start a message, unless one is streaming.
     Begin,
-    /// A block begins; the one before it ends.
+    /// Start a block and end the one before it.
     Block(Content),
-    /// So many deltas of the open block, in one transaction.
+    /// Add this number of deltas to the open block, in one transaction.
     Deltas(u8),
-    /// The message is whole: its deltas are folded away.
+    /// Complete the message and prune its deltas.
     Complete,
-    /// The message is cut short: folded as well, calls are dropped.
+    /// Interrupt the message: prune its deltas and drop its calls.
     Interrupt,
-    /// Something else, for example a client that attaches.
+    /// Add another event, for example of a client that attaches.
     Other,
-    /// A follower begins; the number chooses where.
+    /// Add a follower; the number chooses its cursor.
     Join(u16),
-    /// A follower reads once.
+    /// One follower reads once.
     Read(u8),
-    /// The next transaction is committed, and published only when the one after it begins.
+    /// Commit the next transaction, but publish it only when the following one starts.
     Hold,
-    /// A tool runs, says so many pieces in one transaction, and perhaps ends: its pieces are folded.
+    /// Run a tool with this number of output parts in one transaction. If it ends, its parts are pruned.
     Tool(u8, bool),
-    /// The daemon is killed and started again. Everybody comes back with the last number they had,
-    /// before the broken message is closed, or after that.
+    /// Kill and restart the daemon. All followers return with their last seq, before or after the interrupted
+    /// message is closed.
     Restart(bool),
 }
 
@@ -73,13 +72,13 @@ pub(super) struct Streamed {
     pub text: String,
 }
 
-/// A message with everything that it ever said, kept beside the journal.
+/// A message with its complete text, stored separately from the journal.
 pub(super) struct Told {
     pub item_id: ItemId,
     pub first_seq: Seq,
     pub last_seq: Option<Seq>,
     pub blocks: Vec<Streamed>,
-    /// Seq, block, and the text so far of that block after each delta.
+    /// After each delta: its seq, its block and the length of that block's text.
     pub steps: Vec<(Seq, usize, usize)>,
 }
 
@@ -91,13 +90,13 @@ impl Told {
     }
 }
 
-/// A follower and what it was given.
+/// A follower and the events that it received.
 pub(super) struct Reader {
     pub follower: Follower,
     pub after: Seq,
-    /// First seqs of messages that were finished when the cursor was put inside of them.
+    /// First seqs of messages that were complete when the cursor was set inside them.
     pub was_finished: Option<Seq>,
-    /// Where it stood when the daemon was killed; another one goes on from there.
+    /// Cursor at the kill of the daemon. Another follower continues from there.
     pub until: Option<Seq>,
     pub given: Vec<Value>,
 }
@@ -208,7 +207,7 @@ impl FeedFixture {
                 let block = &mut told.blocks[at];
                 let mut events = Vec::new();
                 for seq in first..first + u64::from(some) {
-                    // No piece like another, some bytes of more than one in a character.
+                    // Each part is unique, and some characters have several bytes.
                     let text = format!("{seq}·");
                     block.text.push_str(&text);
                     told.steps.push((seq, at, block.text.len()));
@@ -232,7 +231,7 @@ impl FeedFixture {
         }
     }
 
-    /// One delta of the open block.
+    /// Adds one delta to the open block.
     pub async fn say(&mut self, text: String) {
         let seq = self.next;
         let Some(told) = self.streaming() else { return };
@@ -268,7 +267,7 @@ impl FeedFixture {
                 Content::Arguments => None,
             })
             .collect();
-        // Only whole messages end their last block.
+        // Only a complete message ends its last block.
         let mut events: Vec<Event> = Vec::new();
         if let (true, Some(last)) = (whole, told.blocks.len().checked_sub(1)) {
             events.push(Event::MessageBlockCompleted { index: u32::try_from(last).unwrap() });
@@ -305,7 +304,7 @@ impl FeedFixture {
         self.write(events).await;
     }
 
-    /// Commits and publishes, as the session does.
+    /// Commits and publishes events as a session does.
     pub async fn write(&mut self, events: Vec<Event>) {
         self.feed.publish(std::mem::take(&mut self.held));
         let streaming = self.told.last().filter(|told| told.last_seq.is_none_or(|last| last >= self.next));
@@ -389,7 +388,7 @@ impl FeedFixture {
         self.readers.push(Reader { follower, after, was_finished, until: None, given: Vec::new() });
     }
 
-    /// Somebody comes with every number that there is.
+    /// Adds a follower at each seq.
     pub async fn join_everywhere(&mut self) {
         for after in 0..=self.feed.last_seq() {
             self.join_after(after).await;
@@ -434,7 +433,7 @@ impl FeedFixture {
         self.write(events).await;
     }
 
-    /// Only the store and what clients remember outlive it.
+    /// Only the store and the clients' cursors survive.
     async fn restart(&mut self, is_early: bool) {
         self.held.clear();
         self.hold = false;
@@ -464,7 +463,8 @@ impl FeedFixture {
         }
         if reader.follower.cursor() < self.feed.last_seq() {
             let next = reader.follower.next();
-            // What is held may have folded all that there was to read: then there is nothing yet.
+            // The held transaction may have pruned everything that was readable. Then there is nothing to read
+            // yet.
             let wait = Duration::from_millis(if self.held.is_empty() { 60_000 } else { 3 });
             match tokio::time::timeout(wait, next).await {
                 Ok(lines) => reader.take(lines.unwrap().unwrap()),
@@ -480,7 +480,7 @@ impl Reader {
         self.given.extend(lines.iter().map(|line| serde_json::from_str::<Value>(line).unwrap()));
     }
 
-    /// The daemon is gone; returns the last number it has.
+    /// Ends the follower with the daemon; returns its last seq.
     fn cut_off(&mut self) -> Option<Seq> {
         let first_time = self.until.is_none();
         first_time.then(|| *self.until.insert(self.follower.cursor()))

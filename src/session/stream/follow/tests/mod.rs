@@ -1,5 +1,5 @@
-//! Followers of random journals, each at a speed of its own. Whatever they miss, the text up to a
-//! cursor and the deltas after it are the text of the item (R9).
+//! Tests of followers of random journals, each with its own pace. Whatever they miss, the text up to a cursor
+//! plus the deltas after it is the text of the item.
 
 mod check;
 mod house;
@@ -40,7 +40,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 16, max_shrink_iters: 200, ..ProptestConfig::default() })]
 
-    /// Somebody comes with every number there is: while it goes on, and at the end.
+    /// Adds followers at each seq, during the actions and at the end.
     #[test]
     fn follower_can_start_at_every_seq(before in vec(act(), 1..25), after in vec(act(), 1..25)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -60,7 +60,7 @@ proptest! {
     }
 }
 
-/// A block while it runs, when its message has just ended, and a turn later; also over a kill.
+/// A block while it runs, directly after its message ended, and one turn later; also across a kill.
 #[test]
 fn follower_can_start_at_every_seq_at_any_time() {
     use Act::{Begin, Block, Complete, Deltas, Interrupt, Other, Restart, Tool};
@@ -100,13 +100,13 @@ fn follower_can_start_at_every_seq_at_any_time() {
     }
 }
 
-/// One text for everybody who follows from memory.
+/// All followers that read from memory share one text.
 #[tokio::test]
 async fn event_is_serialised_once_for_all_followers() {
     let mut fixture = FeedFixture::new().await;
     fixture.act(Act::Other).await;
     fixture.join_everywhere().await;
-    // From the store, once: from then on they live from memory.
+    // Read from the store once. From then on they read from memory.
     for at in 0..fixture.readers.len() {
         let reader = &mut fixture.readers[at];
         if reader.follower.cursor() < fixture.feed.last_seq() {
@@ -132,7 +132,7 @@ async fn event_is_serialised_once_for_all_followers() {
     }
 }
 
-/// The seqs and types that the only follower was given.
+/// The seqs and types that the only follower received.
 async fn given(acts: &[Act]) -> Vec<(Seq, String, String)> {
     let mut fixture = FeedFixture::new().await;
     for act in acts {
@@ -158,7 +158,7 @@ fn expected(list: &[(Seq, &str, &str)]) -> Vec<(Seq, String, String)> {
 
 #[tokio::test]
 async fn follower_inside_completed_block_receives_item_only() {
-    // 1 started, 2 block, 3–5 deltas, 6 block completed, 7 completed; then after 4.
+    // 1 started, 2 block, 3–5 deltas, 6 block completed, 7 completed; the follower starts after 4.
     let acts = [Act::Begin, Act::Block(Content::Text), Act::Deltas(3), Act::Complete, Act::Join(4)];
     assert_eq!(
         given(&acts).await,
@@ -176,17 +176,17 @@ async fn message_pruned_during_attach_is_sent_as_item() {
     let before = inside(&fixture.store, fixture.key, first_seq, after_seq).await.unwrap();
     assert!(before.and_then(|open| open.block).is_some_and(|block| block.sent > 0));
     fixture.act(Act::Complete).await;
-    // It was seen running; by now its rows are gone.
+    // The message was seen running. Its rows are pruned by now.
     assert_eq!(inside(&fixture.store, fixture.key, first_seq, after_seq).await.unwrap(), None);
 }
 
 #[tokio::test]
 async fn follower_behind_pruning_receives_rest_as_one_delta() {
-    // Joined after 4, while the block runs: 5 is folded away before anything is read.
+    // Joined after 4, while the block runs: 5 is pruned before the first read.
     let acts =
         [Act::Begin, Act::Block(Content::Text), Act::Deltas(3), Act::Join(4), Act::Deltas(2), Act::Complete];
     let mut shared_acts = acts.to_vec();
-    // So much else that the memory does not reach back to the cursor.
+    // Add enough events that the feed does not reach back to the cursor.
     shared_acts.extend([Act::Other; 40]);
     let given = given(&shared_acts).await;
     let first = expected(&[
@@ -200,8 +200,8 @@ async fn follower_behind_pruning_receives_rest_as_one_delta() {
 
 #[tokio::test]
 async fn pruned_deltas_in_feed_are_not_sent_twice() {
-    // 1 started, 2 block, 3 delta, 4 something else, 5 delta; 6 and 7, the end, are committed and
-    // not yet published: the store has folded what the feed still shows.
+    // 1 started, 2 block, 3 delta, 4 another event, 5 delta. 6 and 7, the end, are committed but not yet
+    // published: the store has pruned rows that the feed still contains.
     let mut fixture = FeedFixture::new().await;
     for act in [Act::Begin, Act::Block(Content::Text), Act::Deltas(1), Act::Other, Act::Deltas(1)] {
         fixture.act(act).await;
@@ -230,7 +230,7 @@ async fn pruned_deltas_in_feed_are_not_sent_twice() {
 
 #[tokio::test]
 async fn replayed_message_contains_each_block_once() {
-    // Something happens in the middle of the block: its rows leave two gaps.
+    // Another event occurs inside the block, so its pruned rows leave two gaps.
     let acts = [
         Act::Begin,
         Act::Block(Content::Text),
@@ -277,7 +277,7 @@ async fn cursor_ahead_of_journal_is_refused_with_last_seq() {
     assert_eq!(soon(follower.next()).await, Ok(None), "then the end");
 }
 
-/// A text that was cut out of its event is given piece by piece, from any place of its block.
+/// A truncated text is delivered in parts, from any position in its block.
 #[tokio::test]
 async fn truncated_text_is_rebuilt_for_late_follower() {
     for content in [Content::Text, Content::Thinking] {
@@ -285,13 +285,14 @@ async fn truncated_text_is_rebuilt_for_late_follower() {
         for act in [Act::Begin, Act::Block(Content::Text), Act::Deltas(2), Act::Block(content)] {
             fixture.act(act).await;
         }
-        // Rows as long as rows may be, of what takes most room in JSON and of what is cut in characters.
+        // Rows of maximum length, with the characters that need most space in JSON and with multi-byte
+        // characters.
         for n in 0..30_u8 {
             fixture.say(if n % 3 == 0 { "\u{1}".repeat(8 * 1024) } else { "é€".repeat(1_600) }).await;
             if n % 7 == 6 {
                 fixture.act(Act::Other).await;
             }
-            // Everywhere, and then nobody reads.
+            // Add followers everywhere, without reading.
             fixture.join_after(fixture.next - 1).await;
         }
         for reader in &mut fixture.readers {
@@ -318,7 +319,7 @@ async fn truncated_text_is_rebuilt_for_late_follower() {
     }
 }
 
-/// A message of very many blocks loses its list of blocks, not their texts.
+/// A message with very many blocks: its list of blocks is truncated, but not their texts.
 #[tokio::test]
 async fn many_small_blocks_are_rebuilt_with_one_fetch() {
     let mut fixture = FeedFixture::new().await;
@@ -330,7 +331,7 @@ async fn many_small_blocks_are_rebuilt_with_one_fetch() {
             fixture.join_after(fixture.next - 1).await;
         }
     }
-    // As long as rows may be.
+    // The maximum length of a row.
     for reader in &mut fixture.readers {
         reader.follower.piece = 56 * 1024;
     }

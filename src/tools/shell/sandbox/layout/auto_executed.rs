@@ -1,4 +1,4 @@
-//! What git and the daemon obey of a workspace outside of the sandbox, wherever it lies (P4).
+//! Protects files of a workspace that git and the daemon execute or apply outside the sandbox, at any depth.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,16 +10,17 @@ use crate::tools::shell::sandbox::layout::FsPolicy;
 use crate::tools::shell::sandbox::layout::unreadable::{is_shut, is_there, kind};
 use crate::tools::shell::sandbox::placeholders::is_placeholder;
 
-/// Folders of submodules, and work trees, that are looked at.
+/// Folders of submodules, and work trees, that are inspected per repository.
 const MOST_FOLDERS: usize = 300;
-/// The same over all of a workspace, also those of submodules of work trees of submodules.
+/// Limit over the whole workspace, including submodules of work trees of submodules.
 const MOST_LOOKS: usize = 1_000;
-/// Entries of folders that are looked at to find them.
+/// Folder entries that are inspected to find them.
 const MOST_ENTRIES: usize = 4_000;
-/// Bytes of the path of a submodule's folder; the kernel takes 4,095, and it is mounted elsewhere as well.
+/// Bytes of the path of a submodule's folder. The kernel's limit is 4,095, and the path is also mounted at a
+/// longer one.
 const LONGEST: usize = 2_000;
 impl FsPolicy {
-    /// Protects what in a workspace is obeyed outside of the sandbox (P4).
+    /// Protects files of a workspace that programs outside the sandbox execute or apply.
     pub(in crate::tools::shell::sandbox) fn guard(&mut self, workspace: &Path) {
         self.guard_one(workspace.join(".agentd"));
         let git = workspace.join(".git");
@@ -32,14 +33,14 @@ impl FsPolicy {
             self.pinned.push(real);
         } else {
             if let Some(real) = git::work_tree(&git) {
-                // First: what links in it lead to is guarded where it may be written.
+                // This comes first: link targets are guarded only in writable folders.
                 self.writable.push(real.common.clone());
                 self.writable.push(real.own.clone());
                 self.guard_git(&real.common);
-                // What says where the rest of its repository lies, and a configuration of its own.
+                // The file that names the rest of its repository, and its own configuration.
                 self.guard_one(real.own.join("commondir"));
                 self.guard_one(real.own.join("config.worktree"));
-                // And by which sessions elsewhere know that the work tree is there.
+                // Sessions in other folders find the work tree by this file.
                 self.guard_one(real.own.join("gitdir"));
             } else if let Some(real) = git::named_in(&git).filter(|real| self.is_writable_root(real)) {
                 self.guard_git(&real);
@@ -58,14 +59,14 @@ impl FsPolicy {
 
     fn guard_git(&mut self, git: &Path) {
         self.guard_repository(git);
-        // Also where git does not read it yet: a person may tell it to (git-worktree(1)).
+        // Guard it also while git does not read it: the user may enable it (git-worktree(1)).
         self.guard_one(git.join("config.worktree"));
         self.guard_modules(&git.join("modules"));
         self.guard_trees(git);
     }
 
-    /// What git obeys in a repository. `commondir` leads to another's configuration and hooks
-    /// (gitrepository-layout(5)).
+    /// Guards the files of a repository that git executes or applies. `commondir` refers to another
+    /// repository's configuration and hooks (gitrepository-layout(5)).
     fn guard_repository(&mut self, git: &Path) {
         self.guard_one(git.join("config"));
         self.guard_one(git.join("hooks"));
@@ -75,18 +76,18 @@ impl FsPolicy {
         }
     }
 
-    /// Other work trees of the repository, which lie where a command does not write: it would write what git obeys
-    /// there.
+    /// Guards other work trees of the repository that commands cannot write. Through the repository, a command
+    /// could write files that git applies there.
     fn guard_trees(&mut self, git: &Path) {
         let trees = git.join("worktrees");
-        // Of what it leads to, git uses the same.
+        // Git uses the target of a link in the same way.
         if fs::symlink_metadata(&trees).is_ok_and(|meta| meta.is_symlink()) {
             return self.guard_one(trees);
         }
         let entries = match fs::read_dir(&trees) {
             Ok(entries) => Some(entries),
             Err(error) if is_missing(&error) => None,
-            // Who may not list it may be let again by a command.
+            // If the folder cannot be listed, a command may make it readable again.
             Err(_) => return self.guard_one(trees),
         };
         let mut is_excessive = is_shut(&trees);
@@ -97,7 +98,7 @@ impl FsPolicy {
             .take(MOST_ENTRIES + 1)
             .enumerate()
             .inspect(|(n, _)| is_excessive |= *n == MOST_ENTRIES)
-            // Nobody but a command puts links there, and nothing is mounted through one.
+            // Only a command creates links here, and nothing is mounted through a link.
             .filter(|(_, entry)| !entry.file_type().is_ok_and(|kind| kind.is_symlink()))
             .map(|(_, entry)| entry.path())
             .collect();
@@ -106,10 +107,10 @@ impl FsPolicy {
             is_shut(own)
                 || match git::tree_of(own) {
                     git::Tree::At(tree) => !self.is_own(&tree),
-                    // One that a command removed is pruned by it; others may come back.
+                    // If a command removed this work tree, git may prune it. Other work trees may come back.
                     git::Tree::Gone(tree) => {
                         let tree = nearest(&tree);
-                        // Commands of level 3 see a folder of their own there.
+                        // Commands at level 3 see their own folder at this path.
                         !self.is_own(&tree) && !tree.starts_with("/tmp")
                     }
                     git::Tree::Nowhere => false,
@@ -118,7 +119,7 @@ impl FsPolicy {
         };
         let found: Vec<PathBuf> = all.iter().filter(lies_elsewhere).take(MOST_FOLDERS + 1).cloned().collect();
         if is_excessive || found.len() > MOST_FOLDERS || self.looked > MOST_LOOKS {
-            // More than anybody has: none of them is changed.
+            // No real repository has this many; all of them become read-only.
             return self.guard_one(trees);
         }
         for own in &found {
@@ -126,7 +127,7 @@ impl FsPolicy {
                 self.guard_one(own.join(name));
             }
         }
-        // The submodules of each lie in it, wherever its files lie.
+        // The submodules of a work tree lie in its git folder, wherever its files lie.
         all.iter().for_each(|own| self.guard_modules(&own.join("modules")));
         if !found.is_empty() {
             self.pinned.extend(found);
@@ -134,13 +135,13 @@ impl FsPolicy {
         }
     }
 
-    /// Whether a command may write there, among its temporary files too.
+    /// Whether a command may write the path, including its temporary files.
     fn is_own(&self, path: &Path) -> bool {
         self.may_change(path) || path.starts_with(&self.temp) && self.temp != Path::new("")
     }
 
-    /// The folders of submodules have the same. They are named as the submodules are, by paths
-    /// (gitsubmodules(7)); all above them is pinned, so that nothing is put in their place.
+    /// Guards the same files in folders of submodules. Their names are paths (gitsubmodules(7)). All ancestors
+    /// are pinned, so that a command cannot replace them.
     fn guard_modules(&mut self, modules: &Path) {
         let (pinned, guarded, absent) = (self.pinned.len(), self.guarded.len(), self.absent.len());
         let mut folders = vec![modules.to_owned()];
@@ -158,11 +159,12 @@ impl FsPolicy {
                 || inner.len().max(folders.len()) > MOST_ENTRIES
                 || self.looked > MOST_LOOKS;
             let is_long = folder.as_os_str().len() > LONGEST;
-            // A command can take away the former, and not the latter.
+            // A command can remove `HEAD` but not `config`.
             let named = ["HEAD", "config"].map(|name| kind(&folder.join(name)));
             let is_unknown = is_unknown || is_shut(&folder) || named.iter().any(Result::is_err);
             if is_excessive || is_long || is_unknown {
-                // More than anybody has, or what a command may open again: nothing of them is changed.
+                // No real repository has this many, or a command may open the folder again: all of them become
+                // read-only.
                 self.pinned.truncate(pinned);
                 self.guarded.truncate(guarded);
                 self.absent.truncate(absent);
@@ -177,8 +179,8 @@ impl FsPolicy {
                 }
                 self.guard_trees(&folder);
             }
-            // One may lie in another's folder, its own submodules among them; and what looks like one may only be on the
-            // way to others, and a command have made it look so.
+            // A submodule may lie in the folder of another one, among that one's own submodules. A command may
+            // also have made an intermediate folder look like a submodule.
             let inner = inner.into_iter().filter(|entry| !entry.file_type().is_ok_and(|kind| !kind.is_dir()));
             let is_passed = |path: &PathBuf| is_one && !folder.ends_with("modules") && is_inside_of_one(path);
             folders.extend(inner.map(|entry| entry.path()).filter(|path| !is_passed(path)));
@@ -187,7 +189,8 @@ impl FsPolicy {
     }
 }
 
-/// Folders that git keeps in a repository. In most there is much, and in none a submodule, unless it is named so.
+/// Folders that git keeps in a repository. Most contain many files, and none contains a submodule unless it has
+/// this name.
 const INSIDE: &[&str] = &[
     "objects",
     "refs",
@@ -210,7 +213,7 @@ fn is_inside_of_one(path: &Path) -> bool {
     INSIDE.iter().any(|name| path.ends_with(name)) && !path.join("config").is_file()
 }
 
-/// The next folder above a path that is there, links followed, with the rest of the path.
+/// The nearest existing ancestor of a path with links resolved, joined with the rest of the path.
 fn nearest(path: &Path) -> PathBuf {
     let mut above = path.ancestors().filter_map(|folder| Some((folder.canonicalize().ok()?, folder)));
     match above.next() {
@@ -249,9 +252,9 @@ mod tests {
         assert_eq!(layout.absent, own.into_iter().chain(of_sub).collect::<Vec<_>>());
         assert_eq!(layout.pinned, [ws.join(".git/modules"), sub.clone(), ws.join(".git")]);
 
-        // Without its HEAD it is one as long as its configuration is there.
+        // Without `HEAD`, a folder is a repository as long as its configuration exists.
         fs::rename(sub.join("HEAD"), sub.join("config")).unwrap();
-        // Where it says where its work tree lies, git would not look at that with a stand-in beside it.
+        // If the configuration names the work tree, git would ignore it with a placeholder in the same folder.
         fs::write(ws.join(".git/config"), "[core]\n\tWorktree = ../..\n").unwrap();
         let mut layout = FsPolicy::default();
         layout.guard(&ws);

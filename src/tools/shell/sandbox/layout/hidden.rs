@@ -1,4 +1,4 @@
-//! What a command does not see: what the configuration names, secrets where they lie and where they lay.
+//! Hidden paths: configured ones, and secrets at their current and first locations.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use super::secrets::{self, CACHES, HomeDir, Located, OF_THE_MACHINE, WritableRoo
 use crate::tools::context::ToolContext;
 use crate::tools::shell::sandbox::layout::unreadable::barrier;
 
-/// Existing files and folders that it does not see, each once. Waits for the disk.
+/// Existing files and folders that are hidden, without duplicates. Blocks on the disk.
 pub(super) fn hidden(
     context: &ToolContext,
     at_home: Option<&HomeDir<'_>>,
@@ -38,11 +38,11 @@ pub(super) fn hidden(
     let credentials = sights(reach);
     let there: Vec<PathBuf> = credentials.iter().filter_map(Located::there).map(Path::to_owned).collect();
     let before = memory.credentials(&there, || {
-        // What lies in a folder that this session works in is hidden for others.
+        // A cache folder that this session works in is hidden for other sessions.
         let all_caches = at_home.map_or_else(Vec::new, |at_home| at_home.below(CACHES));
         sights(&WritableRoots { asked: &[], caches: &all_caches, of_all: true, ..*reach })
     });
-    // It is not, where somebody works (but for his whole home), and what a session needs.
+    // Workspace folders (except a whole home folder) and folders that the session needs stay visible.
     let is_asked = |path: &Path| {
         asked.iter().any(|folder| {
             path.starts_with(folder) && !real_home.starts_with(folder) || folder.starts_with(path)
@@ -51,7 +51,7 @@ pub(super) fn hidden(
     let is_needed = |path: &PathBuf| path.starts_with(reach.temp) || reach.temp.starts_with(path);
     let before = before.into_iter().filter(|path| !is_asked(path) && !is_needed(path));
     let secrets = credentials.into_iter().filter_map(Located::hidden).chain(before);
-    // Whoever lists a secret as writable means it.
+    // A secret that the user listed as writable stays visible.
     let secrets = secrets.filter(|path| !asked.contains(path));
     let mut hidden: Vec<PathBuf> = given.into_iter().filter_map(Located::hidden).chain(secrets).collect();
     hidden.sort();

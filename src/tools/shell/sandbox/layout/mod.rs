@@ -1,5 +1,5 @@
-//! What a call may write, what it may only read within that, and what it does not see. The same for
-//! every level; how much of it a level can hold is the level's matter.
+//! The paths that a call may write, the protected paths within them, and the hidden paths. The policy is the
+//! same for all sandbox levels; each level enforces the part that it supports.
 
 mod auto_executed;
 mod hidden;
@@ -20,36 +20,36 @@ use crate::tools::context::ToolContext;
 use crate::tools::fs::disk::{is_missing, real};
 use crate::tools::shell::sandbox::placeholders::{is_placeholder, notes_beside};
 
-/// Where a command may do what.
+/// Access of a command to the file system.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::tools::shell) struct FsPolicy {
-    /// Existing files and folders that it may change.
+    /// Existing files and folders that the command may change.
     pub(super) writable: Vec<PathBuf>,
-    /// Within these it may change only what `writable` names below them; they exist.
+    /// Existing paths that are read-only, except for the entries of `writable` below them.
     pub(super) guarded: Vec<PathBuf>,
-    /// Folders that may be changed and not be moved away, since they hold guarded ones.
+    /// Folders that the command may change but not move, because they contain guarded paths.
     pub(super) pinned: Vec<PathBuf>,
-    /// What would be guarded and does not exist.
+    /// Paths that would be guarded but do not exist.
     pub(super) absent: Vec<PathBuf>,
-    /// Existing files and folders that it does not see.
+    /// Existing files and folders that are hidden from the command.
     pub(super) hidden: Vec<PathBuf>,
-    /// Its folder for temporary files.
+    /// The command's folder for temporary files.
     pub(super) temp: PathBuf,
-    /// `HOME`, which is to be seen wherever it is.
+    /// `HOME`, which stays visible wherever it is.
     pub(super) home: PathBuf,
     /// The daemon's own socket.
     pub(super) socket: Option<PathBuf>,
-    /// How many folders of submodules and work trees were looked at.
+    /// Number of folders of submodules and work trees that were scanned.
     pub(super) looked: usize,
-    /// A `.git` file that would say what to guard.
+    /// A `.git` file that cannot be read, so that the paths to guard are unknown.
     pub(super) unreadable: Option<PathBuf>,
 }
 
 impl FsPolicy {
-    /// Looks at what there is, and makes the folder for temporary files. Waits for the disk.
+    /// Builds the policy from the current files and creates the folder for temporary files. Blocks on the disk.
     ///
     /// # Errors
-    /// That folder cannot be made, or is not ours alone.
+    /// The folder for temporary files cannot be made, or other users have access to it.
     pub(in crate::tools::shell) fn of(context: &ToolContext, network: bool) -> std::io::Result<Self> {
         let settings = &context.settings.sandbox;
         let (session_context, home) = (&context.session_context, &context.places.home);
@@ -63,13 +63,13 @@ impl FsPolicy {
                 .map(|socket| real(socket).unwrap_or_else(|_| socket.to_owned())),
             ..Self::default()
         };
-        // A command may open it again, and nothing in it would be guarded.
+        // A command may make the folder searchable again, and nothing in it would be guarded.
         for folder in std::iter::once(&session_context.workspace).chain(&session_context.additional) {
             if unreadable::is_locked(folder) {
                 layout.unreadable = Some(folder.clone());
             }
         }
-        // A folder beside it may be gone since, or something else may stand in its place.
+        // An additional folder may be gone, or another file may be in its place.
         let jail = context.jails.of(session_context);
         let additional =
             session_context.additional.iter().filter(|folder| folder.is_dir() && !jail.is_moved(folder));
@@ -87,15 +87,15 @@ impl FsPolicy {
         layout.guard(&session_context.workspace);
         additional.for_each(|folder| layout.guard(folder));
         settings.hidden.iter().for_each(|path| layout.hide(path));
-        // What stands there is removed after a crash: nobody else says what.
+        // After a crash, the daemon removes placeholders by these notes. Nothing else records them.
         if let Some(notes) = notes_beside(&layout.temp).filter(|notes| layout.may_change(notes)) {
             temp::own(&notes)?;
             layout.guarded.push(notes);
-            // Nor what is mounted for commands, or from where.
+            // Guard the folders that the daemon mounts for commands, and their sources.
             layout.guarded.extend(temp::ours(&root)?);
         }
         if layout.may_change(&layout.temp) && !layout.writable.contains(&layout.temp) {
-            // Nor is something else put in its place.
+            // A command must not replace the folder by another one.
             layout.pinned.push(layout.temp.clone());
         }
         layout.pin_what_is_above();
@@ -117,20 +117,21 @@ impl FsPolicy {
         }
     }
 
-    /// What lies hidden within what a command may write, and holds nothing that it is to see: mounts cover it. At level 2
-    /// a folder with something hidden in it would get no rights itself, and nothing new could be made there.
+    /// Whether mounts can hide this path: it lies in a writable folder and contains nothing that must stay
+    /// visible. At level 2, a folder that contains a hidden path would itself get no rights, so that no file
+    /// could be created in it.
     pub(super) fn is_covered(&self, hidden: &Path) -> bool {
         let seen = self.writable.iter().chain([&self.temp, &self.home]);
         self.writable.iter().any(|folder| hidden.starts_with(folder) && hidden != folder)
             && !seen.chain(&self.socket).any(|path| path.starts_with(hidden))
     }
 
-    /// Whether somebody works in memory that all share: it cannot be a command's own then.
+    /// Whether a writable folder lies in shared memory. The command cannot have its own shared memory then.
     pub(super) fn lies_in_shared_memory(&self) -> bool {
         self.writable.iter().chain([&self.temp]).any(|path| path.starts_with("/dev/shm"))
     }
 
-    /// What a failure of a command can be held against.
+    /// The data that explains why a command failed in the sandbox.
     pub(in crate::tools::shell) fn sandbox_view(&self, cwd: &Path) -> SandboxView {
         let writable = self.writable.iter().chain([&self.temp]).cloned().collect();
         let guarded = self.guarded.iter().chain(&self.absent).chain(&self.hidden).cloned().collect();
@@ -143,14 +144,14 @@ impl FsPolicy {
         }
     }
 
-    /// Whether a place lies where package managers would keep something if its folder were there.
+    /// Whether a path lies in a cache folder of a package manager that does not exist yet.
     pub(super) fn lies_in_missing_cache(home: &Path, path: &Path) -> bool {
         let mut caches = CACHES.iter().map(|name| home.join(name));
         caches.any(|cache| path.starts_with(&cache) && !cache.exists())
     }
 
-    /// A cover is over a name: whatever lies between it and the folder that may be written could be moved away, and the
-    /// name with it.
+    /// A mount covers a name. A command could move a folder between the writable folder and the mount, and the
+    /// name with it. Pin these folders.
     pub(super) fn pin_what_is_above(&mut self) {
         let within =
             |folder: &Path| self.writable.iter().any(|root| folder.starts_with(root) && folder != root);
@@ -160,7 +161,7 @@ impl FsPolicy {
         let inner = self.writable.iter().filter(|folder| within(folder));
         for path in shut.iter().copied().chain(self.pinned.iter().chain(inner).map(PathBuf::as_path)) {
             let above = path.ancestors().skip(1).take_while(|folder| within(folder));
-            // What lies in a covered folder cannot be moved.
+            // A path in a covered folder cannot be moved.
             pins.extend(above.filter(|folder| !folder.ancestors().any(|above| shut.contains(above))));
         }
         let known: HashSet<&PathBuf> = self.pinned.iter().chain(&self.writable).collect();
@@ -173,17 +174,17 @@ impl FsPolicy {
         self.writable.iter().any(|folder| path.starts_with(folder))
     }
 
-    /// Whether a command may write there, and it is not all that it may write.
+    /// Whether commands may write the path, and it is not itself a writable root.
     fn is_writable_root(&self, real: &Path) -> bool {
         self.may_change(real) && !self.writable.iter().any(|folder| folder.starts_with(real))
     }
 
-    /// What would be hidden and is not there is not made either: policies of the daemon, where somebody works in his
-    /// home folder (S25). The first that is missing on the way stands for all below it.
+    /// If `path` does not exist, hide its first missing ancestor, so that a command cannot create it. This
+    /// protects policies of the daemon when the user works in the home folder.
     fn hide(&mut self, path: &Path) {
         let missing = |path: &Path| fs::symlink_metadata(path).is_err() || is_placeholder(path);
         let Some(first) = path.ancestors().take_while(|path| missing(path)).last() else { return };
-        // Nothing is made through links.
+        // The daemon creates nothing through links.
         let Some((folder, name)) = first.parent().zip(first.file_name()) else { return };
         let first = &real(folder).map_or_else(|_| first.to_owned(), |folder| folder.join(name));
         let is_within = self.writable.iter().any(|folder| first.starts_with(folder));
@@ -192,20 +193,22 @@ impl FsPolicy {
         }
     }
 
-    /// Where a link leads, if that is part of what a command may write.
+    /// The target of a link, if commands may write there.
     fn linked_within(&self, path: &Path) -> Option<PathBuf> {
         let real = fs::symlink_metadata(path).ok()?.is_symlink().then(|| path.canonicalize().ok())??;
         self.is_writable_root(&real).then_some(real)
     }
 
     fn guard_one(&mut self, path: PathBuf) {
-        // Asked before and after the look: a stand-in comes and goes with the commands beside this one.
+        // Check before and after reading the metadata: other commands create and remove placeholders at the
+        // same time.
         if is_placeholder(&path) {
             self.absent.push(path);
             return;
         }
         match fs::symlink_metadata(&path) {
-            // Nothing can be put over a link. What it leads to can be guarded, but for what holds all the rest.
+            // A link cannot be covered by a mount. Its target can be guarded, unless it contains all other
+            // paths.
             Ok(meta) if meta.is_symlink() => {
                 let real = self
                     .linked_within(&path)
@@ -215,11 +218,12 @@ impl FsPolicy {
             Ok(_) if !is_placeholder(&path) => self.guarded.push(path),
             Ok(_) => self.absent.push(path),
             Err(error) => match if is_missing(&error) { closed_around(&path) } else { barrier(&path) } {
-                // A command may open it again.
+                // A command may make the folder searchable again.
                 Some(shut) if self.is_writable_root(&shut) || !self.may_change(&shut) => {
                     self.guarded.push(shut)
                 }
-                // It was opened or closed meanwhile, or would have to be guarded with all that may be written.
+                // The folder was opened or closed meanwhile, or all writable folders would have to be guarded
+                // with it.
                 shut if !is_missing(&error) && (shut.is_some() || is_open(&path)) => {
                     self.unreadable = Some(path);
                 }
@@ -229,12 +233,12 @@ impl FsPolicy {
     }
 }
 
-/// Whether a path lies in one of these, or is one.
+/// Whether a path equals or lies in one of these folders.
 fn is_within(path: &Path, folders: &[PathBuf]) -> bool {
     folders.iter().any(|folder| path.starts_with(folder))
 }
 
-/// Whether a look at it does not fail.
+/// Whether the metadata of the path can be read.
 fn is_open(path: &Path) -> bool {
     fs::symlink_metadata(path).map_or_else(|error| is_missing(&error), |_| true)
 }
@@ -255,7 +259,7 @@ mod tests {
         }
         layout.hide(Path::new("/nowhere/else"));
         assert_eq!(layout.absent, [home.join("data/policy"), home.join(".config")]);
-        // While it stands in for something, nothing is there.
+        // A placeholder counts as a missing path.
         let placed =
             crate::tools::shell::sandbox::placeholders::Placeholders::new(&layout.absent, None).unwrap();
         let mut beside = FsPolicy { writable: vec![home.clone()], ..FsPolicy::default() };
@@ -271,7 +275,7 @@ mod tests {
         let root = dir.path().canonicalize().unwrap();
         fs::create_dir_all(root.join("shut/in")).unwrap();
         symlink("shut", root.join("link")).unwrap();
-        // A name that no folder can hold is as little told from one that is not there.
+        // A name that is too long counts as missing.
         let long = "x".repeat(300);
         assert_eq!(barrier(&root.join("shut").join(&long)), Some(root.join("shut")));
         assert_eq!(barrier(&root.join("shut/in")), None);

@@ -1,4 +1,5 @@
-//! What a command does not see of a machine and of a home folder, and what package managers need there.
+//! Paths of the machine and of a home folder that are hidden from commands, and cache folders of package
+//! managers.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -13,7 +14,7 @@ use crate::tools::sensitivity;
 use crate::tools::shell::sandbox::layout::unreadable::{barrier, link_on_the_way};
 use crate::types::credentials::CREDENTIALS;
 
-/// Secrets of the machine, and sockets of services that would do outside what is forbidden inside.
+/// Secrets of the machine, and sockets of services that would do for a command what the sandbox forbids.
 pub(super) const OF_THE_MACHINE: &[&str] = &[
     "/etc/shadow",
     "/etc/shadow-",
@@ -38,7 +39,7 @@ pub(super) const OF_THE_MACHINE: &[&str] = &[
     "/var/snap/lxd",
 ];
 
-/// The same where everybody has folders: in that for temporary files. `tmux` and `screen` run what they are told.
+/// Sockets in the shared folder for temporary files: `tmux` and `screen` run any command that they receive.
 pub(super) fn of_everybody() -> impl Iterator<Item = PathBuf> {
     let uid = nix::unistd::geteuid();
     let tmux = std::env::var_os("TMUX_TMPDIR").map(|folder| Path::new(&folder).join(format!("tmux-{uid}")));
@@ -46,8 +47,8 @@ pub(super) fn of_everybody() -> impl Iterator<Item = PathBuf> {
     places.into_iter().chain([PathBuf::from(format!("/tmp/tmux-{uid}"))]).chain(tmux)
 }
 
-/// What package managers keep below the home folder, writable for commands that reach the network:
-/// without it nothing can be installed. What is put there is used by other projects, too.
+/// Caches of package managers below the home folder, writable for commands with network access.
+/// Without them no package can be installed. Other projects use their content, too.
 pub(super) const CACHES: &[&str] = &[
     ".cache",
     ".cargo/registry",
@@ -62,41 +63,41 @@ pub(super) const CACHES: &[&str] = &[
     ".nuget/packages",
 ];
 
-/// Folders of the system: a link that a command could have made takes none of them away.
+/// Folders of the system. A link that a command could have made must not hide them.
 const SYSTEM: &[&str] = &[
     "/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/dev", "/proc", "/sys", "/run", "/opt", "/nix",
     "/boot",
 ];
 
-/// What commands may write.
+/// Folders that commands may write.
 pub(super) struct WritableRoots<'r> {
-    /// What somebody asked for: the workspace and its like.
+    /// Folders that the user chose: the workspace and the additional folders.
     pub(super) asked: &'r [PathBuf],
-    /// What package managers need.
+    /// Caches of package managers.
     pub(super) caches: &'r [PathBuf],
-    /// Where temporary files of all sessions lie.
+    /// Folder that holds the temporary files of all sessions.
     pub(super) temp: &'r Path,
-    /// Whether any link may be one that a command has made: there are other sessions.
+    /// Whether a command may have made any link, because other sessions exist.
     pub(super) of_all: bool,
 }
 
-/// What there is to be hidden at a place.
+/// Result of the search for a path to hide.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::tools::shell::sandbox) enum Located {
-    /// It lies here, without a link on the way.
+    /// The path exists, with all links resolved.
     Found(PathBuf),
-    /// This folder on the way cannot be searched now, and a command may open it again.
+    /// This ancestor cannot be searched now, but a command may make it searchable again.
     Unsearchable(PathBuf),
     Missing,
 }
 
 impl Located {
-    /// Where it lies.
+    /// The path, if it was found.
     pub(in crate::tools::shell::sandbox) fn there(&self) -> Option<&Path> {
         if let Self::Found(path) = self { Some(path) } else { None }
     }
 
-    /// What is to be hidden.
+    /// The path to hide, if there is one.
     pub(in crate::tools::shell::sandbox) fn hidden(self) -> Option<PathBuf> {
         match self {
             Self::Found(path) | Self::Unsearchable(path) => Some(path),
@@ -106,8 +107,8 @@ impl Located {
 }
 
 impl WritableRoots<'_> {
-    /// What there is at a path. What a link leads to is hidden in the place that it leads to, but for what holds the home
-    /// folder: all would be gone with it.
+    /// Finds the path to hide. The target of a link is hidden instead of the link. A target that contains the
+    /// home folder is not hidden, because the whole home folder would disappear with it.
     pub(super) fn sight(&self, path: PathBuf, home: &Path) -> Located {
         if is_plain(&path) {
             return Located::Found(path);
@@ -121,8 +122,8 @@ impl WritableRoots<'_> {
         }
     }
 
-    /// Whether a place is not hidden although a path leads there. Where a command could have made a link on the way, it
-    /// would choose what nobody sees any more.
+    /// Whether `real` stays visible although `path` leads to it. If a command could have made a link on the
+    /// way, it could choose which folders disappear.
     pub(super) fn leaves(&self, path: &Path, real: &Path) -> bool {
         let lies_in =
             |folders: &[PathBuf], link: &Path| folders.iter().any(|folder| link.starts_with(folder));
@@ -141,39 +142,39 @@ impl WritableRoots<'_> {
     }
 }
 
-/// Where credentials lie that variables put elsewhere.
+/// Locations of credentials that environment variables set.
 pub(super) fn moved() -> Vec<PathBuf> {
     sensitivity::moved(&|name: &str| std::env::var_os(name).map(PathBuf::from))
 }
 
-/// A home folder that many looks are made in.
+/// A home folder, kept open because many paths are looked up in it.
 pub(super) struct HomeDir<'h> {
-    /// As it is set.
+    /// The path as configured.
     path: &'h Path,
-    /// What that leads to.
+    /// The path with all links resolved.
     real: PathBuf,
     folder: OwnedFd,
 }
 
-/// A folder in it.
+/// A folder in the home folder.
 enum Folder {
     Missing,
-    /// What it leads to; nothing if it cannot be looked into.
+    /// The resolved path; `None` if the folder cannot be searched.
     There(Option<PathBuf>),
 }
 
 impl<'h> HomeDir<'h> {
-    /// Opens it to look into it.
+    /// Opens the home folder for lookups.
     ///
     /// # Errors
-    /// It is not there, or cannot be reached.
+    /// The folder does not exist or cannot be reached.
     pub(super) fn at(path: &'h Path) -> io::Result<Self> {
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let folder = nix::fcntl::open(path, flags, Mode::empty())?;
         Ok(Self { path, real: real(path)?, folder })
     }
 
-    /// What that leads to.
+    /// The path with all links resolved.
     pub(super) fn real(&self) -> &Path {
         &self.real
     }
@@ -183,7 +184,8 @@ impl<'h> HomeDir<'h> {
         Ok(SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits()))
     }
 
-    /// Which of these are there below it. Not through links: what they lead to is elsewhere.
+    /// Returns the names that exist below the home folder. Links are not followed, because their targets are
+    /// elsewhere.
     pub(super) fn below(&self, names: &[&'static str]) -> Vec<PathBuf> {
         let is_reached = |name: &&&str| {
             let mut path = PathBuf::new();
@@ -196,9 +198,9 @@ impl<'h> HomeDir<'h> {
         names.iter().filter(|_| is_real).filter(is_reached).map(|name| self.path.join(name)).collect()
     }
 
-    /// Where the credentials in it really lie: what is a link, or reached through one, is hidden in the place that it
-    /// leads to. But for what lies in a folder that was asked for: who works on the files that his home links to works on
-    /// these.
+    /// The real locations of the credentials in the home folder. If a path is a link or contains one, its
+    /// target is hidden. Targets inside a folder that the user chose stay visible, because the user works on
+    /// these files.
     pub(super) fn credentials(&self, reach: &WritableRoots<'_>) -> Vec<Located> {
         let mut folders: Vec<Folder> = Vec::with_capacity(TABLE.folders.len());
         for (folder, above) in &TABLE.folders {
@@ -230,14 +232,14 @@ impl<'h> HomeDir<'h> {
     }
 
     fn is_hidden(&self, name: &Path, path: &Path, real: &Path, reach: &WritableRoots<'_>) -> bool {
-        // Who works in all of his home has not asked for what links in it lead to.
+        // A user who works in the whole home folder did not choose the targets of its links.
         let is_asked =
             || reach.asked.iter().any(|folder| real.starts_with(folder) && !self.real.starts_with(folder));
         real == self.real.join(name)
             || !self.real.starts_with(real) && !is_asked() && !reach.leaves(path, real)
     }
 
-    /// What a folder leads to, within another.
+    /// Resolves a folder within another folder.
     fn within(&self, folder: &Path, above: &Folder) -> Folder {
         let Folder::There(above) = above else { return Folder::Missing };
         match (self.look(folder), above.as_ref().zip(folder.file_name())) {
@@ -253,12 +255,12 @@ impl<'h> HomeDir<'h> {
     }
 }
 
-/// The table of credentials by the folders that they lie in: many lie in a few, of which each is looked at once, and
-/// nothing is looked for in one that is not there.
+/// The table of credentials, grouped by folder. Each folder is checked once, and a missing folder ends the
+/// search in it.
 struct Table {
-    /// The home folder first; each with the one that it lies in, which stands before it.
+    /// The home folder is first. Each folder refers to its parent, which has a lower index.
     folders: Vec<(&'static Path, Option<usize>)>,
-    /// Each with its folder.
+    /// Each name with the index of its folder.
     names: Vec<(&'static Path, usize)>,
 }
 
@@ -341,7 +343,7 @@ mod tests {
         expected.sort();
         assert_eq!(at_home, expected, "also who works in all of it");
 
-        // What is set by name is hidden where it leads, unless somebody could have chosen that.
+        // A configured path is hidden at its link target, unless a command could have chosen the target.
         let dots = [home.join("dots")];
         let temp = home.join("temp");
         let reach = |asked| WritableRoots { asked, caches: &[], temp: &temp, of_all: false };
@@ -370,7 +372,7 @@ mod tests {
         fs::create_dir_all(home.join(".config/gh")).unwrap();
         fs::create_dir(home.join(".cargo")).unwrap();
         fs::write(home.join(".cargo/credentials.toml"), "").unwrap();
-        // A file where a folder would be holds nothing.
+        // A file in place of a folder contains nothing.
         fs::write(home.join(".local"), "").unwrap();
         let found = || found_by(&home, &[]);
         let sorted = |mut found: Vec<PathBuf>| {

@@ -1,5 +1,5 @@
-//! Looks that fail: a folder that cannot be searched, listed or written now may be opened again by the command that runs
-//! in it, if it is ours.
+//! Handles paths that cannot be read: if the daemon's user owns a folder that cannot be searched, listed or
+//! written now, a command in the sandbox may open it again.
 
 use std::fs;
 use std::io;
@@ -10,20 +10,21 @@ use nix::unistd::{AccessFlags, eaccess};
 
 use crate::tools::fs::disk::{is_missing, is_plain};
 
-/// Links on the way to a path; the kernel's own number, path_resolution(7).
+/// Links in one path; the kernel's own limit, path_resolution(7).
 const MOST_LINKS: usize = 40;
 
-/// Where a path leads.
+/// Result of following a path.
 enum Way {
     To(PathBuf),
     Nowhere,
-    /// Up to a folder that cannot be searched now, or in which it is too long for a name.
+    /// Stops at a folder that cannot be searched now, or in which the name is too long.
     UpTo(PathBuf),
-    /// Through a link that is not followed.
+    /// Stops at a link that is not followed.
     Link,
 }
 
-/// Follows a path, and those links for which `follows` holds, which is told the folder and the link in it.
+/// Follows a path, including those links for which `follows` returns true. It receives the folder and the path
+/// of the link.
 fn way(path: &Path, follows: &mut dyn FnMut(&Path, &Path) -> bool) -> Way {
     let parts =
         |path: &Path| path.components().rev().map(|part| part.as_os_str().to_owned()).collect::<Vec<_>>();
@@ -51,8 +52,8 @@ fn way(path: &Path, follows: &mut dyn FnMut(&Path, &Path) -> bool) -> Way {
     Way::To(at)
 }
 
-/// The folder on the way to a path, links followed, that cannot be searched now, if we own it: then a command may open
-/// it again. Also one in which the path is too long for a name.
+/// The ancestor of a path, with links followed, that cannot be searched now and belongs to the daemon's user. A
+/// command may open such a folder again. Also returns a folder in which the name is too long.
 pub(super) fn barrier(path: &Path) -> Option<PathBuf> {
     match way(path, &mut |_, _| true) {
         Way::UpTo(at) if is_ours(&at) => Some(at),
@@ -60,8 +61,8 @@ pub(super) fn barrier(path: &Path) -> Option<PathBuf> {
     }
 }
 
-/// A link on the way to a path, in a folder for which `counts` holds: whoever may write there may put another thing in
-/// its place, and no mount covers a link.
+/// A link in the path, in a folder for which `counts` returns true. A process that can write there may replace
+/// the link, and no mount can cover a link.
 pub(super) fn link_on_the_way(path: &Path, counts: &dyn Fn(&Path) -> bool) -> Option<PathBuf> {
     if is_plain(path) {
         return None;
@@ -77,9 +78,9 @@ pub(super) fn link_on_the_way(path: &Path, counts: &dyn Fn(&Path) -> bool) -> Op
     found
 }
 
-/// What lies at a path in the end, if no link on the way is one that a command could have made: of whoever runs the
-/// daemon, or anywhere but in the topmost folder if that is root. Whoever plants such a link would widen what all commands
-/// may do.
+/// Resolves a path if no link in it can be the work of a command. A command can create links that belong to the
+/// daemon's user; if that is root, all links outside the topmost folder count. Such a link would extend the
+/// rights of all commands.
 pub(super) fn without_own_links(path: &Path) -> Option<PathBuf> {
     if is_plain(path) {
         return Some(path.components().collect());
@@ -91,7 +92,7 @@ pub(super) fn without_own_links(path: &Path) -> Option<PathBuf> {
     }
 }
 
-/// The folder around a path, if nothing can be made in it now and we own it.
+/// The parent of a path, if no entry can be created in it now and it belongs to the daemon's user.
 pub(super) fn closed_around(path: &Path) -> Option<PathBuf> {
     let folder = path.parent()?;
     let meta = fs::symlink_metadata(folder).ok()?;
@@ -103,12 +104,12 @@ fn is_ours(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|meta| meta.uid() == nix::unistd::geteuid().as_raw())
 }
 
-/// Whether a folder is there and cannot be listed, or nothing in it be looked at.
+/// Whether a folder exists and cannot be listed or searched.
 pub(super) fn is_shut(folder: &Path) -> bool {
     lacks(folder, AccessFlags::R_OK | AccessFlags::X_OK)
 }
 
-/// Whether a folder is there and nothing in it can be looked at.
+/// Whether a folder exists and cannot be searched.
 pub(super) fn is_locked(folder: &Path) -> bool {
     lacks(folder, AccessFlags::X_OK)
 }
@@ -117,10 +118,10 @@ fn lacks(folder: &Path, access: AccessFlags) -> bool {
     eaccess(folder, access).is_err_and(|errno| !is_missing(&errno.into()))
 }
 
-/// The kind of what is there, links followed; nothing if nothing is there.
+/// The type of the file at a path, with links followed; `None` if it does not exist.
 ///
 /// # Errors
-/// It cannot be looked at now.
+/// The path cannot be read now.
 pub(super) fn kind(path: &Path) -> io::Result<Option<fs::FileType>> {
     match fs::metadata(path) {
         Ok(meta) => Ok(Some(meta.file_type())),
@@ -129,7 +130,7 @@ pub(super) fn kind(path: &Path) -> io::Result<Option<fs::FileType>> {
     }
 }
 
-/// Whether something is there, and is no link.
+/// Whether the path exists and is not a link.
 pub(super) fn is_there(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_symlink())
 }
@@ -155,7 +156,7 @@ mod tests {
             (found("cache/planted"), found("cache/planted/in"), found("cache/none")),
             (None, None, None)
         );
-        // Links of the system in the topmost folder, such as `/bin`, are nobody's attempt.
+        // System links in the topmost folder, such as `/bin`, are not the work of a command.
         let topmost = fs::read_dir("/").unwrap().flatten().map(|entry| entry.path());
         for link in topmost.filter(|path| path.is_symlink() && path.is_dir()) {
             assert_eq!(without_own_links(&link), link.canonicalize().ok(), "{}", link.display());
