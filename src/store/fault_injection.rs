@@ -58,11 +58,11 @@ impl Faults {
 
 #[cfg(not(any(test, feature = "failpoints")))]
 impl Faults {
-    pub fn of_environment() -> Self {
+    pub fn from_environment() -> Self {
         Self {}
     }
 
-    pub fn told<T>(
+    pub fn report_commit<T>(
         &mut self,
         result: Result<T, crate::store::error::StoreError>,
     ) -> Result<T, crate::store::error::StoreError> {
