@@ -1,4 +1,4 @@
-//! Which folder a command runs in, as far as the text tells.
+//! The working folder of a command, as far as the text tells.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,17 +8,18 @@ use crate::judge::shell::lex::word::{Marks, Word};
 use crate::judge::shell::paths::resolve;
 use crate::judge::shell::paths::resolve::{Care, Folders};
 
-/// The folder that `cd` names, if it is spelled out. With `-P` it is where links lead, which the text does not tell.
+/// The folder that `cd` names, if it is literal. With `-P` it is the link target, which the text does
+/// not tell.
 pub(in crate::judge::shell) fn folder(words: &[Word]) -> Option<&str> {
     target(words)
         .filter(|target| target.is_told && target.word.is_literal())
         .map(|target| target.word.text.as_str())
 }
 
-/// Where `cd` may go.
+/// The target of a `cd`.
 struct Target<'w> {
     word: &'w Word,
-    /// The text tells it, at least below the home folder.
+    /// The text tells the target, at least below the home folder.
     is_told: bool,
 }
 
@@ -38,7 +39,7 @@ fn target(words: &[Word]) -> Option<Target<'_>> {
     }
     let [word] = rest else { return None };
     let may_be_several = word.marks.has(Marks::GLOB) || word.marks.has(Marks::BRACE);
-    // `pushd +1` turns what was visited.
+    // `pushd +1` rotates the visited folders.
     let turns = words[0].text == "popd" || words[0].text == "pushd" && word.text.starts_with('+');
     if may_be_several || turns || word.text.is_empty() || word.text.starts_with('-') {
         return None;
@@ -48,7 +49,7 @@ fn target(words: &[Word]) -> Option<Target<'_>> {
     Some(Target { word, is_told })
 }
 
-/// `cd`, also behind `command`.
+/// `cd`, also after `command`.
 pub(in crate::judge::shell) fn changes_folder(words: &[Word]) -> bool {
     let rest = behind_command(words);
     rest.first().is_some_and(|word| matches!(word.text.as_str(), "cd" | "pushd" | "popd"))
@@ -67,14 +68,14 @@ pub(in crate::judge::shell) fn behind_command(words: &[Word]) -> &[Word] {
     rest
 }
 
-/// So many folders a line may possibly be in.
+/// Maximum number of possible folders of a line.
 pub(in crate::judge::shell) const MAX_FOLDERS: usize = 12;
 
 /// Folders in which a command may run.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(in crate::judge::shell) struct PossibleFolders {
     folders: Vec<String>,
-    /// One of them lies in a place where any name may be a protected one.
+    /// In one of the folders, any file name may be a protected one.
     pub(in crate::judge::shell) special: bool,
 }
 
@@ -94,17 +95,17 @@ impl std::ops::Deref for PossibleFolders {
     }
 }
 
-/// Where a shell stands, as numbers of sets of folders.
+/// The possible folders of a shell, as indexes of folder sets.
 #[derive(Clone, Copy)]
 struct Stand {
     run: usize,
-    /// In the run of commands that is being read: every `cd` in it has happened.
+    /// In the current run of commands: every `cd` in it has succeeded.
     now: usize,
-    /// Behind it: each may have failed, or not have been reached.
+    /// After the run: each `cd` may have failed, or not have been reached.
     later: usize,
 }
 
-/// Sets of folders, each once: a line of a thousand `cd` soon repeats itself.
+/// Interned sets of folders: a line with a thousand `cd` soon repeats the same sets.
 struct Sets<'f> {
     folders: &'f Folders,
     all: Vec<Arc<PossibleFolders>>,
@@ -115,12 +116,12 @@ struct Sets<'f> {
 
 impl Sets<'_> {
     fn keep(&mut self, mut set: Vec<String>) -> usize {
-        // Long paths are dear to compare. Beyond the measure all of them are the same.
+        // Comparing long paths is expensive. Beyond the budget all sets count as equal.
         self.folders.work_budget.spend(40 + set.iter().map(String::len).sum::<usize>());
         set.sort();
         set.dedup();
         if set.len() > MAX_FOLDERS {
-            // What is left out may be what matters: the line is not allowed.
+            // The dropped folder may be a relevant one: the line is not allowed.
             self.folders.work_budget.exhaust();
             set.truncate(MAX_FOLDERS);
         }
@@ -157,9 +158,9 @@ impl Sets<'_> {
     }
 }
 
-/// The folders in which each command may run, if the text begins in `start`. A `cd` has happened for what follows it
-/// by `&&` and nothing else, if nothing before it can lead past it; for all other commands it may have failed, not have
-/// been reached, or have happened in a shell of its own.
+/// The possible folders of each command, if the text begins in `start`. For later commands of the same
+/// run, a `cd` has succeeded if no earlier command can skip it. For all other commands it may have
+/// failed, not have been reached, or have happened in a subshell.
 pub(in crate::judge::shell) fn track_cwd(
     script: &Script,
     start: &Arc<PossibleFolders>,
@@ -176,7 +177,7 @@ pub(in crate::judge::shell) fn track_cwd(
         steps: HashMap::new(),
         unions: HashMap::new(),
     };
-    // `cd -`, `popd`: back to any of them.
+    // `cd -`, `popd`: back to any visited folder.
     let mut visited = 0;
     let mut scopes: HashMap<usize, Stand> = HashMap::from([(0, Stand { run: 0, now: 0, later: 0 })]);
     let mut all = Vec::with_capacity(script.commands.len());
@@ -193,7 +194,7 @@ pub(in crate::judge::shell) fn track_cwd(
         let now = if around.run == command.run { around.now } else { around.later };
         let mut stand = match climbed.is_empty() {
             true => Stand { run: command.run, now, later: around.later },
-            // The shells around it, of which nothing was heard yet, stand where it does.
+            // The surrounding shells without commands so far have the same folder.
             false => Stand { run: command.run, now, later: now },
         };
         scopes.extend(climbed.into_iter().map(|scope| (scope, stand)));

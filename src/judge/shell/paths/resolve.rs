@@ -1,7 +1,7 @@
-//! Where a word of a command line points, by its text alone: nothing is looked up.
+//! Resolves a word of a command line to a path by its text only, without file system access.
 //!
-//! Names are compared without case and without marks that some file systems ignore, as paths of
-//! the file tools are.
+//! Names are compared without case and without characters that some file systems ignore, as in the file
+//! tools.
 
 use std::path::{Path, PathBuf};
 
@@ -10,33 +10,34 @@ use crate::judge::shell::evaluate::work_budget::WorkBudget;
 use crate::judge::shell::lex::word::{Marks, Word};
 use crate::types::secret_names;
 
-/// Steps that one judgement may take beyond what is linear in the line.
+/// Maximum steps of one judgement beyond the linear part.
 const STEPS: usize = 700_000;
 
-/// The folders that a judgement knows, and what is left of its measure.
+/// The folders that a judgement knows, and its remaining work budget.
 #[derive(Debug)]
 pub(in crate::judge) struct Folders {
     pub(in crate::judge::shell) workspace: String,
-    /// Further folders that count as workspace.
+    /// Additional workspace folders.
     more: Vec<String>,
-    /// Where the line begins.
+    /// The folder in which the line begins.
     pub(in crate::judge::shell) start: String,
     pub(in crate::judge::shell) home: String,
-    /// The home folder as names are compared, and places in it.
+    /// The home folder in the form for comparing names.
     pub(in crate::judge::shell) folded_home: String,
     settings: String,
     share: String,
     pub(in crate::judge::shell) daemon: [String; 3],
-    /// Which repository git finds in the workspace.
+    /// The repository that git finds in the workspace.
     pub(in crate::judge::shell) repository: Repository,
-    /// A rule keeps some file from being read: the table of commands that only look passes none that may show any.
+    /// Some rule forbids reading a file: read-only commands that may show any file do not pass without
+    /// a request.
     pub(in crate::judge::shell) keeps: bool,
-    /// What one judgement may cost; looking at paths draws from it.
+    /// Work budget of one judgement; path checks use it.
     pub(in crate::judge::shell) work_budget: WorkBudget,
 }
 
 impl Folders {
-    /// All of them absolute and free of links.
+    /// All paths must be absolute and without links.
     pub(in crate::judge) fn new(workspace: &Path, more: &[PathBuf], start: &Path, home: &Path) -> Self {
         let text = |path: &Path| path.to_string_lossy().into_owned();
         let home = text(home);
@@ -57,38 +58,38 @@ impl Folders {
         }
     }
 
-    /// The same where a rule keeps files from being read.
+    /// Sets whether a rule forbids reading some file.
     pub(in crate::judge) fn keeping(self, keeps: bool) -> Self {
         Self { keeps, ..self }
     }
 
-    /// The same where git finds this repository.
+    /// Sets the repository that git finds.
     pub(in crate::judge) fn with(self, repository: Repository) -> Self {
         Self { repository, ..self }
     }
 
-    /// All that count as workspace.
+    /// All workspace folders.
     pub(in crate::judge::shell) fn roots(&self) -> impl Iterator<Item = &str> {
         std::iter::once(&self.workspace).chain(&self.more).map(String::as_str)
     }
 
-    /// Whether a resolved path lies in the workspace.
+    /// Whether a resolved path is in the workspace.
     pub(in crate::judge::shell) fn hold(&self, path: &str) -> bool {
         self.roots().any(|root| is_in(path, root))
     }
 
-    /// Whether a workspace or the home folder lies in a resolved folder, or is it.
+    /// Whether a resolved folder is or contains a workspace or the home folder.
     pub(in crate::judge::shell) fn lie_below(&self, folder: &str) -> bool {
         self.roots().chain([self.home.as_str()]).any(|place| is_in(place, folder))
     }
 
-    /// Whether a name is that of a file that likely holds secrets; beyond the measure every name may be.
+    /// Whether a file with this name likely contains secrets; beyond the budget every name may.
     pub(in crate::judge::shell) fn may_be_secret(&self, path: &str) -> bool {
         !self.work_budget.spend(16 + 2 * path.len()) || is_secret(path)
     }
 
-    /// Whether a text names what likely holds secrets, from any of these folders. Where the workspace itself lies does
-    /// not count.
+    /// Whether a text names a file that likely contains secrets, from any of these folders. The path of
+    /// the workspace itself does not count.
     pub(in crate::judge::shell) fn may_name_secret(&self, text: &str, cwds: &[String]) -> bool {
         self.may_be_secret(text)
             || cwds.iter().filter(|cwd| **cwd != self.workspace).any(|cwd| {
@@ -98,29 +99,29 @@ impl Folders {
             })
     }
 
-    /// Whether a resolved path lies where the daemon keeps its own in the home folder.
+    /// Whether a resolved path is one of the daemon's folders in the home folder.
     pub(in crate::judge::shell) fn is_daemons(&self, path: &str) -> bool {
         let path = fold(path);
         self.daemon.iter().any(|place| is_in(&path, place))
     }
 
-    /// Whether the line begins elsewhere than at the top of the workspace.
+    /// Whether the line begins in another folder than the top of the workspace.
     pub(in crate::judge::shell) fn begin_below(&self) -> bool {
         self.start != self.workspace
     }
 }
 
-/// What a path is to the daemon.
+/// Sensitivity of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::judge::shell) enum Care {
     Ordinary,
-    /// Writing asks.
+    /// Writing needs a permission request.
     Careful,
     /// Writing is denied.
     Protected,
 }
 
-/// A path with dots and double slashes taken out. Beyond the measure it is the root of all.
+/// A path without dots and double slashes. Beyond the budget it is `/`.
 pub(in crate::judge::shell) fn resolve(word: &str, is_home: bool, folder: &str, folders: &Folders) -> String {
     if !folders.work_budget.spend(12 + (word.len() + folder.len()) / 4) {
         return "/".to_owned();
@@ -150,7 +151,7 @@ pub(in crate::judge::shell) fn resolve(word: &str, is_home: bool, folder: &str, 
             part => {
                 path.push('/');
                 path.push_str(part);
-                // Links that every machine has: what is above them is above where they lead.
+                // Links that every machine has: a path above the link is above its target.
                 match path.as_str() {
                     "/dev/fd" => path.replace_range(.., "/proc/self/fd"),
                     "/var/run" => path.replace_range(.., "/run"),
@@ -167,7 +168,7 @@ pub(in crate::judge::shell) fn resolve(word: &str, is_home: bool, folder: &str, 
     path
 }
 
-/// Whether `path` is `folder` or lies in it.
+/// Whether `path` is `folder` or is inside it.
 pub(in crate::judge::shell) fn is_in(path: &str, folder: &str) -> bool {
     let folder = folder.trim_end_matches('/');
     path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -188,7 +189,7 @@ pub(in crate::judge::shell) fn fold(name: &str) -> String {
         .collect()
 }
 
-/// Whether a part of a path, perhaps with wildcards, can be `name`.
+/// Whether a path component, perhaps with wildcards, can be `name`.
 pub(in crate::judge::shell) fn can_be(part: &str, name: &str, wild: bool) -> bool {
     if !wild {
         return part == name;
@@ -196,14 +197,14 @@ pub(in crate::judge::shell) fn can_be(part: &str, name: &str, wild: bool) -> boo
     let special = |c: char| matches!(c, '*' | '?' | '[' | ']' | '{' | '}' | ',');
     let Some(first) = part.find(special) else { return part == name };
     let last = part.rfind(special).map_or(0, |at| at + 1);
-    // A wildcard in front does not match a dot; a brace can.
+    // A leading wildcard does not match a dot; a brace can.
     if first == 0 && name.starts_with('.') && !part.starts_with('{') {
         return false;
     }
     if !name.starts_with(&part[..first]) || !name.ends_with(&part[last..]) {
         return false;
     }
-    // Braces only put together what stands in them.
+    // Braces only combine their literal contents.
     let middle = &part[first..last];
     let choice = middle.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
     if let Some(choice) = choice
@@ -213,14 +214,14 @@ pub(in crate::judge::shell) fn can_be(part: &str, name: &str, wild: bool) -> boo
         let inner = &name[first..name.len() - (part.len() - last).min(name.len() - first)];
         return choice.split(',').any(|piece| piece == inner);
     }
-    // `{a..z}`: what a sequence runs through is not put together.
+    // `{a..z}`: a sequence is not expanded.
     middle.contains(['*', '?', '['])
         || middle.contains("..")
         || name.len() <= first + (part.len() - last)
         || middle.split(['{', '}', ',']).any(|piece| !piece.is_empty() && name.contains(piece))
 }
 
-/// A part of a path, and whether it holds wildcards or braces.
+/// A path component, and whether it contains wildcards or braces.
 struct Part<'p> {
     text: &'p str,
     wild: bool,
@@ -232,9 +233,9 @@ impl Part<'_> {
     }
 }
 
-/// How a resolved path is to be treated; `wild` if its text holds wildcards or braces.
+/// The sensitivity of a resolved path; `wild` if its text contains wildcards or braces.
 pub(in crate::judge::shell) fn care(path: &str, wild: bool, folders: &Folders) -> Care {
-    // Folders above the daemon's own: moving or removing them moves these.
+    // Folders above the daemon's own: moving or removing them affects the daemon's.
     let above = |path: &str| is_in(&folders.settings, path) || is_in(&folders.share, path);
     if !may_matter(path) {
         return if above(&path.to_ascii_lowercase()) { Care::Careful } else { Care::Ordinary };
@@ -251,7 +252,8 @@ pub(in crate::judge::shell) fn care(path: &str, wild: bool, folders: &Folders) -
         .collect();
     let is = |at: usize, name: &str| parts.get(at).is_some_and(|part| part.can_be(name));
     let mut found = Care::Ordinary;
-    // What a pattern may turn out to be asks; what lies in a protected place whatever else is a pattern is denied.
+    // A path that may match a pattern needs a request; a path that is certainly in a protected folder
+    // is denied, whatever pattern follows.
     let certain = |named: &[usize]| {
         let is_open = named.iter().any(|at| parts.get(*at).is_some_and(|part| part.wild));
         if is_open { Care::Careful } else { Care::Protected }
@@ -269,7 +271,7 @@ pub(in crate::judge::shell) fn care(path: &str, wild: bool, folders: &Folders) -
         if is(at, ".agent") {
             found = found.max(Care::Careful);
         }
-        // Of several the first has all that the others have below it.
+        // The first of several contains all the others.
         if !in_git && is(at, ".git") {
             in_git = true;
             let last = parts.len() - 1;
@@ -313,7 +315,7 @@ pub(in crate::judge::shell) fn care(path: &str, wild: bool, folders: &Folders) -
     found
 }
 
-/// Whether a text can have to do with a protected place at all.
+/// Whether a text can concern a protected path at all.
 pub(in crate::judge::shell) fn may_matter(text: &str) -> bool {
     let bytes = text.as_bytes();
     bytes.iter().enumerate().any(|(at, c)| match c {
@@ -328,8 +330,8 @@ fn begins(bytes: &[u8], name: &[u8]) -> bool {
     bytes.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name))
 }
 
-/// Whether the name is that of a file that likely holds secrets, wherever it lies: as the tools of files take it, and
-/// any folder on the way counts.
+/// Whether a file with this name likely contains secrets, wherever it is. Same rule as in the file
+/// tools; every folder of the path counts.
 pub(in crate::judge::shell) fn is_secret(path: &str) -> bool {
     const NAMES: &[&str] =
         &["secret", "secrets", "credentials", "service-account", "service_account", "client_secret"];
@@ -344,8 +346,8 @@ pub(in crate::judge::shell) fn is_secret(path: &str) -> bool {
     })
 }
 
-/// Whether a part of a path with wildcards may turn out to be the name of a file or folder of secrets,
-/// as far as the name goes; the ending is for [`is_secret`].
+/// Whether a path component with wildcards may match the name of a secret file or folder, ignoring the
+/// file extension; [`is_secret`] checks the extension.
 pub(in crate::judge::shell) fn may_be_secret(part: &str) -> bool {
     let part = fold(part);
     let special = |c: char| matches!(c, '*' | '?' | '[' | ']');
@@ -371,8 +373,8 @@ pub(in crate::judge::shell) fn may_be_secret(part: &str) -> bool {
         || begin.starts_with("service-account")
 }
 
-/// The texts within a word that may be paths: the whole, a value behind `=` or `:`, a value that
-/// touches its letter; with `texts` also what stands between blanks and quotes.
+/// The texts within a word that may be paths: the whole word, a value after `=` or `:`, a value
+/// directly after its option letter. With `texts` also the parts between blanks and quotes.
 pub(in crate::judge::shell) fn candidates(word: &Word, texts: bool) -> Vec<(&str, bool)> {
     let text = word.text.as_str();
     let mut found = vec![(text, word.marks.has(Marks::HOME))];
@@ -393,9 +395,9 @@ pub(in crate::judge::shell) fn candidates(word: &Word, texts: bool) -> Vec<(&str
         found.push((&text[..at], tilde(&text[..at])));
     }
     if text.starts_with('-') && !text.starts_with("--") {
-        // `-ofile`, `-xo.agentd/x`: behind as many letters as can be options.
+        // `-ofile`, `-xo.agentd/x`: a path may follow any number of possible option letters.
         let letters = text[1..].bytes().take_while(u8::is_ascii_alphanumeric).count();
-        // What is longer than any path is looked at once (PATH_MAX).
+        // A text longer than any path (PATH_MAX) is checked once.
         let is_path = text.len() <= 4_096 + LONGEST_CLUSTER;
         let begins = text.char_indices().skip(2).take(letters.clamp(4, LONGEST_CLUSTER)).filter(|_| is_path);
         for (at, _) in begins {
@@ -406,7 +408,7 @@ pub(in crate::judge::shell) fn candidates(word: &Word, texts: bool) -> Vec<(&str
         }
     }
     if texts {
-        // Texts for another program: paths in them stand between blanks and quotes.
+        // Texts for another program: paths in them are separated by blanks and quotes.
         for part in text.split([' ', '\'', '"', '(', ')', ';', '\t', '\n', '>', '<']).take(64) {
             if part.contains('/') {
                 found.push((part, tilde(part)));
@@ -416,10 +418,10 @@ pub(in crate::judge::shell) fn candidates(word: &Word, texts: bool) -> Vec<(&str
     found
 }
 
-/// Letters of options in one word; nobody writes more, and behind more may be any path.
+/// Maximum number of option letters in one word; in a longer word any path may follow.
 const LONGEST_CLUSTER: usize = 40;
 
-/// `--output=FILE` and its like: a file that even a program which else reads would write.
+/// `--output=FILE` and similar: a file that even an otherwise read-only program would write.
 pub(in crate::judge::shell) fn is_output(text: &str) -> bool {
     let Some((name, _)) = text.strip_prefix("--").and_then(|text| text.split_once('=')) else { return false };
     name.starts_with("out")
