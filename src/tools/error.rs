@@ -12,7 +12,7 @@ use crate::types::tool::{ToolOutcome, ToolStatus};
 pub struct ToolError {
     /// A stable code, for example `file_changed`.
     pub code: &'static str,
-    /// What to fix, for the model.
+    /// Tells the model what to fix.
     pub text: String,
     /// Data for clients, a JSON object.
     pub meta: Value,

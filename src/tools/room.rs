@@ -34,8 +34,8 @@ fn advise(room: &mut Vec<u8>) {
         return;
     }
     #[expect(unsafe_code, reason = "nothing safe gives this advice")]
-    // SAFETY: the range lies in memory that is ours alone and holds nothing yet, and the advice changes neither
-    // what is in it nor who may use it.
+    // SAFETY: the range lies in memory that this vector owns and that holds no data yet. The advice changes
+    // neither its content nor its access rights.
     let _ = unsafe { libc::madvise(inner.as_mut_ptr().cast(), length, libc::MADV_HUGEPAGE) };
 }
 

@@ -8,7 +8,7 @@ const MOST_ENTRIES: usize = 20_000;
 /// Lines of a file that are compared, and characters of a line.
 const MOST_LINES: usize = 20_000;
 const MOST_LETTERS: usize = 200;
-/// Characters of a line up to which each difference counts.
+/// Lines up to this number of characters are also compared by edit distance.
 const SHORT: usize = 16;
 /// Minimal similarity of a suggestion; a less similar one would be misleading.
 const ALIKE: f64 = 0.6;

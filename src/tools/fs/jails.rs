@@ -11,7 +11,7 @@ use crate::types::ids::SessionId;
 /// Maximal number of open workspaces; the least recently used one is closed first.
 const MOST: usize = 128;
 
-/// See the module.
+/// Open workspaces by session.
 #[derive(Debug)]
 pub(in crate::tools) struct Jails {
     places: Arc<SensitivePaths>,

@@ -51,7 +51,6 @@ pub(super) struct Notebook<'t> {
     pub(super) has_ids: bool,
 }
 
-/// One cell.
 pub(super) struct Cell<'t> {
     pub(super) place: Range<usize>,
     pub(super) id: Option<String>,
