@@ -1,6 +1,6 @@
-//! Grants a person could give for a call like this one, narrowest first.
+//! Grants that a user could give for a call like this one, narrowest first.
 //!
-//! These are candidates only; `judge` keeps those that would really let the call pass.
+//! These are candidates only; `judge` keeps those that would really allow the call.
 
 use std::path::Path;
 
