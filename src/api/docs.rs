@@ -106,7 +106,7 @@ pub fn methods_page() -> String {
     page
 }
 
-/// Which role may call which method (R4).
+/// Lists which role may call which method.
 fn roles(page: &mut String) {
     page.push_str(
         "\n## Roles\nA client is a `controller` unless it asks for `observer` in `daemon.hello`. A process that a tool \

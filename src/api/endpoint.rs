@@ -1,13 +1,13 @@
-//! Where daemon and client meet, and where files lie: the path rules of `config.md`, "Places".
+//! Paths of the socket and of the daemon's files: the path rules of `config.md`, "Places".
 //!
-//! Pure: the environment comes in as a function, so that tests own it.
+//! Pure: the environment is passed as a function, so that tests control it.
 
 use std::path::PathBuf;
 
-/// Looks up one environment variable; empty counts as absent.
+/// Reads one environment variable; an empty one counts as absent.
 pub type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// `HOME` is not set, so no default place can be found.
+/// `HOME` is not set, so no default path can be found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoHome;
 
@@ -31,10 +31,9 @@ pub fn home(env: Env<'_>) -> Result<PathBuf, NoHome> {
     set(env, "HOME").ok_or(NoHome)
 }
 
-/// The data folder: `configured` (`[daemon] data_dir`) is beaten by `AGENTD_DATA_DIR`.
+/// The data folder: `AGENTD_DATA_DIR` overrides `configured` (`[daemon] data_dir`).
 ///
-/// # Errors
-/// `HOME` is needed and not set.
+/// # Errors `HOME` is needed and not set.
 pub fn data_dir(env: Env<'_>, configured: Option<PathBuf>) -> Result<PathBuf, NoHome> {
     if let Some(dir) = set(env, "AGENTD_DATA_DIR").or(configured) {
         return Ok(dir);
@@ -68,10 +67,9 @@ pub fn socket(
 /// The configuration file of the whole system.
 pub const SYSTEM_CONFIG: &str = "/etc/agentd/config.toml";
 
-/// Configuration files in the order they are read, later wins; whether each must exist.
+/// Configuration files in reading order, later ones override; and whether each must exist.
 ///
-/// # Errors
-/// `HOME` is needed and not set.
+/// # Errors `HOME` is needed and not set.
 pub fn config_files(env: Env<'_>, flag: Option<PathBuf>) -> Result<Vec<(PathBuf, bool)>, NoHome> {
     if let Some(file) = flag.or_else(|| set(env, "AGENTD_CONFIG")) {
         return Ok(vec![(file, true)]);

@@ -1,4 +1,4 @@
-//! Error codes (R3): number, kind and meaning in one table; errors on the wire are made here.
+//! Error codes: number, kind and meaning in one table. Errors on the wire are built here.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 macro_rules! codes {
     ($($name:ident = $number:literal, $kind:literal, $retryable:literal, $meaning:literal;)*) => {
-        /// Every error a caller can get.
+        /// Every error that a client can receive.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Code {
             $(#[doc = $meaning] $name,)*
@@ -23,7 +23,7 @@ macro_rules! codes {
                 match self { $(Code::$name => $number,)* }
             }
 
-            /// `data.kind`: the stable word.
+            /// `data.kind`: the stable code.
             #[must_use]
             pub const fn kind(self) -> &'static str {
                 match self { $(Code::$name => $kind,)* }
@@ -35,7 +35,7 @@ macro_rules! codes {
                 match self { $(Code::$name => $retryable,)* }
             }
 
-            /// What it means, for the reference.
+            /// Its meaning, for the reference.
             #[must_use]
             pub const fn meaning(self) -> &'static str {
                 match self { $(Code::$name => $meaning,)* }
@@ -66,12 +66,12 @@ codes! {
     StorageReadOnly = -32018, "storage_read_only", true, "The journal cannot be written now; reads still work.";
 }
 
-/// An error as it goes to a client.
+/// An error for a client.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
-    /// Which.
+    /// Code of the error.
     pub code: Code,
-    /// What is wrong and what to fix, for people.
+    /// The error and how to fix it, as text for users.
     pub message: String,
     /// Further members of `data`.
     pub details: Map<String, Value>,
@@ -84,14 +84,14 @@ impl Fault {
         Self { code, message: message.into(), details: Map::new() }
     }
 
-    /// The same with one more member in `data`.
+    /// Adds one member to `data`.
     #[must_use]
     pub fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.details.insert(key.into(), value.into());
         self
     }
 
-    /// The `data` member (R3).
+    /// The `data` member of the error object.
     #[must_use]
     pub fn data(&self) -> Value {
         let mut data = self.details.clone();
@@ -109,14 +109,14 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-/// An error object as a client reads it.
+/// An error object as a client receives it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct WireFault {
-    /// The number.
+    /// The JSON-RPC error number.
     pub code: i32,
-    /// The text.
+    /// The error and how to fix it.
     pub message: String,
-    /// `kind`, `retryable` and more.
+    /// `kind`, `retryable` and further members.
     #[serde(default)]
     pub data: Value,
 }

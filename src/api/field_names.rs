@@ -1,10 +1,10 @@
-//! The names of a struct's fields, as serde knows them.
+//! The names of a struct's fields in serde.
 
 use serde::de::{DeserializeOwned, Deserializer, Error as _, Visitor, value};
 use serde::forward_to_deserialize_any;
 
-/// Names of the fields of `T` in their declared order; empty if `T` is no plain struct. Nothing is deserialised: the
-/// derived code says the names before it asks for the first value.
+/// Names of the fields of `T` in their declared order; empty if `T` is no plain struct. Nothing is
+/// deserialised: the derived code passes the names before it requests the first value.
 pub(super) fn field_names<T: DeserializeOwned>() -> &'static [&'static str] {
     let mut names: &[&str] = &[];
     let _ = T::deserialize(FieldNames(&mut names));

@@ -1,4 +1,4 @@
-//! The table of methods: what `rpc.discover` prints and what the dispatcher must serve.
+//! The table of methods: `rpc.discover` prints it and the dispatcher serves it.
 
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Value, json};
@@ -12,27 +12,27 @@ use crate::types::metrics::Metrics;
 pub struct Method {
     /// `namespace.verb`.
     pub name: &'static str,
-    /// One line.
+    /// One line for the reference.
     pub summary: &'static str,
-    /// Parameters that are known but not built yet: refused, never ignored.
+    /// Parameters that are planned but not implemented: refused, never ignored.
     pub unbuilt: &'static [&'static str],
     /// Errors beyond the standard ones.
     pub errors: &'static [Code],
-    /// Whether it changes anything: then an observer may not call it.
+    /// Whether it changes state: then an observer may not call it.
     pub mutates: bool,
-    /// Whether the reply waits for work to end: later calls of the connection then pass it.
+    /// Whether the reply waits for work to end: later calls of the connection may then be answered earlier.
     pub waits: bool,
     params: fn(&mut SchemaGenerator) -> Value,
     names: fn() -> &'static [&'static str],
     reply: fn(&mut SchemaGenerator) -> Value,
 }
 
-/// What a process of a tool may call (S21): it may find out whom it has reached. Everything else could
-/// let a model's work decide about itself, or read what other sessions do.
+/// Methods for a process that a tool started: it may identify the daemon. Any other method could let a model's
+/// commands answer their own requests, or read other sessions.
 const FOR_TOOLS: &[&str] = &["rpc.discover", "daemon.hello", "daemon.status"];
 
 impl Method {
-    /// Whether a client of this role may call it (R4).
+    /// Whether a client of this role may call it.
     #[must_use]
     pub fn is_for(&self, role: ClientRole) -> bool {
         match role {
@@ -45,7 +45,7 @@ impl Method {
     pub fn params_schema(&self, generator: &mut SchemaGenerator) -> Value {
         (self.params)(generator)
     }
-    /// Names of the parameters in their declared order, which is that of parameters by position. New ones are
+    /// Names of the parameters in their declared order, which applies to parameters by position. New ones are
     /// appended.
     #[must_use]
     pub fn param_names(&self) -> &'static [&'static str] {
@@ -73,7 +73,7 @@ fn truth(_: &mut SchemaGenerator) -> Value {
     json!({"type": "boolean"})
 }
 
-/// Names one method or says that there is none.
+/// The method with this name; `None` if there is none.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Method> {
     METHODS.iter().find(|method| method.name == name)

@@ -34,8 +34,8 @@ pub(super) struct HostFacts {
 }
 
 impl HostFacts {
-    /// Detects the sandboxes if the configuration names one: a named sandbox that does not work is a
-    /// configuration error.
+    /// Detects the sandboxes if the configuration depends on one (level, network off, `bypass`): it is invalid
+    /// if that sandbox does not work.
     pub async fn with_sandboxes(self, config: &Config) -> Self {
         let asks = matches!(config.sandbox.level, SandboxLevel::Bubblewrap | SandboxLevel::Landlock)
             || config.sandbox.network == Network::Off

@@ -1,15 +1,15 @@
-//! The corpus of a target as a text that people can read and compare: one input a line.
+//! Reads a target's corpus from a text that users can read and compare: one input per line.
 //!
-//! Printable ASCII stands for itself; `\n`, `\r`, `\t` and `\\` as usual, every other byte as `\xNN`.
-//! Lines that begin with `#` are comments; an empty line is nothing.
+//! Printable ASCII characters are literal; `\n`, `\r`, `\t` and `\\` have their usual meaning, and any other
+//! byte is `\xNN`. Lines that begin with `#` are comments; empty lines are ignored.
 
-/// Inputs with the numbers of their lines.
+/// Inputs with their line numbers, from 1.
 pub type Corpus = Vec<(usize, Vec<u8>)>;
 
 /// Reads a corpus.
 ///
 /// # Errors
-/// The line that cannot be read.
+/// The line that cannot be parsed.
 pub fn read(text: &str) -> Result<Corpus, String> {
     let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line));
     lines

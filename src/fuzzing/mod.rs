@@ -1,6 +1,6 @@
-//! The doors of the fuzz targets (`fuzz/`): for each target one function that takes any bytes and
-//! panics if a law is broken. The tests replay the corpus that the targets have found
-//! (`fuzz/corpus/*.txt`) through the same functions. No release has any of this.
+//! Entry points of the fuzz targets (`fuzz/`): one function per target takes any bytes and panics if a property
+//! does not hold. The tests replay the corpus of the targets (`fuzz/corpus/*.txt`) with the same functions.
+//! Releases do not contain this module.
 
 mod corpus;
 mod history;
@@ -14,10 +14,10 @@ pub use crate::model::fuzz::{answer, count_events, read_answer, sse};
 pub use crate::tools::fuzz::{edit, encoding, notebook, patch, path, picture};
 pub use crate::transport::fuzz::{dispatch, framing};
 
-/// What a target does with one input.
+/// Checks one input; panics if a property does not hold.
 pub type Target = fn(&[u8]);
 
-/// Every target by its name.
+/// Every target with its name.
 pub const TARGETS: &[(&str, Target)] = &[
     ("answer", answer),
     ("command", command),
@@ -131,7 +131,7 @@ mod tests {
         replay("sse");
     }
 
-    /// A target that is forgotten in one of the places would look as if it had found nothing.
+    /// A target that is missing in one of these files would never run, and seem to find nothing.
     #[test]
     fn every_fuzz_target_has_corpus_and_manifest_entry() {
         let names: BTreeSet<String> = TARGETS.iter().map(|(name, _)| (*name).to_owned()).collect();

@@ -1,6 +1,6 @@
-//! What the judgement allows, real bash runs: and nothing else. Random lines of nasty pieces are
-//! judged; those that are allowed are given to bash with nothing to be found on its path and a hook
-//! that reports every name it looks for.
+//! Compares the judgement with bash: allowed lines run only granted programs. Random lines of difficult
+//! pieces are judged. Allowed lines run in bash with an empty search path and a hook that reports every
+//! name that bash looks up.
 
 use std::io::{Read as _, Seek as _};
 use std::path::Path;
@@ -14,10 +14,10 @@ use super::{Policy, Rules, judge};
 use crate::types::permission::VerdictKind;
 use crate::types::tool::Subject;
 
-/// Programs that are granted; every other name that bash looks for is a hole.
+/// Granted programs; any other name that bash looks up is a security hole.
 const GRANTED: &[&str] = &["ls", "cat", "wc"];
 
-/// How many lines are tried; `AGENTD_LINES` tries more.
+/// Number of tested lines; `AGENTD_LINES` overrides it.
 const LINES: u32 = 4_000;
 
 fn line() -> impl Strategy<Value = String> {
@@ -42,7 +42,7 @@ fn line() -> impl Strategy<Value = String> {
     proptest::collection::vec(piece, 1..12).prop_map(|pieces| pieces.concat())
 }
 
-/// Lines with many here-documents, `time` and `!`: what the second parser may be asked about twice.
+/// Lines with many here-documents, `time` and `!`, for which the second parser may run twice.
 fn line_with_bodies() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         4 => prop_oneof![
@@ -60,7 +60,7 @@ fn line_with_bodies() -> impl Strategy<Value = String> {
     proptest::collection::vec(piece, 2..12).prop_map(|pieces| pieces.concat())
 }
 
-/// The names that bash looks for when it runs the line.
+/// The names that bash looks up when it runs the line.
 fn looked_for(line: &str, folder: &Path) -> Vec<String> {
     let mut log = tempfile::tempfile().expect("a file");
     let out = log.try_clone().expect("a file");
@@ -79,7 +79,7 @@ fn looked_for(line: &str, folder: &Path) -> Vec<String> {
         .stderr(out)
         .spawn()
         .expect("bash");
-    // Allowed lines hold no loops; a limit all the same.
+    // Allowed lines contain no loops; limit the time all the same.
     let mut waited = 0;
     while child.try_wait().expect("a child").is_none() {
         waited += 1;
@@ -122,7 +122,7 @@ fn allowed_line_runs_only_granted_programs_in_bash() {
         }
         allowed += 1;
         for name in looked_for(&line, folder.path()) {
-            // Wrappers are see-through: bash looks for them, they would look for the rest.
+            // Bash looks up transparent wrappers, and the wrappers would look up the rest.
             let fine = GRANTED.contains(&name.as_str())
                 || ["timeout", "nice", "nohup", "xargs"].contains(&name.as_str());
             assert!(fine, "bash runs {name:?} of the allowed line {line:?}: {got:?}");

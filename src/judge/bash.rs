@@ -1,4 +1,4 @@
-//! The verdict over a Bash command: rules over its parts, then the mode.
+//! The verdict on a Bash command: rules for its parts, then the approval mode.
 
 use super::Policy;
 use super::glob::PathPattern;
@@ -7,12 +7,12 @@ use super::shell::{Found, Grant, Outcome, ParsedLine};
 use crate::types::permission::{CommandPart, Mode, Verdict, VerdictKind};
 use VerdictKind::{Allow, Ask, Deny};
 
-/// A command line, read once, that is weighed for each grant that could be suggested.
+/// A command line, parsed once and evaluated for each grant that could be suggested.
 pub(super) struct BashCommand<'l> {
     policy: &'l Policy<'l>,
     command: &'l str,
     reading: &'l ParsedLine<'l>,
-    /// The rule for files that it comes under: no grant changes it, and to find it costs a look at every word.
+    /// The rule for files that applies to it. No grant changes it, and finding it inspects every word.
     kept: Option<&'l Rule>,
 }
 
@@ -21,7 +21,7 @@ impl<'l> BashCommand<'l> {
         Self { policy, command, reading, kept: rule_for_named_file(policy, reading) }
     }
 
-    /// Judges it, as if `extra` had been granted as well. Suggestions are left out.
+    /// Judges the command as if `extra` had been granted as well. Leaves out suggestions.
     pub(super) fn judge(&self, extra: Option<&Rule>) -> Verdict {
         let judged = judge_line(self, extra);
         if judged.verdict == Allow
@@ -30,7 +30,7 @@ impl<'l> BashCommand<'l> {
             return verdict(Deny, None, reason);
         }
         match self.reading.exceeds_work_budget() {
-            // What is denied may not have been found.
+            // A denied command may not have been found.
             Some(reason) if judged.verdict == Allow => {
                 Verdict { verdict: Ask, rule: None, reason: reason.into(), ..judged }
             }
@@ -40,7 +40,7 @@ impl<'l> BashCommand<'l> {
 }
 
 impl BashCommand<'_> {
-    /// What becomes of each simple command, whatever the line as a whole comes under.
+    /// The outcome of each simple command, whatever the verdict on the whole line.
     pub(super) fn parts(&self) -> Vec<CommandPart> {
         let bare = verdict(Ask, None, "");
         if self.reading.is_unreadable().is_some() {
@@ -83,7 +83,7 @@ fn judge_line(line: &BashCommand<'_>, extra: Option<&Rule>) -> Verdict {
         return with_parts(verdict(Ask, Some(rule), format!("the rule {rule} asks")), policy, reading, extra);
     }
     let mut perhaps = perhaps_denied.or(perhaps_asked);
-    // A rule that forbids some commands must be able to see all of them.
+    // A rule that denies some commands must be able to see all of them.
     let watched = || policy.rules.deny.iter().chain(&policy.rules.ask).find(|rule| is_command(rule));
     if perhaps.is_none()
         && let Some(rule) = watched()
@@ -91,7 +91,8 @@ fn judge_line(line: &BashCommand<'_>, extra: Option<&Rule>) -> Verdict {
     {
         perhaps = Some(rule);
     }
-    // Rules for files are meant for the tools that read and change them; what a line names plainly they count for as well.
+    // Rules for files are written for the file tools; they also apply to files that a line names
+    // literally.
     let perhaps = perhaps.or(kept);
     let hidden = |rule: &Rule| {
         let reason = match is_command(rule) {
@@ -105,7 +106,7 @@ fn judge_line(line: &BashCommand<'_>, extra: Option<&Rule>) -> Verdict {
         Pattern::Command(pattern) => pattern.is_text(command),
         _ => false,
     });
-    // A rule for this very text is an answer to the guard; one for all commands is not.
+    // A rule for this exact text overrides the guard; a rule for all commands does not.
     let is_exact = granted.is_some_and(|rule| !matches!(rule.pattern, Pattern::All));
     if policy.has_guard()
         && !is_exact
@@ -154,7 +155,8 @@ fn judge_line(line: &BashCommand<'_>, extra: Option<&Rule>) -> Verdict {
     judged
 }
 
-/// The first rule that keeps a file from being read or changed that the line names, or writes by a redirection.
+/// The first rule that forbids to read or change a file that the line names, or that it writes by a
+/// redirection.
 fn rule_for_named_file<'p>(policy: &Policy<'p>, reading: &ParsedLine<'_>) -> Option<&'p Rule> {
     let rules = policy.rules.deny.iter().chain(&policy.rules.ask);
     let rules: Vec<(&'p Rule, &'p PathPattern, bool)> = rules
@@ -175,13 +177,13 @@ fn rule_for_named_file<'p>(policy: &Policy<'p>, reading: &ParsedLine<'_>) -> Opt
     })
 }
 
-/// Whether a text is known to do nothing but read, inside the workspace and no secrets.
+/// Whether the text is known to only read files, inside the workspace and no secrets.
 pub(super) fn is_read_only(reading: &ParsedLine<'_>) -> bool {
     may_change(reading).is_none() && reading.exceeds_work_budget().is_none()
 }
 
-/// What of a text is not known to do nothing but read; whatever is granted, and also where the table of
-/// commands that read is switched off.
+/// The part of a text that is not known to be read-only. Ignores grants, and applies also if the table
+/// of read-only commands is disabled.
 fn may_change(reading: &ParsedLine<'_>) -> Option<String> {
     let parts = reading.parts::<&Rule>(&[], true);
     if let Some(part) = parts.iter().find(|part| !part.allowed) {
@@ -191,9 +193,9 @@ fn may_change(reading: &ParsedLine<'_>) -> Option<String> {
     (!is_known).then(|| "what cannot be read for certain".to_owned())
 }
 
-/// Bytes that the parts of a verdict may take. A line without nesting stays below it: each of its bytes
-/// stands in one part, there in the text and in a word. In a line of nested substitutions every part
-/// holds all that are within it.
+/// Maximum bytes of a verdict's parts. A line without nesting stays below it: each of its bytes appears
+/// in one part, in the text and in a word. In nested substitutions every part contains all parts within
+/// it.
 const MOST_OF_PARTS: usize = 256 * 1024;
 
 /// The start of a long text.
@@ -220,7 +222,7 @@ fn with_parts(
     Verdict { parts: parts.collect(), ..verdict }
 }
 
-/// What is told of a part; of one for which nothing is `left`, only how it begins.
+/// The description of a part. If no bytes are `left`, only its beginning.
 fn part(outcome: Outcome<'_, &Rule>, left: &mut usize) -> CommandPart {
     let mut reason = match outcome.rule {
         Some(rule) => format!("allowed by the rule {rule}"),
@@ -265,7 +267,7 @@ fn allow_rules<'p>(policy: &Policy<'p>, extra: Option<&'p Rule>) -> impl Iterato
     policy.rules.allow.iter().chain(policy.grants).chain(extra).filter(|rule| is_command(rule))
 }
 
-/// The first rule whose command is there, and the first one of which that cannot be excluded.
+/// The first rule whose command was found, and the first one whose command cannot be excluded.
 fn search<'r>(rules: &'r [Rule], reading: &ParsedLine<'_>) -> (Option<&'r Rule>, Option<&'r Rule>) {
     let mut perhaps = None;
     for rule in rules.iter().filter(|rule| is_command(rule)) {

@@ -1,4 +1,4 @@
-//! The judgement against cases: the shared ones, and our own.
+//! Tests of the judgement with tables of cases: shared ones and agentd's own.
 
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,7 @@ fn verdict(grants: &[String], denies: &[String], command: &str, safe_commands: b
     judge(&policy, "Bash", &Subject::command(command))
 }
 
-/// What is wrong with the verdicts over a file of cases, a line each.
+/// The wrong verdicts over a file of cases, one per line.
 fn failures(text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
@@ -45,14 +45,14 @@ fn failures(text: &str) -> Vec<String> {
 #[test]
 fn shared_permission_cases_get_expected_verdict() {
     let mut wrong = failures(include_str!("../../tests/cases/bash-permissions.jsonl"));
-    // Further ones: a file of the same form.
+    // More cases from a file of the same format.
     if let Ok(path) = std::env::var("AGENTD_BASH_CASES") {
         wrong.extend(failures(&std::fs::read_to_string(path).expect("a file")));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// `expected grants ! denies # command`, lists separated by `;`. `never` stands for ask or deny.
+/// `expected grants ! denies # command`, lists separated by `;`. `never` means ask or deny.
 fn check_table(table: &str, safe: bool) {
     let mut wrong = Vec::new();
     for line in table.lines().map(str::trim_start).filter(|line| !line.is_empty() && !line.starts_with("//"))
@@ -97,7 +97,8 @@ fn git_verdict_depends_on_found_repository() {
         let policy = Policy { safe_commands: true, repository, ..Policy::of_tests(&rules) };
         judge(&policy, "Bash", &Subject::command(command)).verdict == VerdictKind::Allow
     };
-    // What lies above the workspace is not shown unasked; where there is none, two places are compared with all in them.
+    // Content above the workspace needs a permission request. Outside a repository, two folders are
+    // compared with all their content.
     for (command, passes) in [
         ("git status", [true, true, true]),
         ("git log --oneline -5", [true, true, true]),
@@ -123,7 +124,7 @@ fn git_verdict_depends_on_found_repository() {
     }
 }
 
-/// The same from another folder, with further folders that count as workspace.
+/// The verdict from another folder, with additional workspace folders.
 fn verdict_from(
     cwd: &str,
     additional: &[&str],
@@ -199,12 +200,13 @@ fn line_over_work_budget_is_never_allowed() {
     };
     let deep = (64 * 1024 - 40) / "(cd a)".len();
     let lines = [
-        // Commands without words: only the last would write.
+        // Commands without words: only the last one would write.
         fill("", ">/dev/null;", ">evil"),
         fill("", "cd a && ", "ls"),
         fill("", "cd .. && cd a && ", "ls"),
         format!("{}{}", "(".repeat(deep), "cd a)".repeat(deep)),
-        // Each word is fine, from each folder in which the command may run: but who would look at all that?
+        // Each word is harmless from each possible folder of the command, but checking all combinations
+        // is too expensive.
         fill("cd a || cd b || cd c || tee ", "a=b:c,d@e:f,g=h/x/y ", ""),
         format!("tee {}", "a=b:c,d@e:f,g=h/{a,b}*/.g*/x ".repeat(2_200)),
     ];
@@ -216,7 +218,7 @@ fn line_over_work_budget_is_never_allowed() {
             let got = verdict_from(workspace, &[], workspace, &grants, &line);
             assert_ne!(got, VerdictKind::Allow, "{shown}");
         }
-        // Whatever a rule says of all commands: what is denied may not have been found.
+        // A rule for all commands does not help: a denied command may not have been found.
         let rules = Rules::parse(&["Bash"], &[], &["Bash(rm:*)"]).expect("rules");
         let policy = Policy { safe_commands: true, ..Policy::of_tests(&rules) };
         let denied = judge(&policy, "Bash", &Subject::command(format!("{}; rm x", &line[..2_000]))).verdict;
@@ -252,7 +254,7 @@ fn every_rule_of_long_list_is_checked() {
         (many("foo"), "foo -v w2999".to_owned(), VerdictKind::Deny),
         (many("foo"), "foo w3000".to_owned(), VerdictKind::Allow),
         (many("docker"), format!("{line}docker w7"), VerdictKind::Deny),
-        // So many options before the words that only some can be looked behind.
+        // So many options precede the words that only some can be inspected.
         (many("foo"), line.replace('w', "v"), VerdictKind::Ask),
     ] {
         let got = verdict(&["foo:*".into(), "docker:*".into()], &denies, &command, false);
@@ -277,7 +279,7 @@ fn oversized_line_is_denied_or_asks_but_never_allowed() {
     ] {
         let tail = &line[line.len() - 20..];
         assert_eq!(verdict(&grants, &denies, &line, true).verdict, expected, "…{tail}");
-        // Where everything runs, too: what is protected may not have been found.
+        // Also where everything is allowed: a protected path may not have been found.
         let rules = Rules::parse(&["Bash"], &[], &[]).expect("rules");
         let policy = Policy { mode: Mode::Bypass, safe_commands: true, ..Policy::of_tests(&rules) };
         let got = judge(&policy, "Bash", &Subject::command(line.clone())).verdict;

@@ -1,9 +1,9 @@
-//! Path patterns of rules: gitignore-style globs, relative to the workspace unless they begin
-//! with `/` or `~/`.
+//! Path patterns of rules: gitignore-style globs, relative to the workspace unless they begin with `/`
+//! or `~/`.
 //!
-//! As in a `.gitignore`: a pattern without an inner `/` matches at any depth, `*` stops at `/`,
-//! `**` does not, and a pattern that matches a folder covers all that is in it. `dir/**` covers
-//! `dir` itself as well, so that listing it goes by the same rule.
+//! As in a `.gitignore`: a pattern without an inner `/` matches at any depth, `*` stops at `/`, `**`
+//! does not, and a pattern that matches a folder covers its content. `dir/**` covers `dir` itself as
+//! well, so that the same rule applies to listing it.
 
 use std::path::{Path, PathBuf};
 
@@ -16,13 +16,13 @@ use crate::types::names;
 pub(super) struct PathPattern {
     base: Base,
     glob: GlobMatcher,
-    /// The same, for folded names.
+    /// The same pattern for case-folded names.
     folded: GlobMatcher,
-    /// The one path it names, relative to the base, if it holds no wildcard and is anchored.
+    /// The only path that it names, relative to the base, if it has no wildcard and is anchored.
     exact: Option<String>,
-    /// It names a file or folder at any depth: each part of a path is looked at alone.
+    /// It names a file or folder at any depth: each component of a path is matched separately.
     floats: bool,
-    /// As it stands behind the base.
+    /// The components after the base.
     parts: Vec<String>,
 }
 
@@ -34,7 +34,7 @@ enum Base {
 }
 
 impl PathPattern {
-    /// The error says what is wrong, as a fragment.
+    /// The error is a sentence fragment.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         if text.starts_with('!') {
             return Err("a pattern cannot be negated; write a deny rule".into());
@@ -73,7 +73,7 @@ impl PathPattern {
                 .map_err(|e| format!("not a valid glob ({})", e.kind()))
         };
         let glob = compile(&pattern)?;
-        // Folding the text of a glob keeps it one: what it takes away is no part of the syntax.
+        // Case folding keeps the text a valid glob: the removed characters are not part of the syntax.
         let folded: Vec<String> = pattern.split('/').map(names::fold).collect();
         let folded = compile(&folded.join("/")).unwrap_or_else(|_| glob.clone());
         Ok(Self { base, glob, folded, exact, floats, parts })
@@ -92,7 +92,7 @@ impl PathPattern {
         self.relative(path, workspace, home).is_some_and(|relative| self.is_within(&self.glob, relative))
     }
 
-    /// Whether a path behind the base, or a folder above it, matches.
+    /// Whether a path relative to the base, or a folder above it, matches.
     fn is_within(&self, glob: &GlobMatcher, relative: &Path) -> bool {
         match self.floats {
             true => relative.iter().any(|part| glob.is_match(part)),
@@ -100,8 +100,8 @@ impl PathPattern {
         }
     }
 
-    /// The same for what its beginning leads to, as far as that is spelled; `real` says where a path leads if it leads
-    /// elsewhere. A rule that denies a place by the name of a link means what is there.
+    /// The same pattern for the target of its literal beginning; `real` returns the target of a path
+    /// that is a link. A rule that denies a path by the name of a link also denies the target.
     pub(super) fn behind_links(
         &self,
         workspace: &Path,
@@ -122,8 +122,8 @@ impl PathPattern {
         Self::parse(pattern.trim_end_matches('/')).ok()
     }
 
-    /// As [`Self::matches`], and also if some file system would take `path` for one that matches: for
-    /// rules that deny or ask, which must not be got around by another spelling.
+    /// As [`Self::matches`], but also matches if some file system would treat `path` as a matching one.
+    /// For rules that deny or ask, which another spelling must not bypass.
     pub(super) fn catches(&self, path: &Path, workspace: &Path, home: &Path) -> bool {
         if self.matches(path, workspace, home) {
             return true;
@@ -142,14 +142,14 @@ impl PathPattern {
         fold(path).strip_prefix(base).is_ok_and(|relative| self.is_within(&self.folded, relative))
     }
 
-    /// Whether the pattern is the name of exactly this file: no wildcard, no folder above it.
+    /// Whether the pattern is exactly the name of this file, without a wildcard or a folder above it.
     pub(super) fn names_exactly(&self, path: &Path, workspace: &Path, home: &Path) -> bool {
         let Some(exact) = &self.exact else { return false };
         self.relative(path, workspace, home).is_some_and(|relative| relative == Path::new(exact))
     }
 }
 
-/// The text without its escapes, if it holds no wildcard.
+/// The text without its escapes, if it contains no wildcard.
 fn literal(pattern: &str) -> Option<String> {
     let mut out = String::with_capacity(pattern.len());
     let mut letters = pattern.chars();
@@ -163,7 +163,7 @@ fn literal(pattern: &str) -> Option<String> {
     (!out.is_empty()).then_some(out)
 }
 
-/// `path` as a pattern that matches only itself (and, for a folder, what is in it).
+/// `path` as a pattern that matches only itself and, for a folder, its content.
 pub(super) fn escape(path: &str) -> String {
     let mut out = String::with_capacity(path.len());
     for (at, c) in path.char_indices() {

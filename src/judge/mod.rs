@@ -1,7 +1,7 @@
-//! Layer 1: may this call run? Rules as people write them, and the judgement over them. Pure: no
-//! I/O, no clock; whoever asks has resolved paths before (`tools::jail`).
+//! Layer 1: may this call run? Rules as users write them, and the verdict that follows from them. Pure:
+//! no I/O, no clock; the caller has resolved the paths (`tools::jail`).
 //!
-//! Deny beats ask beats allow, whatever the scope. What no rule names is left to the mode.
+//! Deny beats ask beats allow, whatever the scope. If no rule matches, the approval mode decides.
 
 mod bash;
 mod decide;

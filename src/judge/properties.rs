@@ -1,4 +1,4 @@
-//! Laws of the judgement, over random rules, modes and calls.
+//! Properties of the judgement, over random rules, modes and calls.
 
 use std::path::PathBuf;
 
@@ -34,7 +34,7 @@ fn command() -> impl Strategy<Value = String> {
     proptest::collection::vec(word, 1..6).prop_map(|words| words.join(" "))
 }
 
-/// A command that may pass without a rule, with words that its program may know.
+/// A read-only command that may pass without a rule, with words that its program may know.
 fn looking() -> impl Strategy<Value = String> {
     const PROGRAMS: &[&str] = &[
         "ls",

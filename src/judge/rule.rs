@@ -1,4 +1,4 @@
-//! A permission rule as it is written: `Tool` or `Tool(pattern)`.
+//! A permission rule as written: `Tool` or `Tool(pattern)`.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -8,12 +8,12 @@ use super::glob::PathPattern;
 use super::shell::CommandPattern;
 use crate::types::tool::Subject;
 
-/// Why a text is no rule. Prints the text and what to write instead.
+/// Why a text is not a valid rule. Displays the text and how to fix it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadRule {
     /// The text as given.
     pub text: String,
-    /// What is wrong, a fragment.
+    /// The error, a sentence fragment.
     pub problem: String,
 }
 
@@ -25,7 +25,7 @@ impl fmt::Display for BadRule {
 
 impl std::error::Error for BadRule {}
 
-/// One rule. Prints as it was written; two rules are equal if they are written the same.
+/// One rule. Displays as it was written; two rules are equal if their texts are equal.
 #[derive(Clone)]
 pub struct Rule {
     text: String,
@@ -33,7 +33,7 @@ pub struct Rule {
     pub(super) pattern: Pattern,
 }
 
-/// What a rule says beyond the tool's name.
+/// The pattern after the tool's name.
 #[derive(Clone)]
 pub(super) enum Pattern {
     /// Every call of the tool.
@@ -44,13 +44,14 @@ pub(super) enum Pattern {
     Path(PathPattern),
     /// Hosts.
     Domain(Domain),
-    /// Exactly the command that is written, run outside the sandbox. Says nothing about whether it may run.
+    /// Exactly the written command, run without the sandbox. Does not decide whether the command may
+    /// run.
     Outside,
-    /// Understood, for a tool that is not built yet: covers no call of today.
+    /// Valid, but for a tool that is not built yet: matches no call today.
     Later,
 }
 
-/// The name of a host, or with `*.` in front all of its sub-domains.
+/// A host name, or with a leading `*.` all of its subdomains.
 #[derive(Clone)]
 pub(super) struct Domain {
     host: String,
@@ -66,25 +67,26 @@ impl Domain {
         is_host(host).then(|| Self { host: host.to_ascii_lowercase(), sub_domains })
     }
 
-    /// What stands before the name of the rule in that of `host` (lower case): empty for the host itself.
+    /// The part of `host` (lower case) before the rule's name: empty for the host itself.
     fn before<'h>(&self, host: &'h str) -> Option<&'h str> {
         let before = host.strip_suffix('.').unwrap_or(host).strip_suffix(&self.host)?;
         (before.is_empty() || before.ends_with('.')).then_some(before)
     }
 
-    /// Whether a rule that allows covers `host`: the host itself alone, since its sub-domains may belong to anybody
-    /// (`*.github.io`); with `*.` the sub-domains alone.
+    /// Whether an allow rule covers `host`. Without `*.` only the host itself, because its subdomains
+    /// may belong to others (`*.github.io`); with `*.` only the subdomains.
     pub(super) fn is(&self, host: &str) -> bool {
         self.before(host).is_some_and(|before| before.is_empty() != self.sub_domains)
     }
 
-    /// Whether a rule that asks or denies covers `host`: the sub-domains, and without `*.` the host itself.
+    /// Whether an ask or deny rule covers `host`: the subdomains, and without `*.` also the host
+    /// itself.
     pub(super) fn covers(&self, host: &str) -> bool {
         self.before(host).is_some_and(|before| !(before.is_empty() && self.sub_domains))
     }
 }
 
-/// Which object a rule speaks of, by the tool it names.
+/// The kind of object that a rule covers, by its tool name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Family {
     Bash,
@@ -109,7 +111,7 @@ pub(super) fn family(tool: &str) -> Family {
 }
 
 impl Rule {
-    /// The tool that is named.
+    /// Name of the tool, the text before the parenthesis.
     #[must_use]
     pub fn tool(&self) -> &str {
         &self.tool
@@ -121,14 +123,15 @@ impl Rule {
         &self.text
     }
 
-    /// Whether it is a grant to run outside the sandbox. Those are given to a session, by a person who was
-    /// asked or by name; no file of rules has them.
+    /// Whether it is a grant to run without the sandbox. Only a user's answer or an explicit command
+    /// adds it, for one session; rule files cannot contain it.
     #[must_use]
     pub fn is_outside(&self) -> bool {
         matches!(self.pattern, Pattern::Outside)
     }
 
-    /// The same rule for what the place that it names leads to, if that is a link or lies behind one; `real` says where.
+    /// The same rule for the target of its path, if the path is a link or lies below one; `real`
+    /// returns the target.
     #[must_use]
     fn behind_links(
         &self,
@@ -141,14 +144,15 @@ impl Rule {
         Some(Self { pattern: Pattern::Path(led), ..self.clone() })
     }
 
-    /// Whether this rule speaks of calls of `tool` on `subject` at all, before its pattern is
-    /// looked at. `Read` and `Edit` stand for every tool that reads or changes files.
+    /// Whether this rule applies to calls of `tool` on `subject`, before its pattern is checked. `Read`
+    /// and `Edit` cover every tool that reads or changes files.
     pub(super) fn speaks_of(&self, tool: &str, subject: &Subject) -> bool {
         match subject {
             Subject::Bash { .. } => self.tool == "Bash",
             Subject::Read { .. } => self.tool == "Read" || self.tool == tool,
             Subject::Edit { .. } => self.tool == "Edit" || self.tool == tool,
-            // Who may not change a file may not remove it; who may is not thereby allowed to.
+            // A rule that forbids changing a file also forbids deleting it; one that allows changing
+            // does not allow deleting.
             Subject::Delete { .. } => matches!(self.tool.as_str(), "Edit" | "Delete") || self.tool == tool,
             Subject::Web { .. } => self.tool == "WebFetch",
             Subject::Background { .. } => self.tool == tool,
@@ -161,7 +165,7 @@ impl Rule {
         }
     }
 
-    /// As [`Self::speaks_of`], for rules that allow: removing a file is granted by its own name alone.
+    /// As [`Self::speaks_of`], for allow rules: only `Delete` itself grants deleting a file.
     pub(super) fn may_grant(&self, tool: &str, subject: &Subject) -> bool {
         match subject {
             Subject::Delete { .. } => self.tool == "Delete",
@@ -263,20 +267,20 @@ impl PartialEq for Rule {
 
 impl Eq for Rule {}
 
-/// The rules of all scopes together. The scope does not matter to the judgement.
+/// The rules of all scopes together. The scope does not matter for the verdict.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
-    /// Pass without asking.
+    /// Rules for calls that run without a permission request.
     pub allow: Vec<Rule>,
-    /// Always ask.
+    /// Rules for calls that always need a permission request.
     pub ask: Vec<Rule>,
-    /// Never pass.
+    /// Rules for calls that never run.
     pub deny: Vec<Rule>,
 }
 
 impl Rules {
-    /// Parses three lists. The error names the first rule that cannot be understood, or that counts in a
-    /// session alone.
+    /// Parses three lists. The error names the first rule that is invalid, or that only a session may
+    /// have.
     pub fn parse<S: AsRef<str>>(allow: &[S], ask: &[S], deny: &[S]) -> Result<Self, BadRule> {
         let lasting = |text: &S| match text.as_ref().parse::<Rule>() {
             Ok(rule) if rule.is_outside() => Err(BadRule {
@@ -289,8 +293,8 @@ impl Rules {
         Ok(Self { allow: all(allow)?, ask: all(ask)?, deny: all(deny)? })
     }
 
-    /// What rules that deny or ask mean beyond their letter: a place that is named through a link is also meant by the
-    /// name that it really has. `real` says where a path leads, as far as it is there. Empty where there are no links.
+    /// Additional rules for links: an ask or deny rule that names a path through a link also covers the
+    /// real path. `real` returns the target of an existing path. Empty if there are no links.
     #[must_use]
     pub fn behind_links(
         &self,

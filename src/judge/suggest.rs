@@ -1,6 +1,6 @@
-//! Grants a person could give for a call like this one, narrowest first.
+//! Grants that a user could give for a call like this one, narrowest first.
 //!
-//! These are candidates only; `judge` keeps those that would really let the call pass.
+//! These are candidates only; `judge` keeps those that would really allow the call.
 
 use std::path::Path;
 
@@ -8,12 +8,12 @@ use super::glob::escape;
 use super::rule::Rule;
 use crate::types::tool::{PathSensitivity, Subject};
 
-/// An exact rule longer than this is not offered: nobody can review it.
+/// Maximum bytes of a suggested exact rule: a user cannot review a longer one.
 const LONGEST_EXACT: usize = 500;
 
-/// Programs of which the first word says nothing about what will happen. Never a prefix.
+/// Programs whose first word says nothing about the effect. Never suggested as a prefix.
 const NEVER_A_PREFIX: &[&str] = &[
-    // They run what they are given.
+    // They run their arguments or input.
     "redis-cli",
     "valkey-cli",
     "gdd",
@@ -149,7 +149,7 @@ const NEVER_A_PREFIX: &[&str] = &[
     "http",
     "xh",
     "aria",
-    // They act as somebody else, or on the machine.
+    // They act as another user, or on the machine.
     "sudo",
     "doas",
     "su",
@@ -233,12 +233,12 @@ const NEVER_A_PREFIX: &[&str] = &[
     "less",
     "more",
     "man",
-    // They speak to the daemon.
+    // They connect to the daemon.
     "agentd",
     "agentctl",
 ];
 
-/// Programs whose second word is a verb, with the verbs that are no better than the program alone.
+/// Programs whose second word is a verb, with the verbs that are as unspecific as the program alone.
 const VERBS: &[(&str, &[&str])] = &[
     (
         "git",
@@ -365,13 +365,13 @@ const VERBS: &[(&str, &[&str])] = &[
     ("mix", &["run", "cmd"]),
 ];
 
-/// Rules that may cover the call, narrowest first. Each parses back to itself.
+/// Rules that may cover the call, narrowest first. Each one parses back to the same rule.
 pub(super) fn candidates(workspace: &Path, home: &Path, subject: &Subject) -> Vec<Rule> {
     let texts = match subject {
         Subject::Bash { command, .. } => for_command(command),
         Subject::Read { path } => for_path("Read", workspace, home, &path.path, path.care),
         Subject::Edit { path } => for_path("Edit", workspace, home, &path.path, path.care),
-        // Nobody should give away the removal of a folder's files with one key.
+        // Deleting a folder's files must not be granted with one key.
         Subject::Delete { path } => {
             for_path("Delete", workspace, home, &path.path, path.care).into_iter().take(1).collect()
         }
@@ -385,7 +385,7 @@ pub(super) fn candidates(workspace: &Path, home: &Path, subject: &Subject) -> Ve
             }
             return rules;
         }
-        // Never asked for.
+        // Never needs a permission request.
         Subject::Blob { .. } | Subject::Background { .. } => Vec::new(),
         Subject::Tool { name } => vec![name.clone()],
     };
@@ -410,14 +410,14 @@ fn for_command(command: &str) -> Vec<String> {
     texts
 }
 
-/// Whether the text holds only characters that the shell does not act on.
+/// Whether the text contains only characters that the shell treats literally.
 fn is_plain(command: &str) -> bool {
     command.chars().all(|c| {
         c.is_ascii_alphanumeric() || matches!(c, ' ' | '_' | '.' | '/' | ':' | '=' | '@' | ',' | '+' | '-')
     })
 }
 
-/// Whether a person sees the character where it stands.
+/// Whether the character is visible to a user.
 fn is_visible(c: char) -> bool {
     !c.is_control()
         && !matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
@@ -425,7 +425,7 @@ fn is_visible(c: char) -> bool {
         && (c == ' ' || !c.is_whitespace())
 }
 
-/// One word, or two where the second is the verb; only where that says what will happen.
+/// One word, or two if the second is the verb; only if that determines the effect.
 fn safe_prefix(words: &[&str]) -> Option<String> {
     let program = *words.first()?;
     let is_name = |word: &str| {

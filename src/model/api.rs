@@ -1,4 +1,4 @@
-//! The APIs we speak over HTTP, and the one reader for what any of them answers.
+//! The HTTP APIs of providers, and the common reader for their answers.
 
 use super::settings::{Kind, ModelSettings};
 use crate::model::request::request_cache::RequestCache;
@@ -20,14 +20,14 @@ pub(super) enum Api {
     OpenAiResponses,
 }
 
-/// Whom a request goes to, as far as its words depend on it.
+/// The target of a request, as far as the body depends on it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RequestTarget<'a> {
-    /// It is the vendor of the API, not somebody who speaks it too.
+    /// The provider is the API's vendor, not another server with the same API.
     pub is_vendor: bool,
-    /// It is to keep what it says, so that it can be continued.
+    /// The provider stores its answer, so that a later request can continue it.
     pub store: bool,
-    /// Its answer that the request continues: all up to there is left out.
+    /// Id of the answer that the request continues: all messages up to it are omitted.
     pub previous: Option<&'a str>,
 }
 
@@ -63,7 +63,7 @@ impl Api {
         }
     }
 
-    /// Where the vendor's users usually keep their key.
+    /// The usual environment variable for the vendor's key.
     pub(super) const fn key_variable(self) -> &'static str {
         match self {
             Api::Anthropic => "ANTHROPIC_API_KEY",
@@ -71,18 +71,18 @@ impl Api {
         }
     }
 
-    /// Where requests go, below `base_url`.
+    /// The URL of requests, from `base_url`.
     pub(super) fn endpoint(self, base_url: &str) -> String {
         let base = base_url.trim_end_matches('/');
         match self {
-            // Many write the version into the address, as for other providers.
+            // Many users write the version into the URL, as for other providers.
             Api::Anthropic => format!("{}/v1/messages", base.strip_suffix("/v1").unwrap_or(base)),
             Api::OpenAiChat => format!("{base}/chat/completions"),
             Api::OpenAiResponses => format!("{base}/responses"),
         }
     }
 
-    /// The body of a request. What it says again is taken from what was `written` before.
+    /// The body of a request. Repeated messages are copied from the cache `written`.
     pub(super) fn body(
         self,
         request: &ModelRequest,
@@ -98,7 +98,7 @@ impl Api {
         .map_err(|error| fault::garbage(format_args!("the request could not be written ({error})")))
     }
 
-    /// The limit on the answer that a request sends, in tokens.
+    /// The output limit that a request sends, in tokens.
     pub(super) fn output_limit(self, request: &ModelRequest, settings: &ModelSettings) -> Option<u32> {
         match self {
             Api::Anthropic => Some(anthropic::output_limit(request, settings)),
@@ -110,14 +110,14 @@ impl Api {
 
 /// Why an event ends the answer.
 pub(super) enum EventError {
-    /// It is not what the API promises.
+    /// It violates the API.
     Unreadable(serde_json::Error),
-    /// It says so, or it contradicts an earlier one.
+    /// It reports an error, or it contradicts an earlier event.
     Fault(ModelFault),
 }
 
 impl EventError {
-    /// As a fault; `has_begun`: an earlier event of the answer could be read.
+    /// Converts it to a fault; `has_begun`: an earlier event of the answer was valid.
     pub(super) fn into_fault(self, has_begun: bool) -> ModelFault {
         match self {
             EventError::Unreadable(error) => fault::unreadable_event(&error, has_begun),
@@ -138,22 +138,22 @@ impl From<ModelFault> for EventError {
     }
 }
 
-/// What a provider's events mean.
+/// Decodes the events of one API.
 pub(super) trait Decode: Send {
-    /// The data of one event.
+    /// Decodes the data of one event.
     fn event(&mut self, data: &str, out: &mut Vec<Delta>) -> Result<(), EventError>;
     /// Tokens that were reported so far.
     fn usage(&self) -> Usage;
-    /// The provider said that nothing more comes.
+    /// Whether the provider declared the end of the answer.
     fn is_done(&self) -> bool;
-    /// If the stream ended here, would the answer be whole?
+    /// Whether the answer would be complete if the stream ended here.
     fn may_end(&self) -> bool;
-    /// The stream has ended without saying why, and there are calls: what is left of one that was cut may
-    /// look like one without arguments. Texts do no harm, and some servers never say why.
+    /// Whether the stream ended without a stop reason and has calls: the rest of a truncated call may look like
+    /// one without arguments. Texts are harmless, and some servers never give a reason.
     fn may_be_cut(&self) -> bool;
-    /// A body that holds the answer in one piece.
+    /// Decodes a body with the answer in one piece.
     fn whole(&mut self, body: &str, out: &mut Vec<Delta>) -> Result<(), ModelFault>;
-    /// The reply. Only after the answer may end.
+    /// The reply. Call it only after the answer may end.
     fn reply(self: Box<Self>, out: &mut Vec<Delta>) -> ModelReply;
 }
 
@@ -161,11 +161,11 @@ pub(super) trait Decode: Send {
 pub(super) struct Reader {
     parser: Parser,
     decoder: Box<dyn Decode>,
-    /// Something arrived that was an event.
+    /// At least one event arrived.
     has_events: bool,
-    /// An event could be read.
+    /// At least one event was valid.
     has_begun: bool,
-    /// The first bytes, to say what came instead of events.
+    /// The first bytes, to describe a body that is no event stream.
     head: Vec<u8>,
 }
 
@@ -181,8 +181,7 @@ impl Reader {
         Self { parser: Parser::default(), decoder, has_events: false, has_begun: false, head: Vec::new() }
     }
 
-    /// Takes the next bytes of an event stream. What they tell is put into `out` even if they end
-    /// in a fault.
+    /// Parses the next bytes of an event stream. Their deltas are put into `out` even if they end in a fault.
     pub(super) fn feed(&mut self, chunk: &[u8], out: &mut Vec<Delta>) -> Result<(), ModelFault> {
         if !self.has_events {
             let room = Self::HEAD - self.head.len();
@@ -206,22 +205,23 @@ impl Reader {
         self.decoder.usage()
     }
 
-    /// The answer is complete and nothing more is to be read.
+    /// The answer is complete and no more bytes are to be read.
     pub(super) fn is_done(&self) -> bool {
         self.decoder.is_done()
     }
 
-    /// The answer is complete; what may follow (counts of tokens) is welcome but not needed.
+    /// The answer is complete; token counts may follow but are not required.
     pub(super) fn may_end(&self) -> bool {
         self.decoder.may_end()
     }
 
-    /// The stream has ended.
+    /// Handles the end of the stream.
     pub(super) fn end(mut self, out: &mut Vec<Delta>) -> Result<ModelReply, ModelFault> {
         if !self.decoder.is_done() {
             let decoder = &mut self.decoder;
             let mut had_tail = false;
-            // An event without its blank line may be whole or cut. What cannot be read was cut.
+            // An event without its blank line may be complete or truncated. If it cannot be parsed, it was
+            // truncated.
             self.parser.finish(|event| {
                 had_tail = true;
                 let _ = decoder.event(&String::from_utf8_lossy(event.data), out);
@@ -244,7 +244,7 @@ impl Reader {
         )))
     }
 
-    /// Reads a body that is the whole answer.
+    /// Reads a body with the complete answer.
     pub(super) fn whole(mut self, body: &[u8], out: &mut Vec<Delta>) -> Result<ModelReply, ModelFault> {
         let text = String::from_utf8_lossy(body);
         self.decoder.whole(&text, out)?;
@@ -252,7 +252,7 @@ impl Reader {
     }
 }
 
-/// Whether these first bytes may be the beginning of an event stream; nothing at all may be, too.
+/// Whether these first bytes may be the beginning of an event stream; no bytes may be, too.
 fn looks_like_events(head: &[u8]) -> bool {
     let head = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head).trim_ascii_start();
     [&b"data"[..], b"event", b"id", b"retry", b":"]

@@ -1,4 +1,4 @@
-//! What every API must make of the corners of its own format: one table for all of them.
+//! Edge cases of the wire formats: one table for all APIs.
 
 use serde_json::{Value, json};
 
@@ -8,16 +8,16 @@ use crate::types::model::{FaultKind, ModelReply, ReplyBlock, StopReason};
 
 const ALL: [Api; 3] = [Api::Anthropic, Api::OpenAiChat, Api::OpenAiResponses];
 
-/// One thing that an answer tells.
+/// One part of an answer.
 #[derive(Clone)]
 enum Part {
     Start(&'static str),
     Text(&'static str),
-    /// Id, and the arguments in pieces.
+    /// Id, and the arguments in fragments.
     Call(&'static str, Vec<&'static str>),
-    /// The beginning of a call, told twice.
+    /// The start of a call, sent twice.
     CallTwice(&'static str, &'static str),
-    /// Something that nobody knows.
+    /// A part of an unknown type.
     Unknown,
     Error,
     Refusal(&'static str),
@@ -72,7 +72,7 @@ fn anthropic(part: &Part, index: u64, calls: bool, events: &mut Vec<Value>) {
         }
         Unknown => events.push(json!({"type":"invented_later","index":7,"delta":{"type":"new","text":"?"}})),
         Error => events.push(json!({"type":"error","error":{"type":"overloaded_error","message":"busy"}})),
-        // A refusal is a reason to end here.
+        // Here a refusal is only a stop reason.
         Refusal(_) => {}
         End(reason) => {
             let reason = reason.unwrap_or(if calls { "tool_use" } else { "end_turn" });
@@ -157,7 +157,7 @@ fn answer(api: Api, parts: &[Part]) -> ModelReply {
     reply
 }
 
-/// What a call is told with: a sound object, or why it is none.
+/// The input of each call: a valid object, or the parse error.
 fn inputs(reply: &ModelReply) -> Vec<Result<&Value, &str>> {
     let calls = reply.content.iter().filter_map(|block| match block {
         ReplyBlock::ToolCall { input, .. } => Some(input.as_ref().map_err(|(raw, _)| raw.as_str())),
@@ -189,7 +189,7 @@ fn unknown_stream_events_are_ignored() {
             End(None),
         ];
         let mut reply = answer(api, &strange);
-        // Nothing of it is kept silently, but nothing of it is said either.
+        // Notices about dropped parts are not compared here.
         reply.notices.clear();
         assert_eq!(reply, answer(api, &plain), "{api:?}");
     }
@@ -215,7 +215,7 @@ fn duplicate_start_events_are_ignored() {
     }
 }
 
-/// A proxy that connects again and goes on with another answer, or with the same one from its start.
+/// A proxy that reconnects continues with another answer, or with the same one from its start.
 #[test]
 fn second_reply_in_stream_interrupts_call() {
     let mut streams = Vec::new();
@@ -225,7 +225,7 @@ fn second_reply_in_stream_interrupts_call() {
             streams.push((api, wire(api, &parts)));
         }
     }
-    // A chunk of Chat Completions begins an answer if it has another id and names the role.
+    // A chunk of Chat Completions starts an answer if it has another id and names the role.
     let chat =
         wire(Api::OpenAiChat, &[Start(""), Text("so"), Call("t", vec!["{\"a\":"]), Start(""), End(None)]);
     let again =
@@ -237,7 +237,7 @@ fn second_reply_in_stream_interrupts_call() {
         assert_eq!(fault.kind, FaultKind::Interrupted, "{api:?}: {fault:?}");
         assert!(fault.message.contains("began again"), "{api:?}: {fault:?}");
     }
-    // Either alone is a habit of some servers.
+    // Some servers do one of the two alone.
     assert!(read(Api::OpenAiChat, &chat).1.is_ok());
     let one = wire(Api::OpenAiChat, &[Start(""), Text("so"), Text("it is"), End(None)]);
     let (first, rest) = one.split_once("it is").expect("its text");
@@ -273,7 +273,7 @@ fn untyped_error_event_becomes_server_fault() {
     }
 }
 
-/// It could be written and never be read again (`types::depth`).
+/// Such a value could be written and never be read again (`types::depth`).
 #[test]
 fn too_deeply_nested_arguments_are_kept_as_text() {
     for api in ALL {
@@ -291,7 +291,7 @@ fn too_deeply_nested_arguments_are_kept_as_text() {
     }
 }
 
-/// A counting error never ends a turn (Q20).
+/// An invalid count never ends a turn.
 #[test]
 fn invalid_usage_counts_are_ignored() {
     for api in ALL {
@@ -356,7 +356,7 @@ fn call_sent_twice_with_one_id_is_one_call() {
     }
 }
 
-/// What was read before shows that the address is right: the stream was damaged on its way.
+/// Events that were read before show that the address is right: the stream was damaged in transit.
 #[test]
 fn unreadable_event_inside_reply_is_interruption() {
     for api in ALL {
@@ -369,14 +369,14 @@ fn unreadable_event_inside_reply_is_interruption() {
                 format!("{before}data: {{oops\n\n{after}"),
                 format!("{before}data: upstream timed out\n\n{after}"),
                 format!("{before}data: \"a text\"\n\n{after}"),
-                // The rest of an event is missing, and its blank line, too.
+                // The rest of an event and its blank line are missing.
                 format!("{before}{half}\n{after}"),
             ] {
                 let fault = read(api, &damaged).1.expect_err("a fault");
                 assert_eq!(fault.kind, FaultKind::Interrupted, "{api:?}: {fault:?} in {damaged}");
             }
         }
-        // From the start, there may be something else at that address.
+        // At the start of a stream, another service may use that address.
         let fault = read(api, &format!("data: {{oops\n\n{whole}")).1.expect_err("a fault");
         assert_eq!(fault.kind, FaultKind::Garbage, "{api:?}: {fault:?}");
     }
@@ -424,7 +424,7 @@ fn stop_reason_is_mapped_or_reported() {
         let unknown = end("bored");
         assert_eq!(unknown.stop_reason, StopReason::EndTurn, "{api:?}");
         assert!(unknown.notices.iter().any(|notice| notice.contains("\"bored\"")), "{api:?}: {unknown:?}");
-        // Whole calls are there whatever the reason says.
+        // Complete calls exist with every stop reason.
         let reply = answer(api, &[Start("a"), Call("t", vec!["{}"]), End(Some("bored"))]);
         assert_eq!(ids(&reply), ["t"], "{api:?}");
     }
@@ -471,7 +471,7 @@ fn stream_ending_after_any_byte_is_detected() {
     }
 }
 
-/// What is left of a call that was cut may look like one without arguments: it must not run.
+/// The rest of a truncated call may look like a call without arguments: it must not run.
 #[test]
 fn missing_stop_reason_is_accepted_without_calls_only() {
     let without_reason = |api: Api, parts: &[Part]| {
@@ -501,7 +501,7 @@ fn missing_stop_reason_is_accepted_without_calls_only() {
     }
 }
 
-/// Servers that cut a text inside a pair write each half as an escape of its own.
+/// Servers that cut a text inside a surrogate pair write each half as its own escape.
 #[test]
 fn lone_surrogate_in_stream_is_replaced() {
     for api in ALL {
@@ -517,7 +517,7 @@ fn lone_surrogate_in_stream_is_replaced() {
             let reply = read(api, &stream).1.unwrap_or_else(|fault| panic!("{api:?} {escaped}: {fault:?}"));
             assert_eq!(reply.content, [ReplyBlock::Text(expected.into())], "{api:?} {escaped}");
         }
-        // What is no JSON for another reason stays none.
+        // JSON that is invalid for another reason stays invalid.
         let broken = wire(api, &[Start("a"), Text("@@"), End(None)]).replace("@@", "\\ud83d\\x");
         assert_eq!(read(api, &broken).1.expect_err("a fault").kind, FaultKind::Interrupted, "{api:?}");
     }

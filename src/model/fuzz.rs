@@ -1,4 +1,4 @@
-//! What any bytes from a provider must do: the laws that the fuzz targets and their corpus hold us to.
+//! Properties for any bytes from a provider; the fuzz targets and their corpus check them.
 
 use super::api::Api;
 use super::testing::{assert_deltas_tell_the_reply, read_pieces};
@@ -7,11 +7,10 @@ use crate::model::stream::sse::{Event, Parser, TooLong};
 /// Events as name and data, and whether the parser gave up after them.
 type Told = (Vec<(Vec<u8>, Vec<u8>)>, bool);
 
-/// Server-sent events: any bytes, cut anywhere, are the events that the standard says, and what is
-/// held of them is bounded. The first byte is the limit on an event, the second how the rest is cut.
+/// Server-sent events: any bytes, cut anywhere, give the events that the standard defines, and the parser's
+/// memory is bounded. The first byte is the limit on an event, the second selects how the rest is cut.
 ///
-/// # Panics
-/// If a law is broken.
+/// # Panics If a property is violated.
 pub fn sse(data: &[u8]) {
     let [limit, size, bytes @ ..] = data else { return };
     let limit = usize::from(*limit) + 1;
@@ -39,8 +38,8 @@ fn told<'a>(limit: usize, chunks: impl IntoIterator<Item = &'a [u8]>) -> Told {
     (seen, gave_up)
 }
 
-/// The standard (WHATWG HTML, 9.2.6 "Interpreting an event stream"), from the whole text at a time.
-/// Two things are ours: the limit, and that the end of the stream ends an event as well.
+/// The standard (WHATWG HTML, 9.2.6 "Interpreting an event stream"), applied to the complete text. Two
+/// additions: the limit, and the end of the stream also ends an event.
 fn slow(bytes: &[u8], limit: usize) -> Told {
     let mut lines: Vec<Vec<u8>> = vec![Vec::new()];
     let mut before = 0;
@@ -85,11 +84,10 @@ fn slow(bytes: &[u8], limit: usize) -> Told {
     (events, false)
 }
 
-/// A provider's answer: any bytes, cut anywhere, give the same pieces and the same reply or fault,
-/// and the pieces tell the reply. The first byte chooses the API, the second how the rest is cut.
+/// A provider's answer: any bytes, cut anywhere, give the same deltas and the same reply or fault, and the
+/// deltas match the reply. The first byte selects the API, the second how the rest is cut.
 ///
-/// # Panics
-/// If a law is broken.
+/// # Panics If a property is violated.
 pub fn answer(data: &[u8]) {
     let [api, size, bytes @ ..] = data else { return };
     let api = match api & 3 {
@@ -107,10 +105,9 @@ pub fn answer(data: &[u8]) {
     }
 }
 
-/// Events of a stream and the bytes of their data, for whoever measures.
+/// Events of a stream and the bytes of their data, for benchmarks.
 ///
-/// # Panics
-/// If the stream is refused.
+/// # Panics If the stream is refused.
 #[must_use]
 pub fn count_events(chunks: &[&[u8]]) -> (usize, usize) {
     let mut parser = Parser::default();
@@ -125,10 +122,9 @@ pub fn count_events(chunks: &[&[u8]]) -> (usize, usize) {
     seen
 }
 
-/// Deltas of a whole answer of the API of this name, for whoever measures.
+/// Deltas of a complete answer of the API with this name, for benchmarks.
 ///
-/// # Panics
-/// If there is no such API, or the answer is not whole.
+/// # Panics If there is no such API, or the answer is incomplete.
 #[must_use]
 pub fn read_answer(api: &str, chunks: &[&[u8]]) -> usize {
     let api = Api::from_name(api).expect("an API");

@@ -1,7 +1,7 @@
-//! Keys: where they come from, and a box that does not show them.
+//! API keys: their sources, and a type that hides their text.
 //!
-//! A key is read when a call needs it, so that a changed file or variable takes effect at once. It
-//! never has a `Display` or `Serialize`; faults are scrubbed of its text all the same.
+//! A key is read when a call needs it, so that a changed file or variable applies at once. It has no `Display`
+//! or `Serialize`; in addition, its text is removed from faults.
 
 use std::fmt;
 use std::os::unix::fs::PermissionsExt as _;
@@ -16,31 +16,31 @@ use tokio::process::Command;
 
 use crate::types::model::{FaultKind, ModelFault};
 
-/// How long a key command may run.
+/// Time limit of a key command.
 const COMMAND_LIMIT: Duration = Duration::from_secs(10);
-/// Where systemd puts the credentials of a service.
+/// Variable with the folder in which systemd puts a service's credentials.
 const CREDENTIALS: &str = "CREDENTIALS_DIRECTORY";
-/// No key is longer.
+/// Maximum size of a key.
 const MAX_KEY_BYTES: u64 = 64 << 10;
 
-/// Where a provider's key is found.
+/// The source of a provider's key.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Key {
-    /// It needs none.
+    /// The provider needs no key.
     None,
-    /// In this environment variable.
+    /// An environment variable.
     Env(String),
-    /// In this file, which nobody else may read or write; space around it does not count.
+    /// A file that only its owner may read or write; surrounding whitespace is ignored.
     File(PathBuf),
-    /// In the file of this name in `$CREDENTIALS_DIRECTORY`, where systemd puts credentials of a service
-    /// (<https://systemd.io/CREDENTIALS/>). Who may read it is systemd's matter.
+    /// The file with this name in `$CREDENTIALS_DIRECTORY`, where systemd puts credentials of a service
+    /// (<https://systemd.io/CREDENTIALS/>). systemd controls its permissions.
     Credential(String),
-    /// On the output of this command, run by `sh -c` for at most 10 s.
+    /// The output of this command, run by `sh -c` for at most 10 s.
     Command(String),
 }
 
 impl fmt::Debug for Key {
-    /// A command may hold a secret itself, so it is not shown.
+    /// A command may contain a secret, so it is not shown.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Key::None => f.write_str("None"),
@@ -57,7 +57,7 @@ impl fmt::Debug for Key {
 pub(super) struct Secret(String);
 
 impl Secret {
-    /// The text itself, for the one header that carries it.
+    /// The text itself, for the one header that contains it.
     pub(super) fn reveal(&self) -> &str {
         &self.0
     }
@@ -70,8 +70,8 @@ impl fmt::Debug for Secret {
 }
 
 impl Key {
-    /// Reads the key; `Ok(None)` if there is to be none. `variable` is the vendor's usual
-    /// environment variable, for the advice. Cancel-safe: a running command is killed.
+    /// Reads the key; `Ok(None)` if the provider needs none. `variable` is the vendor's usual environment
+    /// variable, for the error text. Cancel-safe: a running command is killed.
     pub(super) async fn read(&self, provider: &str, variable: &str) -> Result<Option<Secret>, ModelFault> {
         let missing = |why: String| {
             let set = match self {
@@ -105,7 +105,7 @@ impl Key {
     }
 }
 
-/// The text of a file. If it is `private`, one that others may read or write is refused, as ssh does.
+/// The text of a file. If it is `private`, a file that other users may read or write is refused, as in ssh.
 async fn from_file(path: &Path, private: bool) -> Result<String, String> {
     let failed = |error| format!("could not read {} ({error})", path.display());
     let file = tokio::fs::File::open(path).await.map_err(failed)?;
@@ -131,13 +131,13 @@ async fn from_credentials(folder: Option<PathBuf>, name: &str) -> Result<String,
     from_file(&folder.join(name), false).await
 }
 
-/// Ends a command's whole process group when it is no longer waited for.
+/// Kills a command's process group when it is dropped.
 struct Group(Option<Pid>);
 
 impl Drop for Group {
     fn drop(&mut self) {
         if let Some(pid) = self.0 {
-            // It may be gone already; then there is nothing to do.
+            // The group may have ended already; then the error is irrelevant.
             let _ = killpg(pid, Signal::SIGKILL);
         }
     }
@@ -168,7 +168,7 @@ async fn run(command: &str) -> Result<String, String> {
                 .map_err(|error| format!("gave no text ({error})"))?;
         }
         let status = child.wait().await.map_err(|error| format!("could not be waited for ({error})"))?;
-        // The group has lost its leader: what it left running (an agent, say) is its own affair.
+        // The leader has ended; processes that it left running on purpose (such as an agent) are not killed.
         group.0 = None;
         if status.success() { Ok(text) } else { Err(format!("failed ({status})")) }
     };
@@ -196,7 +196,7 @@ mod tests {
 
     #[tokio::test]
     async fn api_key_is_read_from_environment_file_or_command() {
-        // Set by cargo for every test: the environment must not be changed here.
+        // Cargo sets this variable for every test: the environment must not be changed here.
         check(Key::Env("CARGO_PKG_NAME".into()), Ok("agentd")).await;
         check(Key::Env("AGENTD_NO_SUCH_KEY".into()), Err("set AGENTD_NO_SUCH_KEY, or api_key_env")).await;
 
@@ -246,7 +246,7 @@ mod tests {
             }
         };
         let gone = async {
-            // A process that nobody has waited for yet is as dead as one that is not there.
+            // A zombie process counts as dead, like a missing one.
             let runs = || {
                 let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
                 !stat.is_empty() && !stat.contains(") Z ")
@@ -261,7 +261,7 @@ mod tests {
     #[tokio::test]
     async fn systemd_credential_is_read_as_api_key() {
         let folder = tempfile::tempdir().unwrap();
-        // With an access list for the service's user, systemd's files show bits of a group.
+        // With an access list for the service's user, systemd's files show group permission bits.
         let file = folder.path().join("acme");
         std::fs::write(&file, "sk-credential\n").unwrap();
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o440)).unwrap();

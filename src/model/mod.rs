@@ -1,15 +1,15 @@
-//! Layer 2: talking to model providers.
+//! Layer 2: calls to model providers.
 //!
-//! One request and one stream of deltas for all of them ([`Models::call`]); what a provider's wire
-//! looks like stays inside its folder. The way of an answer:
+//! One request type and one stream of deltas for all providers ([`Models::call`]); the wire format of each API
+//! stays inside its folder. The path of an answer:
 //!
 //! ```text
 //! bytes ─ sse (events) ─ anthropic | openai_chat (what they mean) ─ assembly (deltas + reply)
 //!   ▲ http (a provider)   or   ▲ replay (a cassette)
 //! ```
 //!
-//! Nothing here waits and tries again: a call ends with one reply or one fault, and the engine
-//! decides what follows.
+//! This layer never waits and retries: a call ends with one reply or one fault, and the engine decides what
+//! follows.
 
 mod anthropic;
 mod api;

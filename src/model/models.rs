@@ -30,9 +30,9 @@ use crate::types::usage::{ModelSnapshot, Price};
 
 /// The header with the version of the Anthropic API.
 const VERSION_HEADER: HeaderName = HeaderName::from_static("anthropic-version");
-/// Its value where the configuration says nothing.
+/// Its value if the configuration sets none.
 const DEFAULT_VERSION: &str = "2023-06-01";
-/// From this version on a request with `temperature`, `top_p` or `top_k` is refused with status 400
+/// From this version on, a request with `temperature`, `top_p` or `top_k` is refused with status 400
 /// (platform.claude.com, "Versions", 2026-11).
 const VERSION_WITHOUT_SAMPLING: &str = "2026-10-21";
 
@@ -45,11 +45,11 @@ pub struct Models {
 struct Inner {
     ways: BTreeMap<String, Backend>,
     models: BTreeMap<String, ModelFacts>,
-    /// Models that people were told of that nothing is known of them.
+    /// Unknown models about which users received a notice.
     strangers: Mutex<BTreeSet<String>>,
-    /// Models that people were told of that they were not asked to think.
+    /// Models about which users received a notice that they do not think.
     unthinking: Mutex<BTreeSet<String>>,
-    /// What people were told of temperatures that were not sent.
+    /// Notices about omitted sampling settings that users received.
     unsampled: Mutex<BTreeSet<String>>,
     clients: Clients,
     written: RequestCache,
@@ -58,23 +58,23 @@ struct Inner {
     patience: Patience,
 }
 
-/// How a provider's answers come about.
+/// The source of a provider's answers.
 enum Backend {
     Http(Box<Address>),
     Replay(Player),
 }
 
-/// A provider on the network, its settings checked.
+/// A provider on the network with checked settings.
 struct Address {
     api: Api,
     url: Url,
     is_direct: bool,
-    /// It is the vendor of the API, not somebody who speaks it too.
+    /// The provider is the API's vendor, not another server with the same API.
     is_vendor: bool,
-    /// It keeps the conversation.
+    /// It stores the conversation.
     store: bool,
     key: Key,
-    /// What the key command printed last: it is not run for every call.
+    /// The last output of the key command, so that the command does not run for every call.
     printed: Mutex<Option<Secret>>,
     headers: HeaderMap,
     secrets: Secrets,
@@ -88,10 +88,9 @@ impl fmt::Debug for Models {
 }
 
 impl Models {
-    /// Checks the settings. Nothing is opened, read or connected to yet.
+    /// Checks the settings. It opens, reads and connects to nothing yet.
     ///
-    /// # Errors
-    /// Settings that cannot work for any call.
+    /// # Errors Settings that cannot work for any call.
     pub fn new(settings: Settings) -> Result<Models, ModelError> {
         let mut ways = BTreeMap::new();
         for (name, provider) in settings.providers {
@@ -125,13 +124,13 @@ impl Models {
         self.inner.ways.keys().cloned().collect()
     }
 
-    /// What the model costs; `None` if that is not known.
+    /// Price of the model; `None` if unknown.
     #[must_use]
     pub fn price(&self, model: &ModelRef) -> Option<Price> {
         self.model(model).price
     }
 
-    /// What a call of the model is booked with.
+    /// Limits and price for booking a call of the model.
     #[must_use]
     pub fn terms(&self, model: &ModelRef) -> ModelSnapshot {
         let known = self.model(model);
@@ -142,15 +141,14 @@ impl Models {
         }
     }
 
-    /// What is known of the model: from the configuration, else from the built-in table, else the
-    /// defaults.
+    /// Properties of the model: from the configuration, else from the built-in table, else the defaults.
     #[must_use]
     pub fn model(&self, model: &ModelRef) -> ModelSettings {
         self.look_up(model).0
     }
 
-    /// Whether the model is shown pictures. Where nothing is told, the vendors' own models are hoped to see;
-    /// those of others that speak Chat Completions are not.
+    /// Whether the model receives pictures. Without a setting, the vendors' own models do; other models with
+    /// Chat Completions do not.
     #[must_use]
     pub fn sees(&self, model: &ModelRef) -> bool {
         let hope = match self.inner.ways.get(&model.provider) {
@@ -165,12 +163,12 @@ impl Models {
         self.inner.models.keys().cloned()
     }
 
-    /// What the configuration says of a model.
+    /// The configured properties of a model.
     pub(super) fn given(&self, name: &str) -> Option<&ModelFacts> {
         self.inner.models.get(name)
     }
 
-    /// Which API a provider on the network speaks.
+    /// The API of a provider on the network.
     pub(super) fn kind(&self, provider: &str) -> Option<Kind> {
         match self.inner.ways.get(provider)? {
             Backend::Http(address) => Some(address.api.kind()),
@@ -187,7 +185,7 @@ impl Models {
         self.inner.ways.iter().filter_map(vendor).collect()
     }
 
-    /// The same, and whether anything was known at all.
+    /// Properties of the model, and whether the model is known at all.
     pub(super) fn look_up(&self, model: &ModelRef) -> (ModelSettings, bool) {
         let (kind, at_vendor) = match self.inner.ways.get(&model.provider) {
             Some(Backend::Http(address)) => (Some(address.api.kind()), address.is_vendor),
@@ -201,7 +199,7 @@ impl Models {
         (settings, is_known)
     }
 
-    /// What people should know of a model that nothing is known of; once for each.
+    /// The notice about an unknown model; once per model.
     fn stranger(&self, model: &ModelRef) -> Option<String> {
         let name = model.to_string();
         let is_new = self.inner.strangers.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone());
@@ -213,7 +211,7 @@ impl Models {
         })
     }
 
-    /// What people should know of a model that was to think and is not known to; once for each.
+    /// The notice about a model that should think and is not known to; once per model.
     fn unthinking(&self, request: &ModelRequest, settings: &ModelSettings) -> Option<String> {
         let thinking = request.thinking.filter(|thinking| *thinking != Thinking::Off)?;
         let name = request.model.to_string();
@@ -228,15 +226,15 @@ impl Models {
         })
     }
 
-    /// What people should know of a temperature that was not sent; the same once.
+    /// The notice about a sampling setting that was not sent; each text once.
     fn unsampled(&self, api: Api, request: &ModelRequest, settings: &ModelSettings) -> Option<String> {
         let text = left_out(api, request, settings)?;
         let told = &self.inner.unsampled;
         told.lock().unwrap_or_else(PoisonError::into_inner).insert(text.clone()).then_some(text)
     }
 
-    /// Builds the HTTP clients the providers will need, which the first call would do otherwise.
-    /// Problems are left for the call to tell.
+    /// Builds the HTTP clients that the providers will need, so that the first call is faster. The call itself
+    /// reports problems.
     pub async fn warm(&self) {
         let mut wanted = [false, false];
         for way in self.inner.ways.values() {
@@ -251,15 +249,14 @@ impl Models {
         }
     }
 
-    /// Streams one answer. Deltas go to `out` in order, a batch for what one read from the network
-    /// brought; while `out` is full nothing is read. Returns the reply at the proper end of the
-    /// stream, after its deltas; those that came with the end stand in the reply (`last`).
+    /// Streams one answer. Deltas go to `out` in order, one batch per read from the network; while `out` is
+    /// full, it reads nothing. Returns the reply at the proper end of the stream, after its deltas; the deltas
+    /// that arrived with the end are in the reply (`last`).
     ///
     /// Cancel-safe: dropping the future ends the request.
     ///
-    /// # Errors
-    /// One fault, already free of secrets. Deltas may have come before it. `Interrupted` if `out`
-    /// is closed. Nothing is tried twice here.
+    /// # Errors One fault without secrets. Deltas may have come before it. `Interrupted` if `out` is closed.
+    /// This function retries nothing.
     pub async fn call(
         &self,
         request: &ModelRequest,
@@ -310,7 +307,8 @@ impl Models {
                 is_direct: address.is_direct,
             })
         };
-        // A conversation that the provider keeps goes on with each answer: none is the same as another.
+        // A conversation that the provider stores changes with each answer, so no request repeats an earlier
+        // one.
         let mut known = match &self.inner.cache {
             Some(cache) if !address.store => {
                 let to = RequestTarget { is_vendor: address.is_vendor, ..RequestTarget::default() };
@@ -329,7 +327,7 @@ impl Models {
         let previous = request.previous_response_id.as_deref().filter(|_| address.store);
         let mut played = tape();
         let mut outcome = exchange(&headers, previous)?.run(reader(), out, &mut played).await;
-        // The key may have been changed meanwhile (Q26): another one is tried, once.
+        // The key may have been changed meanwhile: a different key is tried once.
         if outcome.as_ref().is_err_and(|fault| address.doubts_key(fault)) {
             address.forget_key();
             let fresh = address.secret(name).await;
@@ -337,14 +335,15 @@ impl Models {
                 && fresh != secret
             {
                 secret = fresh;
-                // Another account's answers are not this one's.
+                // The cached answers of another account must not be used.
                 known = None;
                 headers = address.headers(name, secret.as_ref(), interleaves, &mut secrets)?;
                 played = tape();
                 outcome = exchange(&headers, previous)?.run(reader(), out, &mut played).await;
             }
         }
-        // Refused before a word was said: it costs nothing to send the whole conversation instead.
+        // The request was refused before any output: sending the complete conversation instead costs nothing
+        // extra.
         if previous.is_some() && outcome.as_ref().is_err_and(is_lost_conversation) {
             played = tape();
             outcome = exchange(&headers, None)?.run(reader(), out, &mut played).await;
@@ -365,7 +364,7 @@ impl Models {
             reply.notices.extend(self.unthinking(request, &settings));
             reply.notices.extend(self.unsampled(address.api, request, &settings));
         }
-        // A server of one's own has models of one's own.
+        // A self-hosted server may use its own model names.
         if let Ok(reply) = &mut outcome
             && !is_known
             && !address.is_direct
@@ -402,7 +401,7 @@ impl Backend {
             Kind::Anthropic => Api::Anthropic,
             Kind::OpenAiChat => Api::OpenAiChat,
             Kind::OpenAiResponses => Api::OpenAiResponses,
-            // A replay provider was made or refused above.
+            // A replay provider was created or refused above.
             Kind::Replay => return Err(ModelError::NoCassette { provider: name.into() }),
         };
         let bad_url = |why: String| ModelError::BadBaseUrl { provider: name.into(), why };
@@ -455,7 +454,7 @@ impl Backend {
 }
 
 impl Address {
-    /// The key as it is now. What a command printed is kept until the provider refuses it.
+    /// The current key. The output of a key command is kept until the provider refuses it.
     async fn secret(&self, name: &str) -> Result<Option<Secret>, ModelFault> {
         if let Some(printed) = self.printed().clone() {
             return Ok(Some(printed));
@@ -475,7 +474,7 @@ impl Address {
         *self.printed() = None;
     }
 
-    /// Whether the refusal may be about a key that has changed.
+    /// Whether the refusal may be caused by a changed key.
     fn doubts_key(&self, fault: &ModelFault) -> bool {
         match fault.kind {
             FaultKind::Unauthorized => true,
@@ -486,13 +485,13 @@ impl Address {
         }
     }
 
-    /// Whether the version of the API takes `temperature` and `top_p`.
+    /// Whether the API version accepts `temperature` and `top_p`.
     fn takes_sampling(&self) -> bool {
         let version = self.headers.get(VERSION_HEADER).and_then(|value| value.to_str().ok());
         self.api != Api::Anthropic || version.is_none_or(|version| version < VERSION_WITHOUT_SAMPLING)
     }
 
-    /// Puts the headers together. Headers of the settings win.
+    /// Builds the headers. Headers of the settings take precedence.
     fn headers(
         &self,
         name: &str,
@@ -537,7 +536,7 @@ impl Address {
     }
 }
 
-/// An answer that used exactly its limit was cut there, also where the server says that it is complete.
+/// An answer that used exactly its limit was cut there, even if the server reports it as complete.
 fn mark_cut(reply: &mut ModelReply, limit: Option<u32>) {
     let is_whole = matches!(reply.stop_reason, StopReason::EndTurn | StopReason::ToolUse);
     if is_whole && limit.is_some_and(|limit| reply.usage.output_tokens == u64::from(limit)) {
@@ -545,7 +544,7 @@ fn mark_cut(reply: &mut ModelReply, limit: Option<u32>) {
     }
 }
 
-/// Whether the text is like `2023-06-01`.
+/// Whether the text has the form `2023-06-01`.
 fn is_date(text: &str) -> bool {
     text.len() == 10
         && text.bytes().enumerate().all(|(at, byte)| match at {
@@ -554,7 +553,7 @@ fn is_date(text: &str) -> bool {
         })
 }
 
-/// Adds a word to those of `anthropic-beta`.
+/// Adds a value to the header `anthropic-beta`.
 fn add_beta(headers: &mut HeaderMap, word: &'static str) {
     let name = HeaderName::from_static("anthropic-beta");
     let known = headers.get(&name).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -563,16 +562,16 @@ fn add_beta(headers: &mut HeaderMap, word: &'static str) {
         known if known.split(',').any(|other| other.trim() == word) => return,
         known => format!("{known},{word}"),
     };
-    // Words that could be sent before can be sent together.
+    // Values that are valid separately are valid together.
     if let Ok(value) = HeaderValue::try_from(all) {
         headers.insert(name, value);
     }
 }
 
-/// The answer that was to be continued is not there any more.
+/// The answer that the request continues no longer exists.
 fn is_lost_conversation(fault: &ModelFault) -> bool {
-    // Servers that speak this API say it in their own ways (vLLM: "Response with id … not found"); only
-    // requests that named an answer are asked about.
+    // Servers with this API use different texts (vLLM: "Response with id … not found"). Only requests that
+    // named an answer are checked.
     let says = |text: &str| text.contains("previous_response") || text.contains("Response with id");
     let is_named = says(&fault.message) || fault.word.as_deref().is_some_and(says);
     fault.kind == FaultKind::NotFound || (fault.kind == FaultKind::BadRequest && is_named)

@@ -1,9 +1,8 @@
-//! Answers that were given a moment ago, for requests that are the same to the last byte (Q37). Only
-//! where the configuration wants it.
+//! A cache of recent answers for byte-identical requests, if the configuration enables it.
 //!
-//! The key is a digest of where the request goes, of its headers (so also of the key: nobody gets what
-//! another account paid for) and of its body. It is in memory alone and goes with the configuration that
-//! made it.
+//! The key is a digest of the request's URL, its headers and its body. The headers include the API key, so no
+//! account receives another account's answers. The cache is in memory only and is dropped with its
+//! configuration.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -17,22 +16,22 @@ use crate::model::stream::assembly::pieces;
 use crate::types::model::{BlockKind, Delta, ModelReply, ReplyBlock, StopReason};
 use crate::types::usage::Usage;
 
-/// How long an answer is worth something.
+/// How long an answer is valid.
 const LIFE: Duration = Duration::from_secs(5 * 60);
-/// Answers that are kept at most.
+/// Maximum number of cached answers.
 const ENTRIES: usize = 100;
-/// Bytes of all of them, at most.
+/// Maximum total bytes of the cached answers.
 const BYTES: usize = 16 << 20;
 
-/// What a request is known by.
+/// Digest that identifies a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Key([u8; 32]);
 
 impl Key {
-    /// Of one request.
+    /// The key of one request.
     pub(super) fn of(provider: &str, url: &Url, headers: &HeaderMap, body: &[u8]) -> Self {
         let mut digest = Sha256::new();
-        // Each part with its length: no two requests look alike by where their parts end.
+        // Each part is preceded by its length, so that two requests cannot collide by shifted boundaries.
         let mut add = |part: &[u8]| {
             digest.update((part.len() as u64).to_le_bytes());
             digest.update(part);
@@ -48,7 +47,7 @@ impl Key {
     }
 }
 
-/// The newest answers, the one that was used last at the back.
+/// Recent answers; the most recently used one is last.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
     entries: Mutex<VecDeque<Entry>>,
@@ -63,8 +62,8 @@ struct Entry {
 }
 
 impl Cache {
-    /// The answer to the same request, if it was given within the last five minutes. Marked as what it
-    /// is: it costs nothing.
+    /// The answer to the same request, if it is at most five minutes old. It is marked as cached: it costs
+    /// nothing.
     pub(super) fn get(&self, key: Key, now: Instant) -> Option<ModelReply> {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         entries.retain(|entry| now.saturating_duration_since(entry.given_at) < LIFE);
@@ -75,7 +74,7 @@ impl Cache {
         Some(reply)
     }
 
-    /// Keeps an answer, if it is a whole one.
+    /// Stores an answer, if it is complete.
     pub(super) fn put(&self, key: Key, reply: &ModelReply, now: Instant) {
         if !matches!(reply.stop_reason, StopReason::EndTurn | StopReason::ToolUse | StopReason::StopSequence)
         {
@@ -103,12 +102,12 @@ impl Cache {
     }
 }
 
-/// About how much memory the answer takes.
+/// Approximate memory size of the answer.
 fn size(reply: &ModelReply) -> usize {
     let of = |block: &ReplyBlock| match block {
         ReplyBlock::Text(text) | ReplyBlock::RedactedThinking(text) => text.len(),
         ReplyBlock::Thinking { text, signature } => text.len() + signature.as_ref().map_or(0, String::len),
-        // Values of small parts take several times their text.
+        // JSON values with small parts need several times the memory of their text.
         ReplyBlock::ToolCall { tool, input, .. } => tool.len() + 8 * arguments(input).len(),
     };
     256 + reply.content.iter().map(|block| of(block) + 64).sum::<usize>()
@@ -121,7 +120,7 @@ fn arguments(input: &Result<serde_json::Value, (String, String)>) -> String {
     }
 }
 
-/// The answer as deltas: what a client sees is the same wherever it comes from.
+/// The answer as deltas, so that clients see the same events for a cached answer.
 pub(super) fn deltas(reply: &ModelReply) -> Vec<Delta> {
     let mut out = Vec::new();
     for (index, block) in (0..).zip(&reply.content) {
@@ -178,7 +177,7 @@ mod tests {
         assert_eq!((hit.cache_hit, hit.usage, hit.notices.len()), (true, Usage::default(), 0));
         assert_eq!(hit.content, [ReplyBlock::Text("yes".into())]);
         assert_eq!(cache.get(key(2), later), None);
-        // Being used does not make it younger.
+        // A cache hit does not extend the lifetime.
         assert_eq!(cache.get(key(1), now + LIFE), None);
     }
 

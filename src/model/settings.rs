@@ -1,5 +1,5 @@
-//! What this floor wants to be told: providers, what their models can do, and time limits.
-//! The configuration file is somebody else's concern.
+//! Settings of this layer: providers, capabilities of their models, and time limits. Another module reads the
+//! configuration file.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,23 +17,23 @@ use crate::types::usage::Price;
 /// Everything [`Models`](super::Models) needs.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Providers by the name that stands before the slash of a model.
+    /// Providers by name, which is the part of a model's name before the slash.
     pub providers: BTreeMap<String, Provider>,
-    /// What the configuration says of single models, by `provider/model`.
+    /// Configured properties of models, by `provider/model`.
     pub models: BTreeMap<String, ModelFacts>,
-    /// How we introduce ourselves, for example `agentd/0.1.0`.
+    /// The `User-Agent` header, for example `agentd/0.1.0`.
     pub user_agent: String,
-    /// How long a connection may take to come about.
+    /// Time limit for establishing a connection.
     pub connect_timeout: Duration,
-    /// Whether the same request within five minutes gets the same answer, from memory.
+    /// Whether the same request within five minutes gets the same answer from memory.
     pub cache: bool,
-    /// After how long a silence a listener is told of it, before the answer begins and inside it.
+    /// Duration of a silence after which it is reported, before the answer begins and inside it.
     pub idle_warn: Duration,
-    /// How long a provider may stay silent.
+    /// Maximum time without any byte from the provider.
     pub idle_timeout: Duration,
-    /// How long it may say nothing but that it is alive: pings, comments, bytes that mean nothing.
+    /// Maximum time without content: pings, comments and empty events only.
     pub content_timeout: Duration,
-    /// The longest one answer may take.
+    /// Maximum time of one answer.
     pub attempt_timeout: Duration,
 }
 
@@ -56,21 +56,21 @@ impl Default for Settings {
 /// One provider.
 #[derive(Clone)]
 pub struct Provider {
-    /// Which API it speaks.
+    /// The API of the provider.
     pub kind: Kind,
-    /// Where; absent for the vendor's own address.
+    /// Base URL; absent for the vendor's own address.
     pub base_url: Option<String>,
-    /// Where its key is found.
+    /// Source of its key.
     pub key: Key,
-    /// Further headers of every request.
+    /// Additional headers of every request.
     pub headers: BTreeMap<String, String>,
     /// The cassette of a replay provider.
     pub cassette: Option<PathBuf>,
     /// Where to append a recording of every answer.
     pub record: Option<PathBuf>,
-    /// Responses only: the provider keeps the conversation, and requests name the answer they continue.
+    /// Responses only: the provider stores the conversation, and requests name the answer that they continue.
     pub store: bool,
-    /// Anthropic only: the value of the header with the API's version; absent for `2023-06-01`.
+    /// Anthropic only: the value of the API version header; absent for `2023-06-01`.
     pub api_version: Option<String>,
 }
 
@@ -112,7 +112,7 @@ impl fmt::Debug for Provider {
     }
 }
 
-/// Which API a provider speaks.
+/// The API of a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Anthropic Messages: `base_url` + `/v1/messages`.
@@ -121,48 +121,48 @@ pub enum Kind {
     OpenAiChat,
     /// OpenAI Responses: `base_url` + `/responses`.
     OpenAiResponses,
-    /// Answers from a cassette, without a network.
+    /// Plays a cassette, without a network.
     Replay,
 }
 
-/// What is known of one model.
+/// Properties of one model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelSettings {
     /// Tokens that fit in a request and its answer.
     pub context_window: Option<u32>,
     /// Tokens of the longest answer.
     pub max_output_tokens: Option<u32>,
-    /// It can call tools. Without, none are offered.
+    /// It can call tools. Otherwise none are offered.
     pub tools: bool,
-    /// It can stream. Without, the answer comes in one piece and the deltas all at once.
+    /// It can stream. Otherwise the answer arrives in one piece and all deltas at once.
     pub streaming: bool,
-    /// It has a place for a system prompt. Without, the prompt opens the first user message.
+    /// It accepts a system prompt. Otherwise the prompt opens the first user message.
     pub system_role: bool,
-    /// What it costs, if known.
+    /// Its price, if known.
     pub price: Option<Price>,
-    /// It can reason visibly.
+    /// It can return its reasoning.
     pub thinking: bool,
-    /// It decides by itself how much it thinks; budgets of tokens are for the others.
+    /// It decides how much it thinks; other models receive token budgets.
     pub adaptive_thinking: bool,
-    /// It thinks between the calls of a turn as well, where that is asked for by a header (Anthropic).
+    /// It also thinks between the calls of a turn, if a header requests it (Anthropic).
     pub interleaved_thinking: bool,
-    /// The least effort of reasoning that it takes, if that is not to send any.
+    /// The lowest reasoning effort that it accepts; `None` sends no effort.
     pub least_effort: Option<String>,
-    /// It takes a temperature and a share of the likeliest words.
+    /// It accepts a temperature and `top_p`.
     pub sampling: bool,
-    /// How freely it chooses its words where a request does not say.
+    /// Its sampling settings if a request sets none.
     pub usual: Sampling,
-    /// Its earlier reasoning is sent back to it, where the API has no agreed place for that (Chat Completions).
+    /// Which earlier reasoning is sent back to it, where the API has no common field for it (Chat Completions).
     pub reasoning_back: ReasoningBack,
-    /// It can see images. What is not told is hoped of the vendors' own models.
+    /// It accepts images. If unknown, the vendors' own models are assumed to.
     pub vision: Option<bool>,
-    /// It takes PDFs as they are. What is not told is hoped of models that see; with Chat Completions, of
-    /// the vendor's own alone.
+    /// It accepts PDFs. If unknown, models with vision are assumed to; with Chat Completions, only the vendor's
+    /// own.
     pub documents: Option<bool>,
 }
 
 impl Default for ModelSettings {
-    /// What can be hoped of an unknown model.
+    /// Optimistic defaults for an unknown model.
     fn default() -> Self {
         Self {
             context_window: None,
@@ -184,62 +184,61 @@ impl Default for ModelSettings {
     }
 }
 
-/// Which earlier reasoning a model of Chat Completions is sent back, as `reasoning_content` of the message that
-/// it led to.
+/// Which earlier reasoning is sent back to a model of Chat Completions, as `reasoning_content` of its message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReasoningBack {
     /// None: most servers refuse it or drop it.
     #[default]
     None,
-    /// That of the tool loop under way, until the next message of a person. Demanded by some models that
-    /// think between calls.
+    /// That of the current tool loop, until the next message of the user. Some models that think between calls
+    /// require it.
     Tools,
     /// All of it.
     All,
 }
 
-/// Settings that cannot work.
+/// Settings that cannot work for any call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ModelError {
     /// The address of a provider is not an http or https URL.
     BadBaseUrl {
-        /// The provider.
+        /// Name of the provider.
         provider: String,
-        /// What is wrong with it.
+        /// The problem of the address.
         why: String,
     },
     /// A header cannot be sent.
     BadHeader {
-        /// The provider.
+        /// Name of the provider.
         provider: String,
-        /// The header's name.
+        /// Name of the header.
         header: String,
     },
     /// A replay provider without a cassette.
     NoCassette {
-        /// The provider.
+        /// Name of the provider.
         provider: String,
     },
-    /// A cassette on a provider that asks a network.
+    /// A cassette on a provider that uses a network.
     MisplacedCassette {
-        /// The provider.
+        /// Name of the provider.
         provider: String,
     },
-    /// `api_version` that is no version, or on a provider whose API has no header for it.
+    /// An invalid `api_version`, or one on a provider whose API has no header for it.
     BadApiVersion {
-        /// The provider.
+        /// Name of the provider.
         provider: String,
     },
-    /// `store` on a provider whose API keeps no conversations.
+    /// `store` on a provider whose API stores no conversations.
     MisplacedStore {
-        /// The provider.
+        /// Name of the provider.
         provider: String,
     },
 }
 
 impl ModelError {
-    /// A stable word for programs.
+    /// A stable code for programs.
     #[must_use]
     pub const fn word(&self) -> &'static str {
         match self {

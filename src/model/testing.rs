@@ -1,4 +1,4 @@
-//! What the tests of both adapters and the fuzz targets share.
+//! Test support shared by the adapters and the fuzz targets.
 
 #[cfg(test)]
 use proptest::prelude::*;
@@ -36,7 +36,7 @@ pub(super) fn read_whole(api: Api, body: &str) -> (Vec<Delta>, Result<ModelReply
     (out, outcome)
 }
 
-/// The promises on deltas: blocks one after another, nothing empty, and in sum the reply.
+/// Checks the guarantees on deltas: blocks in order, nothing empty, and together they equal the reply.
 pub(super) fn assert_deltas_tell_the_reply(deltas: &[Delta], reply: &ModelReply) {
     let mut told: Vec<ReplyBlock> = Vec::new();
     let mut open: Option<u32> = None;
@@ -78,8 +78,8 @@ pub(super) fn assert_deltas_tell_the_reply(deltas: &[Delta], reply: &ModelReply)
     }
 }
 
-/// An answer that is cut after any of its bytes is told as cut, or it is whole: never a part of it, and so
-/// never half a call.
+/// Checks that an answer truncated after any byte is reported as interrupted or is complete: no partial answer,
+/// and so no partial call.
 #[cfg(test)]
 pub(super) fn assert_every_cut_is_told(api: Api, stream: &str) {
     let (_, whole) = read(api, stream);
@@ -104,8 +104,8 @@ pub(super) fn assert_every_cut_is_told(api: Api, stream: &str) {
     assert!(cuts * 10 > bytes.len() * 6, "{api:?}: only {cuts} of {} cuts were told", bytes.len());
 }
 
-/// The stream cut at these places gives what it gives whole. One delta may become several, so
-/// deltas are compared by what they tell.
+/// Checks that a stream split at these positions gives the same answer. One delta may become several, so their
+/// joined content is compared.
 #[cfg(test)]
 pub(super) fn assert_any_split_reads_alike(api: Api, stream: &str, cuts: &[prop::sample::Index]) {
     let bytes = stream.as_bytes();

@@ -1,18 +1,19 @@
-//! Numbers by attributes, in buckets.
+//! Histograms by attributes.
 
 use std::collections::BTreeMap;
 
 use super::spans::Attribute;
 
-/// Sets of attributes at most; what is beyond counts as `_OTHER`. Models are named by whoever asks.
+/// Maximal number of attribute sets; further ones count as `_OTHER`. Clients choose model names, so the number
+/// must be bounded.
 const SETS: usize = 200;
-/// What stands in the place of a text that would be one too many.
+/// Replaces the text attributes of further sets.
 const OTHER: &str = "_OTHER";
 
-/// What a number is counted by.
+/// Key of a data point.
 type Attributes = Vec<(&'static str, Attribute)>;
 
-/// A histogram with the bounds that the conventions advise.
+/// A histogram with the bounds that the semantic conventions recommend.
 #[derive(Debug)]
 pub(super) struct Histogram {
     pub name: &'static str,
@@ -21,7 +22,7 @@ pub(super) struct Histogram {
     points: BTreeMap<String, (Attributes, Point)>,
 }
 
-/// The numbers of one set of attributes.
+/// The data of one set of attributes.
 #[derive(Clone, Debug)]
 pub(super) struct Point {
     pub count: u64,
@@ -58,7 +59,7 @@ impl Histogram {
         Self { name: "gen_ai.client.operation.duration", unit: "s", bounds: BOUNDS, points: BTreeMap::new() }
     }
 
-    /// Takes a number in.
+    /// Adds a value.
     pub fn record(&mut self, attributes: Attributes, value: f64) {
         let mut attributes = attributes;
         let mut key = format!("{attributes:?}");
@@ -79,12 +80,12 @@ impl Histogram {
         point.buckets[bucket] += 1;
     }
 
-    /// All that was taken in.
+    /// All data points.
     pub fn points(&self) -> impl Iterator<Item = (&[(&'static str, Attribute)], &Point)> {
         self.points.values().map(|(attributes, point)| (attributes.as_slice(), point))
     }
 
-    /// Whether nothing was.
+    /// Whether there are no data points.
     pub fn is_empty(&self) -> bool {
         self.points.is_empty()
     }

@@ -1,4 +1,4 @@
-//! OTLP as JSON: protobuf's mapping, but that ids are hexadecimal and enums are numbers.
+//! OTLP as JSON: protobuf's mapping, except that ids are hexadecimal and enums are numbers.
 //! <https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding>
 
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use super::histogram::Histogram;
 use super::spans::{Attribute, Kind, Span};
 use crate::types::time::Timestamp;
 
-/// Sums since the start, and not since the last time: `AGGREGATION_TEMPORALITY_CUMULATIVE`.
+/// Sums since the start instead of since the last request: `AGGREGATION_TEMPORALITY_CUMULATIVE`.
 const CUMULATIVE: u32 = 2;
 
 /// The body for `/v1/traces`.
@@ -47,7 +47,7 @@ fn span(span: &Span) -> Value {
         "startTimeUnixNano": nanos(span.start),
         "endTimeUnixNano": nanos(span.end),
         "attributes": attributes(&span.attributes),
-        // 0 is unset: what went well is not ours to certify.
+        // 0 is unset: an instrumentation does not set the status `Ok` itself.
         "status": {"code": if span.is_error { 2 } else { 0 }},
     });
     if let Some(parent) = &span.parent {
@@ -85,7 +85,7 @@ fn attributes(attributes: &[(&'static str, Attribute)]) -> Vec<Value> {
             let values: Vec<Value> = texts.iter().map(|text| json!({"stringValue": text})).collect();
             json!({"arrayValue": {"values": values}})
         }
-        // 64 bits do not fit in a number of JSON.
+        // A JSON number cannot hold all 64-bit integers.
         Attribute::Count(count) => json!({"intValue": count.to_string()}),
         Attribute::Real(real) => json!({"doubleValue": real}),
     };

@@ -1,10 +1,10 @@
-//! Layer 2: OpenTelemetry (Q36, L11), behind the feature `otel`. Turns, model calls and tool calls as
-//! spans, tokens and durations as metrics, in the words of the GenAI semantic conventions
-//! (<https://opentelemetry.io/docs/specs/semconv/gen-ai/>), sent as OTLP with JSON over HTTP
+//! Layer 2: OpenTelemetry, behind the feature `otel`. Exports turns, model calls and tool calls as spans, and
+//! tokens and durations as metrics. Names follow the GenAI semantic conventions
+//! (<https://opentelemetry.io/docs/specs/semconv/gen-ai/>). The data is sent as OTLP with JSON over HTTP
 //! (<https://opentelemetry.io/docs/specs/otlp/#otlphttp>).
 //!
-//! Written by hand: the format is small, and the HTTP client and the TLS are those that talk to models.
-//! What was said is in no span. Whatever becomes of the receiver, no session waits for it or hears of it.
+//! There is no SDK: the format is small, and HTTP client and TLS are those of the model calls. No span contains
+//! conversation text. A failure of the receiver delays no session and is not reported to it.
 
 mod exporter;
 mod histogram;

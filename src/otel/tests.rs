@@ -1,4 +1,4 @@
-//! Facts go in, and a receiver of our own hears what a real one would.
+//! Passes events to the exporter and checks the requests at a local receiver.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,7 +38,7 @@ fn item(status: &str) -> Value {
         "status": status, "first_seq": 3, "last_seq": 4, "text": "a secret word", "role": "assistant"})
 }
 
-/// A turn with a lost attempt, an answer and a tool that failed.
+/// A turn with a failed attempt, an answer and a failed tool call.
 fn turn() -> Vec<Envelope> {
     let usage = json!({"input_tokens": 10, "cache_read_tokens": 90, "output_tokens": 7});
     vec![
@@ -109,7 +109,7 @@ fn every_call_creates_one_span_under_turn() {
     assert!(!format!("{made:?}").contains("secret"), "what was said is in no span");
 }
 
-/// Answers every request with `status`; path, headers and body of each come out of the channel.
+/// Answers every request with `status`; the channel returns path, headers and body of each.
 async fn receiver(status: u16) -> (String, mpsc::Receiver<(String, String)>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = format!("http://{}", listener.local_addr().expect("its address"));
@@ -191,7 +191,7 @@ async fn failing_telemetry_receiver_blocks_nothing() {
     let (failing, _heard) = receiver(500).await;
     for endpoint in [failing, "http://127.0.0.1:1".to_owned()] {
         let (watcher, exporter) = Exporter::start(&settings(endpoint), Arc::new(Fixed)).expect("settings");
-        // Far more than there is room for: to look never waits.
+        // Far more than the queue can hold: the watcher never blocks.
         for _ in 0..2_000 {
             turn().iter().for_each(|envelope| watcher.saw(envelope));
         }

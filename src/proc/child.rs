@@ -1,4 +1,4 @@
-//! A child, however it was started.
+//! A child process, independent of the way in which it was started.
 
 use std::io;
 use std::process::ExitStatus;
@@ -11,14 +11,14 @@ use crate::proc::spawn_in_cgroup::CgroupChild;
 /// A child that is killed when it is dropped.
 #[derive(Debug)]
 pub enum Child {
-    /// By the standard library, with `kill_on_drop`.
+    /// Started by the standard library, with `kill_on_drop`.
     Usual(process::Child),
-    /// In a cgroup from its first moment.
+    /// Started inside a cgroup.
     Inside(CgroupChild),
 }
 
 impl Child {
-    /// Its process id; `None` once its end was waited for.
+    /// Its process id; `None` once its end was awaited.
     #[must_use]
     pub fn id(&self) -> Option<i32> {
         match self {
@@ -27,10 +27,10 @@ impl Child {
         }
     }
 
-    /// When it started, in clock ticks since boot. To be asked before its end is waited for.
+    /// Start time in clock ticks since boot. Call it before its end is awaited.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The start time cannot be read.
     pub fn started(&self) -> io::Result<u64> {
         let known = match self {
             Child::Usual(_) => None,
@@ -40,10 +40,10 @@ impl Child {
         known.map_or_else(|| Ok(stat::one(self.id().ok_or_else(gone)?)?.started), Ok)
     }
 
-    /// Waits for its end. Cancel-safe; later calls give the same.
+    /// Waits for its end. Cancel-safe; later calls return the same status.
     ///
     /// # Errors
-    /// The kernel does not know it.
+    /// The kernel does not know the child.
     pub async fn wait(&mut self) -> io::Result<ExitStatus> {
         match self {
             Child::Usual(child) => child.wait().await,
@@ -51,7 +51,7 @@ impl Child {
         }
     }
 
-    /// The reading ends of what it says and of its complaints, once.
+    /// The reading ends of its standard output and error; `None` after the first call.
     pub fn streams(&mut self) -> (Option<ChildStdout>, Option<ChildStderr>) {
         match self {
             Child::Usual(child) => (child.stdout.take(), child.stderr.take()),

@@ -1,11 +1,9 @@
-//! Layer 0: processes, as the kernel tells of them in `/proc`, and which children of this process
-//! have an owner in it.
+//! Layer 0: reads processes from `/proc`, starts children of this process, and collects their exit status.
 //!
-//! - `stat`: what is read of a process; nothing here is cached, everything may be over when it is
-//!   read.
-//! - `child`, `inside`: a child, and one that begins its life in a cgroup.
-//! - `code`: the program's own pages.
-//! - `owned`: children that somebody here waits for, and the end of those that nobody does.
+//! - `stat`: data of a process; nothing is cached, and a process may have ended when its data is used.
+//! - `child`, `spawn_in_cgroup`: a child, and one that starts inside a cgroup.
+//! - `release_startup_pages`: the program's own code pages.
+//! - `owned`: children that code in this process awaits, and reaping of all others.
 
 mod child;
 mod owned;

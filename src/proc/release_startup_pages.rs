@@ -30,9 +30,9 @@ fn code_of(line: &str, program: &str) -> Option<(usize, usize)> {
 fn drop_pages(from: usize, to: usize) -> bool {
     use nix::libc;
     #[expect(unsafe_code, reason = "no library for this call here")]
-    // SAFETY: the kernel says that this range is a private mapping of the program's file, executable and
-    // not writable. Its pages hold what the file holds (a running program cannot be written to, ETXTBSY),
-    // and whoever runs in it just now faults them in again, madvise(2).
+    // SAFETY: the kernel reports this range as a private mapping of the program's file, executable and not
+    // writable. Its pages equal the file (a running program cannot be written to, ETXTBSY). A thread that runs
+    // in it at this moment faults them in again, madvise(2).
     unsafe {
         libc::madvise(from as *mut libc::c_void, to - from, libc::MADV_DONTNEED) == 0
     }

@@ -172,11 +172,11 @@ pub unsafe fn spawn_inside(
         failure: failure.as_raw_fd(),
         prepare,
     };
-    // SAFETY: the arguments are those of the kernel's structure, whose size is told; `end` lives until the
-    // call returns, and the errand until the child has become the program or is gone.
+    // SAFETY: the arguments match the kernel's structure, whose size is passed. `end` lives until the call
+    // returns, and the errand until the child has executed the program or has ended.
     let pid = unsafe { start(&mut how, &mut errand) };
     let Some(pid) = i32::try_from(pid).ok().filter(|pid| *pid > 0) else { return Ok(None) };
-    // SAFETY: the call succeeded, so this is a new descriptor that nobody else owns.
+    // SAFETY: the call succeeded, so this is a new descriptor without another owner.
     let end = unsafe { OwnedFd::from_raw_fd(end) };
     let started = owned::note(pid);
     let mut life = Life { pid, status: None };
@@ -186,7 +186,7 @@ pub unsafe fn spawn_inside(
         life.status = taken(pid, 0)?;
         return Err(error);
     }
-    // SAFETY: it owns the descriptor that it stands for, and nobody closes or replaces that.
+    // SAFETY: it owns its descriptor, and no other code closes or replaces that.
     let end = unsafe { AsyncFd::register_with_interest(end, Interest::READABLE)? };
     Ok(Some(CgroupChild {
         life,
@@ -222,7 +222,8 @@ struct Errand<'a> {
 #[cfg(target_arch = "x86_64")]
 const STACK: usize = 128 << 10;
 
-/// Starts the child; gives its number, or a negative one. Returns when it is another program or gone.
+/// Starts the child and returns its process id, or a negative error. Returns when the child has executed the
+/// program or has ended.
 #[cfg(target_arch = "x86_64")]
 #[expect(
     unsafe_code,
@@ -235,9 +236,9 @@ unsafe fn start(how: &mut CloneArgs, errand: &mut Errand<'_>) -> i64 {
     how.stack = stack.as_mut_ptr() as u64;
     how.stack_size = STACK as u64;
     let mut result: i64 = libc::SYS_clone3;
-    // SAFETY: in this thread it is one system call, which returns when the child has let go of our memory
-    // (CLONE_VFORK). The child comes back from it with zero on the new stack, calls `run`, which never
-    // returns, and so never sees this frame. Registers that a system call changes are named.
+    // SAFETY: in this thread this is one system call, which returns when the child no longer uses the shared
+    // memory (CLONE_VFORK). The child returns from it with zero on the new stack and calls `run`, which never
+    // returns, so it never uses this frame. Registers that a system call changes are listed.
     unsafe {
         std::arch::asm!(
             "syscall",
@@ -265,7 +266,7 @@ unsafe fn start(how: &mut CloneArgs, errand: &mut Errand<'_>) -> i64 {
 #[cfg(not(target_arch = "x86_64"))]
 #[expect(unsafe_code, reason = "no library has this call")]
 unsafe fn start(how: &mut CloneArgs, errand: &mut Errand<'_>) -> i64 {
-    // SAFETY: without CLONE_VM the child has memory and a stack of its own, as after fork(2).
+    // SAFETY: without CLONE_VM, the child has its own memory and stack, as after fork(2).
     let pid = unsafe { libc::syscall(libc::SYS_clone3, ptr::from_mut(how), size_of::<CloneArgs>()) };
     if pid == 0 {
         run(ptr::from_mut(errand).cast());
@@ -276,9 +277,9 @@ unsafe fn start(how: &mut CloneArgs, errand: &mut Errand<'_>) -> i64 {
 /// Runs in the child and never returns.
 extern "C" fn run(errand: *mut Errand<'static>) -> ! {
     #[expect(unsafe_code, reason = "what a child does before it is another program")]
-    // SAFETY: this is the child, which has one thread; the errand lives as long as it does, and the thread
-    // that lent it stands still. All that is used was made before, nothing is allocated or freed, every call
-    // is async-signal-safe, and it never goes back from here.
+    // SAFETY: this is the child, which has one thread. The errand outlives it, and the thread that lent it is
+    // suspended. All data was prepared before, nothing is allocated or freed, every call is async-signal-safe,
+    // and the function never returns.
     unsafe {
         let errand = &mut *errand;
         let error = become_it(errand);
@@ -292,8 +293,8 @@ extern "C" fn run(errand: *mut Errand<'static>) -> ! {
 unsafe fn become_it(errand: &mut Errand<'_>) -> i32 {
     let Errand { program, argv, envp, folder, streams, prepare, .. } = errand;
     let last = || io::Error::last_os_error().raw_os_error().unwrap_or(libc::EINVAL);
-    // SAFETY: descriptors are open, texts end with NUL and lists with a null pointer; all of them live in
-    // the caller's frame. The signal set is made before it is used.
+    // SAFETY: descriptors are open, strings end with NUL and lists with a null pointer; all of them live in the
+    // caller's frame. The signal set is initialised before its use.
     unsafe {
         for (number, from) in (0..).zip(*streams) {
             if libc::dup2(from, number) == -1 {

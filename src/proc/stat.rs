@@ -1,27 +1,27 @@
-//! What `/proc` tells of processes, proc(5).
+//! Reads processes from `/proc`, proc(5).
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::sync::OnceLock;
 
-/// A process at the moment it was looked at.
+/// A process at the moment of reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process {
-    /// Its id.
+    /// Its process id.
     pub pid: i32,
-    /// The process that will be told of its end.
+    /// The parent, which is notified of its end.
     pub parent: i32,
     /// Its process group.
     pub group: i32,
-    /// Its session.
+    /// Its session id.
     pub session: i32,
-    /// When it started, in clock ticks since boot: tells it from a later one with the same id.
+    /// Start time in clock ticks since boot: distinguishes it from a later process with the same id.
     pub started: u64,
-    /// Nothing of it runs any more: it only waits for its parent to take its exit status.
+    /// Whether it has ended and only its exit status remains to be collected.
     pub is_dead: bool,
 }
 
-/// All processes, without those of the kernel itself.
+/// All processes except kernel threads.
 #[must_use]
 pub fn all() -> Vec<Process> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
@@ -29,19 +29,19 @@ pub fn all() -> Vec<Process> {
     pids.filter_map(|pid| one(pid).ok()).filter(|process| process.pid != 2 && process.parent != 2).collect()
 }
 
-/// One process.
+/// Reads one process.
 ///
 /// # Errors
-/// `NotFound` if there is none with this id; others if that could not be found out.
+/// `NotFound` if there is none with this id; others if it could not be read.
 pub fn one(pid: i32) -> io::Result<Process> {
-    // One read gives all of it, or nothing: it is made at once, and far shorter.
+    // One read returns the whole text or nothing: the kernel creates it at once, and it is far shorter.
     let mut stat = [0; 4096];
     let read = File::open(format!("/proc/{pid}/stat")).and_then(|mut file| file.read(&mut stat));
     let read = read.map_err(gone)?;
     parse(pid, &stat[..read]).ok_or_else(|| io::Error::other("a strange /proc/PID/stat"))
 }
 
-/// Whether the process that started then runs, or may do so: where it cannot be told, it is there.
+/// Whether the process with this start time runs. If this cannot be read, it counts as running.
 #[must_use]
 pub fn is_there(pid: i32, started: u64) -> bool {
     match one(pid) {
@@ -50,14 +50,14 @@ pub fn is_there(pid: i32, started: u64) -> bool {
     }
 }
 
-/// A process that ends while it is read gives ESRCH.
+/// A process that ends during the read gives ESRCH.
 fn gone(error: io::Error) -> io::Error {
     if error.raw_os_error() == Some(nix::libc::ESRCH) { io::ErrorKind::NotFound.into() } else { error }
 }
 
-/// `pid (name) state ppid pgrp session … num_threads … starttime …`; the name may hold anything.
+/// `pid (name) state ppid pgrp session … num_threads … starttime …`; the name may contain any bytes.
 fn parse(pid: i32, stat: &[u8]) -> Option<Process> {
-    // Bytes, not text: a process may give itself any name.
+    // Bytes, not text: a process may choose any name.
     let name = stat.iter().rposition(|byte| *byte == b')')?;
     let mut fields = str::from_utf8(stat.get(name + 1..)?).ok()?.split_ascii_whitespace();
     let state = fields.next()?;
@@ -66,13 +66,13 @@ fn parse(pid: i32, stat: &[u8]) -> Option<Process> {
     let session = fields.next()?.parse().ok()?;
     let threads: i32 = fields.nth(13)?.parse().ok()?;
     let started = fields.nth(1)?.parse().ok()?;
-    // Whose first thread has ended while others run on is shown as a zombie, too.
+    // A process whose first thread has ended while others run is shown as a zombie, too.
     let is_dead = matches!(state, "Z" | "X" | "x") && threads <= 1;
     Some(Process { pid, parent, group, session, started, is_dead })
 }
 
-/// The environment a process was started with, entries ended by NUL. Empty for a process that has none, and
-/// for a moment while one becomes another program.
+/// The initial environment of a process; entries end with NUL. Empty for a process that has none, and for a
+/// moment while one executes another program.
 ///
 /// # Errors
 /// If it may not be read, or the process has ended.
@@ -80,21 +80,21 @@ pub fn environ(pid: i32) -> io::Result<Vec<u8>> {
     fs::read(format!("/proc/{pid}/environ"))
 }
 
-/// Whether an environment holds exactly this `NAME=VALUE`.
+/// Whether an environment contains exactly this `NAME=VALUE`.
 #[must_use]
 pub fn has_entry(environ: &[u8], entry: &[u8]) -> bool {
     environ.split(|byte| *byte == 0).any(|known| known == entry)
 }
 
-/// The process's place in the cgroup v2 hierarchy, as it stands in `/proc/PID/cgroup`.
+/// The process's path in the cgroup v2 hierarchy, from `/proc/PID/cgroup`.
 #[must_use]
 pub fn cgroup(pid: i32) -> Option<String> {
     let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
     text.lines().find_map(|line| line.strip_prefix("0::")).map(str::to_owned)
 }
 
-/// Names this boot of the machine: process ids and start times mean nothing in another. Empty if
-/// the kernel does not say.
+/// Id of this boot of the machine: process ids and start times are valid only within one boot. Empty if the
+/// kernel does not provide it.
 #[must_use]
 pub fn boot_id() -> String {
     static KNOWN: OnceLock<String> = OnceLock::new();
@@ -102,7 +102,7 @@ pub fn boot_id() -> String {
         return known.clone();
     }
     let read = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned();
-    // What could not be read for want of descriptors, say, can be the next time.
+    // Do not cache a failed read: the next one may succeed, for example if descriptors were exhausted.
     if !read.is_empty() {
         let _ = KNOWN.set(read.clone());
     }

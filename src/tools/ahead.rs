@@ -1,9 +1,9 @@
-//! What an edit of a large file came to when it was looked at, kept until it is made a moment later: to read,
-//! search and write together megabytes a second time takes longer than all the rest.
+//! Caches the edit of a large file from its preparation until it runs a moment later: reading, searching and
+//! writing megabytes a second time is the slowest part.
 //!
-//! Nothing rests on it. What is there is compared with what was looked at before it is replaced, as ever; and
-//! a call that finds nothing kept works everything out again. One is kept at most, and only for a call that
-//! may run at once.
+//! The cache is not trusted. The current content is compared with the prepared content before it is replaced,
+//! and a call without a cached edit computes everything again. At most one edit is cached, and only for a call
+//! that may run at once.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -11,35 +11,35 @@ use crate::tools::files::edit::Input;
 use crate::tools::files::edit_guard::Change;
 use crate::types::ids::CallId;
 
-/// The newest look.
+/// The newest prepared edit.
 #[derive(Default)]
 pub(super) struct Ahead(Mutex<Option<(CallId, Look)>>);
 
-/// A change that was worked out.
+/// A prepared edit.
 pub(super) struct Look {
     pub(super) input: Input,
     pub(super) change: Change,
-    /// In how many places.
+    /// Number of replacements.
     pub(super) replaced: usize,
 }
 
 impl Ahead {
-    /// Keeps it in the place of the one before.
+    /// Replaces the cached edit.
     pub(super) fn keep(&self, call_id: CallId, look: Look) {
         *self.slot() = Some((call_id, look));
     }
 
-    /// The call's own, once.
+    /// Takes the edit of this call; each is used once.
     pub(super) fn take(&self, call_id: CallId) -> Option<Look> {
         self.slot().take_if(|(whose, _)| *whose == call_id).map(|(_, look)| look)
     }
 
-    /// Lets go of whatever is kept.
+    /// Removes the cached edit.
     pub(super) fn clear(&self) {
         *self.slot() = None;
     }
 
-    /// What is in it is whole at every moment.
+    /// A panic cannot leave the value inconsistent.
     fn slot(&self) -> MutexGuard<'_, Option<(CallId, Look)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -105,7 +105,7 @@ pub struct SessionContext {
     pub additional: Vec<PathBuf>,
     /// The folder in which commands start and relative paths begin. Initially the workspace.
     pub cwd: PathBuf,
-    /// What the model has read of each file, by resolved path.
+    /// The parts of each file that the model has read, by resolved path.
     pub reads: Arc<HashMap<PathBuf, ReadRecord>>,
     /// Whether the session is unattended. Its commands have stricter limits.
     pub unattended: bool,
@@ -215,7 +215,7 @@ impl ToolContext {
         spelled_out(&shown)
     }
 
-    /// What the model has read of a file.
+    /// The part of a file that the model has read, if any.
     pub(super) fn record(&self, path: &Path) -> Option<&ReadRecord> {
         self.session_context.reads.get(path)
     }

@@ -1,35 +1,35 @@
-//! The SHA-256 of a file's content. Of much of it, it is made on a thread of its own while the caller goes on
-//! with the content: an edit of a large file is half hashing.
+//! The SHA-256 of a file's content. A large content is hashed on a thread of its own while the caller continues
+//! to use it: hashing takes half the time of an edit of a large file.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 
 use crate::tools::fs::disk;
 
-/// From so many bytes on a thread is worth its start.
+/// Minimal number of bytes for which a thread is worth its start.
 pub(super) const LARGE: usize = 1 << 20;
 
-/// Content that is shared with the thread that hashes it.
+/// Content that is shared with the hashing thread.
 pub(super) type Bytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
 
-/// A digest that is made, or in the making. Cheap to clone.
+/// A digest, complete or in progress. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Digest(Arc<Making>);
 
 struct Making {
     made: OnceLock<String>,
     bytes: Option<Bytes>,
-    /// One that nobody asks ends by itself, in the time that the hashing takes.
+    /// The thread ends by itself when the hash is complete, also if no caller waits.
     thread: Mutex<Option<JoinHandle<String>>>,
 }
 
 impl Digest {
-    /// The digest of `bytes`.
+    /// Starts computing the digest of `bytes`.
     pub(super) fn of(bytes: &Bytes) -> Self {
         let is_large = (**bytes).as_ref().len() >= LARGE;
         let hash = || {
             let bytes = Arc::clone(bytes);
-            // Without a thread it is made when it is asked for.
+            // Without a thread, the digest is computed on request.
             std::thread::Builder::new()
                 .name("digest".into())
                 .spawn(move || disk::sha256((*bytes).as_ref()))
@@ -42,12 +42,12 @@ impl Digest {
         }))
     }
 
-    /// One that is known.
+    /// A digest with a known value.
     pub(super) fn known(sha256: String) -> Self {
         Self(Arc::new(Making { made: OnceLock::from(sha256), bytes: None, thread: Mutex::new(None) }))
     }
 
-    /// In hexadecimal digits. Waits until it is made.
+    /// The digest in hexadecimal. Waits until it is complete.
     pub(super) fn hex(&self) -> &str {
         self.0.made.get_or_init(|| {
             let thread = self.0.thread.lock().unwrap_or_else(PoisonError::into_inner).take();

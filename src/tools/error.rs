@@ -1,4 +1,4 @@
-//! Why a call cannot be done: a stable word, a text that says what to fix, and data for clients.
+//! Why a call cannot run: a stable code, a text that says what to fix, and data for clients.
 
 use std::io;
 use std::path::Path;
@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 
 use crate::types::tool::{ToolOutcome, ToolStatus};
 
-/// A reason that goes back to the model as an error result.
+/// A reason that the model receives as an error result.
 #[derive(Debug)]
 pub struct ToolError {
-    /// A stable word.
+    /// A stable code, for example `file_changed`.
     pub code: &'static str,
-    /// What to fix.
+    /// Tells the model what to fix.
     pub text: String,
-    /// Data for clients, an object.
+    /// Data for clients, a JSON object.
     pub meta: Value,
 }
 
@@ -27,7 +27,7 @@ impl ToolError {
         Self { meta, ..self }
     }
 
-    /// An error of the file system, about `path`.
+    /// An error of the file system about `path`.
     pub(super) fn io(path: &Path, error: &io::Error) -> Self {
         let shown = path.display();
         let (code, text) = match error.kind() {
@@ -45,7 +45,7 @@ impl ToolError {
             }
             _ => ("io_error", format!("could not access {shown}: {error}")),
         };
-        // A name that is no text has no form of its own in JSON.
+        // A name that is not valid text has no JSON form.
         Self::new(code, text).with(json!({ "path": path.to_string_lossy() }))
     }
 }
@@ -59,7 +59,7 @@ impl From<ToolError> for ToolOutcome {
     }
 }
 
-/// The outcome of a call that was stopped before it had an effect worth telling.
+/// The outcome of a call that was stopped before it had an effect.
 pub(super) fn cancelled() -> ToolOutcome {
     ToolOutcome {
         status: ToolStatus::Cancelled,

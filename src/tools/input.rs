@@ -1,6 +1,6 @@
-//! From a model's arguments to typed inputs, and from the types to the schemas models are shown.
+//! Parses a model's arguments to typed inputs, and generates the schemas of these types for models.
 //!
-//! Unknown keys are ignored. Numbers and booleans may come as strings: some models write them so.
+//! Unknown keys are ignored. Numbers and booleans may be strings, because some models write them so.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::tools::error::ToolError;
 use crate::types::message::ToolCall;
 
-/// Reads the arguments of a call. The error says which field is wrong and why.
+/// Parses the arguments of a call. The error names the wrong field and the reason.
 pub(super) fn parse<T: DeserializeOwned>(call: &ToolCall) -> Result<T, ToolError> {
     if let Some(problem) = &call.input_error {
         return Err(ToolError::new(
@@ -28,7 +28,7 @@ pub(super) fn parse<T: DeserializeOwned>(call: &ToolCall) -> Result<T, ToolError
     })
 }
 
-/// The schema of an input type, without the parts that only machines like.
+/// The schema of an input type, without parts that are of no use to a model.
 pub(super) fn schema<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
@@ -39,7 +39,7 @@ pub(super) fn schema<T: JsonSchema>() -> Value {
     schema
 }
 
-/// Takes away titles, number formats and the `null` of optional fields.
+/// Removes titles, number formats and the `null` of optional fields.
 fn tidy(value: &mut Value) {
     match value {
         Value::Object(map) => {
@@ -60,7 +60,7 @@ fn tidy(value: &mut Value) {
                 values.retain(|value| !value.is_null());
             }
             for (key, value) in map.iter_mut() {
-                // Under `properties` the keys are names of fields, not words of the schema.
+                // Keys under `properties` are field names, not schema keywords.
                 match value {
                     Value::Object(fields) if key == "properties" => fields.values_mut().for_each(tidy),
                     value => tidy(value),
@@ -72,14 +72,14 @@ fn tidy(value: &mut Value) {
     }
 }
 
-/// A whole number of at least 0, possibly written as a string; `null` is as good as absent.
+/// A whole number of at least 0, possibly written as a string; `null` counts as absent.
 pub(super) fn number<'de, D: Deserializer<'de>>(d: D) -> Result<Option<u64>, D::Error> {
     let wrong = |unexpected| D::Error::invalid_value(unexpected, &"a whole number of at least 0");
     match Value::deserialize(d)? {
         Value::Null => Ok(None),
         Value::Number(n) => match (n.as_u64(), n.as_f64()) {
             (Some(n), _) => Ok(Some(n)),
-            // `10.0` is meant as 10.
+            // `10.0` means 10.
             (None, Some(f)) if f >= 0.0 && f.fract() == 0.0 && f < 9e15 => Ok(Some(f as u64)),
             (None, f) => Err(wrong(Unexpected::Float(f.unwrap_or(f64::NAN)))),
         },

@@ -1,15 +1,16 @@
-//! Room for large contents. The kernel gives memory when it is touched, 4 KiB at a time, and takes it back
-//! when the content goes: for the 10 MB of a large file that is thousands of faults for every copy of it. It is
-//! asked for large pages instead, where it has them (madvise(2), `MADV_HUGEPAGE`).
+//! Allocates buffers for large contents with huge pages. The kernel maps memory on first access, 4 KiB at a
+//! time, and unmaps it with the buffer. Each copy of a 10 MB file would cause thousands of page faults. The
+//! code requests huge pages instead, where available (madvise(2), `MADV_HUGEPAGE`).
 
 use nix::libc;
 
 use super::digest::LARGE;
 
-/// What a large page is aligned to; on machines with other sizes the advice is taken for what fits.
+/// Alignment of a huge page in bytes; with other page sizes, the kernel applies the advice to the pages that
+/// fit.
 const PAGE: usize = 2 << 20;
 
-/// An empty vector with room for so many bytes.
+/// An empty vector with this capacity in bytes.
 pub(super) fn bytes(capacity: usize) -> Vec<u8> {
     let mut room = Vec::with_capacity(capacity);
     if capacity >= LARGE {
@@ -18,12 +19,12 @@ pub(super) fn bytes(capacity: usize) -> Vec<u8> {
     room
 }
 
-/// An empty text with room for so many bytes.
+/// An empty string with this capacity in bytes.
 pub(super) fn text(capacity: usize) -> String {
     String::from_utf8(bytes(capacity)).unwrap_or_default()
 }
 
-/// Best effort: without it everything is as it was.
+/// Best effort: a failure only costs speed.
 fn advise(room: &mut Vec<u8>) {
     let spare = room.spare_capacity_mut();
     let skip = spare.as_ptr().addr().next_multiple_of(PAGE) - spare.as_ptr().addr();
@@ -33,8 +34,8 @@ fn advise(room: &mut Vec<u8>) {
         return;
     }
     #[expect(unsafe_code, reason = "nothing safe gives this advice")]
-    // SAFETY: the range lies in memory that is ours alone and holds nothing yet, and the advice changes neither
-    // what is in it nor who may use it.
+    // SAFETY: the range lies in memory that this vector owns and that holds no data yet. The advice changes
+    // neither its content nor its access rights.
     let _ = unsafe { libc::madvise(inner.as_mut_ptr().cast(), length, libc::MADV_HUGEPAGE) };
 }
 
@@ -50,7 +51,7 @@ mod tests {
             let content: Vec<u8> = (0..capacity).map(|at| (at % 251) as u8).collect();
             room.extend_from_slice(&content);
             assert_eq!(room, content);
-            // Beyond the room it was made with.
+            // More than the initial capacity.
             room.extend_from_slice(&content);
             assert_eq!(room.len(), 2 * capacity);
             assert!(room.ends_with(&content));

@@ -1,5 +1,5 @@
-//! The tools as the session uses them: their cards, and the life of a call: find, parse,
-//! validate, (be judged elsewhere,) run (Q23).
+//! The tools for the session: their definitions, and the lifecycle of a call: find, parse, validate, run.
+//! Judging happens in another module, between validating and running.
 
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
@@ -30,7 +30,7 @@ use crate::types::tool::{
     Confinement, Inspection, PreparedCall, ProcessRecord, Progress, Subject, ToolDefinition, ToolOutcome,
 };
 
-/// All tools, with the settings of the house. Cheap to clone.
+/// All tools with their settings. Cheap to clone.
 #[derive(Clone)]
 pub struct Toolbox {
     settings: Arc<Settings>,
@@ -44,32 +44,33 @@ pub struct Toolbox {
     web: web::Client,
 }
 
-/// Which sandbox commands get; the errors say why there is none.
+/// The sandbox that commands get; the errors say why there is none.
 #[derive(Clone, Debug)]
 pub struct SandboxReport {
-    /// Where people look on, with what holds in words.
+    /// Confinement in attended sessions, with a description.
     pub attended: Result<(Confinement, &'static str), String>,
-    /// Where nobody does.
+    /// Confinement in unattended sessions, with a description.
     pub unattended: Result<(Confinement, &'static str), String>,
-    /// Whether level 2 works here.
+    /// Whether level 2 works on this machine.
     pub landlock: Result<(), String>,
-    /// Whether level 2 keeps `.git/config`, `.git/hooks` and `.agentd` of a workspace from being changed here.
+    /// Whether level 2 can make `.git/config`, `.git/hooks` and `.agentd` of a workspace read-only on this
+    /// machine.
     pub guards: Result<(), String>,
-    /// Whether level 3 works here.
+    /// Whether level 3 works on this machine.
     pub bubblewrap: Result<(), String>,
 }
 
-/// Where calls are looked at by who may wait for the disk.
+/// Prepares calls on a thread that may block on the disk.
 pub struct CallPreparer {
     tools: Toolbox,
     here: &'static Available,
 }
 
 impl CallPreparer {
-    /// As [`Toolbox::prepare`]. Blocking.
+    /// Like [`Toolbox::prepare`]. Blocking.
     ///
     /// # Errors
-    /// As an outcome it goes to the model.
+    /// The error is an outcome for the model.
     pub fn prepare(
         &self,
         call: &ToolCall,
@@ -94,7 +95,7 @@ impl CallPreparer {
     }
 }
 
-/// The arguments of a call, read.
+/// The parsed arguments of a call.
 enum Call {
     Bash(shell::Input),
     BashOutput(shell::OutputInput),
@@ -112,7 +113,7 @@ enum Call {
 }
 
 impl Toolbox {
-    /// Resolves the protected folders once, as far as they exist, and finds out what cgroups can do.
+    /// Resolves the protected folders once, as far as they exist, and tests the available cgroup functions.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         let mut protected = settings.protected.clone();
@@ -136,7 +137,7 @@ impl Toolbox {
         }
     }
 
-    /// In the place of one with other settings: what that one saw of what is hidden is not forgotten.
+    /// Takes over the first locations of hidden paths from a toolbox with other settings.
     #[must_use]
     pub fn inherit_from(mut self, before: &Self) -> Self {
         self.layouts = Arc::new(Found::after(&before.layouts));
@@ -149,14 +150,14 @@ impl Toolbox {
         self.places.protected.iter().any(|place| folder.starts_with(place))
     }
 
-    /// For people: how commands are held to their limits here.
+    /// Describes for users how commands are limited on this machine.
     #[must_use]
     pub fn confinement(&self) -> String {
         self.cells.describe()
     }
 
-    /// Which sandbox commands get, in attended sessions and in others. The first call tries what works
-    /// here.
+    /// The sandbox that commands get in attended and unattended sessions. The first call tests which levels
+    /// work.
     pub async fn sandbox(&self) -> SandboxReport {
         let here = Available::here().await;
         let told = |unattended| {
@@ -172,15 +173,15 @@ impl Toolbox {
         }
     }
 
-    /// Ends what an earlier daemon of the same instance left running: to be done before any call
-    /// starts. `records` are those it had stored. Takes five seconds at most. If it is dropped, what
-    /// was not killed yet lives on.
+    /// Ends processes that an earlier daemon of the same instance left running. Call it before any tool call
+    /// starts. `records` are the processes that it had stored. Takes at most five seconds. If the future is
+    /// dropped, processes that were not killed yet continue to run.
     pub async fn sweep(&self, records: Vec<ProcessRecord>) -> Swept {
         shell::sweep(&self.settings.instance, Arc::clone(&self.cells), records).await
     }
 
-    /// Removes the temporary files of a session that has ended. Failures are told to the log: the next sweep
-    /// tries again. Waits for the disk in a thread of its own.
+    /// Removes the temporary files of a session that has ended. A failure is logged, and the next sweep tries
+    /// again. Blocks on the disk in a thread of its own.
     pub async fn forget_session(&self, session: SessionId) {
         let root = self.settings.sandbox.temp.clone();
         let done = tokio::task::spawn_blocking(move || shell::forget_temp(&root, session)).await;
@@ -189,7 +190,7 @@ impl Toolbox {
         }
     }
 
-    /// Removes what a daemon that died has left in the place of what does not exist. To be called before anything runs.
+    /// Removes placeholders that a crashed daemon left. Call it before any command runs.
     pub async fn clear_stand_ins(&self) {
         let root = self.settings.sandbox.temp.clone();
         let removed = tokio::task::spawn_blocking(move || shell::clear_stand_ins(&root)).await.unwrap_or(0);
@@ -198,8 +199,8 @@ impl Toolbox {
         }
     }
 
-    /// The folders of temporary files that there are. To be asked before the sessions are that keep theirs: one
-    /// that begins meanwhile is in no danger then.
+    /// Lists the folders for temporary files. Call it before listing the sessions that keep theirs, so that the
+    /// folder of a session that begins meanwhile is not removed.
     ///
     /// # Errors
     /// They could not be listed.
@@ -209,22 +210,22 @@ impl Toolbox {
         found.unwrap_or_else(|error| Err(std::io::Error::other(error)))
     }
 
-    /// Removes those of these folders that belong to none of the sessions; says how many. Failures are told to the
-    /// log.
+    /// Removes the folders of `found` that belong to none of the sessions in `kept`, and returns their number.
+    /// Failures are logged.
     pub async fn sweep_temp(&self, found: Vec<String>, kept: Vec<SessionId>) -> usize {
         let root = self.settings.sandbox.temp.clone();
         let swept = tokio::task::spawn_blocking(move || shell::sweep_temp(&root, &found, &kept)).await;
         swept.unwrap_or(0)
     }
 
-    /// What models are told, always in the same order.
+    /// The definitions for models, always in the same order.
     #[must_use]
     pub fn cards(&self) -> Arc<[ToolDefinition]> {
         self.cards.clone()
     }
 
-    /// What the call would do. Reads files, never writes, runs nothing. The error is an outcome
-    /// that goes to the model: unknown tools, arguments that do not fit, calls that cannot
+    /// Prepares a call: determines its effect without changing anything. Reads files, never writes, runs
+    /// nothing. The error is an outcome for the model: unknown tools, invalid arguments, calls that cannot
     /// succeed. Cancel-safe.
     pub async fn prepare(
         &self,
@@ -237,11 +238,11 @@ impl Toolbox {
         Ok(prepared.await.unwrap_or_else(|_| Err(internal()))?)
     }
 
-    /// How long a shell takes that does nothing and is held as a call of this scene would be: for the benches
-    /// alone. Blocking.
+    /// Time that a shell takes that does nothing, in the sandbox of this session's calls. For benchmarks only.
+    /// Blocking.
     ///
     /// # Errors
-    /// The level cannot be had here, or the shell failed.
+    /// The level does not work here, or the shell failed.
     #[cfg(feature = "fuzzing")]
     pub fn bare_shell(&self, session_context: &SessionContext) -> std::io::Result<std::time::Duration> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -251,35 +252,34 @@ impl Toolbox {
         })
     }
 
-    /// A call that was prepared will not run now: what was kept for it may go.
+    /// Discards data that was prepared for a call that will not run now.
     pub fn discard_prepared(&self, call_id: CallId) {
         drop(self.ahead.take(call_id));
     }
 
-    /// Nothing that was prepared will run now.
+    /// Discards all prepared data.
     pub fn discard_all(&self) {
         self.ahead.clear();
     }
 
-    /// The session runs no command in the moments to come: what the last one left standing in its workspace goes.
+    /// The session will run no command soon: removes the placeholders in its workspace.
     pub fn on_session_idle(&self, session: SessionId) {
         self.lingering.end(session);
     }
 
-    /// For who prepares calls on a thread that may wait for the disk.
+    /// For callers that prepare calls on a thread that may block on the disk.
     pub async fn call_preparer(&self) -> CallPreparer {
         CallPreparer { tools: self.clone(), here: Available::here().await }
     }
 
-    /// Runs the call. `prepared` is what was judged: if the call would now touch something else,
-    /// it is refused (`target_changed`). Once `stop` is cancelled, the outcome is `Cancelled`
-    /// (unless a file was already changed), and it comes after every process of the call is gone
-    /// or named in `detail.survivors`. Progress that the channel cannot
-    /// take is dropped. A process that was started is told to `births`; its call goes on once
-    /// that is answered.
+    /// Runs the call. `prepared` is the judged call: if the call would now affect another target, it is refused
+    /// (`target_changed`). Once `stop` is cancelled, the outcome is `Cancelled`, unless a file was already
+    /// changed. It is returned after every process of the call has ended or is listed in `detail.survivors`.
+    /// Progress that the channel cannot take is dropped. A started process is reported to `births`; its call
+    /// continues once the session has answered.
     ///
-    /// Never panics. If the future is dropped, processes are killed; a file that is just being
-    /// written is still finished (atomically) by its thread.
+    /// Never panics. If the future is dropped, processes are killed; a thread still completes a file write in
+    /// progress (atomically).
     pub async fn run(
         &self,
         call: &ToolCall,
@@ -297,12 +297,12 @@ impl Toolbox {
         }
     }
 
-    /// Starts a Bash call that asks to go on in the background: it runs and is recorded when this
-    /// returns. The error is an outcome that goes to the model. `stop` ends it until then; if the future is
-    /// dropped, what was started is killed.
+    /// Starts a Bash call as a background task: the command runs and is recorded when this returns. The error
+    /// is an outcome for the model. `stop` ends it until then; if the future is dropped, started processes are
+    /// killed.
     ///
     /// # Errors
-    /// It was not started, or nothing of it is left.
+    /// It was not started, or all its processes have ended.
     pub async fn start(
         &self,
         call: &ToolCall,
@@ -311,7 +311,7 @@ impl Toolbox {
         births: mpsc::Sender<ProcessStarted>,
         stop: CancellationToken,
     ) -> Result<Running, ToolOutcome> {
-        // Its progress begins when somebody follows it.
+        // Progress begins when a caller follows the task.
         let (progress, _) = mpsc::channel(1);
         match self.parse(call)? {
             Call::Bash(input) => {
@@ -322,8 +322,8 @@ impl Toolbox {
         }
     }
 
-    /// After a crash: what became of a change of a file that `call_id` had begun. Removes the
-    /// temporary file that it may have left. Never panics; cancel-safe.
+    /// After a crash: finds the state of a file change that `call_id` had begun. Removes the temporary file
+    /// that it may have left. Never panics; cancel-safe.
     pub async fn inspect(
         &self,
         call_id: CallId,
@@ -335,11 +335,11 @@ impl Toolbox {
         looked.unwrap_or_else(|refusal| Inspection::Conflict(refusal.text))
     }
 
-    /// Takes in what a person hands to a session: reads it, looks at it in a process of its own, and makes
-    /// it fit for models. Cancel-safe.
+    /// Reads a file that a user attaches to an input, checks it in a process of its own, and converts it for
+    /// models. Cancel-safe.
     ///
     /// # Errors
-    /// It is not there, too large, broken, or of a kind that no model takes.
+    /// The file does not exist, is too large or damaged, or has a type that no model accepts.
     pub async fn take_in(&self, gift: InputFile) -> Result<IngestedFile, ToolError> {
         input_files::ingest(&self.settings, gift).await
     }
@@ -356,7 +356,7 @@ impl Toolbox {
         let context = self.context(session_context);
         let call_id = call.call_id;
         let call = match self.parse(call)? {
-            // It has a beginning of its own: `start`.
+            // A background task is started by `start`.
             Call::Bash(input) if input.goes_on() => return Err(internal()),
             Call::Bash(input) => {
                 return shell::run(
@@ -472,19 +472,19 @@ fn cards() -> Arc<[ToolDefinition]> {
     .into()
 }
 
-/// Work that waits for the disk. It is not cut short when the caller goes away.
+/// Runs work that blocks on the disk. It is not aborted when the caller is dropped.
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
 ) -> Result<T, ToolError> {
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(internal()))
 }
 
-/// A bug of ours. The details are in the log of the panic.
+/// The error for a bug of the daemon. The log contains the panic.
 fn internal() -> ToolError {
     ToolError::new("internal", "the tool failed by an error of its own; try another way")
 }
 
-/// Refuses if the call would touch something else than what was judged.
+/// Refuses if the call would affect another target than the judged one.
 pub(super) fn same_target(prepared: &PreparedCall, now: &Subject) -> Result<(), ToolError> {
     if prepared.subject == *now {
         return Ok(());
@@ -496,7 +496,7 @@ pub(super) fn same_target(prepared: &PreparedCall, now: &Subject) -> Result<(), 
     .with(json!({ "judged": prepared.subject, "now": now })))
 }
 
-/// Refuses if the change is not the one that was judged.
+/// Refuses if the change differs from the judged one.
 pub(super) fn same_change(prepared: &PreparedCall, change: &Change) -> Result<(), ToolError> {
     same_target(prepared, &Subject::Edit { path: change.path.resolved.clone() })?;
     if prepared.diff.as_ref().is_some_and(|diff| *diff != change.diff.text) {

@@ -1,10 +1,10 @@
 //! One connection from its first byte to its last.
 //!
 //! ```text
-//!  check the peer ─► detect the framing ─► read, decode, accept ─┬─ it stops sending ─► answer, keep serving
-//!                                                                 ├─ it breaks the framing ─► send an error, end
-//!                                                                 ├─ the daemon stops ─► answer running calls, end
-//!                                                                 └─ it disconnects ─► let calls end, discard replies
+//! check peer ─► detect framing ─► read, decode, accept ─┬─ it stops sending ─► answer, keep serving
+//!                                                       ├─ it breaks the framing ─► send an error, end
+//!                                                       ├─ the daemon stops ─► answer running calls, end
+//!                                                       └─ it disconnects ─► let calls end, discard replies
 //! ```
 
 use std::io;

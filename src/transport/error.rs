@@ -29,7 +29,7 @@ pub enum TransportError {
     BadPath {
         /// The rejected path.
         path: PathBuf,
-        /// What the user should change.
+        /// The change that fixes the problem.
         why: String,
     },
     /// The folder of the socket or of the data is accessible to other users, or is not a private
@@ -37,7 +37,7 @@ pub enum TransportError {
     UnsafeFolder {
         /// Path of the folder.
         path: PathBuf,
-        /// What the user should change.
+        /// The change that fixes the problem.
         why: String,
     },
     /// A system call failed.

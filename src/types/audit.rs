@@ -1,4 +1,4 @@
-//! The audit log's rows (P7, S27): who decided what, by which rule, when.
+//! The rows of the audit log: the time of each decision, the client that made it, and the rule that applied.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,32 +7,32 @@ use super::event::Origin;
 use super::ids::{CallId, Seq, SessionId};
 use super::time::Timestamp;
 
-/// What kind of decision a row tells of.
+/// The kind of decision that a row records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AuditKind {
-    /// A rule, a grant or the mode decided about a tool call; nobody was asked.
+    /// A rule, a grant or the mode decided about a tool call, without a request.
     Rule,
     /// A permission request was settled.
     Permission,
-    /// A question was settled: a call whose outcome is unknown, or a paused turn.
+    /// A question was settled: a call with unknown outcome, or a paused turn.
     Question,
     /// A client called a method that its role may not call.
     Refused,
-    /// A lasting rule was given or taken back.
+    /// A permanent rule was added or removed.
     Grant,
-    /// A session's mode was set to one that asks less.
+    /// A session's mode was set to one with fewer requests.
     Mode,
-    /// A session got other folders beside its own.
+    /// The additional folders of a session were changed.
     Folders,
-    /// A folder was trusted, or not any more.
+    /// A folder was trusted, or its trust was withdrawn.
     Trust,
-    /// A damaged database was set aside; what came before this row may not be all there was.
+    /// A damaged database was replaced; rows before this one may be missing.
     Rescue,
 }
 
 impl AuditKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 9] = [
         Self::Rule,
         Self::Permission,
@@ -62,40 +62,40 @@ impl AuditKind {
     }
 }
 
-/// The sandbox level of a row about what no sandbox holds: what runs in the daemon itself, or runs nothing.
+/// The sandbox level of rows without a sandbox: work inside the daemon, or no execution at all.
 pub const NO_SANDBOX: &str = "none";
 
-/// One decision, before it has its place in the log.
+/// One decision without its position in the log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AuditNote {
-    /// When.
+    /// Time of the decision.
     pub at_ms: Timestamp,
-    /// What kind of decision.
+    /// Kind of the decision.
     pub kind: AuditKind,
-    /// The session it was about.
+    /// The session that it was about.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub session_id: Option<SessionId>,
-    /// The event of its journal that says the same; both were written in one transaction.
+    /// The event of the session's journal about this decision; both were written in one transaction.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub seq: Option<Seq>,
-    /// The tool call it was about.
+    /// The tool call that it was about.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub call_id: Option<CallId>,
-    /// The tool, or the method that was called.
+    /// The tool, or the called method.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub tool: Option<String>,
-    /// SHA-256 of what was decided about, in hexadecimal: for a tool call of the JSON list of tool, input,
-    /// folder and session.
+    /// SHA-256 of the subject, in hexadecimal: for a tool call of the JSON list of tool, input, folder and
+    /// session.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub digest: Option<String>,
-    /// What was decided: allow, deny, refused, trusted, untrusted, or the choice that was made.
+    /// The decision: allow, deny, refused, trusted, untrusted, or the choice of the user.
     pub verdict: String,
     /// The rule that decided, or the grant that was given.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub rule: Option<String>,
-    /// Why, for people.
+    /// The reason, as text for users.
     pub reason: String,
-    /// The client that decided, by the name it gave itself; absent if nobody did.
+    /// Name of the client that decided, as the client gave it; absent if no client decided.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub client: Option<String>,
     /// Its user id.
@@ -107,13 +107,13 @@ pub struct AuditNote {
     /// The program it ran when it connected.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub exe: Option<String>,
-    /// How the command is confined; `none` for what is no command: file tools, whose rules are their own, and
-    /// changes of rules, modes and trust. (`unknown` in rows of old versions.)
+    /// The confinement of the command. It is `none` for other decisions: file tools, which have their own
+    /// rules, and changes of rules, modes and trust. (`unknown` in rows of old versions.)
     pub sandbox: String,
 }
 
 impl AuditNote {
-    /// A decision of nobody in particular, about nothing in particular.
+    /// A decision without a client, a session and a call.
     #[must_use]
     pub fn new(
         at_ms: Timestamp,
@@ -140,7 +140,7 @@ impl AuditNote {
         }
     }
 
-    /// The same, decided by a client.
+    /// Adds the client that decided.
     #[must_use]
     pub fn by(mut self, origin: Option<&Origin>) -> Self {
         if let Some(origin) = origin {
@@ -160,23 +160,23 @@ impl AuditNote {
 /// `client`, `uid`, `pid`, `exe`, `sandbox`, without blanks, absent ones as `null`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AuditEntry {
-    /// Its number: 1, 2, 3 … without a gap.
+    /// Its number: 1, 2, 3 … without gaps.
     pub id: u64,
     /// The decision.
     #[serde(flatten)]
     pub note: AuditNote,
-    /// Hash of the row before; empty for the first.
+    /// Hash of the previous row; empty for the first.
     pub prev: String,
-    /// Its own.
+    /// Hash of this row.
     pub hash: String,
 }
 
-/// A row and its hash: whoever keeps them elsewhere can later see whether the log still has that row.
+/// Number and hash of a row. A copy outside the database shows later whether the log still has that row.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AuditHead {
-    /// Its number.
+    /// Number of the row.
     pub id: u64,
-    /// Its hash.
+    /// Hash of the row.
     pub hash: String,
 }
 

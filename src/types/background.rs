@@ -1,4 +1,4 @@
-//! Commands that go on behind the call that started them (T6).
+//! Background tasks: commands that continue after their tool call returned.
 
 use std::fmt;
 use std::str::FromStr;
@@ -57,7 +57,7 @@ impl JsonSchema for BashId {
     }
 }
 
-/// Where a background command stands.
+/// State of a background command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BackgroundState {
@@ -65,11 +65,11 @@ pub enum BackgroundState {
     Running,
     /// It ended by itself.
     Exited,
-    /// It was ended; `killed_by` says by what.
+    /// It was ended; `killed_by` gives the reason.
     Killed,
-    /// It ran longer than it may.
+    /// It exceeded its time limit.
     TimedOut,
-    /// The daemon died while it ran: its processes are gone, and how far it came is not known.
+    /// The daemon died while it ran: its processes are gone, and its progress is unknown.
     Lost,
 }
 
@@ -87,7 +87,7 @@ impl BackgroundState {
     }
 }
 
-/// What ended a background command that did not end by itself.
+/// The cause of the end of a background command that did not end by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum KilledBy {
@@ -101,7 +101,7 @@ pub enum KilledBy {
     Shutdown,
 }
 
-/// A background command as far as the journal knows it.
+/// A background command as the journal records it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BackgroundCommand {
     /// Its name in the session.
@@ -110,11 +110,11 @@ pub struct BackgroundCommand {
     pub call_id: CallId,
     /// The beginning of the command.
     pub command: String,
-    /// Where it stands.
+    /// Its state.
     pub state: BackgroundState,
     /// When it started.
     pub started_at_ms: Timestamp,
-    /// Bytes of its output that the model was told.
+    /// Bytes of its output that the model has received.
     #[serde(default)]
     pub read_bytes: u64,
     /// How it ended.
@@ -125,45 +125,45 @@ pub struct BackgroundCommand {
 /// How a background command ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BackgroundEnd {
-    /// Of the shell; 128 and the number of the signal that ended it.
+    /// Exit code of the shell; after a signal 128 plus its number.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub exit_code: Option<i32>,
     /// The signal that ended it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub signal: Option<i32>,
-    /// What ended it, with `killed`.
+    /// The cause of its end, with `killed`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub killed_by: Option<KilledBy>,
-    /// Bytes that it said in all.
+    /// Total bytes of its output.
     pub output_bytes: u64,
-    /// Its whole output, as much as was kept; none if it said nothing.
+    /// Its full output, as far as it was kept; absent without output.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub output_blob: Option<BlobRef>,
-    /// More about its end: a limit that it ran into, output that could not be kept.
+    /// More about its end: an exceeded limit, output that could not be kept.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub note: Option<String>,
-    /// Processes of it that could not be ended.
+    /// Ids of its processes that could not be ended.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub survivors: Vec<i32>,
-    /// How long it ran.
+    /// Duration of the run, in milliseconds.
     pub duration_ms: u64,
 }
 
-/// A command that is over, on its way to the journal.
+/// An ended command that the journal does not record yet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Over {
-    /// Not `running`.
+    /// Its final state, never `running`.
     pub state: BackgroundState,
     /// How it ended.
     pub end: BackgroundEnd,
-    /// The content behind `output_blob`, stored with the event that names it.
+    /// The content of `output_blob`, stored with the event that names it.
     pub blob: Option<Blob>,
 }
 
-/// How far the model was told the output of a background command.
+/// How much of a background command's output the model has received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BackgroundRead {
-    /// The command.
+    /// Name of the command.
     pub bash_id: BashId,
     /// Bytes of its output, from its beginning.
     pub bytes: u64,

@@ -1,14 +1,15 @@
-//! Blobs: content of a session that is too large for an event or for a model, kept beside the journal.
+//! Blobs: content of a session that is too large for an event or for a model, stored outside the events.
 //!
-//! - What is cut out of an event's wire form ([`super::wire`]) and what a tool's result leaves out for the
-//!   model ([`Blob`], `engine::result`) is named by its content, so the same text is stored once.
-//! - What a command said is spooled to a file while it runs ([`Content::File`]) and is named by its call.
-//! - An image or a document that a tool hands to the model is an [`Attachment`] of its result: the tool
-//!   puts a [`Blob`] into `ToolOutcome::blobs` and its [`Attachment`] into `ToolOutcome::attachments`; the
-//!   session stores the bytes in the transaction that writes `tool.completed`; the transcript refers to
-//!   them (`Block::ToolResult`), and a model request brings them along (`ModelRequest::media`).
-//! - A [`Picture`] or a [`Document`] that a person hands over is a block of the input and of the message
-//!   that comes of it; the session stores the bytes in the transaction that takes the input in.
+//! - Content cut from an event's wire form ([`super::wire`]) and content omitted from a tool's result for the
+//! model ([`Blob`], `engine::window::result_budget`) is named by its hash, so the same text is stored once.
+//! - The output of a command is spooled to a file while it runs ([`Content::File`]) and is named by its call.
+//! - An image or a document that a tool gives to the model is an [`Attachment`] of its result: the tool
+//! puts a [`Blob`] into `ToolOutcome::blobs` and its [`Attachment`] into `ToolOutcome::attachments`; the
+//! session stores the bytes in the transaction that writes `tool.completed`; the transcript refers to them
+//! (`Block::ToolResult`), and a model request carries them (`ModelRequest::media`).
+//! - A [`Picture`] or a [`Document`] from the user is a block of the input and of its message; the session
+//!   stores the
+//! bytes in the transaction that records the input.
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,24 +28,24 @@ pub const PDF: &str = "application/pdf";
 /// The media type of a list or an object that was cut out of an event.
 pub const JSON: &str = "application/json";
 
-/// One blob on its way into the store.
+/// One blob to be stored.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Blob {
     /// Its id.
     pub blob_id: BlobId,
-    /// What it is, for example `text/plain` (then it is UTF-8, but for what a command said) or
-    /// `image/png`.
+    /// Its media type, for example `image/png`. A `text/plain` blob is UTF-8, except for the output of
+    /// commands.
     pub media_type: String,
-    /// Where it is.
+    /// Location of the content.
     pub content: Content,
 }
 
-/// Where a blob's content is.
+/// Location of a blob's content.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Content {
-    /// Here.
+    /// In memory.
     Bytes(Arc<[u8]>),
-    /// In a file of the folder for blobs that has the blob's id as its name.
+    /// In a file in the blob folder; the file's name is the blob's id.
     File {
         /// Its length.
         bytes: u64,
@@ -52,7 +53,7 @@ pub enum Content {
 }
 
 impl Blob {
-    /// A blob of bytes, named by them.
+    /// A blob of bytes, named by their hash.
     #[must_use]
     pub fn new(media_type: impl Into<String>, bytes: impl Into<Arc<[u8]>>) -> Self {
         let (media_type, bytes) = (media_type.into(), bytes.into());
@@ -74,7 +75,7 @@ impl Blob {
         }
     }
 
-    /// Whether it holds nothing.
+    /// Whether its content is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -100,38 +101,38 @@ impl BlobId {
         Self::from_uuid(uuid::Builder::from_custom_bytes(id).into_uuid())
     }
 
-    /// The id of what a call said.
+    /// The id of the blob with a call's output.
     #[must_use]
     pub fn of_call(call_id: super::ids::CallId) -> Self {
         let text = call_id.to_string();
         let digits = text.trim_start_matches("call_");
-        // An id prints its own UUID.
+        // An id prints its own UUID, so parsing it cannot fail.
         Self::from_uuid(Uuid::try_parse(digits).unwrap_or_default())
     }
 }
 
-/// A place of an event or an item that shows only the beginning of what it holds.
+/// A truncated value of an event or an item.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Cut {
-    /// The place, as a JSON pointer (RFC 6901) into the object that has this list. A text is cut at
+    /// Location of the value, as a JSON pointer (RFC 6901) into the object that has this list. A text is cut at
     /// its end; a list or an object has fewer entries.
     pub at: String,
-    /// The whole, to be read with `session.blob`.
+    /// The complete value, to be read with `session.blob`.
     pub blob_id: BlobId,
-    /// Length of the whole.
+    /// Length of the complete value.
     pub bytes: u64,
     /// `text/plain` for a text, `application/json` for a list or an object.
     pub media_type: String,
 }
 
-/// A blob that is more than what an event shows.
+/// A blob with more content than an event contains.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BlobRef {
     /// To be read with `session.blob`, and by the model with Read.
     pub blob_id: BlobId,
     /// Its length.
     pub bytes: u64,
-    /// What it is, for example `text/plain`.
+    /// Its media type, for example `text/plain`.
     pub media_type: String,
 }
 
@@ -141,7 +142,7 @@ impl From<&Blob> for BlobRef {
     }
 }
 
-/// What an attachment is for a model.
+/// Kind of an attachment for a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AttachmentKind {
@@ -154,40 +155,41 @@ pub enum AttachmentKind {
 /// A picture or a document that belongs to the result of a tool call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Attachment {
-    /// What it is.
+    /// Picture or document.
     pub kind: AttachmentKind,
     /// Its content.
     #[serde(flatten)]
     pub blob: BlobRef,
-    /// Its name for people and models, for example the file's.
+    /// Its name for users and models, for example the file's.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub name: Option<String>,
-    /// The result's text says what it says: a model that is shown it is not shown the text as well.
+    /// The result's text contains the same information: a model that receives the attachment does not get the
+    /// text.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub in_text: bool,
 }
 
-/// A picture that a person gave: PNG, JPEG, GIF or WebP.
+/// A picture from the user: PNG, JPEG, GIF or WebP.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Picture {
-    /// Its content, as models are shown it.
+    /// Its content, as models receive it.
     #[serde(flatten)]
     pub blob: BlobRef,
-    /// Its file, or what the person called it.
+    /// Its file name, or the name that the user gave.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub name: Option<String>,
 }
 
-/// A PDF or a text file that a person gave.
+/// A PDF or a text file from the user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Document {
     /// Its content.
     #[serde(flatten)]
     pub blob: BlobRef,
-    /// Its file, or what the person called it.
+    /// Its file name, or the name that the user gave.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub name: Option<String>,
-    /// Its text: of a PDF, for models that take no documents.
+    /// Its text; of a PDF, the text for models that accept no documents.
     pub text: String,
 }
 

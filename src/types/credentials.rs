@@ -1,10 +1,8 @@
-//! Where programs keep credentials below a home folder, as their manuals say and as they are found on
-//! machines of developers. One table for the file tools, the judgement of commands and the sandbox. The first
-//! and the last also know where links in the home folder and variables put them; the judgement goes by the text
-//! of a command alone.
+//! Locations below a home folder where programs store credentials, from their manuals and from developers'
+//! machines. The file tools, the judgement of commands and the sandbox share this table. The file tools and the
+//! sandbox also resolve links and variables in the home folder; the judgement uses only the text of a command.
 
-/// Files and folders that hold credentials, and what a person would not show. Commands in a sandbox do
-/// not see them.
+/// Files and folders with credentials or other private data. Commands in a sandbox cannot see them.
 pub const CREDENTIALS: &[&str] = &[
     // Keys, logins and certificates.
     ".ssh",
@@ -20,7 +18,7 @@ pub const CREDENTIALS: &[&str] = &[
     ".mylogin.cnf",
     ".git-credentials",
     ".config/git/credentials",
-    // Who connects gets what git remembers.
+    // A connection to this socket returns the credentials that git remembers.
     ".cache/git/credential",
     ".git-credential-cache",
     ".smbcredentials",
@@ -32,7 +30,7 @@ pub const CREDENTIALS: &[&str] = &[
     ".config/age",
     ".age",
     ".config/sops",
-    // Clouds and what runs in them.
+    // Clouds and cluster tools.
     ".aws",
     ".azure",
     ".gcloud",
@@ -89,7 +87,7 @@ pub const CREDENTIALS: &[&str] = &[
     ".huggingface/token",
     ".cache/huggingface/token",
     ".cache/huggingface/stored_tokens",
-    // Forges and registries of packages.
+    // Code hosting services and package registries.
     ".config/gh",
     ".config/hub",
     ".config/tea",
@@ -124,13 +122,13 @@ pub const CREDENTIALS: &[&str] = &[
     ".config/openai",
     ".config/github-copilot",
     ".local/share/opencode/auth.json",
-    // Keepers of passwords, browsers, mail, money.
+    // Password managers, browsers, mail, money.
     ".1password",
     ".bitwarden-ssh-agent.sock",
     ".purple/accounts.xml",
     ".config/weechat/sec.conf",
     ".local/share/DBeaverData",
-    // Machines that do what they are told.
+    // Container and virtual machine runtimes that execute commands.
     ".colima",
     ".rd/docker.sock",
     ".orbstack/run",
@@ -168,7 +166,7 @@ pub const CREDENTIALS: &[&str] = &[
     ".electrum",
     ".bitcoin",
     ".ethereum",
-    // What was typed, passwords among it.
+    // Shell histories, which may contain passwords.
     ".bash_history",
     ".zsh_history",
     ".histfile",
@@ -187,8 +185,8 @@ pub const CREDENTIALS: &[&str] = &[
     ".viminfo",
 ];
 
-/// Settings of programs that may hold credentials beside other things. To read them asks; commands in a
-/// sandbox see them, because what they are the settings of would fail without.
+/// Settings of programs that may contain credentials among other values. Reading them needs a request. Commands
+/// in a sandbox see them, because the programs fail without their settings.
 pub const SETTINGS: &[&str] = &[
     ".npmrc",
     ".m2/settings.xml",
@@ -208,12 +206,12 @@ pub const SETTINGS: &[&str] = &[
     ".wakatime.cfg",
 ];
 
-/// Whether what lies at `parts` below the home folder is one of both tables, or lies in one. Letters of
-/// ASCII count as the same in both cases: some file systems take them so.
+/// Whether the path `parts` below the home folder is in one of both tables, or below an entry. ASCII case is
+/// ignored, because some file systems ignore it.
 #[must_use]
 pub fn are_kept_at(parts: &[&str]) -> bool {
     let Some(first) = parts.first() else { return false };
-    // The first two letters tell most of them apart: this is asked for every word of a command line.
+    // Compare the first two letters first, because this runs for every word of a command line.
     let begins = first.as_bytes().get(..2);
     let like = |kept: &&&str| begins.is_some_and(|two| kept.as_bytes()[..2].eq_ignore_ascii_case(two));
     CREDENTIALS.iter().chain(SETTINGS).filter(like).any(|kept| {

@@ -1,11 +1,11 @@
-//! How deep a value that comes from outside may be nested.
+//! The maximum nesting depth of a value from outside.
 //!
-//! A parser of JSON gives up at 128 levels (serde_json), and the journal wraps what a model wrote in some
-//! levels of its own: what is taken in deeper than [`MOST`] could be written and never be read again.
+//! The JSON parser (serde_json) stops at 128 levels, and the journal wraps a model's values in some levels of
+//! its own. A deeper value than [`MOST`] could be written and never be read again.
 
 use serde_json::Value;
 
-/// Levels of lists and objects that are taken in.
+/// Maximum accepted levels of lists and objects.
 pub const MOST: usize = 96;
 
 /// Whether a value has at most [`MOST`] levels.
@@ -34,7 +34,7 @@ mod tests {
         };
         assert!(is_readable(&nested(MOST)) && !is_readable(&nested(MOST + 1)));
         assert!(!is_readable(&serde_json::json!({"a": {"b": nested(MOST - 1)}})));
-        // Item, content, block, input, and some room.
+        // The levels of item, content, block and input, with some reserve.
         let wrapped =
             serde_json::json!({"item": {"content": [{"call": {"input": nested(MOST)}}]}}).to_string();
         assert!(serde_json::from_str::<Value>(&wrapped).is_ok());

@@ -1,8 +1,8 @@
-//! Events: the single source of journal rows, of what subscribers get, and of `proto-docs/events.md`.
+//! Events: the source of journal rows, of notifications to subscribers, and of `proto-docs/events.md`.
 //!
-//! Past tense, append-only. `*_delta` and `tool.progress` are *foldable*: they are written before
-//! they are shown like everything else, and are removed in the transaction that writes the event
-//! that holds the whole (R9). All others are permanent.
+//! Their names are in the past tense, and the journal is append-only. `*_delta` and `tool.progress` are
+//! *pruned*: like all events they are written before they are published. They are removed in the transaction
+//! that writes the event with the complete content. All other events are permanent.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,46 +27,46 @@ use super::usage::{Budgets, ModelSnapshot, Usage};
 pub use super::origin::Origin;
 pub use super::reason::{Phase, Purpose, SettledBy, SwitchReason, TitledBy, TombstoneReason, UsageReason};
 
-/// `kind` of the notice that ends a journal of which more is lost.
+/// `kind` of the notice at the end of a journal whose later events are lost.
 pub const HISTORY_LOST: &str = "history_lost";
 
-/// One event as it stands in the journal and on the wire.
+/// One event as it is stored in the journal and sent on the wire.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Envelope {
-    /// Its number in the session.
+    /// Its position in the session's journal, from 1.
     pub seq: Seq,
-    /// The session.
+    /// Id of the session.
     pub session_id: SessionId,
-    /// The turn, where there is one.
+    /// The turn, if the event belongs to one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub turn_id: Option<TurnId>,
-    /// The item, where there is one.
+    /// The item, if the event belongs to one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub item_id: Option<ItemId>,
-    /// When it happened.
+    /// Time of the event.
     pub at_ms: Timestamp,
-    /// Who caused it, if a client did.
+    /// The client that caused it, if any.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub origin: Option<Origin>,
-    /// Places of this event that show only the beginning of what they hold, since it is too large for
-    /// an event (64 KiB): `session.blob` reads the whole. Nothing is cut where this is absent.
+    /// Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the
+    /// complete value. Absent if the event is complete.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub cut: Vec<Cut>,
-    /// What happened.
+    /// Type and content of the event.
     #[serde(flatten)]
     pub event: Event,
 }
 
-/// An event before it has a number.
+/// An event without a seq.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fact {
-    /// The turn, where there is one.
+    /// The turn, if the event belongs to one.
     pub turn_id: Option<TurnId>,
-    /// The item, where there is one.
+    /// The item, if the event belongs to one.
     pub item_id: Option<ItemId>,
-    /// Who caused it, if a client did.
+    /// The client that caused it, if any.
     pub origin: Option<Origin>,
-    /// What happened.
+    /// Type and content of the event.
     pub event: Event,
 }
 
@@ -78,21 +78,21 @@ fn is_aborted(subtype: &Subtype) -> bool {
     *subtype == Subtype::Aborted
 }
 
-/// What happened. The `type` on the wire is dotted.
+/// The type and the content of an event. The `type` on the wire is dotted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type")]
 pub enum Event {
-    /// The session was made.
+    /// The session was created.
     #[serde(rename = "session.created")]
     SessionCreated(SessionSpec),
-    /// Title, model, mode, limits, tools or folders changed; only what changed is there. Model and tools count
+    /// Title, model, mode, limits, tools or folders changed; unchanged values are absent. Model and tools apply
     /// from the next turn on.
     #[serde(rename = "session.updated")]
     SessionUpdated {
         /// New title.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         title: Option<String>,
-        /// Who made it, if no client did.
+        /// Source of the title, if no client set it.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         titled_by: Option<TitledBy>,
         /// New model.
@@ -101,83 +101,83 @@ pub enum Event {
         /// New approval mode.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         mode: Option<Mode>,
-        /// New limits of turns to come.
+        /// New limits of later turns.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         budgets: Option<Budgets>,
         /// The tools on offer from now on.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         tools: Option<ToolChoice>,
-        /// All further folders that count as workspace from now on.
+        /// The complete list of additional folders of the workspace from now on.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         additional_dirs: Option<Vec<String>>,
         /// How much models may think from the next turn on.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         thinking: Option<Thinking>,
-        /// How freely the model chooses its words from the next turn on.
+        /// Sampling settings of the model from the next turn on.
         #[serde(flatten)]
         sampling: Sampling,
     },
     /// The session's state changed.
     #[serde(rename = "session.status")]
     SessionStatus {
-        /// The new state.
+        /// New state of the session.
         state: SessionState,
-        /// What it waits for.
+        /// The kind of decision that it waits for.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         requires: Option<Requires>,
     },
-    /// The system prompt was put together (Q9): kept, so that it stays byte-identical.
+    /// The system prompt was built. It is stored, so that it stays byte-identical.
     #[serde(rename = "session.context")]
     SessionContext {
-        /// The whole system prompt.
+        /// The complete system prompt.
         system: String,
-        /// Where its parts came from, for people.
+        /// Sources of its parts, as text for users.
         sources: Vec<String>,
     },
     /// A client attached.
     #[serde(rename = "session.attached")]
     SessionAttached {
-        /// Clients attached now.
+        /// Number of attached clients now.
         clients: u32,
     },
     /// A client detached.
     #[serde(rename = "session.detached")]
     SessionDetached {
-        /// Clients attached now.
+        /// Number of attached clients now.
         clients: u32,
     },
-    /// The daemon read its configuration again. Sessions are told that have clients or a running turn;
-    /// what is already running keeps what it began with.
+    /// The daemon reloaded its configuration. Sessions with clients or a running turn receive this event;
+    /// running work keeps its settings.
     #[serde(rename = "config.reloaded")]
     ConfigReloaded {
-        /// Keys that changed and count from now on, for example `retry.attempts`.
+        /// Keys that changed and apply from now on, for example `retry.attempts`.
         changed: Vec<String>,
-        /// Keys that changed and count only after a restart of the daemon.
+        /// Keys that changed and apply only after a restart of the daemon.
         needs_restart: Vec<String>,
     },
-    /// The session was killed and takes no more input.
+    /// The session was killed and accepts no more input.
     #[serde(rename = "session.ended")]
     SessionEnded {
-        /// Why.
+        /// Reason of the end.
         reason: String,
     },
-    /// The workspace holds parts that are used only once it is trusted.
+    /// The workspace contains parts that are used only with trust.
     #[serde(rename = "workspace.trust_required")]
     WorkspaceTrustRequired {
-        /// The folder.
+        /// Path of the workspace's folder.
         cwd: String,
-        /// What is left out until then.
+        /// Parts that are not used until then.
         parts: Vec<String>,
-        /// Of all of it: `workspace.trust` takes it.
+        /// Digest of all parts, as a parameter of `workspace.trust`.
         #[serde(default)]
         digest: String,
     },
     /// An input waits for the running turn to end.
     #[serde(rename = "turn.queued")]
     TurnQueued {
-        /// The input.
+        /// Text, pictures and documents of the input.
         input: Vec<InputBlock>,
-        /// Whether it goes before the others that wait.
+        /// Whether it starts before the other queued inputs.
         #[serde(default)]
         front: bool,
         /// Limits of the turn.
@@ -189,63 +189,63 @@ pub enum Event {
         /// Its model, if not the session's.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         model: Option<String>,
-        /// How much the model may think, if not as the session says.
+        /// How much the model may think, if not the session's setting.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         thinking: Option<Thinking>,
         /// The tools on offer, if not the session's.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         tools: Option<ToolChoice>,
-        /// How freely the model chooses its words, if not as the session says.
+        /// Sampling settings, if not the session's.
         #[serde(flatten)]
         sampling: Sampling,
     },
-    /// A turn began.
+    /// A turn started.
     #[serde(rename = "turn.started")]
     TurnStarted {
-        /// The model.
+        /// `PROVIDER/MODEL` of the turn.
         model: String,
-        /// The approval mode.
+        /// Approval mode of the turn.
         mode: Mode,
         /// Limits of the turn.
         #[serde(default)]
         budgets: Budgets,
-        /// How much the model may think; it stays so to the turn's end.
+        /// How much the model may think; constant until the turn ends.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         thinking: Option<Thinking>,
         /// The tools on offer, if not the session's.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         tools: Option<ToolChoice>,
-        /// How freely the model chooses its words; it stays so to the turn's end.
+        /// Sampling settings; constant until the turn ends.
         #[serde(flatten)]
         sampling: Sampling,
     },
-    /// The turn moved on.
+    /// The phase of the turn changed.
     #[serde(rename = "turn.phase")]
     TurnPhase {
-        /// Where it stands.
+        /// The new phase.
         phase: Phase,
         /// Number of the model call, from 1.
         step: u64,
     },
-    /// The daemon stops in good order and the turn stands where it can go on: its resume does not count.
+    /// The daemon stops cleanly, and the turn is at a point where it can continue: its resume does not count.
     #[serde(rename = "turn.parked")]
     TurnParked {},
-    /// A turn that a restart had interrupted goes on.
+    /// An interrupted turn continues after a restart.
     #[serde(rename = "turn.resumed")]
     TurnResumed {
-        /// How often this turn was resumed after a stop that was not in good order.
+        /// How often this turn was resumed after a stop that was not clean.
         resumes: u32,
-        /// How long it waits before it goes on: 0 the first time, then longer each time.
+        /// The wait before it continues, in milliseconds: 0 the first time, then longer each time.
         #[serde(default)]
         delay_ms: u64,
     },
     /// An input for the running turn: the model gets it with the next tool results.
     #[serde(rename = "turn.steered")]
     TurnSteered {
-        /// The input.
+        /// Text, pictures and documents of the input.
         input: Vec<InputBlock>,
     },
-    /// An abort was accepted; everything is being stopped.
+    /// An abort was accepted; all work of the turn is being stopped.
     #[serde(rename = "turn.aborting")]
     TurnAborting {
         /// Whether the session ends with it.
@@ -258,47 +258,47 @@ pub enum Event {
     /// The turn ended.
     #[serde(rename = "turn.completed")]
     TurnCompleted {
-        /// How.
+        /// The result of the turn.
         result: TurnResult,
     },
-    /// A model's answer begins.
+    /// A model's answer started.
     #[serde(rename = "message.started")]
     MessageStarted {
-        /// The model.
+        /// `PROVIDER/MODEL` that answers.
         model: String,
         /// Number of the model call in this turn, from 1.
         step: u64,
         /// Number of the attempt at this call, from 1.
         attempt: u32,
     },
-    /// A block of the answer begins.
+    /// A block of the answer started.
     #[serde(rename = "message.block_started")]
     MessageBlockStarted {
-        /// Its position.
+        /// Position of the block.
         index: u32,
-        /// What it is.
+        /// Kind of the block.
         block: BlockKind,
     },
-    /// More text. Foldable.
+    /// More text. Pruned.
     #[serde(rename = "message.text_delta")]
     MessageTextDelta {
-        /// The block.
+        /// Position of the block.
         index: u32,
         /// The new part.
         text: String,
     },
-    /// More reasoning. Foldable.
+    /// More reasoning. Pruned.
     #[serde(rename = "message.thinking_delta")]
     MessageThinkingDelta {
-        /// The block.
+        /// Position of the block.
         index: u32,
         /// The new part.
         text: String,
     },
-    /// More of a tool call's arguments, as JSON text. Foldable.
+    /// More of a tool call's arguments, as JSON text. Pruned.
     #[serde(rename = "message.tool_input_delta")]
     MessageToolInputDelta {
-        /// The block.
+        /// Position of the block.
         index: u32,
         /// The new part.
         json: String,
@@ -306,15 +306,15 @@ pub enum Event {
     /// A block of the answer is complete.
     #[serde(rename = "message.block_completed")]
     MessageBlockCompleted {
-        /// Its position.
+        /// Position of the block.
         index: u32,
     },
-    /// A message is whole (or was cut short: then `item.status` is `interrupted`).
+    /// A message is complete (or was interrupted: then `item.status` is `interrupted`).
     #[serde(rename = "message.completed")]
     MessageCompleted {
-        /// The message.
+        /// The item with the complete message.
         item: Item,
-        /// The model, for answers.
+        /// `PROVIDER/MODEL` of an answer.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         model: Option<String>,
         /// Why the answer ended.
@@ -323,110 +323,110 @@ pub enum Event {
         /// Tokens of the call.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         usage: Option<Usage>,
-        /// Whether they are an upper estimate, as in `usage`: the provider reported none.
+        /// Whether `usage` is an upper estimate, because the provider reported none.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         estimated: bool,
         /// Cost of the call; absent if the price is unknown.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         cost_usd_micros: Option<u64>,
-        /// What was known of the model when it was asked, the price included.
+        /// Limits and price of the model at the time of the call.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         terms: Option<ModelSnapshot>,
-        /// How long the call took.
+        /// Duration of the call, in milliseconds.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         duration_ms: Option<u64>,
         /// The provider's id of the answer.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         response_id: Option<String>,
-        /// Of an `interrupted` one: the model is asked again, and what it says then takes the place of
-        /// this text. Clients must not show both as one.
+        /// Of an `interrupted` message: the model is asked again, and its next answer replaces this text.
+        /// Clients must not show both as one.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         superseded: bool,
-        /// No model was asked: it is the answer to the same request of a moment ago, and costs nothing.
+        /// No model was called: this is the cached answer to the same request shortly before, and costs
+        /// nothing.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         cache_hit: bool,
     },
-    /// What was said of an answer (`item_id`) counts no more: another answer, to the same question, takes
-    /// its place. Clients drop what they show of it. It is kept in the journal, and was never sent to a
-    /// model.
+    /// A partial answer (`item_id`) is discarded: another answer replaces it. Clients remove what they show of
+    /// it. It stays in the journal, and was never sent to a model.
     #[serde(rename = "message.tombstone")]
     MessageTombstone {
-        /// Why.
+        /// Reason of the discard.
         reason: TombstoneReason,
     },
-    /// The history broke a rule of the providers and was repaired when the session was loaded (S5).
+    /// The history was invalid for providers and was repaired when the session was loaded.
     #[serde(rename = "history.repaired")]
     HistoryRepaired {
-        /// Messages at the beginning that stay as they were.
+        /// Number of messages at the beginning that are unchanged.
         kept: u64,
-        /// What takes the place of all messages after them.
+        /// Replacements of all messages after them.
         messages: Vec<Message>,
-        /// What was repaired, for people.
+        /// The repairs, as text for users.
         changes: Vec<String>,
     },
-    /// Tokens that belong to no whole answer of a turn. They count like those of an answer, and the attempt as
-    /// a model call, so that budgets hold over any number of crashes (S3). Those of a helper count for the
-    /// session and for no turn.
+    /// Tokens that belong to no complete answer of a turn. They count like those of an answer, and the attempt
+    /// counts as a model call, so that budgets hold over any number of crashes. Tokens of a helper call count
+    /// for the session and for no turn.
     #[serde(rename = "usage")]
     UsageBooked {
-        /// The model.
+        /// `PROVIDER/MODEL` of the call.
         model: String,
-        /// The tokens.
+        /// Tokens and searches of the call.
         usage: Usage,
         /// Their cost; absent if the price is unknown.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         cost_usd_micros: Option<u64>,
-        /// What was known of the model when it was asked, the price included.
+        /// Limits and price of the model at the time of the call.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         terms: Option<ModelSnapshot>,
-        /// Why they are booked.
+        /// Reason of the booking.
         reason: UsageReason,
-        /// What the call was for, if it was a helper's.
+        /// Purpose of the call, if it was a helper call.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         purpose: Option<Purpose>,
-        /// Whether they are an upper estimate: one token for every two bytes of the request, and one
-        /// for every two bytes of what was received of the answer (of a helper: all that it may answer). What the provider reported before the
-        /// end takes the place of the estimate where it is there: of the input always, of the output
-        /// where it is more.
+        /// Whether `usage` is an upper estimate: one token for every two bytes of the request, and one for
+        /// every two bytes received of the answer. For a helper call, the answer counts with its maximum.
+        /// Values that the provider reported replace the estimate: the input always, the output if it is
+        /// larger.
         estimated: bool,
     },
-    /// A model is asked something beside the turns, in the background. Nobody waits for it; a fault ends it
-    /// at once (Q26).
+    /// A helper call started in the background, outside the turns. No turn waits for it, and a fault ends it
+    /// without a retry.
     #[serde(rename = "helper.started")]
     HelperStarted {
-        /// What for.
+        /// Purpose of the call.
         purpose: Purpose,
-        /// The model.
+        /// `PROVIDER/MODEL` of the call.
         model: String,
-        /// What is known of the model, the price included.
+        /// Known limits and price of the model.
         terms: ModelSnapshot,
-        /// What the call takes at most: booked if its end is not seen.
+        /// Maximum usage of the call: booked if its end is not recorded.
         most: Usage,
     },
-    /// It came to an end. What it took was booked before by `usage`, if it took anything.
+    /// A helper call ended. Its usage, if any, was booked before by `usage`.
     #[serde(rename = "helper.completed")]
     HelperCompleted {
-        /// What it was for.
+        /// Purpose of the call.
         purpose: Purpose,
-        /// The model.
+        /// `PROVIDER/MODEL` of the call.
         model: String,
-        /// Why nothing came of it, as a stable word: of `error`, or `unusable` (an answer that is no title),
-        /// `stopped` (with the daemon or the session). Absent: something did.
+        /// Stable code of the failure: a code of `error`, or `unusable` (an answer that is no title), or
+        /// `stopped` (with the daemon or the session). Absent after a success.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         fault: Option<String>,
-        /// The same for people.
+        /// The failure as text for users.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         detail: Option<String>,
-        /// How long it took, if its end was seen.
+        /// Duration of the call in milliseconds, if its end was recorded.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         duration_ms: Option<u64>,
     },
-    /// The model asked for a tool call.
+    /// The model requested a tool call.
     #[serde(rename = "tool.requested")]
     ToolRequested {
-        /// The call.
+        /// Id of the call.
         call_id: CallId,
-        /// The tool.
+        /// Name of the tool.
         tool: String,
         /// The full arguments.
         input: Value,
@@ -434,297 +434,296 @@ pub enum Event {
     /// The call may run, once those before it are done.
     #[serde(rename = "tool.status")]
     ToolStatus {
-        /// The call.
+        /// Id of the call.
         call_id: CallId,
-        /// What was judged.
+        /// The prepared call that was judged.
         prepared: PreparedCall,
-        /// Why it may run.
+        /// The rule, mode or request that allows it.
         allowed_by: String,
     },
-    /// Execution begins. Written, and synced, before anything runs.
+    /// Execution starts. The event is written and synced before the tool runs.
     #[serde(rename = "tool.started")]
     ToolStarted {
-        /// The call.
+        /// Id of the call.
         call_id: CallId,
-        /// The tool.
+        /// Name of the tool.
         tool: String,
-        /// Why it may run: a rule, a mode, or the request that was answered.
+        /// The rule, mode or answered request that allows it.
         allowed_by: String,
         /// Whether it changes nothing.
         read_only: bool,
-        /// For calls that change a file: what it held and will hold.
+        /// For calls that change a file: its content hash before and after.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         change: Option<PlannedChange>,
-        /// For commands: how they are held.
+        /// For commands: their confinement.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         sandbox: Option<Confinement>,
-        /// 2: the command runs again, outside the sandbox that stopped its first run.
+        /// 2: the command runs again, outside the sandbox that blocked its first run.
         #[serde(skip_serializing_if = "is_first", default = "first")]
         attempt: u8,
     },
-    /// The command of a call has run and failed, and the sandbox seems to have stopped it. A
-    /// `permission.requested` of kind `sandbox` follows: whether it runs again outside. What it did until then
-    /// is done. This is how the first run ended; it becomes the result of the call unless there is a second.
+    /// A command ran and failed, and the sandbox probably blocked it. A `permission.requested` of kind
+    /// `sandbox` follows, which asks for a second run outside. The effects of the first run remain. This result
+    /// becomes the result of the call unless there is a second run.
     #[serde(rename = "tool.blocked")]
     ToolBlocked {
-        /// The call.
+        /// Id of the call.
         call_id: CallId,
-        /// The tool.
+        /// Name of the tool.
         tool: String,
-        /// What stopped it.
+        /// The part of the sandbox that blocked it.
         blocked: Blocked,
-        /// How it ended.
+        /// Status of the first run.
         status: ToolStatus,
-        /// What it said, as the model would be told.
+        /// Output of the first run, as the model would receive it.
         output: String,
-        /// The whole, where `output` shows only its beginning and its end.
+        /// The full output, if `output` is only its beginning and its end.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         output_blob: Option<BlobRef>,
-        /// A stable word for the reason of its failure.
+        /// A stable code of the failure.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         code: Option<String>,
-        /// More for clients: exit code, counts.
+        /// Additional data for clients: exit code, counts.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         detail: Option<Value>,
-        /// Time from start to end.
+        /// Duration from start to end, in milliseconds.
         duration_ms: u64,
-        /// The folder for further commands, if it moved.
+        /// The folder for further commands, if it changed.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         cwd: Option<String>,
     },
-    /// Output of a running tool, or of a background command until it ends. Foldable.
+    /// Output of a running tool, or of a background command until it ends. Pruned.
     #[serde(rename = "tool.progress")]
     ToolProgress {
-        /// The call.
+        /// Id of the call.
         call_id: CallId,
         /// `stdout` or `stderr`.
         stream: String,
         /// The new part.
         text: String,
     },
-    /// A tool call ended, one way or another.
+    /// A tool call ended, with any status.
     #[serde(rename = "tool.completed")]
     ToolCompleted {
-        /// The call.
+        /// Id of the call.
         call_id: CallId,
-        /// The tool.
+        /// Name of the tool.
         tool: String,
-        /// How it ended.
+        /// Status of the call.
         status: ToolStatus,
-        /// What the model is told.
+        /// The output for the model.
         output: String,
-        /// The whole, where `output` shows the model only its beginning and its end.
+        /// The full output, if `output` is only its beginning and its end.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         output_blob: Option<BlobRef>,
-        /// Pictures and documents that the model gets with it.
+        /// Pictures and documents that the model receives with the result.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         attachments: Vec<Attachment>,
-        /// A stable word for the reason of a failure.
+        /// A stable code of a failure.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         code: Option<String>,
-        /// More for clients: exit code, counts, encoding.
+        /// Additional data for clients: exit code, counts, encoding.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         detail: Option<Value>,
-        /// Time from start to end; 0 if it never ran.
+        /// Duration from start to end, in milliseconds; 0 if it never ran.
         duration_ms: u64,
-        /// What the model has now seen of files.
+        /// The versions of files that the model has now seen.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         reads: Vec<ReadRecord>,
-        /// The folder for further commands, if it moved.
+        /// The folder for further commands, if it changed.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         cwd: Option<String>,
-        /// Of BashOutput: how far the model has now been told the output of a background command.
+        /// Of BashOutput: how much of a background command's output the model has now received.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         told: Option<BackgroundRead>,
     },
-    /// A command runs on behind its call, which has its result already, or it ended. It belongs to the
-    /// session: `turn_id` is there only while the turn that started it runs.
+    /// A command continues in the background after its call returned, or it ended. It belongs to the session:
+    /// `turn_id` is present only while the turn that started it runs.
     #[serde(rename = "tool.background")]
     ToolBackground {
         /// The call that started it.
         call_id: CallId,
-        /// Its name in the session.
+        /// Its name in the session, for example `bash_1`.
         bash_id: BashId,
-        /// Where it stands.
+        /// State of the command.
         state: BackgroundState,
         /// The beginning of the command, with `running`.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         command: Option<String>,
-        /// How it ended.
+        /// The end of the command, if it ended.
         #[serde(flatten, skip_serializing_if = "Option::is_none", default)]
         end: Option<BackgroundEnd>,
     },
     /// A tool changed a file.
     #[serde(rename = "file.changed")]
     FileChanged {
-        /// The call.
+        /// Id of the call.
         call_id: CallId,
-        /// What changed.
+        /// The changed file with its diff.
         #[serde(flatten)]
         change: FileChange,
     },
-    /// A tool call waits for a person.
+    /// A tool call waits for the user's permission.
     #[serde(rename = "permission.requested")]
     PermissionRequested {
-        /// The request.
+        /// The request as clients receive it.
         #[serde(flatten)]
         request: PermissionRequest,
         /// Whether the call changes nothing.
         #[serde(default)]
         read_only: bool,
-        /// For calls that change a file: what it holds and would hold.
+        /// For calls that change a file: its content hash before and after.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         change: Option<PlannedChange>,
-        /// For commands: how they would be held.
+        /// For commands: their confinement.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         sandbox: Option<Confinement>,
     },
     /// A permission request was settled.
     #[serde(rename = "permission.resolved")]
     PermissionResolved {
-        /// The request.
+        /// Id of the request.
         request_id: PermissionId,
-        /// The call.
+        /// Id of the call.
         call_id: CallId,
         /// Allow or deny.
         decision: Decision,
-        /// For how long.
+        /// How long an allow is valid.
         scope: Scope,
-        /// The grant that was given with it.
+        /// The grant that the user gave with the answer.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         grant: Option<String>,
-        /// Words for the model.
+        /// Feedback of the user for the model.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         feedback: Option<String>,
-        /// By an answer, an abort, a rule, a change of mode, or for want of an answer.
+        /// How it was settled: an answer, an abort, a rule, a change of mode, or a missing answer.
         by: SettledBy,
-        /// By `rule` or `mode`: what lets it pass.
+        /// For `rule` or `mode`: the rule or mode that allows the call.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         rule: Option<String>,
-        /// The arguments with which the call runs instead of the model's: a person changed them.
+        /// The user's arguments, which replace the model's.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         updated_input: Option<Value>,
-        /// What was judged of the changed arguments.
+        /// The call as prepared with the changed arguments.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         prepared: Option<PreparedCall>,
         /// Whether the turn ends with this denial.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         stop: bool,
     },
-    /// Nobody answered a permission request by its deadline. With `pause` it stays pending; else
+    /// A permission request was not answered by its deadline. With `pause` it stays pending; else
     /// `permission.resolved` follows.
     #[serde(rename = "permission.expired")]
     PermissionExpired {
-        /// The request.
+        /// Id of the request.
         request_id: PermissionId,
-        /// The call.
+        /// Id of the call.
         call_id: CallId,
-        /// What becomes of it.
+        /// The action that applies.
         on_timeout: OnTimeout,
     },
     /// A permission rule was added to this session.
     #[serde(rename = "permission.rule_added")]
     PermissionRuleAdded {
-        /// What it says.
+        /// Whether the rule allows, asks or denies.
         kind: RuleKind,
-        /// The rule.
+        /// The rule as text.
         rule: String,
     },
-    /// A permission rule or grant of this session was taken back.
+    /// A permission rule or grant of this session was removed.
     #[serde(rename = "permission.rule_removed")]
     PermissionRuleRemoved {
-        /// What it said.
+        /// Whether the rule allowed, asked or denied.
         kind: RuleKind,
-        /// The rule.
+        /// The rule as text.
         rule: String,
     },
-    /// Something waits for a person to decide (not a permission).
+    /// The user must decide something other than a permission.
     #[serde(rename = "question.requested")]
     QuestionRequested {
-        /// The question.
+        /// The question as clients receive it.
         #[serde(flatten)]
         question: Question,
     },
     /// A question was settled.
     #[serde(rename = "question.resolved")]
     QuestionResolved {
-        /// The question.
+        /// Id of the question.
         request_id: QuestionId,
-        /// What it was about.
+        /// Subject of the question.
         kind: QuestionKind,
-        /// The call that it was about, if it was about one.
+        /// The call that it was about, if any.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         call_id: Option<CallId>,
-        /// What is done.
+        /// The chosen option.
         choice: Choice,
-        /// By an answer, an abort or a submit.
+        /// How it was settled: an answer, an abort or a submit.
         by: SettledBy,
     },
-    /// A model call failed and is tried again after a wait.
+    /// A model call failed and is retried after a wait.
     #[serde(rename = "retry")]
     Retry {
         /// The attempt that failed, from 1.
         attempt: u32,
-        /// Attempts at most; 0: without end.
+        /// Maximum number of attempts; 0 means no maximum.
         max: u32,
-        /// The wait.
+        /// The wait, in milliseconds.
         delay_ms: u64,
-        /// What failed.
+        /// The failure as text.
         reason: String,
-        /// The same as a stable word, as in `error`: `rate_limited`, `overloaded`, `server`, `interrupted`,
+        /// The failure as a stable code, as in `error`: `rate_limited`, `overloaded`, `server`, `interrupted`,
         /// `idle`, `unreachable`, or `context_overflow`.
         #[serde(skip_serializing_if = "String::is_empty", default)]
         kind: String,
-        /// With `context_overflow`: the next attempt asks for an answer of at most so many tokens, which
-        /// is what the provider says there is room for.
+        /// With `context_overflow`: the next attempt requests an answer of at most this many tokens, according
+        /// to the limits that the provider reported.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         max_output_tokens: Option<u32>,
     },
-    /// A long wait before another attempt goes on (told every `[retry] heartbeat`).
+    /// A long wait before another attempt continues (sent every `[retry] heartbeat`).
     #[serde(rename = "heartbeat")]
     Heartbeat {
-        /// What is waited for: the reason of the `retry` before.
+        /// Reason of the wait, as in the previous `retry`.
         reason: String,
-        /// The attempt that failed last.
+        /// Number of the last failed attempt.
         attempt: u32,
-        /// How long the wait still is.
+        /// Remaining wait, in milliseconds.
         remaining_ms: u64,
     },
-    /// Nothing has come from the provider for a while (`[retry] idle_warn`). Only a warning: after
-    /// `[retry] idle_timeout` the attempt counts as failed.
+    /// The provider has sent nothing for a while (`[retry] idle_warn`). This is only a warning: after `[retry]
+    /// idle_timeout` the attempt counts as failed.
     #[serde(rename = "stream.idle")]
     StreamIdle {
-        /// How long.
+        /// Duration of the silence, in milliseconds.
         silent_ms: u64,
     },
-    /// Another model takes the turn over, until the turn ends. The next turn begins with the session's
-    /// model again.
+    /// Another model answers until the turn ends. The next turn starts with the session's model again.
     #[serde(rename = "model.switched")]
     ModelSwitched {
-        /// The model until now.
+        /// `PROVIDER/MODEL` until now.
         from: String,
-        /// The model from now on.
+        /// `PROVIDER/MODEL` from now on.
         to: String,
-        /// Why.
+        /// Reason of the switch.
         reason: SwitchReason,
-        /// The same for people.
+        /// The reason as text for users.
         #[serde(skip_serializing_if = "String::is_empty", default)]
         detail: String,
     },
-    /// The provider refused the pictures and documents of the conversation. From now on models are told in
-    /// words that they are there, with the text of the documents, and are not shown them; the call is made
-    /// again at once. What was handed over stays where it is, and what comes later is shown.
+    /// The provider refused the pictures and documents of the conversation. From now on models receive a text
+    /// instead of them, with the text of the documents; the call is repeated at once. The stored media stay
+    /// unchanged, and later media are sent.
     #[serde(rename = "media.withheld")]
     MediaWithheld {
-        /// How many there are.
+        /// Number of the refused media.
         count: u32,
-        /// What the provider said.
+        /// The provider's message.
         reason: String,
     },
-    /// Something a person should know; changes nothing.
+    /// A notice for the user; it changes no state.
     #[serde(rename = "notice")]
     Notice {
-        /// A stable word.
+        /// A stable code.
         kind: String,
         /// The text.
         text: String,
@@ -732,11 +731,11 @@ pub enum Event {
     /// Something failed.
     #[serde(rename = "error")]
     Error {
-        /// A stable word.
+        /// A stable code.
         kind: String,
-        /// The text, secrets removed.
+        /// The text, with secrets removed.
         message: String,
-        /// What caused it, from the outermost to the innermost, where more is known; secrets removed.
+        /// Causes from the outermost to the innermost, where known; secrets removed.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         causes: Vec<String>,
     },

@@ -1,7 +1,7 @@
-//! Identifiers. Each kind is a type of its own and prints with its prefix (`config.md`, "Ids").
+//! Identifiers. Each kind has its own type and prints with its prefix (`config.md`, "Ids").
 //!
-//! An id is a UUID (version 7, RFC 9562) behind a prefix. Inside the house ids are minted from
-//! an input ([`Mint`]), so that the engine stays a function of what it is given.
+//! An id is a UUID (version 7, RFC 9562) after a prefix. The daemon generates ids from an input ([`Mint`]), so
+//! that the engine stays a pure function.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,10 +13,10 @@ use uuid::Uuid;
 /// Position of an event in its session's journal: strictly increasing, never reused, from 1.
 pub type Seq = u64;
 
-/// The text was not an id of the wanted kind.
+/// The text is not an id of the expected kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadId {
-    /// The prefix that was wanted, without the underscore.
+    /// The expected prefix, without the underscore.
     pub prefix: &'static str,
 }
 
@@ -38,7 +38,7 @@ macro_rules! ids {
             /// The text before the underscore.
             pub const PREFIX: &'static str = $prefix;
 
-            /// Wraps a UUID that was made elsewhere.
+            /// Wraps an existing UUID.
             #[must_use]
             pub const fn from_uuid(id: Uuid) -> Self {
                 Self(id)
@@ -95,7 +95,7 @@ macro_rules! ids {
 }
 
 ids! {
-    /// One conversation and everything it remembers.
+    /// One conversation and its state.
     SessionId = "ses";
     /// One user message and all the work done to answer it.
     TurnId = "turn";
@@ -105,18 +105,18 @@ ids! {
     CallId = "call";
     /// One question whether a tool call may run.
     PermissionId = "perm";
-    /// One question to a person that is not about permission.
+    /// One question to the user that is not about permission.
     QuestionId = "ask";
-    /// Content of a session that is too large for an event. Known to that session alone.
+    /// Content of a session that is too large for an event. It is valid in that session only.
     BlobId = "blob";
 }
 
-/// What waits for a person's answer.
+/// A request or question that waits for the user's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RequestId {
     /// Whether a tool call may run.
     Permission(PermissionId),
-    /// Anything else.
+    /// Any other decision.
     Question(QuestionId),
 }
 
@@ -134,20 +134,20 @@ impl fmt::Display for RequestId {
 pub struct Seed(pub u128);
 
 impl Seed {
-    /// A fresh seed. The only place of the house (with the clock) that is not a pure function.
+    /// A fresh seed. Apart from the clock, this is the only impure function of this layer.
     #[must_use]
     pub fn random() -> Self {
         Self(Uuid::now_v7().as_u128() ^ (Uuid::now_v7().as_u128() << 54))
     }
 }
 
-/// Seeds for one owner, who asks the operating system once: a decision a delta is too many to ask
-/// each time.
+/// Seeds for one owner. It reads the operating system's randomness once, because one read per delta is too
+/// slow.
 #[derive(Clone, Debug)]
 pub struct Seeds(Mint);
 
 impl Seeds {
-    /// A source that no other is like.
+    /// A source that starts with a random seed.
     #[must_use]
     pub fn random() -> Self {
         Self(Mint::new(0, Seed::random()))
@@ -165,7 +165,7 @@ impl Default for Seeds {
     }
 }
 
-/// Makes ids and random numbers from a seed and a time: the same inputs give the same ids.
+/// Generates ids and random numbers from a seed and a time: the same inputs give the same ids.
 #[derive(Clone, Debug)]
 pub struct Mint {
     at_ms: u64,
@@ -174,7 +174,7 @@ pub struct Mint {
 }
 
 impl Mint {
-    /// Ids made here carry the time `at_ms` (milliseconds since the Unix epoch).
+    /// Ids generated here contain the time `at_ms` (milliseconds since the Unix epoch).
     #[must_use]
     pub fn new(at_ms: i64, seed: Seed) -> Self {
         Self { at_ms: u64::try_from(at_ms).unwrap_or(0), state: seed.0, made: 0 }
@@ -193,8 +193,8 @@ impl Mint {
         let mut random = [0u8; 10];
         random[..8].copy_from_slice(&self.random().to_le_bytes());
         random[8..].copy_from_slice(&self.random().to_le_bytes()[..2]);
-        // A counter in `rand_a` (RFC 9562, 6.2, method 1): ids of one mint sort in the order they
-        // were made.
+        // A counter in `rand_a` (RFC 9562, 6.2, method 1): ids of one generator sort in the order of
+        // generation.
         random[..2].copy_from_slice(&(self.made & 0x0fff).to_be_bytes());
         self.made = self.made.wrapping_add(1);
         uuid::Builder::from_unix_timestamp_millis(self.at_ms, &random).into_uuid()

@@ -1,9 +1,9 @@
-//! Kinds of events: their names on the wire, which rows are folded away, and which must not be lost.
+//! Kinds of events: their names on the wire, which rows are pruned, and which are synced to disk.
 
 use super::event::Event;
 
 impl Event {
-    /// The `type` on the wire, the `kind` column, the heading in the reference.
+    /// The `type` on the wire, the value of the `kind` column, and the heading in the reference.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -61,7 +61,7 @@ impl Event {
         }
     }
 
-    /// Whether the row is removed once the event that holds the whole is written (R9).
+    /// Whether the row is pruned in the transaction that writes the event with the complete content.
     #[must_use]
     pub const fn is_delta(&self) -> bool {
         matches!(
@@ -73,7 +73,7 @@ impl Event {
         )
     }
 
-    /// Whether losing the row to a power cut loses a fact (S1): such rows are synced to disk.
+    /// Whether a power loss must not lose this row: such rows are synced to disk.
     #[must_use]
     pub const fn needs_sync(&self) -> bool {
         !(self.is_delta()

@@ -1,7 +1,7 @@
-//! The cost ledger (Q35): what every model call took, and what all calls of a model took together.
+//! The cost ledger: the usage of every model call, and the sum per model.
 //!
-//! A booking is read off the event that tells of the call, and off nothing else: engine, database and
-//! whoever rebuilds either have the same one.
+//! A usage record is computed only from the event that reports the call. So the engine, the database and a
+//! rebuild of either compute the same records.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,31 +11,31 @@ use super::ids::{Seq, SessionId};
 use super::time::Timestamp;
 use super::usage::{ModelSnapshot, Usage};
 
-/// What one model call took.
+/// The usage of one model call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UsageRecord {
-    /// The session that pays.
+    /// The session that made the call.
     pub session_id: SessionId,
-    /// The event that tells of it: one booking an event.
+    /// Seq of the event that reports it; each event has at most one record.
     pub seq: Seq,
-    /// When it was booked.
+    /// Time of the booking.
     pub at: Timestamp,
     /// `PROVIDER/MODEL`.
     pub model: String,
-    /// What it took.
+    /// Tokens and searches of the call.
     pub usage: Usage,
-    /// What that cost; `None` if it is not known.
+    /// Its cost in millionths of a dollar; `None` if unknown.
     pub cost_usd_micros: Option<u64>,
-    /// What was known of the model then.
+    /// Limits and price of the model at the time of the call.
     pub terms: ModelSnapshot,
-    /// No answer came of it.
+    /// The call brought no answer.
     pub is_lost: bool,
     /// `usage` is at least partly an upper estimate.
     pub is_estimated: bool,
 }
 
 impl UsageRecord {
-    /// What an event books, if it books anything.
+    /// The usage record of an event, if the event has one.
     #[must_use]
     pub fn of(fact: &Envelope) -> Option<Self> {
         let (model, usage, cost, terms, is_lost, is_estimated) = match &fact.event {
@@ -62,26 +62,26 @@ impl UsageRecord {
     }
 }
 
-/// What all calls of one model took together, as it stands in the ledger. A sum of which a part is not
-/// known is not known; what is known of it is its lower bound.
+/// The sum of all calls of one model, as the ledger stores it. If a part of a sum is unknown, the sum is
+/// unknown, and the known part is its lower bound.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ModelUsage {
     /// Tokens and searches.
     #[serde(flatten)]
     pub usage: Usage,
-    /// Model calls, lost attempts included.
+    /// Model calls, including lost attempts.
     #[serde(default)]
     pub calls: u64,
-    /// Calls of which no answer came, and that may be charged all the same.
+    /// Calls without an answer, for which the provider may still charge.
     #[serde(default)]
     pub lost_attempts: u64,
-    /// Calls whose tokens are an upper estimate, since the provider did not get to report them.
+    /// Calls whose tokens are an upper estimate, because the provider did not report them.
     #[serde(default)]
     pub estimated_calls: u64,
     /// Cost of all calls; `null` if a price is unknown.
     #[serde(default)]
     pub cost_usd_micros: Option<u64>,
-    /// Cost of the calls whose price is known: what all of them cost at least.
+    /// Cost of the calls whose price is known: a lower bound of the total cost.
     #[serde(default)]
     pub cost_at_least_usd_micros: u64,
     /// Calls whose price is unknown.
@@ -96,7 +96,7 @@ pub struct ModelUsage {
 }
 
 impl Default for ModelUsage {
-    /// Nothing was called, which costs nothing.
+    /// The sum of no calls: its cost is known to be 0.
     fn default() -> Self {
         Self {
             usage: Usage::default(),
@@ -113,7 +113,7 @@ impl Default for ModelUsage {
 }
 
 impl ModelUsage {
-    /// Takes one call in. Sums stay at the largest number there is.
+    /// Adds one call. Sums stop at the largest number.
     pub fn book(&mut self, booking: &UsageRecord) {
         let one = |is: bool| u64::from(is);
         self.add(&Self {
@@ -129,7 +129,7 @@ impl ModelUsage {
         });
     }
 
-    /// Adds what others took; of window and longest answer the newer word counts.
+    /// Adds other sums. The window and the longest answer come from the newer sums.
     pub fn add(&mut self, other: &ModelUsage) {
         self.usage.add(&other.usage);
         self.calls = self.calls.saturating_add(other.calls);
@@ -145,21 +145,21 @@ impl ModelUsage {
     }
 }
 
-/// What one session spent on one model.
+/// The usage of one model by one session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LedgerRow {
-    /// The session; it may have been deleted since.
+    /// Id of the session; it may have been deleted since.
     pub session_id: SessionId,
-    /// Its short name; absent if it was deleted.
+    /// Its short name; absent if the session was deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// `PROVIDER/MODEL`.
     pub model: String,
-    /// The first of these calls.
+    /// Time of the first of these calls.
     pub first_at_ms: Timestamp,
-    /// The last of them.
+    /// Time of the last of these calls.
     pub last_at_ms: Timestamp,
-    /// What they took.
+    /// Sum of these calls.
     #[serde(flatten)]
     pub spent: ModelUsage,
 }
@@ -204,7 +204,7 @@ mod tests {
     }
 
     proptest! {
-        /// However calls are grouped, their sum is the same.
+        /// The sum does not depend on how the calls are grouped.
         #[test]
         fn usage_sum_is_independent_of_grouping(costs in proptest::collection::vec(proptest::option::of(0..1_000u64), 0..20), cut in 0..20usize) {
             let sum = |part: &[Option<u64>]| {

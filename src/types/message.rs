@@ -1,4 +1,4 @@
-//! What a model is told and what it said: the transcript in the form that all providers share.
+//! Input and output of models: the transcript in the form that all providers share.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,11 +7,11 @@ use serde_json::Value;
 use super::blob::{self, Attachment, AttachmentKind, BlobRef, Document, Picture};
 use super::ids::CallId;
 
-/// Who speaks.
+/// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// The person, or the results of tools.
+    /// The user, or the results of tools.
     User,
     /// The model.
     Assistant,
@@ -23,14 +23,14 @@ pub enum Role {
 pub enum Block {
     /// Plain text.
     Text {
-        /// The text.
+        /// The text itself.
         text: String,
     },
-    /// A picture that a person gave.
+    /// A picture from the user.
     Image(Picture),
-    /// A PDF or a text file that a person gave.
+    /// A PDF or a text file from the user.
     Document(Document),
-    /// Reasoning that the provider wants back unchanged inside a tool loop.
+    /// Reasoning that the provider requires back unchanged inside a tool loop.
     Thinking {
         /// The reasoning, possibly empty.
         text: String,
@@ -40,29 +40,29 @@ pub enum Block {
     },
     /// Reasoning that the provider encrypted.
     RedactedThinking {
-        /// Opaque, to be sent back as it came.
+        /// Opaque data, sent back unchanged.
         data: String,
     },
     /// A tool call.
     ToolCall(ToolCall),
     /// The result of one tool call.
     ToolResult {
-        /// Our id of the call.
+        /// The daemon's id of the call.
         call_id: CallId,
         /// The provider's id of the call.
         provider_id: String,
-        /// What the model is told.
+        /// The output for the model.
         content: String,
-        /// Whether this is an error for the model.
+        /// Whether the result is an error.
         is_error: bool,
-        /// Pictures and documents that belong to it.
+        /// Pictures and documents of the result.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         attachments: Vec<Attachment>,
     },
 }
 
 impl Block {
-    /// The pictures and PDFs in it, in order: what a model has to be shown, since words do not hold it.
+    /// The pictures and PDFs in the message, in order, which the model must receive in addition to the text.
     pub fn shown(&self) -> impl Iterator<Item = (AttachmentKind, &BlobRef)> {
         let (own, attached): (_, &[Attachment]) = match self {
             Block::Image(picture) => (Some((AttachmentKind::Image, &picture.blob)), &[]),
@@ -83,15 +83,15 @@ impl Block {
 /// A tool call as the model made it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolCall {
-    /// Our id.
+    /// The daemon's id.
     pub call_id: CallId,
     /// The provider's id, unique within the message; sent back with the result.
     pub provider_id: String,
-    /// The tool's name as the model spelled it.
+    /// The tool's name as the model wrote it.
     pub tool: String,
-    /// The arguments. An object, unless the model sent something else.
+    /// The arguments. An object, unless the model sent another type.
     pub input: Value,
-    /// Why the arguments could not be read as JSON; `input` is then the raw text as a string.
+    /// Why the arguments are not valid JSON; `input` is then the raw text as a string.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub input_error: Option<String>,
 }
@@ -99,36 +99,36 @@ pub struct ToolCall {
 /// One message of the transcript.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Message {
-    /// Who speaks.
+    /// The author.
     pub role: Role,
-    /// What is said; never empty in a request.
+    /// The blocks; never empty in a request.
     pub content: Vec<Block>,
-    /// `PROVIDER/MODEL` that said it: its reasoning goes back to nobody else. Unknown in old journals.
+    /// `PROVIDER/MODEL` that wrote it: its reasoning is sent to this model only. Unknown in old journals.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub model: Option<String>,
 }
 
 impl Message {
-    /// A message of nobody in particular.
+    /// A message without a model.
     #[must_use]
     pub const fn new(role: Role, content: Vec<Block>) -> Self {
         Self { role, content, model: None }
     }
 
-    /// A user message of one text.
+    /// A user message with one text block.
     #[must_use]
     pub fn user(text: impl Into<String>) -> Self {
         Self::new(Role::User, vec![Block::Text { text: text.into() }])
     }
 }
 
-/// One part of an input that was taken in (Q5, Q7).
+/// One part of a submitted input.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum InputBlock {
     /// Text.
     Text {
-        /// The text.
+        /// The text itself.
         text: String,
     },
     /// A picture.
@@ -138,7 +138,7 @@ pub enum InputBlock {
 }
 
 impl InputBlock {
-    /// What it is called, if it is a picture or a document and has a name.
+    /// The name of a picture or a document, if it has one.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         match self {
@@ -150,7 +150,7 @@ impl InputBlock {
     }
 }
 
-/// The words of an input, without what is shown beside them.
+/// The text of an input, without pictures and documents.
 #[must_use]
 pub fn input_text(input: &[InputBlock]) -> String {
     let words = input.iter().filter_map(|block| match block {
@@ -160,7 +160,7 @@ pub fn input_text(input: &[InputBlock]) -> String {
     words.collect::<Vec<_>>().join("\n")
 }
 
-/// An input for people to look at: its words, and what stands for pictures and documents.
+/// An input as one line for users: its text, and short labels for pictures and documents.
 #[must_use]
 pub fn input_line(input: &[InputBlock]) -> String {
     let parts = input.iter().map(|block| match block {
@@ -171,7 +171,7 @@ pub fn input_line(input: &[InputBlock]) -> String {
     parts.collect::<Vec<_>>().join("\n")
 }
 
-/// The content of the message that an input becomes.
+/// The content of the message for an input.
 #[must_use]
 pub fn input_content(input: Vec<InputBlock>) -> Vec<Block> {
     if input.iter().all(|block| matches!(block, InputBlock::Text { .. })) {

@@ -1,4 +1,4 @@
-//! What a daemon has done since it started, in numbers (Q36).
+//! Counters of a daemon since its start.
 
 use std::collections::BTreeMap;
 
@@ -7,36 +7,36 @@ use serde::{Deserialize, Serialize};
 
 use super::usage::Usage;
 
-/// Numbers of a daemon. Unless said otherwise they count since its start and only grow; what they count
-/// by is a closed list, so that they never become many.
+/// Counters of a daemon. Unless stated otherwise they count since its start and only grow. Their keys come from
+/// fixed lists, so that their number is limited.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Metrics {
-    /// How long it runs.
+    /// Time since the start of the daemon.
     pub uptime_ms: u64,
     /// Sessions in memory now.
     pub sessions_loaded: u64,
     /// Clients attached to sessions now.
     pub subscribers: u64,
-    /// Turns that began.
+    /// Turns that started.
     pub turns_started: u64,
-    /// Turns that ended, by how.
+    /// Ended turns, by result.
     pub turns_completed: BTreeMap<String, u64>,
-    /// Turns that took more than 30 s, without the time they waited for people.
+    /// Turns that took more than 30 s, without the time that they waited for users.
     pub slow_turns: u64,
     /// Duration of all turns that ended.
     pub turn_ms: u64,
-    /// Of that, spent waiting for models.
+    /// The part of it spent waiting for models.
     pub model_ms: u64,
-    /// Spent running tools.
+    /// The part of it spent running tools.
     pub tools_ms: u64,
-    /// Spent waiting for people.
+    /// The part of it spent waiting for users.
     pub permission_ms: u64,
-    /// Model calls that were booked, lost attempts included.
+    /// Booked model calls, including lost attempts.
     pub model_calls: u64,
-    /// Model calls of which no answer came, and that may be charged all the same.
+    /// Model calls without an answer, for which the provider may still charge.
     pub lost_attempts: u64,
-    /// Failed model calls that were tried again.
+    /// Failed model calls that were retried.
     pub retries: u64,
     /// Tokens and searches of all model calls.
     pub usage: Usage,
@@ -44,13 +44,13 @@ pub struct Metrics {
     pub cost_usd_micros: u64,
     /// Calls whose price is unknown.
     pub unpriced_calls: u64,
-    /// Tool calls that ended, by how.
+    /// Ended tool calls, by status.
     pub tool_calls: BTreeMap<String, u64>,
     /// Permission requests that were raised.
     pub permission_requests: u64,
     /// Errors of turns.
     pub errors: u64,
-    /// Transactions that were written to the database.
+    /// Transactions written to the database.
     pub database_writes: u64,
     /// Transactions that could not be written.
     pub database_write_errors: u64,

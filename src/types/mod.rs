@@ -1,4 +1,4 @@
-//! Layer 0: plain values that every floor may know. No async, no I/O, no clock.
+//! Layer 0: plain values that every layer may use. No async, no I/O, no clock.
 
 pub mod audit;
 pub mod background;

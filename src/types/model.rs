@@ -1,4 +1,4 @@
-//! One model call: the request, the stream and its end, in words that every provider shares.
+//! One model call: the request, the stream and its end, in the form that every provider shares.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -46,79 +46,78 @@ impl fmt::Display for ModelRef {
 /// One request to a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelRequest {
-    /// Whom to ask.
+    /// The model to call.
     pub model: ModelRef,
     /// The system prompt; may be empty.
     pub system: Arc<str>,
-    /// The conversation: starts with the user, roles alternate, every call has its result in the
-    /// next message (Q13).
+    /// The conversation: starts with the user, roles alternate, every call has its result in the next message.
     pub messages: Vec<Arc<Message>>,
     /// Tools on offer; empty for none.
     pub tools: Arc<[ToolDefinition]>,
-    /// Upper limit of the answer, if the session sets one; else the adapter takes the model's.
+    /// Maximum tokens of the answer, if the session sets one; else the adapter uses the model's limit.
     pub max_output_tokens: Option<u32>,
-    /// How much the model may think; absent for what its vendor made the default. The same for all
-    /// requests of a turn.
+    /// How much the model may think; absent for the vendor's default. The same for all requests of a turn.
     pub thinking: Option<Thinking>,
-    /// How freely it chooses its words. The same for all requests of a turn.
+    /// Sampling settings. The same for all requests of a turn.
     pub sampling: Sampling,
-    /// Contents of the attachments of `messages`. The session puts them in when it sends the request;
-    /// what is missing is named to the model instead of shown.
+    /// Contents of the attachments of `messages`. The session adds them when it sends the request. The model
+    /// receives a text instead of missing content.
     pub media: HashMap<BlobId, Arc<[u8]>>,
-    /// The provider's id of the last answer in `messages`, if this very model gave it. Providers that
-    /// keep conversations continue from there (M3).
+    /// The provider's id of the last answer in `messages`, if this model gave it. Providers that store
+    /// conversations continue from there.
     pub previous_response_id: Option<String>,
-    /// To be sent over a connection of its own: the one before broke.
+    /// Send the request over a new connection, because the previous one broke.
     pub fresh_connection: bool,
-    /// It is no part of the conversation: a helper is asked, and nothing continues from what it says.
+    /// The request is a helper call: it is not part of the conversation, and no later request continues from
+    /// it.
     pub aside: bool,
 }
 
 /// One step of a streamed answer. Blocks come in order of `index`, one at a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Delta {
-    /// A block begins.
+    /// A block starts.
     BlockStarted {
         /// Its position in the answer, from 0.
         index: u32,
-        /// What it is.
+        /// Kind of the block.
         kind: BlockKind,
     },
     /// More text.
     Text {
-        /// The block.
+        /// Position of the block.
         index: u32,
         /// The new part.
         text: String,
     },
     /// More reasoning.
     Thinking {
-        /// The block.
+        /// Position of the block.
         index: u32,
         /// The new part.
         text: String,
     },
     /// More of a tool call's arguments.
     ToolInput {
-        /// The block.
+        /// Position of the block.
         index: u32,
-        /// A piece of JSON text.
+        /// A part of the JSON text.
         json: String,
     },
     /// The block is complete.
     BlockCompleted {
-        /// The block.
+        /// Position of the block.
         index: u32,
     },
-    /// Not a part of the answer: the provider has been silent for so long. Comes once in each silence, also
+    /// Not a part of the answer: the provider has been silent for this time. It is sent once per silence, also
     /// before the answer begins.
     Silence {
-        /// How long, in milliseconds.
+        /// Duration of the silence so far, in milliseconds.
         ms: u64,
     },
 }
 
-/// What a streamed block is.
+/// Kind of a streamed block.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum BlockKind {
@@ -133,15 +132,15 @@ pub enum BlockKind {
     },
 }
 
-/// A model that a session could use, with what is known of it (M5).
+/// A model that a session could use, with its known capabilities.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ModelView {
     /// `PROVIDER/MODEL`.
     pub model: String,
-    /// What it is set up for: `main`, and so on; empty for most.
+    /// Its roles in the configuration, such as `main`; empty for most models.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pointers: Vec<String>,
-    /// Whether anything is known of it at all. If not, what stands here is what is hoped of any model.
+    /// Whether the model is known. If not, the values are optimistic defaults.
     pub known: bool,
     /// Tokens that fit in a request and its answer; `null` if unknown.
     pub context_window: Option<u32>,
@@ -151,24 +150,24 @@ pub struct ModelView {
     pub tools: bool,
     /// It can stream.
     pub streaming: bool,
-    /// It has a place for a system prompt.
+    /// It accepts a system prompt.
     pub system_role: bool,
-    /// It can reason visibly.
+    /// It can return its reasoning.
     pub thinking: bool,
-    /// It takes a temperature and a share of the likeliest words (`top_p`).
+    /// It accepts a temperature and `top_p`.
     #[serde(default = "yes")]
     pub sampling: bool,
-    /// It can see images; `null` if unknown.
+    /// It accepts images; `null` if unknown.
     pub vision: Option<bool>,
-    /// It can read PDFs as they are; `null` if unknown.
+    /// It accepts PDFs; `null` if unknown.
     #[serde(default)]
     pub documents: Option<bool>,
-    /// What it costs; `null` if unknown, which is not nothing.
+    /// Its price; `null` if unknown, which is not the same as free.
     pub price: Option<Price>,
     /// When the price was looked up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price_as_of: Option<String>,
-    /// Where: an address, or `configuration`.
+    /// Source of the price: an address, or `configuration`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price_source: Option<String>,
 }
@@ -177,7 +176,7 @@ const fn yes() -> bool {
     true
 }
 
-/// A whole answer, after the stream came to its proper end.
+/// A complete answer, after the stream ended properly.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelReply {
     /// The blocks in order. The text of all text blocks equals the text of all `Delta::Text`.
@@ -188,15 +187,15 @@ pub struct ModelReply {
     pub usage: Usage,
     /// The provider's id of the answer.
     pub response_id: Option<String>,
-    /// Things a person should know, for example an unknown stop reason.
+    /// Notices for the user, for example about an unknown stop reason.
     pub notices: Vec<String>,
-    /// Nobody was asked: it is the answer to the same request of a moment ago.
+    /// No model was called: this is the cached answer to the same request shortly before.
     pub cache_hit: bool,
-    /// What came with the end of the answer and was not handed on before: it belongs to the deltas.
+    /// Deltas that arrived with the end of the answer and were not delivered before.
     pub last: Vec<Delta>,
 }
 
-/// One block of a whole answer.
+/// One block of a complete answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ReplyBlock {
     /// Text.
@@ -212,7 +211,7 @@ pub enum ReplyBlock {
     RedactedThinking(String),
     /// A complete tool call.
     ToolCall {
-        /// The provider's id; adapters make up a unique one where it is missing.
+        /// The provider's id; adapters generate a unique one where it is missing.
         provider_id: String,
         /// The tool's name.
         tool: String,
@@ -221,54 +220,54 @@ pub enum ReplyBlock {
     },
 }
 
-/// Why an answer ended (M7).
+/// Why an answer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
-    /// The model was done.
+    /// The model finished.
     EndTurn,
-    /// It wants tools.
+    /// The model requested tools.
     ToolUse,
     /// The output limit was reached.
     MaxTokens,
-    /// A stop sequence was met.
+    /// The model produced a stop sequence.
     StopSequence,
     /// The provider refused to answer.
     Refusal,
-    /// The provider paused a long turn; it goes on when asked again.
+    /// The provider paused a long turn; another call continues it.
     Pause,
 }
 
 /// Why a model call failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelFault {
-    /// What kind of failure.
+    /// Kind of the failure.
     pub kind: FaultKind,
-    /// For people: what happened and what to check. Never contains a key.
+    /// Text for users: the failure and what to check. It never contains a key.
     pub message: String,
-    /// The provider asked to wait this long.
+    /// The wait that the provider requested, in milliseconds.
     pub retry_after_ms: Option<u64>,
-    /// The provider's own word for it, for example `context_length_exceeded`.
+    /// The provider's own error code, for example `context_length_exceeded`.
     pub word: Option<String>,
-    /// The request and its answer do not fit, and the provider said by how much.
+    /// Present if the request and its answer do not fit and the provider gave the sizes.
     pub overflow: Option<Overflow>,
-    /// What caused it, from the outermost to the innermost, where more is known. Never contains a key.
+    /// Causes from the outermost to the innermost, where known. They never contain a key.
     pub causes: Box<[String]>,
-    /// Tokens that the provider reported before the answer broke off. Boxed, since most faults have none.
+    /// Tokens that the provider reported before the answer broke off. Boxed, because most faults have none.
     pub usage: Option<Box<Usage>>,
 }
 
-/// How a request overflowed the model's window, in the provider's count of tokens.
+/// How a request exceeded the model's window, in the provider's count of tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overflow {
-    /// What fits, the answer included.
+    /// Maximum tokens, including the answer.
     pub limit: u64,
-    /// What was sent.
+    /// Tokens of the request.
     pub input: u64,
 }
 
 impl ModelFault {
-    /// A fault without a wish to wait.
+    /// A fault without a requested wait.
     #[must_use]
     pub fn new(kind: FaultKind, message: impl Into<String>) -> Self {
         Self {
@@ -287,7 +286,7 @@ impl ModelFault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FaultKind {
-    /// No model, no such provider, or a provider kind that is not built.
+    /// No model, no such provider, or a provider kind that this build does not contain.
     Unconfigured,
     /// The key is missing.
     NoKey,
@@ -295,11 +294,11 @@ pub enum FaultKind {
     Unreachable,
     /// The connection broke, or the stream ended without its proper end.
     Interrupted,
-    /// No byte for too long.
+    /// No byte arrived for too long.
     Idle,
     /// 429.
     RateLimited,
-    /// 529, or an overload told inside the stream.
+    /// 529, or an overload reported inside the stream.
     Overloaded,
     /// Other 5xx, 408, 409.
     Server,
@@ -311,14 +310,14 @@ pub enum FaultKind {
     NotFound,
     /// 400, 413 and other 4xx.
     BadRequest,
-    /// The answer was not what the API promises.
+    /// The answer violates the provider's API.
     Garbage,
     /// A replay cassette has no matching record.
     CassetteExhausted,
 }
 
 impl FaultKind {
-    /// Whether the same request may succeed later (Q26).
+    /// Whether the same request may succeed later.
     #[must_use]
     pub const fn is_retryable(self) -> bool {
         match self {

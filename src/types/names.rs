@@ -1,12 +1,12 @@
-//! Names of files as people and file systems take them: which characters nobody sees, and which
-//! spellings some file systems treat as the same name.
+//! Comparison of file names: which characters are invisible, and which spellings some file systems treat as the
+//! same name.
 //!
 //! Sources: the Unicode property Default_Ignorable_Code_Point (DerivedCoreProperties.txt), which
-//! file systems with case folding leave out (Linux `utf8n`, HFS+); the rules of Windows for trailing
-//! dots and blanks, streams and short names, as git's `is_ntfs_dotgit` has them (CVE-2014-9390).
+//! case-insensitive file systems ignore (Linux `utf8n`, HFS+); the rules of Windows for trailing dots and
+//! blanks, streams and short names, as in git's `is_ntfs_dotgit` (CVE-2014-9390).
 
-/// Whether a person does not see the character where it stands: controls, and characters that
-/// format text or change its direction. No path or name that is shown may hold one.
+/// Whether a character is invisible to users: control characters, and characters that format text or change its
+/// direction. No displayed path or name may contain one.
 #[must_use]
 pub fn is_hidden(c: char) -> bool {
     c.is_control()
@@ -14,25 +14,26 @@ pub fn is_hidden(c: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{110bd}' | '\u{110cd}'
             | '\u{600}'..='\u{605}' | '\u{6dd}' | '\u{70f}' | '\u{1bca0}'..='\u{1bca3}'
             | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}'
-            // Letters and marks without a shape: fillers, the grapheme joiner, vowels that are not spoken.
+            // Invisible letters and marks: fillers, the grapheme joiner, inherent vowels.
             | '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}')
 }
 
-/// The name as the most forgiving file system would compare it: case, combining marks, characters
-/// that may be ignored, wide letters, trailing dots and blanks and a stream do not count.
+/// The name as the most tolerant file system would compare it. It ignores case, combining marks, ignorable
+/// characters, full width, trailing dots and blanks, and streams.
 #[must_use]
 pub fn fold(name: &str) -> String {
     let folded = end(if name.is_ascii() { name.to_ascii_lowercase() } else { plain(name) });
-    // What is no name of a file is no other spelling of one: a name of marks alone is not the folder that it is in.
+    // A result that is not a valid file name is no other spelling of one: a name of combining marks alone is
+    // not the folder that contains it.
     if matches!(folded.as_str(), "" | "." | "..") { name.to_owned() } else { folded }
 }
 
-/// In small letters of ASCII, where there are such, and without what may be ignored.
+/// Lower-case ASCII where such letters exist, without ignorable characters.
 fn plain(name: &str) -> String {
     let letters = name.chars().map(narrow).flat_map(char::to_lowercase).filter(|c| !is_ignored(*c));
     let spelled = |c| match c {
-        // The long s, the dotless i and the Kelvin sign (by its lower case) are letters of ASCII
-        // to some tables.
+        // The long s, the dotless i and the Kelvin sign (through its lower case) equal ASCII letters in some
+        // tables.
         '\u{17f}' => 's',
         '\u{131}' => 'i',
         c => c,
@@ -40,7 +41,7 @@ fn plain(name: &str) -> String {
     letters.map(spelled).collect()
 }
 
-/// What Windows leaves out at the end of a name.
+/// Removes the end of a name that Windows ignores.
 fn end(mut name: String) -> String {
     if let Some(stream) = name.find(':').filter(|at| *at > 0) {
         name.truncate(stream);
@@ -52,7 +53,7 @@ fn end(mut name: String) -> String {
     name
 }
 
-/// Letters of full width are the letters.
+/// Maps full-width letters to ASCII.
 fn narrow(c: char) -> char {
     match c {
         '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(c) - 0xfee0).unwrap_or(c),

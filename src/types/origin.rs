@@ -1,12 +1,12 @@
-//! Who causes things: a client, as it is known to others.
+//! The client that caused an event, as other clients see it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Who caused an event.
+/// The client that caused an event.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Origin {
-    /// Name the client gave in `daemon.hello`, or `client-N`.
+    /// Name that the client gave in `daemon.hello`, or `client-N`.
     pub client: String,
     /// Its user id.
     pub uid: u32,

@@ -9,21 +9,21 @@ use sha2::{Digest as _, Sha256};
 
 use super::ids::SessionId;
 
-/// How much a session may do without asking (P1).
+/// How much a session may do without a permission request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// Reading inside the workspace passes, the rest asks.
+    /// Reading inside the workspace is allowed; everything else needs a request.
     #[default]
     Default,
-    /// File edits in the workspace pass as well.
+    /// File edits in the workspace are allowed as well.
     #[serde(alias = "autoEdit")]
     AcceptEdits,
     /// Read-only until a plan is approved.
     Plan,
-    /// Never asks: what no rule allows is denied.
+    /// Never raises a request: a call without an allow rule is denied.
     DontAsk,
-    /// Everything passes, except what a rule denies. Only where the configuration allows it.
+    /// Everything is allowed, except calls that a rule denies. Only if the configuration permits this mode.
     #[serde(alias = "yolo")]
     Bypass,
 }
@@ -42,81 +42,83 @@ impl Mode {
     }
 }
 
-/// What a permission request is about.
+/// The subject of a permission request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RequestKind {
-    /// Whether a call runs at all.
+    /// Whether a call may run at all.
     #[default]
     Tool,
-    /// Whether a command that the sandbox stopped runs once more, outside of it.
+    /// Whether a command that the sandbox blocked may run once more, outside of it.
     Sandbox,
 }
 
-/// The longest command that can be granted for a session to run outside, in bytes: a grant is shown whole.
+/// Maximum bytes of a command with a session grant to run outside the sandbox, because clients show a grant
+/// completely.
 const LONGEST_OUTSIDE: usize = 2_000;
 
-/// The grant that lets exactly this command run outside the sandbox for as long as the session lives;
-/// `None` if it is too long to be shown whole.
+/// The grant that allows exactly this command outside the sandbox until the session ends; `None` if the command
+/// is too long to be shown completely.
 #[must_use]
 pub fn outside_grant(command: &str) -> Option<String> {
     (command.len() <= LONGEST_OUTSIDE).then(|| format!("Outside({command})"))
 }
 
-/// What the rules say of one tool call.
+/// The verdict of the rules on one tool call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum VerdictKind {
     /// It may run.
     Allow,
-    /// A person decides.
+    /// The user decides.
     Ask,
     /// It may not run.
     Deny,
 }
 
-/// A judgement with its reason.
+/// A verdict with its reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
     /// Allow, ask or deny.
     pub verdict: VerdictKind,
-    /// The rule that decided, as written, if one did.
+    /// The rule that decided, as written, if any.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub rule: Option<String>,
-    /// Why, for people.
+    /// The reason, as text for users.
     pub reason: String,
-    /// Grants that a person could give for calls like this one, narrowest first.
+    /// Grants that a user could give for calls like this one, narrowest first.
     #[serde(default)]
     pub suggestions: Vec<String>,
-    /// For commands: what becomes of each simple command in the line (at most 64).
+    /// For commands: the verdict on each simple command in the line (at most 64).
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub parts: Vec<CommandPart>,
-    /// A command of which no rule speaks and of which every part only looks, inside the workspace and at no secrets.
+    /// A command without a matching rule whose parts are all read-only, inside the workspace, and read no
+    /// secrets.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub only_looks: bool,
-    /// A command that is known to change nothing, also not the working directory, whatever the rules say of it.
+    /// A command that is known to change nothing, including the working directory, regardless of the rules.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub read_only: bool,
 }
 
-/// One simple command of a command line, as it was judged.
+/// One simple command of a command line with its verdict.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CommandPart {
-    /// The text as it stands in the line; its start, if the parts of a line of nested substitutions come
-    /// to more than 256 KiB.
+    /// The text as written in the line. It is only the beginning if nested substitutions exceed 256 KiB in
+    /// total.
     pub command: String,
     /// Its words without their quotes; expansions as written.
     pub words: Vec<String>,
-    /// Allow, or ask; a denial is the whole line's.
+    /// Allow, or ask; a deny verdict applies to the whole line.
     pub verdict: VerdictKind,
-    /// The rule that allows it, if one does.
+    /// The rule that allows it, if any.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub rule: Option<String>,
-    /// Why, for people.
+    /// The reason, as text for users.
     pub reason: String,
 }
 
-/// A person's answer to a permission request.
+/// A user's answer to a permission request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
@@ -126,29 +128,29 @@ pub enum Decision {
     Deny,
 }
 
-/// How long an allow holds.
+/// How long an allow is valid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
     /// For this call only.
     #[default]
     Once,
-    /// For calls that the grant covers, as long as the session lives.
+    /// For calls that the grant covers, until the session ends.
     Session,
     /// For calls in this workspace, until revoked.
     Project,
 }
 
-/// What becomes of a request of an unattended session that nobody answered in time (P6).
+/// The action for an unanswered request of an unattended session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnTimeout {
-    /// No.
+    /// Deny the call.
     #[default]
     Deny,
-    /// Yes, if the call only reads and reads no secret; else no.
+    /// Allow a call that only reads and reads no secret; deny any other.
     AllowReadOnly,
-    /// It waits on, and the session is paused.
+    /// The request stays pending, and the session is paused.
     Pause,
     /// The turn ends as `permission_denied`.
     Fail,
@@ -167,16 +169,16 @@ impl OnTimeout {
     }
 }
 
-/// What a rule says of the calls that it covers. Deny wins over ask, and ask over allow.
+/// The effect of a rule on the calls that it covers. Deny overrides ask, and ask overrides allow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RuleKind {
-    /// They pass without asking.
+    /// The calls run without a request.
     #[default]
     Allow,
-    /// They always ask.
+    /// The calls always need a request.
     Ask,
-    /// They never pass.
+    /// The calls never run.
     Deny,
 }
 
@@ -192,15 +194,15 @@ impl RuleKind {
     }
 }
 
-/// Whose a rule is (P2). The verdict does not depend on it.
+/// The scope of a rule. The verdict does not depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RuleScope {
     /// The system's configuration in `/etc`.
     Managed,
-    /// The user's configuration, or a rule of the user's for every folder.
+    /// The user's configuration, or a user's rule for every folder.
     User,
-    /// One workspace, kept among the user's data.
+    /// One workspace; stored in the user's data folder.
     Project,
     /// One session.
     Session,
@@ -219,11 +221,10 @@ impl RuleScope {
     }
 }
 
-/// What an answer is bound to: the call to the letter, and where and for whom it would run (S6).
-/// SHA-256 in hexadecimal.
+/// The digest that binds an answer to the exact call, its folder and its session. SHA-256 in hexadecimal.
 #[must_use]
 pub fn digest(session_id: SessionId, folder: &str, tool: &str, input: &Value) -> String {
-    // An array of texts: no two different calls are written alike.
+    // An array of strings, so that two different calls never have the same text.
     let text = serde_json::json!([tool, input, folder, session_id]).to_string();
     Sha256::digest(text.as_bytes()).iter().fold(String::with_capacity(64), |mut hex, byte| {
         let _ = write!(hex, "{byte:02x}");

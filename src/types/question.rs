@@ -1,5 +1,5 @@
-//! Questions to a person that are not about permission: what to do about a call whose outcome is
-//! unknown, and whether a turn that a restart interrupted goes on (S7).
+//! Questions to the user that are not about permission: what to do about a call with unknown outcome, and
+//! whether an interrupted turn continues after a restart.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,16 +7,16 @@ use serde_json::Value;
 
 use super::ids::{CallId, QuestionId};
 
-/// A question as clients see it.
+/// A question as clients receive it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Question {
-    /// Its id, kept over restarts.
+    /// Its id; a restart does not change it.
     pub request_id: QuestionId,
-    /// What it is about.
+    /// The subject of the question.
     pub kind: QuestionKind,
-    /// The question in words, for people.
+    /// The question as text for users.
     pub text: String,
-    /// The call that it is about, if it is about one.
+    /// The call that it is about, if any.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub call_id: Option<CallId>,
     /// The call's tool.
@@ -25,20 +25,20 @@ pub struct Question {
     /// The call's full arguments.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub input: Option<Value>,
-    /// What the call had said until then, head and tail if it is long.
+    /// The call's output so far; only head and tail if it is long.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub output: Option<String>,
-    /// What can be answered.
+    /// The possible answers.
     pub options: Vec<Choice>,
 }
 
-/// What a question is about.
+/// The subject of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum QuestionKind {
-    /// The daemon stopped while a call may have been running: whether it took effect is not known.
+    /// The daemon stopped while a call may have been running, so its outcome is unknown.
     UnknownOutcome,
-    /// The daemon stopped during the turn, and `on_restart = "pause"` holds.
+    /// The daemon stopped during the turn, and `on_restart = "pause"` applies.
     Resume,
 }
 
@@ -57,14 +57,14 @@ impl QuestionKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Choice {
-    /// The turn goes on; of an unknown call the model is told that its outcome is unknown.
+    /// The turn continues; the model is told that the outcome of an unknown call is unknown.
     Continue,
     /// The turn ends as aborted.
     Abort,
 }
 
 impl Choice {
-    /// Both of them, in the order in which they are offered.
+    /// Both choices, in the order in which clients offer them.
     pub const ALL: [Choice; 2] = [Choice::Continue, Choice::Abort];
 
     /// The name on the wire.
@@ -76,7 +76,7 @@ impl Choice {
         }
     }
 
-    /// The choice of this name.
+    /// The choice with this name on the wire; `None` if there is none.
     #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|choice| choice.name() == name)

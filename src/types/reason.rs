@@ -1,21 +1,22 @@
-//! Words of events: the phases of a turn, and why something was settled, switched, closed or booked.
+//! Stable words in events: the phases of a turn, and the reasons of settling, switching, discarding and
+//! booking.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Where a turn stands (Q4).
+/// The phase of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// The input is taken in.
+    /// The input is added to the conversation.
     Input,
-    /// System prompt and surroundings are gathered.
+    /// The daemon builds the system prompt and its context.
     Context,
-    /// A model is asked.
+    /// The daemon waits for a model.
     ModelCall,
-    /// Tools are prepared, asked for and run.
+    /// Tools are prepared, wait for permission, and run.
     ToolExecution,
-    /// The result is made.
+    /// The daemon computes the result.
     Result,
 }
 
@@ -23,23 +24,23 @@ pub enum Phase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SettledBy {
-    /// Somebody answered.
+    /// A client answered.
     Answer,
     /// The turn or the call was aborted.
     Abort,
-    /// Somebody submitted an input instead of answering: of questions only.
+    /// A client submitted an input instead of answering. Questions only.
     Submit,
-    /// Nobody answered in time: what `on_timeout` says.
+    /// The deadline passed without an answer, so the action of `on_timeout` applied.
     Timeout,
-    /// A client that has nobody to ask denied it, and no person did.
+    /// A client without a user denied the request; no user decided.
     Nobody,
     /// A rule that was added meanwhile, or a grant given with another answer, covers it.
     Rule,
-    /// The session's mode was changed to one that lets it pass.
+    /// The session's mode was changed to one that allows it.
     Mode,
 }
 
-/// Why a turn goes on with another model (Q27, Q31).
+/// Why a turn switches to another model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SwitchReason {
@@ -53,12 +54,12 @@ pub enum SwitchReason {
     RateLimited,
     /// The conversation does not fit the model's window: `[models] large_context`.
     LargeContext,
-    /// The conversation holds pictures and the model cannot see: `[models] vision`.
+    /// The conversation contains pictures and the model does not accept them: `[models] vision`.
     Vision,
 }
 
 impl SwitchReason {
-    /// For people.
+    /// The reason as text for users.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
@@ -72,27 +73,27 @@ impl SwitchReason {
     }
 }
 
-/// Why an answer counts no more.
+/// Why a partial answer is discarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TombstoneReason {
-    /// Another model is asked in its place.
+    /// Another model answers instead.
     ModelSwitched,
-    /// It was cut at the output limit, and is asked for again with a higher one.
+    /// The answer was cut at the output limit and is requested again with a higher limit.
     OutputLimit,
 }
 
-/// Why tokens are booked beside the answers.
+/// Why tokens are booked outside the answers of turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum UsageReason {
-    /// A model call that a restart or a fault cut off after it was sent: the provider may charge for it.
+    /// A model call that a restart or a fault interrupted after it was sent: the provider may charge for it.
     LostAttempt,
-    /// A helper's call that was answered: `purpose` says what it was for.
+    /// An answered helper call; `purpose` gives its purpose.
     Helper,
 }
 
-/// What a helper, which is a model call beside the answers of turns, is for (Q31, Q35).
+/// The purpose of a helper call, which is a model call outside the turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
@@ -100,11 +101,11 @@ pub enum Purpose {
     Title,
 }
 
-/// Who made a session's title, if no client did.
+/// The source of a session's title, if no client set it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TitledBy {
-    /// It is the beginning of the first input: it stands until there is a better one.
+    /// The beginning of the first input; it is used until there is a better title.
     Prompt,
     /// The model of `[models] quick`.
     Model,

@@ -1,5 +1,5 @@
-//! How freely a model chooses its words (Q42). Numbers of thousandths inside, so that the same setting is
-//! always the same bytes of a request; decimals wherever people read or write them.
+//! Sampling settings of a model. They are stored in thousandths, so that the same setting always gives the same
+//! request bytes, and are read and written as decimals.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,25 +7,25 @@ use std::fmt;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// How freely. What is absent is left to the model.
+/// Sampling settings. Absent values use the model's default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Sampling {
-    /// From 0, nearly always the likeliest word, to 2.
+    /// From 0, which nearly always selects the most likely token, to 2.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub temperature: Option<Temperature>,
-    /// The share of the likeliest words that is chosen from, from 0 to 1.
+    /// The probability mass of the most likely tokens to choose from, from 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub top_p: Option<TopP>,
 }
 
 impl Sampling {
-    /// Whether all is left to the model.
+    /// Whether all values use the model's default.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// This, and `other` where this says nothing.
+    /// These settings; absent values are taken from `other`.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self { temperature: self.temperature.or(other.temperature), top_p: self.top_p.or(other.top_p) }
@@ -35,21 +35,21 @@ impl Sampling {
 /// A temperature, from 0 to 2.
 pub type Temperature = Thousandths<2_000>;
 
-/// A share of the likeliest words, from 0 to 1.
+/// A share of the most likely tokens, from 0 to 1.
 pub type TopP = Thousandths<1_000>;
 
-/// A number from 0 to `MOST` thousandths. Finer ones are rounded.
+/// A number from 0 to `MOST` thousandths. More precise numbers are rounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Thousandths<const MOST: u16>(u16);
 
 impl<const MOST: u16> Thousandths<MOST> {
-    /// From so many thousandths, if that is not too much.
+    /// A value in thousandths; `None` above `MOST`.
     #[must_use]
     pub const fn new(thousandths: u16) -> Option<Self> {
         if thousandths <= MOST { Some(Self(thousandths)) } else { None }
     }
 
-    /// How many thousandths.
+    /// The value in thousandths.
     #[must_use]
     pub const fn get(self) -> u16 {
         self.0
@@ -57,7 +57,7 @@ impl<const MOST: u16> Thousandths<MOST> {
 
     fn of(number: f64) -> Option<Self> {
         let is_inside = (0.0..=f64::from(MOST) / 1e3).contains(&number);
-        // Inside, it fits.
+        // The range check guarantees that the cast fits.
         is_inside.then(|| Self((number * 1e3).round() as u16))
     }
 }
@@ -94,7 +94,7 @@ impl<const MOST: u16> de::Visitor<'_> for Visitor<MOST> {
     }
 
     fn visit_i64<E: de::Error>(self, number: i64) -> Result<Self::Value, E> {
-        // What a float cannot hold is far outside.
+        // A number that a float cannot represent is far out of range.
         Thousandths::of(number as f64).ok_or_else(|| E::invalid_value(de::Unexpected::Signed(number), &self))
     }
 

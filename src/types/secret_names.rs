@@ -1,12 +1,12 @@
-//! Files that likely hold credentials, by their names: the same for the tools of files and for command lines.
+//! Names of files that probably contain credentials, shared by the file tools and the judgement of commands.
 
 use super::credentials;
 
-/// Folders of credentials.
+/// Names of folders with credentials.
 const SECRET_FOLDERS: &[&str] =
     &[".ssh", ".aws", ".azure", ".gnupg", ".kube", ".password-store", ".secrets", ".gcloud"];
 
-/// Files of credentials.
+/// Names of files with credentials.
 const SECRET_FILES: &[&str] = &[
     ".netrc",
     "_netrc",
@@ -91,11 +91,11 @@ const SECRET_ENDINGS: &[&str] = &[
     ".pkcs8",
 ];
 
-/// Samples of `.env` files hold no secrets by their purpose.
+/// Template `.env` files contain no secrets by their purpose.
 const HARMLESS_ENV: &[&str] = &["example", "sample", "template", "dist", "defaults", "schema"];
 
-/// Whether a path, cut at its slashes and folded, is that of a file that likely holds secrets; `below_home` is what of it
-/// lies below the home folder.
+/// Whether a path, split at its slashes and with names folded for comparison, probably contains secrets.
+/// `below_home` is its part below the home folder.
 #[must_use]
 pub fn is_secret(parts: &[&str], below_home: Option<&[&str]>) -> bool {
     let Some((name, folders)) = parts.split_last() else { return false };
@@ -111,16 +111,16 @@ pub fn is_secret(parts: &[&str], below_home: Option<&[&str]>) -> bool {
         || below_home.is_some_and(credentials::are_kept_at)
 }
 
-/// Whether a folder of this name likely holds credentials.
+/// Whether a folder with this name probably contains credentials.
 #[must_use]
 pub fn is_folder(name: &str) -> bool {
     SECRET_FOLDERS.contains(&name)
 }
 
-/// Whether a file of this name likely holds them, wherever it lies.
+/// Whether a file with this name probably contains credentials, in any folder.
 #[must_use]
 pub fn is_file(name: &str) -> bool {
-    // What editors leave beside it.
+    // Backup copies of editors.
     let name = name.strip_suffix('~').unwrap_or(name);
     let name = name.strip_prefix('#').and_then(|name| name.strip_suffix('#')).unwrap_or(name);
     let is_env = match name.strip_prefix(".env") {

@@ -1,4 +1,4 @@
-//! A session, a turn and an item as clients see them.
+//! Sessions, turns and items as clients receive them.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use super::time::Timestamp;
 use super::tool::{ToolChoice, ToolStatus};
 use super::usage::{Budgets, Usage};
 
-/// State of a session (R13).
+/// State of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionState {
@@ -28,15 +28,15 @@ pub enum SessionState {
     Idle,
     /// A turn runs.
     Running,
-    /// A turn waits for a person.
+    /// A turn waits for the user.
     RequiresAction,
-    /// A turn stands still until somebody resumes it.
+    /// A turn is paused until a client resumes it.
     Paused,
     /// The last turn could not be continued.
     Failed,
     /// Killed; takes no more input.
     Ended,
-    /// Put away.
+    /// Archived: kept, but hidden from normal lists.
     Archived,
 }
 
@@ -56,7 +56,7 @@ impl SessionState {
     }
 }
 
-/// What a session in `requires_action` waits for.
+/// The kind of decision that a session in `requires_action` waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Requires {
@@ -64,60 +64,60 @@ pub enum Requires {
     Permission,
     /// An answer to a question of the model.
     Question,
-    /// A decision what to do about a tool call whose outcome is unknown.
+    /// A decision about a tool call with unknown outcome.
     UnknownOutcome,
 }
 
-/// What becomes of a turn that a restart interrupts (S7).
+/// Handling of a turn that a restart interrupts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnRestart {
-    /// It goes on by itself.
+    /// The turn continues automatically.
     #[default]
     Resume,
-    /// It stands still until a person says what to do.
+    /// The turn is paused until a user decides.
     Pause,
 }
 
-/// What is fixed when a session is made.
+/// Settings with which a session is created.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionSpec {
-    /// The folder it works in, absolute and free of links.
+    /// The working folder, absolute and free of links.
     pub cwd: String,
-    /// Short name for people.
+    /// Short name for users.
     pub title: String,
     /// `PROVIDER/MODEL`; empty if none is configured.
     pub model: String,
     /// Approval mode.
     pub mode: Mode,
-    /// Made for unattended work.
+    /// Whether the session is unattended.
     #[serde(default)]
     pub background: bool,
-    /// Everything runs serially and every call asks (Q22).
+    /// Tools run one at a time, and every call needs a request.
     #[serde(default)]
     pub safe_mode: bool,
-    /// What becomes of a turn that a restart interrupts; absent for what the configuration says.
+    /// Handling of a turn that a restart interrupts; absent for the configured default.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub on_restart: Option<OnRestart>,
     /// Limits of each turn.
     #[serde(default)]
     pub budgets: Budgets,
-    /// How much its models may think; absent for what their vendors made the default.
+    /// How much its models may think; absent for the vendor's default.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub thinking: Option<Thinking>,
-    /// How freely its models choose their words.
+    /// Sampling settings of its models.
     #[serde(flatten)]
     pub sampling: Sampling,
-    /// Takes the place of the default system prompt.
+    /// Replaces the default system prompt.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub system_prompt: Option<String>,
-    /// Stands at the end of the system prompt.
+    /// Appended to the system prompt.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub append_system_prompt: Option<String>,
     /// The tools on offer.
     #[serde(skip_serializing_if = "ToolChoice::is_all", default)]
     pub tools: ToolChoice,
-    /// Further folders that count as workspace, absolute and free of links.
+    /// Additional folders of the workspace, absolute and free of links.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub additional_dirs: Vec<String>,
 }
@@ -129,9 +129,9 @@ pub struct SessionView {
     pub session_id: SessionId,
     /// Short name.
     pub title: String,
-    /// What it is doing.
+    /// Its state.
     pub state: SessionState,
-    /// What it waits for, in `requires_action`.
+    /// The kind of decision that it waits for, in `requires_action`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub requires: Option<Requires>,
     /// Its folder.
@@ -140,36 +140,36 @@ pub struct SessionView {
     pub model: String,
     /// Approval mode.
     pub mode: Mode,
-    /// How much its models may think; absent for what their vendors made the default.
+    /// How much its models may think; absent for the vendor's default.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub thinking: Option<Thinking>,
-    /// How freely its models choose their words.
+    /// Sampling settings of its models.
     #[serde(flatten)]
     pub sampling: Sampling,
-    /// Made for unattended work.
+    /// Whether the session is unattended.
     pub background: bool,
-    /// When it was made.
+    /// Time of its creation.
     pub created_at_ms: Timestamp,
-    /// When something last happened in it; clients that come and go do not count.
+    /// Time of the newest change; attaching and detaching clients do not count.
     pub updated_at_ms: Timestamp,
-    /// Its newest event.
+    /// Seq of its newest event.
     pub last_seq: Seq,
     /// Tokens of all its model calls.
     pub usage: Usage,
     /// Cost so far; `null` if a price is unknown.
     pub cost_usd_micros: Option<u64>,
-    /// Cost of the calls whose price is known: what all of them cost at least.
+    /// Cost of the calls whose price is known: a lower bound of the total cost.
     #[serde(default)]
     pub cost_at_least_usd_micros: u64,
-    /// The ledger by `PROVIDER/MODEL`. Lists leave it out: `model.usage` has it for many sessions.
+    /// The ledger by `PROVIDER/MODEL`. Lists omit it: `model.usage` returns it for many sessions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub models: BTreeMap<String, ModelUsage>,
     /// Clients attached now.
     pub clients: u32,
-    /// The turn that runs or waits, if any.
+    /// The running or paused turn, if any.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub turn_id: Option<TurnId>,
-    /// Last line that was said.
+    /// Last line of text in the conversation.
     #[serde(default)]
     pub last_line: String,
     /// Commands that run in the background now.
@@ -177,17 +177,17 @@ pub struct SessionView {
     pub background_commands: Vec<BackgroundCommand>,
 }
 
-/// Kinds of items (R13).
+/// Kinds of items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ItemKind {
-    /// What a person submitted.
+    /// An input of the user.
     UserMessage,
-    /// What the model answered.
+    /// An answer of the model.
     AssistantMessage,
     /// A tool call with its result.
     ToolCall,
-    /// What the daemon told the model by itself, for example to go on after the output limit.
+    /// A text from the daemon to the model, for example to continue after the output limit.
     Notice,
 }
 
@@ -208,11 +208,11 @@ impl ItemKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ItemStatus {
-    /// Still growing.
+    /// Not complete yet.
     Running,
-    /// Whole.
+    /// Complete.
     Completed,
-    /// Cut short; what there is stays, and is not sent to the model again.
+    /// Interrupted; the existing part stays, and is not sent to the model again.
     Interrupted,
 }
 
@@ -235,18 +235,18 @@ pub struct Item {
     pub item_id: ItemId,
     /// The turn it belongs to.
     pub turn_id: TurnId,
-    /// What it is.
+    /// Kind of the item.
     pub kind: ItemKind,
-    /// Whether it is whole.
+    /// Status of the item.
     pub status: ItemStatus,
     /// Seq of the event that opened it.
     pub first_seq: Seq,
     /// Seq of its newest permanent event.
     pub last_seq: Seq,
-    /// Messages: all the text. Tool calls: what the model was told.
+    /// Messages: all the text. Tool calls: the output for the model.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub text: Option<String>,
-    /// Messages: who speaks.
+    /// Messages: the author.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub role: Option<Role>,
     /// Messages: the blocks.
@@ -255,8 +255,7 @@ pub struct Item {
     /// Tool calls: details.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub call: Option<CallView>,
-    /// In replies: places of this item that show only the beginning of what they hold. Inside an event
-    /// the event has the list.
+    /// In replies: truncated values of this item. Inside an event, the event has the list.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub cut: Vec<Cut>,
 }
@@ -270,27 +269,27 @@ pub struct CallView {
     pub tool: String,
     /// The arguments.
     pub input: Value,
-    /// Where it stands (R13).
+    /// Status of the call.
     pub status: CallStatus,
-    /// The whole of the output, where the item's text shows only its beginning and its end.
+    /// The full output, if the item's text is only its beginning and its end.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub output_blob: Option<BlobRef>,
-    /// Pictures and documents that the model got with the result.
+    /// Pictures and documents that the model received with the result.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub attachments: Vec<Attachment>,
 }
 
-/// Where a tool call stands (R13).
+/// Status of a tool call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CallStatus {
-    /// Asked for by the model.
+    /// Requested by the model.
     Pending,
-    /// Waits for a person.
+    /// Waits for the user's answer.
     AwaitingPermission,
-    /// Runs.
+    /// Running.
     Running,
-    /// Did it.
+    /// Succeeded.
     Completed,
     /// Reported an error.
     Failed,
@@ -298,7 +297,7 @@ pub enum CallStatus {
     Denied,
     /// Was stopped.
     Cancelled,
-    /// Nobody knows whether it took effect.
+    /// The outcome is unknown.
     Unknown,
 }
 
@@ -314,13 +313,13 @@ impl From<ToolStatus> for CallStatus {
     }
 }
 
-/// How a turn ended (Q34).
+/// How a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Subtype {
-    /// The model was done.
+    /// The model finished.
     Success,
-    /// Something on our side failed; `errors` says what.
+    /// The daemon failed; `errors` gives the reasons.
     ErrorDuringExecution,
     /// The limit on model calls was reached.
     ErrorMaxTurns,
@@ -330,12 +329,11 @@ pub enum Subtype {
     ErrorMaxTokens,
     /// The limit on wall time was reached.
     ErrorMaxTime,
-    /// One answer was longer than the model may write.
+    /// One answer reached the model's output limit.
     MaxOutputTokens,
-    /// A person stopped it.
+    /// A user aborted it.
     Aborted,
-    /// A person denied a call and ended the turn with it, or nobody answered in time and
-    /// `on_timeout = "fail"` holds.
+    /// A user denied a call and ended the turn with it, or a request expired with `on_timeout = "fail"`.
     PermissionDenied,
     /// The model or its server failed.
     LlmError,
@@ -360,7 +358,7 @@ impl Subtype {
     }
 }
 
-/// The result of a turn (Q34).
+/// The result of a turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TurnResult {
     /// How it ended.
@@ -371,27 +369,27 @@ pub struct TurnResult {
     pub stop_reason: Option<StopReason>,
     /// Tokens of this turn.
     pub usage: Usage,
-    /// The same by `PROVIDER/MODEL`, with calls and cost.
+    /// The usage by `PROVIDER/MODEL`, with calls and cost.
     pub usage_by_model: BTreeMap<String, ModelUsage>,
     /// Cost of this turn; `null` if a price is unknown.
     pub cost_usd_micros: Option<u64>,
-    /// Cost of the calls whose price is known: what all of them cost at least.
+    /// Cost of the calls whose price is known: a lower bound of the total cost.
     #[serde(default)]
     pub cost_at_least_usd_micros: u64,
-    /// From start to end.
+    /// Duration from start to end.
     pub duration_ms: u64,
-    /// Spent waiting for answers of the model that came to their end; attempts that failed, and the waits
-    /// between them, are not in it.
+    /// Time of the model calls with complete answers; failed attempts and the waits between them are not
+    /// included.
     pub model_ms: u64,
-    /// Spent running tools.
+    /// Time spent running tools.
     pub tools_ms: u64,
-    /// Spent waiting for people.
+    /// Time spent waiting for users.
     pub permission_ms: u64,
     /// Model calls made.
     pub model_calls: u64,
     /// Calls that were refused.
     pub permission_denials: Vec<Denial>,
-    /// Errors of this turn only (Q32).
+    /// Errors of this turn only.
     pub errors: Vec<TurnError>,
 }
 
@@ -409,11 +407,11 @@ pub struct Denial {
 /// An error of a turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TurnError {
-    /// A stable word.
+    /// A stable code.
     pub kind: String,
-    /// For people, secrets removed.
+    /// Text for users, with secrets removed.
     pub message: String,
-    /// What caused it, from the outermost to the innermost, where more is known; secrets removed.
+    /// Causes from the outermost to the innermost, where known; secrets removed.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub causes: Vec<String>,
 }
@@ -426,22 +424,22 @@ impl TurnError {
     }
 }
 
-/// What of a folder waits for its user's trust (S22).
+/// The parts of a folder that need the user's trust.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Untrusted {
-    /// Of all of it: trust is given to exactly this.
+    /// Digest of all parts: trust is bound to exactly this content.
     pub digest: String,
-    /// What is left out until then, for people.
+    /// The parts that are not used without trust, as text for users.
     pub parts: Vec<String>,
 }
 
-/// A permission request as clients see it (P5).
+/// A permission request as clients receive it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PermissionRequest {
-    /// Its id, kept over restarts.
+    /// Its id; a restart does not change it.
     pub request_id: PermissionId,
-    /// What it is about. `sandbox`: the command of this call has run, the sandbox stopped it (see
-    /// `tool.blocked` before this), and it would run again from its beginning, outside.
+    /// The subject of the request. `sandbox`: the command of this call has run and the sandbox blocked it (see
+    /// `tool.blocked` before this). An allowed command runs again from its beginning, outside the sandbox.
     #[serde(default)]
     pub kind: RequestKind,
     /// The call that waits.
@@ -450,59 +448,60 @@ pub struct PermissionRequest {
     pub tool: String,
     /// The exact arguments.
     pub input: Value,
-    /// One line for people. Of Bash the first line of the command, then what the model says of it.
+    /// One line for users. For Bash the first line of the command, then the model's description of it.
     pub summary: String,
-    /// What the rules judged.
+    /// The subject that the rules judged.
     pub subject: super::tool::Subject,
-    /// Why this asks.
+    /// Why this needs a request.
     pub reason: String,
-    /// Of kind `sandbox`: what seems to have stopped the command.
+    /// For kind `sandbox`: the part of the sandbox that probably blocked the command.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub blocked: Option<super::tool::Blocked>,
     /// Unified diff, for edits.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub diff: Option<String>,
-    /// Grants that could be given, narrowest first.
+    /// Possible grants, narrowest first.
     pub suggestions: Vec<String>,
-    /// For commands: what becomes of each simple command in the line.
+    /// For commands: the verdict on each simple command in the line.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub parts: Vec<super::permission::CommandPart>,
-    /// A command of which every part only looks, inside the workspace and at no secrets: `allow_read_only` lets it pass.
+    /// A command whose parts are all read-only, inside the workspace, and read no secrets: `allow_read_only`
+    /// allows it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub only_looks: bool,
-    /// Until when an answer is waited for; absent in attended sessions, which wait without end. A
-    /// restart does not move it.
+    /// Deadline of the request; absent in attended sessions, which wait without limit. A restart does not
+    /// change it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub deadline_ms: Option<Timestamp>,
-    /// What becomes of it then.
+    /// The action at the deadline.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub on_timeout: Option<OnTimeout>,
-    /// The folder in which it would run.
+    /// The folder in which the call would run.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub cwd: String,
-    /// SHA-256 over session, folder, tool and arguments: what an answer is bound to.
+    /// SHA-256 over session, folder, tool and arguments: an answer is bound to it.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub digest: String,
 }
 
-/// What became of a file.
+/// Kind of a file's change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeKind {
-    /// It was not there before.
+    /// The file did not exist before.
     Created,
-    /// It is there and holds something else.
+    /// The file exists with different content.
     Modified,
-    /// It is no longer there.
+    /// The file no longer exists.
     Removed,
 }
 
-/// All that a session changed in one file.
+/// All changes of a session in one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FileDiff {
     /// Absolute path.
     pub path: std::path::PathBuf,
-    /// What became of it.
+    /// Kind of the change.
     pub change: ChangeKind,
     /// Lines added.
     pub added: u64,
@@ -510,9 +509,9 @@ pub struct FileDiff {
     pub removed: u64,
     /// Unified diff from before the first change to after the last.
     pub diff: String,
-    /// How often it was changed.
+    /// Number of changes.
     pub changes: u64,
-    /// Whether `diff` is the whole change. If not, somebody else changed the file in between, or a diff
-    /// was too long to be kept: then it holds what is known, one change after the other.
+    /// Whether `diff` is the exact total change. If not, another program changed the file in between, or a diff
+    /// was too long to be kept. Then it contains the known changes, one after the other.
     pub exact: bool,
 }

@@ -1,4 +1,4 @@
-//! How much a model may think before it answers (Q38).
+//! How much a model may think before it answers.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,17 +10,17 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 /// How much a model may think: `"off"`, `"auto"`, `"low"`, `"medium"`, `"high"`, or a number of tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Thinking {
-    /// Not at all, or as little as the model can.
+    /// No thinking, or as little as the model allows.
     Off,
-    /// As much as it finds right.
+    /// The model decides.
     Auto,
-    /// A little.
+    /// Little thinking.
     Low,
-    /// More.
+    /// Moderate thinking.
     Medium,
-    /// Much.
+    /// Much thinking.
     High,
-    /// At most so many tokens; never 0.
+    /// At most this many tokens; never 0.
     Tokens(u32),
 }
 

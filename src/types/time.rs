@@ -1,4 +1,4 @@
-//! Time as a value, and the seam where it comes from.
+//! Time as a value, and the trait that provides it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,13 +17,13 @@ impl Timestamp {
         u64::try_from(self.0 - earlier.0).unwrap_or(0)
     }
 
-    /// So many milliseconds later.
+    /// This time plus `ms` milliseconds.
     #[must_use]
     pub fn plus(self, ms: u64) -> Timestamp {
         Timestamp(self.0.saturating_add(i64::try_from(ms).unwrap_or(i64::MAX)))
     }
 
-    /// So many milliseconds earlier.
+    /// This time minus `ms` milliseconds.
     #[must_use]
     pub fn before(self, ms: u64) -> Timestamp {
         Timestamp(self.0.saturating_sub(i64::try_from(ms).unwrap_or(i64::MAX)))
@@ -53,9 +53,9 @@ impl Timestamp {
     }
 }
 
-/// Where time comes from: the system in the daemon, a counter in tests.
+/// The source of time: the system clock in the daemon, a counter in tests.
 pub trait Clock: Send + Sync {
-    /// The time now.
+    /// The current time.
     fn now(&self) -> Timestamp;
 }
 

@@ -1,4 +1,4 @@
-//! Tools as the rest of the house sees them: their card, what a call would touch, what came of it.
+//! Tools for all modules: their definitions, prepared calls, and results.
 
 use std::path::PathBuf;
 
@@ -9,34 +9,33 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What a model is told of a tool, and how the engine may run it.
+/// The definition of a tool for the model, and how the engine may run it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolDefinition {
-    /// The name models are trained on.
+    /// The name that models are trained on.
     pub name: String,
-    /// What it does, for the model.
+    /// Its description for the model.
     pub description: String,
     /// JSON Schema of the input, an object.
     pub input_schema: Value,
-    /// Calls of this tool change nothing and may run beside each other (Q22), and may run again
-    /// after a crash (S4).
+    /// Calls of this tool change nothing. They may run in parallel, and may run again after a crash.
     pub read_only: bool,
 }
 
-/// Which of the tools a session offers its models (Q42). By default all.
+/// Which tools a session offers its models. By default all.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ToolChoice {
-    /// Only these; absent for all.
+    /// Only these tools; absent for all.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub allow: Option<Vec<String>>,
-    /// None of these.
+    /// None of these tools.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub deny: Vec<String>,
 }
 
 impl ToolDefinition {
-    /// Whether calls of this tool may run beside each other: see [`Prepared::runs_beside`].
+    /// Whether calls of this tool may run in parallel: see [`PreparedCall::runs_beside`].
     #[must_use]
     pub fn is_concurrency_safe(&self) -> bool {
         self.read_only || self.name == "WebFetch"
@@ -44,7 +43,7 @@ impl ToolDefinition {
 }
 
 impl ToolChoice {
-    /// Whether all are offered.
+    /// Whether all tools are offered.
     #[must_use]
     pub fn is_all(&self) -> bool {
         *self == Self::default()
@@ -58,35 +57,35 @@ impl ToolChoice {
     }
 }
 
-/// What a call would do, found out without doing it. Judged before the call may start.
+/// The effect of a call, determined without running it. It is judged before the call may start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PreparedCall {
     /// What the permission rules judge.
     pub subject: Subject,
-    /// One line for people. Of Bash the first line of the command, then what the model says of it.
+    /// One line for users. For Bash the first line of the command, then the model's description of it.
     pub summary: String,
     /// The change as a unified diff, for calls that change a file.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub diff: Option<String>,
-    /// See [`ToolCard::read_only`].
+    /// See [`ToolDefinition::read_only`].
     pub read_only: bool,
-    /// For calls that change a file: what it held and would hold. It stands in the journal before the
-    /// file is touched, so that after a crash the file itself says whether it was (S4).
+    /// For calls that change a file: its content hash before and after. It is in the journal before the file is
+    /// touched, so that after a crash the file shows whether the change took effect.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub change: Option<PlannedChange>,
-    /// For commands: how they are held.
+    /// For commands: their confinement.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sandbox: Option<Confinement>,
 }
 
-/// How a command is held (S25).
+/// The confinement of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Confinement {
-    /// 3 bubblewrap, 2 Landlock, 1 limits of resources alone, 0 nothing.
+    /// 3 bubblewrap, 2 Landlock, 1 rlimits only, 0 off.
     pub level: u8,
-    /// Whether it reaches the network.
+    /// Whether the command has network access.
     pub network: bool,
-    /// It runs outside the sandbox that it would have: a person let it.
+    /// The command runs outside its usual sandbox, because a user allowed it.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub outside: bool,
 }
@@ -99,26 +98,25 @@ impl std::fmt::Display for Confinement {
 }
 
 impl Confinement {
-    /// How a command runs that a person let out of its sandbox: limits of resources are all that holds.
+    /// The confinement of a command that a user allowed outside its sandbox: only rlimits apply.
     pub const OUTSIDE: Self = Self { level: 1, network: true, outside: true };
 
-    /// Whether less is held than by the other.
+    /// Whether this confinement is weaker than the other.
     #[must_use]
     pub fn is_weaker_than(self, other: Self) -> bool {
         self.level < other.level || (self.network && !other.network)
     }
 }
 
-/// Whether a command that the sandbox stopped is offered to run again outside of it: `[sandbox]
-/// offer_outside`.
+/// Whether a command that the sandbox blocked is offered to run again outside of it: `[sandbox] offer_outside`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OfferOutside {
     /// Never.
     Never,
-    /// Where a person attends.
+    /// In attended sessions.
     #[default]
     Attended,
-    /// In unattended sessions as well; their deadline holds.
+    /// In unattended sessions as well; their deadline applies.
     Always,
 }
 
@@ -134,11 +132,11 @@ impl OfferOutside {
     }
 }
 
-/// What part of the sandbox stopped a command, as far as its own words tell.
+/// The part of the sandbox that blocked a command, according to the command's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Barrier {
-    /// A file that may not be written or seen, or a system call that is forbidden.
+    /// A file that may not be written or read, or a forbidden system call.
     Files,
     /// The network, which is off.
     Network,
@@ -155,10 +153,10 @@ impl Barrier {
     }
 }
 
-/// That the sandbox seems to have stopped a command: a guess from what the command said.
+/// The sandbox probably blocked a command: a guess from the command's output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Blocked {
-    /// What was in the way.
+    /// The part of the sandbox that blocked it.
     pub by: Barrier,
     /// The path or the host that the command named, if it named one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -166,27 +164,27 @@ pub struct Blocked {
 }
 
 impl PreparedCall {
-    /// Whether the call may run beside others that are like it (Q22): it changes nothing here.
+    /// Whether the call may run in parallel with other such calls: it changes nothing on this machine.
     #[must_use]
     pub fn runs_beside(&self) -> bool {
         self.read_only || matches!(self.subject, Subject::Web { .. })
     }
 }
 
-/// What a call on files would come to.
+/// The planned change of a call on files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum PlannedChange {
-    /// Of calls that touch several files: what becomes of each, in the order in which it is done.
+    /// The planned change of several files, in the order of execution.
     Several {
         /// The files.
         files: Vec<PlannedFile>,
     },
-    /// Of calls that change one file: that of [`Subject::Edit`].
+    /// The planned change of one file: that of [`Subject::Edit`].
     One(PlannedEdit),
 }
 
-/// What becomes of one of several files.
+/// The planned change of one of several files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedFile {
     /// The file, resolved.
@@ -205,7 +203,7 @@ pub struct PlannedFile {
     pub whole: bool,
 }
 
-/// What a change of one file would come to.
+/// The planned change of one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedEdit {
     /// SHA-256 of the content before, in hexadecimal; absent for a new file.
@@ -221,32 +219,32 @@ pub struct PlannedEdit {
     pub whole: bool,
 }
 
-/// What became of a change of files that a crash interrupted, as the files themselves tell.
+/// The state of files after a crash interrupted their change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Inspection {
-    /// Every file holds the new content; this is how they look now.
+    /// Every file has the new content.
     Done {
-        /// The files that are there.
+        /// The existing files, as they are now.
         records: Vec<ReadRecord>,
         /// What changed, without the diffs.
         changes: Vec<FileChange>,
     },
-    /// Of several files the first ones hold the new content, the others still the old.
+    /// The first of several files have the new content, the others still the old.
     Partly {
-        /// Those that were changed and are there.
+        /// The changed files that exist.
         records: Vec<ReadRecord>,
         /// What changed, without the diffs.
         changes: Vec<FileChange>,
-        /// Which were changed and which not, for the model.
+        /// Which files were changed and which not, as text for the model.
         text: String,
     },
-    /// Every file holds the old content.
+    /// Every file has the old content.
     NotDone,
-    /// Neither, or it could not be looked at: why, for people.
+    /// Neither content, or the file could not be read: the reason, for users.
     Conflict(String),
 }
 
-/// What the permission rules judge.
+/// The subject that the permission rules judge.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Subject {
@@ -265,37 +263,37 @@ pub enum Subject {
         /// The object that will be removed.
         path: ResolvedPath,
     },
-    /// Fetches a page.
+    /// Fetches a web page.
     Web {
-        /// The whole address.
+        /// The complete URL.
         url: String,
         /// Its host, lower case, without a port.
         host: String,
     },
-    /// Does several of these: each is judged, and the strictest verdict counts.
+    /// Several subjects: each is judged, and the strictest verdict counts.
     Several {
-        /// None of them is again several.
+        /// The parts; none of them is `Several`.
         parts: Vec<Subject>,
     },
     /// Runs a command.
     Bash {
         /// The exact text.
         command: String,
-        /// Whether it goes on behind its call.
+        /// Whether it continues in the background after its call returned.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         background: bool,
-        /// The folder in which it starts, if that is not the workspace itself: a command before it has gone there.
+        /// The folder in which it starts, if not the workspace itself: an earlier command changed it.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         cwd: Option<PathBuf>,
     },
-    /// Looks at or ends a background command of the session itself.
+    /// Reads or ends a background command of the session itself.
     Background {
-        /// The command.
+        /// Name of the command.
         bash_id: BashId,
     },
     /// Reads a blob of the session itself.
     Blob {
-        /// The blob.
+        /// Id of the blob.
         blob_id: BlobId,
     },
     /// Any other tool.
@@ -306,14 +304,13 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// A command that starts in the workspace itself and ends with its call.
+    /// A foreground command that starts in the workspace itself.
     #[must_use]
     pub fn command(text: impl Into<String>) -> Self {
         Subject::Bash { command: text.into(), background: false, cwd: None }
     }
 
-    /// Whether the call does nothing but change files, so that after a crash the files themselves
-    /// say what became of it.
+    /// Whether the call only changes files, so that after a crash the files show its outcome.
     #[must_use]
     pub fn changes_files(&self) -> bool {
         match self {
@@ -329,34 +326,34 @@ impl Subject {
     }
 }
 
-/// A path after links, `..` and `~` were resolved (P4).
+/// A path after links, `..` and `~` were resolved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ResolvedPath {
-    /// Absolute and free of links. The last parts may not exist yet.
+    /// Absolute and free of links. The last components may not exist yet.
     pub path: PathBuf,
-    /// Whether it lies in the session's workspace.
+    /// Whether it is in the session's workspace.
     pub in_workspace: bool,
-    /// Whether writing there could change what runs or who may do what.
+    /// Whether writing there could change which code runs or which permissions apply.
     pub care: PathSensitivity,
-    /// Other names of the same file (hard links) of which a rule speaks.
+    /// Other names of the same file (hard links) that a rule matches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ruled: Vec<PathBuf>,
 }
 
-/// How careful to be with a path, from least to most.
+/// Sensitivity of a path, from lowest to highest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PathSensitivity {
     /// An ordinary file.
     #[default]
     Ordinary,
-    /// Likely holds secrets: reading asks.
+    /// Probably contains secrets: reading needs a request.
     Secret,
-    /// Has other names (hard links), not all of which were found: judged as if it lay elsewhere.
+    /// Has other names (hard links) that were not all found: judged as if it were outside the workspace.
     HardLinked,
-    /// Run or obeyed automatically: writing asks, whatever the mode.
+    /// Executed or read automatically: writing needs a request in every mode.
     AutoExecuted,
-    /// Belongs to the daemon or to git's hooks: writing is denied, whatever is granted.
+    /// Belongs to the daemon or to git's hooks: writing is denied, regardless of grants.
     Protected,
 }
 
@@ -364,55 +361,55 @@ pub enum PathSensitivity {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolStatus {
-    /// It did what it was asked.
+    /// The call succeeded.
     Completed,
-    /// It ran, or tried to, and reports an error.
+    /// The call ran, or tried to, and reports an error.
     Failed,
-    /// A rule or a person refused it; it never ran.
+    /// A rule or a user denied it; it never ran.
     Denied,
     /// It was stopped.
     Cancelled,
-    /// The daemon died while it may have been running: whether it took effect is not known.
+    /// The daemon died while it may have been running: its outcome is unknown.
     Unknown,
 }
 
-/// What came of a tool call.
+/// The result of a tool call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolOutcome {
-    /// How it ended.
+    /// Status of the call.
     pub status: ToolStatus,
-    /// What the model is told.
+    /// The output for the model.
     pub output: String,
-    /// A stable word for the reason of a failure, for example `file_changed`.
+    /// A stable code of a failure, for example `file_changed`.
     pub code: Option<String>,
-    /// What clients are shown beyond the text: exit code, counts, line endings.
+    /// Additional data for clients: exit code, counts, line endings.
     pub detail: Option<Value>,
     /// Files that were changed, with their diff.
     pub changes: Vec<FileChange>,
     /// Files whose content the model has now seen or written.
     pub reads: Vec<ReadRecord>,
-    /// The session's folder for further commands, if it moved.
+    /// The session's folder for further commands, if it changed.
     pub cwd: Option<PathBuf>,
     /// Pictures and documents that the model gets with the result. Their content is in `blobs`.
     pub attachments: Vec<Attachment>,
-    /// The whole of what `output` shows in part. Its content is in `blobs`.
+    /// The blob with the full text of a shortened `output`. Its content is in `blobs`.
     pub whole: Option<BlobRef>,
-    /// Its command goes on in the background; the end of it comes by itself.
+    /// The command continues in the background; its end is reported separately.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub goes_on: bool,
-    /// How far the model has now been told the output of a background command.
+    /// How much of a background command's output the model has now received.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub told: Option<BackgroundRead>,
     /// Contents, stored in the transaction that writes the result.
     #[serde(skip)]
     pub blobs: Vec<Blob>,
-    /// The sandbox seems to have stopped it.
+    /// Set if the sandbox probably blocked the command.
     #[serde(default)]
     pub blocked: Option<Blocked>,
 }
 
 impl ToolOutcome {
-    /// A success that says `output`.
+    /// A success with this output.
     #[must_use]
     pub fn completed(output: impl Into<String>) -> Self {
         Self {
@@ -458,7 +455,7 @@ pub struct FileChange {
     pub sha256_after: Option<String>,
 }
 
-/// What the model has seen of a file: the guard against editing what it does not know (T3).
+/// The version of a file that the model has seen. It prevents edits of a file that the model does not know.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReadRecord {
     /// Resolved path.
@@ -471,19 +468,20 @@ pub struct ReadRecord {
     pub sha256: String,
     /// Whether the whole file was seen.
     pub whole: bool,
-    /// Lines that were seen in full, of a text that was seen in part: the first and the last of each run, in their order.
+    /// Lines that were seen completely, if only a part was seen: the first and the last line of each range, in
+    /// order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<(u64, u64)>,
-    /// How many lines that text has.
+    /// Number of lines of that text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_lines: Option<u64>,
 }
 
-/// So many runs of lines are remembered of a file.
+/// Maximum number of ranges that are remembered per file.
 const MOST_RUNS: usize = 64;
 
 impl ReadRecord {
-    /// The same with what was seen of the same content before: parts add up to the whole.
+    /// Adds the ranges that were seen before of the same content: parts may add up to the whole file.
     #[must_use]
     pub fn and_before(&self, known: Option<&Self>) -> Self {
         let mut record = self.clone();
@@ -518,17 +516,17 @@ pub struct Progress {
     pub text: String,
 }
 
-/// The first process of a call, which leads a session and a group of its own: enough to find them
-/// after the daemon's death and to tell them from others that have the same numbers later (S9).
+/// The first process of a call; it leads its own session and process group. This is enough to find the
+/// processes after the daemon's death, and to distinguish them from later processes with the same ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessRecord {
-    /// The call.
+    /// Id of the call.
     pub call_id: crate::types::ids::CallId,
-    /// Its id, and that of its session and group.
+    /// Its process id, which is also its session and group id.
     pub pid: i32,
     /// When it started, in clock ticks since boot.
     pub started: u64,
-    /// The boot these numbers belong to.
+    /// Id of the boot in which these numbers are valid.
     pub boot_id: String,
 }
 

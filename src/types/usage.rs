@@ -1,4 +1,4 @@
-//! Tokens, money and limits on them.
+//! Tokens, costs and their limits.
 
 use schemars::JsonSchema;
 use serde::de::Error as _;
@@ -16,16 +16,17 @@ pub struct Usage {
     pub cache_read_tokens: u64,
     /// Input tokens written to a prompt cache.
     pub cache_write_tokens: u64,
-    /// The part of those that is kept for an hour instead of minutes, where the provider tells.
+    /// The part of `cache_write_tokens` that is kept for an hour instead of minutes, where the provider reports
+    /// it.
     pub cache_write_1h_tokens: u64,
-    /// The part of the output that was reasoning, where the provider tells.
+    /// The part of the output that was reasoning, where the provider reports it.
     pub reasoning_tokens: u64,
-    /// Searches of the web that the provider made for the answer; charged one by one.
+    /// Web searches that the provider made for the answer; each one is charged.
     pub web_search_requests: u64,
 }
 
 impl Usage {
-    /// Adds another call's tokens. A provider may report any number: sums stay at the largest one.
+    /// Adds another call's tokens. A provider may report any number, so sums stop at the largest number.
     pub fn add(&mut self, other: &Usage) {
         self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
         self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
@@ -46,7 +47,7 @@ impl Usage {
     }
 }
 
-/// Prices in US dollars per million tokens, as vendors print them.
+/// Prices in US dollars per million tokens, as vendors publish them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Price {
@@ -66,17 +67,17 @@ pub struct Price {
     #[serde(deserialize_with = "dollars")]
     #[schemars(with = "f64")]
     pub cache_write: f64,
-    /// Input written to a cache for an hour, where that costs something else.
+    /// Input written to a cache for an hour, if it has a different price.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "perhaps_dollars")]
     #[schemars(with = "Option<f64>")]
     pub cache_write_1h: Option<f64>,
-    /// A thousand searches of the web.
+    /// A thousand web searches.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "perhaps_dollars")]
     #[schemars(with = "Option<f64>")]
     pub web_search: Option<f64>,
 }
 
-/// More than anything costs; sums of it stay numbers.
+/// Upper limit of a price, so that sums stay finite.
 const MOST_DOLLARS: f64 = 1e6;
 
 fn dollars<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
@@ -94,8 +95,8 @@ fn perhaps_dollars<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D:
 }
 
 impl Price {
-    /// What `usage` costs, in millionths of a dollar, rounded up. `None` if it has searches and nobody
-    /// knows what one costs.
+    /// Cost of `usage` in millionths of a dollar, rounded up. `None` if it contains searches without a known
+    /// price.
     #[must_use]
     pub fn cost_usd_micros(&self, usage: &Usage) -> Option<u64> {
         let searches = match (usage.web_search_requests, self.web_search) {
@@ -116,8 +117,8 @@ impl Price {
     }
 }
 
-/// What was known of a model when it was asked. It stands with the call: what becomes known later does
-/// not change what a call was.
+/// Limits and price of a model at the time of a call. It is stored with the call, so later changes do not
+/// affect old calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ModelSnapshot {
@@ -127,20 +128,20 @@ pub struct ModelSnapshot {
     /// Tokens of the longest answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u32>,
-    /// What it cost.
+    /// Price of the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
 }
 
 impl ModelSnapshot {
-    /// What `usage` costs; `None` if that is not known.
+    /// Cost of `usage` in millionths of a dollar; `None` if unknown.
     #[must_use]
     pub fn cost_usd_micros(&self, usage: &Usage) -> Option<u64> {
         self.price?.cost_usd_micros(usage)
     }
 }
 
-/// Limits of one turn, and of a whole session. A limit that is absent does not bind.
+/// Limits of one turn, and of a whole session. An absent limit does not apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Budgets {
@@ -153,7 +154,7 @@ pub struct Budgets {
     /// Output tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u64>,
-    /// Wall time in milliseconds, looked at before every model call.
+    /// Wall time in milliseconds, checked before every model call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wall_time_ms: Option<u64>,
     /// Money of the whole session, in millionths of a dollar.
@@ -171,7 +172,7 @@ pub struct Budgets {
 }
 
 impl Budgets {
-    /// These limits, and those of `other` where these name none.
+    /// These limits; missing ones are taken from `other`.
     #[must_use]
     pub fn or(self, other: Budgets) -> Self {
         Self {
@@ -186,7 +187,7 @@ impl Budgets {
         }
     }
 
-    /// Whether a limit on money is among them.
+    /// Whether a limit on money is set.
     #[must_use]
     pub const fn limits_money(&self) -> bool {
         self.usd_micros.is_some() || self.session_usd_micros.is_some()

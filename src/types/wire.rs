@@ -1,11 +1,11 @@
-//! An event's wire form: at most 64 KiB. What is too large for that is cut and named as a blob (R9).
+//! An event's wire form: at most 64 KiB. Larger content is cut and stored as a blob.
 //!
-//! The journal keeps the wire form and the blobs, and nothing twice: [`restore`] makes the whole event of
-//! them again. Cutting is a function of the event alone, and the whole is what it was, to the letter.
+//! The journal stores the wire form and the blobs, and nothing twice: [`restore`] builds the complete event
+//! from them. The cut depends on the event alone, and the restored event is identical to the original.
 //!
-//! Texts are cut at their end. Where there are too many small things, lists and objects lose their last
-//! entries; objects only where the model or a tool made them (`input`, `detail`), so that every cut event
-//! still has all the fields of its kind.
+//! Texts are cut at their end. With too many small values, lists and objects lose their last entries. Objects
+//! lose entries only where the model or a tool made them (`input`, `detail`), so that every cut event still has
+//! all fields of its kind.
 
 use std::collections::HashMap;
 
@@ -15,20 +15,20 @@ use super::blob::{self, Blob, Cut};
 use super::event::Envelope;
 use super::ids::BlobId;
 
-/// Bytes of an event on the wire, at most. The rest of the 64 KiB is for what it is wrapped in.
+/// Maximum bytes of an event on the wire. The rest of the 64 KiB is for the enclosing message.
 pub const WIRE_BYTES: usize = 64 * 1024 - 512;
-/// Room that an entry of a list must get; else the list is cut.
+/// Bytes that an entry of a list must get; else the list is cut.
 const ENTRY: usize = 1024;
-/// Fields of an object up to which it keeps all of them.
+/// Objects with at most this many fields keep all of them.
 const FIELDS: usize = 24;
 /// Levels below which no kind of event has fields of its own.
 const DEEP: usize = 8;
-/// Room of the kept part, and what a list or an object must get of it to be looked into: the first that
-/// comes to at most [`WIRE_BYTES`].
+/// Bytes of the kept part, and the minimum share of a list or an object whose entries are cut one by one. The
+/// first pair with a result of at most [`WIRE_BYTES`] is used.
 const TRIES: [(usize, usize); 5] =
     [(60 * 1024, 64), (48 * 1024, 512), (32 * 1024, 4096), (16 * 1024, 8192), (8 * 1024, 8192)];
 
-/// The wire form of an event, and what was cut out of it.
+/// The wire form of an event, and the blobs that were cut from it.
 #[must_use]
 pub fn wire(envelope: &Envelope) -> (String, Vec<Blob>) {
     // Events are plain data with string keys: writing them to memory cannot fail.
@@ -39,8 +39,8 @@ pub fn wire(envelope: &Envelope) -> (String, Vec<Blob>) {
     cut(&text).unwrap_or((text, Vec::new()))
 }
 
-/// Cuts an event that is given as a JSON text; `None` if it is none, or too full of small things to be
-/// cut (which no event is).
+/// Cuts an event that is given as a JSON text; `None` if it is no event, or has too many small values to be
+/// cut, which no event has.
 #[must_use]
 pub fn cut(text: &str) -> Option<(String, Vec<Blob>)> {
     let whole: Value = serde_json::from_str(text).ok()?;
@@ -78,14 +78,14 @@ pub fn cuts(text: &str) -> Vec<Cut> {
         #[serde(default)]
         cut: Vec<Cut>,
     }
-    // A key of a tool's arguments may be called so too; then there is nothing at the top.
+    // A key of a tool's arguments may have the same name; then the event itself has no list of cuts.
     if !text.contains(r#""cut":["#) {
         return Vec::new();
     }
     serde_json::from_str::<Head>(text).map(|head| head.cut).unwrap_or_default()
 }
 
-/// The whole event again. `None` if it is no event, or a blob that it refers to is not there.
+/// The complete event. `None` if the text is no event, or a blob that it refers to is missing.
 #[must_use]
 pub fn restore(text: &str, blobs: &HashMap<BlobId, Vec<u8>>) -> Option<Envelope> {
     let mut value: Value = serde_json::from_str(text).ok()?;
@@ -95,7 +95,7 @@ pub fn restore(text: &str, blobs: &HashMap<BlobId, Vec<u8>>) -> Option<Envelope>
     serde_json::from_value(value).ok()
 }
 
-/// Puts what was cut out back into its places. `None` if something of it is not there.
+/// Inserts cut values at their locations. `None` if one of them is missing.
 pub fn fill(value: &mut Value, cuts: &[Cut], mut whole: impl FnMut(&Cut) -> Option<Vec<u8>>) -> Option<()> {
     for cut in cuts {
         let bytes = whole(cut)?;
@@ -110,9 +110,9 @@ pub fn fill(value: &mut Value, cuts: &[Cut], mut whole: impl FnMut(&Cut) -> Opti
 
 /// Cuts a tree of values to a size.
 struct Knife<'a> {
-    /// Room that a list or an object must get to be looked into.
+    /// Minimum bytes of a list or an object whose entries are cut one by one.
     least: usize,
-    /// Places that were cut, and what they hold.
+    /// Locations that were cut, and their complete values.
     taken: Vec<(String, &'a Value)>,
 }
 
@@ -181,14 +181,14 @@ impl<'a> Knife<'a> {
     }
 }
 
-/// Takes `bytes` from what is left, if they are there.
+/// Subtracts `bytes` from `left`; returns `false` if fewer are left.
 fn take(left: &mut usize, bytes: usize) -> bool {
     let fits = bytes <= *left;
     *left -= if fits { bytes } else { 0 };
     fits
 }
 
-/// Shares out room: the small ones get what they need, the others the same of what is left.
+/// Distributes bytes: small values get what they need, the others equal shares of the rest.
 fn share(weights: Vec<usize>, room: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..weights.len()).collect();
     order.sort_by_key(|&at| weights[at]);
@@ -201,7 +201,7 @@ fn share(weights: Vec<usize>, room: usize) -> Vec<usize> {
     rooms
 }
 
-/// Bytes of a value as JSON; some number above `most` if it is more than that.
+/// Bytes of a value as JSON; any number above `most` if it is larger.
 fn weigh(value: &Value, most: usize) -> usize {
     match value {
         Value::Null | Value::Bool(true) => 4,
@@ -231,7 +231,7 @@ fn weigh(value: &Value, most: usize) -> usize {
     }
 }
 
-/// Bytes of a text as JSON; some number above `most` if it is more than that.
+/// Bytes of a text as JSON; any number above `most` if it is larger.
 fn escaped(text: &str, most: usize) -> usize {
     if text.len() > most { text.len() + 2 } else { text.bytes().map(escape).sum::<usize>() + 2 }
 }
@@ -245,7 +245,7 @@ const fn escape(byte: u8) -> usize {
     }
 }
 
-/// As much of the beginning of a text as needs at most `room` bytes as JSON.
+/// The longest beginning of a text that needs at most `room` bytes as JSON.
 #[must_use]
 pub fn head(text: &str, room: usize) -> &str {
     let mut left = room.saturating_sub(2);

@@ -1,6 +1,5 @@
-//! Layer 2: what a session knows of its folder before the model is asked (Q9–Q11): the system
-//! prompt, project instructions as data, facts of the repository, and what of the folder hangs on its
-//! user's trust (S22).
+//! Layer 2: data about a session's folder before the model is called: the system prompt, project instructions
+//! as data, a description of the repository, and the files that need the user's trust.
 
 mod git;
 mod instructions;

@@ -13,7 +13,7 @@ pub struct Row {
     /// Crash points in the source. Empty if the test finds the moment from outside, or if the row needs
     /// an unbuilt part.
     pub points: &'static [&'static str],
-    /// What the tests observe after a restart.
+    /// The observations of the tests after a restart.
     pub seen: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! What a session may do without permission requests: approval modes, rules of the configuration, and
+//! Calls that need no permission request: approval modes, rules of the configuration, and
 //! calls that nothing allows.
 
 use serde_json::{Value, json};

@@ -5,29 +5,30 @@ use serde::{Deserialize, Serialize};
 
 use crate::types::time::Timestamp;
 
-/// What a client may do.
+/// The permissions of a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ClientRole {
-    /// Reads only.
+    /// May only read.
     Observer,
-    /// Everything.
+    /// May call every method.
     #[default]
     Controller,
-    /// A process that a tool started: it may ask who the daemon is, and nothing else. Given, never asked for.
+    /// A process that a tool started: it may only identify the daemon. The daemon assigns this role; no client
+    /// can request it.
     Tool,
 }
 
 /// `daemon.hello`
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct HelloParams {
-    /// The version the client speaks; absent for any.
+    /// The protocol version of the client; absent for any.
     #[serde(default)]
     pub protocol_version: Option<u32>,
-    /// The client's name, shown to others.
+    /// The client's name, shown to other clients.
     #[serde(default)]
     pub name: Option<String>,
-    /// What it wants to be: `observer` or `controller`.
+    /// The requested role: `observer` or `controller`.
     #[serde(default)]
     pub role: Option<ClientRole>,
 }
@@ -35,13 +36,13 @@ pub struct HelloParams {
 /// Reply of `daemon.hello`
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HelloReply {
-    /// The version that is served.
+    /// The protocol version of the daemon.
     pub protocol_version: u32,
     /// The daemon's own version.
     pub version: String,
-    /// The name others see.
+    /// The name that other clients see.
     pub name: String,
-    /// What the client is.
+    /// The role of the client.
     pub role: ClientRole,
 }
 
@@ -54,11 +55,11 @@ pub struct StatusReply {
     pub protocol_version: u32,
     /// Its process id.
     pub pid: u32,
-    /// When it started.
+    /// Time of its start.
     pub started_at_ms: Timestamp,
-    /// Its socket.
+    /// Path of its socket.
     pub socket: String,
-    /// Its data folder.
+    /// Path of its data folder.
     pub data_dir: String,
     /// Configuration files that were read.
     pub config_files: Vec<String>,
@@ -66,72 +67,72 @@ pub struct StatusReply {
     pub providers: Vec<String>,
     /// The model used when a session names none.
     pub main_model: Option<String>,
-    /// Known sessions.
+    /// Number of known sessions.
     pub sessions: u64,
-    /// Of these, running or waiting for a person.
+    /// Number of sessions that run or wait for the user.
     pub active_sessions: u64,
     /// Sessions in memory; the others are loaded when they are used.
     #[serde(default)]
     pub loaded_sessions: u64,
-    /// What the journal holds, in bytes, as of the last seconds.
+    /// Size of the journal in bytes, a few seconds old at most.
     #[serde(default)]
     pub journal_bytes: u64,
-    /// `ok`, or what is wrong with the storage.
+    /// `ok`, or the problem of the storage.
     pub storage: String,
-    /// How commands are held to their limits here: by a cgroup and what it can do, or by rlimits.
+    /// How limits on commands are enforced here: by a cgroup and its controllers, or by rlimits.
     #[serde(default)]
     pub confinement: String,
-    /// Which sandbox commands get.
+    /// The sandbox of commands.
     #[serde(default)]
     pub sandbox: SandboxReply,
     /// Processes of an earlier daemon that could not be ended at the start.
     #[serde(default)]
     pub leftovers: Vec<i32>,
-    /// How the last reading of the configuration went, if it was read again since the start.
+    /// Result of the last reload of the configuration; absent if it was not reloaded since the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_reload: Option<LastReload>,
-    /// What became of damaged databases, one text for each that was set aside.
+    /// Notices about damaged databases, one text for each replaced one.
     #[serde(default)]
     pub storage_notices: Vec<String>,
-    /// Rolling backups, newest first.
+    /// Daily backups, newest first.
     #[serde(default)]
     pub backups: Vec<String>,
 }
 
-/// Which sandbox commands get, as the configuration and this machine have it.
+/// The sandbox of commands, from the configuration and the capabilities of this machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SandboxReply {
-    /// In sessions that people look on.
+    /// In attended sessions.
     pub attended: SandboxChoice,
     /// In sessions with `background: true`.
     pub unattended: SandboxChoice,
-    /// `works`, or why level 3 (bubblewrap) does not here.
+    /// `works`, or why level 3 (bubblewrap) does not work here.
     pub bubblewrap: String,
-    /// `works`, also with what it does not guard here, or why level 2 (Landlock) does not.
+    /// `works` with the missing protections here, or why level 2 (Landlock) does not work.
     pub landlock: String,
 }
 
-/// How commands of some sessions are held.
+/// The confinement of commands in one kind of session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SandboxChoice {
-    /// 3 bubblewrap, 2 Landlock, 1 limits of resources alone, 0 nothing; absent if no command is run.
+    /// 3 bubblewrap, 2 Landlock, 1 rlimits only, 0 off; absent if no command can run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<u8>,
-    /// Whether commands reach the network.
+    /// Whether commands have network access.
     pub network: bool,
-    /// What holds, or why no command is run.
+    /// The active protections, or why no command can run.
     pub text: String,
 }
 
-/// How a reading of the configuration went.
+/// Result of a reload of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LastReload {
-    /// When.
+    /// Time of the reload.
     pub at_ms: Timestamp,
-    /// What is wrong with it, with file and line; the older one is in force.
+    /// The error, with file and line; the previous configuration stays active.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Keys that changed since the start and count only after a restart.
+    /// Keys that changed since the start and apply only after a restart.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs_restart: Vec<String>,
 }
@@ -147,16 +148,16 @@ pub struct ReloadParams {
 /// Reply of `daemon.reload`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReloadReply {
-    /// Keys that changed and count from now on, for example `retry.attempts`.
+    /// Keys that changed and apply from now on, for example `retry.attempts`.
     pub changed: Vec<String>,
-    /// Keys that changed since the start and count only after a restart.
+    /// Keys that changed since the start and apply only after a restart.
     pub needs_restart: Vec<String>,
 }
 
 /// `daemon.backup`
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct BackupParams {
-    /// Absolute path of the file to be made; it must not exist.
+    /// Absolute path of the new file; it must not exist.
     pub path: String,
     /// The same key with the same parameters returns the first reply, within 24 hours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -166,28 +167,28 @@ pub struct BackupParams {
 /// Reply of `daemon.backup`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BackupReply {
-    /// The file.
+    /// Path of the new file.
     pub path: String,
-    /// Its size.
+    /// Its size in bytes.
     pub bytes: u64,
 }
 
 /// Reply of `daemon.check`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CheckReply {
-    /// What is not sound in the database, in words; empty if all is well.
+    /// Problems of the database as texts; empty if there are none.
     pub problems: Vec<String>,
 }
 
 /// `daemon.shutdown`
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ShutdownParams {
-    /// How.
+    /// How running tools are stopped.
     #[serde(default)]
     pub mode: ShutdownMode,
 }
 
-/// How the daemon stops. Sent again with `now`, it hurries a stop that is under way.
+/// How the daemon stops. A repeated call with `now` speeds up a running stop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ShutdownMode {

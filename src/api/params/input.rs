@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub enum SubmitInput {
     /// Plain text.
     Text(String),
-    /// Blocks: at most 20 images and files, of at most 20 MiB together after images were made fit.
+    /// Blocks: at most 20 images and files, of at most 20 MiB in total after images were scaled down.
     Blocks(Vec<SubmitBlock>),
 }
 
@@ -31,35 +31,35 @@ impl From<String> for SubmitInput {
 pub enum SubmitBlock {
     /// Text.
     Text {
-        /// The text.
+        /// The text itself.
         text: String,
     },
-    /// A PNG, JPEG, GIF or WebP, of at most 20 MiB. One that is larger than models take is made smaller.
+    /// A PNG, JPEG, GIF or WebP, of at most 20 MiB. An image larger than models accept is scaled down.
     Image(Given),
     /// An image, a PDF of at most 32 MiB, or a text file of at most 256 KiB.
     File(Given),
 }
 
-/// Where an image or a file is: `path` or `data`.
+/// The location of an image or a file: `path` or `data`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Given {
-    /// A file on the daemon's machine: absolute, or relative to the session's folder. It is read now; what
-    /// becomes of it later does not matter.
+    /// A file on the daemon's machine: absolute, or relative to the session's folder. It is read once; later
+    /// changes do not matter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// The content itself, in base64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<String>,
-    /// What it is, for people; the content decides.
+    /// Its media type, for display only; the content decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
-    /// What it is called; by default its path.
+    /// Its name; by default its path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
 
-/// By hand, since an untagged enum's errors name neither the block nor what is wrong with it.
+/// Written by hand, because the errors of an untagged enum name neither the block nor its problem.
 impl<'de> Deserialize<'de> for SubmitInput {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Visitor;

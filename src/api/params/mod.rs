@@ -1,4 +1,4 @@
-//! One `…Params` and one `…Reply` per method. Serialised forms are promises to strangers.
+//! One `…Params` and one `…Reply` per method. Clients outside this repository depend on their serialised forms.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -31,14 +31,14 @@ pub use workspace::*;
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct NoParams {}
 
-/// A reply that says nothing but that it is done.
+/// A reply without content.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Done {}
 
 /// `session.create`
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CreateParams {
-    /// An id of the caller's choice: the same id with the same parameters returns the same session.
+    /// An id that the client chooses: the same id with the same parameters returns the same session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
     /// An existing folder, absolute.
@@ -52,13 +52,13 @@ pub struct CreateParams {
     /// Approval mode; by default `[session] mode`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
-    /// For unattended work.
+    /// Whether the session is unattended.
     #[serde(default)]
     pub background: bool,
-    /// Serial, and every call asks.
+    /// Tools run one at a time, and every call needs a request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub safe_mode: Option<bool>,
-    /// What becomes of a turn that a restart of the daemon interrupts; by default `[daemon] on_restart`.
+    /// Handling of a turn that a restart of the daemon interrupts; by default `[daemon] on_restart`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_restart: Option<OnRestart>,
     /// Limits of each turn.
@@ -67,22 +67,24 @@ pub struct CreateParams {
     /// How much its models may think; by default `[session] thinking`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking: Option<Thinking>,
-    /// How freely its models choose their words; by default what is left to them. From 0, nearly always the likeliest word, to 2.
+    /// Temperature of its models, by default the model's own. From 0, which nearly always selects the most
+    /// likely token, to 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<Temperature>,
-    /// The share of the likeliest words that is chosen from, from 0 to 1. Vendors advise to set one of the two.
+    /// The probability mass of the most likely tokens to choose from, from 0 to 1. Vendors advise to set only
+    /// one of `temperature` and `top_p`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top_p: Option<TopP>,
-    /// Takes the place of the default system prompt.
+    /// Replaces the default system prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
-    /// Stands at the end of the system prompt.
+    /// Appended to the system prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub append_system_prompt: Option<String>,
-    /// Which tools are offered; by default all.
+    /// The tools on offer; by default all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<ToolChoice>,
-    /// Further existing folders that count as workspace, absolute.
+    /// Additional existing folders of the workspace, absolute.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub additional_dirs: Vec<String>,
     /// Makes a repeated call return the first one's reply.
@@ -93,21 +95,21 @@ pub struct CreateParams {
 /// Reply of `session.create` and `session.get`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionReply {
-    /// The session.
+    /// The session as `session.list` shows it.
     pub session: SessionView,
 }
 
-/// Names one session.
+/// Selects one session.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SessionParams {
-    /// The session.
+    /// Id of the session.
     pub session_id: SessionId,
 }
 
 /// `session.kill` and `session.delete`
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct EndParams {
-    /// The session.
+    /// Id of the session.
     pub session_id: SessionId,
     /// Makes a repeated call return the first one's reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -117,10 +119,10 @@ pub struct EndParams {
 /// `session.list`
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ListParams {
-    /// `next_cursor` of the page before.
+    /// `next_cursor` of the previous page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
-    /// Sessions a page, 1 to 500; 100 by default.
+    /// Sessions per page, 1 to 500; 100 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
     /// Only these states.
@@ -137,21 +139,21 @@ pub struct ListParams {
 /// Reply of `session.list`: newest first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ListReply {
-    /// A page of sessions.
+    /// Sessions of this page.
     pub sessions: Vec<SessionView>,
-    /// Where the next page begins, if there is one.
+    /// Cursor of the next page, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
 }
 
-/// What a submit does while a turn runs (Q6).
+/// What a submit does while a turn runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WhenBusy {
-    /// Wait for its end.
+    /// Wait for the turn to end.
     #[default]
     Queue,
-    /// Give it to the running turn with the next tool results.
+    /// Steer the running turn: the input arrives with the next tool results.
     Steer,
     /// Abort the running turn first.
     Interrupt,
@@ -162,11 +164,12 @@ pub enum WhenBusy {
 /// `session.submit`
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SubmitParams {
-    /// The session.
+    /// Id of the session.
     pub session_id: SessionId,
-    /// What to do.
+    /// Text or blocks; must not be empty.
     pub input: SubmitInput,
-    /// While a turn runs. Left out, it waits; but if a question is open, it answers it by going on.
+    /// Action while a turn runs. By default the input is queued; an open question is then settled by
+    /// continuing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub when_busy: Option<WhenBusy>,
     /// Refuse unless this is the current turn.
@@ -185,53 +188,55 @@ pub struct SubmitParams {
     /// default the session's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// How much the model may think in this turn; by default as the session says.
+    /// How much the model may think in this turn; by default the session's setting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking: Option<Thinking>,
-    /// Which tools this turn offers its model, in place of the session's choice; `{}` for all.
+    /// Which tools this turn offers its model, instead of the session's choice; `{}` for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<ToolChoice>,
-    /// How freely it chooses its words in this turn; by default as the session says. From 0, nearly always the likeliest word, to 2.
+    /// Temperature in this turn; by default the session's. From 0, which nearly always selects the most likely
+    /// token, to 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<Temperature>,
-    /// The share of the likeliest words that is chosen from, from 0 to 1. Vendors advise to set one of the two.
+    /// The probability mass of the most likely tokens to choose from, from 0 to 1. Vendors advise to set only
+    /// one of `temperature` and `top_p`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top_p: Option<TopP>,
 }
 
-/// `session.update`. What is left out stays.
+/// `session.update`. Absent values stay unchanged.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct UpdateParams {
-    /// The session.
+    /// Id of the session.
     pub session_id: SessionId,
     /// Short name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Approval mode. It counts from the next verdict on, also in a running turn; requests that it lets
-    /// pass are settled with it.
+    /// Approval mode. It applies from the next verdict on, also in a running turn; pending requests that it
+    /// allows are settled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
-    /// Limits of the turns to come, all of them anew.
+    /// Limits of later turns; they replace all previous limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budgets: Option<Budgets>,
-    /// `PROVIDER/MODEL` of the turns to come. The system prompt, which names it, is put together anew for the
-    /// next one.
+    /// `PROVIDER/MODEL` of later turns. The system prompt names it, so it is built again for the next turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Which tools the turns to come offer; `{}` for all.
+    /// Which tools later turns offer; `{}` for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<ToolChoice>,
-    /// All further existing folders that count as workspace, absolute. They count at once; their AGENTS.md is read
-    /// for the next turn.
+    /// The complete list of additional existing folders of the workspace, absolute. They apply at once; their
+    /// AGENTS.md is read for the next turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub additional_dirs: Option<Vec<String>>,
-    /// How much models may think, from the next turn on: a running turn keeps what it began with.
+    /// How much models may think, from the next turn on: a running turn keeps its setting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking: Option<Thinking>,
-    /// How freely they choose their words, from the next turn on. From 0, nearly always the likeliest word, to 2.
+    /// Temperature from the next turn on. From 0, which nearly always selects the most likely token, to 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<Temperature>,
-    /// The share of the likeliest words that is chosen from, from 0 to 1. Vendors advise to set one of the two.
+    /// The probability mass of the most likely tokens to choose from, from 0 to 1. Vendors advise to set only
+    /// one of `temperature` and `top_p`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top_p: Option<TopP>,
     /// Makes a repeated call return the first one's reply.
@@ -239,41 +244,41 @@ pub struct UpdateParams {
     pub idempotency_key: Option<String>,
 }
 
-/// What became of a submit.
+/// The result of a submit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SubmitState {
     /// The turn started.
     Running,
-    /// It waits for the turn before it.
+    /// The input waits for the turn before it.
     Queued,
-    /// The running turn takes it in.
+    /// The input steers the running turn.
     Steered,
 }
 
 /// Reply of `session.submit`: the input is on disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SubmitReply {
-    /// The turn that answers the input.
+    /// The turn that processes the input.
     pub turn_id: TurnId,
-    /// What became of it.
+    /// Whether the turn started, waits, or was steered.
     pub state: SubmitState,
-    /// Seq of the event that took it in.
+    /// Seq of the event that records the input.
     pub seq: Seq,
 }
 
 /// `session.abort`
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct AbortParams {
-    /// The session.
+    /// Id of the session.
     pub session_id: SessionId,
     /// Only if this is the running turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_id: Option<TurnId>,
-    /// Only this tool call; the turn goes on.
+    /// Only this tool call; the turn continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<CallId>,
-    /// The same key with the same parameters returns the same `stopped`, and stops nothing that began later.
+    /// The same key with the same parameters returns the same `stopped`, and stops no work that started later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }
@@ -290,36 +295,37 @@ pub struct AbortReply {
 /// `session.approve`: one answer, or a list of them in `answers`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ApproveParams {
-    /// The request.
+    /// Id of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<PermissionId>,
     /// Allow or deny.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<Decision>,
-    /// For how long an allow holds.
+    /// How long an allow is valid.
     #[serde(default)]
     pub scope: Scope,
     /// The grant to give with scope `session` or `project`; by default the narrowest suggestion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<String>,
-    /// Words for the model.
+    /// Feedback for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feedback: Option<String>,
     /// With `deny`: the turn ends as `permission_denied`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stop: bool,
-    /// With `deny`: there is nobody to ask. What `[permissions.unattended] on_timeout` says holds at once, and the model
-    /// is told so, and not that a person refused. With `pause` the answer is refused (`path: "nobody"`): the request waits on.
+    /// With `deny`: the client has no user to ask. The action of `[permissions.unattended] on_timeout` applies
+    /// at once, and the model is told so, instead of a denial by the user. With `pause` the answer is refused
+    /// (`path: "nobody"`): the request stays pending.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub nobody: bool,
-    /// With `allow` and scope `once`: other arguments than the model's. They are looked at and judged
-    /// like the model's own; its history keeps what it said, and the result tells of the change.
+    /// With `allow` and scope `once`: arguments that replace the model's. They are prepared and judged like the
+    /// model's own. The history keeps the model's arguments, and the result reports the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated_input: Option<serde_json::Value>,
-    /// The request's `digest` as it was seen: the answer is refused if the request is another one.
+    /// The `digest` of the request that the user saw: the answer is refused if the pending request differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// Several answers, each taken or refused by itself; then nothing else is given but the key.
+    /// Several answers, each accepted or refused separately; then only the key may be present as well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<Vec<ApproveParams>>,
     /// The same key returns the same reply.
@@ -327,61 +333,60 @@ pub struct ApproveParams {
     pub idempotency_key: Option<String>,
 }
 
-/// Reply of `session.approve`: what was taken is on disk.
+/// Reply of `session.approve`: accepted answers are on disk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ApproveReply {
-    /// To one answer.
+    /// Reply to a single answer.
     One(Approved),
-    /// To `answers`.
+    /// Reply to `answers`.
     Several {
-        /// What became of each, in their order.
+        /// The result of each answer, in their order.
         results: Vec<ApproveResult>,
     },
 }
 
-/// An answer that was taken.
+/// An accepted answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Approved {
-    /// The session.
+    /// Id of the session.
     pub session_id: SessionId,
     /// Seq of `permission.resolved`.
     pub seq: Seq,
-    /// The grant that was given, if one was.
+    /// The grant that was stored, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<String>,
 }
 
-/// What became of one of several answers: taken, or refused with an `error` as it would stand in a
-/// reply of its own.
+/// The result of one of several answers: accepted, or refused with an `error` as in a separate reply.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ApproveResult {
     /// The request; absent if the answer named none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<PermissionId>,
-    /// If it was taken.
+    /// Present if the answer was accepted.
     #[serde(flatten)]
     pub approved: Option<Approved>,
-    /// If it was not.
+    /// Present if the answer was refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<AnswerError>,
 }
 
-/// Why one of several answers was not taken.
+/// Why one of several answers was refused.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AnswerError {
-    /// The number of the error.
+    /// The JSON-RPC error number.
     pub code: i32,
-    /// What is wrong, and what to do.
+    /// The error, and how to fix it.
     pub message: String,
-    /// `kind` and more.
+    /// `kind` and further members.
     pub data: serde_json::Value,
 }
 
 /// `session.answer`
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct AnswerParams {
-    /// The question.
+    /// Id of the question.
     pub request_id: QuestionId,
     /// One of the question's options: `continue` or `abort`.
     pub choice: String,
@@ -393,7 +398,7 @@ pub struct AnswerParams {
 /// Reply of `session.answer`: the answer is on disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AnswerReply {
-    /// The session.
+    /// Id of the session.
     pub session_id: SessionId,
     /// Seq of `question.resolved`.
     pub seq: Seq,

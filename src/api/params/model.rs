@@ -11,10 +11,10 @@ use crate::types::time::Timestamp;
 /// `model.list`
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ModelListParams {
-    /// `next_cursor` of the page before.
+    /// `next_cursor` of the previous page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
-    /// Models of a page, at most 500; 100 by default.
+    /// Models per page, at most 500; 100 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
@@ -22,7 +22,7 @@ pub struct ModelListParams {
 /// Reply of `model.list`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ModelListReply {
-    /// By name.
+    /// Models of this page, sorted by name.
     pub models: Vec<ModelView>,
     /// For the next page; absent on the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -32,7 +32,7 @@ pub struct ModelListReply {
 /// `model.usage`
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ModelUsageParams {
-    /// Only of this session; also of one that was deleted.
+    /// Only of this session; it may be a deleted one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
     /// Only calls that are not older than this.
@@ -41,10 +41,10 @@ pub struct ModelUsageParams {
     /// Only calls that are older than this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_ms: Option<Timestamp>,
-    /// `next_cursor` of the page before.
+    /// `next_cursor` of the previous page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
-    /// Rows of a page, at most 500; 100 by default.
+    /// Rows per page, at most 500; 100 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
@@ -54,7 +54,7 @@ pub struct ModelUsageParams {
 pub struct ModelUsageReply {
     /// By session and model, newest sessions first.
     pub rows: Vec<LedgerRow>,
-    /// Of all calls that were asked for, on whatever page they are.
+    /// Sum of all selected calls, on all pages.
     pub total: ModelUsage,
     /// For the next page; absent on the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]

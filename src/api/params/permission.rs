@@ -24,43 +24,43 @@ pub struct RulesParams {
     /// Also the rules of this folder, absolute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
-    /// `next_cursor` of the page before.
+    /// `next_cursor` of the previous page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
-    /// Rules a page, 1 to 500; 500 by default.
+    /// Rules per page, 1 to 500; 500 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
 
-/// A rule with where it comes from.
+/// A rule with its origin.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RuleView {
-    /// What it says.
+    /// Whether it allows, asks or denies.
     pub kind: RuleKind,
-    /// The rule as it is written.
+    /// The rule as written.
     pub rule: String,
-    /// Whose it is.
+    /// Scope of the rule.
     pub scope: RuleScope,
-    /// The file that it stands in; absent for rules of a session.
+    /// The file that contains it; absent for rules of a session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// When it was added, if that is known.
+    /// Time at which it was added, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub added_at_ms: Option<Timestamp>,
-    /// Who added it, if that is known.
+    /// The client that added it, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Origin>,
 }
 
-/// Reply of `permission.rules`. Deny wins over ask, and ask over allow, whatever the scope.
+/// Reply of `permission.rules`. Deny overrides ask, and ask overrides allow, in every scope.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RulesReply {
-    /// A page of rules.
+    /// Rules of this page.
     pub rules: Vec<RuleView>,
-    /// What is wrong with files of rules: while that is so, nothing passes unasked where they count.
+    /// Problems of rule files: until they are fixed, every call in their scope needs a request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
-    /// Where the next page begins, if there is one.
+    /// Cursor of the next page, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
 }
@@ -70,7 +70,7 @@ pub struct RulesReply {
 pub struct RuleParams {
     /// The rule, for example `Bash(npm run:*)`.
     pub rule: String,
-    /// What it says.
+    /// Whether it allows, asks or denies.
     #[serde(default)]
     pub kind: RuleKind,
     /// `session`, `project` (its folder) or `user` (everywhere).
@@ -81,13 +81,13 @@ pub struct RuleParams {
     /// The folder, absolute, with scope `project`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
-    /// The same key with the same parameters returns the first reply: of a session's rule as long as there is the
-    /// session, else within 24 hours.
+    /// The same key with the same parameters returns the first reply: for a session's rule until the session is
+    /// deleted, else within 24 hours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }
 
-/// Reply of `permission.add_rule` and `permission.remove_rule`: it counts from the next verdict on.
+/// Reply of `permission.add_rule` and `permission.remove_rule`: the change applies from the next verdict on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RuleReply {
     /// Whether that changed anything.
@@ -97,13 +97,13 @@ pub struct RuleReply {
 /// `permission.list`
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct PermissionListParams {
-    /// Only this session's.
+    /// Only requests of this session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
-    /// `next_cursor` of the page before.
+    /// `next_cursor` of the previous page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
-    /// Requests a page, 1 to 500; 100 by default.
+    /// Requests per page, 1 to 500; 100 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
@@ -111,23 +111,23 @@ pub struct PermissionListParams {
 /// One pending request with its session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PendingRequest {
-    /// The session.
+    /// Id of the session.
     pub session_id: SessionId,
-    /// When it was asked.
+    /// Time at which it was raised.
     pub at_ms: Timestamp,
-    /// Places of it that show only the beginning of what they hold; `session.blob` reads the whole.
+    /// Truncated values of the request; `session.blob` reads the complete value.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub cut: Vec<Cut>,
-    /// The request.
+    /// The request as in `permission.requested`.
     #[serde(flatten)]
     pub request: PermissionRequest,
     /// Whether the call changes nothing.
     #[serde(default)]
     pub read_only: bool,
-    /// For calls that change a file: what it holds and would hold.
+    /// For calls that change a file: its content hash before and after.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub change: Option<PlannedChange>,
-    /// For commands: how they would be held.
+    /// For commands: their confinement.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sandbox: Option<Confinement>,
 }
@@ -137,7 +137,7 @@ pub struct PendingRequest {
 pub struct PermissionListReply {
     /// A page of pending requests.
     pub requests: Vec<PendingRequest>,
-    /// Where the next page begins, if there is one.
+    /// Cursor of the next page, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
 }
@@ -153,7 +153,7 @@ pub struct ExplainParams {
     /// The session's mode; `default` by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
-    /// Whether commands that only look pass without a rule; true by default.
+    /// Whether read-only commands run without a rule; true by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub safe_commands: Option<bool>,
     /// Allow rules, for example `Bash(git status:*)`.
@@ -176,15 +176,15 @@ pub struct ExplainParams {
 pub struct ExplainReply {
     /// Allow, ask or deny.
     pub verdict: VerdictKind,
-    /// The rule that decides, as written, if one does.
+    /// The rule that decides, as written, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
-    /// Why, for people.
+    /// The reason, as text for users.
     pub reason: String,
-    /// Grants that would let this very call pass, narrowest first.
+    /// Grants that would allow this call, narrowest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub suggestions: Vec<String>,
-    /// For commands: what becomes of each simple command in the line.
+    /// For commands: the verdict on each simple command in the line.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<CommandPart>,
 }
@@ -192,16 +192,16 @@ pub struct ExplainReply {
 /// `permission.audit`
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct AuditParams {
-    /// Only decisions about this session; also of one that was deleted.
+    /// Only decisions about this session; it may be a deleted one.
     #[serde(default)]
     pub session_id: Option<SessionId>,
-    /// Only what is not older than this.
+    /// Only decisions since this time.
     #[serde(default)]
     pub since_ms: Option<Timestamp>,
-    /// `next_cursor` of the page before.
+    /// `next_cursor` of the previous page.
     #[serde(default)]
     pub cursor: Option<String>,
-    /// Rows of a page, at most 500; 100 by default.
+    /// Rows per page, at most 500; 100 by default.
     #[serde(default)]
     pub limit: Option<u32>,
 }
@@ -209,9 +209,9 @@ pub struct AuditParams {
 /// Reply of `permission.audit`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AuditReply {
-    /// The rows.
+    /// Rows of this page, in order.
     pub entries: Vec<AuditEntry>,
-    /// Where the next page begins.
+    /// Cursor of the next page.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub next_cursor: Option<String>,
 }
@@ -219,7 +219,7 @@ pub struct AuditReply {
 /// `permission.verify_audit`
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct VerifyAuditParams {
-    /// A row that was kept elsewhere: it must still be there, as it was.
+    /// A row that the client stored elsewhere: the log must still contain it, unchanged.
     #[serde(default)]
     pub known: Option<AuditHead>,
 }
@@ -227,11 +227,11 @@ pub struct VerifyAuditParams {
 /// Reply of `permission.verify_audit`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct VerifyAuditReply {
-    /// Rows that were read.
+    /// Number of rows that were checked.
     pub rows: u64,
-    /// The newest; keep it elsewhere to be able to tell later whether it is still there.
+    /// The newest row; a copy elsewhere allows a later check that the log still contains it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub head: Option<AuditHead>,
-    /// What is wrong, in words. Empty: the log is whole.
+    /// Problems of the log as texts. Empty: the log is complete.
     pub faults: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! Parameters and replies of reading what a session holds: events, items, blobs, changes.
+//! Parameters and replies for reading a session: events, items, blobs, changes.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,68 +10,68 @@ use crate::types::session::{FileDiff, Item};
 /// `session.subscribe`
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SubscribeParams {
-    /// The session.
+    /// Id of the session.
     pub session_id: SessionId,
     /// Events after this one; 0, the default, for the whole journal.
     #[serde(default)]
     pub after_seq: Seq,
-    /// How much of what there is is wanted; by default all of it.
+    /// Filter of the events; by default all of them.
     #[serde(default, skip_serializing_if = "Include::is_all")]
     pub include: Include,
 }
 
-/// How much of a session's events a client wants.
+/// Filter of a session's events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Include {
-    /// How much of the models' thinking.
+    /// Filter of the models' thinking.
     pub thinking: ThinkingShown,
 }
 
 impl Include {
-    /// Whether everything is wanted.
+    /// Whether nothing is filtered.
     #[must_use]
     pub fn is_all(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// How much of the models' thinking a client is shown. Events that are left out leave a gap in `seq`;
-/// messages keep every block in its place.
+/// Filter of the models' thinking. Omitted events leave a gap in `seq`; messages keep every block at its
+/// position.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ThinkingShown {
-    /// All of it, as it comes.
+    /// All of it, as it arrives.
     #[default]
     Full,
-    /// The first line of each thought, 200 characters at most, when its message is whole.
+    /// The first line of each thought, 200 characters at most, when its message is complete.
     Summary,
-    /// Nothing of it: that there was some is all that shows.
+    /// No text; clients only see that there was some thinking.
     None,
 }
 
 /// `session.unsubscribe`
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct UnsubscribeParams {
-    /// What `session.subscribe` returned.
+    /// Id that `session.subscribe` returned.
     pub subscription: String,
 }
 
 /// `session.events`
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct EventsParams {
-    /// The session.
+    /// Id of the session.
     pub session_id: SessionId,
     /// Events after this one.
     #[serde(default)]
     pub after_seq: Seq,
-    /// `next_cursor` of the page before; wins over `after_seq`.
+    /// `next_cursor` of the previous page; overrides `after_seq`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
-    /// Events a page, 1 to 1,000, 500 by default; fewer where they are long.
+    /// Events per page, 1 to 1,000, 500 by default; fewer if they are long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
-    /// How much of what there is is wanted; by default all of it.
+    /// Filter of the events; by default all of them.
     #[serde(default, skip_serializing_if = "Include::is_all")]
     pub include: Include,
 }
@@ -87,11 +87,11 @@ impl EventsParams {
 /// Reply of `session.events`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EventsReply {
-    /// A page of events.
+    /// Events of this page, in order.
     pub events: Vec<Envelope>,
     /// The journal's newest seq.
     pub last_seq: Seq,
-    /// Where the next page begins, if there is one.
+    /// Cursor of the next page, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
 }
@@ -99,12 +99,12 @@ pub struct EventsReply {
 /// `session.items`
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ItemsParams {
-    /// The session.
+    /// Id of the session.
     pub session_id: SessionId,
-    /// `next_cursor` of the page before.
+    /// `next_cursor` of the previous page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
-    /// Items a page, 1 to 500, 100 by default; fewer where they are long.
+    /// Items per page, 1 to 500, 100 by default; fewer if they are long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
@@ -112,9 +112,9 @@ pub struct ItemsParams {
 /// Reply of `session.items`: oldest first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ItemsReply {
-    /// A page of items.
+    /// Items of this page, in order.
     pub items: Vec<Item>,
-    /// Where the next page begins, if there is one.
+    /// Cursor of the next page, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
 }
@@ -124,7 +124,7 @@ pub struct ItemsReply {
 pub struct BlobParams {
     /// The session that the blob belongs to.
     pub session_id: SessionId,
-    /// The blob, as an event or an item names it.
+    /// Id of the blob, from an event or an item.
     pub blob_id: BlobId,
     /// The first byte.
     #[serde(default)]
@@ -134,11 +134,11 @@ pub struct BlobParams {
     pub limit: Option<u32>,
 }
 
-/// How the bytes of a blob are written into a reply.
+/// Encoding of a blob's bytes in a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BlobEncoding {
-    /// As they are: they are UTF-8.
+    /// Unchanged: the bytes are UTF-8.
     Text,
     /// In base64.
     Base64,
@@ -147,18 +147,18 @@ pub enum BlobEncoding {
 /// Reply of `session.blob`
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BlobReply {
-    /// The blob.
+    /// Id of the blob.
     pub blob_id: BlobId,
-    /// What it is, for example `text/plain` or `image/png`.
+    /// Its media type, for example `text/plain` or `image/png`.
     pub media_type: String,
-    /// Length of the whole.
+    /// Length of the complete blob.
     pub bytes: u64,
     /// The first byte of this part.
     pub offset: u64,
-    /// The part. Of a text it ends with a whole character, so it may be up to three bytes shorter than
-    /// asked for.
+    /// The content of this part. A text ends with a complete character, so it may be up to three bytes shorter
+    /// than requested.
     pub content: String,
-    /// How `content` is to be read.
+    /// Encoding of `content`.
     pub encoding: BlobEncoding,
     /// `offset` of the next part, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -168,12 +168,12 @@ pub struct BlobReply {
 /// `session.diff`
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct DiffParams {
-    /// The session.
+    /// Id of the session.
     pub session_id: SessionId,
-    /// `next_cursor` of the page before.
+    /// `next_cursor` of the previous page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
-    /// Files a page, 1 to 500, 100 by default; fewer where their diffs are long.
+    /// Files per page, 1 to 500, 100 by default; fewer if their diffs are long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
@@ -181,9 +181,9 @@ pub struct DiffParams {
 /// Reply of `session.diff`: by path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DiffReply {
-    /// Files that the session changed, but for those that are as they were before it.
+    /// Files that the session changed, except those with their original content.
     pub files: Vec<FileDiff>,
-    /// Where the next page begins, if there is one.
+    /// Cursor of the next page, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
 }

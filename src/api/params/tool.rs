@@ -7,10 +7,10 @@ use serde_json::Value;
 /// `tool.list`
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ToolListParams {
-    /// `next_cursor` of the page before.
+    /// `next_cursor` of the previous page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
-    /// Tools of a page, at most 500; 100 by default.
+    /// Tools per page, at most 500; 100 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
@@ -18,7 +18,7 @@ pub struct ToolListParams {
 /// Reply of `tool.list`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolListReply {
-    /// By name.
+    /// Tools of this page, sorted by name.
     pub tools: Vec<ToolView>,
     /// For the next page; absent on the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -30,12 +30,13 @@ pub struct ToolListReply {
 pub struct ToolView {
     /// Its name in calls, rules and events.
     pub name: String,
-    /// What it does, as the model is told.
+    /// Its description for the model.
     pub description: String,
     /// JSON Schema of its input.
     pub input_schema: Value,
-    /// Every call of it changes nothing. Each Bash command is judged by itself: `tool.started` says which are read-only.
+    /// None of its calls changes anything. Each Bash command is judged separately: `tool.started` says which
+    /// are read-only.
     pub read_only: bool,
-    /// Its calls may run beside each other.
+    /// Its calls may run in parallel.
     pub concurrency_safe: bool,
 }

@@ -25,8 +25,8 @@ pub struct WorkspaceParams {
 pub struct TrustParams {
     /// The folder, absolute.
     pub cwd: String,
-    /// As `workspace.status` told it: what has changed since is not trusted. Without it the folder is trusted as it is
-    /// now.
+    /// The digest from `workspace.status`: content that changed since is not trusted. Without it, the current
+    /// content is trusted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
     /// The same key with the same parameters returns the first reply, within 24 hours.
@@ -39,10 +39,11 @@ pub struct TrustParams {
 pub struct WorkspaceReply {
     /// The folder, absolute and free of links.
     pub cwd: String,
-    /// Whether it is trusted as it is now.
+    /// Whether its current content is trusted.
     pub trusted: bool,
-    /// Of all that trust covers: another content is another digest. Empty of a folder that is gone.
+    /// Digest of all content that trust covers: different content has a different digest. Empty if the folder
+    /// is gone.
     pub digest: String,
-    /// What is active with trust, for people; empty: nothing needs any.
+    /// Parts that are active with trust, as text for users; empty if no part needs trust.
     pub parts: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! What agentctl shows and reads in a terminal: styles, formats, rendered events, permission prompts, the attach view.
+//! The terminal interface of agentctl: styles, formats, rendered events, approval prompts, the attach view.
 
 pub(super) mod approval_prompt;
 pub(super) mod attach;

@@ -1,5 +1,4 @@
-//! What the lexer and the judgement over it must do with any text: the laws that the fuzz target and
-//! its corpus hold us to.
+//! Properties of the lexer and the judgement for any text, checked by the fuzz target and its corpus.
 
 use std::path::Path;
 
@@ -8,10 +7,10 @@ use crate::judge::shell::evaluate::pattern::CommandPattern;
 use crate::judge::shell::evaluate::{Grant, ParsedLine};
 use crate::judge::shell::paths::resolve::Folders;
 
-/// The bytes are a command line.
+/// Checks the properties with the bytes as a command line.
 ///
 /// # Panics
-/// If a law is broken.
+/// If a property is violated.
 pub fn command(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let script = lex(&text);
@@ -27,9 +26,9 @@ pub fn command(data: &[u8]) {
             last = word.end;
         }
     }
-    // Each pair of brackets and each block costs at least a byte.
+    // Each pair of brackets and each block takes at least a byte.
     assert!(script.depth <= text.len() + 2);
-    // What is read again is bounded.
+    // The amount of text that is parsed again is bounded.
     let words: usize = script.commands.iter().map(|command| command.words.len()).sum();
     assert!(words <= 4 * text.len() + 200_000, "{words} words of {} bytes", text.len());
 
@@ -42,7 +41,7 @@ pub fn command(data: &[u8]) {
     let grants = [Grant { pattern: &pattern, rule: () }];
     let parts = reading.parts(&grants, true);
     if reading.unsupported().is_none() && !parts.is_empty() && parts.iter().all(|part| part.allowed) {
-        // What is allowed holds nothing that the shell replaces by something unknown.
+        // An allowed command contains nothing that the shell replaces by an unknown value.
         assert!(
             !text.contains('`')
                 || text.contains('\'')

@@ -1,5 +1,5 @@
-//! How a Bash command is judged (P3, S23): read by a lexer of our own, part by part, with a second
-//! parser that must agree before anything is allowed.
+//! The judgement of a Bash command: agentd's own lexer splits it into parts, and a second parser must
+//! agree before anything is allowed.
 
 mod evaluate;
 mod lex;

@@ -1,4 +1,4 @@
-//! Anthropic Messages: how a request is written and what its events mean.
+//! Anthropic Messages: serialising requests and decoding events.
 
 mod request;
 mod stream;

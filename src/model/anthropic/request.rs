@@ -1,16 +1,16 @@
-//! A request in the words of Anthropic Messages.
+//! Serialises a request for Anthropic Messages.
 //!
-//! Written straight from the shared transcript, nothing is copied. Same transcript, same bytes:
-//! only the cache breakpoints move, and they are not part of what the provider hashes.
+//! It is written directly from the shared transcript without copies. The same transcript gives the same bytes:
+//! only the cache breakpoints move, and the provider does not hash them.
 //!
-//! Breakpoints (docs.anthropic.com, "Prompt caching", 2026-03: four at most, the order is tools, system,
-//! messages; what is shorter than 1,024 to 4,096 tokens, by the model, is not cached and no error; a
-//! breakpoint finds what was written up to 20 blocks before it; thinking takes none):
+//! Breakpoints (docs.anthropic.com, "Prompt caching", 2026-03: four at most, in the order tools, system,
+//! messages. A prefix shorter than 1,024 to 4,096 tokens, by model, is not cached, without an error. A
+//! breakpoint finds cache entries up to 20 blocks before it; thinking blocks accept none):
 //! - the last tool: sessions of other folders have the same tools and another system prompt;
 //! - the system prompt: the sessions of this folder;
 //! - the newest message, which the next request reads;
-//! - the person's message before it, which the last request wrote: an answer with many calls is longer
-//!   than those 20 blocks.
+//! - the user's message before it, which the last request wrote: an answer with many calls is longer
+//! than those 20 blocks.
 
 use std::borrow::Cow;
 
@@ -29,7 +29,7 @@ use crate::types::message::{Block, Message, Role, ToolCall};
 use crate::types::model::ModelRequest;
 use crate::types::sampling::Sampling;
 
-/// A request but for its messages, which follow.
+/// A request without its messages, which follow.
 #[derive(Serialize)]
 struct Body<'a> {
     model: &'a str,
@@ -70,7 +70,7 @@ struct Part<'a> {
     cache_control: Option<Breakpoint>,
 }
 
-/// Everything up to here is to be kept in the provider's prompt cache.
+/// The provider keeps everything up to this point in its prompt cache.
 #[derive(Clone, Copy, Serialize)]
 struct Breakpoint {
     #[serde(rename = "type")]
@@ -107,7 +107,7 @@ enum Content<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         title: Option<&'a str>,
     },
-    /// Words of ours, in the place of something.
+    /// A text of the daemon that replaces a block.
     #[serde(rename = "text")]
     Words {
         text: String,
@@ -120,7 +120,7 @@ enum Content<'a> {
     },
 }
 
-/// What a tool said: text alone, or with what belongs to it.
+/// The content of a tool result: text alone, or text with attachments.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Told<'a> {
@@ -222,14 +222,14 @@ impl Turn<'_> {
 
 fn turn<'a>(message: &'a Message, keeps: bool, media: &Media<'_>) -> Turn<'a> {
     let mut content: Vec<Part> = Vec::with_capacity(message.content.len());
-    // The provider wants results before anything else in a message.
+    // The provider requires results before other blocks in a message.
     let is_result = |block: &&Block| matches!(block, Block::ToolResult { .. });
     content.extend(message.content.iter().filter(is_result).flat_map(|block| parts(block, media)));
     let is_wanted = |block: &&Block| !is_result(block) && (keeps || !is_thought(block));
     let others = message.content.iter().filter(is_wanted);
     content.extend(others.flat_map(|block| parts(block, media)));
     if content.is_empty() {
-        // Reasoning alone: the roles must go on alternating.
+        // The message contained reasoning only; it must stay, because roles must alternate.
         content.push(Content::Text { text: "(no content)" }.into());
     }
     let role = match message.role {
@@ -239,8 +239,7 @@ fn turn<'a>(message: &'a Message, keeps: bool, media: &Media<'_>) -> Turn<'a> {
     Turn { role, content }
 }
 
-/// A block: one part of the message, or several for what has a name, or none where the provider would
-/// refuse it.
+/// The parts of a block: one, several for a named medium, or none if the provider would refuse it.
 fn parts<'a>(block: &'a Block, media: &Media<'_>) -> Vec<Part<'a>> {
     match block {
         Block::Image(picture) => media.picture(picture).into_iter().map(|shown| seen(shown).into()).collect(),
@@ -297,13 +296,13 @@ fn seen(shown: Shown<'_>) -> Content<'_> {
     }
 }
 
-/// The id the provider knows, or ours where another provider's would be refused here.
+/// The provider's id, or the daemon's if another provider's id would be refused here.
 fn wire_id<'a>(provider_id: &'a str, call_id: &crate::types::CallId) -> Cow<'a, str> {
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
     wire_call_id(provider_id, call_id, |id| id.len() <= MAX_CALL_ID_CHARS && id.bytes().all(is_plain))
 }
 
-/// The arguments; the provider takes objects only.
+/// The arguments; the provider accepts objects only.
 fn wire_input(call: &ToolCall) -> Cow<'_, Value> {
     if call.input.is_object() {
         Cow::Borrowed(&call.input)

@@ -1,7 +1,7 @@
-//! What the events of Anthropic Messages mean.
+//! Decodes the events of Anthropic Messages.
 //!
-//! The `type` inside the data repeats the name of the event, so the data alone is read, into one
-//! flat struct that borrows from the chunk.
+//! The `type` inside the data repeats the name of the event. So only the data is read, into one flat struct
+//! that borrows from the chunk.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -78,7 +78,7 @@ struct Message<'a> {
     usage: Option<Counts>,
 }
 
-/// Running totals; a later event may repeat only some.
+/// Running totals; a later event may repeat only some of them.
 #[derive(Clone, Copy, Deserialize)]
 struct Counts {
     #[serde(default, deserialize_with = "count")]
@@ -97,7 +97,7 @@ struct Counts {
     server_tool_use: Option<ServerTools>,
 }
 
-/// For how long what was written to the cache is kept.
+/// Cache writes by their lifetime.
 #[derive(Clone, Copy, Deserialize)]
 struct CacheCreation {
     #[serde(default, deserialize_with = "count")]
@@ -124,11 +124,11 @@ pub(in super::super) struct Decoder {
     usage: Usage,
     response_id: Option<String>,
     stop_reason: Option<String>,
-    /// What the open call brought along as input, used if no piece follows.
+    /// The input that the call's start event contained, used if no fragment follows.
     ready_input: Option<String>,
-    /// The number of the open block, until its end was told.
+    /// The index of the open block, until its end event.
     open: Option<u64>,
-    /// The open block is of a kind we do not know.
+    /// The open block is of an unknown kind.
     skipping: bool,
     is_done: bool,
 }
@@ -214,13 +214,13 @@ impl Decoder {
             "thinking_delta" => self.answer.thinking(&piece.thinking, out),
             "signature_delta" => self.answer.signature(&piece.signature, out),
             "input_json_delta" => self.answer.call_input(&piece.partial_json, out),
-            // Citations and what else may come.
+            // Citations and future delta types.
             _ => {}
         }
     }
 
-    /// Blocks come one after the other (docs.anthropic.com, "Streaming messages", 2026-03). What belongs to
-    /// another than the open one must not go into this: it may be a call's arguments.
+    /// Blocks arrive one after the other (docs.anthropic.com, "Streaming messages", 2026-03). A delta of
+    /// another block must not be added to the open one: it may be a call's arguments.
     fn require_open(&self, index: Option<u64>) -> Result<(), ModelFault> {
         match (self.open, index) {
             (Some(open), Some(index)) if open != index => {
@@ -260,7 +260,7 @@ impl Decode for Decoder {
                 }
             }
             "content_block_start" => {
-                // Told twice: one block, not two.
+                // The same start event twice means one block.
                 let is_repeated = event.index.is_some() && self.open == event.index;
                 if let Some(block) = event.content_block.as_ref().filter(|_| !is_repeated) {
                     self.open_block(block, out);
@@ -293,7 +293,7 @@ impl Decode for Decoder {
             }
             "error" => return Err(in_stream(event.error).into()),
             "" if event.error.is_some() => return Err(in_stream(event.error).into()),
-            // `ping`, and what is invented later.
+            // `ping` and future event types.
             _ => {}
         }
         Ok(())

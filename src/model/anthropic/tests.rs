@@ -183,7 +183,7 @@ fn stream_without_stop_event_is_interrupted() {
         let (_, outcome) = read(Api::Anthropic, &whole[..cut]);
         assert_eq!(outcome.unwrap_err().kind, FaultKind::Interrupted, "cut at {cut}");
     }
-    // Without the last blank line the answer is whole all the same.
+    // Without the last blank line the answer is still complete.
     assert!(read(Api::Anthropic, whole.trim_end()).1.is_ok());
 }
 
@@ -409,7 +409,7 @@ fn request_prefix_stays_identical_as_conversation_grows() {
     }
 }
 
-/// A conversation as it grows, with everything that a message can hold.
+/// A growing conversation with everything that a message can contain.
 fn grown(step: usize) -> Vec<Message> {
     let blob = BlobRef::from(&Blob::new("image/png", *b"x"));
     let call = ToolCall {
@@ -458,14 +458,14 @@ fn request_cache_does_not_change_request_bytes() {
             assert!(serde_json::from_str::<Value>(&text).is_ok(), "{text}");
         }
         asked.messages.extend(grown(step).into_iter().map(Arc::new));
-        // A part of it was mended, or cut off.
+        // A part of it was repaired, or cut off.
         if step == 5 {
             asked.messages[3] =
                 Arc::new(Message::new(Role::Assistant, vec![Block::Text { text: "new".into() }]));
         } else if step == 8 {
             asked.messages.truncate(5);
         }
-        // What a picture shows came with this request alone.
+        // The content of a picture comes with this request alone.
         let blob = Blob::new("image/png", *b"x");
         asked.media =
             if step.is_multiple_of(2) { [(blob.blob_id, Arc::from(*b"x"))].into() } else { [].into() };

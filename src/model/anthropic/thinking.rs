@@ -1,9 +1,9 @@
-//! How much thinking is asked of Anthropic Messages, and what of earlier thinking goes back.
+//! The thinking parameters of Anthropic Messages, and which earlier thinking is sent back.
 //!
-//! The rules are the vendor's (docs.anthropic.com, "Building with extended thinking" and "Adaptive
-//! thinking", 2026-03): a budget is at least 1,024 tokens and less than `max_tokens`; models that decide
-//! by themselves take `adaptive` and an effort instead; thinking cannot begin inside a tool loop, whose
-//! first answer has to open with a thinking block when a budget is given.
+//! The rules are the vendor's (docs.anthropic.com, "Building with extended thinking" and "Adaptive thinking",
+//! 2026-03): a budget is at least 1,024 tokens and less than `max_tokens`. Models that decide by themselves
+//! accept `adaptive` and an effort instead. Thinking cannot begin inside a tool loop, whose first answer must
+//! open with a thinking block when a budget is given.
 
 use serde::Serialize;
 
@@ -14,11 +14,11 @@ use crate::types::message::{Block, Message, Role};
 use crate::types::model::ModelRequest;
 use crate::types::thinking::Thinking;
 
-/// The provider demands a limit; this one every model of it can do.
+/// The provider requires a limit; every model of it supports this one.
 const DEFAULT_MAX_TOKENS: u32 = 8192;
-/// The smallest budget that is taken.
+/// The smallest accepted budget, in tokens.
 const LEAST_BUDGET: u32 = 1_024;
-/// What is left of `max_tokens` for the answer itself.
+/// Tokens of `max_tokens` reserved for the answer itself.
 const ROOM: u32 = 4_096;
 
 /// The parameter `thinking`.
@@ -35,18 +35,19 @@ pub(super) struct OutputConfig {
     effort: &'static str,
 }
 
-/// What a request says of thinking.
+/// The thinking part of a request.
 #[derive(Debug, PartialEq)]
 pub(super) struct Plan {
     pub thinking: Option<Asked>,
     pub output_config: Option<OutputConfig>,
     pub max_tokens: u32,
-    /// Earlier thinking goes back. It does also if nothing is asked: then it is there only because the
-    /// model thinks unasked.
+    /// Earlier thinking is sent back. This also applies if no thinking is requested: such thinking exists only
+    /// because the model thinks by default.
     pub keeps: bool,
 }
 
-/// What to ask. The same for all requests of a turn, unless its limit of tokens sinks below the budget.
+/// The parameter to send. It is the same for all requests of a turn, unless the token limit is below the
+/// budget.
 pub(super) fn plan(request: &ModelRequest, settings: &ModelSettings) -> Plan {
     let most = settings.max_output_tokens.unwrap_or(DEFAULT_MAX_TOKENS);
     let max_tokens = request.max_output_tokens.unwrap_or(most);
@@ -59,7 +60,7 @@ pub(super) fn plan(request: &ModelRequest, settings: &ModelSettings) -> Plan {
     };
     if settings.adaptive_thinking {
         let output_config = (wanted != Thinking::Auto).then(|| OutputConfig { effort: word(wanted) });
-        // Newer models leave the text of their thinking out unless it is asked for.
+        // Newer models omit the text of their thinking unless the request asks for it.
         return Plan { thinking: Some(Asked::Adaptive { display: "summarized" }), output_config, ..nothing };
     }
     if began_without(&request.messages) {
@@ -80,37 +81,37 @@ pub(super) fn plan(request: &ModelRequest, settings: &ModelSettings) -> Plan {
     }
 }
 
-/// The limit on the answer that a request sends.
+/// The output limit that a request sends, in tokens.
 pub(in super::super) fn output_limit(request: &ModelRequest, settings: &ModelSettings) -> u32 {
     plan(request, settings).max_tokens
 }
 
-/// Whether a request asks the model to think: other things are not taken beside that.
+/// Whether a request asks the model to think: some parameters are not accepted together with thinking.
 pub(in super::super) fn asks_to_think(request: &ModelRequest, settings: &ModelSettings) -> bool {
     plan(request, settings).thinking.is_some()
 }
 
-/// The word of the header `anthropic-beta` for thinking between the calls of a turn, which models that decide
-/// by themselves do unasked (docs.anthropic.com, "Interleaved thinking", 2026-03).
+/// The value of the header `anthropic-beta` for thinking between the calls of a turn. Adaptive models do so by
+/// default (docs.anthropic.com, "Interleaved thinking", 2026-03).
 pub(in super::super) const INTERLEAVED: &str = "interleaved-thinking-2025-05-14";
 
-/// Whether a request is to say that.
+/// Whether a request sends that value.
 pub(in super::super) fn interleaves(request: &ModelRequest, settings: &ModelSettings) -> bool {
     settings.interleaved_thinking && matches!(plan(request, settings).thinking, Some(Asked::Enabled { .. }))
 }
 
-/// Whether the block is thinking that the provider takes back.
+/// Whether the block is thinking that the provider accepts back.
 pub(super) fn is_thought(block: &Block) -> bool {
     match block {
-        // A seal is another provider's.
+        // Encrypted reasoning of another provider.
         Block::Thinking { signature: Some(signature), .. } => !is_sealed(signature),
         Block::RedactedThinking { .. } => true,
         _ => false,
     }
 }
 
-/// Whether the request is inside a tool loop whose first answer holds no thinking: it was another
-/// model's, or thinking was off then.
+/// Whether the request is inside a tool loop whose first answer contains no thinking, because another model
+/// gave it or thinking was off.
 fn began_without<M: AsRef<Message>>(messages: &[M]) -> bool {
     let mut rest = messages;
     let mut first = None;
@@ -167,7 +168,7 @@ mod tests {
             (Thinking::High, 8_192, None, (budget(4_096), 8_192)),
             (Thinking::Tokens(1), 64_000, None, (budget(1_024), 64_000)),
             (Thinking::Tokens(90_000), 64_000, None, (budget(59_904), 64_000)),
-            // A limit that is raised changes nothing, one that is lowered only what it must.
+            // A raised limit changes nothing; a lowered one changes only what it must.
             (Thinking::Low, 32_000, Some(64_000), (budget(4_096), 64_000)),
             (Thinking::High, 32_000, Some(64_000), (budget(27_904), 64_000)),
             (Thinking::Low, 32_000, Some(10_000), (budget(4_096), 10_000)),

@@ -1,5 +1,5 @@
-//! What a model can do and costs (M5): first what the configuration says, then the built-in table
-//! (`known.toml`), then what can be hoped of any model.
+//! Capabilities and prices of models: first from the configuration, then from the built-in table
+//! (`known.toml`), then optimistic defaults.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -10,7 +10,7 @@ use crate::model::settings::{Kind, ModelSettings, ReasoningBack};
 use crate::types::sampling::{Sampling, Temperature, TopP};
 use crate::types::usage::Price;
 
-/// Facts of one model that are not left to the defaults.
+/// Configured properties of one model; absent values use the defaults.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ModelFacts {
@@ -22,37 +22,36 @@ pub struct ModelFacts {
     pub tools: Option<bool>,
     /// It can stream.
     pub streaming: Option<bool>,
-    /// It has a place for a system prompt.
+    /// It accepts a system prompt.
     pub system_role: Option<bool>,
-    /// It can reason visibly.
+    /// It can return its reasoning.
     pub thinking: Option<bool>,
-    /// It decides by itself how much it thinks (Anthropic's adaptive thinking); budgets of tokens are
-    /// for the others.
+    /// It decides how much it thinks (Anthropic's adaptive thinking); other models receive token budgets.
     pub adaptive_thinking: Option<bool>,
-    /// It is to think between the calls of a turn as well (Anthropic's models with budgets).
+    /// It also thinks between the calls of a turn (Anthropic's models with budgets).
     pub interleaved_thinking: Option<bool>,
-    /// The least effort of reasoning that it takes, for thinking that is off (OpenAI).
+    /// The lowest reasoning effort that it accepts, for thinking that is off (OpenAI).
     pub least_effort: Option<String>,
-    /// It takes a temperature and a share of the likeliest words.
+    /// It accepts a temperature and `top_p`.
     pub sampling: Option<bool>,
-    /// Its temperature where a request names none.
+    /// Its temperature if a request sets none.
     pub temperature: Option<Temperature>,
-    /// Its share of the likeliest words where a request names none.
+    /// Its `top_p` if a request sets none.
     pub top_p: Option<TopP>,
-    /// Which earlier reasoning it is sent back (Chat Completions).
+    /// Which earlier reasoning is sent back to it (Chat Completions).
     pub reasoning_back: Option<ReasoningBack>,
-    /// It can see images.
+    /// It accepts images.
     pub vision: Option<bool>,
-    /// It takes PDFs as they are.
+    /// It accepts PDFs.
     pub documents: Option<bool>,
-    /// What it costs.
+    /// Its price.
     pub price: Option<Price>,
-    /// When the price was looked up, for people.
+    /// Date of the price, as text for users.
     pub as_of: Option<String>,
 }
 
 impl ModelFacts {
-    /// These facts, and those of `other` where these say nothing.
+    /// These values; absent ones are taken from `other`.
     fn or(&self, other: &ModelFacts) -> ModelFacts {
         ModelFacts {
             context_window: self.context_window.or(other.context_window),
@@ -75,7 +74,7 @@ impl ModelFacts {
         }
     }
 
-    /// With the defaults for the rest.
+    /// These values with the defaults for the rest.
     fn settled(&self) -> ModelSettings {
         let default = ModelSettings::default();
         ModelSettings {
@@ -112,11 +111,11 @@ struct Table {
     openai: Vendor,
 }
 
-/// The table in the program. That it can be read is tested; it would be empty otherwise.
+/// The built-in table. A test checks that it parses; otherwise it would be empty.
 static TABLE: LazyLock<Option<Table>> = LazyLock::new(|| toml::from_str(include_str!("known.toml")).ok());
 
-/// What is known of a model beside the configuration: `given` is what that says. Prices of the table
-/// count only `at_vendor`: others who sell the same model have their own.
+/// The properties of a model from the configuration (`given`) and the table. Prices of the table apply only
+/// `at_vendor`, because resellers have their own prices.
 pub(in crate::model) fn look_up(
     kind: Option<Kind>,
     at_vendor: bool,
@@ -139,7 +138,7 @@ pub(in crate::model) fn look_up(
     (facts.settled(), is_known)
 }
 
-/// All that the table has of a vendor: names, facts, and where the prices come from.
+/// All models of a vendor in the table: names, properties, and the source of the prices.
 pub(in crate::model) fn of_vendor(kind: Kind) -> Vec<(&'static str, &'static ModelFacts, &'static str)> {
     let vendor = match (kind, TABLE.as_ref()) {
         (Kind::Anthropic, Some(table)) => &table.anthropic,
@@ -149,7 +148,7 @@ pub(in crate::model) fn of_vendor(kind: Kind) -> Vec<(&'static str, &'static Mod
     vendor.models.iter().map(|(name, facts)| (name.as_str(), facts, vendor.source.as_str())).collect()
 }
 
-/// When and where the price of a model of the table was looked up.
+/// Date and source of the price of a model in the table.
 pub(in crate::model) fn price_noted(kind: Kind, model: &str) -> Option<(&'static str, &'static str)> {
     let vendor = of_vendor(kind);
     let longest = vendor.iter().filter(|(name, ..)| *name == model || is_version(model, name));
@@ -157,7 +156,7 @@ pub(in crate::model) fn price_noted(kind: Kind, model: &str) -> Option<(&'static
     Some((facts.as_of.as_deref()?, *source))
 }
 
-/// The entry of a model, which may be named with a date or as the latest.
+/// The entry of a model, whose name may end in a date or `-latest`.
 fn entry<'t>(models: &'t BTreeMap<String, ModelFacts>, model: &str) -> Option<&'t ModelFacts> {
     models.get(model).or_else(|| {
         let longest = models.iter().filter(|(name, _)| is_version(model, name));
@@ -198,7 +197,7 @@ mod tests {
         assert_eq!(input("claude-sonnet-4-5-20250929"), Some(3.0));
         assert_eq!(input("claude-sonnet-4-5"), Some(3.0));
         assert_eq!(input("claude-haiku-4-5-latest"), Some(1.0));
-        // Not a version of claude-opus-5, which costs more.
+        // This is not a version of claude-opus-5, which is more expensive.
         assert_eq!(input("claude-opus-5-5"), Some(4.0));
         assert_eq!(input("claude-opus-5-9"), None);
         assert_eq!(input("claude-opus-5-20260724"), Some(5.0));

@@ -1,14 +1,14 @@
-//! Names of tools and ids of calls as they go back to a provider.
+//! Names of tools and ids of calls as they are sent back to a provider.
 
 use std::borrow::Cow;
 
 use crate::types::CallId;
 
-/// What vendors take at most (Anthropic 128, OpenAI 64: their API references, 2026-03).
+/// Maximum length that vendors accept (Anthropic 128, OpenAI 64: their API references, 2026-03).
 const LONGEST: usize = 64;
 
-/// The name of a tool that a model called, as every vendor takes it back: letters, digits, `_` and `-`. A
-/// model may make a name up; sent back as it was, it would be refused with every later request.
+/// The name of a called tool in the form that every vendor accepts: letters, digits, `_` and `-`. A model may
+/// invent a name; sent back unchanged, every later request would be refused.
 pub(in crate::model) fn called(tool: &str) -> Cow<'_, str> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if tool.is_empty() {
@@ -20,13 +20,13 @@ pub(in crate::model) fn called(tool: &str) -> Cow<'_, str> {
     Cow::Owned(tool.chars().take(LONGEST).map(|c| if is_plain(c) { c } else { '_' }).collect())
 }
 
-/// The longest id of a call that Anthropic and OpenAI's Responses take, in characters.
+/// Maximum length of a call id for Anthropic and OpenAI Responses, in characters.
 pub(in crate::model) const MAX_CALL_ID_CHARS: usize = 64;
-/// The same of OpenAI's Chat Completions: "Expected a string with maximum length 40".
+/// Maximum length of a call id for OpenAI Chat Completions: "Expected a string with maximum length 40".
 pub(in crate::model) const MAX_CHAT_CALL_ID_CHARS: usize = 40;
 
-/// The id of a call for a call and its result: the provider's, or ours if that is missing or does not `fit`.
-/// Ours has 41 characters, is unique and never changes, so the same transcript gives the same bytes.
+/// The id for a call and its result: the provider's, or the daemon's if that is missing or does not `fit`. The
+/// daemon's id has 41 characters, is unique and never changes, so the same transcript gives the same bytes.
 pub(in crate::model) fn wire_call_id<'a>(
     provider_id: &'a str,
     call_id: &CallId,

@@ -1,13 +1,13 @@
-//! Thinking in the words of OpenAI: efforts instead of budgets.
+//! Thinking as OpenAI's reasoning effort instead of a token budget.
 
 use crate::model::settings::ModelSettings;
 use crate::types::thinking::Thinking;
 
-/// Tokens up to which a budget counts as little, or as medium.
+/// Largest budget in tokens that maps to low effort, and to medium effort.
 const LITTLE: u32 = 4_096;
 const MEDIUM: u32 = 16_384;
 
-/// What is sent as effort; `None` leaves it to the model.
+/// The effort to send; `None` leaves it to the model.
 pub(in crate::model) fn effort(thinking: Option<Thinking>, settings: &ModelSettings) -> Option<&str> {
     if !settings.thinking {
         return None;
@@ -19,7 +19,7 @@ pub(in crate::model) fn effort(thinking: Option<Thinking>, settings: &ModelSetti
     }
 }
 
-/// The word for how much, of those that all vendors know. For thinking that is on.
+/// The effort for thinking that is on, as a word that all vendors accept.
 pub(in crate::model) const fn word(thinking: Thinking) -> &'static str {
     match thinking {
         Thinking::Off | Thinking::Low | Thinking::Tokens(..=LITTLE) => "low",

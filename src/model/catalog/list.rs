@@ -1,4 +1,4 @@
-//! Which models there are to choose from, and what is known of them.
+//! The list of available models with their known properties.
 
 use std::collections::BTreeSet;
 
@@ -6,12 +6,12 @@ use crate::model::catalog::builtin;
 use crate::model::models::Models;
 use crate::types::model::{ModelRef, ModelView};
 
-/// Where a price comes from that the configuration names.
+/// Source of a price that the configuration sets.
 const CONFIGURED: &str = "configuration";
 
 impl Models {
-    /// Models with what is known of them, in order: those that the configuration names, `named` ones, and
-    /// all that the table has of vendors that are configured. A provider may have any number of others.
+    /// Models with their known properties, in order: configured ones, `named` ones, and all models of the table
+    /// from configured vendors. A provider may offer any number of other models.
     #[must_use]
     pub fn list(&self, named: &[String]) -> Vec<ModelView> {
         let mut names: BTreeSet<String> = named.iter().cloned().collect();
@@ -83,7 +83,7 @@ mod tests {
             table.price_source.as_deref().is_some_and(|source| source.starts_with("https://")),
             "{table:?}"
         );
-        // Others who sell the same model have their own price.
+        // Resellers have their own price for the same model.
         let resold = find("here/gpt-4o");
         assert_eq!((resold.known, resold.price, &resold.price_source), (true, None, &None));
         let mine = find("here/mine");

@@ -1,31 +1,31 @@
-//! Reasoning that OpenAI Responses gave encrypted, kept where other providers keep their signature.
-//! A mark in front tells the two apart, so that neither is ever sent to the other.
+//! Encrypted reasoning of OpenAI Responses, stored in the place of other providers' signatures. A prefix
+//! distinguishes the two, so that neither is ever sent to the other.
 
 use serde::{Deserialize, Serialize};
 
 const MARK: &str = "openai_responses:";
 
-/// An item of reasoning as the API wants it back.
+/// A reasoning item in the form that the API expects back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::model) struct Sealed {
     /// The item's id.
     pub id: String,
-    /// Opaque.
+    /// Opaque data of the provider.
     pub encrypted_content: String,
 }
 
-/// As a signature.
+/// Encodes the item as a signature.
 pub(in crate::model) fn seal(sealed: &Sealed) -> String {
-    // Two strings: this cannot fail.
+    // Writing two strings as JSON cannot fail.
     format!("{MARK}{}", serde_json::to_string(sealed).unwrap_or_default())
 }
 
-/// Out of a signature; `None` for another provider's.
+/// Decodes a signature; `None` for another provider's.
 pub(in crate::model) fn open(signature: &str) -> Option<Sealed> {
     serde_json::from_str(signature.strip_prefix(MARK)?).ok()
 }
 
-/// Whether the signature is one of these.
+/// Whether the signature is an encoded reasoning item.
 pub(in crate::model) fn is_sealed(signature: &str) -> bool {
     signature.starts_with(MARK)
 }

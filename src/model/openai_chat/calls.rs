@@ -1,14 +1,14 @@
-//! Tool calls out of fragments.
+//! Assembles tool calls from fragments.
 //!
-//! The API numbers parallel calls and cuts each into fragments. Servers differ: some leave out the
-//! numbers or the ids, some give every call the number 0, some send the name late, some mix the
-//! fragments of several calls. Outside, blocks come one after another, so the fragments of a later
-//! call wait until the earlier one is known to be complete.
+//! The API numbers parallel calls and cuts each into fragments. Servers differ: some omit the numbers or the
+//! ids, some give every call the number 0, some send the name late, some interleave the fragments of several
+//! calls. The output has one block after the other, so the fragments of a later call wait until the earlier one
+//! is known to be complete.
 
 use crate::model::stream::assembly::Assembly;
 use crate::types::model::Delta;
 
-/// A part of a call as it came.
+/// A fragment of a call as received.
 pub(super) struct Fragment<'a> {
     pub index: Option<u64>,
     pub id: &'a str,
@@ -31,13 +31,13 @@ struct Call {
     tool: String,
     /// Its block was opened.
     has_begun: bool,
-    /// Arguments that were not handed on yet.
+    /// Arguments that were not delivered yet.
     waiting: String,
     shape: Shape,
 }
 
 impl Calls {
-    /// Takes a fragment and hands on what is ready.
+    /// Adds a fragment and delivers the parts that are ready.
     pub(super) fn add(&mut self, fragment: &Fragment<'_>, answer: &mut Assembly, out: &mut Vec<Delta>) {
         let Some(at) = self.place(fragment) else { return };
         let call = &mut self.calls[at];
@@ -61,21 +61,21 @@ impl Calls {
         self.current == self.calls.len()
     }
 
-    /// Whether every call that is open or waiting has whole arguments.
+    /// Whether every open or waiting call has complete arguments.
     pub(super) fn are_whole(&self) -> bool {
         self.calls[self.current..].iter().all(|call| call.shape.is_whole())
     }
 
-    /// Closes all calls: nothing more comes.
+    /// Closes all calls at the end of the stream.
     pub(super) fn finish(&mut self, answer: &mut Assembly, out: &mut Vec<Delta>) {
         self.advance(true, answer, out);
     }
 
-    /// Which call the fragment belongs to; a new one if it is none of those known. None for a
-    /// fragment that says nothing.
+    /// The index of the call that the fragment belongs to; a new one if it matches no known call. `None` for an
+    /// empty fragment.
     fn place(&mut self, fragment: &Fragment<'_>) -> Option<usize> {
         let known = match (fragment.index, fragment.id) {
-            // The newest with this number: servers that number every call 0 start anew with an id.
+            // The newest call with this number: servers that number every call 0 start a new call with an id.
             (Some(index), _) => self.calls.iter().rposition(|call| call.index == Some(index)),
             (None, "") => self.calls.len().checked_sub(1),
             (None, id) => self.calls.iter().rposition(|call| call.id == id),
@@ -83,7 +83,7 @@ impl Calls {
         if let Some(at) = known {
             let call = &self.calls[at];
             let other_id = !fragment.id.is_empty() && !call.id.is_empty() && call.id != fragment.id;
-            // Without an id, a name after whole arguments begins another call.
+            // Without an id, a name after complete arguments starts another call.
             let other_name = fragment.id.is_empty()
                 && !fragment.tool.is_empty()
                 && !call.tool.is_empty()
@@ -115,7 +115,7 @@ impl Calls {
                     if !at_end {
                         return;
                     }
-                    // Never named: the engine will tell the model that there is no such tool.
+                    // Without a name, the engine will tell the model that there is no such tool.
                     call.tool.push_str("unnamed");
                 }
                 answer.call(&call.id, &call.tool, out);
@@ -133,8 +133,7 @@ impl Calls {
     }
 }
 
-/// Follows brackets and strings of a JSON object to know when it is whole, without parsing it at
-/// every fragment.
+/// Tracks brackets and strings of a JSON object to detect its end, without parsing it at every fragment.
 #[derive(Clone, Copy, Debug, Default)]
 struct Shape {
     depth: u32,

@@ -1,5 +1,5 @@
-//! OpenAI Chat Completions, the common tongue of local servers and routers: how a request is
-//! written and what its chunks mean.
+//! OpenAI Chat Completions, the common API of local servers and routers: serialising requests and decoding
+//! chunks.
 
 mod calls;
 mod request;

@@ -1,10 +1,11 @@
-//! A request in the words of Chat Completions.
+//! Serialises a request for Chat Completions.
 //!
-//! Only what every server of the family understands is sent. Reasoning is left out, unless the model is known
-//! to want it back: the family has no agreed place for it, and most servers refuse or drop it. Those that take
-//! it take `reasoning_content`, the field that it came in. DeepSeek's first reasoning model refused that
-//! (api-docs.deepseek.com, "Reasoning Model", 2026-03); its later ones, and others that think between calls,
-//! demand it inside the tool loop and ignore what is older (api-docs.deepseek.com, "Thinking Mode", 2026-03).
+//! It uses only parameters that every server of the family accepts. Reasoning is omitted, unless the model is
+//! known to require it back: the family has no common field for it, and most servers refuse or drop it. Servers
+//! that accept it use `reasoning_content`, the field in which it arrived. DeepSeek's first reasoning model
+//! refused that (api-docs.deepseek.com, "Reasoning Model", 2026-03). Its later ones, and others that think
+//! between calls, require it inside the tool loop and ignore older reasoning (api-docs.deepseek.com, "Thinking
+//! Mode", 2026-03).
 
 use std::borrow::Cow;
 
@@ -29,7 +30,7 @@ struct Body<'a> {
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     stream_options: Option<StreamOptions>,
-    /// The name all servers know, except the vendor of the API, who replaced it.
+    /// The name that all servers accept, except the API's vendor, who replaced it.
     #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,9 +73,9 @@ enum Turn<'a> {
         content: Said<'a>,
     },
     Assistant {
-        /// Null beside calls, as the API wants it.
+        /// Null in a message with calls only, as the API requires.
         content: Option<String>,
-        /// What led to it, for servers that want it back.
+        /// The reasoning before it, for servers that require it back.
         #[serde(skip_serializing_if = "String::is_empty")]
         reasoning_content: String,
         #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -86,7 +87,7 @@ enum Turn<'a> {
     },
 }
 
-/// What a person says: text alone, or with what is shown, by a tool or by that person.
+/// The content of a user message: text alone, or with media of a tool or of the user.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Said<'a> {
@@ -142,7 +143,7 @@ pub(in super::super) fn body(
             preface = Some(&*request.system);
         }
     }
-    // Documents are understood by the vendor's own models alone.
+    // Only the vendor's own models accept documents.
     let media = Media::of(request, settings.vision.unwrap_or(vendor), settings.documents.unwrap_or(vendor));
     let keeps_from = match settings.reasoning_back {
         ReasoningBack::None => usize::MAX,
@@ -180,13 +181,13 @@ pub(in super::super) fn body(
     })
 }
 
-/// The limit on the answer that a request sends.
+/// The output limit that a request sends, in tokens.
 pub(in super::super) fn output_limit(request: &ModelRequest, settings: &ModelSettings) -> Option<u32> {
     request.max_output_tokens.or(settings.max_output_tokens)
 }
 
-/// One message becomes a message per result, then one of what the results show (results themselves are
-/// text here) and of what the person says and shows. `preface` opens the first of these.
+/// One message becomes one message per result, because results are text here. A last message follows with the
+/// media of the results and the user's text and media. `preface` opens the first of these.
 fn user<'a>(
     message: &'a Message,
     preface: &mut Option<&'a str>,
@@ -247,18 +248,18 @@ fn seen(shown: Shown<'_>) -> Part<'_> {
     }
 }
 
-/// Where the tool loop begins that is under way: behind the last message in which a person speaks.
+/// The start of the current tool loop: after the last message with content of the user.
 fn loop_begins<M: AsRef<Message>>(messages: &[M]) -> usize {
     let is_result = |block: &Block| matches!(block, Block::ToolResult { .. });
     let speaks = |message: &Message| message.role == Role::User && !message.content.iter().any(is_result);
     messages.iter().rposition(|message| speaks(message.as_ref())).map_or(0, |at| at + 1)
 }
 
-/// The id of a call. Only the vendor is known to limit its length; some proxies keep in an id of several
-/// hundred characters what they need with the next request.
+/// The id of a call. Only the vendor is known to limit its length; some proxies store data for the next request
+/// in an id of several hundred characters.
 fn wire_id<'a>(provider_id: &'a str, call_id: &CallId, vendor: bool) -> Cow<'a, str> {
     match wire_call_id(provider_id, call_id, |id| !vendor || id.chars().count() <= MAX_CHAT_CALL_ID_CHARS) {
-        // Without its hyphens, ours has 37 characters.
+        // Without its hyphens, the daemon's id has 37 characters.
         Cow::Owned(ours) => Cow::Owned(ours.replace('-', "")),
         given => given,
     }
@@ -276,7 +277,7 @@ fn assistant(message: &Message, keeps: bool, vendor: bool) -> Result<Turn<'_>, s
                 kind: "function",
                 function: Called { name: called(&call.tool), arguments: arguments(call)? },
             }),
-            // A signature is of another API.
+            // Signed reasoning is of another API.
             Block::Thinking { text, signature: None } if keeps => reasoning_content.push_str(text),
             Block::Thinking { .. }
             | Block::RedactedThinking { .. }
@@ -293,7 +294,7 @@ fn assistant(message: &Message, keeps: bool, vendor: bool) -> Result<Turn<'_>, s
     Ok(Turn::Assistant { content, reasoning_content, tool_calls })
 }
 
-/// The arguments as text. Many servers parse it and fail on anything but an object.
+/// The arguments as text. Many servers parse it and accept only an object.
 fn arguments(call: &ToolCall) -> Result<String, serde_json::Error> {
     if call.input.is_object() {
         serde_json::to_string(&call.input)

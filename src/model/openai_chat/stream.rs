@@ -1,4 +1,4 @@
-//! What the chunks of Chat Completions mean.
+//! Decodes the chunks of Chat Completions.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use crate::model::stream::text::{Text, read_json};
 use crate::types::model::{Delta, ModelFault, ModelReply, StopReason};
 use crate::types::usage::Usage;
 
-/// A chunk of a stream, or a whole answer: they differ only in `delta` and `message`.
+/// A chunk of a stream, or a complete answer: they differ only in `delta` and `message`.
 #[derive(Deserialize)]
 struct Chunk<'a> {
     #[serde(borrow, default)]
@@ -68,7 +68,7 @@ struct CallPart<'a> {
 struct FunctionPart<'a> {
     #[serde(borrow, default)]
     name: Text<'a>,
-    /// A text that holds JSON; from some servers the JSON itself.
+    /// A text with JSON; some servers send the JSON itself.
     #[serde(borrow)]
     arguments: Option<&'a RawValue>,
 }
@@ -101,7 +101,7 @@ impl From<Counts> for Usage {
     fn from(counts: Counts) -> Self {
         let cached = counts.prompt_tokens_details.and_then(|d| d.cached_tokens).unwrap_or(0);
         Usage {
-            // The API counts cached tokens among the input.
+            // The API counts cached tokens as part of the input.
             input_tokens: counts.prompt_tokens.unwrap_or(0).saturating_sub(cached),
             output_tokens: counts.completion_tokens.unwrap_or(0),
             cache_read_tokens: cached,
@@ -115,7 +115,7 @@ impl From<Counts> for Usage {
 pub(in super::super) struct Decoder {
     answer: Assembly,
     calls: Calls,
-    /// Reasoning and text that came while a call was incomplete; they follow after the calls.
+    /// Reasoning and text that arrived while a call was incomplete; they follow after the calls.
     late: (String, String),
     usage: Usage,
     response_id: Option<String>,
@@ -163,8 +163,8 @@ impl Decoder {
         Ok(())
     }
 
-    /// The chunks of an answer have one id, and its first names the role. Some servers number their chunks, and
-    /// some repeat the role: only both together mean that another answer began.
+    /// The chunks of an answer have one id, and the first one names the role. Some servers number their chunks,
+    /// and some repeat the role: only both together mean that another answer started.
     fn require_same(&self, chunk: &Chunk<'_>) -> Result<(), ModelFault> {
         let is_other = self.response_id.as_ref().is_some_and(|id| !chunk.id.is_empty() && *id != *chunk.id);
         let names_role =
@@ -209,7 +209,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Whether text may follow now: only if no call is half told.
+    /// Whether text may follow now: only if no call is incomplete.
     fn may_speak(&mut self, out: &mut Vec<Delta>) -> bool {
         if self.calls.is_idle() {
             return true;
@@ -292,7 +292,7 @@ impl Decode for Decoder {
     }
 }
 
-/// The text of arguments, whichever way they came.
+/// The text of arguments, in either form.
 fn arguments(raw: &RawValue) -> Result<Cow<'_, str>, serde_json::Error> {
     let json = raw.get();
     if json == "null" {

@@ -30,7 +30,7 @@ fn finish(reason: &str) -> Value {
     json!({"id":"chatcmpl-1","choices":[{"index":0,"delta":{},"finish_reason":reason}]})
 }
 
-/// What was called: id, tool, arguments.
+/// The calls of an answer: id, tool, arguments.
 fn calls(chunks: &[Value]) -> Vec<(String, String, Value)> {
     let (deltas, reply) = read(Api::OpenAiChat, &sse(chunks));
     let reply = reply.unwrap();

@@ -1,4 +1,4 @@
-//! The file format of cassettes: JSON Lines, one record a line.
+//! The file format of cassettes: JSON Lines, one record per line.
 //!
 //! ```json
 //! {"cassette":1,"match":"order"}
@@ -8,8 +8,8 @@
 //! {"fail":"overloaded"}
 //! ```
 //!
-//! The first line may be a header. A record with `api` is a recording, all others are written by
-//! hand. Blank lines and lines that begin with `#` or `//` are for people.
+//! The first line may be a header. A record with `api` is a recording, all others are scripts. Blank lines and
+//! lines that begin with `#` or `//` are comments.
 
 use std::fmt;
 use std::path::Path;
@@ -20,19 +20,19 @@ use serde_json::{Map, Value};
 use crate::types::model::{FaultKind, StopReason};
 use crate::types::usage::Usage;
 
-/// No cassette is larger.
+/// Maximum size of a cassette.
 const MAX_FILE_BYTES: u64 = 256 << 20;
-/// The one version of the format.
+/// The only version of the format.
 const VERSION: u32 = 1;
 
 /// How a request finds its record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::model) enum Match {
-    /// By the number of answers the conversation already holds.
+    /// By the number of answers in the conversation.
     #[default]
     Order,
-    /// By the fingerprint of the request.
+    /// By the hash of the request.
     Hash,
 }
 
@@ -55,14 +55,14 @@ impl Default for Header {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::model) struct Recording {
-    /// Which API it is of.
+    /// Name of the API.
     pub api: String,
     /// HTTP status.
     pub status: u16,
-    /// Its number in order; without it, its place in the file counts.
+    /// Its index in order; without it, its position in the file counts.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub at: Option<usize>,
-    /// Fingerprint of the request.
+    /// Hash of the request.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub hash: Option<String>,
     /// The bytes, as text.
@@ -79,15 +79,15 @@ pub(in crate::model) struct Script {
     pub say: Option<String>,
     /// Tool calls, last.
     pub calls: Vec<ScriptedCall>,
-    /// Wait before anything.
+    /// Wait before the first delta, in milliseconds.
     pub delay_ms: u64,
-    /// Wait after each delta.
+    /// Wait after each delta, in milliseconds.
     pub pace_ms: u64,
-    /// What it is said to have cost.
+    /// The usage that it reports.
     pub usage: Usage,
-    /// Why it ended, if not for the obvious reason.
+    /// The stop reason, if not the default one.
     pub stop: Option<StopReason>,
-    /// Fail in this way after what was said.
+    /// Fail in this way after the content.
     pub fail: Option<FaultKind>,
     /// See [`Recording::at`].
     pub at: Option<usize>,
@@ -109,9 +109,9 @@ pub(in crate::model) struct ScriptedCall {
 /// One record.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::model) enum Record {
-    /// Of a real provider.
+    /// From a real provider.
     Recording(Recording),
-    /// By hand.
+    /// Written by hand.
     Script(Box<Script>),
 }
 
@@ -123,7 +123,7 @@ impl Record {
         }
     }
 
-    /// What was recorded beside a conversation is found by its fingerprint alone.
+    /// A recorded helper call is found by its hash alone.
     fn is_aside(&self) -> bool {
         matches!(self, Record::Recording(Recording { at: None, hash: Some(_), .. }))
     }
@@ -148,7 +148,7 @@ pub(in crate::model) struct Cassette {
 pub(in crate::model) enum CassetteError {
     /// The file cannot be read.
     Unreadable(String),
-    /// A line is not what it should be; lines count from 1.
+    /// A line is invalid; lines count from 1.
     Line(usize, String),
 }
 
@@ -205,7 +205,7 @@ impl Cassette {
         Ok(Self { by: header.unwrap_or_default().by, records })
     }
 
-    /// Record `number` in order: the newest that says it is, else the one in this place that names no number.
+    /// Record `number` in order: the newest with this number, else the one at this position without a number.
     pub(in crate::model) fn by_order(&self, number: usize) -> Option<&Record> {
         let in_place = |record: &&Record| record.at().is_none() && !record.is_aside();
         self.records
@@ -214,12 +214,12 @@ impl Cassette {
             .or_else(|| self.records.get(number).filter(in_place))
     }
 
-    /// The newest record of this fingerprint.
+    /// The newest record with this hash.
     pub(in crate::model) fn by_hash(&self, hash: &str) -> Option<&Record> {
         self.records.iter().rfind(|record| record.hash() == Some(hash))
     }
 
-    /// How many records there are.
+    /// Number of records.
     pub(in crate::model) fn len(&self) -> usize {
         self.records.len()
     }

@@ -1,7 +1,7 @@
-//! A provider that needs no network: it plays a cassette.
+//! A provider without a network: it plays a cassette.
 //!
-//! A record is found from the request alone, so that one cassette serves many sessions and a
-//! restart changes nothing. What is not on the cassette is a fault, never a guess.
+//! The request alone selects a record, so that one cassette serves many sessions and a restart changes nothing.
+//! A request without a record is a fault, never a guess.
 
 pub(super) mod cassette;
 pub(super) mod record;
@@ -35,7 +35,7 @@ impl Player {
         Self { file, cassette: OnceCell::new() }
     }
 
-    /// Answers from the record the request asks for. Cancel-safe.
+    /// Answers with the record that matches the request. Cancel-safe.
     pub(super) async fn play(
         &self,
         provider: &str,
@@ -45,7 +45,7 @@ impl Player {
         let cassette = self.cassette.get_or_try_init(|| self.load()).await?;
         let number = answers_so_far(request);
         let (record, wanted) = match cassette.by {
-            // It has no place in the order of a conversation.
+            // A helper call has no index in the order of a conversation.
             Match::Order if request.aside => (None, "for a call beside the conversation".into()),
             Match::Order => (cassette.by_order(number), format!("number {}", number + 1)),
             Match::Hash => {
@@ -84,7 +84,7 @@ impl Player {
     }
 }
 
-/// Sends recorded bytes the way they came: through the adapter of their API.
+/// Sends the recorded bytes through the adapter of their API.
 async fn play_recording(
     provider: &str,
     number: usize,

@@ -1,4 +1,4 @@
-//! Writes what a real provider answers onto a cassette, without secrets, for its owner only.
+//! Records the answers of a real provider on a cassette, without secrets, readable by its owner only.
 
 use std::fs::{OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -12,13 +12,13 @@ use crate::model::replay::request_hash::{answers_so_far, request_hash};
 use crate::model::stream::fault::Secrets;
 use crate::types::model::ModelRequest;
 
-/// Most of one answer that is kept.
+/// Maximum bytes of one answer that are kept.
 const MAX_BYTES: usize = 32 << 20;
 
-/// One answer as it comes.
+/// One answer while it arrives.
 pub(in crate::model) struct Tape {
     hash: String,
-    /// Which answer of its conversation it is; none of an aside, which is found by its hash alone.
+    /// Its index in the conversation; `None` for a helper call, which is found by its hash alone.
     at: Option<usize>,
     answer: Option<(Api, u16)>,
     body: Vec<u8>,
@@ -34,7 +34,7 @@ impl Tape {
         }
     }
 
-    /// The provider answers, with this status.
+    /// The provider answers with this status.
     pub(in crate::model) fn begin(&mut self, api: Api, status: u16) {
         self.answer = Some((api, status));
     }
@@ -49,7 +49,7 @@ impl Tape {
 /// Appends to one file.
 pub(in crate::model) struct Recorder {
     file: PathBuf,
-    /// Only one call at a time writes.
+    /// Only one call writes at a time.
     turn: Mutex<()>,
 }
 
@@ -58,7 +58,7 @@ impl Recorder {
         Self { file, turn: Mutex::new(()) }
     }
 
-    /// Appends the answer, if there was any. The error is a text for people.
+    /// Appends the answer, if there was any. The error is a text for users.
     pub(in crate::model) async fn append(
         self: &Arc<Self>,
         tape: Tape,
@@ -84,7 +84,7 @@ impl Recorder {
     fn write(&self, recording: &Recording) -> io::Result<()> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(&self.file)?;
-        // It may have been there before, open to others.
+        // The file may have existed before with other permissions.
         file.set_permissions(Permissions::from_mode(0o600))?;
         let mut lines = Vec::new();
         if file.metadata()?.len() == 0 {

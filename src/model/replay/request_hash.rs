@@ -1,8 +1,8 @@
-//! The fingerprint of a request, by which a cassette may find its record.
+//! The hash of a request, by which a cassette may find its record.
 //!
-//! It covers what the model is asked: model, system prompt, tools and messages. It leaves out what
-//! differs from run to run: the provider's name, our ids, and the provider's ids of calls, which
-//! become their number in the conversation.
+//! It covers model, system prompt, tools and messages. It omits values that differ from run to run: the
+//! provider's name, the daemon's ids, and the provider's ids of calls, which are replaced by their number in
+//! the conversation.
 
 use std::collections::HashMap;
 
@@ -38,7 +38,7 @@ pub(in crate::model) fn request_hash(request: &ModelRequest) -> String {
                 }
                 Block::ToolResult { provider_id, content, is_error, attachments, .. } => {
                     let mut result = json!(["result", number(provider_id.as_str()), content, is_error]);
-                    // Blobs are named by their content. Requests without any hash as they always did.
+                    // Blobs are named by their hash. Requests without attachments keep their old hash.
                     if let (false, Some(parts)) = (attachments.is_empty(), result.as_array_mut()) {
                         parts.push(json!(attachments));
                     }
@@ -51,7 +51,7 @@ pub(in crate::model) fn request_hash(request: &ModelRequest) -> String {
     let tools: Vec<Value> =
         request.tools.iter().map(|card| json!([card.name, card.description, card.input_schema])).collect();
     let mut whole = json!([request.model.model, &*request.system, tools, messages]);
-    // Requests that say nothing of it hash as they always did.
+    // Requests without this setting keep their old hash.
     if let (Some(thinking), Some(parts)) = (request.thinking, whole.as_array_mut()) {
         parts.push(json!(thinking));
     }
@@ -61,7 +61,7 @@ pub(in crate::model) fn request_hash(request: &ModelRequest) -> String {
     format!("{:x}", Sha256::digest(whole.to_string()))
 }
 
-/// Number of the record that answers this request: answers the conversation already holds.
+/// Number of the record for this request: the number of answers in the conversation.
 pub(in crate::model) fn answers_so_far(request: &ModelRequest) -> usize {
     request.messages.iter().filter(|message| message.role == Role::Assistant).count()
 }

@@ -1,12 +1,12 @@
-//! Numbers that count tokens: whatever a server writes there, it ends no turn (Q20).
+//! Token counts of servers: no value that a server sends fails a turn.
 
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::Value;
 
-/// The largest number that all of JSON's readers agree on (RFC 8259, section 6).
+/// The largest integer that all JSON parsers represent exactly (RFC 8259, section 6).
 const MOST: f64 = 9_007_199_254_740_991.0;
 
-/// A whole number, however it is written; nothing if it is none.
+/// An integer in any notation; `None` for other values.
 pub(in crate::model) fn count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     Ok(match Value::deserialize(from)? {
         Value::Number(number) => number.as_u64().or_else(|| whole(number.as_f64()?)),
@@ -19,7 +19,7 @@ fn whole(number: f64) -> Option<u64> {
     (0.0..=MOST).contains(&number).then_some(number as u64)
 }
 
-/// A group of them; nothing if it is none.
+/// A group of counts; `None` for other values.
 pub(in crate::model) fn group<'de, D: Deserializer<'de>, T: DeserializeOwned>(
     from: D,
 ) -> Result<Option<T>, D::Error> {

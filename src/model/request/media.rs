@@ -1,5 +1,5 @@
-//! Pictures and documents on their way into a request: what a model is shown, and what it is told where
-//! it cannot be shown something. The same for the same request and model, byte for byte.
+//! Pictures and documents in a request, and the text that replaces them for a model that does not accept them.
+//! The same request and model always give the same bytes.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -12,19 +12,19 @@ use crate::types::blob::{Attachment, AttachmentKind, BlobRef, Document, Picture}
 use crate::types::ids::BlobId;
 use crate::types::model::ModelRequest;
 
-/// What a model can be shown.
+/// The media that a model accepts.
 pub(in crate::model) struct Media<'a> {
     contents: &'a HashMap<BlobId, Arc<[u8]>>,
-    /// Whether the model can see at all.
+    /// Whether the model accepts pictures.
     sees: bool,
-    /// Whether it takes documents.
+    /// Whether it accepts documents.
     documents: bool,
 }
 
-/// One thing as it goes into a request.
+/// One medium in a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::model) enum Shown<'b> {
-    /// The thing itself.
+    /// The content itself.
     Whole {
         kind: AttachmentKind,
         media_type: &'b str,
@@ -32,18 +32,18 @@ pub(in crate::model) enum Shown<'b> {
         /// Its content, in base64.
         data: String,
     },
-    /// Words in its place.
+    /// A text that replaces it.
     Words(String),
 }
 
 impl<'a> Media<'a> {
-    /// `sees` and `documents`: what the model can be shown; without sight it takes no documents either,
-    /// since providers show it their pages.
+    /// `sees` and `documents`: the media that the model accepts. Without vision it accepts no documents either,
+    /// because providers show it their pages as pictures.
     pub(in crate::model) fn of(request: &'a ModelRequest, sees: bool, documents: bool) -> Self {
         Self { contents: &request.media, sees, documents: sees && documents }
     }
 
-    /// A picture that a person gave: its name, if it has one, then the picture.
+    /// A picture of the user: its name, if any, then the picture.
     pub(in crate::model) fn picture<'b>(&self, picture: &'b Picture) -> Vec<Shown<'b>> {
         let shown = self.show(AttachmentKind::Image, &picture.blob, picture.name.as_deref());
         let named = matches!(shown, Shown::Whole { .. });
@@ -51,7 +51,7 @@ impl<'a> Media<'a> {
         name.map(|name| Shown::Words(format!("Image {name}:"))).into_iter().chain([shown]).collect()
     }
 
-    /// A document that a person gave: itself, or its text.
+    /// A document of the user: its content, or its text.
     pub(in crate::model) fn document<'b>(&self, document: &'b Document) -> Shown<'b> {
         if document.blob.media_type == crate::types::blob::PDF
             && let shown @ Shown::Whole { .. } =
@@ -64,7 +64,7 @@ impl<'a> Media<'a> {
         Shown::Words(format!("<file name=\"{name}\">\n{}\n</file>", document.text.trim_end()))
     }
 
-    /// The text of a tool's result; short where a document says the same and is shown.
+    /// The text of a tool's result; shortened if a sent document contains the same text.
     pub(in crate::model) fn told<'b>(&self, text: &'b str, attachments: &[Attachment]) -> Cow<'b, str> {
         let is_shown = |attachment: &&Attachment| {
             attachment.in_text && self.can(attachment.kind, attachment.blob.blob_id)
@@ -76,7 +76,7 @@ impl<'a> Media<'a> {
         if text.is_empty() { "(no output)".into() } else { text.into() }
     }
 
-    /// What belongs to a result, without what the model is told in its text instead.
+    /// Attachments of a result, without those that its text describes instead.
     pub(in crate::model) fn attached<'b>(&self, attachments: &'b [Attachment]) -> Vec<Shown<'b>> {
         let shown = attachments.iter().filter_map(|attachment| {
             let shown = self.show(attachment.kind, &attachment.blob, attachment.name.as_deref());
@@ -103,7 +103,7 @@ impl<'a> Media<'a> {
         }
     }
 
-    /// What a model is told that is not shown something.
+    /// The text that replaces a medium.
     fn note(&self, kind: AttachmentKind, blob: &BlobRef, name: Option<&str>) -> String {
         let (what, takes) = match kind {
             AttachmentKind::Image => ("image", self.sees),
@@ -119,7 +119,7 @@ impl<'a> Media<'a> {
     }
 }
 
-/// The last part of a path: what a file is called where a whole path has no place.
+/// The last part of a path, for places where a complete path is not possible.
 pub(in crate::model) fn file_name<'b>(name: Option<&'b str>, otherwise: &'b str) -> &'b str {
     name.and_then(|name| name.rsplit('/').next()).filter(|name| !name.is_empty()).unwrap_or(otherwise)
 }

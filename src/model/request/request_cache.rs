@@ -1,7 +1,7 @@
-//! What requests said last, in the bytes of their API: the next request of a conversation says all of it again.
+//! A cache of serialised messages: the next request of a conversation repeats all messages of the previous one.
 //!
-//! A long conversation costs more to write than all else that is done for a request, and all but its end is as
-//! before. What is kept changes no byte of what is sent.
+//! Serialising a long conversation costs more than the rest of a request, and only its end changes. The cache
+//! changes no byte of a request.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,25 +10,25 @@ use std::time::{Duration, Instant};
 use crate::model::api::Api;
 use crate::types::message::{Block, Message};
 
-/// Conversations that are kept at most, and their bytes in all; the one that was not used longest goes first. The
-/// messages are kept with them, which are about as long.
+/// Maximum number of cached conversations, and their total bytes; the least recently used one is removed first.
+/// The messages are kept as well and have about the same size.
 const CONVERSATIONS: usize = 32;
 const BYTES: usize = 16 << 20;
-/// How long one is kept that is not used.
+/// How long an unused conversation is kept.
 const LIFE: Duration = Duration::from_secs(600);
 
-/// On what, beside itself, the bytes of a message depend.
+/// The parameters, apart from the message, that determine its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::model) struct CacheKey {
     pub api: Api,
-    /// Its reasoning goes back.
+    /// Whether its reasoning is sent back.
     pub keeps: bool,
 }
 
-/// The newest requests.
+/// The serialised messages of recent requests.
 #[derive(Debug, Default)]
 pub(in crate::model) struct RequestCache {
-    /// The newest last.
+    /// The most recently used one is last.
     kept: Mutex<VecDeque<CachedPart>>,
 }
 
@@ -36,19 +36,18 @@ pub(in crate::model) struct RequestCache {
 struct CachedPart {
     manner: CacheKey,
     messages: Vec<Arc<Message>>,
-    /// Where in `bytes` each message ends, and whether it is not among them.
+    /// The end of each message in `bytes`, and whether it is left out.
     ends: Vec<(usize, bool)>,
     bytes: Vec<u8>,
     used: Option<Instant>,
 }
 
 impl RequestCache {
-    /// Writes `messages` behind `out`, as they were written before where that is known. `write` writes one, by its
-    /// place: plainly if asked to, with what this request alone says of it otherwise, which is asked of those that
-    /// `is_special` names.
+    /// Appends the serialised `messages` to `out` and reuses cached bytes. `write` serialises the message at an
+    /// index, either plainly, or with content of this request alone. The latter applies to messages that
+    /// `is_special` selects.
     ///
-    /// # Errors
-    /// Those of `write`.
+    /// # Errors Those of `write`.
     pub fn write<E>(
         &self,
         manner: CacheKey,
@@ -83,8 +82,8 @@ impl RequestCache {
         Ok(())
     }
 
-    /// What is kept of this conversation: one that has its first messages. The very first may be made anew for each
-    /// request.
+    /// Removes and returns the entry of this conversation: one with the same first messages. The very first one
+    /// may change with each request.
     fn take(&self, manner: CacheKey, messages: &[Arc<Message>]) -> CachedPart {
         let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let begins =
@@ -98,7 +97,7 @@ impl RequestCache {
         kept.used = Some(now);
         let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|kept| kept.used.is_some_and(|used| now.saturating_duration_since(used) < LIFE));
-        // One that is too long for all is not worth what the others are.
+        // An entry that uses too much of the limit would displace all others.
         if kept.messages.is_empty() || kept.size() > BYTES / 2 {
             return;
         }
@@ -111,7 +110,7 @@ impl RequestCache {
     }
 }
 
-/// Whether a message is written as any other request would write it.
+/// Whether a message is serialised as in any other request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::model) struct Plainly(pub bool);
 
@@ -124,7 +123,7 @@ impl CachedPart {
         self.bytes.capacity()
     }
 
-    /// Forgets what differs from `messages`, and all behind it.
+    /// Removes the first message that differs from `messages`, and all after it.
     fn keep(&mut self, messages: &[Arc<Message>]) {
         let is_same = |(old, new): &(&Arc<Message>, &Arc<Message>)| {
             Arc::ptr_eq(old, new) || !holds_values(old) && old == new
@@ -139,12 +138,12 @@ impl CachedPart {
     }
 }
 
-/// Whether equal messages may be written in different bytes: the keys of two equal values may be in another order.
+/// Whether equal messages may have different bytes: the keys of two equal JSON values may differ in order.
 fn holds_values(message: &Message) -> bool {
     message.content.iter().any(|block| matches!(block, Block::ToolCall(_)))
 }
 
-/// Whether a message shows something: what stands for that depends on what came with the request.
+/// Whether a message contains media: its bytes depend on the contents that the request carries.
 fn is_of_its_request(message: &Message) -> bool {
     message.content.iter().any(|block| match block {
         Block::Image(_) | Block::Document(_) => true,
@@ -167,7 +166,7 @@ mod tests {
         texts.iter().map(|text| Arc::new(Message::user(*text))).collect()
     }
 
-    /// What is written, `!` behind a special one, and how many messages were written for it.
+    /// The serialised text, `!` after a special message, and how many messages were serialised for it.
     fn write(written: &RequestCache, messages: &[Arc<Message>], special: usize) -> (String, usize) {
         let (mut out, count) = (b"[".to_vec(), Cell::new(0));
         let piece = |at: usize, plainly: Plainly, out: &mut Vec<u8>| {
@@ -189,16 +188,16 @@ mod tests {
         assert_eq!(write(&written, &messages, 1), ("[a,b!".into(), 3));
         messages.extend(said(&["c", "d"]));
         assert_eq!(write(&written, &messages, 3), ("[a,b,c,d!".into(), 3), "b stands there plainly");
-        // Another message in the same place, and a shorter conversation.
+        // A different message at the same index, and a shorter conversation.
         messages[2] = said(&["C"]).remove(0);
         assert_eq!(write(&written, &messages, 0), ("[a!b,C,d,".into(), 3));
         messages.truncate(2);
         assert_eq!(write(&written, &messages, 9), ("[a,b,".into(), 0));
-        // Equal to the letter, made anew.
+        // Equal content in a new allocation.
         let anew: Vec<_> = messages.iter().take(1).cloned().chain(said(&["b"])).collect();
         assert_eq!(write(&written, &anew, 9), ("[a,b,".into(), 0));
         assert_eq!(write(&written, &said(&["a", "b"]), 9), ("[a,b,".into(), 2), "another conversation");
-        // Its first message is made anew each time.
+        // The first message is allocated again for each request.
         let anew: Vec<_> = said(&["a"]).into_iter().chain(messages.iter().skip(1).cloned()).collect();
         assert_eq!(write(&written, &anew, 9), ("[a,b,".into(), 0));
         assert_eq!(write(&written, &[], 9), ("[".into(), 0));

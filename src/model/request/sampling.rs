@@ -1,9 +1,10 @@
-//! How freely a model is told to choose its words: what of it a request says, by API and model.
+//! Sampling parameters of a request, by API and model.
 //!
-//! The rules are the vendors': beside thinking, Anthropic takes no temperature, and a `top_p` of 0.95 at least
-//! (docs.anthropic.com, "Building with extended thinking", 2026-03); its temperature ends at 1, and its newer
-//! models take one of the two alone (docs.anthropic.com, "Migrating to Claude 4", 2026-03). OpenAI's models that
-//! reason take neither (platform.openai.com, "Reasoning models", 2026-03): the table says `sampling = false`.
+//! The rules are the vendors': with thinking, Anthropic accepts no temperature, and only a `top_p` of at least
+//! 0.95 (docs.anthropic.com, "Building with extended thinking", 2026-03). Its temperature is at most 1, and its
+//! newer models accept only one of the two (docs.anthropic.com, "Migrating to Claude 4", 2026-03). OpenAI's
+//! reasoning models accept neither (platform.openai.com, "Reasoning models", 2026-03): the table says `sampling
+//! = false`.
 
 use crate::model::anthropic;
 use crate::model::api::Api;
@@ -13,15 +14,15 @@ use crate::types::sampling::{Sampling, Temperature, TopP};
 
 /// The highest temperature of Anthropic, in thousandths.
 const HOTTEST: u16 = 1_000;
-/// The smallest share that Anthropic takes beside thinking, in thousandths.
+/// The smallest `top_p` that Anthropic accepts with thinking, in thousandths.
 const LEAST_SHARE: u16 = 950;
 
-/// What the request says of it, by itself or by the configuration of its model.
+/// The sampling settings of the request, or those configured for its model.
 fn wanted(request: &ModelRequest, settings: &ModelSettings) -> Sampling {
     request.sampling.or(settings.usual)
 }
 
-/// What is sent of that.
+/// The settings that are sent.
 pub(in crate::model) fn sent(api: Api, request: &ModelRequest, settings: &ModelSettings) -> Sampling {
     let wanted = wanted(request, settings);
     if !settings.sampling {
@@ -38,7 +39,7 @@ pub(in crate::model) fn sent(api: Api, request: &ModelRequest, settings: &ModelS
     Sampling { temperature, top_p: wanted.top_p.filter(|_| temperature.is_none()) }
 }
 
-/// What people should know where the request says other things than were wanted.
+/// A notice for users if the sent settings differ from the wanted ones.
 pub(in crate::model) fn left_out(
     api: Api,
     request: &ModelRequest,
@@ -110,7 +111,7 @@ mod tests {
             (Anthropic, &thinks, high, (Some(300), Some(900)), (None, None)),
             (Anthropic, &thinks, high, (Some(300), Some(950)), (None, Some(950))),
             (Anthropic, &thinks, Some(Thinking::Off), (Some(300), None), (Some(300), None)),
-            // One that is not known to think is not asked to.
+            // A model without known thinking is not asked to think.
             (Anthropic, &plain, high, (Some(300), None), (Some(300), None)),
             (Anthropic, &neither, None, (Some(300), None), (None, None)),
         ] {

@@ -1,10 +1,10 @@
-//! Puts an answer together: what an adapter reads goes in, deltas and at last the whole reply come
-//! out. Both adapters use it, so that the promises on deltas are kept in one place:
+//! Assembles an answer from the parts that an adapter reads, and produces deltas and the complete reply. All
+//! adapters use it, so that the guarantees on deltas are implemented once:
 //!
-//! - blocks have the indexes 0, 1, 2 … of their place in the reply, one is open at a time;
-//! - a block without content is not there at all, and no delta is empty;
-//! - the text deltas joined are the text blocks joined;
-//! - no delta carries more than [`MAX_PIECE`] bytes.
+//! - blocks have the indexes 0, 1, 2 … of their position in the reply, and one is open at a time;
+//! - a block without content is omitted, and no delta is empty;
+//! - the joined text deltas equal the joined text blocks;
+//! - no delta has more than [`MAX_PIECE`] bytes.
 
 use serde_json::Value;
 
@@ -13,17 +13,17 @@ use crate::types::depth;
 use crate::types::model::{BlockKind, Delta, ModelReply, ReplyBlock, StopReason};
 use crate::types::usage::Usage;
 
-/// Longest text of one delta in bytes.
+/// Maximum bytes of text in one delta.
 pub(in crate::model) const MAX_PIECE: usize = 32 << 10;
 
-/// Where ids of calls come from when the provider gave none.
+/// Generates ids of calls without a provider id.
 #[derive(Clone, Debug)]
 pub(in crate::model) struct CallIds {
     prefix: String,
 }
 
 impl CallIds {
-    /// Ids that no other answer has.
+    /// Ids that are unique across answers.
     pub(in crate::model) fn fresh() -> Self {
         Self { prefix: format!("call_{}", uuid::Uuid::now_v7().simple()) }
     }
@@ -44,7 +44,7 @@ pub(in crate::model) struct Assembly {
     content: Vec<ReplyBlock>,
     open: Option<Open>,
     ids: CallIds,
-    /// Ids that the provider gave to more than one call, with the place of the later call.
+    /// Ids that the provider gave to more than one call, with the index of the later call.
     repeated: Vec<(String, usize)>,
     notices: Vec<String>,
 }
@@ -61,8 +61,7 @@ enum Open {
         tool: String,
         json: String,
     },
-    /// A call whose id another call has already. No delta is sent before it is complete: it may be a
-    /// repetition.
+    /// A call with the id of an earlier call. No delta is sent before it is complete: it may be a repetition.
     Repeated {
         id: String,
         tool: String,
@@ -75,7 +74,7 @@ impl Assembly {
         Self { content: Vec::new(), open: None, ids, repeated: Vec::new(), notices: Vec::new() }
     }
 
-    /// More text; opens a block if none of text is open.
+    /// Adds text; opens a text block if none is open.
     pub(in crate::model) fn text(&mut self, piece: &str, out: &mut Vec<Delta>) {
         if piece.is_empty() {
             return;
@@ -90,7 +89,7 @@ impl Assembly {
         }
     }
 
-    /// More reasoning; opens a block if none of reasoning is open.
+    /// Adds reasoning; opens a reasoning block if none is open.
     pub(in crate::model) fn thinking(&mut self, piece: &str, out: &mut Vec<Delta>) {
         if piece.is_empty() {
             return;
@@ -103,7 +102,7 @@ impl Assembly {
         }
     }
 
-    /// More of the signature of the reasoning.
+    /// Adds a part of the reasoning's signature.
     pub(in crate::model) fn signature(&mut self, piece: &str, out: &mut Vec<Delta>) {
         if piece.is_empty() {
             return;
@@ -114,7 +113,7 @@ impl Assembly {
         }
     }
 
-    /// Encrypted reasoning, which comes whole. People see that there was some.
+    /// Adds encrypted reasoning, which arrives complete. Clients see that there was some reasoning.
     pub(in crate::model) fn redacted(&mut self, data: &str, out: &mut Vec<Delta>) {
         self.close(out);
         let index = self.index();
@@ -123,8 +122,8 @@ impl Assembly {
         self.content.push(ReplyBlock::RedactedThinking(data.to_owned()));
     }
 
-    /// A tool call begins. An id that is missing is replaced by one of ours. So is one that another call of
-    /// the answer has, unless tool and arguments are the same, too: such a call is a repetition, and is left out.
+    /// Starts a tool call. A generated id replaces a missing or duplicate one. If tool and arguments are also
+    /// equal to those of the earlier call, the call is a repetition and is omitted.
     pub(in crate::model) fn call(&mut self, id: &str, tool: &str, out: &mut Vec<Delta>) {
         self.close(out);
         let is_taken = !id.is_empty()
@@ -141,7 +140,7 @@ impl Assembly {
         self.open(open, BlockKind::ToolCall { tool: tool.to_owned() }, out);
     }
 
-    /// More of the arguments of the open call.
+    /// Adds arguments of the open call.
     pub(in crate::model) fn call_input(&mut self, piece: &str, out: &mut Vec<Delta>) {
         let index = self.index();
         match &mut self.open {
@@ -159,7 +158,7 @@ impl Assembly {
         matches!(&self.open, Some(Open::Call { json, .. } | Open::Repeated { json, .. }) if json.is_empty())
     }
 
-    /// The open block, if any, is complete.
+    /// Completes the open block, if any.
     pub(in crate::model) fn close(&mut self, out: &mut Vec<Delta>) {
         let Some(mut open) = self.open.take() else { return };
         if let Open::Repeated { id, tool, json } = open {
@@ -185,7 +184,7 @@ impl Assembly {
         });
     }
 
-    /// Whether the answer holds the same call under the same id of the provider.
+    /// Whether the answer contains the same call with the same provider id.
     fn has_call(&self, id: &str, tool: &str, json: &str) -> bool {
         let asked = read_input(json.to_owned());
         self.content.iter().enumerate().any(|(at, block)| match block {
@@ -197,22 +196,22 @@ impl Assembly {
         })
     }
 
-    /// Something a person should know.
+    /// Adds a notice for the user.
     pub(in crate::model) fn notice(&mut self, text: String) {
         self.notices.push(clean(&text));
     }
 
-    /// Whether anything was said.
+    /// Whether the answer has any content.
     pub(in crate::model) fn has_begun(&self) -> bool {
         self.open.is_some() || !self.content.is_empty()
     }
 
-    /// Whether the answer holds a tool call that is complete.
+    /// Whether the answer contains a complete tool call.
     pub(in crate::model) fn has_calls(&self) -> bool {
         self.content.iter().any(|block| matches!(block, ReplyBlock::ToolCall { .. }))
     }
 
-    /// The whole answer; closes what is open.
+    /// The complete answer; closes an open block.
     pub(in crate::model) fn reply(
         mut self,
         stop_reason: StopReason,
@@ -251,7 +250,7 @@ impl Assembly {
     }
 }
 
-/// The arguments of a call; an empty text stands for no arguments.
+/// The arguments of a call; an empty text means no arguments.
 fn read_input(json: String) -> Result<Value, (String, String)> {
     if json.trim().is_empty() {
         return Ok(Value::Object(serde_json::Map::new()));
@@ -263,7 +262,7 @@ fn read_input(json: String) -> Result<Value, (String, String)> {
     }
 }
 
-/// The text in pieces of at most [`MAX_PIECE`] bytes that end between characters.
+/// Parts of the text with at most [`MAX_PIECE`] bytes that end between characters.
 pub(in crate::model) fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! From what went wrong to a [`ModelFault`] that says so, and what to check, without secrets.
+//! Turns errors into a [`ModelFault`] that says what happened and what to check, without secrets.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -10,13 +10,13 @@ use crate::model::stream::overflow;
 use crate::model::stream::sse::{MAX_EVENT_BYTES, TooLong};
 use crate::types::model::{FaultKind, ModelFault};
 
-/// Longest text we take over from a provider, in characters.
+/// Maximum characters of a text from a provider.
 const MAX_TEXT: usize = 500;
 
-/// The word of providers for an account that has nothing left.
+/// The providers' error code for an account without remaining credit.
 pub(in crate::model) const OUT_OF_QUOTA: &str = "insufficient_quota";
 
-/// What kind of failure an HTTP status is. Only for statuses that are not a success.
+/// The kind of failure for an HTTP status. Only for statuses that are not a success.
 pub(in crate::model) fn kind_of_status(status: u16) -> FaultKind {
     match status {
         401 => FaultKind::Unauthorized,
@@ -30,7 +30,7 @@ pub(in crate::model) fn kind_of_status(status: u16) -> FaultKind {
     }
 }
 
-/// What kind of failure the provider's own word for it is.
+/// The kind of failure for the provider's own error code.
 fn kind_of_word(word: &str) -> Option<FaultKind> {
     Some(match word {
         "overloaded_error" | "overloaded" | "engine_overloaded" => FaultKind::Overloaded,
@@ -44,28 +44,28 @@ fn kind_of_word(word: &str) -> Option<FaultKind> {
     })
 }
 
-/// An error as providers write it. All of them put it under `error`, which may be a bare text.
+/// An error as providers write it. All of them put it under `error`, which may be a plain text.
 #[derive(Deserialize)]
 #[serde(untagged)]
 pub(in crate::model) enum WireError {
     /// A text only.
     Text(String),
-    /// The usual form.
+    /// The usual object form.
     Full {
-        /// For people.
+        /// Text for users.
         #[serde(default)]
         message: Option<String>,
-        /// A word.
+        /// An error code.
         #[serde(default, rename = "type")]
         kind: Option<String>,
-        /// A status or another word.
+        /// A status or another error code.
         #[serde(default)]
         code: Option<Value>,
     },
 }
 
 impl WireError {
-    /// The provider's text, cleaned and short.
+    /// The provider's text, cleaned and shortened.
     fn text(&self) -> Option<String> {
         match self {
             WireError::Text(text) => Some(clean(text)),
@@ -75,21 +75,21 @@ impl WireError {
         }
     }
 
-    /// The provider's own word for it: the more exact of the two there may be.
+    /// The provider's own error code: the more specific of the two fields.
     fn word(&self) -> Option<String> {
         let WireError::Full { kind, code, .. } = self else { return None };
         let code = code.as_ref().and_then(Value::as_str).map(clean);
         code.or_else(|| kind.as_deref().map(clean)).filter(|word| !word.is_empty())
     }
 
-    /// Whether the account has nothing left, in either of the two fields: waiting does not fill it.
+    /// Whether the account has no credit, according to either field: waiting does not help.
     fn is_out_of_quota(&self) -> bool {
         let WireError::Full { kind, code, .. } = self else { return false };
         let code = code.as_ref().and_then(Value::as_str);
         [kind.as_deref(), code].contains(&Some(OUT_OF_QUOTA))
     }
 
-    /// What the error itself says of its kind.
+    /// The kind of failure that the error itself names.
     fn kind(&self) -> Option<FaultKind> {
         let WireError::Full { kind, code, .. } = self else { return None };
         let by_code = || match code.as_ref()? {
@@ -102,7 +102,7 @@ impl WireError {
         kind.as_deref().and_then(kind_of_word).or_else(by_code)
     }
 
-    /// An error that came inside an answer which had begun well.
+    /// The fault for an error inside an answer that started successfully.
     pub(in crate::model) fn in_stream(&self) -> ModelFault {
         let text = self.text().unwrap_or_else(|| "no reason given".into());
         if self.is_out_of_quota() {
@@ -120,7 +120,7 @@ impl WireError {
     }
 }
 
-/// The answer with an error status. `body` may be cut.
+/// The fault for an answer with an error status. `body` may be truncated.
 pub(in crate::model) fn from_status(
     provider: &str,
     status: u16,
@@ -130,9 +130,9 @@ pub(in crate::model) fn from_status(
     let ErrorBody { kind, word, text } = read_error_body(body);
     let is_out_of_quota = word.as_deref() == Some(OUT_OF_QUOTA);
     let kind = match (kind_of_status(status), kind) {
-        // An empty account does not fill while we wait.
+        // Waiting does not fill an empty account.
         (kind, _) if is_out_of_quota && kind.is_retryable() => FaultKind::Forbidden,
-        // An overload is one whatever status carries it; otherwise the status is the truth.
+        // An overload counts with any status; otherwise the status decides.
         (_, Some(FaultKind::Overloaded)) => FaultKind::Overloaded,
         (FaultKind::BadRequest, _) if names_no_model(&text) => FaultKind::NotFound,
         (kind, _) => kind,
@@ -163,18 +163,18 @@ pub(in crate::model) fn from_status(
     ModelFault { retry_after_ms, word, overflow, ..ModelFault::new(kind, message) }
 }
 
-/// Whether a refused request was for a model that there is not: proxies say so with status 400 (LiteLLM:
+/// Whether a request was refused because the model does not exist: proxies use status 400 for it (LiteLLM:
 /// "Invalid model name passed in model=…"; OpenRouter: "… is not a valid model ID").
 fn names_no_model(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
     ["invalid model name", "not a valid model", "unknown model"].iter().any(|words| text.contains(words))
 }
 
-/// What the body of an error says.
+/// The content of an error's body.
 struct ErrorBody {
-    /// What kind of failure it names, if any.
+    /// The kind of failure that it names, if any.
     kind: Option<FaultKind>,
-    /// The provider's word for it.
+    /// The provider's error code.
     word: Option<String>,
     text: String,
 }
@@ -206,7 +206,7 @@ fn read_error_body(body: &[u8]) -> ErrorBody {
     ErrorBody { kind: None, word: None, text: describe(body) }
 }
 
-/// A body that is not what it should be, in a few words.
+/// A short description of an unexpected body.
 pub(in crate::model) fn describe(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(&body[..body.len().min(4 * MAX_TEXT)]);
     let text = text.trim();
@@ -232,13 +232,13 @@ pub(in crate::model) fn clean(text: &str) -> String {
     line
 }
 
-/// An answer that is not what the API promises.
+/// The fault for an answer that violates the API.
 pub(in crate::model) fn garbage(why: impl std::fmt::Display) -> ModelFault {
     ModelFault::new(FaultKind::Garbage, format!("the provider's answer could not be understood: {why}"))
 }
 
-/// An event that is not what the API promises. Before anything of an answer was read, the address may be
-/// wrong; afterwards the stream was damaged on its way, which is like a connection that broke.
+/// The fault for an event that violates the API. Before the first valid event, the address may be wrong;
+/// afterwards the stream was damaged in transit, which is handled like a broken connection.
 pub(in crate::model) fn unreadable_event(error: &serde_json::Error, has_begun: bool) -> ModelFault {
     if has_begun {
         let text = format!("the stream was damaged before the answer was complete ({error})");
@@ -247,19 +247,19 @@ pub(in crate::model) fn unreadable_event(error: &serde_json::Error, has_begun: b
     garbage(format_args!("an event is not the JSON it should be ({error})"))
 }
 
-/// The stream ended before the answer did.
+/// The fault for a stream that ended before the answer did.
 pub(in crate::model) fn cut() -> ModelFault {
     ModelFault::new(FaultKind::Interrupted, "the stream ended before the answer was complete")
 }
 
-/// The same for one that ended in order, but for the reason.
+/// The fault for a stream that ended properly, but without a stop reason.
 pub(in crate::model) fn unexplained() -> ModelFault {
     let text = "the stream ended without saying why, with tool calls that may be incomplete";
     ModelFault::new(FaultKind::Interrupted, text)
 }
 
-/// A body that was to be the whole answer and cannot be read. One that merely ends too early was cut, by a
-/// server or a proxy that gave up, and may come whole the next time.
+/// The fault for a body in one piece that cannot be parsed. A truncated one was cut by a server or a proxy, and
+/// may be complete the next time.
 pub(in crate::model) fn unreadable(error: &serde_json::Error) -> ModelFault {
     if error.is_eof() {
         let text = "the answer ended before it was complete";
@@ -268,7 +268,7 @@ pub(in crate::model) fn unreadable(error: &serde_json::Error) -> ModelFault {
     garbage(format_args!("the body is not the JSON it should be ({error})"))
 }
 
-/// Another answer began inside this one.
+/// The fault for another answer that started inside this one.
 pub(in crate::model) fn began_again() -> ModelFault {
     ModelFault::new(
         FaultKind::Interrupted,
@@ -282,21 +282,21 @@ impl From<TooLong> for ModelFault {
     }
 }
 
-/// Whether a header of this name likely carries a secret.
+/// Whether a header with this name probably contains a secret.
 pub(in crate::model) fn is_secret_header(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     ["authorization", "key", "token", "secret", "cookie", "password"].iter().any(|word| name.contains(word))
 }
 
-/// Texts that must not leave this floor.
+/// Texts that must not leave this layer.
 #[derive(Clone, Default)]
 pub(in crate::model) struct Secrets(Vec<String>);
 
 impl Secrets {
-    /// Nothing shorter than this is a secret: replacing it would only garble texts.
+    /// Minimum length of a secret: replacing shorter texts would only garble messages.
     const SHORTEST: usize = 4;
 
-    /// Adds one.
+    /// Adds a secret.
     pub(in crate::model) fn add(&mut self, secret: &str) {
         let secret = secret.trim();
         if secret.len() >= Self::SHORTEST {
@@ -304,8 +304,8 @@ impl Secrets {
         }
     }
 
-    /// Adds the password of an address, in the forms in which a server may send it back: as it is written
-    /// there, decoded, and as the header that is made of it (RFC 7617).
+    /// Adds the password of a URL in the forms that a server may return: as written there, decoded, and as the
+    /// header that is built from it (RFC 7617).
     pub(in crate::model) fn add_password(&mut self, url: &Url) {
         let Some(password) = url.password() else { return };
         let (user, decoded) = (decode(url.username()), decode(password));
@@ -332,7 +332,7 @@ impl Secrets {
     }
 }
 
-/// A part of an address without its percent signs (RFC 3986, section 2.1).
+/// A part of a URL with percent escapes decoded (RFC 3986, section 2.1).
 fn decode(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
@@ -353,7 +353,7 @@ fn decode(text: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Takes away the beginning of a secret where a text was cut inside of it (see [`clean`]).
+/// Removes the beginning of a secret where a text was cut inside of it (see [`clean`]).
 fn scrub_cut(text: String, secret: &str) -> String {
     let parts: Vec<&str> = text.split('…').collect();
     let Some((last, cut)) = parts.split_last().filter(|(_, cut)| !cut.is_empty()) else { return text };
@@ -405,7 +405,7 @@ mod tests {
         check(408, "", FaultKind::Server, "408");
         check(409, "", FaultKind::Server, "409");
         check(307, "", FaultKind::BadRequest, "redirects are not followed");
-        // Proxies say all of it with one status.
+        // Proxies use one status for all of these errors.
         let unknown = r#"{"error":{"message":"/chat/completions: Invalid model name passed in model=foo","code":"400"}}"#;
         check(400, unknown, FaultKind::NotFound, "check the model's name");
         check(400, r#"{"error":"foo is not a valid model ID"}"#, FaultKind::NotFound, "a valid model ID");

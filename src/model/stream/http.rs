@@ -1,7 +1,7 @@
-//! Asking a provider over HTTP: the pooled clients, one exchange, and its faults.
+//! HTTP requests to a provider: the pooled clients, one exchange, and its faults.
 //!
-//! Clients are built at their first use: reading the system's certificates takes longer than all
-//! the rest of a cold start.
+//! Clients are built at their first use: reading the system's certificates takes longer than the rest of a cold
+//! start.
 
 use std::error::Error as _;
 use std::io;
@@ -22,21 +22,21 @@ use crate::model::stream::timeouts::{Patience, Watchdog};
 use crate::types::model::{Delta, FaultKind, ModelFault, ModelReply};
 use crate::types::usage::Usage;
 
-/// Most of an error's body that is read.
+/// Maximum bytes that are read of an error's body.
 const MAX_ERROR_BYTES: usize = 64 << 10;
-/// Longest answer in one piece.
+/// Maximum bytes of an answer in one piece.
 const MAX_BODY_BYTES: usize = 32 << 20;
-/// Longest stream of one answer: the most that models write is a tenth of it.
+/// Maximum bytes of one streamed answer: about ten times the longest answers of models.
 const MAX_STREAM_BYTES: usize = 128 << 20;
-/// How long the body of an error may take: the status is known already.
+/// Time limit for the body of an error: the status is known already.
 const ERROR_BODY_LIMIT: Duration = Duration::from_secs(5);
-/// How long a connection may take to end after the answer did, to be kept.
+/// Time that a connection may take to end after the answer, so that it can be reused.
 const READ_OUT_LIMIT: Duration = Duration::from_millis(50);
-/// Bytes of a stream that make one batch, if so many are there at once.
+/// Maximum bytes of one batch of a stream.
 const BATCH_BYTES: usize = 64 << 10;
-/// A stream whose next chunk comes within this is worth a look for more: a slower one is only delayed.
+/// If the next chunk arrives within this time, the batch waits for more; a slower stream would only be delayed.
 const QUICK: Duration = Duration::from_micros(200);
-/// Longest wait a provider may ask for.
+/// Longest wait that a provider may request, in milliseconds.
 const MAX_RETRY_AFTER_MS: f64 = 86_400_000.0;
 
 /// The pooled clients.
@@ -44,11 +44,11 @@ const MAX_RETRY_AFTER_MS: f64 = 86_400_000.0;
 pub(in crate::model) struct Clients {
     user_agent: String,
     connect_timeout: Duration,
-    /// To this machine: no proxy, no certificates.
+    /// For this machine: no proxy, no certificates.
     direct: OnceCell<Client>,
-    /// To everywhere else.
+    /// For all other addresses.
     outside: OnceCell<Client>,
-    /// The same two, but they keep no connection: every request gets a new one.
+    /// The same two without connection reuse: every request uses a new connection.
     fresh: [OnceCell<Client>; 2],
 }
 
@@ -58,8 +58,8 @@ impl Clients {
         Self { user_agent, connect_timeout, direct, outside, fresh }
     }
 
-    /// The client for an address, built if this is its first use. One that is fresh uses no connection
-    /// twice, for when a kept one broke.
+    /// The client for an address, built at its first use. A fresh client reuses no connection, for use after a
+    /// kept one broke.
     pub(in crate::model) async fn get(&self, is_direct: bool, is_fresh: bool) -> Result<Client, ModelFault> {
         let cell = match (is_fresh, is_direct) {
             (false, true) => &self.direct,
@@ -72,12 +72,12 @@ impl Clients {
     async fn build(&self, is_direct: bool, is_fresh: bool) -> Result<Client, ModelFault> {
         let (user_agent, connect_timeout) = (self.user_agent.clone(), self.connect_timeout);
         let build = move || {
-            // Somebody else may have chosen one already; theirs will do.
+            // Another part of the program may have installed a provider already, which works as well.
             let _ = rustls::crypto::ring::default_provider().install_default();
             let builder = Client::builder()
                 .user_agent(user_agent)
                 .connect_timeout(connect_timeout)
-                // A redirect would carry the key and the conversation to another host.
+                // A redirect would send the key and the conversation to another host.
                 .redirect(reqwest::redirect::Policy::none())
                 .referer(false)
                 .tcp_keepalive(Duration::from_secs(30));
@@ -97,7 +97,7 @@ impl Clients {
     }
 }
 
-/// One request, ready to go.
+/// One request, ready to be sent.
 pub(in crate::model) struct Exchange<'a> {
     pub client: Client,
     pub provider: &'a str,
@@ -105,20 +105,20 @@ pub(in crate::model) struct Exchange<'a> {
     pub url: Url,
     pub headers: HeaderMap,
     pub body: Vec<u8>,
-    /// How long the provider is waited for.
+    /// Time limits of the answer.
     pub patience: Patience,
     pub connect_timeout: Duration,
-    /// No proxy is asked.
+    /// Whether the request bypasses proxies.
     pub is_direct: bool,
 }
 
-/// Variables that name a proxy.
+/// Environment variables that name a proxy.
 const PROXIES: [&str; 6] =
     ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "HTTP_PROXY", "http_proxy"];
 
 impl Exchange<'_> {
-    /// Sends it and hands the answer on, batch by batch. Cancel-safe: dropping it closes the
-    /// connection. What was read goes onto the `tape`, also if a fault follows.
+    /// Sends the request and delivers the answer in batches. Cancel-safe: dropping it closes the connection.
+    /// All bytes read go onto the `tape`, even if a fault follows.
     pub(in crate::model) async fn run(
         self,
         reader: Reader,
@@ -132,7 +132,7 @@ impl Exchange<'_> {
         })
     }
 
-    /// The same; what the provider reported before a fault is left in `reported`.
+    /// Like [`Exchange::run`]; usage that the provider reported before a fault is left in `reported`.
     async fn read(
         mut self,
         mut reader: Reader,
@@ -163,7 +163,7 @@ impl Exchange<'_> {
             return Err(fault::from_status(self.provider, status, retry_after_ms, &body));
         }
         if matches!(status, 204 | 205) {
-            // Whatever follows is no body of this answer (RFC 9110, 15.3.5).
+            // Bytes that follow are no body of this answer (RFC 9110, 15.3.5).
             let text = "which is no answer; is the address right, and does it take requests to models?";
             return Err(garbage(format_args!("{} sent status {status}, {text}", self.provider)));
         }
@@ -191,7 +191,7 @@ impl Exchange<'_> {
             let chunk = match next {
                 Ok(Ok(Some(chunk))) => chunk,
                 Ok(Ok(None)) => break,
-                // Some servers never close the stream, or break it, after all was said.
+                // Some servers never close the stream, or break it, after the complete answer.
                 Ok(Err(_)) | Err(ModelFault { kind: FaultKind::Idle, .. }) if reader.may_end() => break,
                 Ok(Err(error)) => return Err(broken(&error)),
                 Err(fault) => return Err(fault),
@@ -210,10 +210,10 @@ impl Exchange<'_> {
                 ahead = at_hand(&mut response).await;
             }
             if reader.is_done() && outcome.is_ok() && bytes < BATCH_BYTES {
-                // It goes with the answer: one thing to write, not two.
+                // The last deltas are part of the reply, so that one commit writes both.
                 break;
             }
-            // What was brought is handed on before anything is waited for.
+            // Deliver the batch before waiting for more bytes.
             if !matches!(ahead, Some(Ok(Some(_)))) {
                 if !batch.is_empty() {
                     hand_on(std::mem::take(&mut batch), out).await?;
@@ -228,7 +228,7 @@ impl Exchange<'_> {
         let is_over = !is_done || matches!(at_hand(&mut response).await, Some(Ok(None)));
         match &mut outcome {
             Ok(reply) if is_over => reply.last = batch,
-            // Nobody waits for what comes behind the end to see what was said.
+            // The receiver must not wait for bytes after the end of the answer.
             _ => hand_on(batch, out).await?,
         }
         if !is_over {
@@ -257,7 +257,7 @@ impl Exchange<'_> {
         ModelFault { causes: causes(error), ..ModelFault::new(FaultKind::Unreachable, text) }
     }
 
-    /// What to check where no connection came about.
+    /// What to check if no connection was established.
     fn advice(&self, why: &str) -> String {
         let setting = format!("base_url of [providers.{}]", self.provider);
         let tells = |words: &[&str]| words.iter().any(|word| why.contains(word));
@@ -271,7 +271,7 @@ impl Exchange<'_> {
         } else {
             format!("is the server running? See {setting}")
         };
-        // Its value may hold a password.
+        // The variable's value may contain a password.
         match PROXIES.iter().find(|name| !self.is_direct && std::env::var_os(name).is_some()) {
             Some(name) => {
                 format!("{advice}. A proxy is set in the daemon's environment ({name}): is it right?")
@@ -281,7 +281,7 @@ impl Exchange<'_> {
     }
 }
 
-/// A body that holds the answer in one piece.
+/// Reads a body with the answer in one piece.
 async fn json_body(
     response: &mut Response,
     dog: &Watchdog<'_>,
@@ -300,25 +300,25 @@ async fn json_body(
     Ok(body)
 }
 
-/// The next chunk, if it is there or the connection has it: many servers send every event as a chunk
-/// of its own, and a batch on its way costs far more than an event.
+/// The next chunk, if the connection has it already. Many servers send every event as its own chunk, and a
+/// batch costs far more than an event.
 async fn at_hand(response: &mut Response) -> Option<reqwest::Result<Option<Bytes>>> {
     if let Some(next) = response.chunk().now_or_never() {
         return Some(next);
     }
-    // The connection's own task gets its turn to hand over what it has.
+    // Yield, so that the connection's own task can deliver its data.
     tokio::task::yield_now().await;
     response.chunk().now_or_never()
 }
 
-/// Reads the end of the body, which often comes right behind the end of the answer: only then can
-/// the connection be used again. Not worth a long wait.
+/// Reads the end of the body, which often follows directly after the answer: only then can the connection be
+/// reused. The wait is short.
 async fn read_out(response: &mut Response) {
     let rest = async { while let Ok(Some(_)) = response.chunk().await {} };
     let _ = tokio::time::timeout(READ_OUT_LIMIT, rest).await;
 }
 
-/// Hands a batch on; waits while the listener is busy.
+/// Delivers a batch; waits while the receiver is busy.
 pub(in crate::model) async fn hand_on(
     batch: Vec<Delta>,
     out: &mpsc::Sender<Vec<Delta>>,
@@ -329,12 +329,12 @@ pub(in crate::model) async fn hand_on(
     out.send(batch).await.map_err(|_| nobody_listens())
 }
 
-/// The caller dropped its end of the channel.
+/// The fault for a closed receiver.
 pub(in crate::model) fn nobody_listens() -> ModelFault {
     ModelFault::new(FaultKind::Interrupted, "the answer was stopped: nobody listens to it any more")
 }
 
-/// Scheme, host and port of an address: nothing secret.
+/// Scheme, host and port of an address, which contain no secrets.
 pub(in crate::model) fn shown(url: &Url) -> String {
     url.origin().ascii_serialization()
 }
@@ -344,8 +344,8 @@ fn broken(error: &reqwest::Error) -> ModelFault {
     ModelFault { causes: causes(error), ..ModelFault::new(FaultKind::Interrupted, text) }
 }
 
-/// What caused it, from the outermost to the innermost. The error itself is left out: it carries the
-/// address, which may hold more than it should.
+/// Causes from the outermost to the innermost. The error itself is left out: it contains the URL, which may
+/// hold secrets.
 fn causes(error: &reqwest::Error) -> Box<[String]> {
     let mut causes = Vec::new();
     let mut cause = error.source();
@@ -357,7 +357,7 @@ fn causes(error: &reqwest::Error) -> Box<[String]> {
     causes.into()
 }
 
-/// The innermost cause, which is the one that tells something. The outer ones carry the address.
+/// The innermost cause, which is the most specific. The outer ones contain the URL.
 fn deepest(error: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(inner) = cause.source() {
@@ -384,16 +384,16 @@ fn is_json(headers: &HeaderMap) -> bool {
         .is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("application/json"))
 }
 
-/// Seconds, possibly broken, milliseconds, or a date (RFC 9110, 10.2.3). A date is compared with the
-/// answer's own `Date`: no clock of ours has a say in it.
+/// Seconds, possibly fractional, milliseconds, or a date (RFC 9110, 10.2.3). A date is compared with the
+/// answer's own `Date`, so that the local clock does not matter.
 fn retry_after_ms(headers: &HeaderMap) -> Option<u64> {
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
-    // What Rust reads as infinite or as no number is not a wish.
+    // Values that Rust parses as infinite or NaN are ignored.
     let number = |name: &str| text(name)?.parse::<f64>().ok().filter(|number| number.is_finite());
     let date = |name: &str| httpdate::parse_http_date(text(name)?).ok();
     let until = || {
         let (then, now) = (date(RETRY_AFTER.as_str())?, date(DATE.as_str())?);
-        // In the past: at once.
+        // A date in the past means no wait.
         Some(then.duration_since(now).unwrap_or_default().as_secs_f64())
     };
     let seconds = || number(RETRY_AFTER.as_str()).or_else(until);
@@ -401,7 +401,7 @@ fn retry_after_ms(headers: &HeaderMap) -> Option<u64> {
     (ms >= 0.0).then(|| ms.min(MAX_RETRY_AFTER_MS).ceil() as u64)
 }
 
-/// As much of the body as comes soon and fits.
+/// The part of the body that arrives in time and fits the limit.
 async fn error_body(response: &mut Response) -> Vec<u8> {
     let mut body = Vec::new();
     let read = async {
@@ -413,7 +413,7 @@ async fn error_body(response: &mut Response) -> Vec<u8> {
             }
         }
     };
-    // Late is as good as never: what there is says enough.
+    // On a timeout, use the part that arrived.
     let _ = tokio::time::timeout(ERROR_BODY_LIMIT, read).await;
     body
 }

@@ -1,23 +1,23 @@
-//! Numbers out of a provider's complaint that a request and its answer do not fit (Q26).
+//! Reads the numbers in a provider's error that a request and its answer do not fit.
 //!
-//! Nobody documents these texts; they are what the servers say (Anthropic, OpenAI, vLLM, llama.cpp) and
-//! are only trusted as far as the numbers make sense together.
+//! These texts are undocumented; they were collected from servers (Anthropic, OpenAI, vLLM, llama.cpp). The
+//! numbers are used only if they are consistent.
 
 use crate::types::model::Overflow;
 
-/// The word that providers have for it.
+/// The providers' error code for it.
 pub(in crate::model) const WORD: &str = "context_length_exceeded";
 
-/// More tokens than any window has or any request holds: a larger number is something else.
+/// More tokens than any window or request has: a larger number has another meaning.
 const MOST: u64 = 1_000_000_000;
 
-/// Whether the text says so without numbers: proxies put the word into it, and send another (LiteLLM:
-/// `ContextWindowExceededError`).
+/// Whether the text names the error without numbers: proxies put the code into the text, and send another code
+/// (LiteLLM: `ContextWindowExceededError`).
 pub(in crate::model) fn is_named(text: &str) -> bool {
     text.contains(WORD) || text.contains("ContextWindowExceeded")
 }
 
-/// What the text says of the room there is, if it is such a complaint with numbers.
+/// The limits in the text, if it is such an error with numbers.
 pub(in crate::model) fn read(text: &str) -> Option<Overflow> {
     let lower = text.to_ascii_lowercase();
     let numbers = numbers(&lower);
@@ -53,7 +53,7 @@ pub(in crate::model) fn read(text: &str) -> Option<Overflow> {
     (is_count(overflow.limit) && is_count(overflow.input)).then_some(overflow)
 }
 
-/// The whole numbers in the text; separators of thousands are left out.
+/// The integers in the text, without thousands separators.
 fn numbers(text: &str) -> Vec<u64> {
     let mut found = Vec::new();
     let mut digits = String::new();

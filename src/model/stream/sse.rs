@@ -1,32 +1,31 @@
-//! Server-sent events: bytes in, events out. Pure, incremental, and on bytes throughout, so that
-//! a chunk may end anywhere: inside a character, between CR and LF, inside the byte order mark.
+//! Parser of server-sent events: bytes in, events out. It is pure, incremental, and works on bytes, so that a
+//! chunk may end anywhere: inside a character, between CR and LF, inside the byte order mark.
 //!
-//! Every byte is looked at once and copied at most twice. The common case, a whole `data` line and
-//! the blank line after it in one chunk, is handed on without any copy. Lines longer than a chunk
-//! are carried, never scanned again.
+//! Every byte is scanned once and copied at most twice. The common case, a complete `data` line and the blank
+//! line after it in one chunk, needs no copy. Lines longer than a chunk are buffered and never scanned again.
 
 /// One event: its kind (empty if the stream did not name one) and its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::model) struct Event<'a> {
     /// The `event` field.
     pub name: &'a [u8],
-    /// The `data` lines, joined by line feeds. Never absent: events without data are no events.
+    /// The `data` lines, joined by line feeds. Always present: the standard ignores events without data.
     pub data: &'a [u8],
 }
 
-/// An event grew past the cap.
+/// An event exceeded the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::model) struct TooLong;
 
-/// Cap on one event: far above any answer, far below trouble.
+/// Maximum bytes of one event: far more than any answer needs.
 pub(in crate::model) const MAX_EVENT_BYTES: usize = 32 << 20;
 
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 
-/// The parser's memory between chunks.
+/// The parser's state between chunks.
 #[derive(Debug)]
 pub(in crate::model) struct Parser {
-    /// Start of a line whose end has not come yet.
+    /// Start of a line whose end has not arrived yet.
     line: Vec<u8>,
     /// Data of the event so far, each line followed by a line feed.
     data: Vec<u8>,
@@ -50,8 +49,7 @@ impl Parser {
         Self { line: Vec::new(), data: Vec::new(), name: Vec::new(), after_cr: false, at_start: true, max }
     }
 
-    /// Takes the next bytes and calls `each` for every event they complete. Stops at the first
-    /// error of `each`.
+    /// Parses the next bytes and calls `each` for every complete event. Stops at the first error of `each`.
     pub(in crate::model) fn feed<E: From<TooLong>>(
         &mut self,
         mut chunk: &[u8],
@@ -61,7 +59,7 @@ impl Parser {
             self.after_cr = false;
             chunk = chunk.strip_prefix(b"\n").unwrap_or(chunk);
         }
-        // The one data line of the event so far, as long as it lies in this chunk.
+        // The only data line of the event so far, while it is in this chunk.
         let mut borrowed: Option<&[u8]> = None;
         while let Some(end) = line_end(chunk) {
             let line = &chunk[..end];
@@ -75,8 +73,8 @@ impl Parser {
             }
             chunk = rest;
             if self.line.is_empty() {
-                // Also a line that came in one piece and is copied nowhere: how a stream was cut
-                // must not decide whether it is read.
+                // The limit also applies to a line that needs no copy: how a stream was cut must not change the
+                // result.
                 if line.len() > self.max {
                     return Err(TooLong.into());
                 }
@@ -84,7 +82,7 @@ impl Parser {
             } else {
                 self.grow(line)?;
                 let whole = std::mem::take(&mut self.line);
-                // A borrowed line cannot be pending here: it would have come after the carried one.
+                // A borrowed line cannot be pending here: it would have come after the buffered one.
                 let mut kept = None;
                 self.take_line(&whole, &mut kept, &mut each)?;
                 if let Some(data) = kept {
@@ -100,7 +98,7 @@ impl Parser {
         Ok(self.grow(chunk)?)
     }
 
-    /// The stream ended: hands on an event that lacks its blank line, as some servers leave it.
+    /// Handles the end of the stream: it delivers an event without its blank line, which some servers omit.
     pub(in crate::model) fn finish<E: From<TooLong>>(
         &mut self,
         mut each: impl FnMut(Event<'_>) -> Result<(), E>,
@@ -108,7 +106,7 @@ impl Parser {
         self.feed(b"\n\n", &mut each)
     }
 
-    /// Bytes held between chunks.
+    /// Bytes buffered between chunks.
     #[cfg(any(test, feature = "fuzzing"))]
     pub(in crate::model) fn held(&self) -> usize {
         self.line.len() + self.data.len() + self.name.len()
@@ -149,7 +147,7 @@ impl Parser {
             self.name.clear();
             self.name.extend_from_slice(value);
         }
-        // Comments, `id`, `retry` and fields we do not know end here.
+        // Comments, `id`, `retry` and unknown fields are ignored.
         Ok(())
     }
 
@@ -163,7 +161,7 @@ impl Parser {
         Ok(())
     }
 
-    /// Adds to the line that has no end yet.
+    /// Appends to the incomplete line.
     fn grow(&mut self, part: &[u8]) -> Result<(), TooLong> {
         if self.line.len() + part.len() > self.max {
             return Err(TooLong);
@@ -173,7 +171,7 @@ impl Parser {
     }
 }
 
-/// The value of the line's field, if it is this one: one space after the colon is not part of it.
+/// The value of the line's field, if its name matches: one space after the colon is not part of it.
 fn field<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let rest = line.strip_prefix(name)?;
     match rest.split_first() {
@@ -259,7 +257,7 @@ mod tests {
         assert_eq!(events(&[&[b"data: ", &long[..], b"\n\n"].concat()]), Err(TooLong));
         let lines = b"data: 0123456789\n".repeat(7);
         assert_eq!(events(&[&lines]), Err(TooLong));
-        // Many small events are no long one.
+        // Many small events are not one long event.
         assert_eq!(events(&[&b"data: 0123456789\n\n".repeat(20)]).map(|e| e.len()), Ok(20));
     }
 

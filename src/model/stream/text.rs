@@ -1,5 +1,5 @@
-//! A string in a provider's JSON, read without a copy where it has no escapes, and without a fuss
-//! where it is `null`, absent, or something else altogether.
+//! A string in a provider's JSON. It is borrowed if it has no escapes, and empty if it is `null`, absent, or of
+//! another type.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,7 +8,7 @@ use std::ops::Deref;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// The string; empty if there was none. A list of parts with `text` fields counts as their text.
+/// The string; empty if absent. A list of parts with `text` fields counts as their text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::model) struct Text<'a>(Cow<'a, str>);
 
@@ -82,8 +82,8 @@ impl<'de> Visitor<'de> for Tolerant {
     }
 }
 
-/// Reads JSON. Half of a surrogate pair, which some servers write where they cut a text between the two, is
-/// U+FFFD in it. `mended` keeps the text that was read in that case.
+/// Reads JSON. An unpaired surrogate, which some servers write where they cut a text inside a pair, becomes
+/// U+FFFD. `mended` holds the corrected text in that case.
 pub(in crate::model) fn read_json<'a, T: Deserialize<'a>>(
     json: &'a str,
     mended: &'a mut String,
@@ -94,7 +94,7 @@ pub(in crate::model) fn read_json<'a, T: Deserialize<'a>>(
     })
 }
 
-/// The JSON with `\ufffd` for each half of a pair; `None` if there is none.
+/// The JSON with `\ufffd` for each unpaired surrogate; `None` if there is none.
 fn without_halves(json: &str) -> Option<String> {
     let unit = |at: usize| -> Option<u16> {
         let digits = json.get(at..at + 6)?.strip_prefix("\\u")?;
@@ -113,7 +113,7 @@ fn without_halves(json: &str) -> Option<String> {
                 kept = at;
             }
             Some(_) => at += 6,
-            // Another escape, of which the second byte may be a backslash too.
+            // Another escape, whose second byte may be a backslash too.
             None => at += 1 + json[at + 1..].chars().next().map_or(0, char::len_utf8),
         }
     }

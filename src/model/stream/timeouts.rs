@@ -1,7 +1,7 @@
-//! How long a provider is waited for (Q29). Three limits, since there are three ways of saying nothing:
-//! no byte at all; bytes that are no part of an answer (Anthropic sends `ping` events, OpenRouter comments
-//! like `: OPENROUTER PROCESSING`, and a model that thinks in secret may bring nothing else for minutes);
-//! and an answer so slow that it never ends.
+//! Time limits of an answer. Three limits are needed, because a provider can stall in three ways: no byte at
+//! all; bytes without content; or an answer so slow that it never ends. Anthropic sends `ping` events without
+//! content and OpenRouter comments like `: OPENROUTER PROCESSING`; a model with hidden reasoning may send only
+//! these for minutes.
 
 use std::time::Duration;
 
@@ -11,24 +11,24 @@ use tokio::time::{Instant, sleep_until};
 use crate::model::stream::http::nobody_listens;
 use crate::types::model::{Delta, FaultKind, ModelFault};
 
-/// How much longer a model may be silent that answers in one piece.
+/// Factor on the limit of silence for a model that answers in one piece.
 const WITHOUT_STREAM: u32 = 10;
 
-/// The limits.
+/// The time limits of one answer.
 #[derive(Clone, Debug)]
 pub(in crate::model) struct Patience {
-    /// Silence after which the listener is told.
+    /// Silence after which it is reported.
     pub warn: Duration,
-    /// Longest silence.
+    /// Maximum silence.
     pub silence: Duration,
-    /// Longest time without a part of the answer.
+    /// Maximum time without content.
     pub content: Duration,
-    /// Longest time for all of it.
+    /// Maximum time of the complete answer.
     pub attempt: Duration,
 }
 
 impl Patience {
-    /// For an answer that comes in one piece.
+    /// The limits for an answer in one piece.
     pub(in crate::model) fn without_stream(&self) -> Self {
         let silence = self.silence.saturating_mul(WITHOUT_STREAM);
         Self {
@@ -40,18 +40,18 @@ impl Patience {
     }
 }
 
-/// Watches one exchange.
+/// Enforces the limits of one exchange.
 pub(in crate::model) struct Watchdog<'a> {
     patience: Patience,
     provider: &'a str,
     out: &'a mpsc::Sender<Vec<Delta>>,
     began: Instant,
-    /// When something of the answer came last.
+    /// Time of the last content.
     heard: Instant,
 }
 
 impl<'a> Watchdog<'a> {
-    /// Begins to watch now.
+    /// Starts the limits now.
     pub(in crate::model) fn new(
         patience: Patience,
         provider: &'a str,
@@ -61,13 +61,12 @@ impl<'a> Watchdog<'a> {
         Self { patience, provider, out, began: now, heard: now }
     }
 
-    /// Something of the answer came, and was handed on.
+    /// Records that content arrived and was delivered.
     pub(in crate::model) fn heard(&mut self) {
         self.heard = Instant::now();
     }
 
-    /// Waits for the provider's next word, but not longer than it may be silent, nor for a listener who
-    /// left. Cancel-safe as far as the work is.
+    /// Waits for `work` within the limits, and ends if the receiver is closed. Cancel-safe if `work` is.
     pub(in crate::model) async fn wait<T>(&self, work: impl Future<Output = T>) -> Result<T, ModelFault> {
         let now = Instant::now();
         let limits = [

@@ -117,8 +117,8 @@ impl Registry {
         &self.inner.shared
     }
 
-    /// Replaces the components and notifies sessions with leases or a running turn. A session that does not
-    /// respond uses them from its next turn.
+    /// Replaces the components and notifies all loaded sessions. A session with attached clients or an open
+    /// turn records an event. A session that does not respond in time uses them from its next turn.
     pub async fn reload(&self, components: Components, changed: &[String], needs_restart: &[String]) {
         self.inner.shared.replace(components);
         if changed.is_empty() && needs_restart.is_empty() {

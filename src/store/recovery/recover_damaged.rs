@@ -3,7 +3,7 @@
 //! ```text
 //! agentd.db            damaged; read, never changed
 //! agentd.db.rescue     the recovered data while it is written; worthless after a crash
-//! agentd.db.corrupt-…  the damaged files under another name, never deleted; a .txt file says what was recovered
+//! agentd.db.corrupt-…  the damaged files under another name, never deleted; a .txt file describes the result
 //! agentd.db.salvaged   the recovered data, checked and synced: from here on recovery continues after a crash
 //! agentd.db            the recovered data in its final place
 //! ```

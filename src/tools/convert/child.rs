@@ -1,4 +1,4 @@
-//! The process that converts one document: reads it from its input, writes what it makes of it to its
+//! The process that converts one document: reads it from standard input and writes the result to standard
 //! output.
 
 use std::io::{self, Read as _, Write as _};
@@ -7,23 +7,23 @@ use nix::sys::resource::{Resource, setrlimit};
 
 use super::{html, image, pdf};
 
-/// The argument of `agentd` that makes it this process; what to do follows as its value: `html`,
-/// `image`, or `pdf:FIRST:LAST` with pages from 1.
+/// The argument of `agentd` that starts this process. Its value is the kind: `html`, `image`, or
+/// `pdf:FIRST:LAST` with pages from 1.
 pub const DOCUMENT_ARGUMENT: &str = "--convert-document";
 
-/// Memory, in bytes of address space.
+/// Memory limit, in bytes of address space.
 const MEMORY: u64 = 1 << 30;
-/// Seconds of processor time.
+/// Limit of processor time, in seconds.
 const CPU: u64 = 10;
-/// Bytes of a document.
+/// Largest document, in bytes.
 pub(super) const LARGEST: u64 = 48 << 20;
-/// The parsers recurse: this much stack lets every sane document through.
+/// Stack size in bytes. The parsers recurse; this is enough for every reasonable document.
 const STACK: usize = 64 << 20;
 
-/// Converts the document on the standard input. `what` is the value of [`DOCUMENT_ARGUMENT`].
+/// Converts the document on standard input. `what` is the value of [`DOCUMENT_ARGUMENT`].
 ///
 /// # Errors
-/// Why it could not be converted, for people. The process may also be killed by its limits.
+/// Why it could not be converted, for users. The process may also be killed by its limits.
 pub fn convert_document(what: &str) -> Result<(), String> {
     limit().map_err(|error| format!("the limits could not be set: {error}"))?;
     let mut bytes = Vec::new();
@@ -43,7 +43,7 @@ pub fn convert_document(what: &str) -> Result<(), String> {
     worker.join().unwrap_or_else(|_| Err("the document is too strange to be read".into()))
 }
 
-/// Does the work, anywhere.
+/// Converts the document; also usable without a process of its own.
 pub(super) fn make(what: &str, bytes: Vec<u8>, out: &mut dyn io::Write) -> Result<(), String> {
     if what == "html" {
         return html::write(&bytes, out);

@@ -1,10 +1,10 @@
-//! HTML as Markdown.
+//! Converts HTML to Markdown.
 
 use std::io::Write;
 
 use htmd::HtmlToMarkdown;
 
-/// What says nothing in a text.
+/// Elements without readable text.
 const SKIPPED: &[&str] =
     &["script", "style", "noscript", "svg", "iframe", "template", "head", "object", "embed", "canvas"];
 

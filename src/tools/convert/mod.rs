@@ -1,10 +1,10 @@
-//! Documents of others: PDF and HTML made text, pictures looked at and made fit for models.
+//! Converts untrusted documents: PDF and HTML to text, and pictures to a form for models.
 //!
-//! The libraries that read them recurse and allocate as the document says. So they run in a process of
-//! their own with limits on memory and time (`child`): whatever a hostile document does, it does
-//! there, and the daemon sees a conversion that failed.
+//! The parser libraries recurse and allocate as the document demands. They run in a process of their own with
+//! limits on memory and time (`child`). A hostile document can only harm that process, and the daemon gets a
+//! failed conversion.
 //!
-//! - `run`: the side of the daemon; `child`: what that process does; `pdf`, `html`, `image`: the work.
+//! - `run`: the daemon's side; `child`: the process's side; `pdf`, `html`, `image`: the conversions.
 
 mod child;
 #[cfg(any(test, feature = "fuzzing"))]

@@ -1,4 +1,4 @@
-//! The text of a PDF, page by page.
+//! Extracts the text of a PDF, page by page.
 
 use std::io::Write;
 use std::ops::RangeInclusive;
@@ -6,13 +6,13 @@ use std::ops::RangeInclusive;
 use lopdf::{Document, LoadOptions};
 use serde_json::json;
 
-/// Bytes that one stream may unfold to.
+/// Bytes of one stream after decompression.
 const LARGEST_STREAM: usize = 64 << 20;
 /// Bytes of text of one page.
 const LARGEST_PAGE: usize = 200_000;
 
-/// Writes a line `{"pages": COUNT}` and then one `{"page": NUMBER, "text": …}` for each wanted page
-/// (numbers from 1). A page that cannot be read has an `error` instead.
+/// Writes a line `{"pages": COUNT}` and then one `{"page": NUMBER, "text": …}` for each requested page (numbers
+/// from 1). A page that cannot be read has an `error` instead.
 pub(super) fn write(bytes: &[u8], wanted: RangeInclusive<u32>, out: &mut dyn Write) -> Result<(), String> {
     let options = LoadOptions { max_decompressed_size: Some(LARGEST_STREAM), ..LoadOptions::default() };
     let document = Document::load_mem_with_options(bytes, options)
@@ -107,7 +107,7 @@ pub(in crate::tools) mod tests {
         }
         let whole = sample(&["Hello"]);
         for cut in (0..whole.len()).step_by(17) {
-            // However it ends, it ends.
+            // A truncated PDF never makes the parser hang or panic.
             let _ = lines(&whole[..cut], 1..=9);
         }
     }

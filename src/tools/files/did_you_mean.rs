@@ -1,20 +1,20 @@
-//! Help for a model that missed: the most similar path, the most similar text.
+//! Suggestions for a model after a failed match: the most similar path, the most similar text.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// So many entries are looked at to find a file of the same name elsewhere.
+/// Entries that are inspected to find a file with the same name elsewhere.
 const MOST_ENTRIES: usize = 20_000;
-/// Lines of a file that are compared, and letters of a line.
+/// Lines of a file that are compared, and characters of a line.
 const MOST_LINES: usize = 20_000;
 const MOST_LETTERS: usize = 200;
-/// Letters of a line of which each counts.
+/// Lines up to this number of characters are also compared by edit distance.
 const SHORT: usize = 16;
-/// Below this likeness nothing is shown: it would mislead.
+/// Minimal similarity of a suggestion; a less similar one would be misleading.
 const ALIKE: f64 = 0.6;
 
-/// The existing path most like `path` (resolved, missing): a neighbour of a similar name, else a
-/// file of the same name elsewhere in the workspace; none that is `hidden`.
+/// The existing path most similar to `path` (resolved, missing): a sibling with a similar name, otherwise a
+/// file with the same name elsewhere in the workspace. Paths that are `hidden` are never suggested.
 pub(in crate::tools) fn similar_path(
     path: &Path,
     workspace: &Path,
@@ -34,7 +34,7 @@ pub(in crate::tools) fn similar_path(
         .filter_map(Result::ok)
         .filter_map(|entry| {
             let other = entry.file_name().to_str()?.to_lowercase();
-            // The ending may be the mistake: `main.ts` for `main.tsx`.
+            // The extension may be wrong: `main.ts` for `main.tsx`.
             let stem = |name: &str| name.split('.').next().unwrap_or(name).to_owned();
             let mut score = strsim::normalized_damerau_levenshtein(&name, &other);
             if stem(&name) == stem(&other) && !stem(&name).is_empty() {
@@ -43,7 +43,7 @@ pub(in crate::tools) fn similar_path(
             Some((score, entry.path()))
         })
         .filter(|(score, _)| *score >= ALIKE)
-        // Ties go to the first name, so that the answer is always the same.
+        // For equal similarity, use the first name, so that the result is deterministic.
         .max_by(|a, b| a.0.total_cmp(&b.0).then_with(|| b.1.cmp(&a.1)))
         .map(|(_, found)| match path.strip_prefix(wanted) {
             Ok(rest) if rest.as_os_str().is_empty() => found,
@@ -70,18 +70,18 @@ fn same_name_elsewhere(path: &Path, workspace: &Path, hidden: &dyn Fn(&Path) -> 
         .map(ignore::DirEntry::into_path)
 }
 
-/// The lines of a text most like the wanted ones.
+/// The lines of a text most similar to the wanted ones.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::tools) struct Nearest {
     /// Number of the first line, from 1.
     pub(in crate::tools) line: usize,
     pub(in crate::tools) text: String,
-    /// Only whitespace differs.
+    /// Whether only whitespace differs.
     pub(in crate::tools) only_whitespace: bool,
 }
 
-/// Looks for the place that was probably meant by `wanted`. The longest line of it is the
-/// anchor; the best places of the anchor are then compared as a whole.
+/// Finds the place that `wanted` probably means. Its longest line is the anchor; the best places of the anchor
+/// are then compared completely.
 pub(in crate::tools) fn nearest(text: &str, wanted: &str) -> Option<Nearest> {
     let lines: Vec<&str> = text.lines().take(MOST_LINES).collect();
     let wanted: Vec<&str> = wanted.trim_matches('\n').lines().take(40).collect();
@@ -117,7 +117,7 @@ pub(in crate::tools) fn nearest(text: &str, wanted: &str) -> Option<Nearest> {
         })
 }
 
-/// 1 for the same line, a little less if only blanks around it differ, else by letter pairs.
+/// 1 for equal lines, slightly less if only surrounding blanks differ, otherwise by letter pairs.
 fn likeness(a: &str, b: &str) -> f64 {
     if a == b {
         return 1.0;
@@ -132,14 +132,14 @@ fn likeness(a: &str, b: &str) -> f64 {
     }
     let cut = |text: &str| -> String { text.chars().take(MOST_LETTERS).collect() };
     let by_pairs = likeness_of_pairs(&cut(a), &cut(b));
-    // A letter of a short line is in most of its pairs.
+    // A letter of a short line is part of most of its pairs.
     let is_short = a.chars().count().max(b.chars().count()) <= SHORT;
     let by_letters = if is_short { strsim::normalized_damerau_levenshtein(a, b) } else { 0.0 };
     0.95 * by_pairs.max(by_letters)
 }
 
-/// By pairs of letters (Sørensen and Dice). strsim counts pairs of letters and divides by bytes: in other scripts than
-/// ours nothing would be like anything.
+/// Similarity by pairs of letters (Sørensen and Dice). strsim counts pairs of letters but divides by bytes,
+/// which makes non-Latin scripts seem dissimilar.
 fn likeness_of_pairs(a: &str, b: &str) -> f64 {
     let strip = |text: &str| -> String { text.chars().filter(|c| !c.is_whitespace()).collect() };
     let (a, b) = (strip(a), strip(b));

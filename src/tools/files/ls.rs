@@ -1,4 +1,4 @@
-//! LS (T9): what is in a folder.
+//! The LS tool: lists a folder.
 
 use std::os::fd::AsFd as _;
 
@@ -15,7 +15,7 @@ use crate::types::tool::{PreparedCall, Subject, ToolOutcome};
 
 /// Names in one answer.
 const MOST: usize = 1_000;
-/// Names that are remembered for sorting.
+/// Names that are collected for sorting.
 const MOST_SORTED: usize = 100_000;
 
 #[derive(Debug, Deserialize, JsonSchema)]

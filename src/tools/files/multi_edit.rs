@@ -1,5 +1,5 @@
-//! MultiEdit (T4): several exact replacements in one file, each in what the one before left. All are
-//! made or none.
+//! The MultiEdit tool: several exact replacements in one file, each applied to the result of the one before.
+//! All or none are made.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::tools::{input, toolbox};
 use crate::types::ids::CallId;
 use crate::types::tool::{PreparedCall, ToolOutcome};
 
-/// More edits than this in one call are a mistake.
+/// Maximal number of edits in one call; more are a mistake.
 const MOST_EDITS: usize = 500;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -84,7 +84,7 @@ fn wanted(input: &Input) -> impl Iterator<Item = Wanted<'_>> {
     })
 }
 
-/// There are edits, and each changes something (check 1).
+/// Check 1: there is an edit, and each one changes something.
 fn require_edits(input: &Input) -> Result<(), ToolError> {
     let count = input.edits.len();
     if count == 0 || count > MOST_EDITS {
@@ -101,7 +101,7 @@ fn require_edits(input: &Input) -> Result<(), ToolError> {
     })
 }
 
-/// The other checks, in the order of Edit, and the change with the number of replaced places.
+/// The other checks, in the order of Edit, and the change with the number of replacements.
 fn plan(context: &ToolContext, input: &Input, path: &PinnedPath) -> Result<(Change, usize), ToolError> {
     let shown = context.show(&path.path);
     let found = path.load()?;
@@ -122,7 +122,7 @@ fn plan(context: &ToolContext, input: &Input, path: &PinnedPath) -> Result<(Chan
             return Err(helpful(context, &path.path, missing));
         }
         Some(before) => {
-            // Without permission to read, not even "it is not in there" may be told.
+            // Without permission to read, even a failed match would reveal content.
             if !edit_guard::may_show_content(context, path) {
                 edit_guard::require_known(context, &path.path, &before, Needs::AnyPart)?;
             }

@@ -1,4 +1,4 @@
-//! Exact replacement in a text: what Edit and MultiEdit share of the chain of checks (T3).
+//! Exact replacement in a text: the checks that Edit and MultiEdit share.
 
 use std::ops::Range;
 use std::path::Path;
@@ -9,17 +9,17 @@ use crate::tools::error::ToolError;
 use crate::tools::files::did_you_mean::nearest;
 use crate::tools::fs::text::Shown;
 
-/// One replacement that is wanted.
+/// One requested replacement.
 pub(in crate::tools) struct Wanted<'a> {
     pub(in crate::tools) old: &'a str,
     pub(in crate::tools) new: &'a str,
     pub(in crate::tools) all: bool,
-    /// Which of several edits it is, from 1; 0 where there is only one.
+    /// Number of this edit among several, from 1; 0 if there is only one.
     pub(in crate::tools) number: usize,
 }
 
 impl Wanted<'_> {
-    /// Check 1. Line endings do not make a difference: the model does not see them.
+    /// Check 1. Different line endings do not count as a difference, because the model does not see them.
     pub(in crate::tools) fn require_difference(&self) -> Result<(), ToolError> {
         if self.old.replace("\r\n", "\n") == self.new.replace("\r\n", "\n") {
             return Err(self.refuse(
@@ -31,8 +31,8 @@ impl Wanted<'_> {
         Ok(())
     }
 
-    /// Checks 7 and 8: the text with the change made, in its own line endings, and in how many
-    /// places it was made. `path` is how the file is called, `real` where it lies.
+    /// Checks 7 and 8: the text after the change, in its own line endings, and the number of replacements.
+    /// `path` is the displayed path, `real` the resolved one.
     pub(in crate::tools) fn apply(
         &self,
         path: &str,
@@ -52,7 +52,7 @@ impl Wanted<'_> {
         Ok((view.replace(&places, &view.unify(self.new)), places.len()))
     }
 
-    /// A refusal that says which of several edits it speaks of.
+    /// An error that names the edit if there are several.
     pub(in crate::tools) fn refuse(&self, code: &'static str, text: String, mut meta: Value) -> ToolError {
         if self.number == 0 {
             return ToolError::new(code, text).with(meta);

@@ -74,7 +74,6 @@ impl Wanted {
     }
 }
 
-/// One search.
 pub(in crate::tools) struct Search<'a> {
     pub(in crate::tools) context: &'a ToolContext,
     pub(in crate::tools) root: &'a PinnedPath,

@@ -1,7 +1,7 @@
-//! Write (T2): new files, and overwriting of files that were read whole.
+//! The Write tool: creates files, and overwrites files that the model has read completely.
 //!
-//! An existing file keeps its encoding and, if it has CRLF (or CR) throughout and the new
-//! content has none, its line endings: the model never saw them and should not flip them by accident.
+//! An existing file keeps its encoding. It also keeps its line endings, if it has CRLF (or CR) throughout and
+//! the new content has neither: the model never saw them and should not change them by accident.
 
 use std::sync::Arc;
 
@@ -83,7 +83,7 @@ fn plan(context: &ToolContext, input: &Input, path: &PinnedPath) -> Result<Chang
         Endings::CrLf if !input.content.contains("\r\n") => input.content.replace('\n', "\r\n"),
         _ => input.content.clone(),
     };
-    // What the old encoding lacks can only be kept in UTF-8.
+    // If the old encoding lacks a character, the file is written in UTF-8.
     let (charset, after) = match detected.encode(&content) {
         Some(bytes) if old.is_some() => (detected, bytes),
         _ => (Charset::UTF8, content.clone().into_bytes()),

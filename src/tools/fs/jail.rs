@@ -1,8 +1,8 @@
-//! From the text of a path to a judged object that is held, so that nothing that happens on the disk
-//! between judging and opening leads elsewhere (P4, S24).
+//! Resolves the text of a path to a judged object and keeps it open, so that a change on the disk between
+//! judging and opening cannot redirect the call.
 //!
-//! Two phases: [`Jail::decide`] says what a path means and takes hold of it (of the folder it lies in
-//! and, if it exists, of the object itself); [`Held`] opens, replaces or removes just that, or fails.
+//! There are two phases: [`Jail::decide`] resolves a path and opens handles of its folder and, if it exists, of
+//! the object. [`PinnedPath`] opens, replaces or removes exactly this object, or fails.
 
 use std::fs::File;
 use std::os::fd::AsFd as _;
@@ -26,10 +26,10 @@ use crate::tools::sensitivity::{Access, SensitivePaths, is_directory, sensitivit
 use crate::types::names;
 use crate::types::tool::{PathSensitivity, ResolvedPath};
 
-/// The workspace folders of a session, held open since they were first used.
+/// The workspace folders of a session, kept open since their first use.
 #[derive(Debug)]
 pub struct Jail {
-    /// The first is the one that relative rules start at.
+    /// The first one is the base of relative rules.
     roots: Vec<Root>,
     places: Arc<SensitivePaths>,
 }
@@ -38,7 +38,7 @@ pub struct Jail {
 #[derive(Debug)]
 struct Root {
     path: PathBuf,
-    /// Nothing, if it was missing or no folder.
+    /// `None` if it was missing or not a folder.
     anchor: Option<Arc<Anchor>>,
 }
 
@@ -52,19 +52,19 @@ impl Root {
         Self { path: path.to_path_buf(), anchor }
     }
 
-    /// Whether something else stands in its place.
+    /// Whether another file is at its path by now.
     fn is_moved(&self) -> bool {
         match &self.anchor {
             Some(anchor) => !anchor.is_in_place() && !is_gone(&self.path),
-            // Its path was free of links once.
+            // The path contained no link when it was opened.
             None => self.path.is_symlink(),
         }
     }
 }
 
 impl Jail {
-    /// Takes hold of `workspaces`: absolute paths, free of links. `home` is where `~` leads;
-    /// `protected` are the daemon's own folders. One that is missing is found again when it is there.
+    /// Opens `workspaces`: absolute paths, free of links. `home` is the target of `~`; `protected` are the
+    /// daemon's own folders. A missing workspace is opened again once it exists.
     #[must_use]
     pub fn open(workspaces: &[PathBuf], home: &Path, protected: &[PathBuf]) -> Self {
         Self::hold(workspaces, Arc::new(SensitivePaths::new(home, protected).with_links()))
@@ -74,8 +74,8 @@ impl Jail {
         Self { roots: workspaces.iter().map(|path| Root::hold(path)).collect(), places }
     }
 
-    /// Whether every folder is still the one that is held, as far as it matters: a folder that was
-    /// removed and made anew is another one, but nobody is led astray by taking that.
+    /// Whether every relevant folder is still the one that is open. A folder that was removed and created again
+    /// is another object, but using it redirects no call.
     pub(in crate::tools) fn is_current(&self) -> bool {
         self.roots.iter().all(|root| match &root.anchor {
             Some(anchor) => !anchor.is_removed(),
@@ -83,34 +83,34 @@ impl Jail {
         })
     }
 
-    /// For what goes by paths: those of the workspace, and of the folder that `cwd` lies in, must still lead to what is
-    /// held.
+    /// Checks for calls that use paths: the workspace, and the folder that contains `cwd`, must still be the
+    /// open ones.
     ///
     /// # Errors
-    /// One was moved away, and something else stands in its place.
+    /// A folder was moved away, and another file is in its place.
     pub(in crate::tools) fn in_place(&self, cwd: &Path) -> Result<(), ToolError> {
         let counts = |at: usize, root: &Root| at == 0 || cwd.starts_with(&root.path);
         let mut counting = self.roots.iter().enumerate().filter(|(at, root)| counts(*at, root));
         counting.find(|(_, root)| root.is_moved()).map_or(Ok(()), |(_, root)| Err(replaced(&root.path)))
     }
 
-    /// Whether something else stands in the place of one of its folders.
+    /// Whether another file is at the path of one of its folders.
     pub(in crate::tools) fn is_moved(&self, folder: &Path) -> bool {
         self.roots.iter().any(|root| root.path == folder && root.is_moved())
     }
 
-    /// What `text` means for `access`, relative to `cwd`, and a hold on it. Opens nothing for reading
-    /// or writing, and never waits.
+    /// Resolves `text` for `access`, relative to `cwd`, and pins the result. Opens nothing for reading or
+    /// writing, and never waits.
     ///
     /// # Errors
-    /// The path cannot be meant (hidden characters, a process's folder, too many links), is neither
-    /// file nor folder, or changes while it is looked at.
+    /// The path is invalid (hidden characters, a process's folder, too many links), is neither file nor folder,
+    /// or changes during the lookup.
     pub fn decide(&self, text: &str, cwd: &Path, access: Access) -> Result<PinnedPath, ToolError> {
         self.decide_with(text, cwd, access, &|_| false)
     }
 
-    /// The same. `hidden` says of a path whether a rule keeps it from being read: that holds for the
-    /// other names of the file as well.
+    /// The same. `hidden` returns whether a rule denies reading a path; this also applies to other names of the
+    /// file.
     pub(in crate::tools) fn decide_with(
         &self,
         text: &str,
@@ -120,9 +120,9 @@ impl Jail {
     ) -> Result<PinnedPath, ToolError> {
         let (path, written) = resolve::resolve(text, cwd, &self.places.home)?;
         let mut held = self.decide_resolved(path, access, hidden)?;
-        // `.git/config` stays what it is if `.git` is a link, and so does `~/.netrc`.
+        // `.git/config` stays sensitive if `.git` is a link, and so does `~/.netrc`.
         held.resolved.care = strictest(held.resolved.care, sensitivity(&written, access, &self.places));
-        // A slash at the end says that a folder is meant.
+        // A slash at the end requires a folder.
         let means_folder = text.ends_with('/') || text.ends_with("/.");
         if means_folder && !held.is_folder() && (held.exists() || access == Access::Edit) {
             let kind = if held.exists() { Errno::ENOTDIR } else { Errno::EISDIR };
@@ -169,7 +169,7 @@ impl Jail {
         Ok(PinnedPath { resolved, anchor, folder: Arc::new(folder), missing, name, found })
     }
 
-    /// A file with several names is as delicate as the most delicate of them.
+    /// A file with several names is as sensitive as the most sensitive one.
     fn care_of_names(
         &self,
         path: &Path,
@@ -186,8 +186,8 @@ impl Jail {
         hardlink::care(path, &found.meta, access, by_name, roots, &self.places, hidden)
     }
 
-    /// What other paths make of this one: links that stand where something is obeyed, and repositories
-    /// that are not called `.git`.
+    /// Sensitivity because of other paths: links at the paths of auto-executed files, and repositories that are
+    /// not named `.git`.
     fn care_by_surroundings(
         &self,
         path: &Path,
@@ -207,7 +207,7 @@ impl Jail {
             false => PathSensitivity::Ordinary,
         };
         let by_alias = strictest(by_alias, by_git);
-        // Git takes for a repository whatever looks like one.
+        // Git accepts any folder that looks like a repository.
         let name = path.file_name().map(|name| names::fold(&name.to_string_lossy())).unwrap_or_default();
         let is_control = missing.is_empty()
             && matches!(name.as_str(), "config" | "config.worktree" | "head" | "hooks")
@@ -222,7 +222,7 @@ impl Jail {
         if is_control || is_hook { PathSensitivity::Protected } else { by_alias }
     }
 
-    /// What `path` is opened below, and whether that is a workspace.
+    /// The anchor below which `path` is opened, and whether that is a workspace.
     fn anchor(&self, path: &Path) -> Result<(Arc<Anchor>, bool), ToolError> {
         let slash = || Anchor::slash().map(Arc::new).map_err(|e| disk::refused(Path::new("/"), e));
         let Some(root) = self.roots.iter().find(|root| path.starts_with(&root.path)) else {
@@ -235,13 +235,13 @@ impl Jail {
         }
     }
 
-    /// Whether its folders are these.
+    /// Whether these are its workspace folders.
     pub(in crate::tools) fn is_of<'p>(&self, workspaces: impl Iterator<Item = &'p PathBuf>) -> bool {
         self.roots.iter().map(|root| &root.path).eq(workspaces)
     }
 }
 
-/// The deepest folder above `below` that exists, and the names of those that do not.
+/// The deepest existing ancestor below `below`, and the names of the missing ones.
 fn hold_above(
     anchor: &Anchor,
     below: &Path,
@@ -262,7 +262,7 @@ fn hold_above(
                 missing.push(name.to_owned());
                 at = parent;
             }
-            // A link where a folder was wanted is reported like a file there.
+            // A link in place of a folder is reported like a file.
             Err(Errno::ENOTDIR) if anchor.path.join(at).is_symlink() => {
                 return Err(disk::changed_underway(path));
             }
@@ -281,12 +281,12 @@ fn find(folder: &File, name: &Path, path: &Path) -> Result<Option<Arc<Found>>, T
     }
 }
 
-/// Nothing stands there at all: who goes there is told so.
+/// Whether the path does not exist, which is reported to the model.
 fn is_gone(path: &Path) -> bool {
     std::fs::symlink_metadata(path).is_err()
 }
 
-/// Something else stands where the workspace was.
+/// The error if another file is at the path of the workspace.
 fn replaced(root: &Path) -> ToolError {
     ToolError::new(
         "workspace_replaced",
@@ -300,7 +300,7 @@ fn replaced(root: &Path) -> ToolError {
 }
 
 impl Anchor {
-    /// The root of all paths.
+    /// The root folder of the file system.
     pub(in crate::tools) fn slash() -> Result<Self, Errno> {
         let folder = disk::open_root()?;
         Self::new(PathBuf::from("/"), folder).map_err(|_| Errno::EIO)
@@ -311,7 +311,7 @@ impl Anchor {
         Ok(Self { path, folder, identity })
     }
 
-    /// Whether its path leads to it, and not by a link.
+    /// Whether its path still leads to it without a link.
     pub(in crate::tools) fn is_in_place(&self) -> bool {
         if self.path == Path::new("/") {
             return true;

@@ -1,4 +1,4 @@
-//! The workspaces of the sessions that use the tools, each held since its first call.
+//! The open workspaces of the sessions that use the tools, each kept since its first call.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,14 +8,14 @@ use crate::tools::fs::jail::Jail;
 use crate::tools::sensitivity::SensitivePaths;
 use crate::types::ids::SessionId;
 
-/// So many are held; of more, those that were used last.
+/// Maximal number of open workspaces; the least recently used one is closed first.
 const MOST: usize = 128;
 
-/// See the module.
+/// Open workspaces by session.
 #[derive(Debug)]
 pub(in crate::tools) struct Jails {
     places: Arc<SensitivePaths>,
-    /// The one that was used last stands last.
+    /// Most recently used last.
     held: Mutex<Vec<(SessionId, Arc<Jail>)>>,
 }
 
@@ -24,7 +24,7 @@ impl Jails {
         Self { places, held: Mutex::new(Vec::new()) }
     }
 
-    /// The jail of a session. Waits for the disk.
+    /// The jail of a session. Blocks on the disk.
     pub(in crate::tools) fn of(&self, session_context: &SessionContext) -> Arc<Jail> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let known = held.iter().position(|(session_id, _)| *session_id == session_context.session_id);

@@ -1,4 +1,4 @@
-//! Access to files: paths are resolved, judged and opened without a race; encodings and diffs.
+//! Access to files: resolves, judges and opens paths without a race; encodings and diffs.
 
 pub(super) mod aliases;
 pub(super) mod diff;

@@ -1,7 +1,7 @@
-//! Text files as bytes: which encoding, which line endings, and back again without loss.
+//! Decodes text files and encodes them again without loss: encodings and line endings.
 //!
-//! The model sees `\n` and UTF-8. An edit is made in the original text, so everything outside
-//! the edited range keeps its bytes.
+//! The model sees `\n` and UTF-8. An edit is made in the original text, so that bytes outside the edited range
+//! stay the same.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -11,21 +11,21 @@ use encoding_rs::{Encoding, GB18030, GBK, UTF_8, UTF_16BE, UTF_16LE};
 
 use crate::tools::room;
 
-/// So many bytes at the beginning decide whether a file is binary.
+/// Number of bytes at the beginning that decide whether a file is binary.
 pub(in crate::tools) const SNIFF: usize = 8 << 10;
 
-/// How text is kept in bytes.
+/// The encoding of a text file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::tools) struct Charset {
     pub(in crate::tools) encoding: &'static Encoding,
-    /// Length of the byte order mark at the beginning.
+    /// Length of the byte order mark in bytes.
     pub(in crate::tools) bom: usize,
 }
 
 impl Charset {
     pub(in crate::tools) const UTF8: Self = Self { encoding: UTF_8, bom: 0 };
 
-    /// The name for people.
+    /// The name for users.
     pub(in crate::tools) fn name(self) -> String {
         match (self.encoding == UTF_8, self.bom) {
             (true, 0) => "UTF-8".into(),
@@ -35,13 +35,13 @@ impl Charset {
         }
     }
 
-    /// Whether the byte 0x0A is a line feed and nothing else.
+    /// Whether the byte 0x0A always is a line feed.
     pub(in crate::tools) fn is_ascii_compatible(self) -> bool {
         self.encoding != UTF_16LE && self.encoding != UTF_16BE
     }
 
-    /// The bytes of `text` with the byte order mark. `None` if the encoding lacks a character, or would give
-    /// back another one: the encoders of the web write a yen sign as a backslash in Shift_JIS
+    /// The bytes of `text` with the byte order mark. `None` if the encoding lacks a character, or would decode
+    /// to another one: encoders of the web write a yen sign as a backslash in Shift_JIS
     /// (encoding.spec.whatwg.org, "Shift_JIS encoder").
     pub(in crate::tools) fn encode(self, text: &str) -> Option<Vec<u8>> {
         let bytes = self.bytes_of(text)?;
@@ -75,15 +75,15 @@ impl Charset {
         Some([bom, &bytes].concat())
     }
 
-    /// The text of a whole file. `None` if it would not come back byte for byte.
+    /// The text of a whole file. `None` if encoding it would not return the same bytes.
     pub(in crate::tools) fn decode(self, bytes: &[u8]) -> Option<String> {
         self.view(bytes).map(Cow::into_owned)
     }
 
-    /// The same, not copied where the bytes are the text.
+    /// The same without a copy, if the bytes are already UTF-8.
     pub(in crate::tools) fn view(self, bytes: &[u8]) -> Option<Cow<'_, str>> {
         if self.encoding == UTF_8 {
-            // What is valid comes back as it was.
+            // Valid UTF-8 always encodes to the same bytes.
             return std::str::from_utf8(&bytes[self.bom..]).ok().map(Cow::Borrowed);
         }
         let (text, malformed) = self.encoding.decode_without_bom_handling(&bytes[self.bom..]);
@@ -95,7 +95,7 @@ impl Charset {
     }
 }
 
-/// Why a file is not text, for people: `an image (PNG)`, `binary data`.
+/// Why a file is not text, for users: `an image (PNG)`, `binary data`.
 pub(in crate::tools) fn binary_kind(head: &[u8]) -> Option<&'static str> {
     const MAGIC: &[(&[u8], &str)] = &[
         (b"\x89PNG\r\n", "an image (PNG)"),
@@ -111,7 +111,7 @@ pub(in crate::tools) fn binary_kind(head: &[u8]) -> Option<&'static str> {
         (b"\x28\xB5\x2F\xFD", "a zstd archive"),
     ];
     if let Some((_, kind)) = MAGIC.iter().find(|(magic, _)| head.starts_with(magic)) {
-        // A text may begin with the letters of two of these by chance.
+        // A text may begin with the letters of these two signatures by chance.
         let by_chance = matches!(*kind, "an image (GIF)" | "a bzip2 archive");
         if !by_chance || std::str::from_utf8(head).is_err() || head.contains(&0) {
             return Some(kind);
@@ -132,11 +132,11 @@ pub(in crate::tools) fn binary_kind(head: &[u8]) -> Option<&'static str> {
     (utf32 || head.contains(&0) || control * 10 > head.len()).then_some("binary data")
 }
 
-/// So many characters a text in UTF-16 without a byte order mark must have to be recognised.
+/// Minimal number of characters to recognise UTF-16 without a byte order mark.
 const BARE_UTF16: usize = 4;
 
-/// UTF-16 without a byte order mark: every second byte of most characters is zero, and all of them are
-/// characters that a text has. Numbers of two bytes hardly ever look like that.
+/// UTF-16 without a byte order mark: every second byte of most characters is zero, and all of them occur in
+/// texts. Arrays of two-byte numbers rarely look like this.
 fn bare_utf16(bytes: &[u8]) -> Option<&'static Encoding> {
     let sample = &bytes[..bytes.len().min(SNIFF)];
     memchr::memchr(0, sample)?;
@@ -155,7 +155,7 @@ fn bare_utf16(bytes: &[u8]) -> Option<&'static Encoding> {
                 }
                 Err(_) => false,
             };
-            // Half a character may stand at the end of a sample.
+            // A sample may end with half a surrogate pair.
             let last = pairs.last().is_some_and(|pair| unit(*pair) & 0xFC00 == 0xD800);
             let whole = &pairs[..units - usize::from(last && bytes.len() > SNIFF)];
             let all = || char::decode_utf16(whole.iter().map(|pair| unit(*pair))).all(is_text);
@@ -163,8 +163,8 @@ fn bare_utf16(bytes: &[u8]) -> Option<&'static Encoding> {
         })
 }
 
-/// The encoding of a text: by its mark, else UTF-8 if it is valid, else by its letters. `whole`
-/// says that `bytes` are all there is; otherwise a character may be cut at the end.
+/// Detects the encoding of a text: by its byte order mark, otherwise UTF-8 if valid, otherwise by its
+/// characters. `whole` means that `bytes` is the complete file; otherwise the last character may be incomplete.
 pub(in crate::tools) fn detect(bytes: &[u8], whole: bool) -> Charset {
     match bytes {
         [0xEF, 0xBB, 0xBF, ..] => return Charset { encoding: UTF_8, bom: 3 },
@@ -183,7 +183,7 @@ pub(in crate::tools) fn detect(bytes: &[u8], whole: bool) -> Charset {
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
     detector.feed(bytes, whole);
     let guessed = Charset { encoding: detector.guess(None, Utf8Detection::Deny), bom: 0 };
-    // Both are read alike; only the larger one can write characters of four bytes (encoding.spec.whatwg.org,
+    // Both decode equally; only the larger one can encode characters of four bytes (encoding.spec.whatwg.org,
     // "gb18030 encoder").
     let larger = Charset { encoding: GB18030, bom: 0 };
     if guessed.encoding == GBK && guessed.view(bytes).is_none() && larger.view(bytes).is_some() {
@@ -192,8 +192,8 @@ pub(in crate::tools) fn detect(bytes: &[u8], whole: bool) -> Charset {
     guessed
 }
 
-/// The charset of a whole file and its text; `None` for the text if it would not come back byte for byte.
-/// Plain UTF-8 is looked through once for both.
+/// The charset of a whole file and its text; `None` for the text if encoding it would not return the same
+/// bytes. Plain UTF-8 is scanned only once for both.
 pub(in crate::tools) fn text_of(bytes: &[u8]) -> (Charset, Option<Cow<'_, str>>) {
     let has_mark = matches!(bytes, [0xEF, 0xBB, 0xBF, ..] | [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..]);
     if !has_mark
@@ -206,13 +206,13 @@ pub(in crate::tools) fn text_of(bytes: &[u8]) -> (Charset, Option<Cow<'_, str>>)
     (charset, charset.view(bytes))
 }
 
-/// Which line endings a text has.
+/// The line endings of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::tools) enum Endings {
     None,
     Lf,
     CrLf,
-    /// Carriage returns alone, and at least one.
+    /// Only carriage returns, and at least one.
     Cr,
     Mixed,
 }
@@ -245,13 +245,13 @@ impl Endings {
     }
 }
 
-/// A text as the model sees it (`\n` only), with the way back to the original.
+/// A text as the model sees it (`\n` only), with data to restore the original.
 pub(in crate::tools) struct Shown<'t> {
     original: &'t str,
     pub(in crate::tools) text: Cow<'t, str>,
     /// Positions in `text` of the line feeds that are `\r\n` in the original, ascending.
     crlf: Vec<usize>,
-    /// Every line feed of `text` is a `\r` in the original.
+    /// Whether every line feed of `text` is a `\r` in the original.
     cr: bool,
 }
 
@@ -280,7 +280,7 @@ impl<'t> Shown<'t> {
         Self { original, text: Cow::Owned(text), crlf, cr: false }
     }
 
-    /// Where the character at `at` of `text` begins in the original.
+    /// The position in the original of the character at `at` of `text`.
     fn origin(&self, at: usize) -> usize {
         at + self.crlf.partition_point(|feed| *feed < at)
     }
@@ -289,19 +289,19 @@ impl<'t> Shown<'t> {
         self.crlf.binary_search(&feed).is_ok()
     }
 
-    /// A text of a model in the line endings that are compared: `\n` only.
+    /// A text of the model with `\n` line endings, for comparison.
     pub(in crate::tools) fn unify(&self, text: &str) -> String {
         let text = text.replace("\r\n", "\n");
         if self.cr { text.replace('\r', "\n") } else { text }
     }
 
-    /// The original with each range of `ranges` (ascending, apart, in `text`) replaced by `new`.
-    /// Line feeds of `new` take the form of those they replace, else of their neighbours.
+    /// The original with each range of `ranges` (ascending, disjoint, in `text`) replaced by `new`. Line feeds
+    /// of `new` take the form of the replaced ones, otherwise of their neighbours.
     pub(in crate::tools) fn replace(&self, ranges: &[Range<usize>], new: &str) -> String {
         self.replace_each(ranges.iter().map(|range| (range.clone(), new)))
     }
 
-    /// As [`Self::replace`], each range by a text of its own.
+    /// Like [`Self::replace`], with a separate text for each range.
     pub(in crate::tools) fn replace_each<'n>(
         &self,
         parts: impl IntoIterator<Item = (Range<usize>, &'n str)>,
@@ -399,7 +399,7 @@ mod tests {
             (b"a\0b", Some("binary data")),
             (b"h\0e\0l\0l\0\xe9\0\n\0", None),
             (b"\0h\0e\0l\0l\0\n", None),
-            // Numbers of two bytes; an odd length; half a pair.
+            // Two-byte numbers; an odd length; half a surrogate pair.
             (b"\x01\0\x02\0A\0B\0C\0D\0", Some("binary data")),
             (b"h\0e\0l\0l\0o", Some("binary data")),
             (b"h\0e\0l\0l\0o\0\0\xd8", Some("binary data")),
@@ -447,7 +447,7 @@ mod tests {
             let out = shown.replace(std::slice::from_ref(&range), "Z");
             let (head, tail) = (&original[..shown.origin(start)], &original[shown.origin(end)..]);
             proptest::prop_assert_eq!(out, format!("{head}Z{tail}"));
-            // Replacing a part by itself changes nothing.
+            // Replacing a range by its own text changes nothing.
             let same = shown.replace(std::slice::from_ref(&range), &shown.text[range.clone()]);
             proptest::prop_assert_eq!(same, original);
         }

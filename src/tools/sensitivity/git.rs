@@ -1,5 +1,5 @@
-//! What git runs or obeys: hooks, configuration, and the `.git` entry itself, also of submodules, other
-//! working trees, and bare repositories.
+//! Paths that git executes or applies: hooks, configuration, and the `.git` entry itself, also of submodules,
+//! other work trees, and bare repositories.
 
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -9,7 +9,7 @@ use nix::sys::stat::Mode;
 
 use crate::tools::fs::disk;
 
-/// By the path alone.
+/// Decides by the path alone.
 pub(super) fn is_control(parts: &[&str]) -> bool {
     let Some(at) = parts.iter().position(|part| *part == ".git" || is_bare_name(part)) else { return false };
     let is_exact = parts[at] == ".git";
@@ -19,7 +19,7 @@ pub(super) fn is_control(parts: &[&str]) -> bool {
             inner.contains(&"hooks")
                 || inner.last().is_some_and(|l| matches!(*l, "config" | "config.worktree" | "commondir"))
         }
-        // `proj.git/`: a bare repository, as people name them.
+        // `proj.git/`: the common name of a bare repository.
         inner => matches!(inner, ["hooks", ..] | ["config" | "config.worktree" | "commondir"]),
     }
 }
@@ -28,8 +28,8 @@ fn is_bare_name(part: &str) -> bool {
     part.len() > ".git".len() && part.ends_with(".git")
 }
 
-/// By what lies around it: whether `folder` is a repository whatever it is called. Git takes any
-/// folder with these three for one, and obeys its `config`.
+/// Decides by the content: whether `folder` is a repository with any name. Git accepts every folder with these
+/// three entries and applies its `config`.
 pub(in crate::tools) fn is_directory(folder: BorrowedFd<'_>) -> bool {
     ["HEAD", "objects", "refs"]
         .iter()

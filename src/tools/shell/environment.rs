@@ -1,5 +1,5 @@
-//! What a command sees of the daemon's environment (S26): a short list, and never a secret
-//! unless the settings name it in full.
+//! The part of the daemon's environment that commands see: a short list, and never a secret unless the settings
+//! contain its full name.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -73,7 +73,7 @@ pub(super) fn scrub(
         kept.push(("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into()));
     }
     kept.push(("HOME".into(), home.into()));
-    // No colours, no pagers, no cursor tricks: there is no terminal.
+    // Disable colours, pagers and cursor control, because there is no terminal.
     kept.push(("TERM".into(), "dumb".into()));
     kept
 }

@@ -1,5 +1,5 @@
-//! Commands as processes: their environment, their limits, their output, and the end of their whole
-//! tree, also of what a dead daemon left.
+//! Runs commands as processes: their environment, limits and output, and the end of their whole process tree,
+//! also after a crash of the daemon.
 
 mod background;
 mod bash;
@@ -38,7 +38,7 @@ pub use spool::Spools;
 pub use sweep::Swept;
 pub(super) use sweep::sweep;
 
-/// What a command gets, with what holds it in words.
+/// The confinement of a command, and its description for users.
 pub(super) fn confinement_label(choice: sandbox::Choice) -> (Confinement, &'static str) {
     (choice.told(), choice.words())
 }

@@ -1,21 +1,21 @@
-//! The record of a process that has just been started, on its way to the disk (S9).
+//! The record of a started process, on its way to the journal.
 
 use tokio::sync::{mpsc, oneshot};
 
 use crate::tools::error::ToolError;
 use crate::types::tool::ProcessRecord;
 
-/// A process that was started. Nothing of its output is read before somebody answers `stored`; on
-/// an error, or without an answer, it is killed and its call fails.
+/// A started process. None of its output is read before the session answers `stored`. On an error, or without
+/// an answer, the process is killed and its call fails.
 #[derive(Debug)]
 pub struct ProcessStarted {
-    /// Who it is.
+    /// Identity of the process.
     pub record: Box<ProcessRecord>,
-    /// To be answered when the record is committed; the error says why it is not.
+    /// Answer it when the record is committed; the error says why it is not.
     pub stored: oneshot::Sender<Result<(), String>>,
 }
 
-/// Has a record stored.
+/// Waits until the session has stored a record.
 pub(super) async fn register(
     births: &mpsc::Sender<ProcessStarted>,
     record: ProcessRecord,

@@ -369,7 +369,8 @@ async fn forged_cwd_report_is_not_accepted() {
     std::os::unix::fs::symlink(room.root.join("home"), room.path("link")).unwrap();
     fs::create_dir(room.path("sub")).unwrap();
     for (folder, expected) in [("/../home", ""), ("/link", ""), ("/sub/../sub", ""), ("/sub", "sub")] {
-        // Prevent the shell from reporting its last folder.
+        // The command writes a forged folder and kills the shell, so that the shell's trap cannot report the
+        // real one.
         let says = format!(
             "cd {ws}; for it in /proc/$$/fd/*; do n=${{it##*/}}; [ $n -ge 300 ] && echo {ws}{folder} >&$n; done; kill -9 $$",
             ws = room.session_context.workspace.display(),

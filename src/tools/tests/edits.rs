@@ -1,4 +1,4 @@
-//! MultiEdit, ApplyPatch and NotebookEdit.
+//! Tests of MultiEdit, ApplyPatch and NotebookEdit.
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
@@ -27,7 +27,7 @@ async fn multi_edit_applies_edits_in_order() {
     let outcome = room.run("MultiEdit", input).await;
     assert_eq!(completed(&outcome), "Edited a.txt with 2 edits (+4 −3 lines; UTF-8, CRLF).");
     assert_eq!(room.bytes("a.txt"), b"1\r\n2\r\n3\r\n4\r\n");
-    // Where lines are to end otherwise, the carriage returns are shown.
+    // If line endings change, the diff shows carriage returns.
     for (tool, input, expected) in [
         (
             "Edit",
@@ -41,9 +41,9 @@ async fn multi_edit_applies_edits_in_order() {
         let diff = room.prepare(tool, input).await.unwrap().diff.unwrap();
         assert!(diff.ends_with(expected), "{diff:?}");
     }
-    // Its own writing is known.
+    // The model knows the content that it wrote.
     completed(&room.run("MultiEdit", multi("a.txt", &[("4", "5")])).await);
-    // With an empty first text the file is made.
+    // An empty first text creates the file.
     completed(&room.run("MultiEdit", multi("new/b.txt", &[("", "x\ny\n"), ("y", "z")])).await);
     assert_eq!(room.bytes("new/b.txt"), b"x\nz\n");
 }
@@ -113,7 +113,7 @@ async fn patch_changes_several_files_and_reports_each() {
     assert_eq!(mode & 0o777, 0o755, "a file that moves keeps its bits");
     assert!(!room.path("old.txt").exists() && !tool.exists());
     assert_eq!(outcome.changes.len(), 5);
-    // What it wrote is known.
+    // The model knows the content that it wrote.
     completed(&room.run("ApplyPatch", patch("*** Update File: bin/tool.sh\n@@\n-echo 2\n+echo 3\n")).await);
 }
 
@@ -181,7 +181,7 @@ async fn partially_applied_patch_reports_completed_changes() {
     room.put("a.txt", "one\n");
     room.put("z.txt", "x\n");
     room.run("Read", json!({"file_path": "a.txt"})).await;
-    // Nobody can make a file there, which shows only when it is tried.
+    // No file can be created in this folder, which shows only during the attempt.
     let input = patch(
         "*** Update File: a.txt\n@@\n-one\n+1\n*** Add File: /proc/none/b.txt\n+x\n*** Delete File: z.txt\n",
     );
@@ -282,7 +282,7 @@ async fn notebook_edit_changes_cells_by_number() {
     let input = json!({"notebook_path": "n.ipynb", "cell_id": "cell-1", "edit_mode": "delete"});
     assert!(completed(&room.run("NotebookEdit", input).await).starts_with("Deleted cell 1"));
     assert_eq!(room.bytes("n.ipynb"), notebook.replace("\"1\"", "\"2\"").as_bytes());
-    // Not by its text.
+    // A notebook cannot be changed by its text.
     let input = json!({"file_path": "n.ipynb", "old_string": "2", "new_string": "3"});
     failed(&room.run("Edit", input).await, "is_notebook");
 }

@@ -380,7 +380,7 @@ fn workspace_stays_folder_of_session_start() {
             Err(refusal) => assert_eq!(refusal.code, "workspace_replaced", "{name}"),
         }
     }
-    // Removed and made anew: the session may go on, by taking hold again.
+    // Removed and created again: the session continues and opens it again.
     let fixture = raced();
     let jail = fixture.jail();
     fs::remove_dir_all(fixture.ws()).unwrap();
@@ -442,11 +442,11 @@ fn hard_linked_file_has_strictest_sensitivity() {
         assert_eq!(fixture.care("innocent.txt", access), expected, "{file}");
         fs::remove_file(link).unwrap();
     }
-    // Where package managers link from their store, names of the workspace count all the same.
+    // In a folder that package managers fill with links, names in the workspace still count.
     fs::create_dir_all(fixture.ws().join("target")).unwrap();
     fs::hard_link(fixture.put("ws/.env", "x"), fixture.ws().join("target/made")).unwrap();
     assert_eq!(fixture.care("target/made", Access::Read), PathSensitivity::Secret);
-    // Package managers link from their store: that alone raises no question, credentials do.
+    // Package managers link from their store: this alone requires no permission request, but credentials do.
     let (stored, key) = (fixture.put("out/store/x.js", "x"), fixture.put("home/.netrc", "x"));
     fs::create_dir_all(fixture.ws().join("node_modules/a")).unwrap();
     fs::hard_link(stored, fixture.ws().join("node_modules/a/x.js")).unwrap();

@@ -1,4 +1,4 @@
-//! Glob, Grep and LS.
+//! Tests of Glob, Grep and LS.
 
 use std::time::{Duration, SystemTime};
 
@@ -15,7 +15,7 @@ fn room() -> Room {
     room.put(".hidden/h.rs", "fn hello() {}\n");
     room.put("server.pem", "hello key\n");
     room.put("bin", b"hello\0binary\n");
-    // Times in a known order: the later in this list, the newer.
+    // Modification times in a known order: later entries of this list are newer.
     for (age, name) in ["docs/a.md", "src/lib/mod.rs", "src/main.rs"].iter().rev().enumerate() {
         let file = std::fs::File::options().write(true).open(room.path(name)).unwrap();
         let time = SystemTime::UNIX_EPOCH + Duration::from_secs(2_000_000_000 - 100 * age as u64);
@@ -171,7 +171,7 @@ async fn search_omits_files_denied_by_rule() {
     assert!(
         !completed(&listed).contains("private/") && completed(&listed).contains("1 entries are not shown")
     );
-    // A name that was probably meant is not told either.
+    // The suggestion must not reveal the name of a hidden file.
     let missed = room.run("Read", json!({"file_path": "src/private/kay.rs"})).await;
     assert!(!missed.output.contains("key.rs"), "{}", missed.output);
 }
@@ -218,16 +218,16 @@ async fn search_omits_hard_links_to_credentials() {
     std::fs::create_dir_all(room.root.join("home/.ssh")).unwrap();
     std::fs::write(room.root.join("home/.ssh/id_rsa"), "hello key\n").unwrap();
     std::fs::hard_link(room.root.join("home/.ssh/id_rsa"), room.path("notes.md")).unwrap();
-    // Secrets of the workspace itself, also such as a search never meets by their own name.
+    // Secrets of the workspace itself, including names that a search never reaches.
     std::fs::create_dir_all(room.path("deep/er")).unwrap();
     std::fs::create_dir_all(room.path("objects")).unwrap();
     std::fs::write(room.path("deep/er/.env"), "hello=1\n").unwrap();
     std::fs::hard_link(room.path("deep/er/.env"), room.path("objects/made.txt")).unwrap();
     std::fs::hard_link(room.path("deep/er/.env"), room.path("copied.txt")).unwrap();
-    // Nobody knows what the other name stands for.
+    // The other name lies outside the folders that are searched.
     std::fs::write(room.root.join("elsewhere"), "hello out there\n").unwrap();
     std::fs::hard_link(room.root.join("elsewhere"), room.path("here.txt")).unwrap();
-    // Two names that are both known, and both harmless.
+    // Two names that are both known and both not sensitive.
     std::fs::write(room.path("one.txt"), "hello twice\n").unwrap();
     std::fs::hard_link(room.path("one.txt"), room.path("two.txt")).unwrap();
     let outcome = room.run("Grep", json!({"pattern": "hello", "path": "."})).await;

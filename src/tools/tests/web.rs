@@ -1,4 +1,4 @@
-//! WebFetch, against a server on this machine.
+//! Tests of WebFetch with a server on this machine.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use super::*;
 use crate::tools::Ranges;
 
-/// Answers each request by its path, until it is dropped; tells the heads of requests.
+/// Answers each request by its path until it is dropped, and reports the heads of requests.
 struct Server {
     base: String,
     heads: mpsc::Receiver<String>,
@@ -27,7 +27,7 @@ fn serve(answer: impl Fn(&str) -> Vec<u8> + Send + 'static) -> Server {
             }
             let head = String::from_utf8_lossy(&head).into_owned();
             let path = head.split(' ').nth(1).unwrap_or("/").to_owned();
-            // The client may have seen enough.
+            // The client may close the connection early.
             let _ = stream.write_all(&answer(&path));
             if tell.send(head).is_err() {
                 return;
@@ -52,7 +52,7 @@ fn redirect(to: &str) -> Vec<u8> {
     response("302 Found", &format!("Location: {to}\r\n"), "")
 }
 
-/// A room that may reach this machine.
+/// A fixture whose calls may connect to this machine.
 fn open_room() -> Room {
     Room::with(|settings| settings.web_private = Ranges::parse(&["127.0.0.1"]).unwrap())
 }
@@ -145,7 +145,7 @@ async fn redirect_targets_are_judged_like_first_url() {
     failed(&fetch(&mut room, &at("/loop")).await, "too_many_redirects");
     failed(&fetch(&mut room, &at("/file")).await, "bad_url");
     failed(&fetch(&mut room, &at("/login")).await, "url_with_credentials");
-    // Another host is told, not followed; following it would be judged anew.
+    // A redirect to another host is reported and not followed, because the new host must be judged.
     for (path, to) in [
         ("/inside", "http://169.254.169.254/latest/meta-data/"),
         ("/else", "https://elsewhere.example/x?y=1"),

@@ -1,22 +1,21 @@
-//! Which addresses may be reached: those of the public Internet, and what the configuration adds.
+//! Addresses that WebFetch may reach: those of the public Internet, and configured ones.
 //!
-//! The ranges that are no part of it are IANA's special-purpose registries for IPv4 and IPv6
-//! (RFC 6890 and its updates).
+//! The other ranges are in IANA's special-purpose registries for IPv4 and IPv6 (RFC 6890 and its updates).
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-/// Address and length of the prefix.
+/// Address and prefix length.
 const CLOSED_V4: &[(Ipv4Addr, u32)] = &[
     (Ipv4Addr::new(0, 0, 0, 0), 8),
     (Ipv4Addr::new(10, 0, 0, 0), 8),
     // Shared by carriers (CGNAT).
     (Ipv4Addr::new(100, 64, 0, 0), 10),
     (Ipv4Addr::new(127, 0, 0, 0), 8),
-    // Azure's host, reached from every machine there.
+    // Azure's host, which every machine there can reach.
     (Ipv4Addr::new(168, 63, 129, 16), 32),
-    // Link-local; the metadata of clouds.
+    // Link-local; metadata services of clouds.
     (Ipv4Addr::new(169, 254, 0, 0), 16),
     (Ipv4Addr::new(172, 16, 0, 0), 12),
     (Ipv4Addr::new(192, 0, 0, 0), 24),
@@ -30,21 +29,21 @@ const CLOSED_V4: &[(Ipv4Addr, u32)] = &[
     (Ipv4Addr::new(224, 0, 0, 0), 3),
 ];
 
-/// Only 2000::/3 is in use for the public, and of it not these.
+/// Public addresses lie in 2000::/3, except for these.
 const CLOSED_V6: &[(Ipv6Addr, u32)] = &[
-    // Protocol assignments, Teredo among them.
+    // Protocol assignments, including Teredo.
     (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23),
     (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32),
-    // 6to4: an IPv4 address in disguise.
+    // 6to4: an embedded IPv4 address.
     (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16),
     (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20),
 ];
 
-/// Whether everybody may be sent there.
+/// Whether the address is public.
 pub(super) fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => !CLOSED_V4.iter().any(|(net, bits)| covers_v4(*net, *bits, v4)),
-        // An address of the other kind in disguise (v4-mapped, NAT64, …) lies outside of 2000::/3.
+        // Embedded IPv4 addresses of other kinds (v4-mapped, NAT64, …) lie outside of 2000::/3.
         IpAddr::V6(v6) => {
             covers_v6(Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3, v6)
                 && !CLOSED_V6.iter().any(|(net, bits)| covers_v6(*net, *bits, v6))
@@ -62,11 +61,11 @@ fn covers_v6(net: Ipv6Addr, bits: u32, address: Ipv6Addr) -> bool {
     u128::from(net) & mask == u128::from(address) & mask
 }
 
-/// Addresses that may be reached although they are not public.
+/// Non-public addresses that WebFetch may reach.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ranges(Vec<(IpAddr, u32)>);
 
-/// A text is no range of addresses.
+/// The text is not an address or range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrongRange(String);
 
@@ -79,7 +78,7 @@ impl fmt::Display for WrongRange {
 impl std::error::Error for WrongRange {}
 
 impl Ranges {
-    /// Reads addresses (`::1`) and ranges (`10.0.0.0/8`).
+    /// Parses addresses (`::1`) and ranges (`10.0.0.0/8`).
     ///
     /// # Errors
     /// The first text that is neither.

@@ -1,5 +1,5 @@
-//! One request. The connection goes to one of the addresses that its own look-up gave, and these are
-//! judged in between: a name that leads elsewhere the next time (DNS rebinding) gains nothing.
+//! Sends one request. It connects to an address that was judged in the same lookup, so that a name that
+//! resolves differently the next time (DNS rebinding) gains nothing.
 
 use std::error::Error as _;
 use std::fmt;
@@ -17,28 +17,28 @@ use super::address::{Ranges, is_public};
 use crate::tools::error::ToolError;
 
 const CONNECT: Duration = Duration::from_secs(10);
-/// Bytes of an answer.
+/// Bytes of a response body.
 pub(super) const LARGEST_BODY: usize = 10 << 20;
 
-/// The one client of all fetches. Built at its first use: reading the system's certificates takes
-/// long. Cheap to clone.
+/// The shared client of all fetches. It is created on first use, because loading the system's certificates is
+/// slow. Cheap to clone.
 #[derive(Clone, Default)]
 pub(in crate::tools) struct Client(Arc<OnceCell<reqwest::Client>>);
 
-/// What a server answered.
+/// The response of a server.
 pub(super) struct Answer {
     pub(super) status: u16,
-    /// Where it sends us, made absolute; for redirects that say so.
+    /// The target of a redirect as an absolute URL.
     pub(super) location: Option<Url>,
     /// Media type in lower case without parameters, and the charset that it names.
     pub(super) media: Option<String>,
     pub(super) charset: Option<String>,
     pub(super) body: Vec<u8>,
-    /// There was more than is taken.
+    /// Whether the body exceeded the limit.
     pub(super) is_cut: bool,
 }
 
-/// Reads an address as people and models write it: http or https, no credentials.
+/// Parses a URL as users and models write it: http or https, no credentials.
 pub(super) fn parse(text: &str) -> Result<Url, ToolError> {
     let bad = |code, text: String| Err(ToolError::new(code, text));
     if text.len() > 4096 || text.chars().any(char::is_control) {
@@ -65,7 +65,7 @@ pub(super) fn host(url: &Url) -> String {
     url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase()
 }
 
-/// Names that lead to this machine or its network by convention, whatever a name server says.
+/// Names that by convention mean this machine or its network, whatever DNS returns.
 fn is_inner(name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);
     let last = name.rsplit('.').next().unwrap_or(name);
@@ -73,7 +73,7 @@ fn is_inner(name: &str) -> bool {
         || name.ends_with("home.arpa")
 }
 
-/// Refuses a host that may not be reached; says whether it is one that the configuration adds.
+/// Refuses a host that may not be reached; returns whether the configuration allows it explicitly.
 pub(super) async fn judge(url: &Url, ranges: &Ranges) -> Result<bool, ToolError> {
     let host = host(url);
     let addresses = match host.parse::<IpAddr>() {
@@ -123,7 +123,7 @@ fn inner(host: &str) -> ToolError {
     .with(json!({ "host": host }))
 }
 
-/// Resolves names for the client: all addresses of a name must be allowed, or it has none.
+/// Resolves names for the client: all addresses of a name must be allowed, otherwise the lookup fails.
 struct Guard(Ranges);
 
 /// An address that is not allowed.
@@ -157,7 +157,7 @@ impl Client {
         let build = || async {
             let (guard, proxy) = (Guard(ranges.clone()), proxy.map(str::to_owned));
             let build = move || {
-                // Somebody else may have chosen one already; theirs will do.
+                // Other code may have installed a provider already, which is sufficient.
                 let _ = rustls::crypto::ring::default_provider().install_default();
                 let builder = reqwest::Client::builder()
                     .user_agent(concat!("agentd/", env!("CARGO_PKG_VERSION")))
@@ -169,7 +169,7 @@ impl Client {
                     .pool_max_idle_per_host(1)
                     .pool_idle_timeout(Duration::from_secs(30));
                 match proxy {
-                    // Names are the proxy's affair then, and that of the proxy is not a page's.
+                    // With a proxy, the proxy resolves names; its own name is not judged like a page's.
                     Some(proxy) => builder.proxy(reqwest::Proxy::all(proxy)?).build(),
                     None => builder.dns_resolver(Arc::new(guard)).build(),
                 }
@@ -183,8 +183,8 @@ impl Client {
         self.0.get_or_try_init(build).await.cloned()
     }
 
-    /// Asks for one page. The host was judged; the address that is connected to is judged again.
-    /// Cancel-safe: dropping it closes the connection.
+    /// Requests one page. The host was judged; the address of the connection is judged again. Cancel-safe:
+    /// dropping the future closes the connection.
     pub(super) async fn hop(
         &self,
         url: &Url,
@@ -218,7 +218,7 @@ impl Client {
             let value = kind.split(';').skip(1).find_map(|part| part.trim().strip_prefix("charset="))?;
             Some(value.trim_matches('"').to_owned())
         });
-        // None was asked for, so none is unfolded.
+        // The request accepts no compression, so a compressed body is not decoded.
         if header(CONTENT_ENCODING).is_some_and(|encoding| !encoding.eq_ignore_ascii_case("identity")) {
             return Err(ToolError::new(
                 "fetch_failed",
@@ -251,7 +251,7 @@ fn find_closed(error: &reqwest::Error) -> Option<&Closed> {
     None
 }
 
-/// The innermost reason says most.
+/// The innermost error is the most specific one.
 fn deepest(error: &reqwest::Error) -> String {
     let mut reason: &dyn std::error::Error = error;
     while let Some(source) = reason.source() {

@@ -1,8 +1,8 @@
-//! WebFetch (T12): one page of the web as text.
+//! The WebFetch tool: one page of the web as text.
 //!
-//! - `address`: which addresses may be reached; `hop`: one request, to an address that was judged,
-//!   and the only place beside the models that speaks HTTP.
-//! - `fetch`: the tool: redirects, and what becomes of the answer.
+//! - `address`: addresses that may be reached; `hop`: one request to a judged address. Only `hop` and the model
+//!   calls use HTTP.
+//! - `fetch`: the tool: redirects, and conversion of the response.
 
 mod address;
 mod fetch;

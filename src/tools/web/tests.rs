@@ -1,4 +1,4 @@
-//! Which addresses are public, and which texts are urls.
+//! Tests of public addresses and of URL parsing.
 
 use std::net::IpAddr;
 

@@ -62,7 +62,7 @@ impl Transcript {
         self.diffs.insert(call);
     }
 
-    /// What to print for an event. Thinking is always shown; a client that does not want it excludes it
+    /// The output for an event. Thinking is always shown; a client that does not want it excludes it
     /// from the subscription.
     pub fn on(&mut self, envelope: &Envelope) -> Vec<Piece> {
         if let Event::MessageThinkingDelta { text, .. } = &envelope.event {

@@ -1,4 +1,5 @@
-//! What a command line may not do whatever is granted (R12): write protected places, and answer the daemon's own questions.
+//! Actions of a command line that are denied whatever is granted: writing protected paths, and
+//! answering the daemon's own requests.
 
 use crate::judge::shell::evaluate::collect::View;
 use crate::judge::shell::evaluate::invisible_chars::approves_itself;
@@ -14,10 +15,10 @@ use crate::judge::shell::paths::write_targets::{WriteTargets, created_paths};
 use crate::judge::shell::programs::escape_options::{Call, rows};
 use crate::judge::shell::programs::inner_commands::inner_commands;
 
-/// So often a line may name the daemon's own programs for each to be looked at.
+/// Maximum number of the daemon's own programs in a line that are inspected individually.
 const MOST_OURS: usize = 64;
 
-/// Programs that run another, and write a file of their own: what they saw of it, or what they logged.
+/// Programs that run another program and also write a file themselves, for example a log.
 const WRITING_RUNNERS: &[&str] = &[
     "strace",
     "ltrace",
@@ -35,13 +36,13 @@ const WRITING_RUNNERS: &[&str] = &[
 ];
 
 impl ParsedLine<'_> {
-    /// Why the line is denied whatever is granted (R12).
+    /// Why the line is denied whatever is granted.
     pub(in crate::judge) fn forbidden(&self) -> Option<&str> {
         self.forbidden.get_or_init(|| self.find_forbidden(false)).as_deref()
     }
 
-    /// The same where braces are put together. They are not to decide what a person is asked (R11), but to tell what
-    /// nobody would be asked.
+    /// Same as `forbidden`, with brace expansion. It does not affect permission requests; it only finds
+    /// actions that are always denied.
     pub(in crate::judge) fn forbidden_by_choice(&self) -> Option<String> {
         let mut commands = self.all.scripts().iter().flat_map(|script| &script.commands);
         let has_braces = |command: &Simple| {
@@ -51,7 +52,7 @@ impl ParsedLine<'_> {
         commands.any(has_braces).then(|| self.find_forbidden(true)).flatten()
     }
 
-    /// The text with what its braces choose in their place, as far as that can be told from the text alone.
+    /// The text with its braces expanded, as far as the text alone determines the result.
     fn with_choices(&self) -> Option<String> {
         let script = self.all.main();
         let commands = script.commands.iter().filter(|command| !command.derived);
@@ -61,7 +62,7 @@ impl ParsedLine<'_> {
         chosen.sort_by_key(|word| word.start);
         let (mut text, mut done) = (String::new(), 0);
         for word in chosen {
-            // One within another goes with it.
+            // A nested brace group is expanded together with its outer one.
             if word.start < done {
                 continue;
             }
@@ -124,7 +125,7 @@ impl ParsedLine<'_> {
         })
     }
 
-    /// The same for a line with too much in it to look at each command: every word counts.
+    /// Same check for a line that is too large to inspect each command: every word is checked.
     fn roughly_forbidden(&self) -> Option<String> {
         for (at, script) in self.all.scripts().iter().enumerate() {
             for (nth, command) in script.commands.iter().enumerate() {
@@ -152,7 +153,8 @@ impl ParsedLine<'_> {
     fn writes_protected<'w>(&self, view: View, words: &'w [Word], by_choice: bool) -> Option<&'w str> {
         let cwds = &self.cwds[view.script()][view.command()];
         let special = cwds.special;
-        // What no word says the end of a backup's name may: `-S gentd` for `.a`.
+        // An option can set the end of a backup's name without naming the whole path: `-S gentd` for
+        // `.a`.
         let is_suffix = |word: &Word| {
             word.text.starts_with("--su") || word.text.starts_with('-') && word.text.contains('S')
         };
@@ -161,7 +163,7 @@ impl ParsedLine<'_> {
         if !special && !matters {
             return None;
         }
-        // Each of many commands within commands looks at all that follow.
+        // In deeply nested commands each one inspects all that follow.
         if !self.folders.work_budget.spend(16 + 4 * words.len()) {
             return None;
         }
@@ -177,7 +179,7 @@ impl ParsedLine<'_> {
         let work_budget = &self.folders.work_budget;
         let hatch = rows.asks(&Call { words, granted: 0, outside: &none, work_budget }).is_some();
         let written = WriteTargets::by(rows, words);
-        // Elsewhere it is a copy of what is kept here.
+        // Elsewhere it is only a copy of the protected content.
         let is_kept = |word: &Word| {
             let home = word.marks.has(Marks::HOME);
             let is_here = |cwd: &String| {
@@ -207,14 +209,14 @@ impl ParsedLine<'_> {
         })
     }
 
-    /// What the braces of a word choose, if that is not too much to look at.
+    /// The brace expansions of a word, if there are not too many.
     pub(super) fn choices(&self, word: &Word) -> Vec<String> {
         let chooses =
             word.marks.has(Marks::BRACE) && self.folders.work_budget.spend(64 + 2 * word.text.len());
         chooses.then(|| braces::choices(&word.text)).flatten().unwrap_or_default()
     }
 
-    /// The same of a command that runs another: of that other it is asked by itself.
+    /// Same check for a command that runs another one; the inner command is checked separately.
     fn runner_writes_protected<'w>(
         &self,
         plain: &str,
@@ -224,13 +226,13 @@ impl ParsedLine<'_> {
         if !WRITING_RUNNERS.contains(&plain) {
             return None;
         }
-        // These are given whole lines, each in a word.
+        // These programs receive whole command lines as single words.
         let inner = match plain {
             "script" | "hyperfine" => words.len(),
             _ => inner_commands(words).at.into_iter().min().unwrap_or(words.len()),
         };
         let is_option = |at: usize| words[at].text.starts_with('-');
-        // Behind an option may stand its value; `script FILE`, `flock FILE COMMAND`.
+        // An option may be followed by its value; `script FILE`, `flock FILE COMMAND`.
         let names_file =
             |at: usize| is_option(at) || is_option(at - 1) || matches!(plain, "script" | "flock");
         let found = (1..inner).filter(|at| names_file(*at)).map(|at| &words[at]);
@@ -240,12 +242,12 @@ impl ParsedLine<'_> {
             .map(|word| word.text.as_str())
     }
 
-    /// The care for a word as a path.
+    /// The sensitivity of a word as a path.
     fn care(&self, word: &Word, cwds: &[String]) -> Care {
         self.care_of(&word.text, word.marks.has(Marks::HOME), word, cwds)
     }
 
-    /// The care for a word and for the paths within it.
+    /// The sensitivity of a word and of the paths within it.
     fn care_within(&self, word: &Word, cwds: &[String], texts: bool) -> Care {
         resolve::candidates(word, texts)
             .into_iter()

@@ -1,5 +1,5 @@
-//! Every command that a line would run, as far as the text shows: those in its grammar, those
-//! behind wrappers, and those in literal texts for a shell.
+//! Every command that a line would run, as far as the text shows: commands in its grammar, after
+//! wrappers, and in literal texts for a shell.
 
 use std::collections::HashSet;
 
@@ -9,19 +9,19 @@ use crate::judge::shell::lex::word::{Marks, Word};
 use crate::judge::shell::lex::{again, lex_within};
 use crate::judge::shell::programs::inner_commands::inner_commands;
 
-/// How much text for shells is read, over all.
+/// Maximum total bytes of texts for shells that are parsed.
 const TEXTS: usize = 64 * 1024;
-/// How many such texts.
+/// Maximum number of such texts.
 const SCRIPTS: usize = 1_000;
-/// How many words are looked at, over all, each as often as a command may begin before it. A line that
-/// needs more was made to need more.
+/// Maximum total number of inspected words; a word counts once for each command that may begin before
+/// it. Only a deliberately constructed line needs more.
 const WORK: usize = 30_000;
-/// In how many places, over all, a program is perhaps run by one that nobody knows.
+/// Maximum total number of positions at which an unknown program may run another one.
 const GUESSES: usize = 4_000;
-/// How deep texts may stand in texts, and wrappers behind wrappers.
+/// Maximum nesting of texts within texts, and of wrappers within wrappers.
 const DEEP: usize = 40;
 
-/// One command: which text, which of its commands, from which word on.
+/// One command: index of the text, index of its command, and first word.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::judge::shell) struct View {
     script: usize,
@@ -29,7 +29,7 @@ pub(in crate::judge::shell) struct View {
     from: usize,
     /// More words come from elsewhere.
     pub(in crate::judge::shell) open: bool,
-    /// It runs another one; of a line with too much in it that is not known.
+    /// Whether it runs another command; unknown if the line is too large.
     pub(in crate::judge::shell) runs: bool,
 }
 
@@ -47,17 +47,17 @@ impl View {
     }
 }
 
-/// All of them.
+/// All collected commands.
 #[derive(Debug)]
 pub(in crate::judge::shell) struct Collected {
     scripts: Vec<Script>,
     pub(in crate::judge::shell) views: Vec<View>,
-    /// Words that are commands if a program runs what it is given, of which that is not known.
+    /// Words that are commands if an unknown program runs its arguments.
     pub(in crate::judge::shell) maybe: Vec<View>,
-    /// Something may run that the text does not show.
+    /// The line may run something that the text does not show.
     pub(in crate::judge::shell) hidden: bool,
-    /// There was too much to look at: what follows must be satisfied with less than each command by
-    /// itself. Nothing of it is ever allowed unasked (`hidden` is set as well).
+    /// The line is too large: later checks cannot inspect each command separately. No such line is ever
+    /// allowed without a request (`hidden` is set as well).
     pub(in crate::judge::shell) over: bool,
 }
 
@@ -72,13 +72,13 @@ impl Collected {
         &self.scripts[view.script].commands[view.command].words[view.from..]
     }
 
-    /// All texts that were read: the line, and texts for shells within.
+    /// All parsed texts: the line, and texts for shells within it.
     pub(in crate::judge::shell) fn scripts(&self) -> &[Script] {
         &self.scripts
     }
 }
 
-/// Reads a line and everything in it.
+/// Parses a line and everything in it.
 pub(in crate::judge::shell) fn collect(text: &str) -> Collected {
     let mut again = again(text.len());
     let mut all = Collected {
@@ -90,7 +90,7 @@ pub(in crate::judge::shell) fn collect(text: &str) -> Collected {
     };
     let mut left = TEXTS;
     let mut work = WORK;
-    // Texts still to look through, with their depth.
+    // Texts that still need to be searched, with their depth.
     let mut todo = vec![(0usize, 0usize)];
     while let Some((script, depth)) = todo.pop() {
         all.hidden |= all.scripts[script].has(UnsupportedSyntax::Unsure);
@@ -100,7 +100,7 @@ pub(in crate::judge::shell) fn collect(text: &str) -> Collected {
             let mut guessed = HashSet::new();
             while let Some((from, open, wrapped)) = at.pop() {
                 let words = &all.scripts[script].commands[command].words;
-                // Nothing leads back to the beginning.
+                // Avoid cycles.
                 if from >= words.len() || from > 0 && !seen.insert((from, open)) {
                     continue;
                 }
@@ -129,10 +129,10 @@ pub(in crate::judge::shell) fn collect(text: &str) -> Collected {
                 all.hidden |= found.hidden;
                 at.extend(found.at.iter().map(|inner| (from + inner, open || found.open, wrapped + 1)));
                 let open = open || found.open;
-                // Of a line with more, it is enough that something may run.
+                // In a larger line it is enough to know that something may run.
                 let many = all.maybe.len() + found.maybe.len() > GUESSES;
                 all.hidden |= many;
-                // A word that may be nothing: the next stands in its place.
+                // A word that may expand to nothing: then the next word takes its position.
                 let may_be_nothing = |word: &Word| word.marks.has(Marks::EXPANDS) || word.text == "$!";
                 at.extend(may_be_nothing(&words[from]).then_some((from + 1, open, wrapped + 1)));
                 let guesses = found.maybe.iter().filter(|_| !many).map(|inner| from + inner);
@@ -154,7 +154,7 @@ pub(in crate::judge::shell) fn collect(text: &str) -> Collected {
                     left -= text.len();
                     all.scripts.push(lex_within(&text, &mut again));
                     todo.push((all.scripts.len() - 1, depth + 1));
-                    // To some shells `((` is arithmetic, to others (dash) a group within a group.
+                    // In some shells `((` is arithmetic, in others (dash) a group within a group.
                     if text.contains("((") && text.len() <= left {
                         left -= text.len();
                         all.scripts.push(lex_within(&text.replace("((", "( ("), &mut again));
@@ -167,39 +167,39 @@ pub(in crate::judge::shell) fn collect(text: &str) -> Collected {
     all
 }
 
-/// Commands in which something is put in the place of a mark are read once more with that: so many in one.
+/// Commands with a placeholder mark are parsed once more with the inserted text; maximum number per
+/// command.
 const FILLED: usize = 8;
 
-/// The commands at these places with what a program puts into them, and how many words they have; nothing if there are too
-/// many.
+/// The commands at these positions with the inserted text, and their number of words; nothing if there
+/// are too many.
 fn fills(words: &[Word], places: &[usize], left: usize) -> (Option<Vec<Simple>>, usize) {
     let marks = marks_of(words);
     if marks.is_empty() || places.is_empty() {
         return (Some(Vec::new()), 0);
     }
     let program = words.first().map_or("", |first| name(&first.text));
-    // What parallel makes of its words, and where, its options say in many ways.
+    // Options of parallel change its words and their positions in many ways.
     if marks.len() > FILLED || program == "parallel" {
         return (None, 0);
     }
-    // xargs runs one command; where it begins otherwise is only for who may know its options better.
+    // xargs runs one command. Other possible beginnings matter only if its options are misunderstood.
     let places = if program == "xargs" { &places[..1] } else { places };
     let cost: usize = places.iter().take(FILLED + 1).map(|at| words.len() - at).sum();
     if places.len() > FILLED || cost > left {
         return (None, 0);
     }
-    // They put it behind the command if no mark says where.
+    // These programs append the text to the command if it has no mark.
     let appends = matches!(program, "fd" | "fdfind");
     (Some(places.iter().filter_map(|at| filled(&words[*at..], &marks, appends)).collect()), cost)
 }
 
-/// What a program puts something else in the place of, wherever it stands in the command that it runs. Of two marks we
-/// do not say which counts.
+/// The marks that a program replaces in the command that it runs. If there are two, both are possible.
 fn marks_of(words: &[Word]) -> Vec<String> {
     let Some(first) = words.first() else { return Vec::new() };
     match name(&first.text) {
         "find" => vec!["{}".to_owned()],
-        // `{.}`, `{/}` and others are theirs as well.
+        // `{.}`, `{/}` and others are marks as well.
         "fd" | "fdfind" | "parallel" => vec!["{".to_owned()],
         "xargs" => {
             let found = words.iter().enumerate().skip(1).filter_map(|(at, word)| {
@@ -222,7 +222,7 @@ fn marks_of(words: &[Word]) -> Vec<String> {
     }
 }
 
-/// A command in which something is put in the place of a mark, if it holds one, or behind it.
+/// A command with a text inserted at its mark, or appended if it has none.
 fn filled(words: &[Word], marks: &[String], appends: bool) -> Option<Simple> {
     let holds = |word: &Word| marks.iter().any(|mark| !mark.is_empty() && word.text.contains(mark.as_str()));
     if !appends && !words.iter().any(holds) {

@@ -1,9 +1,9 @@
-//! What must not pass unseen: characters that nobody sees, and commands that answer for a person.
+//! Invisible characters, and commands that answer the daemon's requests.
 
 use crate::judge::shell::evaluate::pattern::name;
 use crate::judge::shell::lex::word::{Marks, Word};
 
-/// Whether a command answers the daemon's questions, or changes what it allows (R12).
+/// Whether a command answers the daemon's requests, or changes its permissions.
 pub(in crate::judge::shell) fn approves_itself(words: &[Word]) -> bool {
     const VERBS: &[&str] = &[
         "approve",
@@ -42,7 +42,7 @@ pub(in crate::judge::shell) fn approves_itself(words: &[Word]) -> bool {
     if !["agentctl", "agentd"].iter().any(|own| program.eq_ignore_ascii_case(own)) {
         return false;
     }
-    // A word that becomes several may become the verb.
+    // A word that expands to several words may become the verb.
     let chooses = |word: &&Word| word.marks.has(Marks::BRACE) || word.marks.has(Marks::GLOB);
     if words.iter().skip(1).take(2).any(|word| chooses(&word)) {
         return true;
@@ -80,7 +80,7 @@ pub(in crate::judge::shell) fn approves_itself(words: &[Word]) -> bool {
     }
 }
 
-/// Characters that a person would not see as they are (R14).
+/// Characters that a user would not see as they are.
 pub(in crate::judge::shell) fn invisible_character(text: &str) -> Option<&'static str> {
     if text.is_ascii() {
         let control = text.bytes().any(|c| c < b' ' && c != b'\t' && c != b'\n' || c == 0x7f);

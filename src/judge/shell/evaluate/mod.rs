@@ -1,4 +1,4 @@
-//! The judgement of a command line: what is denied whatever is granted, and what grants allow.
+//! The judgement of a command line: actions that are always denied, and commands that grants allow.
 
 mod always_denied;
 mod bypass_guard;
@@ -37,27 +37,27 @@ use crate::judge::shell::programs::transparent_wrappers::{Wraps, wraps};
 use invisible_chars::invisible_character;
 use word_checks::{CHANGES_SHELL, assignment, shape};
 
-/// A longer line is never allowed (R14).
+/// Maximum bytes of a line that can be allowed.
 const MAX_LINE_BYTES: usize = 64 * 1024;
-/// Deeper nesting is never allowed (R14).
+/// Maximum nesting of a line that can be allowed.
 const MAX_NESTING: usize = 50;
-/// More words than this are not judged one by one.
+/// Maximum number of words that are judged individually.
 const MAX_WORDS: usize = 4_000;
 
-/// How many parts are told. What asks is among them.
+/// Maximum number of reported parts. The part that needs a request is among them.
 const MAX_PARTS: usize = 64;
 
-/// An allow rule over commands: its pattern, and a mark for the caller.
+/// An allow rule for commands: its pattern, and an identifier for the caller.
 #[derive(Clone, Copy)]
 pub(in crate::judge) struct Grant<'r, R> {
     pub(in crate::judge) pattern: &'r CommandPattern,
     pub(in crate::judge) rule: R,
 }
 
-/// What became of a part.
+/// The outcome of a part.
 #[derive(Clone, Debug)]
 pub(in crate::judge) struct Outcome<'t, R> {
-    /// Of commands within commands each holds the others: a copy of each would be a lot.
+    /// In nested commands each one contains the inner ones, so copies would take much memory.
     pub(in crate::judge) command: Cow<'t, str>,
     pub(in crate::judge) words: Vec<String>,
     pub(in crate::judge) allowed: bool,
@@ -66,7 +66,7 @@ pub(in crate::judge) struct Outcome<'t, R> {
     pub(in crate::judge) reason: String,
 }
 
-/// Grants by their first words: of thousands few can be meant.
+/// Grants indexed by their first words: of thousands, only few can match.
 struct Grants<'g, R> {
     all: &'g [Grant<'g, R>],
     index: HashMap<(&'g str, Option<&'g str>), Vec<usize>>,
@@ -83,7 +83,7 @@ impl<'g, R> Grants<'g, R> {
         Self { all, index }
     }
 
-    /// Those that may cover `words` or what stands in them from `from` on, in their order.
+    /// The grants that may cover `words`, or the words from `from` on, in their order.
     fn for_command(&self, words: &[Word], from: usize) -> impl Iterator<Item = &Grant<'g, R>> {
         let mut found: Vec<usize> = Vec::new();
         for words in [words, &words[from..]].iter().take(if from > 0 { 2 } else { 1 }) {
@@ -100,24 +100,25 @@ impl<'g, R> Grants<'g, R> {
     }
 }
 
-/// A command line that was read, with the folders it is about.
+/// A parsed command line with its folders.
 pub(in crate::judge) struct ParsedLine<'a> {
     text: &'a str,
-    /// What was read: the text, or the pieces of one that is far too long.
+    /// The parsed text: the whole line, or pieces of an oversized one.
     read: Cow<'a, str>,
     folders: &'a Folders,
     all: Collected,
-    /// The folders in which each command of each text may run.
+    /// The possible folders of each command of each text.
     cwds: Vec<Vec<Arc<PossibleFolders>>>,
-    /// Of each command of each text: behind its last word that can have to do with a protected place.
+    /// For each command of each text: the position after its last word that can concern a protected
+    /// path.
     matters: Vec<Vec<usize>>,
-    /// Why it is denied whatever is granted; looked up once.
+    /// Why the line is denied whatever is granted; computed once.
     forbidden: OnceCell<Option<String>>,
-    /// Where the second parser sees commands; looked up once.
+    /// Where the second parser finds commands; computed once.
     second: OnceCell<Option<Vec<usize>>>,
-    /// The same of the text without what stands aside.
+    /// Same for the text without here-documents and prefixes; computed once.
     eased: OnceCell<Option<Vec<usize>>>,
-    /// The programs it names; looked up once.
+    /// The programs that the line names; computed once.
     programs: OnceCell<Programs>,
 }
 
@@ -136,13 +137,13 @@ impl<'a> ParsedLine<'a> {
         Self { text, read, folders, all, cwds, matters, forbidden, second, eased, programs }
     }
 
-    /// Whether the line was dearer than a judgement may be. Some of what was found of it may be less than what
-    /// is there: nothing allows it.
+    /// Whether judging the line exceeded the work budget. The results may then be incomplete, so
+    /// nothing allows the line.
     pub(in crate::judge) fn exceeds_work_budget(&self) -> Option<&'static str> {
         (self.folders.work_budget.is_spent() || self.is_in_pieces()).then_some(TOO_COMPLEX)
     }
 
-    /// Whether only pieces of the line were read.
+    /// Whether only pieces of the line were parsed.
     fn is_in_pieces(&self) -> bool {
         matches!(self.read, Cow::Owned(_))
     }
@@ -162,19 +163,20 @@ impl<'a> ParsedLine<'a> {
         self.second.get_or_init(|| tree_sitter_check::commands(self.text)).as_deref()
     }
 
-    /// The grammar of the second parser does not know every here-document, `time (…)`, `! { …; }`: where it sees
-    /// something else, it is asked again about the text without them.
+    /// The second parser does not support every here-document, `time (…)`, `! { …; }`. If it finds
+    /// other commands, it runs again on the text without them.
     fn eased(&self) -> Option<&[usize]> {
         let look = || tree_sitter_check::commands(&self.all.main().eased(self.text)?);
         self.eased.get_or_init(look).as_deref()
     }
 
-    /// Looks for the command of a rule.
+    /// Searches for the command of a rule.
     pub(in crate::judge) fn finds(&self, pattern: &CommandPattern) -> Found {
         pattern.finds(self.text, &self.all, self.programs.get_or_init(|| Programs::of(&self.all)))
     }
 
-    /// Whether the line was understood so far that commands not found are not there.
+    /// Whether the line was understood well enough to conclude that a command that was not found is
+    /// absent.
     pub(in crate::judge) fn is_understood(&self) -> bool {
         !self.is_excessive()
             && self.all.main().depth <= MAX_NESTING
@@ -185,7 +187,7 @@ impl<'a> ParsedLine<'a> {
                 .any(|look| look(self).is_some_and(|found| tree_sitter_check::adds_nothing(found, &self.all)))
     }
 
-    /// Why nothing but a rule for the whole text may allow the line, if so.
+    /// Why only a rule for the whole text may allow the line, if so.
     pub(in crate::judge) fn unsupported(&self) -> Option<&'static str> {
         if self.text.len() > MAX_LINE_BYTES {
             return Some("the line is longer than 64 KiB");
@@ -199,7 +201,7 @@ impl<'a> ParsedLine<'a> {
         self.all.main().beyond.first().map(|(what, _)| what.reason())
     }
 
-    /// Whether the text holds characters that must not pass unseen, or is over the limits (R14).
+    /// Whether the text contains invisible characters or exceeds the limits.
     pub(in crate::judge) fn is_unreadable(&self) -> Option<&'static str> {
         if self.text.len() > MAX_LINE_BYTES || self.all.main().depth > MAX_NESTING {
             return Some("the line is too long or too deeply nested to be judged");
@@ -207,7 +209,7 @@ impl<'a> ParsedLine<'a> {
         invisible_character(self.text)
     }
 
-    /// Whether the second parser sees what the lexer sees.
+    /// Whether the second parser finds the same commands as the lexer.
     pub(in crate::judge) fn is_confirmed(&self) -> bool {
         let script = self.all.main();
         self.tree_sitter_commands().is_some_and(|found| tree_sitter_check::agrees(found, script, false))
@@ -220,8 +222,8 @@ impl<'a> ParsedLine<'a> {
         commands.any(|command| changes_folder(&command.words))
     }
 
-    /// Judges each simple command under the grants; with `safe`, commands that only look pass. Of many commands a
-    /// few are told, among them what asks.
+    /// Judges each simple command with the grants; with `safe`, read-only commands pass. Of many
+    /// commands only some are reported, including those that need a request.
     pub(in crate::judge) fn parts<R: Copy>(
         &self,
         grants: &[Grant<'_, R>],
@@ -250,7 +252,7 @@ impl<'a> ParsedLine<'a> {
         judged.into_iter().map(|(at, judged)| self.outcome(at, judged)).collect()
     }
 
-    /// What became of a command of the line itself.
+    /// The outcome of a command of the line itself.
     fn outcome<R>(&self, at: usize, judged: Result<(Option<R>, String), String>) -> Outcome<'_, R> {
         let command = &self.all.main().commands[at];
         let (allowed, rule, reason) = match judged {
@@ -263,9 +265,9 @@ impl<'a> ParsedLine<'a> {
         Outcome { command, words, allowed, rule, reason }
     }
 
-    /// Whether a rule may be offered for this line: one for all that begins so, or for this alone. What removes a folder
-    /// that holds everything is granted by nobody with one key; and for what asks because it names a secret, no rule is
-    /// offered that lets all others be read.
+    /// Whether a rule may be suggested for this line, for a prefix or for this text only. Removing a
+    /// folder with all content must not be granted with one key. If the request is about a secret, a
+    /// suggested rule must not allow reading all other secrets.
     pub(in crate::judge) fn may_be_offered(&self, is_prefix: bool) -> bool {
         let script = self.all.main();
         let mut commands = script.commands.iter().zip(&self.cwds[0]).filter(|(it, _)| !it.words.is_empty());
@@ -277,7 +279,8 @@ impl<'a> ParsedLine<'a> {
         })
     }
 
-    /// One simple command: the grant that allows it (none for what is free), or why it asks.
+    /// One simple command: the grant that allows it (none for a free command), or why it needs a
+    /// request.
     fn part<R: Copy>(
         &self,
         command: &Simple,
@@ -301,10 +304,10 @@ impl<'a> ParsedLine<'a> {
             return if command.redirs.is_empty() {
                 Err("nothing runs here".into())
             } else if let Some(redir) = secret.filter(|_| safe) {
-                // What stands within may only look, and show it.
+                // The inner command may be read-only and print the content.
                 Err(format!("{} may hold a secret", redir.target.text))
             } else {
-                // What comes behind `( … )` or `{ … }`.
+                // Redirections after `( … )` or `{ … }`.
                 Ok((None, "only redirections that are free".into()))
             };
         };
@@ -312,7 +315,7 @@ impl<'a> ParsedLine<'a> {
         if let Some(reason) = self.builtin_allowed(words, cwds)? {
             return Ok((None, reason));
         }
-        // More than are kept.
+        // More folders than are tracked.
         if cwds.len() >= MAX_FOLDERS {
             return Err("it may run in any of too many folders".into());
         }
@@ -335,7 +338,7 @@ impl<'a> ParsedLine<'a> {
         let by_hatch = matches!(plain, "find" | "fd" | "fdfind" | "git");
         let script_of_shell =
             found.hidden && found.texts.is_empty() && found.at.is_empty() && rows(inner).is_known();
-        // Alone most of them start a shell, or do what their input says.
+        // Without arguments most of them start a shell, or execute their input.
         let says = matches!(
             plain,
             "env" | "nice" | "command" | "builtin" | "trap" | "jobs" | "time" | "uname26" | "arch"
@@ -379,7 +382,7 @@ impl<'a> ParsedLine<'a> {
         Err(format!("no rule allows {}", inner[0].text))
     }
 
-    /// Commands that are free for everybody (R1).
+    /// Builtins that are always allowed.
     fn builtin_allowed(&self, words: &[Word], cwds: &[String]) -> Result<Option<String>, String> {
         match words[0].text.as_str() {
             "pwd" | "true" | "false" | ":" => Ok(Some("does nothing but say so".into())),
@@ -424,7 +427,7 @@ impl<'a> ParsedLine<'a> {
         if fine { Ok(()) } else { Err(format!("a redirection to or from {}", target.text)) }
     }
 
-    /// Arguments that a prefix does not cover (R9, R10, R17), and files that ask for themselves.
+    /// Arguments that a prefix does not cover, and files that need a request.
     fn arguments(
         &self,
         words: &[Word],
@@ -439,7 +442,7 @@ impl<'a> ParsedLine<'a> {
         if let Some(reason) = rows.asks(&Call { words, granted: spelled, outside: &outside, work_budget }) {
             return Err(reason);
         }
-        // `python -m pytest`: what pytest may do counts.
+        // `python -m pytest`: the rules for pytest apply.
         if let Some(at) = special::python_module(words, spelled) {
             let words = &words[at..];
             let call = Call { words, granted: spelled - at, outside: &outside, work_budget };
@@ -447,12 +450,12 @@ impl<'a> ParsedLine<'a> {
                 return Err(reason);
             }
         }
-        // `sed -i`: what the grant spells makes it write.
+        // `sed -i`: the words of the grant make it write.
         if spelled > 1 && rows.writes_as_granted(&words[..spelled], work_budget) {
             files::refuse_to_leave(words, spelled, cwds, self.folders)?;
         }
         let plain = name(&words[0].text);
-        // With `-t` they write elsewhere than they seem to.
+        // With `-t` they write to another folder than the last operand.
         let has_target = matches!(plain, "cp" | "gcp" | "mv" | "gmv" | "ln" | "gln" | "install" | "ginstall");
         let is_tame = |word: &Word| (has_target || plain == "rm") && has_ending(word);
         if (has_target || rows.has_hatches())
@@ -468,28 +471,29 @@ impl<'a> ParsedLine<'a> {
     }
 }
 
-/// `*.o`: no option of `rm` has a dot in it, and of those of `cp` none but the name of a folder with this ending.
+/// `*.o`: no option of `rm` contains a dot, and of the options of `cp` only a folder name with this
+/// ending does.
 fn has_ending(word: &Word) -> bool {
     !word.marks.has(Marks::BRACE)
         && word.text.rsplit(['*', '?', ']']).next().is_some_and(|ending| ending.starts_with('.'))
 }
 
 impl CommandPattern {
-    /// How many of the inner command's words the grant spells, and whether it is exact. `from`
-    /// says where the inner command begins behind wrappers.
+    /// How many of the inner command's words the grant contains literally, and whether it is exact.
+    /// `from` is the position of the inner command after wrappers.
     fn spells(&self, words: &[Word], from: usize) -> Option<(usize, bool)> {
         let exact = matches!(self, Self::Exact { .. });
         if let Some(spelled) = self.covers(&words[from..]) {
             return Some((spelled, exact));
         }
-        // The wrapper and more is spelled.
+        // The grant contains the wrapper and more.
         self.covers(words)
             .filter(|spelled| from > 0 && *spelled > from)
             .map(|spelled| (spelled - from, exact))
     }
 }
 
-/// The command behind wrappers that are see-through (R8), and whether it gets more words.
+/// The command after transparent wrappers, and whether it gets more words.
 fn unwrap(words: &[Word]) -> Result<(&[Word], bool), String> {
     let mut rest = words;
     let mut fed = false;

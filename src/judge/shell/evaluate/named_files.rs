@@ -1,4 +1,4 @@
-//! Which files a command line names, for rules that keep some from being read or changed (P2).
+//! Files that a command line names, for rules that forbid reading or changing them.
 
 use std::path::Path;
 
@@ -9,13 +9,13 @@ use crate::judge::shell::lex::word::{Marks, Word};
 use crate::judge::shell::paths::braces;
 use crate::judge::shell::paths::resolve;
 
-/// So many `:` of a word are looked behind.
+/// Maximum number of `:` in a word after which a path is checked.
 const MOST_SIGNS: usize = 16;
 
 impl ParsedLine<'_> {
-    /// The first of what `kept` says of the files that the line names: it is told a path, and whether it is written there
-    /// (behind a redirection; what becomes of an argument is not known, and it counts as read). By the names as they are
-    /// written. `rules` says how many `kept` looks through: each costs.
+    /// Returns the first result of `kept` for a file that the line names. `kept` gets a path, and
+    /// whether it is written, that is, the target of a redirection; an argument counts as read. Paths
+    /// are used as written. `rules` is the number of rules that `kept` checks, for the work budget.
     pub(in crate::judge) fn names<T>(
         &self,
         rules: usize,
@@ -27,7 +27,7 @@ impl ParsedLine<'_> {
             let look = |text: &str, home: bool, writes: bool| {
                 let parts = |text: &str| text.bytes().filter(|c| *c == b'/').count();
                 let own = parts(text);
-                // Each rule looks at a path and at all that it lies in.
+                // Each rule checks a path and all folders above it.
                 let is_cheap = |cwd: &&String| {
                     let parts = own + if text.starts_with('/') { 0 } else { parts(cwd) };
                     self.folders.work_budget.spend(rules * (10 + 4 * parts + parts * parts / 4))
@@ -35,7 +35,7 @@ impl ParsedLine<'_> {
                 let path = |cwd: &String| resolve::resolve(text, home, cwd, self.folders);
                 cwds.iter().take_while(is_cheap).find_map(|cwd| kept(Path::new(&path(cwd)), writes))
             };
-            // The text, and what its braces choose; what a sequence runs through may not be put together.
+            // The text and its brace expansions; a sequence is not expanded.
             let chosen = |word: &Word| -> Vec<String> {
                 let mut all = vec![word.text.clone()];
                 if word.marks.has(Marks::BRACE) && self.folders.work_budget.spend(64 + 2 * word.text.len()) {
@@ -67,7 +67,7 @@ impl ParsedLine<'_> {
                     .map(|text| Word { text, ..word.clone() })
                     .find_map(|choice| one(&choice))
             };
-            // `git show HEAD:a/b`, `git diff ':(top)a/b'`: from the top of the repository.
+            // `git show HEAD:a/b`, `git diff ':(top)a/b'`: relative to the top of the repository.
             let is_git = command.words.iter().any(|word| name(&word.text) == "git");
             let told_from_top = |text: &str| {
                 let text = text
@@ -81,7 +81,7 @@ impl ParsedLine<'_> {
                     .then(|| kept(Path::new(&resolve::resolve(text, false, top, self.folders)), false))
                     .flatten()
             };
-            // These take names of branches and words for people.
+            // These verbs take branch names and text, not paths.
             let is_of_paths = |words: &[Word]| {
                 let verb = words.get(1).map_or("", |verb| verb.text.as_str());
                 name(&words[0].text) != "git" || !matches!(verb, "commit" | "push" | "fetch" | "pull" | "tag")
@@ -93,7 +93,7 @@ impl ParsedLine<'_> {
                 let is_meant = is_git && word.text.contains(':') && !is_left_out(&word.text);
                 let texts = if is_meant { chosen(word) } else { Vec::new() };
                 texts.iter().find_map(|text| {
-                    // `x..HEAD:a`, `:0:a`, `HEAD^{/a:b}:a`: behind each.
+                    // `x..HEAD:a`, `:0:a`, `HEAD^{/a:b}:a`: a path may follow each colon.
                     let mut signs = text.match_indices(':');
                     let found =
                         signs.by_ref().take(MOST_SIGNS).find_map(|(at, _)| told_from_top(&text[at + 1..]));

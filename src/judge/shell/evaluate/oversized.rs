@@ -1,21 +1,22 @@
-//! Lines that are far too long to be read as a whole. Nothing allows them, but what is denied is looked for all the
-//! same: in their pieces, each once.
+//! Lines that are too long to parse as a whole. Nothing allows them, but denied commands are still
+//! searched for in their pieces, each piece once.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-/// Up to so many bytes a line is read as it is. No tool takes a longer one; people may still ask about it.
+/// Maximum bytes of a line that is parsed as a whole. No tool accepts a longer one, but users may still
+/// ask for its verdict.
 const WHOLE: usize = 128 * 1024;
-/// So much of the beginning of a longer one is looked at, and so much of its end.
+/// Bytes of a longer line's beginning and of its end that are searched.
 const BEGINNING: usize = 1024 * 1024;
 const END: usize = 128 * 1024;
-/// Of a long piece this much of its beginning and of its end is kept.
+/// Bytes of a long piece's beginning and of its end that are kept.
 const PIECE: usize = 2 * 1024;
-/// So much text is left at most.
+/// Maximum bytes of the remaining text.
 const LEFT: usize = 64 * 1024;
 
-/// The line itself, or the pieces of a line that is too long: what stands between the signs that end a command, in
-/// the order of the text, each once. Quotes that hold such a sign stay around it.
+/// The line itself, or the pieces of a line that is too long: the text between signs that end a
+/// command, in order, each once. Quotes that contain such a sign are kept.
 pub(in crate::judge::shell) fn condense(text: &str) -> Cow<'_, str> {
     if text.len() <= WHOLE {
         return Cow::Borrowed(text);
@@ -63,7 +64,7 @@ mod tests {
         ] {
             let long = format!("{}git push", unit.repeat(3_000_000 / unit.len()));
             let left = condense(&long);
-            // Where the beginning ends, half a piece may be left.
+            // The end of the first part may split a piece.
             let (first, last) = expected.split_once('\n').expect("pieces");
             assert!(left.starts_with(first) && left.ends_with(last) && left.len() < 40, "{unit:?}: {left}");
         }

@@ -1,4 +1,4 @@
-//! Bash rules: what they grant, and where they are found.
+//! Bash rules: which commands they grant, and how they are found in a line.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, BuildHasherDefault, Hasher};
@@ -11,9 +11,9 @@ use crate::judge::shell::lex::word::{Marks, Word};
 /// The pattern of a Bash rule.
 #[derive(Clone, Debug)]
 pub(in crate::judge) enum CommandPattern {
-    /// `npm run test`: these words and no others, or this very text.
+    /// `npm run test`: exactly these words, or exactly this text.
     Exact {
-        /// The text, without blanks around it.
+        /// The text, without surrounding blanks.
         text: String,
         /// Its words, if it is one simple command.
         words: Option<Vec<Word>>,
@@ -22,14 +22,14 @@ pub(in crate::judge) enum CommandPattern {
     Prefix(Vec<String>),
 }
 
-/// What a rule that forbids (or asks) finds in a command.
+/// Result of searching a line for the command of a deny or ask rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::judge) enum Found {
-    /// It is not there.
+    /// The command is absent.
     No,
-    /// It cannot be excluded: something may only become the command when the shell runs.
+    /// The command cannot be excluded: a word may become the command only when the shell runs.
     Perhaps,
-    /// The command is there.
+    /// The command is present.
     Yes,
 }
 
@@ -41,13 +41,13 @@ fn simple(text: &str) -> Option<Vec<Word>> {
     }
     let command = script.commands.pop()?;
     let plain = command.assigns.is_empty() && command.redirs.is_empty() && command.timed.is_none();
-    // `! x`, `{ x; }` and comments are more than their words.
+    // `! x`, `{ x; }` and comments contain more than their words.
     let whole = command.start == 0 && command.end == text.len();
     (plain && whole && !command.words.is_empty()).then_some(command.words)
 }
 
 impl CommandPattern {
-    /// Parses what stands between the parentheses; not empty. The error is a fragment.
+    /// Parses the text between the parentheses, which is not empty. The error is a fragment.
     pub(in crate::judge) fn parse(inner: &str) -> Result<Self, &'static str> {
         if inner.contains('\0') {
             return Err("a command cannot hold a NUL");
@@ -58,7 +58,7 @@ impl CommandPattern {
                 Some(words) if words.iter().all(|w| w.is_literal() && !w.marks.has(Marks::DOLLAR_QUOTE)) => {
                     Ok(Self::Prefix(words.into_iter().map(|word| word.text).collect()))
                 }
-                // A reserved word stands for itself here: nothing grants what it begins.
+                // A reserved word is literal here: no rule grants the construct that it begins.
                 None if prefix
                     .chars()
                     .all(|c| c.is_ascii_alphanumeric() || matches!(c, ' ' | '_' | '-' | '.')) =>
@@ -78,13 +78,13 @@ impl CommandPattern {
         }
     }
 
-    /// Whether this is an exact rule of the whole text (R18).
+    /// Whether this is an exact rule for the whole text.
     pub(in crate::judge) fn is_text(&self, command: &str) -> bool {
         matches!(self, Self::Exact { text, .. } if text == command.trim())
     }
 
-    /// Whether a grant covers a simple command by its words; then how many of them it spells. An
-    /// exact rule spells all.
+    /// Whether a grant covers a simple command by its words, and how many of them it contains. An exact
+    /// rule contains all.
     pub(in crate::judge::shell) fn covers(&self, words: &[Word]) -> Option<usize> {
         match self {
             Self::Exact { words: Some(own), .. } => {
@@ -105,7 +105,7 @@ impl CommandPattern {
         }
     }
 
-    /// The first two words of a command that a grant covers; `None` if it covers none by its words.
+    /// The first two words of the commands that a grant covers; `None` if it covers none by its words.
     pub(in crate::judge::shell) fn key(&self) -> Option<(&str, Option<&str>)> {
         let mut words: Box<dyn Iterator<Item = &str>> = match self {
             Self::Exact { words, .. } => Box::new(words.as_ref()?.iter().map(|word| word.text.as_str())),
@@ -114,7 +114,7 @@ impl CommandPattern {
         Some((words.next()?, words.next()))
     }
 
-    /// Looks for the command of a deny or ask rule among all that a line runs.
+    /// Searches all commands of a line for the command of a deny or ask rule.
     pub(in crate::judge::shell) fn finds(&self, text: &str, all: &Collected, programs: &Programs) -> Found {
         if self.is_text(text) {
             return Found::Yes;
@@ -124,7 +124,7 @@ impl CommandPattern {
             Self::Exact { words: Some(words), .. } => (words.iter().map(|w| w.text.as_str()).collect(), true),
             Self::Prefix(words) => (words.iter().map(String::as_str).collect(), false),
         };
-        // Where there is too much to look at, the first words have to do.
+        // If the line is too large, only the first words are compared.
         let exact = exact && !all.over;
         let mut found = if all.hidden { Found::Perhaps } else { Found::No };
         let Some((wanted, rest)) = own.split_first() else { return found };
@@ -147,7 +147,7 @@ impl CommandPattern {
                 return Found::Perhaps;
             }
         }
-        // What is only known when it runs, and what may be run by a program that nobody knows.
+        // Names that are known only at run time, and commands that an unknown program may run.
         let maybe = programs.at(Place::Maybe(program));
         if maybe.len() > MOST_GUESSES || programs.unknown.len() > MOST_GUESSES {
             return Found::Perhaps;
@@ -162,38 +162,39 @@ impl CommandPattern {
     }
 }
 
-/// So many places in which a program is perhaps run are looked at.
+/// Maximum number of inspected positions at which an unknown program may run another one.
 const MOST_GUESSES: usize = 64;
-/// Commands and options in front of them that are looked at for all rules together, beyond those that
-/// begin with just the words of a rule.
+/// Maximum number of inspected commands and options for all rules together, beyond commands that begin
+/// with exactly the words of a rule.
 const LOOKS: usize = 100_000;
 
 fn is_option(word: &str) -> bool {
     word.starts_with(['-', '+'])
 }
 
-/// A program in the home folder: all of its path but the beginning is spelled.
+/// A program in the home folder: its path is literal except for the beginning.
 fn is_at_home(word: &Word) -> bool {
     let others = [Marks::EXPANDS, Marks::NUMBER, Marks::GLOB, Marks::BRACE, Marks::TILDE];
     word.marks.has(Marks::HOME) && word.text.contains('/') && !others.iter().any(|mark| word.marks.has(*mark))
 }
 
-/// Where to look for a command.
+/// Key of the index of commands.
 #[derive(Hash)]
 enum Place<'w> {
-    /// Behind a name stands this word, which is no option.
+    /// This word, which is not an option, follows the name.
     Argument(&'w str, &'w str),
-    /// Nothing does.
+    /// No word follows the name.
     Alone(&'w str),
-    /// An option does, or a word that is only known when it runs.
+    /// An option follows the name, or a word that is known only at run time.
     Odd(&'w str),
-    /// A command of this name, whatever is behind it; one is enough.
+    /// A command with this name, whatever follows; one is enough.
     Program(&'w str),
-    /// Where a command of this name perhaps begins.
+    /// A possible beginning of a command with this name.
     Maybe(&'w str),
 }
 
-/// A hash of short words, and not more: whoever makes them meet gains looks, and those are counted.
+/// A fast hash of short words. Deliberate collisions only cause more comparisons, and those are
+/// counted.
 #[derive(Debug, Default)]
 struct Quick(u64);
 
@@ -215,13 +216,14 @@ impl Hasher for Quick {
     }
 }
 
-/// The commands of a line by their first words: with many rules, most ask for one that is not there.
+/// The commands of a line indexed by their first words: with many rules, most search for an absent
+/// command.
 #[derive(Debug)]
 pub(in crate::judge::shell) struct Programs {
-    /// By the hash of a place: whoever looks compares.
+    /// By the hash of a key; every lookup compares the words.
     at: HashMap<u64, Vec<View>, BuildHasherDefault<Quick>>,
     hasher: BuildHasherDefault<Quick>,
-    /// The name is only known when it runs.
+    /// Commands whose name is known only at run time.
     unknown: Vec<View>,
     looks: WorkBudget,
 }
@@ -240,7 +242,7 @@ impl Programs {
             // `~/bin/git` is git as well.
             let spelled = first.is_literal() || is_at_home(first);
             if !spelled {
-                // One more than are looked at tells that there are more.
+                // One more than the maximum shows that there are more.
                 if found.unknown.len() <= MOST_GUESSES {
                     found.unknown.push(*view);
                 }
@@ -265,7 +267,7 @@ impl Programs {
         found
     }
 
-    /// Keeps `most` for a place.
+    /// Stores at most `most` commands for a key.
     fn add(&mut self, place: Place<'_>, view: View, most: usize) {
         let views = self.at.entry(self.hasher.hash_one(place)).or_default();
         if views.len() < most {
@@ -278,12 +280,12 @@ impl Programs {
     }
 }
 
-/// The part after the last `/`: programs are denied by it.
+/// The part after the last `/`: deny rules match programs by it.
 pub(in crate::judge::shell) fn name(word: &str) -> &str {
     word.rsplit('/').next().unwrap_or(word)
 }
 
-/// git's own options before its sub-command that take a value as the next word.
+/// git's own options before its subcommand that take the next word as a value.
 pub(in crate::judge::shell) const GIT_VALUES: &[&str] = &[
     "-C",
     "-c",
@@ -296,7 +298,7 @@ pub(in crate::judge::shell) const GIT_VALUES: &[&str] = &[
     "--shallow-file",
 ];
 
-/// Those that take none.
+/// git's own options without a value.
 const GIT_FLAGS: &[&str] = &[
     "-p",
     "-P",
@@ -321,10 +323,11 @@ const GIT_FLAGS: &[&str] = &[
     "--exec-path",
 ];
 
-/// So many options in front of a sub-command are looked behind.
+/// Maximum number of inspected options before a subcommand.
 const MOST_OPTIONS: usize = 2_000;
 
-/// Whether the command that `words` begin with is the one of the pattern, and how many words were looked at.
+/// Whether the command at the start of `words` is the one of the pattern, and how many words were
+/// inspected.
 fn is_it(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> (Found, usize) {
     let (Some((program, arguments)), Some((wanted, rest))) = (words.split_first(), pattern.split_first())
     else {
@@ -339,18 +342,18 @@ fn is_it(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> (Found, u
     if found < Found::Yes && rest.first().is_some_and(|word| !word.starts_with('-')) {
         let is_git = name(wanted) == "git";
         let mut at = 0;
-        // Options in front of the sub-command, with their values where that is known or possible.
+        // Options before the subcommand, with their values where that is known or possible.
         while let Some(word) = arguments.get(at) {
             if !word.text.starts_with('-') && !word.text.starts_with('+') {
                 break;
             }
             let known = is_git && GIT_VALUES.contains(&word.text.as_str());
-            // A name that is made here may be that of the command.
+            // A name that is computed here may be that of the command.
             let names = |word: &Word| word.text.to_ascii_lowercase().contains("alias.");
             if is_git && (names(word) || known && arguments.get(at + 1).is_some_and(names)) {
                 found = found.max(Found::Perhaps);
             }
-            // A value that is not spelled may be several words, or none.
+            // A value that is not literal may expand to several words, or none.
             if known && arguments.get(at + 1).is_some_and(|value| !value.is_literal()) {
                 found = found.max(Found::Perhaps);
             }
@@ -360,7 +363,7 @@ fn is_it(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> (Found, u
             at += if known { 2 } else { 1 };
             looked += 1;
             found = found.max(compare(arguments.get(at..).unwrap_or(&[]), rest, exact, open));
-            // One that nobody has heard of may take the next word.
+            // An unknown option may take the next word.
             if is_git && !known && !GIT_FLAGS.contains(&word.text.as_str()) && !word.text.contains('=') {
                 let behind = compare(arguments.get(at + 1..).unwrap_or(&[]), rest, exact, open);
                 found = found.max(behind.min(Found::Perhaps));
@@ -375,7 +378,7 @@ fn is_it(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> (Found, u
 }
 
 fn compare(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> Found {
-    // Other words come first: there is no need to look at all of them.
+    // Other words come first, so not all of them need to be inspected.
     if let (Some(word), Some(wanted)) = (words.first(), pattern.first())
         && !can_equal(word, wanted, false)
     {
@@ -387,7 +390,7 @@ fn compare(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> Found {
     let mut found = Found::Yes;
     for (at, wanted) in pattern.iter().enumerate() {
         match words.get(at) {
-            // A word that is not literal may be any number of words.
+            // A word that is not literal may expand to any number of words.
             Some(word) if !word.is_literal() => {
                 return if can_equal(word, wanted, false) { Found::Perhaps } else { Found::No };
             }
@@ -406,15 +409,15 @@ fn compare(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> Found {
     found
 }
 
-/// A longer word with signs for the shell may be any word.
+/// A longer word with shell signs may expand to any word.
 const LONGEST_NAME: usize = 255;
 
-/// Whether the shell may make `wanted` of a word.
+/// Whether the shell may expand a word to `wanted`.
 fn can_equal(word: &Word, wanted: &str, program: bool) -> bool {
     if word.is_literal() {
         return if program { name(&word.text) == name(wanted) } else { word.text == wanted };
     }
-    // Every rule asks: a pattern longer than any name is not compared.
+    // This runs for every rule: a pattern longer than any name is not compared.
     if word.text.len() > LONGEST_NAME
         || word.marks.has(Marks::EXPANDS)
         || word.marks.has(Marks::BRACE)
@@ -432,7 +435,7 @@ fn can_equal(word: &Word, wanted: &str, program: bool) -> bool {
         return wanted.starts_with(&text[..first]) && wanted.ends_with(&text[last + 1..]);
     }
     if word.marks.has(Marks::NUMBER) {
-        // `$!` may be nothing, and the next word stands here.
+        // `$!` may be empty, and then the next word takes its position.
         return word.text == "$!" || wanted.bytes().any(|c| c.is_ascii_digit());
     }
     word.marks.has(Marks::HOME) && program && name(&word.text) == name(wanted)

@@ -1,5 +1,5 @@
-//! The second opinion: what the tree-sitter grammar of bash makes of a line. It never allows; where
-//! it does not see the same commands as the lexer, nobody allows.
+//! The second parser: the tree-sitter grammar of bash. It never allows a line; if it finds other
+//! commands than the lexer, no rule allows the line.
 
 use std::cell::Cell;
 use std::ops::ControlFlow;
@@ -9,16 +9,18 @@ use tree_sitter::{Node, ParseOptions, Parser};
 use crate::judge::shell::evaluate::collect::Collected;
 use crate::judge::shell::lex::syntax::Script;
 
-/// How often the parser may report progress before it is stopped: about a hundred steps each.
+/// Maximum number of progress reports before the parser is stopped; about a hundred steps each.
 const STEPS: usize = 400;
 
-/// The parser gets the text in pieces of so many bytes, and counts as stuck when it asked for the whole of it so many
-/// times: where it does not understand, it looks ahead to the end from each place, and reports no progress meanwhile.
+/// The parser reads the text in pieces of this many bytes. It counts as stuck after it has read the
+/// whole text a number of times. If it does not understand a text, it scans to the end from each
+/// position, without a progress report.
 const PIECE: usize = 512;
 const TIMES: usize = 6;
 const READ_AHEAD: usize = 32 * 1024;
 
-/// Whether the grammar sees exactly these commands, at these places; `eased`: in the text without what stands aside.
+/// Whether the grammar finds exactly these commands, at these positions; `eased`: in the text without
+/// here-documents and prefixes.
 pub(in crate::judge::shell) fn agrees(found: &[usize], script: &Script, eased: bool) -> bool {
     let mut found = found.to_vec();
     let mut own: Vec<usize> = script
@@ -42,12 +44,12 @@ pub(in crate::judge::shell) fn adds_nothing(found: &[usize], all: &Collected) ->
         .filter(|command| !command.derived)
         .flat_map(|command| command.words.first().map(|word| word.start).into_iter().chain(command.timed))
         .collect();
-    // What stands between backquotes has places of its own.
+    // Commands between backquotes have positions in another text.
     let derived = all.main().commands.iter().filter(|command| command.derived).count();
     found.iter().filter(|place| !own.contains(place)).count() <= derived
 }
 
-/// Where commands begin, or `None` if the text is not understood within the limits.
+/// Positions at which commands begin, or `None` if the text is not understood within the limits.
 pub(in crate::judge::shell) fn commands(text: &str) -> Option<Vec<usize>> {
     let mut parser = Parser::new();
     parser.set_language(&tree_sitter_bash::LANGUAGE.into()).ok()?;
@@ -67,7 +69,8 @@ pub(in crate::judge::shell) fn commands(text: &str) -> Option<Vec<usize>> {
                     left.set(less);
                     piece
                 }
-                // As if the text were at its end: the look ahead is, and so is the parser at its next step.
+                // Simulate the end of the text: this ends the scan, and the parser stops at its next
+                // step.
                 None => {
                     left.set(0);
                     &[]

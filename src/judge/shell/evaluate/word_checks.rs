@@ -1,8 +1,8 @@
-//! What must hold for the words of any command, whatever it is (R4, R7, R10, R11).
+//! Conditions for the words of every command.
 
 use crate::judge::shell::lex::word::{Marks, Word};
 
-/// Builtins that change the shell, or run code from their arguments (R7).
+/// Builtins that change the shell, or run code from their arguments.
 pub(in crate::judge::shell) const CHANGES_SHELL: &[&str] = &[
     "set",
     "shopt",
@@ -65,7 +65,7 @@ pub(in crate::judge::shell) const CHANGES_SHELL: &[&str] = &[
     "in",
 ];
 
-/// Names that cannot change what runs (R7).
+/// Whether an assignment cannot change which program runs.
 pub(in crate::judge::shell) fn assignment(word: &Word, bare: bool) -> Result<(), String> {
     const FREE: &[&str] = &[
         "CI",
@@ -101,7 +101,7 @@ pub(in crate::judge::shell) fn assignment(word: &Word, bare: bool) -> Result<(),
     Ok(())
 }
 
-/// What must hold for the words of any command (R4, R10, R11).
+/// Checks the conditions for the words of every command.
 pub(in crate::judge::shell) fn shape(words: &[Word]) -> Result<(), String> {
     let Some(first) = words.first() else { return Ok(()) };
     if !first.is_literal() || first.marks.has(Marks::DOLLAR_QUOTE) || first.text.is_empty() {
@@ -120,7 +120,7 @@ pub(in crate::judge::shell) fn shape(words: &[Word]) -> Result<(), String> {
             return Err(format!("{} may become an option", word.text));
         }
     }
-    // It may be nothing, and what stands behind it in its place.
+    // The word may be empty, and then the next one takes its position.
     let may_be_nothing = |word: &Word| word.marks.has(Marks::NUMBER) && word.text == "$!";
     let mut behind = words.iter().skip_while(|word| !may_be_nothing(word));
     if first.text != "echo" && behind.any(|word| !may_be_nothing(word)) {

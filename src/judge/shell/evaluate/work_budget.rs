@@ -1,10 +1,10 @@
-//! How much work one judgement may be. A line is written by a model, and what makes it dear is its own affair:
-//! what cannot be judged within the measure is not allowed. Work is counted and not timed, so that a verdict is
-//! the same on every machine.
+//! Limit on the work of one judgement. A model writes the line and can make it expensive, so a line
+//! that exceeds the limit is not allowed. Steps are counted instead of measuring time, so that the
+//! verdict is the same on every machine.
 
 use std::cell::Cell;
 
-/// Steps that are left. One is some ten nanoseconds.
+/// Remaining steps. One step takes about ten nanoseconds.
 #[derive(Debug)]
 pub(in crate::judge::shell) struct WorkBudget {
     left: Cell<usize>,
@@ -16,7 +16,7 @@ impl WorkBudget {
         Self { left: Cell::new(steps), spent: Cell::new(false) }
     }
 
-    /// Takes so many steps. Whether there were as many; if not, there are none from now on.
+    /// Uses this many steps. Returns whether they were available; if not, the budget is exhausted.
     pub(in crate::judge::shell) fn spend(&self, steps: usize) -> bool {
         match self.left.get().checked_sub(steps) {
             Some(left) => self.left.set(left),
@@ -25,13 +25,13 @@ impl WorkBudget {
         !self.spent.get()
     }
 
-    /// Takes all that is left: what was seen cannot be judged for certain, and nothing allows the line.
+    /// Uses all remaining steps: the line cannot be judged reliably, so nothing allows it.
     pub(in crate::judge::shell) fn exhaust(&self) {
         self.left.set(0);
         self.spent.set(true);
     }
 
-    /// Whether more was asked for than there was.
+    /// Whether more steps were requested than available.
     pub(in crate::judge::shell) fn is_spent(&self) -> bool {
         self.spent.get()
     }

@@ -1,5 +1,4 @@
-//! From words to commands: reserved words, heads of compound commands, redirections, what ends a
-//! command.
+//! From words to commands: reserved words, heads of compound commands, redirections, ends of commands.
 
 use super::{Block, Head, Here, Kind, Lexer, Operator};
 use crate::judge::shell::lex::syntax::{After, Redir, RedirKind, Simple, UnsupportedSyntax};
@@ -11,7 +10,7 @@ impl Lexer<'_> {
         let list = self.list();
         let Some(draft) = list.draft.take() else { return };
         let mut word = draft.finish(end);
-        // What `$!` says is a number or nothing, and the word is what is left: more than nothing only if there is more.
+        // `$!` is a number or empty. The word is not empty only if it contains more than `$!`.
         if word.marks.has(Marks::NUMBER) && word.text.contains("$!") && word.text != "$!" {
             self.note(UnsupportedSyntax::Parameter);
             word.marks.add(Marks::EXPANDS);
@@ -62,7 +61,7 @@ impl Lexer<'_> {
             self.set_aside(start, target.end);
             let odd = [Marks::EXPANDS, Marks::NUMBER, Marks::DOLLAR_QUOTE];
             if odd.iter().any(|mark| target.marks.has(*mark)) || target.text.contains('\n') {
-                // bash takes such an end mark in its own way.
+                // bash treats such an end mark differently.
                 self.note(UnsupportedSyntax::Unsure);
             }
             let here =
@@ -84,7 +83,7 @@ impl Lexer<'_> {
         list.command.redirs.push(Redir { kind, target, named });
     }
 
-    /// Words of a compound command's head. Whether the word was one.
+    /// Handles the words of a compound command's head. Returns whether the word was one.
     pub(super) fn takes_head(&mut self, word: &Word) -> bool {
         let bare = word.is_bare().then_some(word.text.as_str());
         let list = self.list();
@@ -143,7 +142,7 @@ impl Lexer<'_> {
             }
             Head::Coproc => {
                 list.head = Head::None;
-                // `coproc NAME {`: the name is one only before a compound command.
+                // `coproc NAME {`: the word is a name only before a compound command.
                 let mut at = self.at;
                 while let Some((b' ' | b'\t', behind)) = self.peek_from(at) {
                     at = behind;
@@ -153,7 +152,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// A reserved word where a command may begin. Whether it was one.
+    /// Handles a reserved word at the start of a command. Returns whether it was one.
     pub(super) fn reserved(&mut self, word: &Word) -> bool {
         let text = word.text.as_str();
         match text {
@@ -235,14 +234,14 @@ impl Lexer<'_> {
         if block != Block::Brace {
             self.note(UnsupportedSyntax::ControlFlow);
         }
-        // `{ }` and `&& }` are no grammar; `case x in esac` is.
+        // `{ }` and `&& }` are not valid; `case x in esac` is.
         let list = self.list();
         let wrong = list.blocks.last() != Some(&block) || (list.needs && block != Block::Case);
         if list.blocks.last() == Some(&block) {
             list.blocks.pop();
             self.blocks -= 1;
         }
-        // What stood before it in its list may lead past it.
+        // The commands before it in its list may skip it.
         self.script.runs += 1;
         let run = self.script.runs;
         let list = self.list();
@@ -302,7 +301,7 @@ impl Lexer<'_> {
             list.piped = false;
         }
         let wrong = match operator {
-            // Newlines are free where a command may begin.
+            // Newlines are allowed where a command may begin.
             None | Some(Operator::Newline) => false,
             Some(Operator::EndsCase) => {
                 let in_case = list.blocks.last() == Some(&Block::Case);

@@ -17,7 +17,7 @@ impl Lexer<'_> {
         self.at = inner + text.len() + usize::from(end.is_some());
     }
 
-    /// Inside `"…"`, and inside the body of a here-document, where `"` means itself.
+    /// Inside `"…"`, and inside the body of a here-document, where `"` is literal.
     pub(super) fn in_quote(&mut self, body: bool) {
         match self.text[self.at] {
             b'"' if !body => {
@@ -131,7 +131,7 @@ impl Lexer<'_> {
                     }
                 }
                 _ => {
-                    // Not arithmetic: `( (…) …)`. Read again as commands.
+                    // Not arithmetic: `( (…) …)`. Parse it again as commands.
                     self.close();
                     let length = self.at - opened;
                     self.plain_brackets.insert(opened);
@@ -154,7 +154,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// At a `$`. Inside quotes `$'` and `$"` mean nothing.
+    /// At a `$`. Inside quotes `$'` and `$"` have no special meaning.
     pub(super) fn dollar(&mut self, quoted: bool) {
         let dollar = self.at;
         match self.peek_from(self.at + 1) {
@@ -180,7 +180,7 @@ impl Lexer<'_> {
                 self.note(UnsupportedSyntax::Parameter);
                 let name = &self.text[behind..];
                 let length = name.iter().position(|c| !is_name_byte(*c)).unwrap_or(name.len());
-                // `${HOME}/x` stands as `$HOME/x`.
+                // `${HOME}/x` is stored as `$HOME/x`.
                 let mut raw = b"$".to_vec();
                 raw.extend_from_slice(&name[..length]);
                 if name.get(length) != Some(&b'}') {
@@ -233,7 +233,7 @@ impl Lexer<'_> {
                 self.at = at;
             }
             _ => {
-                // It means itself.
+                // The sign is literal.
                 self.put(b"$", false);
                 self.at = dollar + 1;
             }
@@ -279,7 +279,7 @@ impl Lexer<'_> {
         self.later(inner, false);
     }
 
-    /// Puts a text within the text aside.
+    /// Stores a nested text for later.
     pub(super) fn later(&mut self, text: Vec<u8>, is_body: bool) {
         if text.len() > *self.again {
             self.note(UnsupportedSyntax::Unsure);
@@ -291,8 +291,8 @@ impl Lexer<'_> {
     }
 }
 
-/// Decodes the inside of `$'…'`: the bytes, how far it goes with its closing sign, and whether it
-/// is closed.
+/// Decodes the inside of `$'…'`: the bytes, the length including the closing sign, and whether it is
+/// closed.
 fn ansi(text: &[u8]) -> (Vec<u8>, usize, bool) {
     let mut out = Vec::new();
     let mut at = 0;

@@ -1,12 +1,12 @@
 //! The lexer: from the text of a command line to its simple commands, in linear time and without
 //! recursion.
 //!
-//! It knows all of bash's grammar well enough to find every command that stands anywhere, and the
-//! *plain* part of it (lists, pipelines, groups, words, redirections, here-documents) exactly. What
-//! goes beyond is noted, and what is noted is never allowed by a rule for a part of a line.
+//! It knows bash's grammar well enough to find every command at any position. It parses the *plain*
+//! part of the grammar (lists, pipelines, groups, words, redirections, here-documents) exactly. Other
+//! syntax is recorded as unsupported and is never allowed by a rule for a part of a line.
 //!
-//! Text inside the text (backquotes, bodies of here-documents that the shell expands) is read again
-//! as a text of its own; how much is read again is bounded, and noted where the bound is met.
+//! Nested texts (backquotes, bodies of here-documents that the shell expands) are parsed again
+//! separately. The amount of such text is bounded, and exceeding the bound is recorded.
 
 mod commands;
 mod expand;
@@ -17,12 +17,12 @@ pub(super) mod word;
 use syntax::{RedirKind, Script, Simple, UnsupportedSyntax};
 use word::{Draft, Marks};
 
-/// How many bytes of texts within texts may be read again, of a text of this length.
+/// Maximum bytes of nested texts that may be parsed again, for a text of this length.
 pub(super) fn again(length: usize) -> usize {
     length + 64 * 1024
 }
 
-/// What an open sign waits for.
+/// An open construct.
 #[derive(Debug)]
 enum Frame {
     /// Commands; belongs to the last of `lists`.
@@ -31,14 +31,14 @@ enum Frame {
     Quote,
     /// `${…}`
     Parameter,
-    /// `((…))`, `$((…))`, `$[…]`: the place of the first sign, the bracket's kind, open brackets,
-    /// and whether it stands where a command stands.
+    /// `((…))`, `$((…))`, `$[…]`: the position of the first sign, the kind of bracket, open brackets,
+    /// and whether it is in command position.
     Arithmetic { opened: usize, square: bool, depth: usize, command: bool },
     /// The body of a here-document.
     Body,
 }
 
-/// What closes a list.
+/// The sign that closes a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Whole,
@@ -56,7 +56,7 @@ enum Block {
     Case,
 }
 
-/// Words that are not yet those of a command.
+/// Words of a compound command's head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Head {
     #[default]
@@ -80,21 +80,21 @@ struct List {
     command: Simple,
     started: bool,
     redir: Option<(RedirKind, bool, bool)>,
-    /// Where it begins, with the descriptor in front of it.
+    /// Start of the redirection, including the descriptor before it.
     redir_at: usize,
-    /// A `|` waits for its right side, which may not begin with `!`.
+    /// A `|` needs its right side, which may not begin with `!`.
     piped: bool,
     /// A compound command has just ended.
     compound: bool,
-    /// An operator waits for its right side.
+    /// An operator needs its right side.
     needs: bool,
     /// See [`Simple::run`] and [`Simple::joined`].
     run: usize,
     joined: bool,
     commands: usize,
-    /// How many `${`, `((` and `$[` are open around the next byte.
+    /// Number of open `${`, `((` and `$[` around the next byte.
     expansions: usize,
-    /// How many `"` are.
+    /// Number of open `"`.
     quotes: usize,
 }
 
@@ -134,7 +134,7 @@ struct Here {
     quoted: bool,
 }
 
-/// A text to read: its bytes, whether it is the body of a here-document, how it is nested.
+/// A text to parse: its bytes, whether it is the body of a here-document, its nesting.
 #[derive(Debug)]
 struct Job {
     text: Vec<u8>,
@@ -142,12 +142,12 @@ struct Job {
     depth: usize,
 }
 
-/// Reads a command line. Total: any text has a result.
+/// Parses a command line. Total: any text has a result.
 pub(in crate::judge) fn lex(text: &str) -> Script {
     lex_within(text, &mut again(text.len()))
 }
 
-/// The same for one of several texts that share how much may be read again.
+/// Parses one of several texts that share a limit for repeated parsing.
 pub(super) fn lex_within(text: &str, again: &mut usize) -> Script {
     let mut script = Script { scopes: vec![0], ..Script::default() };
     let mut jobs = Vec::new();
@@ -192,9 +192,9 @@ struct Lexer<'a> {
     at: usize,
     frames: Vec<Frame>,
     lists: Vec<List>,
-    /// Here-documents to come: one row for the line and for each open substitution.
+    /// Pending here-documents: one row for the line and for each open substitution.
     heres: Vec<Vec<Here>>,
-    /// Places of `((` that turned out to be two brackets.
+    /// Positions of `((` that turned out to be two brackets.
     plain_brackets: std::collections::HashSet<usize>,
     base: usize,
     blocks: usize,
@@ -222,7 +222,7 @@ impl Lexer<'_> {
         self.finish();
     }
 
-    /// The end of the text: whatever is open is closed, so that its commands are seen.
+    /// At the end of the text closes all open constructs, so that their commands are found.
     fn finish(&mut self) {
         if matches!(self.frames.last(), Some(Frame::List)) {
             // This may be the end of a `[[ … ]]`.
@@ -260,7 +260,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// The byte at `at`, lines that a backslash continues joined, and the place behind it.
+    /// The byte at `at`, with continued lines joined, and the position after it.
     fn peek_from(&self, mut at: usize) -> Option<(u8, usize)> {
         while self.text[at.min(self.text.len())..].starts_with(b"\\\n") {
             at += 2;
@@ -273,7 +273,7 @@ impl Lexer<'_> {
         &mut self.lists[last]
     }
 
-    /// Adds to the word that is being read. What stands inside an expansion is part of none.
+    /// Appends to the current word. Text inside an expansion belongs to no word.
     fn put(&mut self, bytes: &[u8], bare: bool) {
         let at = self.at;
         let list = self.list();
@@ -337,7 +337,7 @@ impl Lexer<'_> {
         }
         match list.kind {
             Kind::Substitution => {
-                // A body that did not come inside comes behind.
+                // A body that did not come inside follows later.
                 if let Some(row) = self.heres.pop()
                     && !row.is_empty()
                 {
@@ -439,7 +439,7 @@ fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-/// How many bytes the first character has.
+/// Number of bytes of the first character.
 fn character(text: &[u8]) -> usize {
     let wide = match text.first() {
         Some(0xf0..) => 4,

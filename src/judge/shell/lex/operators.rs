@@ -1,4 +1,4 @@
-//! What single signs mean: line feeds, redirections, operators between commands, brackets.
+//! Single signs: line feeds, redirections, operators between commands, brackets.
 
 use crate::judge::shell::lex::syntax::{RedirKind, UnsupportedSyntax};
 use crate::judge::shell::lex::word::{Draft, Marks};
@@ -44,7 +44,7 @@ impl Lexer<'_> {
                 return;
             }
         }
-        // A number or `{name}` that touches the sign belongs to it.
+        // A number or `{name}` directly before the sign belongs to it.
         let mut named = false;
         let place = self.at;
         let list = self.list();
@@ -75,7 +75,7 @@ impl Lexer<'_> {
             (b'<', _) => (RedirKind::Input, self.at + 1, false),
             _ => (RedirKind::Output, self.at + 1, false),
         };
-        // `>&file` is output to a file; the target tells.
+        // `>&file` is output to a file; the target decides.
         self.begin_redirection(kind, named, strips || (sign == b'>' && next == b'&'), start);
         self.at = behind;
     }
@@ -89,7 +89,7 @@ impl Lexer<'_> {
         list.redir_at = start;
         if !list.started && !list.compound {
             list.started = true;
-            // Its file may be missing.
+            // The file name may be missing.
             (list.command.start, list.command.end) = (start, start);
         }
     }
@@ -179,7 +179,7 @@ impl Lexer<'_> {
             }
         }
         if self.list().started {
-            // `name ()` defines a function; anything else is no grammar.
+            // `name ()` defines a function; anything else is invalid.
             let mut at = first + 1;
             while let Some((b' ' | b'\t', behind)) = self.peek_from(at) {
                 at = behind;

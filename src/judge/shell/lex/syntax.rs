@@ -1,5 +1,4 @@
-//! What the lexer finds in a command line: simple commands with their words and redirections, and
-//! everything that lies beyond the plain grammar.
+//! Output of the lexer: simple commands with their words and redirections, and all unsupported syntax.
 
 use crate::judge::shell::lex::word::Word;
 
@@ -35,7 +34,7 @@ pub(in crate::judge) struct Redir {
     pub(in crate::judge) kind: RedirKind,
     /// The file, the descriptor, the text or the end mark.
     pub(in crate::judge) target: Word,
-    /// `{name}>`: bash keeps the descriptor in a variable.
+    /// `{name}>`: bash stores the descriptor in a variable.
     pub(in crate::judge) named: bool,
 }
 
@@ -45,27 +44,28 @@ pub(in crate::judge) struct Simple {
     pub(in crate::judge) assigns: Vec<Word>,
     pub(in crate::judge) words: Vec<Word>,
     pub(in crate::judge) redirs: Vec<Redir>,
-    /// Its place in the text; empty for commands of another text (see [`Simple::derived`]).
+    /// Its position in the text; empty for commands of another text (see [`Simple::derived`]).
     pub(in crate::judge) start: usize,
     pub(in crate::judge) end: usize,
-    /// The subshell it stands in, an index of [`Script::scopes`].
+    /// Its subshell, an index of [`Script::scopes`].
     pub(in crate::judge) scope: usize,
     /// Whether `&&` follows.
     pub(in crate::judge) then: Option<After>,
-    /// Which run of commands joined by nothing but `&&` it stands in: of these each runs only if those before it did
-    /// and succeeded. What stands in a subshell or a substitution within such a run stands in the same one.
+    /// Number of its run, a sequence of commands that are joined only by `&&`. Each runs only if all
+    /// earlier ones of the run have succeeded. A subshell or substitution within a run belongs to the
+    /// same run.
     pub(in crate::judge) run: usize,
-    /// `||`, `|` or `!` stands before it in its list: what follows it by `&&` may run without it.
+    /// `||`, `|` or `!` precedes it in its list: a command after `&&` may run without it.
     pub(in crate::judge) joined: bool,
-    /// It stands in a text within the text: backquotes, the body of a here-document.
+    /// It is part of a nested text: backquotes, the body of a here-document.
     pub(in crate::judge) derived: bool,
-    /// It stands inside a substitution.
+    /// It is inside a substitution.
     pub(in crate::judge) substituted: bool,
-    /// Where a `time` in front of it begins.
+    /// Position of a `time` before it.
     pub(in crate::judge) timed: Option<usize>,
 }
 
-/// What is beyond the plain grammar. Each asks.
+/// Syntax outside the plain grammar. Each kind needs a permission request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in crate::judge) enum UnsupportedSyntax {
     Substitution,
@@ -85,7 +85,7 @@ pub(in crate::judge) enum UnsupportedSyntax {
 }
 
 impl UnsupportedSyntax {
-    /// Why it asks, a sentence for people.
+    /// The reason of the request, a sentence for users.
     pub(in crate::judge) fn reason(self) -> &'static str {
         match self {
             UnsupportedSyntax::Substitution => "a command substitution runs another command",
@@ -109,18 +109,18 @@ impl UnsupportedSyntax {
 /// A whole command line.
 #[derive(Debug, Default)]
 pub(in crate::judge) struct Script {
-    /// Every simple command that appears anywhere, in the order in which they end.
+    /// Every simple command at any position, in the order in which they end.
     pub(in crate::judge) commands: Vec<Simple>,
-    /// The subshell around each subshell; the first is the line itself.
+    /// The parent of each subshell; the first is the line itself.
     pub(in crate::judge) scopes: Vec<usize>,
-    /// What is beyond the plain grammar, each once, with where it was first seen.
+    /// Unsupported syntax, each kind once, with its first position.
     pub(in crate::judge) beyond: Vec<(UnsupportedSyntax, usize)>,
-    /// How many runs have ended ([`Simple::run`]).
+    /// Number of runs that have ended ([`Simple::run`]).
     pub(in crate::judge::shell) runs: usize,
-    /// How deep it is nested.
+    /// Nesting depth of the line.
     pub(in crate::judge) depth: usize,
-    /// Places in the text that say nothing of which commands run: here-documents with their bodies, `!` and `time` in
-    /// front of a command. The second parser stumbles over some of them.
+    /// Ranges of the text that do not affect which commands run: here-documents with their bodies, `!`
+    /// and `time` before a command. The second parser fails on some of them.
     pub(in crate::judge) aside: Vec<(usize, usize)>,
 }
 
@@ -131,7 +131,7 @@ impl Script {
         }
     }
 
-    /// The text without what stands aside; nothing if there is nothing of the kind.
+    /// The text without the ranges of `aside`; `None` if there are none.
     pub(in crate::judge) fn eased(&self, text: &str) -> Option<String> {
         if self.aside.is_empty() {
             return None;

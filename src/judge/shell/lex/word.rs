@@ -1,32 +1,32 @@
-//! A word of a command line: what it says once quotes are taken away, and what bash would still do
-//! to it.
+//! A word of a command line: its text without quotes, and the expansions that bash still applies.
 
-/// What bash does to a word beyond taking its quotes away. A set.
+/// Set of the expansions that bash applies to a word beyond removing its quotes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::judge) struct Marks(u16);
 
 impl Marks {
     /// A parameter, a substitution, arithmetic: the value is not in the text.
     pub(in crate::judge) const EXPANDS: Marks = Marks(1);
-    /// `$?`, `$#`, `$!` or `$$`: a number; of `$!` nothing at all, where nothing was started behind the line.
+    /// `$?`, `$#`, `$!` or `$$`: a number. `$!` is empty if no background command was started.
     pub(in crate::judge) const NUMBER: Marks = Marks(2);
     /// `$'…'` or `$"…"`. The text is decoded.
     pub(in crate::judge) const DOLLAR_QUOTE: Marks = Marks(4);
     /// An unquoted `*`, `?` or `[`.
     pub(in crate::judge) const GLOB: Marks = Marks(8);
-    /// The word may begin with what a glob finds.
+    /// The word may begin with the result of a glob.
     pub(in crate::judge) const GLOB_FIRST: Marks = Marks(16);
     /// Brace expansion.
     pub(in crate::judge) const BRACE: Marks = Marks(32);
-    /// Brace expansion that may yield a word with `-` in front.
+    /// Brace expansion that may yield a word with a leading `-`.
     pub(in crate::judge) const BRACE_DASH: Marks = Marks(64);
     /// `~` or `~/…`.
     pub(in crate::judge) const HOME: Marks = Marks(128);
-    /// Any other tilde in front.
+    /// Any other leading tilde.
     pub(in crate::judge) const TILDE: Marks = Marks(256);
-    /// Some of it is quoted or escaped.
+    /// Part of the word is quoted or escaped.
     pub(in crate::judge) const QUOTED: Marks = Marks(512);
-    /// Braces that choose, beside others or commas that mean themselves: without the quotes it cannot be told which.
+    /// Braces that expand, together with literal braces or commas: without the quotes they cannot be
+    /// distinguished.
     pub(in crate::judge) const BRACE_QUOTED: Marks = Marks(1024);
 
     pub(in crate::judge) fn has(self, other: Marks) -> bool {
@@ -41,44 +41,44 @@ impl Marks {
 /// One word.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::judge) struct Word {
-    /// Without quotes. Parameters stand as they are written, substitutions not at all.
+    /// Without quotes. Parameters stay as written, substitutions are left out.
     pub(in crate::judge) text: String,
-    /// What else bash does to it.
+    /// Expansions that bash still applies.
     pub(in crate::judge) marks: Marks,
-    /// Where it begins in the text that was read.
+    /// Where it begins in the parsed text, in bytes.
     pub(in crate::judge) start: usize,
-    /// Where it ends.
+    /// Where it ends in the parsed text, in bytes.
     pub(in crate::judge) end: usize,
-    /// For an assignment: where its `=` stands, if all before it is unquoted.
+    /// For an assignment: the position of its `=`, if everything before it is unquoted.
     pub(in crate::judge) equals: Option<usize>,
 }
 
 impl Word {
-    /// Whether the text is exactly what the program gets.
+    /// Whether the text is exactly the program's argument.
     pub(in crate::judge) fn is_literal(&self) -> bool {
         const MORE: [Marks; 6] =
             [Marks::EXPANDS, Marks::NUMBER, Marks::GLOB, Marks::BRACE, Marks::HOME, Marks::TILDE];
         !MORE.iter().any(|mark| self.marks.has(*mark))
     }
 
-    /// Whether the text was written without any quoting and means itself: reserved words do.
+    /// Whether the text has no quotes and no expansions, as required for reserved words.
     pub(in crate::judge::shell) fn is_bare(&self) -> bool {
         self.is_literal() && !self.marks.has(Marks::QUOTED) && !self.marks.has(Marks::DOLLAR_QUOTE)
     }
 
-    /// Whether it is written like an assignment (`NAME=`, `NAME+=`, `NAME[…]=`).
+    /// Whether it has the form of an assignment (`NAME=`, `NAME+=`, `NAME[…]=`).
     pub(in crate::judge::shell) fn is_assignment(&self) -> bool {
         self.equals.is_some_and(|at| is_target(&self.text[..at]))
     }
 
-    /// Name and value of an assignment; the name with `+` or its subscript.
+    /// Name and value of an assignment; the name includes `+` or the subscript.
     pub(in crate::judge) fn assignment(&self) -> (&str, &str) {
         let at = self.equals.unwrap_or(self.text.len());
         (&self.text[..at], self.text.get(at + 1..).unwrap_or_default())
     }
 }
 
-/// What may stand before the `=` of an assignment.
+/// Whether the text may be the left side of an assignment.
 fn is_target(text: &str) -> bool {
     let text = text.strip_suffix('+').unwrap_or(text);
     let name = match text.split_once('[') {
@@ -121,12 +121,12 @@ impl Draft {
         }
     }
 
-    /// Whether it is a number without quotes: the descriptor in front of a redirection.
+    /// Whether it is an unquoted number: the descriptor before a redirection.
     pub(in crate::judge::shell) fn is_number(&self) -> bool {
         !self.bytes.is_empty() && self.marks == Marks::default() && self.bytes.iter().all(u8::is_ascii_digit)
     }
 
-    /// Whether it is `{name}`: the variable in front of a redirection.
+    /// Whether it is `{name}`: the variable before a redirection.
     pub(in crate::judge::shell) fn is_braced_name(&self) -> bool {
         self.bytes.len() > 2
             && self.bytes.starts_with(b"{")
@@ -134,7 +134,7 @@ impl Draft {
             && self.bare.iter().all(|bare| *bare)
     }
 
-    /// Whether an array may follow: `name=` so far, all of it bare.
+    /// Whether an array may follow: `name=` so far, without quotes.
     pub(in crate::judge::shell) fn awaits_array(&self) -> bool {
         self.bytes.ends_with(b"=")
             && self.bare.last() == Some(&true)
@@ -150,7 +150,7 @@ impl Draft {
         let mut equals = None;
         for (index, byte) in bytes.iter().enumerate().filter(|(index, _)| bare[*index]) {
             match byte {
-                // A `[` that nothing closes means itself.
+                // An unclosed `[` is literal.
                 b'[' if last_closing.is_none_or(|at| at < index) => {}
                 b'*' | b'?' | b'[' => {
                     marks.add(Marks::GLOB);
@@ -182,7 +182,7 @@ impl Draft {
             if first && marks.has(Marks::GLOB) {
                 marks.add(Marks::GLOB_FIRST);
             }
-            // What stands behind braces begins the word where a choice within them is empty.
+            // If a choice of the braces is empty, the text after the braces begins the word.
             let empty = bytes.windows(2).any(|pair| matches!(pair, b"{," | b",," | b",}"));
             let dash = |pair: &[u8]| {
                 pair[1] == b'-' && (matches!(pair[0], b'{' | b',' | b'.') || pair[0] == b'}' && empty)
@@ -194,8 +194,8 @@ impl Draft {
         if at(0, b'~') {
             marks.add(if bytes.len() == 1 || at(1, b'/') { Marks::HOME } else { Marks::TILDE });
         }
-        // Of an argument that is written like an assignment bash takes it, too, behind `=` and each colon (bash(1),
-        // "Tilde Expansion").
+        // bash also expands a tilde after `=` and after each colon of an argument that has the form of
+        // an assignment (bash(1), "Tilde Expansion").
         let is_name = |at: usize| std::str::from_utf8(&bytes[..at]).is_ok_and(is_target);
         if let Some(equals) = equals.filter(|at| is_name(*at)) {
             let begins = |index: usize| index == equals + 1 || index > equals && at(index - 1, b':');
@@ -210,7 +210,7 @@ impl Draft {
         }
         let text = match String::from_utf8(bytes) {
             Ok(text) => text,
-            // Only `$'\xff'` gets here: the bytes are no text, so they are not known.
+            // Only `$'\xff'` gets here: the bytes are not valid text, so the value is unknown.
             Err(bad) => {
                 marks.add(Marks::EXPANDS);
                 equals = None;

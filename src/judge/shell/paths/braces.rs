@@ -1,11 +1,11 @@
-//! What the choices of a word's braces come to, for looking at each as a path. Nothing is allowed by it: the braces of
-//! a command's name and of what may become an option ask anyway (R11).
+//! The brace expansions of a word, for checking each as a path. They never allow anything: braces in a
+//! command's name or in a possible option always need a request.
 
-/// A word with more choices is not looked at.
+/// Maximum number of expansions of a word; a word with more is not expanded.
 const MOST: usize = 64;
 
-/// The words that the choices of `text` come to (bash(1), "Brace Expansion"). A sequence stands as `*`: what it runs
-/// through is not put together. `None` if there are too many.
+/// The brace expansions of `text` (bash(1), "Brace Expansion"). A sequence becomes `*` instead of being
+/// expanded. `None` if there are too many.
 pub(in crate::judge::shell) fn choices(text: &str) -> Option<Vec<String>> {
     let mut done = Vec::new();
     let mut open = vec![(text.to_owned(), 0)];
@@ -29,11 +29,11 @@ pub(in crate::judge::shell) fn choices(text: &str) -> Option<Vec<String>> {
     Some(done)
 }
 
-/// A pair of braces that chooses.
+/// A pair of braces with alternatives.
 struct Group {
     start: usize,
     end: usize,
-    /// Nothing for a sequence.
+    /// `None` for a sequence.
     pieces: Option<Vec<String>>,
 }
 
@@ -68,7 +68,7 @@ fn group(text: &str, from: usize) -> Option<Group> {
     None
 }
 
-/// `a..e`, of letters of one case or digits. Others are not put together.
+/// `a..e`, of letters of one case or digits. Other sequences are not expanded.
 fn sequence(inner: &str) -> Option<Vec<String>> {
     let (first, last) = inner.split_once("..")?;
     let (&[first], &[last]) = (first.as_bytes(), last.as_bytes()) else { return None };

@@ -1,4 +1,4 @@
-//! Words of a command as files: what must not be read, written or removed unasked.
+//! Words of a command as files: files that must not be read, written or removed without a request.
 
 use crate::judge::shell::evaluate::pattern::name;
 use crate::judge::shell::lex::word::{Marks, Word};
@@ -10,7 +10,7 @@ use crate::judge::shell::paths::write_targets::{WriteTargets, created_paths};
 use crate::judge::shell::programs::escape_options::{Rows, may_become_an_option, stem};
 use crate::judge::shell::programs::table::FileEffect;
 
-/// The words that no grant spells, as files: what must not be read or written unasked.
+/// Checks the words that no grant contains as files: which need a request for reading or writing.
 pub(in crate::judge::shell) fn refuse(
     rows: Rows,
     words: &[Word],
@@ -40,14 +40,15 @@ pub(in crate::judge::shell) fn refuse(
     Ok(())
 }
 
-/// The words that no grant spells, of a command that the grant makes write: none may lie elsewhere.
+/// Checks the words that no grant contains, for a command that the grant makes write: none may be
+/// outside the workspace.
 pub(in crate::judge::shell) fn refuse_to_leave(
     words: &[Word],
     spelled: usize,
     cwds: &[String],
     folders: &Folders,
 ) -> Result<(), String> {
-    // The script of sed and awk is no file.
+    // The script of sed and awk is not a file.
     let scripts = matches!(stem(&words[0].text), "sed" | "gsed" | "awk" | "gawk")
         && !words.iter().any(|word| word.text.starts_with("-e") || word.text.starts_with("--ex"));
     let script = words.iter().skip(1).position(|word| !word.text.starts_with('-')).filter(|_| scripts);
@@ -76,7 +77,7 @@ fn one(
         return each_choice(kind, word, written, cwds, folders);
     }
     let wild = word.marks.has(Marks::GLOB);
-    // A pattern of what is left out is not written.
+    // A pattern of excluded files is not written.
     let changed = written && !word.text.starts_with("--exclude");
     for (text, home) in resolve::candidates(word, false) {
         for cwd in cwds {
@@ -102,7 +103,7 @@ fn one(
         let others = [value, target].into_iter().filter(|text| !text.is_empty() && *text != whole);
         for text in std::iter::once(whole).chain(others).filter(|text| !text.starts_with('-')) {
             let home = text == whole && word.marks.has(Marks::HOME) || text.starts_with("~/");
-            // What `dd` reads is not written.
+            // `dd` reads this file and does not write it.
             if whole.starts_with("if=") {
                 continue;
             }
@@ -120,7 +121,7 @@ fn one(
     Ok(())
 }
 
-/// What the braces of a word choose, each as a word of its own.
+/// The brace expansions of a word, each as a separate word.
 fn each_choice(
     kind: FileEffect,
     word: &Word,
@@ -146,7 +147,7 @@ fn each_choice(
     Ok(())
 }
 
-/// Recursive removal of what must never go by accident (R17), and moving it away.
+/// Recursive removal of important folders, and moving them away.
 pub(in crate::judge::shell) fn removal(
     words: &[Word],
     cwds: &[String],
@@ -192,7 +193,7 @@ pub(in crate::judge::shell) fn removal(
     Ok(())
 }
 
-/// Whether an `rm` removes folders with everything in them.
+/// Whether an `rm` removes folders with their content.
 pub(in crate::judge::shell) fn is_recursive(words: &[Word]) -> bool {
     words[..end_of_options(words)].iter().skip(1).any(|word| {
         let text = word.text.as_str();
@@ -223,7 +224,7 @@ fn moving(words: &[Word], cwds: &[String], folders: &Folders) -> Result<(), Stri
     Ok(())
 }
 
-/// Whether a name is nothing but wildcards: `*`, `?*`, `[a-z]*`, `.*`.
+/// Whether a name consists only of wildcards: `*`, `?*`, `[a-z]*`, `.*`.
 pub(in crate::judge::shell) fn is_any_name(name: &str) -> bool {
     let mut rest = name.strip_prefix('.').unwrap_or(name);
     while let Some(first) = rest.chars().next() {
@@ -239,8 +240,8 @@ pub(in crate::judge::shell) fn is_any_name(name: &str) -> bool {
     !name.is_empty() && name != "."
 }
 
-/// Whether the braces of a word only choose between plain names below the folder: no alternative is
-/// empty or holds more than letters, digits, `_` and `-`, and no part of the path begins with a dot.
+/// Whether the braces of a word only choose between plain names below the folder. No alternative is
+/// empty or contains more than letters, digits, `_` and `-`, and no component begins with a dot.
 fn has_plain_braces(text: &str) -> bool {
     let mut depth = 0_usize;
     let mut before = '/';

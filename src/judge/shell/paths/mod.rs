@@ -1,4 +1,4 @@
-//! Which paths a command line names, by its text alone: nothing on the disk is read.
+//! Paths that a command line names, by its text only: nothing is read from disk.
 
 pub(super) mod braces;
 pub(super) mod cwd_tracking;

@@ -1,11 +1,11 @@
-//! What a command must not show unasked: processes, the daemon's own files, credentials in home folders. By the
-//! text of a path alone, and by what a pattern in it may find.
+//! Files that a command must not show without a request: processes, the daemon's own files, credentials
+//! in home folders. Decided by the text of a path only, and by what a pattern in it may match.
 
 use crate::judge::shell::paths::resolve::{Folders, can_be, fold, is_in, is_secret};
 use crate::types::credentials::{self, CREDENTIALS, SETTINGS};
 
-/// Whether reading the path would show what a command must not see unasked: processes, the
-/// daemon's own files, credentials in the home folder.
+/// Whether reading the path would show something that needs a request: processes, the daemon's own
+/// files, credentials in the home folder.
 pub(in crate::judge::shell) fn is_private(spelled: &str, folders: &Folders) -> bool {
     if !folders.work_budget.spend(8 + spelled.len() / 2) {
         return true;
@@ -38,13 +38,13 @@ pub(in crate::judge::shell) fn is_private(spelled: &str, folders: &Folders) -> b
         return true;
     }
     let below = path.strip_prefix(folders.folded_home.as_str()).and_then(|rest| rest.strip_prefix('/'));
-    // Of others, too, where they have their homes.
+    // Also in the home folders of other users.
     let of_others = || {
         let home = path.strip_prefix("/home/").and_then(|rest| Some(rest.split_once('/')?.1));
         home.or_else(|| path.strip_prefix("/root/"))
     };
     let Some(rest) = below.or_else(of_others) else { return false };
-    // What a pattern finds among the hidden files of a home nobody knows.
+    // A pattern may match hidden files of an unknown home folder.
     let (first, more) = rest.split_once('/').unwrap_or((rest, ""));
     let below = match first {
         ".config" | ".cargo" => more,
@@ -62,11 +62,11 @@ pub(in crate::judge::shell) fn is_private(spelled: &str, folders: &Folders) -> b
         return !of_ssh.ends_with(".pub");
     }
     let parts: Vec<&str> = rest.split('/').collect();
-    // By the name alone, where nobody works: copies of keys, `.env` of others.
+    // By the name alone, outside the workspace: copies of keys, `.env` of other projects.
     credentials::are_kept_at(&parts) || !folders.hold(spelled) && is_secret(rest)
 }
 
-/// The same for a path with wildcards: whether what it stands for may lie in such a place.
+/// Same for a path with wildcards: whether it may match such a file.
 pub(in crate::judge::shell) fn may_find_private(path: &str, folders: &Folders) -> bool {
     if !folders.work_budget.spend(64 + path.len()) {
         return true;
@@ -90,7 +90,7 @@ pub(in crate::judge::shell) fn may_find_private(path: &str, folders: &Folders) -
     })
 }
 
-/// Whether a pattern below a home folder may find what the tables name, or what the daemon keeps there.
+/// Whether a pattern below a home folder may match a file of the tables, or one of the daemon.
 fn is_kept(parts: &[&str], work_budget: &crate::judge::shell::evaluate::work_budget::WorkBudget) -> bool {
     if !work_budget.spend(CREDENTIALS.len() + SETTINGS.len()) {
         return true;

@@ -1,4 +1,4 @@
-//! Which of its words a command writes.
+//! The words of a command that name files to be written.
 
 use crate::judge::shell::evaluate::work_budget::WorkBudget;
 use crate::judge::shell::lex::word::{Marks, Word};
@@ -7,18 +7,18 @@ use crate::judge::shell::programs::escape_options::{Rows, stem};
 use crate::judge::shell::programs::option_spec::OptionSpec;
 use crate::judge::shell::programs::table::FileEffect;
 
-/// A program that copies, with the options that change nothing about what is written. With those that make links, both
-/// ends are one file.
+/// A program that copies, with the options that do not change what is written. With options that create
+/// links, both names are one file.
 struct Copies {
     names: &'static str,
     options: OptionSpec,
-    /// Options whose value is the folder that is written.
+    /// Options whose value is the target folder.
     targets: &'static [&'static str],
-    /// Options with which it makes folders of all its operands.
+    /// Options that make it create all its operands as folders.
     makes_all: &'static [&'static str],
 }
 
-/// Those that say where to copy, move or link to.
+/// Options that set the target folder of copying, moving or linking.
 const INTO: &[&str] = &["t", "--target-directory"];
 
 const COPIES: &[Copies] = &[
@@ -84,7 +84,7 @@ const COPIES: &[Copies] = &[
     },
 ];
 
-/// Which of its words a command writes.
+/// The words of a command that name files to be written.
 pub(in crate::judge::shell) enum WriteTargets {
     None,
     All,
@@ -115,9 +115,9 @@ impl WriteTargets {
     }
 }
 
-/// What a command that copies, moves or links makes where it does so: each of what it is given there, by its own name,
-/// with the word that it comes from.
-/// Beyond the measure the rest is left out, and the line is not allowed.
+/// The paths that a copying, moving or linking command creates in its target folder: each source with
+/// its own name, and the word that it comes from. Beyond the budget the rest is left out, and the line
+/// is not allowed.
 pub(in crate::judge::shell) fn created_paths<'w>(
     rows: Rows,
     words: &'w [Word],
@@ -137,7 +137,7 @@ pub(in crate::judge::shell) fn created_paths<'w>(
     let (sources, targets, suffix) = ends(row, words, work_budget);
     let suffix = suffix.filter(|suffix| suffix.len() <= LONGEST_NAME && !suffix.contains('/'));
     let mut all = Vec::new();
-    // What was there is kept by another name.
+    // The old content is kept under another name.
     let kept = |text: String, word: &'w Word| (Word { text, marks: Marks::default(), ..word.clone() }, word);
     if let (Some(suffix), Some(last)) = (suffix, words.last()) {
         all.extend(targets.iter().map(|target| kept(format!("{target}{suffix}"), last)));
@@ -145,7 +145,7 @@ pub(in crate::judge::shell) fn created_paths<'w>(
     for (text, word) in sources {
         let own = match is_whole {
             true => text.rsplit("/./").next().unwrap_or(&text),
-            // All that lies in it, without its name.
+            // The content of the folder is copied, without the folder's name.
             false if name == "rsync" && text.ends_with('/') => continue,
             false => text.trim_end_matches('/').rsplit('/').next().unwrap_or_default(),
         };
@@ -171,10 +171,10 @@ pub(in crate::judge::shell) fn created_paths<'w>(
     all
 }
 
-/// A text that a word comes to.
+/// An expansion of a word.
 type Text<'w> = (String, &'w Word);
 
-/// What is copied, where that may be, and what the names of backups end with.
+/// The sources, the possible targets, and the possible endings of backup names.
 fn ends<'w>(
     row: Option<&Copies>,
     words: &'w [Word],
@@ -182,7 +182,7 @@ fn ends<'w>(
 ) -> (Vec<Text<'w>>, Vec<String>, Option<&'w str>) {
     let texts = |word: &'w Word| {
         let all = match word.marks.has(Marks::BRACE) && work_budget.spend(64 + 16 * word.text.len()) {
-            // Of too many any may be one that matters.
+            // Among too many expansions any may be a relevant one.
             true => braces::choices(&word.text).unwrap_or_else(|| vec![".git".to_owned()]),
             false => vec![word.text.clone()],
         };
@@ -194,17 +194,18 @@ fn ends<'w>(
         let suffix = parts.options.iter().find(|option| matches!(option.name, "S" | "--suffix"));
         let target = match given.and_then(|option| option.value) {
             Some(target) => Some(target.to_owned()),
-            // `ln -s x/y` makes y here.
+            // `ln -s x/y` creates y in the current folder.
             None if operands.len() == 1 => Some(".".to_owned()),
             None => operands.pop().map(|(text, _)| text),
         };
         return (operands, target.into_iter().collect(), suffix.and_then(|option| option.value));
     }
-    // With an option that nobody knows the last word may be any, and so may what looks like the value of `-t`.
+    // With an unknown option the last word may have any meaning, and so may a word that looks like the
+    // value of `-t`.
     let is_option = |word: &&Word| word.text.starts_with('-');
     let operands: Vec<Text<'_>> = words[1..].iter().filter(|word| !is_option(word)).flat_map(texts).collect();
     let mut targets: Vec<String> = operands.last().map(|(text, _)| text.clone()).into_iter().collect();
-    // Of rsync `-t` is no folder.
+    // For rsync, `-t` is not a folder.
     let has_target = row.is_none_or(|row| !row.targets.is_empty());
     for (at, word) in words.iter().enumerate().skip(1).filter(|_| has_target) {
         let value = match word.text.strip_prefix('-') {
@@ -217,7 +218,8 @@ fn ends<'w>(
         let value = value.or_else(|| words.get(at + 1).map(|next| next.text.as_str()));
         targets.extend(value.map(str::to_owned));
     }
-    // More than one of these the programs refuse: the others are values of what nobody knows, to hide one.
+    // The programs reject more than one target. Further ones are values of unknown options, perhaps to
+    // hide a target.
     if targets.len() > MOST_TARGETS {
         targets = vec![".git".to_owned(), ".agentd".to_owned()];
     }
@@ -232,11 +234,11 @@ fn ends<'w>(
 /// NAME_MAX of Linux.
 const LONGEST_NAME: usize = 255;
 
-/// So many words may look like the folder that is written.
+/// Maximum number of words that may be the target folder.
 const MOST_TARGETS: usize = 4;
 
 impl Copies {
-    /// What is written, if every option is known and every word is one.
+    /// The written words, if every option is known and every word is literal.
     fn written(&self, words: &[Word]) -> Option<Vec<usize>> {
         if words[1..].iter().any(may_be_nothing) {
             return None;
@@ -255,18 +257,18 @@ impl Copies {
     }
 }
 
-/// Of a program whose options nobody has listed: the last word that is neither an option nor the value of one, and what
-/// is behind it.
+/// For a program with unknown options: the last word that is neither an option nor an option's value,
+/// and all words after it.
 fn at_the_end(words: &[Word]) -> Vec<usize> {
     let is_option = |at: usize| words[at].text.starts_with(['-', '+']) && words[at].text.len() > 1;
     let is_certain =
         |at: usize| !is_option(at) && (at == 1 || !is_option(at - 1)) && !may_be_nothing(&words[at]);
     let from = (1..words.len()).rev().find(|at| is_certain(*at)).unwrap_or(1);
-    // Within an option, too, may stand a file.
+    // An option may contain a file name as well.
     (1..words.len()).filter(|at| *at >= from || is_option(*at)).collect()
 }
 
-/// Whether a word may be no word at all when it runs: nothing of it is spelled.
+/// Whether a word may expand to nothing: no part of it is literal.
 fn may_be_nothing(word: &Word) -> bool {
     let expands = word.marks.has(Marks::EXPANDS) || word.marks.has(Marks::NUMBER);
     let is_of_names = |c: char| c.is_ascii_alphanumeric() || "_$!?#@*-{}:+=".contains(c);

@@ -1,10 +1,11 @@
-//! What looks like an escape hatch and is none, by its value or by what stands around it; and what looks like one
-//! where no table says anything.
+//! Arguments that look like an escape option but are harmless, by their value or by the words around
+//! them. Also arguments that look like one in programs without a table entry.
 
 use crate::judge::shell::lex::word::Word;
 use crate::judge::shell::programs::escape_options::Call;
 
-/// Whether the value of an option is no place to work in, even if it looks like one: `--base=/app`, `--exclude /x/`.
+/// Whether the value of an option is not a path, even if it looks like one: `--base=/app`, `--exclude
+/// /x/`.
 pub(in crate::judge::shell) fn is_no_place(option: &str) -> bool {
     const OTHERS: &[&str] = &[
         "base", "url", "href", "public", "pattern", "ignore", "exclude", "include", "filter", "grep",
@@ -13,7 +14,7 @@ pub(in crate::judge::shell) fn is_no_place(option: &str) -> bool {
     option.len() > 2 && OTHERS.iter().any(|word| option.to_ascii_lowercase().contains(word))
 }
 
-/// Words that name a hatch in programs nobody has looked at.
+/// Words that suggest an escape option in unknown programs.
 const SUSPICIOUS: &[&str] = &[
     "exec",
     "execute",
@@ -75,7 +76,7 @@ pub(in crate::judge::shell) fn is_suspicious(name: &str) -> bool {
         && !name.ends_with("version")
 }
 
-/// The same of a part of a name, and of the parts within it: `outputFile`.
+/// Same for a part of a name, and for its inner parts: `outputFile`.
 fn is_suspicious_part(part: &str) -> bool {
     let mut begin = 0;
     let mut humps = part.char_indices().filter(|(_, c)| c.is_ascii_uppercase()).map(|(at, _)| at);
@@ -90,7 +91,8 @@ fn is_suspicious_part(part: &str) -> bool {
     }
 }
 
-/// Whether an option that asks does nothing here: the file that it would write is none, the plugin is left out.
+/// Whether an option that usually needs a request has no effect here: no file is written, or the plugin
+/// is disabled.
 pub(in crate::judge::shell) fn goes_nowhere(names: &str, option: &str, value: &str) -> bool {
     match names {
         "curl" => matches!(option, "-o" | "--output") && matches!(value, "/dev/null" | "-"),
@@ -99,7 +101,7 @@ pub(in crate::judge::shell) fn goes_nowhere(names: &str, option: &str, value: &s
     }
 }
 
-/// Whether the value of an option that loads what it names is one of those that the program brings along.
+/// Whether the value of an option that loads code is a component that the program contains.
 fn is_built_in(names: &str, option: &str, value: &str) -> bool {
     const REPORTS: &[&str] = &[
         "dot",
@@ -158,7 +160,7 @@ fn is_built_in(names: &str, option: &str, value: &str) -> bool {
     ];
     match names.split('|').next() {
         Some("ninja") => option == "-t" && TOOLS.contains(&value),
-        // Without a name it is the one of the project.
+        // Without a name it is the project's configuration.
         Some("tsc") => option == "-c" && (value.is_empty() || value.starts_with('-')),
         Some("dotnet") => {
             let logger = value.split(';').next().unwrap_or_default();
@@ -174,7 +176,7 @@ fn is_built_in(names: &str, option: &str, value: &str) -> bool {
             }
             "--env" | "--environment" | "--testEnvironment" | "--pool" | "--browser"
             | "--coverageProvider" => SURROUNDINGS.contains(&value),
-            // Of vitest it takes nothing.
+            // In vitest it takes no value.
             "--globals" => !value.starts_with('{'),
             _ => false,
         },
@@ -186,7 +188,8 @@ fn is_built_in(names: &str, option: &str, value: &str) -> bool {
     }
 }
 
-/// Verbs behind which there are only names of things: what is a command elsewhere is none there.
+/// Verbs that are followed only by names of objects, so that a word that is a command elsewhere is none
+/// there.
 const NAMES_FOLLOW: &[(&str, &[&str])] = &[
     ("cargo", &["test", "bench", "build", "check", "clippy", "doc", "tree", "search"]),
     ("docker", &["logs", "inspect", "ps", "images", "stats", "top", "port", "history", "diff"]),
@@ -219,14 +222,14 @@ const NAMES_FOLLOW: &[(&str, &[&str])] = &[
     ("bun", &["add", "install", "remove"]),
 ];
 
-/// Whether the word at `at` stands behind such a verb.
+/// Whether the word at `at` follows such a verb.
 pub(in crate::judge::shell) fn is_behind_names(words: &[Word], at: usize) -> bool {
     let (Some(program), Some(verb)) = (words.first(), words.get(1)) else { return false };
     let told = NAMES_FOLLOW.iter().find(|(name, _)| *name == program.text);
     at > 1 && verb.is_literal() && told.is_some_and(|(_, verbs)| verbs.contains(&verb.text.as_str()))
 }
 
-/// Options that are a hatch of another program of the same row.
+/// Options that are escape options only in another program of the same row.
 pub(in crate::judge::shell) fn is_of_another(call: &Call<'_>, text: &str) -> bool {
     // `pnpm -r build` builds every package of the workspace; `bun -r x` loads x.
     let told = |nth: usize, wanted: &str| call.words.get(nth).is_some_and(|word| word.text == wanted);
@@ -234,14 +237,14 @@ pub(in crate::judge::shell) fn is_of_another(call: &Call<'_>, text: &str) -> boo
     let global = matches!(text, "-g" | "--global") && told(0, "npm");
     let lists = ["ls", "list", "outdated", "root", "bin", "prefix", "view"].iter().any(|verb| told(1, verb));
     global && lists
-        // It checks; with eslint it names a configuration.
+        // It only checks; with eslint it names a configuration.
         || text == "-c" && told(0, "prettier")
         || text == "-f" && (told(0, "pip") && told(1, "show") || told(0, "man"))
         || text == "-r" && told(0, "pnpm")
         || text == "-v" && told(1, "compose") && call.words.iter().any(|word| word.text == "down")
 }
 
-/// Whether a word that names a kind of thing is followed by one that only looks: `docker volume ls`.
+/// Whether a word for a kind of object is followed by a read-only verb: `docker volume ls`.
 pub(in crate::judge::shell) fn is_read_only(words: &[Word], at: usize) -> bool {
     const KINDS: &[&str] = &[
         "volume",
@@ -302,7 +305,7 @@ pub(in crate::judge::shell) fn is_read_only(words: &[Word], at: usize) -> bool {
     let composes = words.get(1).is_some_and(|word| word.text == "compose") && words[at].text == "config";
     let reads = |word: &Word| word.text.starts_with("list-") || word.text.starts_with("get-");
     let of_iam = words[0].text == "aws" && words[at].text == "iam" && words.get(at + 1).is_some_and(reads);
-    // Of the others of its row it is the program itself.
+    // In the other programs of its row it is the program itself.
     let of_yarn = words[0].text == "yarn" && words[at].text == "upgrade";
     of_iam
         || of_yarn
@@ -311,8 +314,8 @@ pub(in crate::judge::shell) fn is_read_only(words: &[Word], at: usize) -> bool {
         || bundles
 }
 
-/// Programs that take the beginning of a command for the whole: their commands, and other names of them, that do no
-/// harm whatever they are the beginning of.
+/// For programs that accept abbreviated commands: their harmless commands and aliases, even if one is a
+/// prefix of a dangerous one.
 pub(in crate::judge::shell) fn abbreviates(program: &str) -> Option<&'static str> {
     match program {
         "npm" => Some(
@@ -337,7 +340,7 @@ pub(in crate::judge::shell) fn abbreviates(program: &str) -> Option<&'static str
     }
 }
 
-/// Whether a command is the beginning of one that asks.
+/// Whether a command is an abbreviation of one that needs a request.
 pub(in crate::judge::shell) fn is_short_for(text: &str, known: &str, asks: &[&str]) -> bool {
     !known.split_whitespace().any(|own| own == text) && asks.iter().any(|command| command.starts_with(text))
 }

@@ -1,9 +1,9 @@
-//! Escape hatches: arguments with which a program does more than its name says.
+//! Escape options: arguments with which a program does more than its name says.
 //!
-//! A grant of `sort` is meant for sorting. `sort -o FILE` writes, `sort --compress-program X` runs
-//! X. The table of [`crate::judge::shell::programs::records`] says for each program which arguments these are; this file
-//! knows the ways in which they can be spelled: `-o f`, `-of`, `-uof`, `--output f`, `--output=f`,
-//! and `--outp=f`, since most programs take any unambiguous beginning.
+//! A grant of `sort` is meant for sorting. `sort -o FILE` writes, and `sort --compress-program X` runs
+//! X. The table of [`crate::judge::shell::programs::records`] lists these arguments for each program.
+//! This file knows the ways in which they can be written: `-o f`, `-of`, `-uof`, `--output f`,
+//! `--output=f`, and `--outp=f`, because most programs accept any unambiguous abbreviation.
 
 use crate::judge::shell::evaluate::work_budget::WorkBudget;
 use crate::judge::shell::lex::word::{Marks, Word};
@@ -14,9 +14,9 @@ use crate::judge::shell::programs::escape_exceptions::{
 use crate::judge::shell::programs::table::{FileEffect, Row, row};
 
 impl Row {
-    /// Whether the command begins with a word that makes it look at the rest, which names things.
+    /// Whether the command begins with a verb after which the other words are names.
     fn names_follow(&self, call: &Call<'_>) -> bool {
-        // Behind the verb that the row speaks of.
+        // The word after the verb of the row.
         let first = if self.names.contains(' ') { 2 } else { 1 };
         !self.looks.is_empty()
             && call.words.get(first).is_some_and(|word| self.looks.contains(&word.text.as_str()))
@@ -25,7 +25,7 @@ impl Row {
                 .all(|word| word.is_literal() && !word.text.starts_with('-') && !word.text.contains('/'))
     }
 
-    /// Code that a grant spells takes whatever arguments it likes.
+    /// Code that is part of the grant may take any arguments.
     fn spells_code(&self, call: &Call<'_>) -> bool {
         call.granted > 1
             && self.code
@@ -34,7 +34,8 @@ impl Row {
     }
 }
 
-/// `go run ./cmd/x`, where the grant spells the program: what follows is for the program.
+/// `go run ./cmd/x`, where the grant contains the program: the following words are the program's
+/// arguments.
 fn runs_what_is_spelled(call: &Call<'_>) -> bool {
     let is = |at: usize, wanted: &str| call.words.get(at).is_some_and(|word| word.text == wanted);
     let last = call.granted.checked_sub(1).and_then(|at| call.words.get(at));
@@ -42,7 +43,8 @@ fn runs_what_is_spelled(call: &Call<'_>) -> bool {
     call.granted == 3 && is(0, "go") && is(1, "run") && last.is_some_and(|word| names(&word.text))
 }
 
-/// Whether an option behind code on the command line is still the interpreter's: `perl -ne CODE -i`.
+/// Whether an option after code on the command line still belongs to the interpreter: `perl -ne CODE
+/// -i`.
 fn more_options_count(call: &Call<'_>) -> bool {
     let before = call.granted.checked_sub(2).and_then(|at| call.words.get(at)).map_or("", |word| &word.text);
     let gives_code = before.starts_with('-')
@@ -59,29 +61,29 @@ fn more_options_count(call: &Call<'_>) -> bool {
 pub(in crate::judge::shell) struct Call<'a> {
     /// All its words, the name first.
     pub(in crate::judge::shell) words: &'a [Word],
-    /// How many of them a grant spells.
+    /// The number of words that a grant contains literally.
     pub(in crate::judge::shell) granted: usize,
     /// Whether a text names something outside the workspace.
     pub(in crate::judge::shell) outside: &'a dyn Fn(&str) -> bool,
-    /// What is left of the judgement's measure.
+    /// The remaining work budget of the judgement.
     pub(in crate::judge::shell) work_budget: &'a WorkBudget,
 }
 
 impl<'a> Call<'a> {
-    /// The words that no grant spells, with their places.
+    /// The words that no grant contains, with their positions.
     pub(in crate::judge::shell) fn free(&self) -> impl Iterator<Item = (usize, &'a str)> {
         self.words.iter().enumerate().skip(self.granted.max(1)).map(|(at, word)| (at, word.text.as_str()))
     }
 }
 
-/// The rows that speak of a command: one for the program, one for its verb.
+/// The rows for a command: one for the program, one for its verb.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::judge::shell) struct Rows {
     program: Option<&'static Row>,
     verb: Option<&'static Row>,
 }
 
-/// Looks a command up. Versions are left out of the name: `python3.11` is `python`.
+/// Finds the rows of a command. Versions are removed from the name: `python3.11` is `python`.
 pub(in crate::judge::shell) fn rows(words: &[Word]) -> Rows {
     let Some(first) = words.first() else { return Rows { program: None, verb: None } };
     let name = stem(&first.text);
@@ -111,11 +113,11 @@ pub(in crate::judge::shell) fn stem(text: &str) -> &str {
     };
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     let stem = stem.strip_suffix('-').filter(|_| stem.len() < name.len()).unwrap_or(stem);
-    // `7z`, `[`, `md5sum` keep their digits; only those in the table lose them.
+    // `7z`, `[`, `md5sum` keep their digits; only a name that is then in the table loses them.
     if !stem.is_empty() && stem.len() < name.len() && row(name).is_none() { stem } else { name }
 }
 
-/// Where the verb stands: the first word that is neither an option nor the value of one.
+/// Position of the verb: the first word that is neither an option nor an option's value.
 pub(in crate::judge::shell) fn verb(words: &[Word], program: Option<&Row>) -> Option<usize> {
     let values = program.map_or(&[][..], |row| &row.values);
     let mut at = 1;
@@ -128,13 +130,13 @@ pub(in crate::judge::shell) fn verb(words: &[Word], program: Option<&Row>) -> Op
     None
 }
 
-/// The same, by the program's own row.
+/// Same as [`verb`], with the program's own row.
 pub(in crate::judge::shell) fn own_verb(words: &[Word]) -> Option<usize> {
     verb(words, words.first().and_then(|first| row(stem(&first.text))))
 }
 
-/// Whether what a command runs is known: its program is in the table, and not only as one that asks for
-/// everything.
+/// Whether it is known what a command runs: its program is in the table, and not only as one that
+/// always needs a request.
 pub(in crate::judge::shell) fn is_understood(words: &[Word]) -> bool {
     let program = words.first().and_then(|first| row(stem(&first.text)));
     program.is_some_and(|row| !row.alone) || words.len() > 1 && rows(words).verb.is_some()
@@ -149,7 +151,7 @@ impl Rows {
         self.verb.or(self.program).map_or(FileEffect::Tool, |row| row.kind)
     }
 
-    /// Whether some argument of the program asks, or might.
+    /// Whether some argument of the program needs a request, or may need one.
     pub(in crate::judge::shell) fn has_hatches(self) -> bool {
         let harmless = |row: &Row| row.kind != FileEffect::Tool && row.asks.is_empty() && row.also.is_none();
         match (self.program, self.verb) {
@@ -158,9 +160,9 @@ impl Rows {
         }
     }
 
-    /// Why the arguments beyond the granted words ask, if they do.
+    /// Why the arguments beyond the granted words need a request, if they do.
     pub(in crate::judge::shell) fn asks(self, call: &Call<'_>) -> Option<String> {
-        // With nothing behind it `--` is as good as nothing.
+        // A `--` without anything after it has no effect.
         if call.words.iter().filter(|word| word.text != "--").count() <= 1 {
             return self
                 .program
@@ -189,8 +191,8 @@ impl Rows {
         if self.kind() == FileEffect::Tool { self.suspicion(call) } else { None }
     }
 
-    /// Whether the words of a grant hold an option that makes a program which else reads write files, or
-    /// makes it work on others.
+    /// Whether the words of a grant contain an option that makes an otherwise read-only program write
+    /// files, or apply to other files.
     pub(in crate::judge::shell) fn writes_as_granted(
         self,
         spelled: &[Word],
@@ -209,7 +211,7 @@ impl Rows {
         let row = self.program.or(self.verb).filter(|row| row.projects && !row.spells_code(call))?;
         let hands_on = row.hands_on();
         let compiles = row.names.starts_with("gcc|");
-        // What the grant spells may end with it.
+        // The granted words may end with it.
         if hands_on && call.words.iter().take(call.granted).any(|word| word.text == "--") {
             return None;
         }
@@ -250,7 +252,7 @@ impl Rows {
         None
     }
 
-    /// What the general rule says of options that the table does not know.
+    /// The general rule for options that are not in the table.
     fn suspicion(self, call: &Call<'_>) -> Option<String> {
         if self.program.is_some_and(|row| row.spells_code(call)) {
             return None;
@@ -261,7 +263,7 @@ impl Rows {
             .flat_map(|row| row.fine.iter().copied())
             .collect();
         for (at, text) in call.free() {
-            // As the value of an option, and to find, it ends nothing.
+            // As an option's value, and in find, it does not end the options.
             let ends = || {
                 let before = call.words[at - 1].text.as_str();
                 let hands_on = self.program.is_some_and(Row::hands_on);
@@ -281,7 +283,7 @@ impl Rows {
             if fine.iter().map(|own| own.trim_start_matches('-')).any(|own| own == name || own == whole) {
                 continue;
             }
-            // Only its value matters, and that was looked at.
+            // Only its value matters, and that was checked.
             let judged = |row: &Row| {
                 row.options
                     .iter()
@@ -307,21 +309,21 @@ impl Rows {
     }
 }
 
-/// Why a command asks whose arguments are too many to be looked at.
+/// Reason for a command with too many arguments to inspect.
 pub(in crate::judge::shell) const TOO_COMPLEX: &str = "there is too much in this line to be judged";
 
 fn said(text: &str) -> Option<String> {
     Some(format!("{text} makes the program do more than its grant says"))
 }
 
-/// `npm run publish`: what stands behind the verb is the name of a script of the project, and words for it.
+/// `npm run publish`: the words after the verb are the name of a project script and its arguments.
 pub(in crate::judge::shell) fn names_a_script(words: &[Word]) -> bool {
     let npm = |word: &Word| matches!(stem(&word.text), "npm" | "pnpm" | "yarn");
     let run = |word: &Word| word.is_literal() && matches!(word.text.as_str(), "run" | "run-script" | "test");
     words.first().is_some_and(npm) && words.get(1).is_some_and(run)
 }
 
-/// Whether two long options are the same but for case and dashes.
+/// Whether two long options are equal except for case and dashes.
 fn is_alike(one: &str, other: &str) -> bool {
     let letters = |text| {
         let letters = str::bytes(str::trim_start_matches(text, '-')).filter(|c| *c != b'-');
@@ -330,7 +332,7 @@ fn is_alike(one: &str, other: &str) -> bool {
     one.starts_with('-') && other.starts_with("--") && letters(one).eq(letters(other))
 }
 
-/// One row against the words of a call.
+/// Compares one row with the words of a call.
 fn scan(row: &Row, call: &Call<'_>) -> Option<String> {
     let Row { values, fine, everything, .. } = row;
     if row.spells_code(call) || row.asks.is_empty() || row.names_follow(call) {
@@ -339,13 +341,13 @@ fn scan(row: &Row, call: &Call<'_>) -> Option<String> {
     let letters = !row.letters.is_empty() || !row.outside_letters.is_empty() || !row.value_letters.is_empty();
     let words = call.words;
     let is_free = |at: usize| at >= call.granted;
-    // These hand on what is behind `--`, and take it for the value of nothing. Of all others it may be just that, and to
-    // find it is nothing at all: what looks like an option is judged as one.
+    // These programs pass on the words after `--`, and never treat it as a value. In all other programs
+    // it may be a value, and find ignores it: a word that looks like an option is judged as one.
     let hands_on = row.hands_on();
     let mut ended = false;
     let mut behind = false;
-    // Whether the word before takes this one, as the table says. Many options take a value only
-    // when it touches them, and many tables are wrong: what begins with `-` is judged all the same.
+    // Whether the word before takes this one as its value, by the table. Many options take a value only
+    // directly attached, and tables may be wrong: a word with a leading `-` is always judged.
     let mut taken = false;
     let scripts = names_a_script(words);
     let commands = words.first().and_then(|first| abbreviates(stem(&first.text)));
@@ -355,7 +357,7 @@ fn scan(row: &Row, call: &Call<'_>) -> Option<String> {
         let next = words.get(here + 1).map(|word| word.text.as_str());
         let is_value = std::mem::take(&mut taken);
         if is_value && !(text.starts_with('-') && text.len() > 1) {
-            // What tests are chosen by is no place.
+            // A pattern that selects tests is not a path.
             let chooses = matches!(words[here - 1].text.as_str(), "-k" | "-m");
             if row.outside && is_free(here) && !chooses && (call.outside)(text) {
                 return said(text);
@@ -363,7 +365,7 @@ fn scan(row: &Row, call: &Call<'_>) -> Option<String> {
             continue;
         }
         if text == "--" && !ended {
-            // As the value of an option it ends nothing.
+            // As an option's value it does not end the options.
             ended = !is_value && hands_on;
             behind |= !is_value;
             continue;
@@ -403,7 +405,7 @@ fn scan(row: &Row, call: &Call<'_>) -> Option<String> {
         }
         // Long options, with two dashes or with one.
         for (name, only_outside) in row.options.iter().copied() {
-            // An option that exists is no beginning of a longer one.
+            // An existing option is not an abbreviation of a longer one.
             let exists = values.contains(&option);
             let long = match (name.strip_prefix("--"), option.strip_prefix("--")) {
                 (Some(name), Some(option)) if exists => name == option,
@@ -422,7 +424,7 @@ fn scan(row: &Row, call: &Call<'_>) -> Option<String> {
                 }
             }
         }
-        // A word of its own with one dash: `-pl`.
+        // A separate word with one dash: `-pl`.
         if option.len() > 2 && values.contains(&option) {
             continue;
         }
@@ -477,9 +479,9 @@ pub(in crate::judge::shell) fn operands<'w>(words: &'w [Word], values: &str) -> 
     found
 }
 
-/// Whether a word might turn into an option of a program that has hatches (R10).
+/// Whether a word may expand to an option of a program that has escape options.
 pub(in crate::judge::shell) fn may_become_an_option(word: &Word) -> bool {
-    // A file may have the name that makes an option of the word; what stands behind `=` is its value.
+    // A file may have a name that makes the word an option; the text after `=` is its value.
     let is_a_choice = || word.text.split('=').next().is_some_and(|name| name.contains(['*', '?', '[']));
     word.marks.has(Marks::GLOB_FIRST)
         || word.marks.has(Marks::GLOB) && word.text.starts_with('-') && is_a_choice()

@@ -1,4 +1,4 @@
-//! Programs that run the command they are given.
+//! Programs that run a command given by their arguments.
 
 use crate::judge::shell::lex::word::Word;
 use crate::judge::shell::programs::escape_exceptions::is_behind_names;
@@ -6,24 +6,24 @@ use crate::judge::shell::programs::escape_options::{is_understood, names_a_scrip
 use crate::judge::shell::programs::runners::{Runner, runner};
 use crate::judge::shell::programs::transparent_wrappers::{Wraps, wraps};
 
-/// What a command runs beyond itself.
+/// The inner commands of a command.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(in crate::judge::shell) struct InnerCommands {
-    /// Where commands begin among its words.
+    /// Positions of the words at which commands begin.
     pub(in crate::judge::shell) at: Vec<usize>,
-    /// Texts that a shell will read.
+    /// Texts that a shell will parse.
     pub(in crate::judge::shell) texts: Vec<String>,
-    /// More words come from elsewhere (`xargs`), or what runs is not literal.
+    /// More words come from elsewhere (`xargs`), or the command is not literal.
     pub(in crate::judge::shell) open: bool,
     /// It runs something that the words do not show.
     pub(in crate::judge::shell) hidden: bool,
-    /// Whether it is a program of this kind at all.
+    /// Whether the program runs other commands at all.
     pub(in crate::judge::shell) runs: bool,
-    /// Where commands may begin, if the program is of this kind or its options are other than we think.
+    /// Positions at which commands may begin, if the program runs commands or has unknown options.
     pub(in crate::judge::shell) maybe: Vec<usize>,
 }
 
-/// What stands inside a command. `words` begins with the program.
+/// The inner commands. `words` begins with the program.
 pub(in crate::judge::shell) fn inner_commands(words: &[Word]) -> InnerCommands {
     let Some(first) = words.first() else { return InnerCommands::default() };
     let name = first.text.rsplit('/').next().unwrap_or(&first.text);
@@ -43,11 +43,11 @@ pub(in crate::judge::shell) fn inner_commands(words: &[Word]) -> InnerCommands {
     found
 }
 
-/// So many words in front of its command a runner may have, for us to look at each.
+/// Maximum number of words before a runner's command that are inspected.
 const MOST_AHEAD: usize = 32;
 
-/// Where the command of a runner may begin: behind its options, the values that these may take, and
-/// the words that belong to the runner.
+/// Possible positions of a runner's command: after its options, their possible values, and the words
+/// that belong to the runner.
 fn starts(words: &[Word], runner: Runner, found: &mut InnerCommands) {
     let (values, mut skips) = runner.known.unwrap_or_default();
     let mut after_option = false;
@@ -81,7 +81,7 @@ fn starts(words: &[Word], runner: Runner, found: &mut InnerCommands) {
         if std::mem::take(&mut after_option) {
             if !number {
                 found.at.push(at);
-                // Either this is the command, or it is a value and the next is.
+                // Either this is the command, or it is a value and the next one is.
                 doubt = !text.contains([' ', '\t', '\n']);
             }
         } else if skips > 0 {
@@ -94,8 +94,8 @@ fn starts(words: &[Word], runner: Runner, found: &mut InnerCommands) {
     }
 }
 
-/// What a program that nobody knows may run: any of its words, and the text behind an option that says
-/// so.
+/// Possible inner commands of an unknown program: any of its words, and the text after an option for a
+/// command.
 fn unknown(words: &[Word], found: &mut InnerCommands) {
     for (at, word) in words.iter().enumerate().skip(1) {
         let text = word.text.as_str();
@@ -121,13 +121,13 @@ fn unknown(words: &[Word], found: &mut InnerCommands) {
     }
 }
 
-/// What stands inside a command, by what the tables say of it.
+/// The inner command by the tables.
 fn inner_command(words: &[Word], name: &str, runner: Runner) -> InnerCommands {
     let mut found = InnerCommands::default();
     if name == "command"
         && words.iter().skip(1).take_while(|w| w.text.starts_with('-')).any(|w| w.text.contains(['v', 'V']))
     {
-        // It only says where a command is.
+        // It only prints where a command is.
         return found;
     }
     if let Some((values, skips)) = runner.known.filter(|_| runner.runs) {
@@ -163,7 +163,7 @@ fn inner_command(words: &[Word], name: &str, runner: Runner) -> InnerCommands {
             if name == "ssh" {
                 from += 1;
             }
-            // `ssh -p 22 host cmd`: the value of an option moves the command on.
+            // `ssh -p 22 host cmd`: an option's value moves the command.
             for from in from..(from + 2).min(words.len()) {
                 found.at.push(from);
             }
@@ -212,7 +212,7 @@ fn inner_command(words: &[Word], name: &str, runner: Runner) -> InnerCommands {
         && !names_a_script(words)
         && let Some(at) = own_verb(words)
     {
-        // `docker compose exec`: the verb may be the second one.
+        // `docker compose exec`: the verb may be the second word.
         let later = words.iter().enumerate().skip(at).take(3);
         let runs = |at: usize, word: &Word| {
             runner.verbs.contains(&word.text.as_str()) && !is_behind_names(words, at)
@@ -244,7 +244,7 @@ fn after_options(words: &[Word], values: &str, skips: usize, found: &mut InnerCo
         if values.contains(&text) {
             at += 1;
         } else if !text.contains('=') && !values.iter().any(|v| v.len() == 2 && text.starts_with(v)) {
-            // Perhaps it takes the next word.
+            // It may take the next word.
             doubt = text != "-";
         }
         at += 1;
@@ -285,11 +285,12 @@ fn split_string(words: &[Word], found: &mut InnerCommands) {
             Some(&text[place + 2..]).filter(|rest| !rest.is_empty())
         };
         let Some(value) = joined.or_else(next) else { continue };
-        // Within it `\_` is a blank, and it ends at `\c` and `#` (env(1)); the words behind it go on.
+        // Within it `\_` is a blank, and it ends at `\c` and `#` (env(1)); the following words are
+        // appended.
         let value = value.replace("\\_", " ");
         let ends = value.find("\\c").into_iter().chain(value.find('#')).min().unwrap_or(value.len());
         let rest = words.get(at + 1 + usize::from(joined.is_none())..).unwrap_or_default();
-        // The first one is split; what looks like another is a word behind it.
+        // Only the first one is split; another one is an ordinary word after it.
         if !std::mem::replace(&mut is_split, true) && !rest.is_empty() {
             found.hidden |= rest.iter().any(|word| !word.is_literal());
             let quoted = |word: &Word| format!(" '{}'", word.text.replace('\'', "'\\''"));
@@ -299,7 +300,7 @@ fn split_string(words: &[Word], found: &mut InnerCommands) {
     }
 }
 
-/// `sh -c TEXT`, with any options around.
+/// `sh -c TEXT`, with any other options.
 fn shell_text(words: &[Word], found: &mut InnerCommands) {
     let mut wants_text = false;
     let mut at = 1;
@@ -333,7 +334,7 @@ fn shell_text(words: &[Word], found: &mut InnerCommands) {
     }
 }
 
-/// Words as one text for a shell.
+/// Joins words into one text for a shell.
 fn join(words: &[Word], found: &mut InnerCommands) {
     if words.iter().any(|word| !word.is_literal()) {
         found.hidden = true;
@@ -344,7 +345,7 @@ fn join(words: &[Word], found: &mut InnerCommands) {
     }
 }
 
-/// The text behind an option.
+/// The text after an option.
 fn text_of(words: &[Word], options: &[&str], found: &mut InnerCommands) {
     for (at, word) in words.iter().enumerate() {
         let text = word.text.as_str();
@@ -362,7 +363,7 @@ fn text_of(words: &[Word], options: &[&str], found: &mut InnerCommands) {
     }
 }
 
-/// Commands behind marks, as in `find . -exec cmd`.
+/// Commands after marks, as in `find . -exec cmd`.
 fn by_marks(words: &[Word], marks: &[&str], found: &mut InnerCommands) {
     for (at, word) in words.iter().enumerate().skip(1) {
         if marks.contains(&word.text.as_str()) && at + 1 < words.len() {
@@ -372,7 +373,7 @@ fn by_marks(words: &[Word], marks: &[&str], found: &mut InnerCommands) {
     }
 }
 
-/// So many words of a git command line may be the verb that runs a command.
+/// Maximum number of words of a git command line that may be a verb that runs a command.
 const GIT_RUNS: usize = 4;
 
 /// Commands that git runs.

@@ -1,4 +1,5 @@
-//! What is known about shell programs: their options, whether they read or write, and which of them run other commands.
+//! Knowledge about shell programs: their options, whether they read or write, and which of them run
+//! other commands.
 
 pub(super) mod escape_exceptions;
 pub(super) mod escape_options;

@@ -1,12 +1,13 @@
-//! Options of programs as they are spelled: where a table knows every option of a call, it is known what each of its
-//! words is to the program.
+//! Options of programs as written: if a table knows every option of a call, the meaning of each word is
+//! known.
 //!
-//! The hatches of [`crate::judge::shell::programs::escape_options`] name what must not pass under a rule, in whatever way it is written. Here it is the
-//! other way round: what is not named is not known, and neither is anything that stands behind it.
+//! The table of [`crate::judge::shell::programs::escape_options`] lists arguments that must not pass
+//! under a rule, in any spelling. This table works the other way round: an unlisted option is unknown,
+//! and so are all words after it.
 
 use crate::judge::shell::lex::word::Word;
 
-/// What an option takes for its value, by the sign behind it in a table.
+/// Kind of an option's value, by the sign after it in a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::judge::shell) enum OptionValue {
     Nothing,
@@ -14,11 +15,11 @@ pub(in crate::judge::shell) enum OptionValue {
     Number,
     /// `:`: a text; it may be the name of a file.
     Text,
-    /// `~`: a text that names no file, whatever it looks like.
+    /// `~`: a text that is never a file name, whatever it looks like.
     Pattern,
-    /// `?`: a text that touches the letter or stands behind `=`, or nothing. It may be the name of a file.
+    /// `?`: a text directly after the letter or after `=`, or nothing. It may be the name of a file.
     Maybe,
-    /// `=`: a text, only behind `=`. It may be the name of a file.
+    /// `=`: a text, only after `=`. It may be the name of a file.
     Joined,
     /// `.`: the next word, and the letter ends its own. It may be the name of a file.
     Next,
@@ -39,33 +40,34 @@ impl OptionValue {
     }
 }
 
-/// Options that are known of a program; what it does with them is its manual's word.
+/// Known options of a program; their meaning is documented in its manual.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::judge::shell) struct OptionSpec {
-    /// Letters, alone or in a cluster, each with its sign. A `#` in front of all: `-5` is a number.
+    /// Letters, alone or in a cluster, each with its sign. A leading `#`: `-5` is a number.
     pub(in crate::judge::shell) letters: &'static str,
-    /// Options of more than a letter, with their dashes and signs, separated by blanks. They are not abbreviated.
+    /// Options with more than one letter, with their dashes and signs, separated by blanks. They are
+    /// not abbreviated.
     pub(in crate::judge::shell) long: [&'static str; 2],
 }
 
 /// An option of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::judge::shell) struct GivenOption<'w> {
-    /// Which word it stands in.
+    /// Index of its word.
     pub(in crate::judge::shell) at: usize,
-    /// `n` or `--lines`; of `-5` nothing.
+    /// `n` or `--lines`; empty for `-5`.
     pub(in crate::judge::shell) name: &'w str,
     pub(in crate::judge::shell) takes: OptionValue,
-    /// Its value, and the word in which that stands, if it has one.
+    /// Its value and the index of the value's word, if it has one.
     pub(in crate::judge::shell) value: Option<&'w str>,
     pub(in crate::judge::shell) value_at: Option<usize>,
 }
 
-/// What the words of a call are, the name aside.
+/// Meaning of the words of a call, without the name.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(in crate::judge::shell) struct Parts<'w> {
     pub(in crate::judge::shell) options: Vec<GivenOption<'w>>,
-    /// Where the words stand that are neither options nor values of such.
+    /// Indexes of the words that are neither options nor their values.
     pub(in crate::judge::shell) operands: Vec<usize>,
 }
 
@@ -76,8 +78,9 @@ impl Parts<'_> {
 }
 
 impl OptionSpec {
-    /// What the words behind the first are, if every option among them is known. Words that are not literal count as
-    /// operands if they cannot begin with `-`; that they may be several words or none is for the caller.
+    /// The meaning of the words after the first, if every option among them is known. Words that are
+    /// not literal count as operands if they cannot begin with `-`. The caller must consider that they
+    /// may expand to several words or none.
     pub(in crate::judge::shell) fn parts<'w>(&self, words: &'w [Word]) -> Option<Parts<'w>> {
         let mut parts = Parts::default();
         let mut ended = false;
@@ -88,7 +91,7 @@ impl OptionSpec {
             match text {
                 "--" if !ended => ended = true,
                 _ if !is_option => parts.operands.push(at),
-                // What other programs of this name take for options still.
+                // Other programs with this name still treat it as an option.
                 _ if ended || !word.is_literal() => return None,
                 _ => at = self.option(words, at, &mut parts)?,
             }
@@ -97,7 +100,7 @@ impl OptionSpec {
         Some(parts)
     }
 
-    /// Adds the options of one word; tells which word is the last that belongs to them.
+    /// Adds the options of one word; returns the last word that belongs to them.
     fn option<'w>(&self, words: &'w [Word], at: usize, parts: &mut Parts<'w>) -> Option<usize> {
         let text = words[at].text.as_str();
         let mut give = |name: &'w str, takes: OptionValue, joined: Option<&'w str>| {
@@ -142,8 +145,8 @@ impl OptionSpec {
         Some(at)
     }
 
-    /// What a long option takes that is in the table in full: of `--color` in it `--colo` leaves a letter, which is no
-    /// sign.
+    /// The value of a long option that matches a table entry exactly. `--colo` does not match
+    /// `--color`, because a letter would remain, which is no sign.
     fn long(&self, name: &str) -> Option<OptionValue> {
         let items = self.long.iter().flat_map(|list| list.split_whitespace());
         items.filter_map(|item| item.strip_prefix(name)).find_map(OptionValue::by)

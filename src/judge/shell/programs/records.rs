@@ -1,10 +1,17 @@
-//! The table of programs and their escape hatches.
+//! The table of programs and their escape options.
 //!
-//! For each program: which arguments run another program, load code or settings named on the
-//! command line, write or remove when the program otherwise reads, send a local file away, change
-//! the system, or work on a project outside the workspace. The spelling of the rows is explained
-//! at [`Program`]; what the programs do is in their manuals. Programs that are runners and nothing
-//! else (`env`, `sudo`, `sh`) are in [`crate::judge::shell::programs::inner_commands`].
+//! It lists the arguments of each program that have one of these effects:
+//!
+//! - run another program
+//! - load code or settings named on the command line
+//! - write or remove files in an otherwise read-only program
+//! - send a local file away
+//! - change the system
+//! - work on a project outside the workspace
+//!
+//! The notation of the rows is explained at [`Program`]; the programs' manuals document the options.
+//! Programs that only run other commands (`env`, `sudo`, `sh`) are in
+//! [`crate::judge::shell::programs::inner_commands`].
 
 use crate::judge::shell::programs::special;
 use crate::judge::shell::programs::table::{FileEffect, Program, Table};
@@ -54,12 +61,12 @@ const FILES: &[Program] = &[
         .kind(FileEffect::Reads),
     // `-C` compiles a magic file, `-m` loads one, `-z` runs decompressors.
     p("file", "-C --compile -m --magic-file -z --uncompress -Z --uncompress-noreport").value("-F -f -P -e").kind(FileEffect::Reads),
-    // `-o` writes the listing; `-R` reruns itself.
+    // `-o` writes the listing; `-R` runs tree again.
     p("tree", "-o --output -R").kind(FileEffect::Reads),
     p("mkdir|rmdir|touch|unlink|tee|truncate|shred|fallocate|mkfifo|mktemp|sponge|dos2unix|unix2dos|gtee|gtouch|gmkdir|gtruncate|sd|optipng|jpegoptim|pngquant", "").kind(FileEffect::Writes),
     p("rm|grm", "--no-preserve-root").kind(FileEffect::Writes).extra_check(special::remove),
     p("mv|ln|link|chattr|setfacl|setfattr|gmv|gln", "").kind(FileEffect::Writes),
-    // A file called `--reference=x` behind a glob decides what all others get.
+    // A file named `--reference=x` that a glob matches decides the mode or owner of all others.
     p("chmod|chown|chgrp|gchmod|gchown", "--reference").kind(FileEffect::Writes),
     p("cp|gcp", "").kind(FileEffect::Copies),
     // `--strip-program` runs a program.
@@ -87,7 +94,7 @@ const TEXT: &[Program] = &[
     // `-v` assigns to a variable whose subscript is evaluated.
     p("printf", "-v").kind(FileEffect::Reads).extra_check(special::printf),
     p("sort|gsort", "-o --output --compress-program -T --temporary-directory --files0-from").value("-k -t -S --key --field-separator --buffer-size --parallel --batch-size").kind(FileEffect::Reads),
-    // As of old, the second operand is written.
+    // In old syntax, the second operand is written.
     p("ptx", "-G --traditional").kind(FileEffect::Reads),
     // The second operand is written.
     p("uniq|guniq", "").kind(FileEffect::Reads).extra_check(special::uniq),
@@ -95,7 +102,7 @@ const TEXT: &[Program] = &[
     p("shuf|gshuf", "-o --output").value("-n -i --head-count --input-range").kind(FileEffect::Reads),
     // Some systems have `-o`.
     p("gbase64|base64|base32|basenc|uuencode", "-o --output").value("-w -i --wrap").kind(FileEffect::Reads),
-    // They write, or run, what their input says.
+    // Their input decides what they write or run.
     p("uudecode|unshar|pax", "*").fine("--version --help"),
     p("iconv|recode", "-o --output").value("-f -t").kind(FileEffect::Reads),
     p("split|gsplit", "--filter").kind(FileEffect::Writes),
@@ -106,7 +113,7 @@ const TEXT: &[Program] = &[
     p("sed|gsed", "-i -I --in-place -f --file").value("-e --expression -l --line-length").extra_check(special::sed).kind(FileEffect::Reads),
     // Programs from files, and system(), pipes, output inside the program.
     p("awk|gawk|mawk|nawk|original-awk", "-f --file -i --include -l --load -E --exec -o --pretty-print -p --profile -d --dump-variables -D --debug -W --assign=").value("-v -F -e --source --assign --field-separator").extra_check(special::awk).kind(FileEffect::Reads),
-    // They run what is typed or read, and `!cmd`.
+    // They run typed or read commands, and `!cmd`.
     p("ed|red|ex|vi|vim|vim.basic|vim.tiny|rvim|rview|vimtutor|editor|sensible-editor|nvim|view|gvim|vimdiff|emacs|emacsclient|nano|pico|micro|joe|mcedit|mc|kak|hx|helix|code|subl|dc|m4|vipe|ranger|lf|nnn", "**").fine("--version --help -h -V"),
     // `+cmd`, `-o` log file, key files; both can start editors and shells.
     p("less|more|most|pg|pager|sensible-pager|zless|bzless|lzless|xzless|zstdless|zmore|bzmore|xzmore", "-k --lesskey-file --lesskey-src --lesskey-content -o -O --log-file --LOG-FILE -T --tag-file -P -t --tag").kind(FileEffect::Reads).extra_check(special::plus),
@@ -175,7 +182,7 @@ const ARCHIVES: &[Program] = &[
 
 /// The network.
 const NETWORK: &[Program] = &[
-    // They send what lies here to a service.
+    // They send local files to a service.
     p("vsce|ovsx|conan|surge|gh-pages|eas|codecov|coveralls|sentry-cli|railway|supabase|pastebinit|gist|wgetpaste|snyk", "*").fine("--version --help list search show status whoami test"),
     p("wrk|wrk2", "-s --script"),
     p("ab", "-p -u -g -e -E"),
@@ -209,7 +216,7 @@ const NETWORK: &[Program] = &[
     p("ssh-keyscan", "-f -D -O"),
 ];
 
-/// git. A row without a verb speaks of what stands before the verb, and of all verbs.
+/// git. A row without a verb covers the options before the verb, and all verbs.
 const GIT: &[Program] = &[
     p("git", "").value("-C -c --git-dir --work-tree --namespace --config-env --exec-path --super-prefix").fine("-c --config -C --exec --output --command --shell --config-env --plugin --init --script --program --settings").kind(FileEffect::Reads).extra_check(special::git),
     // External programs show, textconv and filter; output files.
@@ -222,7 +229,7 @@ const GIT: &[Program] = &[
     p("git send-email|git imap-send|git request-pull", "*").fine("--dry-run --help"),
     p("git svn|git p4", "--authors-prog --config-dir --template -A --authors-file --git-dir").kind(FileEffect::Tool),
     p("git fetch|git pull|git ls-remote|git fetch-pack|git remote", "--upload-pack --exec --server-option -o --strategy -s -e --edit -X --gpg-sign -S --verify-signatures").value("--depth -j --refmap --negotiation-tip"),
-    // What sends is `git push`, which may be denied.
+    // `git push` also sends, but a rule may deny that one.
     p("git send-pack|git http-push|git merge-index|git remote-ext|git remote-fd", "*").fine("--help"),
     p("git repack|git multi-pack-index", "--filter-to --expire-to --object-dir"),
     p("git push", "--receive-pack --exec --signed -o --push-option"),
@@ -244,7 +251,7 @@ const GIT: &[Program] = &[
     p("git verify-commit|git verify-tag", "*"),
     p("git help", "-w --web -i --info -m --man"),
     p("git notes", "edit -F@ -e"),
-    // Plumbing that writes the files it is told.
+    // Low-level commands that write the named files.
     p("git merge-file|git checkout-index|git read-tree|git index-pack|git pack-objects|git unpack-objects", "-o@ --index-output@ --prefix@ --object-id").kind(FileEffect::Writes),
     p("git interpret-trailers", "--in-place"),
     p("git fast-export|git fast-import", "--export-marks --import-marks --export-marks-if-exists --import-marks-if-exists --allow-unsafe-features"),
@@ -285,7 +292,7 @@ const BUILD: &[Program] = &[
     p("autoconf|automake|autoreconf|aclocal|autoheader|bison|flex", "-I -B -S -o@ --output@ --include --prepend-include --skeleton --skel -l --language -g@ --graph@ --html@ --defines@"),
     p("gcc|emcc|em++|icc|icx|icpx|nvcc|hipcc|musl-gcc|g++|cc|c++|clang|clang++|tcc|gfortran|ld|lld|gold|mold|as|nasm|yasm|cpp", "-wrapper -B -specs --specs -fplugin -fpass-plugin -fuse-ld -Xclang -Xlinker -Xassembler -Xpreprocessor -load --config -o@ -T --sysroot@ -plugin --plugin -fprofile-use --ld-path -ccc-gcc-name -run -dynamic-linker --dynamic-linker -run --gcc-toolchain -fmodule-mapper -fbuild-session-file -no-canonical-prefixes -c@ -iplugindir -ccbin --compiler-bindir -dumpdir@ -dumpbase@ -MF@ -MJ@ -ccc-install-dir -serialize-diagnostics@ -Map@ --Map@ -fprofile-dir@ -fcallgraph-info@ -aux-info@ -@").fine("-c").extra_check(special::compiler),
     p("objdump|nm|readelf|size|addr2line|c++filt|objcopy|strip|gprof|gcov", "--plugin -o@ --dsym --debuginfod --dwarf-output").kind(FileEffect::Tool),
-    // It runs the program it looks at.
+    // It runs the inspected program.
     p("ldd", "@").kind(FileEffect::Reads).extra_check(special::ldd),
     p("protoc|buf|flatc|thrift|swagger-codegen|openapi-generator", "--plugin --encode_raw --descriptor_set_out --dependency_out --config --template -t -o@ -I@ --proto_path@ --gen --out@ --path").extra_check(special::protoc),
     p("clang-format", "-i --i -style -assume-filename@ --style").fine("-style=file --style=file").kind(FileEffect::Reads),
@@ -300,12 +307,12 @@ const BUILD: &[Program] = &[
 /// Rust.
 const RUST: &[Program] = &[
     p("cargo", "--config --manifest-path@ -C@ --target-dir@ --out-dir@ --artifact-dir@ --lockfile-path@ -Z install uninstall binstall login logout owner yank publish --keep-temps --unstable-options --open").value("-p --package --features -F --bin --example --test --bench -j --jobs --target --profile --message-format --color --exclude --manifest-path --target-dir --config -C -Z").fine("--all-features --no-default-features").extra_check(special::cargo),
-    // Without `--fix` the others do nothing.
+    // Without `--fix` the others have no effect.
     p("cargo clippy", "--fix"),
     p("cargo fix", "--broken-code --allow-dirty --allow-staged"),
     p("cargo install", "--path@ --git --root --registry --index --config"),
     p("cargo add", "--path@ --git --registry"),
-    // A browser.
+    // It opens a browser.
     p("cargo doc", "--open"),
     p("cargo publish", "--registry --index --token --manifest-path"),
     p("cargo fmt", "").extra_check(special::cargo_fmt),
@@ -323,7 +330,7 @@ const RUST: &[Program] = &[
     p("diesel|sqlx|sea-orm-cli|sea", "--config-file --migration-dir@ --source@ setup --env-file --database-url"),
 ];
 
-/// Interpreters: the code is what they are given.
+/// Interpreters: their arguments are the code.
 const SCRIPTS: &[Program] = &[
     p("esno|esr|jiti|sucrase-node|vite-node|babel-watch|torchrun|accelerate|deepspeed|horovodrun|k6|artillery|godot|electron|unity|nushell|phantomjs|casperjs|cookiecutter|copier|plop|degit|yo|codemod|jscodeshift", "***").fine("--version --help version help"),
     p("python|pypy|ipython|bpython|jython|micropython", "***").fine("--version -V -VV --help -h"),
@@ -341,7 +348,7 @@ const NODE: &[Program] = &[
         .value("-w --workspace --filter -F --loglevel")
         .fine("--config.node --global-style --cert-check --init --git-tag-version --create-lockfile")
         .extra_check(special::npm),
-    // A browser.
+    // They open a browser.
     p("npm docs|npm home|npm repo|npm bugs|npm issues|pnpm docs|pnpm repo", "**"),
     p("npm init|npm publish|npm link|yarn global|pnpm link|bun link|bun create|yarn create|pnpm create", "*").fine("--help"),
     p("yarn plugin", "*").fine("--help list runtime").looks("list runtime"),
@@ -425,7 +432,7 @@ const CLOUD: &[Program] = &[
         .value("--profile -t --tag --build-arg --target --platform -n --tail --filter --format --since --name -p --project-name -l --label")
         .fine("--format --build --volumes")
         .extra_check(special::docker),
-    // What is built is what the file says.
+    // The build file decides what runs.
     p("docker build|podman build|nerdctl build|buildah build|buildah bud", "-f --file --env-file -o --output --secret --ssh --iidfile --metadata-file --build-context --builder --add-host --allow --security-opt --network --cache-to --cache-from --config --volume -v --privileged").value("-t --tag --build-arg --target --platform"),
     p("docker compose|docker-compose up|docker-compose build|docker-compose ps|docker-compose logs|docker-compose down", "-f@ --file@ --env-file --project-directory@ -o --output --secret --ssh --iidfile --metadata-file --build-context --builder --add-host --allow --security-opt --network --cache-to --cache-from --config run exec cp --volume --entrypoint --privileged").fine("-v --build --volumes").value("-t --tag --build-arg --target --platform -p --project-name --profile"),
     p("docker ps|docker images|docker logs|docker inspect|docker stats|docker top|docker port|docker version|docker info|docker history|docker diff|podman ps|podman images|podman logs|docker-compose ps", "").kind(FileEffect::Reads),

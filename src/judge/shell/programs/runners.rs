@@ -1,11 +1,12 @@
-//! Programs that run the command they are given, by their names.
+//! Programs that run a command given by their arguments, by name.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use crate::judge::shell::programs::escape_options::stem;
 
-/// Programs that run a command: options with a value, words between the options and the command.
+/// Programs that run a command: options with a value, and the number of words between the options and
+/// the command.
 const RUNNERS: &[(&str, &str, usize)] = &[
     ("sudo", "-u -g -h -p -C -r -t -T -U -D -R --user --group --host --prompt --chdir --chroot", 0),
     ("doas", "-u -C", 0),
@@ -90,15 +91,15 @@ const RUNNERS: &[(&str, &str, usize)] = &[
     ("uvx", "--from --with -p", 0),
     ("pnpx", "", 0),
     ("xcrun", "--sdk", 0),
-    // Of macOS; elsewhere it only says what the machine is.
+    // On macOS; elsewhere it only prints the machine type.
     ("arch", "-arch -e -d", 0),
 ];
 
 const XARGS_VALUES: &str = "-a -d -E -I -L -n -P -s --arg-file --delimiter --max-args \
     --max-procs --max-chars --process-slot-var";
 
-/// Programs that always run something else, found by their name alone; none of their arguments
-/// is looked at but for texts.
+/// Programs that always run something else, recognised by their name alone; their arguments are only
+/// searched for texts.
 const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "mksh", "fish", "ash", "csh", "tcsh", "rbash"];
 
 /// Runners of which only the name is known.
@@ -395,7 +396,7 @@ const OTHERS: &[&str] = &[
     "xonsh",
 ];
 
-/// Of those, what their options take as the next word, and how many words stand before the command.
+/// For these programs: options that take the next word, and the number of words before the command.
 const KNOWN: &[(&str, &str, usize)] = &[
     ("flock", "-w -E --wait --timeout --conflict-exit-code", 1),
     ("watch", "-n --interval", 0),
@@ -528,13 +529,13 @@ const VERBS: &[(&str, &[&str])] = &[
     ("yarnpkg", &["exec", "dlx"]),
 ];
 
-/// What the tables say of a name.
+/// The table entries of a name.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::judge::shell) struct Runner {
-    /// Options that take the next word, and how many words stand before the command: of programs of which
-    /// more than the name is known.
+    /// Options that take the next word, and the number of words before the command, for programs of
+    /// which more than the name is known.
     pub(in crate::judge::shell) known: Option<(&'static str, usize)>,
-    /// Whether the table of those that run a command, and nothing else, has it.
+    /// Whether the program only runs another command.
     pub(in crate::judge::shell) runs: bool,
     /// A shell.
     pub(in crate::judge::shell) shell: bool,
@@ -575,8 +576,8 @@ fn entry(name: &str) -> Option<Runner> {
     index.get(name).copied()
 }
 
-/// Looks a program up, by its name without folders. A version at its end is left out where only the name
-/// counts: `bash5` is a shell.
+/// Finds a program by its name without folders. If only the name counts, a version at its end is
+/// ignored: `bash5` is a shell.
 pub(in crate::judge::shell) fn runner(name: &str) -> Runner {
     let mut found = entry(name).unwrap_or_default();
     let plain = stem(name);

@@ -1,4 +1,4 @@
-//! The rows of the table of programs, as they are written and as they are looked up.
+//! The rows of the table of programs, in written and in parsed form.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -6,20 +6,21 @@ use std::sync::OnceLock;
 use crate::judge::shell::programs::escape_options::Call;
 use crate::judge::shell::programs::records::PROGRAMS;
 
-/// What a program does with the files it is given.
+/// Effect of a program on its file arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::judge::shell) enum FileEffect {
-    /// Reads them; its arguments do nothing else but what the table says.
+    /// Reads them; no other argument than those in the table has another effect.
     Reads,
     /// Writes, changes or removes them.
     Writes,
     /// Reads all but the last, which it writes.
     Copies,
-    /// Anything: arguments that look like a hatch ask even if the table does not name them.
+    /// Any effect: an argument that looks like an escape option needs a request even if the table does
+    /// not list it.
     Tool,
 }
 
-/// A check beyond options: gets the words and the number of granted ones.
+/// A check beyond options; receives the words and the number of granted ones.
 pub(in crate::judge::shell) type ExtraCheck = fn(&Call<'_>) -> Option<String>;
 
 /// One row of the table.
@@ -27,18 +28,22 @@ pub(in crate::judge::shell) type ExtraCheck = fn(&Call<'_>) -> Option<String>;
 pub(in crate::judge::shell) struct Program {
     /// `name` or `name verb`, several separated by `|`.
     pub(in crate::judge::shell) names: &'static str,
-    /// Arguments that ask, separated by blanks. `-x`: a letter, also within a cluster. `--word`:
-    /// also abbreviated and with `=`. `-word`: a long option with one dash. `word`: an operand.
-    /// `word=`: the beginning of an operand. With a final `@`, only if its value lies outside the
-    /// workspace; `@` alone: any operand outside. `*`: every argument; `**`: also none; `***`: the
-    /// same, but what follows code that the grant spells is the code's. `!`: without any argument it does
-    /// what its input says.
+    /// Arguments that need a request, separated by blanks.
+    ///
+    /// - `-x`: a letter, also within a cluster.
+    /// - `--word`: also abbreviated and with `=`.
+    /// - `-word`: a long option with one dash.
+    /// - `word`: an operand. `word=`: the beginning of an operand.
+    /// - With a final `@`: only if its value is outside the workspace. `@` alone: any operand outside.
+    /// - `*`: every argument. `**`: also a call without arguments.
+    /// - `***`: as `**`, but the words after code that is part of the grant belong to the code.
+    /// - `!`: without any argument the program executes its input.
     pub(in crate::judge::shell) ask: &'static str,
     /// Options whose value is the next word.
     pub(in crate::judge::shell) value: &'static str,
-    /// Exceptions from `ask` and from the general suspicion.
+    /// Exceptions from `ask` and from the general rule for unknown options.
     pub(in crate::judge::shell) fine: &'static str,
-    /// First words with which everything that is no option passes: `apt show NAME`.
+    /// First words with which all operands pass: `apt show NAME`.
     pub(in crate::judge::shell) looks: &'static str,
     pub(in crate::judge::shell) kind: FileEffect,
     pub(in crate::judge::shell) also: Option<ExtraCheck>,
@@ -48,11 +53,12 @@ pub(in crate::judge::shell) struct Program {
 #[derive(Clone, Copy, Debug)]
 pub(in crate::judge::shell) struct Table {
     pub(in crate::judge::shell) rows: &'static [Program],
-    /// They work on a project: a path outside the workspace is another project, or a place to write to.
+    /// The programs work on a project: a path outside the workspace is another project, or an output
+    /// path.
     pub(in crate::judge::shell) projects: bool,
-    /// Long options are the same in any case, and with dashes between their parts.
+    /// Long options are case-insensitive and may have dashes between their parts.
     pub(in crate::judge::shell) loose: bool,
-    /// What they are given are files, not names of something on another machine.
+    /// Operands are local files, not names of objects on another machine.
     pub(in crate::judge::shell) local: bool,
 }
 
@@ -87,13 +93,14 @@ impl Program {
     }
 }
 
-/// A row cut into its items, once for all judgements.
+/// A row split into its items, once for all judgements.
 #[derive(Debug)]
 pub(in crate::judge::shell) struct Row {
     pub(in crate::judge::shell) names: &'static str,
     /// Every item of `ask`.
     pub(in crate::judge::shell) asks: Vec<&'static str>,
-    /// Of these the options of more than a letter, without a final `@`, and whether they ask only outside.
+    /// The options of `asks` with more than one letter, without a final `@`, and whether they need a
+    /// request only outside the workspace.
     pub(in crate::judge::shell) options: Vec<(&'static str, bool)>,
     /// Operands, and beginnings of operands (with their `=`).
     pub(in crate::judge::shell) operands: Vec<&'static str>,
@@ -101,30 +108,31 @@ pub(in crate::judge::shell) struct Row {
     pub(in crate::judge::shell) values: Vec<&'static str>,
     pub(in crate::judge::shell) fine: Vec<&'static str>,
     pub(in crate::judge::shell) looks: Vec<&'static str>,
-    /// Options of one letter: those that ask, those that ask outside, those that take a value.
+    /// Options of one letter: those that need a request, those that need one outside the workspace,
+    /// those with a value.
     pub(in crate::judge::shell) letters: Letters,
     pub(in crate::judge::shell) outside_letters: Letters,
     pub(in crate::judge::shell) value_letters: Letters,
-    /// `@`: any operand outside asks.
+    /// `@`: any operand outside the workspace needs a request.
     pub(in crate::judge::shell) outside: bool,
-    /// `*`, `**` or `***`: every argument asks.
+    /// `*`, `**` or `***`: every argument needs a request.
     pub(in crate::judge::shell) everything: bool,
-    /// `**` or `***`: it asks also without any.
+    /// `**` or `***`: a call without arguments needs one as well.
     pub(in crate::judge::shell) alone: bool,
-    /// `***`: what follows code that the grant spells is the code's.
+    /// `***`: the words after code that is part of the grant belong to the code.
     pub(in crate::judge::shell) code: bool,
-    /// `!`: alone it obeys its input.
+    /// `!`: without arguments it executes its input.
     pub(in crate::judge::shell) obeys: bool,
     pub(in crate::judge::shell) kind: FileEffect,
     pub(in crate::judge::shell) also: Option<ExtraCheck>,
-    /// As of its [`Table`].
+    /// Same as in its [`Table`].
     pub(in crate::judge::shell) projects: bool,
     pub(in crate::judge::shell) loose: bool,
-    /// What it is given are files here, not the names of something elsewhere.
+    /// Operands are local files, not names of objects elsewhere.
     pub(in crate::judge::shell) local: bool,
 }
 
-/// Letters of ASCII, a bit each.
+/// Set of ASCII letters, one bit each.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::judge::shell) struct Letters(u128);
 
@@ -151,7 +159,7 @@ fn letter(item: &str) -> Option<u32> {
 }
 
 impl Row {
-    /// Whether the program gives what stands behind `--` to another.
+    /// Whether the program passes the words after `--` to another program.
     pub(in crate::judge::shell) fn hands_on(&self) -> bool {
         matches!(self.names.split('|').next(), Some("cargo" | "npm" | "dotnet"))
     }
@@ -184,7 +192,7 @@ impl Row {
             looks: cut(program.looks),
             kind: program.kind,
             also: program.also,
-            // Linters load the settings of the folder that they look at.
+            // Linters load the settings of the inspected folder.
             projects: table.projects
                 && (program.kind != FileEffect::Reads || program.names.starts_with("eslint|")),
             loose: table.loose,

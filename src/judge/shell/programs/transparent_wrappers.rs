@@ -1,23 +1,23 @@
-//! Programs that a grant sees through: `time`, `timeout`, `nice` and the like, with the options that do nothing
-//! but what they are for.
+//! Transparent wrappers: `time`, `timeout`, `nice` and similar, with the options that have no other
+//! effect. A grant applies to the command inside them.
 
 use crate::judge::shell::lex::word::Word;
 
-/// See-through programs (R8), for grants: where the inner command begins.
+/// For a transparent wrapper, the position of the inner command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::judge::shell) enum Wraps {
-    /// It is none of them.
+    /// The program is not a transparent wrapper.
     No,
-    /// The inner command begins there.
+    /// The inner command begins at this word.
     At(usize),
-    /// It is `xargs`; the inner command begins there, and gets more words.
+    /// It is `xargs`; the inner command begins at this word, and gets more words.
     AppendsArgs(usize),
-    /// It is one, but what it is told is not understood.
+    /// It is a transparent wrapper, but its arguments are not understood.
     Unparsed,
 }
 
-/// Looks through `time`, `timeout`, `nice`, `nohup`, `stdbuf`, `command` and `xargs`, with the
-/// options that do nothing but what these programs are for.
+/// Finds the inner command of `time`, `timeout`, `nice`, `nohup`, `stdbuf`, `command` and `xargs`, with
+/// the options that have no other effect.
 pub(in crate::judge::shell) fn wraps(words: &[Word]) -> Wraps {
     let Some(first) = words.first().filter(|first| first.is_literal()) else { return Wraps::No };
     // Options with a value, options without, words before the command.

@@ -1,15 +1,15 @@
-//! What any text must do as a notebook: the laws that the fuzz target and its corpus hold us to.
+//! Properties of notebook changes for any text. The fuzz target and its corpus check them.
 
 use crate::tools::files::notebook::change::{Change, apply};
 use crate::tools::files::notebook::shape::read;
 use crate::tools::files::notebook::show;
 use crate::tools::files::notebook::show::Window;
 
-/// The first byte says what to do, the second which cell, the rest is the notebook. Whatever is read
-/// stays a notebook after a change, and outside the cell it keeps its bytes.
+/// The first byte selects the operation, the second the cell; the rest is the notebook. A valid notebook is
+/// still valid after a change, and bytes outside the cell stay the same.
 ///
 /// # Panics
-/// If a law is broken.
+/// If a property does not hold.
 pub(in crate::tools) fn notebook(data: &[u8]) {
     let [what, which, text @ ..] = data else { return };
     let text = String::from_utf8_lossy(text);

@@ -1,7 +1,7 @@
-//! Jupyter notebooks (`.ipynb`, nbformat 4): shown as cells (T1), changed cell by cell (T17).
+//! Jupyter notebooks (`.ipynb`, nbformat 4): shown as cells by Read, changed cell by cell by NotebookEdit.
 //!
-//! - `shape`: the text as cells, each with its place in the text.
-//! - `show`: what Read tells of them; `change`: the new text of the file; `edit`: the tool.
+//! - `shape`: the text as cells, each with its range in the text.
+//! - `show`: the answer of Read; `change`: the new text of the file; `edit`: the tool.
 
 mod change;
 mod edit;
@@ -19,7 +19,7 @@ pub(in crate::tools) mod fuzz;
 
 use std::path::Path;
 
-/// Whether a file is taken for a notebook: by its name, since inside it is JSON like any other.
+/// Whether a file is a notebook. Only the name counts, because the content is JSON like any other.
 pub(in crate::tools) fn is_notebook(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("ipynb"))
 }

@@ -1,5 +1,5 @@
-//! A notebook's text as cells. Every value keeps its place in the text, so that what is not changed
-//! keeps its bytes.
+//! Parses a notebook into cells. Every value keeps its range in the text, so that unchanged values keep their
+//! bytes.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// The members of an object in their order, with the text of their values.
+/// The members of an object in order, with the text of their values.
 struct Members<'t>(Vec<(Cow<'t, str>, &'t RawValue)>);
 
 impl<'de> Deserialize<'de> for Members<'de> {
@@ -33,16 +33,16 @@ impl<'de> Deserialize<'de> for Members<'de> {
 }
 
 impl<'t> Members<'t> {
-    /// Of several members with one name the last one counts, as everywhere.
+    /// If several members have the same name, the last one counts, as in other JSON parsers.
     fn get(&self, name: &str) -> Option<&'t RawValue> {
         self.0.iter().rev().find(|(key, _)| key == name).map(|(_, value)| *value)
     }
 }
 
-/// A notebook.
+/// A parsed notebook.
 pub(super) struct Notebook<'t> {
     pub(super) text: &'t str,
-    /// The list of cells with its brackets.
+    /// Range of the list of cells with its brackets.
     pub(super) list: Range<usize>,
     pub(super) cells: Vec<Cell<'t>>,
     /// The language of its code cells.
@@ -51,26 +51,25 @@ pub(super) struct Notebook<'t> {
     pub(super) has_ids: bool,
 }
 
-/// One cell.
 pub(super) struct Cell<'t> {
     pub(super) place: Range<usize>,
     pub(super) id: Option<String>,
     pub(super) kind: String,
     pub(super) source: String,
-    /// Members in their order, with the places of their values.
+    /// Members in order, with the ranges of their values.
     pub(super) members: Vec<(Cow<'t, str>, Range<usize>)>,
     pub(super) outputs: Option<&'t RawValue>,
     pub(super) execution_count: Option<u64>,
 }
 
 impl Cell<'_> {
-    /// The place of a member's value.
+    /// The range of a member's value.
     pub(super) fn member(&self, name: &str) -> Option<Range<usize>> {
         self.members.iter().rev().find(|(key, _)| key == name).map(|(_, place)| place.clone())
     }
 }
 
-/// Text as nbformat keeps it: a string, or a list of lines.
+/// Text in nbformat: a string, or a list of lines.
 #[derive(Deserialize)]
 #[serde(untagged)]
 pub(super) enum Lines {
@@ -91,14 +90,14 @@ pub(super) fn lines(value: Option<&RawValue>) -> Option<String> {
     Some(serde_json::from_str::<Lines>(value?.get()).ok()?.join())
 }
 
-/// Takes a notebook apart. The error says what is wrong, a fragment.
+/// Parses a notebook. The error describes the problem as a sentence fragment.
 pub(super) fn read(text: &str) -> Result<Notebook<'_>, String> {
     let wrong = |what: &str, error: serde_json::Error| format!("{what}: {error}");
     let root: Members<'_> = serde_json::from_str(text).map_err(|e| wrong("it is not a JSON object", e))?;
     let list = root.get("cells").ok_or("it has no cells")?;
     let raw: Vec<&RawValue> =
         serde_json::from_str(list.get()).map_err(|e| wrong("its cells are no list", e))?;
-    // A value is a part of the text that it was read from.
+    // A value is a slice of the text from which it was parsed.
     let place = |value: &RawValue| {
         let start = value.get().as_ptr() as usize - text.as_ptr() as usize;
         start..start + value.get().len()

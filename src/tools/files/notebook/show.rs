@@ -1,4 +1,4 @@
-//! What Read shows of a notebook: its cells with their sources and outputs, bounded.
+//! The answer of Read for a notebook: its cells with sources and outputs, bounded.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -6,33 +6,33 @@ use serde_json::value::RawValue;
 use crate::tools::files::notebook::shape;
 use crate::tools::files::notebook::shape::{Cell, Lines};
 
-/// Letters of one source and of one output that are shown.
+/// Characters of one source and of one output that are shown.
 const LONGEST_SOURCE: usize = 40_000;
 const LONGEST_OUTPUT: usize = 8_000;
-/// Outputs of one cell.
+/// Outputs of one cell that are shown.
 const MOST_OUTPUTS: usize = 50;
 
-/// Which cells are wanted, and how much of them.
+/// The requested cells, and the size of the answer.
 pub(in crate::tools) struct Window {
     /// The first cell, from 1.
     pub(in crate::tools) first: u64,
     pub(in crate::tools) limit: u64,
-    /// Bytes of the answer, about.
+    /// Approximate size of the answer in bytes.
     pub(in crate::tools) largest: usize,
 }
 
-/// What is told of a notebook.
+/// The shown part of a notebook.
 #[derive(Debug)]
 pub(in crate::tools) struct Shown {
     pub(in crate::tools) text: String,
     pub(in crate::tools) total: u64,
     /// The last cell that is shown, from 1; 0 if none is.
     pub(in crate::tools) last: u64,
-    /// Something in these cells was left out.
+    /// Whether a part of these cells was left out.
     pub(in crate::tools) cut: bool,
 }
 
-/// Shows a notebook. The error says what is wrong with it, a fragment.
+/// Shows a notebook. The error describes the problem as a sentence fragment.
 pub(in crate::tools) fn read(text: &str, window: &Window) -> Result<Shown, String> {
     let notebook = shape::read(text)?;
     let total = notebook.cells.len() as u64;
@@ -123,7 +123,7 @@ fn output(shown: &mut Shown, raw: &RawValue) {
     let Ok(data) = serde_json::from_str::<std::collections::BTreeMap<String, &RawValue>>(data.get()) else {
         return;
     };
-    // One form is enough: the one that reads best.
+    // Show one form only: the most readable one.
     let text = ["text/markdown", "text/plain", "text/latex", "text/html", "application/json"]
         .iter()
         .find_map(|kind| data.get(*kind));
@@ -139,7 +139,7 @@ fn output(shown: &mut Shown, raw: &RawValue) {
     }
 }
 
-/// Text without the colours of a terminal.
+/// Text without terminal colours.
 fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! Notebooks of several layouts, changed and shown.
+//! Tests with notebooks of several layouts, changed and shown.
 
 use crate::tools::files::notebook::change::{Change, apply};
 use crate::tools::files::notebook::fuzz::notebook as laws;
@@ -6,7 +6,7 @@ use crate::tools::files::notebook::shape::read;
 use crate::tools::files::notebook::show;
 use crate::tools::files::notebook::show::Window;
 
-/// As nbformat writes it.
+/// The layout that nbformat writes.
 const PRETTY: &str = r##"{
  "cells": [
   {
@@ -71,13 +71,13 @@ fn replaced_cell_source_keeps_layout_and_clears_outputs() {
         .replace("\"execution_count\": 3", "\"execution_count\": null")
         .replace("    \"print(1)\"\n", "    \"print(2)\\n\",\n    \"\\\"é\\\"\"\n");
     assert_eq!(new, expected);
-    // Who writes escapes goes on doing so.
+    // A file with escapes keeps using escapes.
     let escaped = COMPACT.replace("\"a\"", "\"\\u00e9\"");
     let new = changed(&escaped, &Change::Replace { at: 0, source: "ü😀", kind: None });
     assert_eq!(new, COMPACT.replace("\"a\"", "\"\\u00fc\\ud83d\\ude00\""));
     let new = changed(PRETTY, &Change::Replace { at: 0, source: "", kind: Some("markdown") });
     assert_eq!(new, PRETTY.replace("[\n    \"# Title\\n\",\n    \"text\"\n   ]", "[]"));
-    // A string stays a string, and one line one line.
+    // A string stays a string, and one line stays one line.
     let new = changed(COMPACT, &Change::Replace { at: 0, source: "b\nc", kind: None });
     assert_eq!(new, COMPACT.replace("\"a\"", "\"b\\nc\""));
 }
@@ -105,14 +105,14 @@ fn inserted_or_deleted_cell_keeps_other_bytes() {
     );
     let at = PRETTY.find("  {\n   \"cell_type\": \"code\"").unwrap();
     assert_eq!(new, format!("{}{cell}{}", &PRETTY[..at], &PRETTY[at..]));
-    // And taken out again nothing is left of it.
+    // After the cell is deleted again, the file equals the original.
     assert_eq!(changed(&new, &Change::Delete { at: 1 }), PRETTY);
     for at in [0, 2] {
         let new = changed(PRETTY, &Change::Insert { at, source: "x", kind: "raw" });
         assert_eq!(read(&new).unwrap().cells[at].kind, "raw");
         assert_eq!(changed(&new, &Change::Delete { at }), PRETTY);
     }
-    // Without ids in the format none is made.
+    // If the format has no ids, none is created.
     let new = changed(COMPACT, &Change::Insert { at: 1, source: "m", kind: "markdown" });
     let cell = r#",{"cell_type":"markdown","metadata":{},"source":["m"]}]"#;
     assert_eq!(new, COMPACT.replacen("],\"nbformat\"", &format!("{cell},\"nbformat\""), 1));

@@ -1,14 +1,13 @@
-//! What any patch must do to any text: the laws that the fuzz target and its corpus hold us to.
+//! Properties of patches for any text. The fuzz target and its corpus check them.
 
 use crate::tools::files::patch::apply::place;
 use crate::tools::files::patch::parse::{Line, Section, parse, unify};
 
-/// The bytes are a patch and, behind the first byte 0x1F, the text of the file that it updates.
-/// Reading never fails hard; hunks that are found keep every line that they do not remove, and what
-/// they remove was there.
+/// The bytes are a patch and, after the first byte 0x1F, the text of the file that it updates. Parsing never
+/// panics. Applied hunks keep every line that they do not remove, and removed lines existed before.
 ///
 /// # Panics
-/// If a law is broken.
+/// If a property does not hold.
 pub(in crate::tools) fn patch(data: &[u8]) {
     let mut parts = data.splitn(2, |byte| *byte == 0x1f);
     let patch = String::from_utf8_lossy(parts.next().unwrap_or_default()).into_owned();
@@ -38,7 +37,7 @@ pub(in crate::tools) fn patch(data: &[u8]) {
         for (range, text) in edits.iter().rev() {
             new.replace_range(range.clone(), text);
         }
-        // An empty line at the very end may be none.
+        // An empty line at the very end may not count as a line.
         let (old, new) = (lines(&file), lines(&new));
         assert!(
             new + minus == old + plus || new + minus + 1 == old + plus,

@@ -1,7 +1,7 @@
-//! ApplyPatch (T5): the patch format that OpenAI's models are trained on, for several files at once.
+//! The ApplyPatch tool: the patch format for which OpenAI's models are trained, for several files at once.
 //!
-//! - `parse`: the text of a patch, taken apart; `seek`: where its parts belong in a file.
-//! - `apply`: the tool: everything is worked out and checked before the first file is touched.
+//! - `parse`: parses the text of a patch; `seek`: finds the place of a hunk in a file.
+//! - `apply`: the tool; it computes and checks everything before it changes the first file.
 
 mod apply;
 mod parse;

@@ -1,4 +1,4 @@
-//! The text of a patch, taken apart.
+//! Parses the text of a patch.
 //!
 //! The format is that of the `apply_patch` tool in the prompts of OpenAI's coding models:
 //!
@@ -13,9 +13,8 @@
 //! *** End Patch
 //! ```
 //!
-//! Read leniently where a slip cannot be misunderstood: blanks around the markers, a here-document
-//! or a code fence around the whole, `\r\n`, an empty line for an empty kept line, no `@@` before the
-//! first hunk of a file.
+//! The parser accepts mistakes with a clear meaning: blanks around the markers, a here-document or a code fence
+//! around the patch, `\r\n`, an empty line for an empty kept line, no `@@` before the first hunk of a file.
 
 use std::borrow::Cow;
 

@@ -1,7 +1,7 @@
-//! Where a hunk belongs in a file: first exactly, then with less and less respect for blanks and for
-//! the kinds of dashes and quotation marks.
+//! Finds the place of a hunk in a file: first exactly, then with less and less regard for blanks and for the
+//! kinds of dashes and quotation marks.
 
-/// How two lines are compared, strictest first.
+/// Comparisons of two lines, strictest first.
 const WAYS: [fn(&str, &str) -> bool; 4] = [
     |a, b| a == b,
     |a, b| a.trim_end() == b.trim_end(),
@@ -9,7 +9,7 @@ const WAYS: [fn(&str, &str) -> bool; 4] = [
     |a, b| a.trim().chars().map(plain).eq(b.trim().chars().map(plain)),
 ];
 
-/// Typographic signs as the keyboard writes them.
+/// Maps typographic characters to ASCII.
 fn plain(c: char) -> char {
     match c {
         '\u{2010}'..='\u{2015}' | '\u{2212}' => '-',
@@ -20,11 +20,11 @@ fn plain(c: char) -> char {
     }
 }
 
-/// Compared lines at most: a hunk that fits almost everywhere must not take for ever.
+/// Maximal number of compared lines, because a hunk that almost matches everywhere would take too long.
 const MOST_WORK: usize = 50_000_000;
 
-/// The first place at or after `from` where `wanted` stands in `lines`. With `at_end` the very end
-/// is tried first.
+/// The first index at or after `from` where `wanted` occurs in `lines`. With `at_end`, the end of the file is
+/// tried first.
 pub(in crate::tools) fn seek(lines: &[&str], wanted: &[&str], from: usize, at_end: bool) -> Option<usize> {
     let last = lines.len().checked_sub(wanted.len())?;
     if wanted.is_empty() {

@@ -1,4 +1,4 @@
-//! Tables: what is read of a patch, and what it makes of a text.
+//! Tables of patches: their parsed form, and their result for a text.
 
 use crate::tools::files::patch::apply::place;
 use crate::tools::files::patch::parse::{Line, Section, parse};
@@ -25,7 +25,7 @@ fn patch_hunks_match_by_context_and_anchor() {
     check("a\nb\nc\n", "@@\n a\n-b\n+B\n c\n", "a\nB\nc\n");
     // No @@ before the first hunk.
     check("a\nb\nc\n", " a\n-b\n+B\n", "a\nB\nc\n");
-    // The anchor chooses between two places; anchors may stand inside each other.
+    // The anchor selects one of two places; anchors may be nested.
     let twice = "fn a() {\n  x\n}\nfn b() {\n  x\n}\n";
     check(twice, "@@ fn b() {\n-  x\n+  y\n", "fn a() {\n  x\n}\nfn b() {\n  y\n}\n");
     check(
@@ -33,22 +33,22 @@ fn patch_hunks_match_by_context_and_anchor() {
         "@@ class B\n@@  def f\n-  x\n+  y\n",
         "class A\n def f\n  x\nclass B\n def f\n  y\n",
     );
-    // Several hunks, from above to below, and one that is out of order.
+    // Several hunks from top to bottom, and one that is out of order.
     check("a\nb\nc\nd\n", "@@\n-a\n+A\n@@\n-d\n+D\n", "A\nb\nc\nD\n");
     check("a\nb\nc\nd\n", "@@\n-d\n+D\n@@\n-a\n+A\n", "A\nb\nc\nD\n");
-    // The end of the file is preferred where it is asked for.
+    // The end of the file is preferred if the patch requests it.
     check("x\na\nx\n", "@@\n-x\n+y\n*** End of File\n", "x\na\ny\n");
     // Only added lines: below the anchor, or at the end.
     check("a\nb\n", "@@ a\n+1\n", "a\n1\nb\n");
     check("a\nb\n", "@@\n+1\n", "a\nb\n1\n");
     check("a\nb", "@@\n+1\n", "a\nb\n1");
     check("", "@@\n+1\n", "1\n");
-    // Lines without an end keep having none.
+    // A last line without an ending keeps having none.
     check("a\nb", "@@\n-b\n+c\n", "a\nc");
     check("a\nb", "@@\n a\n-b\n", "a\n");
-    // The numbers of other formats are only numbers.
+    // Line numbers of other formats are ignored.
     check("a\nb\n", "@@ -1,2 +1,2 @@\n-a\n+A\n b\n", "A\nb\n");
-    // An empty line stands for an empty kept line.
+    // An empty line counts as an empty kept line.
     check("a\n\nb\n", "@@\n a\n\n-b\n+B\n", "a\n\nB\n");
 }
 
@@ -61,7 +61,7 @@ fn fuzzy_hunk_match_keeps_bytes_of_context() {
         "@@\n say \"hi\" - x\n-b\n+B\n",
         "say \u{201c}hi\u{201d} \u{2013} x\nB\n",
     );
-    // An exact place below wins over a similar one above.
+    // An exact match below is preferred to a similar one above.
     check(" a\nb\na\nb\n", "@@\n-a\n+A\n", " a\nb\nA\nb\n");
 }
 
@@ -90,7 +90,7 @@ fn patch_parser_accepts_unambiguous_variations() {
     };
     assert_eq!(hunks[0].lines, [Line::Remove("1"), Line::Add("2")]);
     assert!(matches!(&sections[3], Section::Update { hunks, .. } if hunks.is_empty()));
-    // Marks in the text of a file are its text.
+    // Markers in the text of a file are ordinary text.
     let sections = parse(
         "*** Begin Patch\n*** Update File: e\n@@\n *** Delete File: x\n-*** End Patch\n+y\n*** End Patch",
     )

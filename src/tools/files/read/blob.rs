@@ -1,6 +1,6 @@
-//! Read of a blob (Q14): a window of the whole result that a model was shown a part of. Only the
-//! session's own; nothing on the disk is named, so it passes without asking. A picture or a PDF that the
-//! session has is shown again.
+//! Read of a blob: a window of a full result of which the model received only a part. A session can read only
+//! its own blobs. No file is named, so no permission is necessary. A picture or a PDF of the session is shown
+//! again.
 
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -13,7 +13,7 @@ use crate::types::blob::{Attachment, AttachmentKind, BlobRef, PDF};
 use crate::types::ids::BlobId;
 use crate::types::tool::{PreparedCall, Subject, ToolOutcome};
 
-/// Bytes that are read at once.
+/// Bytes per read.
 const CHUNK: usize = 1 << 20;
 
 pub(super) fn prepare(context: &ToolContext, blob_id: BlobId) -> Result<PreparedCall, ToolError> {
@@ -53,7 +53,7 @@ fn is_text(media_type: &str) -> bool {
     media_type.starts_with("text/") || media_type == crate::types::blob::JSON
 }
 
-/// What it is for a model that is shown it.
+/// The kind of attachment for the model.
 fn sight(media_type: &str) -> Option<AttachmentKind> {
     match media_type {
         "image/png" | "image/jpeg" | "image/gif" | "image/webp" => Some(AttachmentKind::Image),

@@ -1,45 +1,45 @@
-//! The lines of a file that are shown, collected while it goes by in pieces.
+//! Collects the requested lines of a file while it is read in pieces.
 
 use crate::tools::files::read::LARGEST_ANSWER;
 
-/// Letters of one line.
+/// Characters of one line.
 const LONGEST_LINE: usize = 2_000;
 
-/// Collects the wanted lines from pieces of text, and counts all of them.
+/// Collects the requested lines from pieces of text, and counts all lines.
 pub(super) struct Window {
     pub(super) first: u64,
-    /// The last wanted line.
+    /// The last requested line.
     until: u64,
-    /// What ends a line.
+    /// The character that ends a line.
     feed: char,
-    /// The line being read, from 1.
+    /// The current line, from 1.
     line: u64,
     text: String,
-    /// Letters of each line before the first that is shown.
+    /// Characters of each line before the first one that is shown.
     before: u64,
-    /// Letters of the current line: of those before, how many were seen; those that were kept, and that were not.
+    /// Character counts of the current line: skipped before the first shown one, shown, and left out.
     passed: u64,
     kept: usize,
     left_out: usize,
-    /// The current line has at least one letter.
+    /// Whether the current line has at least one character.
     begun: bool,
     /// A `\r` that may belong to the line ending.
     pending_return: bool,
     last: u64,
     cut_a_line: bool,
     stopped_early: bool,
-    /// Something of a line is shown.
+    /// Whether any character of a line is shown.
     reached: bool,
 }
 
-/// What a [`Window`] has seen.
+/// Result of a [`Window`].
 pub(super) struct Shown {
     pub(super) text: String,
     pub(super) total: u64,
     /// The last line that is shown; 0 if none is.
     pub(super) last: u64,
     pub(super) cut_a_line: bool,
-    /// The column that none of the lines reaches, if so.
+    /// The column, if all lines are shorter.
     beyond: Option<u64>,
 }
 
@@ -64,7 +64,7 @@ impl Window {
         }
     }
 
-    /// Shows lines from this letter on, from 1.
+    /// Shows lines from this character on, from 1.
     pub(super) fn beginning_at(mut self, column: u64) -> Self {
         self.before = column.saturating_sub(1);
         self.cut_a_line = self.before > 0;
@@ -80,9 +80,9 @@ impl Window {
         self.stopped_early || self.line > self.until
     }
 
-    /// Goes on in bytes of which only the line feeds matter.
+    /// Continues with bytes of which only the line feeds count.
     pub(super) fn count_only(&mut self, bytes: &[u8]) {
-        // Both are ASCII.
+        // Both characters are ASCII.
         let feed = self.feed as u8;
         self.line += bytes.iter().filter(|byte| **byte == feed).count() as u64;
         if let Some(byte) = bytes.last() {

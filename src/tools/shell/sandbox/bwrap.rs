@@ -309,7 +309,8 @@ mod tests {
             assert!(has(workspace, Mount::Write), "{list:?}");
             assert_eq!(has("/tmp", Mount::From("/tmp/t/s".into())), is_own, "{list:?}");
             assert_eq!(has("/tmp/t/s", Mount::Write), !is_own, "{list:?}");
-            // Hidden: a private `/tmp` replaces it, or only the workspace in it is visible.
+            // The socket needs no mount if it is invisible already: a private `/tmp` replaces it, or only the
+            // workspace is visible in `/tmp`.
             let is_emptied = has("/tmp", Mount::Nothing("/e".into()));
             assert_eq!(is_emptied, !is_own && home != "/tmp", "{list:?}");
             assert_eq!(

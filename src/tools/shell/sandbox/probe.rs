@@ -116,7 +116,7 @@ fn find(program: &str) -> Option<PathBuf> {
 fn landlock_abi() -> u32 {
     const VERSION: u32 = 1;
     #[expect(unsafe_code, reason = "there is no other way to ask")]
-    // SAFETY: with this flag the kernel reads no memory of ours and makes nothing.
+    // SAFETY: with this flag, the kernel reads none of the daemon's memory and creates nothing.
     let version = unsafe {
         libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::null::<libc::c_void>(), 0_usize, VERSION)
     };

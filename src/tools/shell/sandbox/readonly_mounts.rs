@@ -85,7 +85,7 @@ pub(super) fn namespace() -> io::Result<Option<Arc<OwnedFd>>> {
     Ok(made.clone())
 }
 
-/// What is mounted on a path.
+/// The mount that is made on a path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Cover {
     /// The path itself, so that it cannot be moved away.
@@ -269,7 +269,8 @@ impl Own {
     fn put(&self, rules: libc::c_int, rights: u64) -> io::Result<()> {
         let flags = libc::MS_NOSUID | self.flags;
         #[expect(unsafe_code, reason = "called after a fork; the libraries that wrap these calls allocate")]
-        // SAFETY: all arguments are numbers, or pointers to constants and to values that live until the call returns.
+        // SAFETY: all arguments are numbers, or pointers to constants and values that live until the call
+        // returns.
         unsafe {
             let (kind, at) = (self.kind.as_ptr(), self.at.as_ptr());
             match done(libc::mount(kind, at, kind, flags, self.options.as_ptr().cast()).into()) {
@@ -303,8 +304,8 @@ impl Mount {
     #[expect(unsafe_code, reason = "called after a fork; the libraries that wrap these calls allocate")]
     fn put_on(&self, at: libc::c_int) -> io::Result<()> {
         let empty = c"".as_ptr();
-        // SAFETY: all arguments are numbers, or pointers to values that live until the call returns; descriptors are
-        // closed by the call that uses them last, or with the program that the child becomes.
+        // SAFETY: all arguments are numbers, or pointers to values that live until the call returns. A
+        // descriptor is closed by the call that uses it last, or by exec.
         unsafe {
             let from = match (&self.file, &self.source) {
                 (Some(file), _) if !is_folder(at) => open(file, 0)?,
@@ -353,7 +354,7 @@ fn is_folder(opened: libc::c_int) -> bool {
 
 #[expect(unsafe_code, reason = "called after a fork; the libraries that wrap these calls allocate")]
 fn look(opened: libc::c_int) -> Option<libc::stat> {
-    // SAFETY: the kernel writes one `stat`, for which all zeroes is a value.
+    // SAFETY: the kernel writes one `stat`, for which all zeroes are a valid value.
     unsafe {
         let mut stat: libc::stat = std::mem::zeroed();
         (libc::fstat(opened, &raw mut stat) == 0).then_some(stat)

@@ -163,7 +163,7 @@ fn rules(allowed: Allowed, arch: TargetArch) -> Result<BpfProgram, seccompiler::
         for (call, user) in OF_SOME {
             rules.insert(*call, vec![rule(vec![is(1, Op::Ne, 0)?])?, rule(vec![is(0, Op::Eq, *user)?])?]);
         }
-        // Reading limits is allowed; the new limits are null then.
+        // Reading limits is allowed: the pointer to new limits is null then.
         let new = SeccompCondition::new(2, Len::Qword, Op::Ne, 0)?;
         rules.insert(libc::SYS_prlimit64, vec![rule(vec![is(0, Op::Ne, 0)?, new])?]);
     }

@@ -131,7 +131,7 @@ impl Confined {
     ) -> io::Result<proc::Child> {
         let mut enforce = self.enforcing(limits.clone(), None, Some(channel));
         #[expect(unsafe_code, reason = "what is enforced is enforced in the child")]
-        // SAFETY: `enforcing` says what it does there.
+        // SAFETY: see `enforcing` for the calls that it makes in the child.
         let child = unsafe { proc::spawn_inside(&command, cell.map(CallCgroup::folder), &mut enforce)? };
         if let Some(child) = child {
             return Ok(proc::Child::Inside(child));
@@ -152,7 +152,7 @@ impl Confined {
     ) {
         let enforce = self.enforcing(limits, entrance, channel);
         #[expect(unsafe_code, reason = "only pre_exec reaches the child before it becomes the command")]
-        // SAFETY: `enforcing` says what it does there.
+        // SAFETY: see `enforcing` for the calls that it makes in the child.
         unsafe {
             command.pre_exec(enforce);
         }
@@ -251,7 +251,7 @@ fn variables(temp: &Path, choice: Choice) -> Vec<(&'static str, PathBuf)> {
 /// Makes the kernel prefer this process over the daemon when memory runs out; best effort.
 fn prefer_for_oom() {
     #[expect(unsafe_code, reason = "called after a fork")]
-    // SAFETY: plain system calls on a constant path and on the descriptor that comes of it.
+    // SAFETY: plain system calls on a constant path and on the resulting descriptor.
     unsafe {
         let file = libc::open(c"/proc/self/oom_score_adj".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
         if file >= 0 {
@@ -311,7 +311,7 @@ fn drop_capabilities() -> io::Result<()> {
     // capget(2): version 3 has two data structures, the lower half first.
     let mut header = Header { version: 0x2008_0522, pid: 0 };
     let mut data = [Data::default(); 2];
-    // SAFETY: the kernel reads and writes one header and two data, which is what version 3 says.
+    // SAFETY: the kernel reads and writes one header and two data structures, as version 3 specifies.
     unsafe {
         for capability in (0..=LAST_CAPABILITY).filter(|capability| KEPT >> capability & 1 == 0) {
             // Unknown capability numbers and a missing right to drop them are not errors; the checks below
@@ -348,6 +348,6 @@ pub(in crate::tools::shell) fn raise(fd: &OwnedFd) -> io::Result<OwnedFd> {
     let copy = fcntl(fd, FcntlArg::F_DUPFD_CLOEXEC(LOWEST_INHERITED))
         .or_else(|_| fcntl(fd, FcntlArg::F_DUPFD_CLOEXEC(LOW_INHERITED)))?;
     #[expect(unsafe_code, reason = "fcntl gives a bare number")]
-    // SAFETY: the call succeeded, so the number is a new descriptor that nobody else owns.
+    // SAFETY: the call succeeded, so the number is a new descriptor without another owner.
     Ok(unsafe { OwnedFd::from_raw_fd(copy) })
 }

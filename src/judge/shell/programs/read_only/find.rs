@@ -1,4 +1,4 @@
-//! `find` where it only tells names.
+//! `find` with only read-only tests and actions.
 
 use crate::judge::shell::lex::word::Word;
 use crate::judge::shell::programs::read_only::Look;
@@ -7,14 +7,14 @@ use crate::judge::shell::programs::read_only::read_only_programs::Shows;
 /// Tests and actions without an argument.
 const FLAGS: &str = "-not ! ( ) -a -and -o -or , -depth -d -mount -xdev -empty -executable -readable -writable -true -false -print -print0 -ls -prune -quit -daystart -nouser -nogroup -noleaf -warn -nowarn -ignore_readdir_race -noignore_readdir_race";
 
-/// Those with one that names no file.
+/// Tests with an argument that names no file.
 const VALUES: &str = "-name -iname -path -ipath -wholename -iwholename -regex -iregex -regextype -lname -ilname -type -xtype -size -amin -atime -cmin -ctime -mmin -mtime -used -newermt -newerat -newerct -maxdepth -mindepth -perm -user -group -uid -gid -links -inum -fstype -printf";
 
-/// Those with one that names a file.
+/// Tests with an argument that names a file.
 const FILES: &str = "-newer -anewer -cnewer -samefile";
 
-/// What it looks at: folders first, then what it asks of the files in them. It takes whatever stands behind an option
-/// for its value.
+/// The paths that it reads: first folders, then the tests for the files in them. It treats any word
+/// after an option as its value.
 pub(super) fn look(words: &[Word]) -> Option<Look> {
     if !words.iter().all(Word::is_literal) {
         return None;

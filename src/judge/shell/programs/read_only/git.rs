@@ -1,4 +1,4 @@
-//! `git` where it only looks.
+//! Read-only uses of `git`.
 
 use crate::judge::Repository;
 use crate::judge::shell::lex::word::{Marks, Word};
@@ -8,16 +8,16 @@ use crate::judge::shell::programs::read_only::read_only_programs;
 use crate::judge::shell::programs::read_only::read_only_programs::{Shows, Told};
 use crate::judge::shell::programs::read_only::{Look, names_a_file, values_that_may_be_paths};
 
-/// Where the verb stands, or would.
+/// Position of the verb, or where it would be.
 pub(super) fn verb_at(words: &[Word]) -> usize {
     let has_option = words.get(1).is_some_and(|word| word.text == "--no-pager");
     (if has_option { 2 } else { 1 }).min(words.len() - 1)
 }
 
-/// What it looks at.
+/// The paths that the command reads.
 pub(super) fn look(words: &[Word], cwds: &[String], folders: &Folders) -> Option<Look> {
-    // Elsewhere than at its top a workspace may hold another repository, with settings that run programs: content can
-    // look like a bare one.
+    // Below its top a workspace may contain another repository, whose settings run programs: content
+    // can look like a bare repository.
     if cwds.iter().any(|cwd| *cwd != folders.workspace) || folders.repository == Repository::Content {
         return None;
     }
@@ -28,7 +28,7 @@ pub(super) fn look(words: &[Word], cwds: &[String], folders: &Folders) -> Option
     let call = &words[at..];
     let verb = in_two.or_else(|| read_only_programs::git(name))?;
     let parts = verb.options.parts(call)?;
-    // Of many options git itself does not take the next word for the value.
+    // For many options git itself does not take the next word as the value.
     let is_odd = |option: &GivenOption<'_>| {
         option.value_at.is_some_and(|at| at != option.at && call[at].text.starts_with('-'))
     };
@@ -54,8 +54,9 @@ pub(super) fn look(words: &[Word], cwds: &[String], folders: &Folders) -> Option
     Some(Look { shows: Shows::Content, paths: paths.into_iter().map(|path| at + path).collect() })
 }
 
-/// `--format=…` without what runs gpg: `%G?` and its like, also with what may stand behind `%` (git-log(1), "PRETTY
-/// FORMATS"). A name that is none of git's own is one of the settings, and may hold anything.
+/// `--format=…` without parts that run gpg: `%G?` and similar, also with modifiers after `%`
+/// (git-log(1), "PRETTY FORMATS"). A name that git does not define is one of the settings, and may
+/// contain anything.
 fn is_tame_format(format: &str) -> bool {
     const NAMES: &[&str] = &["", "oneline", "short", "medium", "full", "fuller", "reference", "email", "raw"];
     let verifies =
@@ -63,13 +64,14 @@ fn is_tame_format(format: &str) -> bool {
     NAMES.contains(&format) || format.contains('%') && !format.match_indices('%').any(verifies)
 }
 
-/// Whether `git diff` may be of two folders: where there is no repository, or none that it wants, it compares what two
-/// paths hold, with all that lies below them (git-diff(1), `--no-index`). Of more than two it does not.
+/// Whether `git diff` may compare two folders. Without a usable repository it compares the content of
+/// two paths, with everything below them (git-diff(1), `--no-index`). With more than two paths it does
+/// not.
 fn may_compare_folders(call: &[Word], parts: &Parts<'_>, repository: Repository) -> bool {
     let operands: Vec<&Word> = parts.operands.iter().map(|at| &call[*at]).collect();
-    // A pattern may be any number.
+    // A pattern may expand to any number of paths.
     let may_be_two = operands.len() == 2 || operands.iter().any(|word| word.marks.has(Marks::GLOB));
-    // Where there is one, git may still not want it: it belongs to another, or is broken.
+    // git may refuse an existing repository: it belongs to another user, or is broken.
     let is_revision = |text: &str| {
         let name = text.split(['~', '^', ':', '.', '@']).next().unwrap_or_default();
         let is_hash = name.len() >= 7 && name.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'));

@@ -1,7 +1,7 @@
-//! Commands that only look, and only inside the workspace (P3): they pass without a rule.
+//! Read-only commands inside the workspace, which pass without a rule.
 //!
-//! Nothing passes that is not named: the programs, their options, what may stand for each word. What they name must not
-//! lie outside the workspace, and what shows content must not name what likely holds secrets.
+//! Only listed programs pass, with listed options and listed kinds of words. Paths must not be outside
+//! the workspace, and a command that shows content must not name a file that likely contains secrets.
 
 mod find;
 mod git;
@@ -15,7 +15,7 @@ use crate::judge::shell::programs::escape_options::{Call, may_become_an_option, 
 use crate::judge::shell::programs::option_spec::{OptionValue, Parts};
 use read_only_programs::{Operands, ReadOnlyProgram, Shows};
 
-/// What is to be looked at of a command whose options are all known.
+/// The paths to check for a command whose options are all known.
 struct Look {
     shows: Shows,
     /// The words that may name files.
@@ -23,11 +23,11 @@ struct Look {
 }
 
 impl Look {
-    /// It speaks of no files at all.
+    /// The command reads no files at all.
     const SAYS: Self = Self { shows: Shows::Names, paths: Vec::new() };
 }
 
-/// Whether a simple command may not run without a rule.
+/// Why a simple command may not run without a rule, if so.
 pub(in crate::judge::shell) fn refuses(words: &[Word], cwds: &[String], folders: &Folders) -> bool {
     let name = words[0].text.as_str();
     let look = match name {
@@ -43,7 +43,7 @@ pub(in crate::judge::shell) fn refuses(words: &[Word], cwds: &[String], folders:
     if !matches!(name, "echo" | "grep" | "sed") && words.iter().any(|word| pours_out(&word.text)) {
         return true;
     }
-    // What lies above the workspace is in the same repository.
+    // Content above the workspace is in the same repository.
     let is_more = name == "git" && folders.repository == Repository::Above;
     let is_kept =
         || (folders.keeps || is_more) && look.shows == Shows::Content && !spells_out_what_it_shows(words);
@@ -54,7 +54,7 @@ pub(in crate::judge::shell) fn refuses(words: &[Word], cwds: &[String], folders:
     is_kept() || rows(words).asks(&call).is_some() || look.paths.iter().any(leaves)
 }
 
-/// Whether a format asks for more blanks than anybody reads: `%999999s`.
+/// Whether a format requests an excessive number of blanks: `%999999s`.
 fn pours_out(text: &str) -> bool {
     text.match_indices('%').any(|(at, _)| {
         let width = text[at + 1..].trim_start_matches(|c: char| "-+ #'0^_<>|(,.".contains(c));
@@ -62,7 +62,7 @@ fn pours_out(text: &str) -> bool {
     })
 }
 
-/// Whether a word is what it says, or a number.
+/// Whether a word is literal or a number.
 fn says_itself(word: &Word) -> bool {
     ![Marks::EXPANDS, Marks::GLOB, Marks::BRACE, Marks::HOME, Marks::TILDE]
         .iter()
@@ -75,11 +75,11 @@ fn resolves(words: &[Word]) -> Option<Look> {
     (is_plain && matches!(words[1].text.as_str(), "-v" | "-V")).then_some(Look::SAYS)
 }
 
-/// `printf FORMAT …`: of what a format may say, what only prints. `%n` assigns.
+/// `printf FORMAT …`: only format directives that print. `%n` assigns.
 fn prints(words: &[Word]) -> Option<Look> {
     let at = if words.get(1)?.text == "--" { 2 } else { 1 };
     let format = words.get(at)?;
-    // A width of many digits is a flood.
+    // A width with many digits floods the output.
     let prints = |rest: &str| {
         let kind = rest.trim_start_matches(|c: char| c.is_ascii_digit() || "-+ #'.".contains(c));
         rest.len() - kind.len() <= 4 && kind.starts_with(|c: char| "sbqdiuxXofeEgGc%".contains(c))
@@ -90,7 +90,8 @@ fn prints(words: &[Word]) -> Option<Look> {
     (is_tame && words[at..].iter().all(says_itself)).then_some(Look::SAYS)
 }
 
-/// `test …` and `[ … ]`: operators that look at files, numbers and texts. `-v` and `-R` evaluate subscripts.
+/// `test …` and `[ … ]`: operators that read files, numbers and texts. `-v` and `-R` evaluate
+/// subscripts.
 fn tests(words: &[Word]) -> Option<Look> {
     const OPERATORS: &str = "-a -b -c -d -e -f -g -h -k -p -r -s -u -w -x -G -L -N -O -S -z -n -o -nt -ot -ef -eq -ne -lt -le -gt -ge";
     let is_fine = |word: &Word| {
@@ -117,13 +118,13 @@ fn by_table(words: &[Word], row: &ReadOnlyProgram) -> Option<Look> {
     let word = |at: &usize| &words[*at];
     let operands = parts.operands.as_slice();
     let is_literal = operands.iter().map(word).all(Word::is_literal);
-    // As of old `+5f` is an option of some.
+    // In old syntax `+5f` is an option of some programs.
     if row.operands != Operands::Format && operands.iter().any(|at| word(at).text.starts_with('+')) {
         return None;
     }
     let of_operands = match row.operands {
         Operands::Paths => operands,
-        // More of them than anybody reads never ends.
+        // A very large number takes practically for ever.
         Operands::Numbers => {
             let is_small = |word: &Word| {
                 word.is_literal() && word.text.len() <= 7 && word.text.bytes().all(|c| c.is_ascii_digit())
@@ -135,7 +136,7 @@ fn by_table(words: &[Word], row: &ReadOnlyProgram) -> Option<Look> {
             let is_format = |word: &Word| word.is_literal() && word.text.starts_with('+');
             operands.iter().map(word).all(is_format).then_some(&[][..])?
         }
-        // Elsewhere what stands behind a file is no option.
+        // In other implementations a word after a file is not an option.
         Operands::One => {
             let last = parts.options.last().map_or(0, |option| option.at);
             let is_behind = operands.first().is_none_or(|first| last < *first);
@@ -155,7 +156,7 @@ fn by_table(words: &[Word], row: &ReadOnlyProgram) -> Option<Look> {
     Some(Look { shows: row.shows, paths })
 }
 
-/// The words with values that may name files. What stands behind an operand is a file where options end there.
+/// The values that may name files. If options end at the first operand, all later words are files.
 fn values_that_may_be_paths(parts: &Parts<'_>) -> Vec<usize> {
     let first = parts.operands.first().copied().unwrap_or(usize::MAX);
     let is_path = |takes| !matches!(takes, OptionValue::Nothing | OptionValue::Number | OptionValue::Pattern);
@@ -163,7 +164,7 @@ fn values_that_may_be_paths(parts: &Parts<'_>) -> Vec<usize> {
     of_options.filter_map(|option| option.value_at).collect()
 }
 
-/// Whether a word that may name files leads out of the workspace, shows what may be secret, or is not known.
+/// Whether a word that may name a file is outside the workspace, may show secrets, or is unknown.
 fn leaves(name: &str, word: &Word, shows: Shows, cwds: &[String], folders: &Folders) -> bool {
     let text = word.text.as_str();
     let unknown = [Marks::EXPANDS, Marks::NUMBER, Marks::BRACE, Marks::HOME, Marks::TILDE];
@@ -172,9 +173,9 @@ fn leaves(name: &str, word: &Word, shows: Shows, cwds: &[String], folders: &Fold
         return true;
     }
     let is_glob = word.marks.has(Marks::GLOB);
-    // The pattern of a path in git is its own, quoted or not.
+    // git expands path patterns itself, quoted or not.
     let is_pattern = is_glob || name == "git" && text.contains(['*', '?', '[']) && !text.starts_with('-');
-    // `wc` counts what it is named, also by a file of code.
+    // `wc` prints only counts for its files, also for a source file.
     let is_harmless =
         is_harmless_with_any_option(name) || name == "wc" && !text.contains('/') && is_tame_glob(text);
     if is_glob && text.starts_with(['.', '*', '?', '[']) && !is_harmless
@@ -183,7 +184,7 @@ fn leaves(name: &str, word: &Word, shows: Shows, cwds: &[String], folders: &Fold
     {
         return true;
     }
-    // `git show HEAD:.env` is among them.
+    // This includes `git show HEAD:.env`.
     resolve::candidates(word, false).iter().filter(|(path, _)| !path.is_empty()).any(|(path, home)| {
         *home
             || (path.starts_with('/') || path.split('/').any(|part| part == ".."))
@@ -192,18 +193,19 @@ fn leaves(name: &str, word: &Word, shows: Shows, cwds: &[String], folders: &Fold
     })
 }
 
-/// What is written to, and never ends where it is read.
+/// Devices for output, which never end when they are read.
 fn is_output(path: &str) -> bool {
     matches!(path, "/dev/stdout" | "/dev/stderr")
 }
 
-/// Programs of which no option does more than look at what lies in the workspace and bears no secret: a file may have
-/// the name of one.
+/// Programs whose options all only read files in the workspace without secrets: a file may have the
+/// name of an option.
 fn is_harmless_with_any_option(name: &str) -> bool {
     matches!(name, "ls" | "cat" | "tac" | "head" | "rev" | "nl" | "stat")
 }
 
-/// Whether a command names all that it shows of the content of files. Else that may be what a rule keeps.
+/// Whether a command names all files whose content it shows. Otherwise it may show a file that a rule
+/// protects.
 fn spells_out_what_it_shows(words: &[Word]) -> bool {
     let name = words[0].text.as_str();
     let from = if name == "git" { git::verb_at(words) } else { 0 };
@@ -216,7 +218,7 @@ fn spells_out_what_it_shows(words: &[Word]) -> bool {
             || text.strip_prefix('-').is_some_and(is_number)
     };
     match (name, verb) {
-        // With `-v` it shows what changed.
+        // With `-v` it shows the changes.
         ("git", "status") => {
             let is_verbose = |text: &str| {
                 text.starts_with("--v")
@@ -234,7 +236,7 @@ fn spells_out_what_it_shows(words: &[Word]) -> bool {
     }
 }
 
-/// Whether a path has an ending that folders rarely have.
+/// Whether a path has an extension that folders rarely have.
 fn names_a_file(path: &str) -> bool {
     const ENDINGS: &[&str] = &[
         "txt", "json", "jsonl", "toml", "yaml", "yml", "lock", "csv", "tsv", "xml", "sh", "diff", "patch",
@@ -245,16 +247,16 @@ fn names_a_file(path: &str) -> bool {
     CODE.contains(&ending) || ENDINGS.contains(&ending)
 }
 
-/// Endings of files that hold code or prose, whatever their name.
+/// Extensions of files with code or prose, whatever their name.
 const CODE: &[&str] = &[
     "rs", "py", "go", "ts", "js", "md", "c", "h", "cc", "cpp", "cxx", "hpp", "java", "kt", "rb", "php", "cs",
     "swift", "scala", "tsx", "jsx", "mjs", "cjs", "vue", "svelte", "html", "css", "scss", "sql", "proto",
 ];
 
-/// Files that lie in every project, and hold no secrets in any.
+/// Files that exist in most projects and never contain secrets.
 const MANIFESTS: &[&str] = &["Cargo.toml", "package.json", "tsconfig.json", "pyproject.toml", "Makefile"];
 
-/// A glob with an ending that says what it finds, and that finds no file of secrets.
+/// A glob with an extension that determines the kind of file, and that matches no secret file.
 fn is_tame_glob(text: &str) -> bool {
     let name = text.rsplit('/').next().unwrap_or(text);
     if text.split('/').any(|part| part.starts_with('.') && part.len() > 1 && part != "..") {

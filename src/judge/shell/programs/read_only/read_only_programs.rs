@@ -1,28 +1,30 @@
-//! What only looks: the programs that pass without a rule, and with which options.
+//! Read-only programs, which pass without a rule, with their allowed options.
 //!
-//! Options are those of the manuals of GNU coreutils 9, grep 3, sed 4, diffutils 3, util-linux 2, tree 2, file 5 and
-//! git 2. One that is missing asks; one is left out where it writes, runs something, reads names from a file, never
-//! ends, or takes a value in one version and none in another.
+//! Options are those of the manuals of GNU coreutils 9, grep 3, sed 4, diffutils 3, util-linux 2, tree
+//! 2, file 5 and git 2. An unlisted option needs a request. An option is unlisted if it writes, runs
+//! something, reads names from a file, or never ends. It is also unlisted if it takes a value in only
+//! some versions.
 
 use crate::judge::shell::programs::option_spec::OptionSpec;
 
-/// What a program shows of the files it is given.
+/// Output of a program about its files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shows {
-    /// Nothing of them, or no files at all.
+    /// Nothing about their content, or the program reads no files.
     Names,
-    /// Their content: files that likely hold secrets ask.
+    /// Their content: files that likely contain secrets need a request.
     Content,
 }
 
-/// What may stand behind the options.
+/// Kinds of operands after the options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operands {
     /// Files and folders.
     Paths,
     /// One file; a second would be written.
     One,
-    /// Files with an ending that folders rarely have: of folders it would show all that lies in them.
+    /// Files with an extension that folders rarely have: for a folder the program would show all its
+    /// content.
     Files,
     /// A pattern or a script, unless an option gives it, and files.
     PatternThenPaths,
@@ -34,7 +36,7 @@ pub(super) enum Operands {
     Format,
 }
 
-/// A program that only looks.
+/// A read-only program.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReadOnlyProgram {
     names: &'static str,
@@ -89,7 +91,7 @@ const PROGRAMS: &[ReadOnlyProgram] = &[
         "0aB:bcd#DhHklLmPsSt#x",
         "--all --apparent-size --block-size: --bytes --total --max-depth# --dereference-args --human-readable --inodes --dereference --null --no-dereference --separate-dirs --si --summarize --threshold# --time? --time-style: --exclude: --one-file-system",
     ),
-    // Each letter with a value takes the next word, whatever stands behind it in its own.
+    // Each letter with a value takes the next word, whatever follows it in its own word.
     looks(
         "tree",
         Names,
@@ -97,7 +99,7 @@ const PROGRAMS: &[ReadOnlyProgram] = &[
         "acCdDfFghiI.L.nNpP.qQrsStuUvx",
         "--dirsfirst --filesfirst --noreport --prune --du --si --inodes --device --matchdirs --ignore-case --sort= --timefmt= --charset= --filelimit= --metafirst",
     ),
-    // With an operand of another kind it sets the clock.
+    // With another kind of operand it sets the clock.
     looks(
         "date",
         Names,
@@ -217,7 +219,7 @@ const PROGRAMS: &[ReadOnlyProgram] = &[
         "--address-radix: --skip-bytes# --read-bytes# --format: --output-duplicates --width?",
     ),
     looks("fold", Content, Paths, "#bcsw#", "--bytes --characters --spaces --width#"),
-    // Which of its scripts pass is said where the escapes of programs are.
+    // The table of escape options decides which of its scripts pass.
     looks(
         "sed",
         Content,
@@ -225,7 +227,7 @@ const PROGRAMS: &[ReadOnlyProgram] = &[
         "e~Enrsuz",
         "--expression~ --regexp-extended --quiet --silent --separate --unbuffered --null-data --posix --debug --sandbox",
     ),
-    // Recursion would read what is secret.
+    // Recursion would read secrets.
     looks(
         "grep",
         Content,
@@ -235,23 +237,23 @@ const PROGRAMS: &[ReadOnlyProgram] = &[
     ),
 ];
 
-/// What a program is known for.
+/// The entry of a program.
 pub(super) fn program(name: &str) -> Option<&'static ReadOnlyProgram> {
     PROGRAMS.iter().find(|row| row.names.split('|').any(|own| own == name))
 }
 
-/// What a change is shown by.
+/// Options that select how a change is shown.
 const CHANGES: &str = "--patch --no-patch --stat? --numstat --shortstat --summary --compact-summary --name-only --name-status --raw --minimal --patience --histogram --diff-algorithm= --word-diff? --word-diff-regex= --color? --no-color --color-words? --color-moved? --no-color-moved --no-renames --find-renames? --find-copies? --find-copies-harder --irreversible-delete --check --full-index --binary --abbrev? --no-abbrev --diff-filter= --pickaxe-all --pickaxe-regex --ignore-space-at-eol --ignore-cr-at-eol --ignore-space-change --ignore-all-space --ignore-blank-lines --inter-hunk-context= --unified= --function-context --exit-code --quiet --no-ext-diff --no-textconv --ignore-submodules? --src-prefix= --dst-prefix= --no-prefix --text --output-indicator-new= --output-indicator-old= --output-indicator-context= --relative";
 
-/// Which commits are shown, and how.
+/// Options that select which commits are shown, and how.
 const COMMITS: &str = "--oneline --graph --all --decorate? --no-decorate --abbrev-commit --no-abbrev-commit --pretty? --format= --author~ --committer~ --grep~ --all-match --invert-grep --regexp-ignore-case --extended-regexp --fixed-strings --perl-regexp --since: --until: --after: --before: --max-count# --skip# --merges --no-merges --first-parent --reverse --date: --relative-date --follow --branches? --tags? --remotes? --topo-order --date-order --author-date-order --left-right --left-only --right-only --cherry-pick --cherry-mark --cherry --full-history --simplify-by-decoration --simplify-merges --boundary --ancestry-path? --parents --children --walk-reflogs --no-walk? --not --cc --no-notes --show-pulls --source";
 
-/// Letters of both.
+/// Option letters for both.
 const LETTERS: &str = "#abB?C?EFgG~iL:mM?n#pPRsS~tuU?wWz";
 
 const NONE: &str = "";
 
-/// A verb of git that only looks.
+/// A read-only verb of git.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Verb {
     name: &'static str,
@@ -259,12 +261,13 @@ pub(super) struct Verb {
     pub(super) operands: Told,
 }
 
-/// What the operands of a verb of git are.
+/// Kinds of operands of a git verb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Told {
     /// Revisions and paths.
     Shown,
-    /// Names and patterns of names, beside one of these options: without, something is made of them.
+    /// Names and patterns of names, together with one of these options; without an option, the verb
+    /// creates something.
     Listed(&'static [&'static str]),
 }
 
@@ -281,8 +284,8 @@ const fn lists(
     Verb { name, options: OptionSpec { letters, long: [long, NONE] }, operands: Told::Listed(beside) }
 }
 
-/// With one of these `branch` and `tag` list, whatever stands behind them (git-branch(1), git-tag(1)).
-/// Before git 2.19 `branch -l` made one.
+/// With one of these options `branch` and `tag` list, whatever follows (git-branch(1), git-tag(1)).
+/// Before git 2.19 `branch -l` created a branch.
 const LIST: &[&str] = &["--list", "--contains", "--no-contains", "--merged", "--no-merged", "--points-at"];
 const LIST_TAGS: &[&str] =
     &["l", "--list", "--contains", "--no-contains", "--merged", "--no-merged", "--points-at"];
@@ -359,12 +362,12 @@ const GIT: &[Verb] = &[
     ),
 ];
 
-/// What a verb of git is known for.
+/// The entry of a git verb.
 pub(super) fn git(name: &str) -> Option<&'static Verb> {
     GIT.iter().find(|row| row.name == name)
 }
 
-/// The same of one that is said in two words: `stash list`.
+/// The entry of a verb of two words: `stash list`.
 pub(super) fn git_in_two(first: &str, second: &str) -> Option<&'static Verb> {
     GIT.iter().find(|row| row.name.split_once(' ') == Some((first, second)))
 }

@@ -1,4 +1,4 @@
-//! Archives: members that are written, programs that are run on the way.
+//! Archives: written members, and programs that the archiver runs.
 
 use crate::judge::shell::programs::escape_options::Call;
 use crate::judge::shell::programs::special::{any, hit};
@@ -11,7 +11,7 @@ pub(in crate::judge::shell) fn tar(call: &Call<'_>) -> Option<String> {
         if call.granted <= 1 && first.contains(['I', 'F', 'T', 'P', 'g']) {
             return hit(first, "these letters run a program, read a list or leave the folder");
         }
-        // Letters that take values take the next words, in their order.
+        // Letters with values take the next words, in their order.
         let mut at = 2;
         for letter in first.chars() {
             let takes = matches!(letter, 'f' | 'C' | 'b' | 'X' | 'N' | 'V' | 'L' | 'K' | 'H');
@@ -40,9 +40,9 @@ pub(in crate::judge::shell) fn tar(call: &Call<'_>) -> Option<String> {
     })
 }
 
-/// Archivers write where they are told.
+/// Archivers write to the named folder.
 pub(in crate::judge::shell) fn archive(call: &Call<'_>) -> Option<String> {
-    // `-:` of unzip lets names with `..` lead out.
+    // `-:` of unzip allows member names with `..` to leave the folder.
     let climbs = call.words[0].text.ends_with("unzip");
     let climbs = |text: &str| climbs && text.starts_with('-') && text.contains(':');
     let outside = |text: &str| !text.starts_with('-') && (call.outside)(text) || climbs(text);
@@ -50,9 +50,9 @@ pub(in crate::judge::shell) fn archive(call: &Call<'_>) -> Option<String> {
 }
 
 pub(in crate::judge::shell) fn seven(call: &Call<'_>) -> Option<String> {
-    // `-spf` keeps whole paths; lists name what is not in the text.
+    // `-spf` keeps full paths; list files contain names that the text does not show.
     any(call, "this lies outside the workspace, or may", |text| {
-        // Its switches are the same in any case.
+        // Its switches are case-insensitive.
         let lower = if text.starts_with('-') { text.to_ascii_lowercase() } else { text.to_owned() };
         let text = lower.as_str();
         if ["-spf", "-sdel", "-sfx"].iter().any(|own| text.starts_with(own))
@@ -65,7 +65,7 @@ pub(in crate::judge::shell) fn seven(call: &Call<'_>) -> Option<String> {
             return (text.starts_with(['/', '~']) || text.split('/').any(|part| part == ".."))
                 && (call.outside)(text);
         }
-        // `-u-!NAME` makes another archive, `-i!NAME` takes another file.
+        // `-u-!NAME` creates another archive, `-i!NAME` reads another file.
         let names = ["-u", "-i", "-x", "-ai", "-ax"];
         let is_named = |own: &str| names.iter().any(|name| own.starts_with(name));
         if let Some((_, path)) = text.split_once('!').filter(|(own, _)| is_named(own)) {

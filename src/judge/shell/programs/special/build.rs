@@ -1,4 +1,4 @@
-//! Build tools and compilers: what their variables, properties and files of arguments name.
+//! Build tools and compilers: variables, properties and argument files that name programs.
 
 use crate::judge::shell::programs::escape_options::Call;
 use crate::judge::shell::programs::special::{any, behind_dashes, hit};
@@ -47,7 +47,7 @@ pub(in crate::judge::shell) fn make(call: &Call<'_>) -> Option<String> {
 /// cmake -D: variables that name programs or code.
 pub(in crate::judge::shell) fn cmake(call: &Call<'_>) -> Option<String> {
     let words = call.words;
-    // What stands behind is for the build tool.
+    // The following words are for the build tool.
     let tame = |text: &str| {
         !text.contains('=')
             && text.strip_prefix('-').is_none_or(|letters| {
@@ -120,8 +120,8 @@ pub(in crate::judge::shell) fn java_properties(call: &Call<'_>) -> Option<String
     })
 }
 
-/// Arguments from a file, and options handed on to other programs.
-/// Options of linkers that name a file to be written, perhaps abbreviated (ld(1)).
+/// Arguments from a file, and options passed on to other programs. Options of linkers that name an
+/// output file, perhaps abbreviated (ld(1)).
 const LINKER_OUTPUT: &[&str] = &["-o", "--o", "-Map", "--Map", "-M", "--M", "-dep", "--dep"];
 
 pub(in crate::judge::shell) fn compiler(call: &Call<'_>) -> Option<String> {
@@ -147,7 +147,7 @@ pub(in crate::judge::shell) fn compiler(call: &Call<'_>) -> Option<String> {
     })
 }
 
-/// ldd starts the program it is asked about.
+/// ldd may start the inspected program.
 pub(in crate::judge::shell) fn ldd(call: &Call<'_>) -> Option<String> {
     any(call, "ldd may run the program", |text| !text.starts_with('-'))
 }

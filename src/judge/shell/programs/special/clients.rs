@@ -1,10 +1,10 @@
-//! Clients whose first word is a command of theirs: any that is not known may be a plugin, and what it does
-//! nobody can tell. And programs that do without a word what needs one to be harmless.
+//! Clients whose first word is one of their commands: an unknown command may be a plugin with any
+//! effect. Also programs that are harmless only with certain words.
 
 use crate::judge::shell::programs::escape_options::{Call, operands, own_verb, stem, verb};
 use crate::judge::shell::programs::special::hit;
 
-/// Asks if the command is none of `known`, given that the grant does not spell it.
+/// Needs a request if the command is not in `known` and not part of the grant.
 fn unknown(call: &Call<'_>, known: &str) -> Option<String> {
     let at = own_verb(call.words)?;
     let text = call.words[at].text.as_str();
@@ -13,7 +13,7 @@ fn unknown(call: &Call<'_>, known: &str) -> Option<String> {
         .then(|| format!("{text}: not a command that is known; it may be a plugin, which runs anything"))
 }
 
-/// gh: commands of extensions; what stands behind `--` is for git.
+/// gh: commands of extensions; the words after `--` are for git.
 pub(in crate::judge::shell) fn gh(call: &Call<'_>) -> Option<String> {
     const GH: &str = "auth browse codespace gist issue org pr project release repo run cache workflow alias api \
         attestation completion config extension gpg-key label ruleset search secret ssh-key status variable \
@@ -42,7 +42,7 @@ pub(in crate::judge::shell) fn gh(call: &Call<'_>) -> Option<String> {
         {
             return hit(text, "options for git, or a folder outside the workspace");
         }
-        // `-F` and its like are in the table; `-T` is a template from a file.
+        // `-F` and similar options are in the table; `-T` is a template from a file.
         let template = call.free().find(|(at, text)| {
             text.strip_prefix("-T")
                 .is_some_and(|path| !path.is_empty() && (call.outside)(path.trim_start_matches('=')))
@@ -53,7 +53,7 @@ pub(in crate::judge::shell) fn gh(call: &Call<'_>) -> Option<String> {
     })
 }
 
-/// kubectl and what is called like it: any other word may be a plugin.
+/// kubectl and its aliases: any other word may be a plugin.
 pub(in crate::judge::shell) fn kubectl(call: &Call<'_>) -> Option<String> {
     const KUBECTL: &str = "get describe logs explain version cluster-info api-resources api-versions top wait diff \
         kustomize events completion options help annotate apply attach auth autoscale certificate config cordon cp \
@@ -74,7 +74,7 @@ pub(in crate::judge::shell) fn kubectl(call: &Call<'_>) -> Option<String> {
     })
 }
 
-/// helm: plugins, and charts outside.
+/// helm: plugins, and charts outside the workspace.
 pub(in crate::judge::shell) fn helm(call: &Call<'_>) -> Option<String> {
     const HELM: &str = "completion create dependency dep env get history hist install lint list ls package plugin pull \
         fetch push registry repo rollback search show inspect status template test uninstall del delete un upgrade \
@@ -89,7 +89,7 @@ pub(in crate::judge::shell) fn helm(call: &Call<'_>) -> Option<String> {
     })
 }
 
-/// docker: plugins; an answer on the terminal of what runs in a container is a command there.
+/// docker: plugins; terminal input of a container's program is a command there.
 pub(in crate::judge::shell) fn docker_verbs(call: &Call<'_>) -> Option<String> {
     const DOCKER: &str = "ps images logs inspect stats top port version info history diff build pull push tag rm rmi \
         start stop restart kill pause unpause wait rename search run exec cp create save load export import commit \
@@ -102,7 +102,8 @@ pub(in crate::judge::shell) fn docker_verbs(call: &Call<'_>) -> Option<String> {
     unknown(call, DOCKER)
 }
 
-/// Clients of clouds: local files that are sent; of aws a word that only looks, where its words say what is done.
+/// Clients of clouds: local files that are sent; for aws only read-only verbs pass, because its verbs
+/// say what is done.
 pub(in crate::judge::shell) fn cloud(call: &Call<'_>) -> Option<String> {
     crate::judge::shell::programs::special::local_files(call).or_else(|| aws(call))
 }
@@ -151,7 +152,7 @@ fn aws(call: &Call<'_>) -> Option<String> {
     (*at >= call.granted && (!looks || secret)).then(|| format!("{}: this does more than look", action.text))
 }
 
-/// systemctl and its like: only what shows.
+/// systemctl and similar: only verbs that show something.
 pub(in crate::judge::shell) fn systemctl(call: &Call<'_>) -> Option<String> {
     const SHOWS: &str = "status show cat help list-units list-unit-files list-timers list-sockets list-dependencies \
         list-jobs list-machines list-paths list-automounts is-active is-enabled is-failed is-system-running get-default \
@@ -165,7 +166,7 @@ pub(in crate::judge::shell) fn systemctl(call: &Call<'_>) -> Option<String> {
         .then(|| format!("{text}: this changes the system"))
 }
 
-/// gpg: without a word that says what to look at, it decrypts, signs, encrypts or changes keys.
+/// gpg: without a read-only verb, it decrypts, signs, encrypts or changes keys.
 pub(in crate::judge::shell) fn gpg(call: &Call<'_>) -> Option<String> {
     const LOOKS: &[&str] = &[
         "--verify",
@@ -217,7 +218,7 @@ pub(super) fn statement(text: &str) -> String {
     plain
 }
 
-/// Whether a word stands in a statement.
+/// Whether a statement contains one of the words.
 pub(super) fn has_word(statement: &str, words: &[&str]) -> bool {
     statement.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).any(|word| words.contains(&word))
 }

@@ -3,7 +3,7 @@
 use crate::judge::shell::programs::escape_options::{Call, operands, verb};
 use crate::judge::shell::programs::special::{any, hit};
 
-/// npm: addresses of code are loaded and run.
+/// npm: addresses of code, which npm downloads and runs.
 pub(in crate::judge::shell) fn npm(call: &Call<'_>) -> Option<String> {
     // `bun file.ts` runs the file.
     let name = call.words[0].text.as_str();
@@ -20,14 +20,14 @@ pub(in crate::judge::shell) fn npm(call: &Call<'_>) -> Option<String> {
     {
         return hit(text, "code named on the command line");
     }
-    // Code from a place that a word names is not a package by its name.
+    // Code from a path or address is not a package by its name.
     const PLACES: &[&str] =
         &["git+", "git://", "http://", "https://", "github:", "gitlab:", "bitbucket:", "gist:"];
     let installs = verb(call.words, None)
         .is_some_and(|at| matches!(call.words[at].text.as_str(), "install" | "i" | "add" | "ci"));
     if installs
         && let Some(reason) = any(call, "code from elsewhere", |text| {
-            // `user/repository` lies at GitHub; `@scope/package` is a package.
+            // `user/repository` is on GitHub; `@scope/package` is a package.
             let repository = !text.starts_with(['@', '-', '.', '/', '~']) && text.matches('/').count() == 1;
             repository && !text.contains("@npm:")
                 || PLACES.iter().any(|place| text.starts_with(place) || text.contains(&format!("@{place}")))
@@ -35,26 +35,26 @@ pub(in crate::judge::shell) fn npm(call: &Call<'_>) -> Option<String> {
     {
         return Some(reason);
     }
-    // What stands behind `--` is for the script of the project.
+    // The words after `--` are for the project's script.
     let dashes = call.words.iter().position(|word| word.text == "--");
     let scripts = crate::judge::shell::programs::escape_options::names_a_script(call.words);
     let behind = dashes.filter(|_| scripts).map_or(&[][..], |at| &call.words[at..]);
     let is_for_script = |text: &str| behind.iter().any(|word| word.text == text);
-    // `npm install ../x` runs what the folder says.
+    // `npm install ../x` runs the install scripts of the folder.
     any(call, "another project", |text| {
         let path = text.rsplit_once("file:").map_or(text, |(_, path)| path);
         let leaves = path.starts_with(['/', '~']) || path.split('/').any(|part| part == "..");
         !text.starts_with('-') && leaves && !is_for_script(text) && (call.outside)(path)
     })
     .or_else(|| {
-        // pnpm does what these say to itself.
+        // pnpm treats these words as its own commands.
         let at = verb(call.words, None).filter(|at| *at >= call.granted && name == "pnpm")?;
         let text = call.words[at].text.as_str();
         matches!(text, "self-update" | "setup").then(|| format!("{text}: this changes the system"))
     })
 }
 
-/// Whether `bun run` takes a text for a file, and not for the name of a script.
+/// Whether `bun run` treats a text as a file, and not as the name of a script.
 fn is_code(text: &str) -> bool {
     const ENDINGS: &[&str] = &["js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts", "sh", "wasm"];
     let ending = text.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
@@ -62,14 +62,15 @@ fn is_code(text: &str) -> bool {
         && (text.contains('/') || ending.is_some_and(|own| ENDINGS.contains(&own.as_str())))
 }
 
-/// Whether a word may be what `bun run` runs: nothing but options stands before it, and what may be the value of one.
+/// Whether a word may be the one that `bun run` runs: only options and their possible values precede
+/// it.
 fn may_be_run(call: &Call<'_>, at: usize) -> bool {
     let Some(run) = call.words[..at].iter().position(|word| word.text == "run") else { return false };
     let is_option = |at: usize| call.words[at].text.starts_with('-');
     (run + 1..at).all(|before| is_option(before) || is_option(before - 1))
 }
 
-/// uv: a Python that is no version but a program or a folder (docs.astral.sh/uv, "Python versions").
+/// uv: a Python that is not a version but a program or a folder (docs.astral.sh/uv, "Python versions").
 pub(in crate::judge::shell) fn uv(call: &Call<'_>) -> Option<String> {
     const KINDS: &[&str] = &["", "python", "cpython", "pypy", "graalpy", "cp", "pp"];
     let is_version = |text: &str| {
@@ -94,7 +95,7 @@ pub(in crate::judge::shell) fn uv(call: &Call<'_>) -> Option<String> {
     found.and_then(|(_, text)| hit(text, "a Python that the line names"))
 }
 
-/// pytest: tests outside the workspace are code from elsewhere; `-o` sets options.
+/// pytest: tests outside the workspace are foreign code; `-o` sets options.
 pub(in crate::judge::shell) fn pytest(call: &Call<'_>) -> Option<String> {
     let words = call.words;
     call.free().find_map(|(at, text)| {

@@ -4,10 +4,11 @@ use crate::judge::shell::programs::escape_options::{Call, operands};
 use crate::judge::shell::programs::special::clients::{has_word, statement};
 use crate::judge::shell::programs::special::{any, hit};
 
-/// Clients of databases that are told nothing to do read it: from a pipe, a file, a here-document.
+/// Without a command these clients execute their input: a pipe, a file, a here-document.
 const OBEYS: &str = "without a command it does what its input says";
 
-/// Whether a cluster of short options, or a long one, gives a client its command (or asks only what it is).
+/// Whether a cluster of short options, or a long one, contains the client's command (or only requests
+/// help or the version).
 fn gives_command(text: &str, command: &[char], values: &[char], long: &[&str]) -> bool {
     if text.starts_with("--") {
         let name = text.split('=').next().unwrap_or(text);
@@ -17,7 +18,7 @@ fn gives_command(text: &str, command: &[char], values: &[char], long: &[&str]) -
     letters.chars().take_while(|letter| !values.contains(letter)).any(|letter| command.contains(&letter))
 }
 
-/// Commands of redis that run code or change the server, however they are spelled.
+/// Commands of redis that run code or change the server, in any spelling.
 pub(in crate::judge::shell) fn redis(call: &Call<'_>) -> Option<String> {
     const CHANGES: &[&str] = &[
         "eval",
@@ -118,7 +119,7 @@ fn is_tame_dot(line: &str) -> bool {
     ) && !line.contains('|')
 }
 
-/// psql: backslash commands and COPY reach programs and files.
+/// psql: backslash commands and COPY access programs and files.
 pub(in crate::judge::shell) fn psql(call: &Call<'_>) -> Option<String> {
     any(call, "this may run a program or write a file", |text| {
         let lower = text.to_ascii_lowercase();
@@ -133,7 +134,7 @@ pub(in crate::judge::shell) fn psql(call: &Call<'_>) -> Option<String> {
     })
 }
 
-/// psql itself.
+/// The options and operands of psql itself.
 pub(in crate::judge::shell) fn psql_client(call: &Call<'_>) -> Option<String> {
     let values = ['h', 'p', 'U', 'd', 'T', 'v', 'F', 'P', 'o', 'L', 'f', 'R'];
     let long = ["--command", "--list", "--version", "--help"];

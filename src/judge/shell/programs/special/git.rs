@@ -1,10 +1,10 @@
-//! git: its own commands, what they write, and its configuration.
+//! git: its own commands, the files that they write, and its configuration.
 
 use crate::judge::shell::evaluate::pattern::GIT_VALUES;
 use crate::judge::shell::programs::escape_options::{Call, operands};
 use crate::judge::shell::programs::special::{any, hit};
 
-/// Commands of git that are git's own; any other may be an alias that runs anything.
+/// git's own commands; any other may be an alias that runs anything.
 const GIT_VERBS: &[&str] = &[
     "status",
     "log",
@@ -162,7 +162,7 @@ pub(in crate::judge::shell) fn git(call: &Call<'_>) -> Option<String> {
             "not a command of git itself that is known to be harmless; it may be an alias",
         );
     }
-    // A folder that looks like a repository has hooks of its own (githooks(5), "pre-receive").
+    // A folder that looks like a repository has its own hooks (githooks(5), "pre-receive").
     if verb.text == "push" {
         let to = words.iter().enumerate().skip(at + 1).find(|(_, word)| !word.text.starts_with('-'));
         let is_folder = |text: &str| {
@@ -212,7 +212,7 @@ pub(in crate::judge::shell) fn git(call: &Call<'_>) -> Option<String> {
                 name.len() > 2 && "--rebase".starts_with(name) && how.starts_with('i')
             })
         }),
-        // The signature is checked by another program.
+        // Another program checks the signature.
         "log" | "show" | "branch" | "tag" | "for-each-ref" | "reflog" | "whatchanged" | "rev-list"
         | "shortlog" => any(call, "this runs gpg", |text| {
             let asks = |rest: &str| rest.trim_start_matches(['+', '-', ' ']).starts_with('G');
@@ -227,14 +227,15 @@ pub(in crate::judge::shell) fn git(call: &Call<'_>) -> Option<String> {
         _ => None,
     })
     .or_else(|| {
-        // `git log --output` and its like are in the table; file: addresses outside are projects.
+        // `git log --output` and similar are in the table; `file:` addresses outside the workspace are
+        // other projects.
         any(call, "another project", |text| {
             text.strip_prefix("file://").is_some_and(|path| (call.outside)(path))
         })
     })
 }
 
-/// `git rm -r .`: the whole workspace goes.
+/// `git rm -r .` removes the whole workspace.
 fn removes_all(call: &Call<'_>, verb: usize) -> Option<String> {
     let words = &call.words[verb + 1..];
     let told =
@@ -254,7 +255,7 @@ fn removes_all(call: &Call<'_>, verb: usize) -> Option<String> {
     })
 }
 
-/// The folder a clone goes to.
+/// The target folder of a clone.
 pub(in crate::judge::shell) fn clone(call: &Call<'_>) -> Option<String> {
     let found = operands(
         call.words,
@@ -266,7 +267,7 @@ pub(in crate::judge::shell) fn clone(call: &Call<'_>) -> Option<String> {
         .then(|| format!("{}: outside the workspace", folder.text))
 }
 
-/// git config: reading is free, and so is a name and an address for commits.
+/// git config: reading is free, and so is setting a name and an address for commits.
 pub(in crate::judge::shell) fn git_config(call: &Call<'_>) -> Option<String> {
     let words = call.words;
     let names: Vec<(usize, &str)> = operands(words, "--type --default -f --file --blob --comment --value")
@@ -274,7 +275,7 @@ pub(in crate::judge::shell) fn git_config(call: &Call<'_>) -> Option<String> {
         .skip(1)
         .map(|(at, word)| (at, word.text.as_str()))
         .collect();
-    // Only the first operand is a verb: in another place it is a value that is set.
+    // Only the first operand is a verb; at another position it is a value that is set.
     let verb = names.first().map_or("", |(_, name)| *name);
     let options = || words.iter().map(|word| word.text.as_str()).take_while(|text| *text != "--");
     let reads = matches!(verb, "get" | "list")

@@ -1,5 +1,5 @@
-//! Checks that options alone cannot express: programs within arguments (sed, awk, git), operands
-//! that are written, values with a sign in front.
+//! Checks that options alone cannot express: programs within arguments (sed, awk, git), operands that
+//! are written, values with a leading sign.
 
 mod archives;
 mod build;
@@ -32,12 +32,12 @@ fn hit(text: &str, what: &str) -> Option<String> {
     Some(format!("{text}: {what}"))
 }
 
-/// The first free word for which `wrong` holds.
+/// The first word beyond the grant for which `wrong` holds.
 fn any(call: &Call<'_>, what: &str, wrong: impl Fn(&str) -> bool) -> Option<String> {
     call.free().find(|(_, text)| wrong(text)).and_then(|(_, text)| hit(text, what))
 }
 
-/// What stands behind `--` and belongs to another program: each word with the one after it.
+/// The words after `--`, which belong to another program: each word with the next one.
 fn behind_dashes(call: &Call<'_>, wrong: impl Fn(&str, &str) -> bool) -> Option<String> {
     let words = call.words;
     let dashes = words.iter().position(|word| word.text == "--")?;
@@ -51,7 +51,7 @@ fn behind_dashes(call: &Call<'_>, wrong: impl Fn(&str, &str) -> bool) -> Option<
     })
 }
 
-/// `rm`: what a recursive removal must not name is judged with the places; here only `xargs`.
+/// `rm`: the path checks judge recursive removal; this check is only for `xargs`.
 pub(in crate::judge::shell) fn remove(_: &Call<'_>) -> Option<String> {
     None
 }
@@ -70,7 +70,7 @@ pub(in crate::judge::shell) fn test(call: &Call<'_>) -> Option<String> {
     any(call, "the name of a variable is evaluated", |text| matches!(text, "-v" | "-R"))
 }
 
-/// `printf %n NAME` assigns to a variable: `PATH`, say (printf(3), and bash does as it).
+/// `printf %n NAME` assigns to a variable, for example `PATH` (printf(3), which bash follows).
 pub(in crate::judge::shell) fn printf(call: &Call<'_>) -> Option<String> {
     let at = match call.words.get(1) {
         Some(word) if word.text == "--" => 2,
@@ -97,7 +97,7 @@ pub(in crate::judge::shell) fn xxd(call: &Call<'_>) -> Option<String> {
 
 fn second_operand(call: &Call<'_>, values: &str) -> Option<String> {
     let found = operands(call.words, values);
-    // One word may be several.
+    // One word may expand to several.
     let several = |word: &Word| word.marks.has(Marks::GLOB) || word.marks.has(Marks::BRACE);
     if let Some((_, word)) = found.iter().find(|(at, word)| *at >= call.granted && several(word)) {
         return hit(&word.text, "the second operand is written");
@@ -106,7 +106,8 @@ fn second_operand(call: &Call<'_>, values: &str) -> Option<String> {
     hit(&word.text, "the second operand is written")
 }
 
-/// `+cmd` of pagers. A line, the end and a pattern of plain characters are places in the text.
+/// `+cmd` of pagers. A line number, the end and a pattern of plain characters are positions in the
+/// text.
 pub(in crate::judge::shell) fn plus(call: &Call<'_>) -> Option<String> {
     let is_place = |text: &str| {
         let is_pattern = |rest: &str| rest.chars().all(|c| c.is_alphanumeric() || matches!(c, ' ' | '_'));
@@ -119,7 +120,7 @@ pub(in crate::judge::shell) fn plus(call: &Call<'_>) -> Option<String> {
     })
 }
 
-/// yq: operators that read other files or the environment are no hatch; `-i` is in the table.
+/// yq: operators that read other files or the environment are harmless; `-i` is in the table.
 pub(in crate::judge::shell) fn yq(call: &Call<'_>) -> Option<String> {
     any(call, "the expression loads or runs", |text| {
         ["load(", "load_", "system(", "env(", "eval("].iter().any(|word| text.contains(word))
@@ -136,7 +137,7 @@ pub(in crate::judge::shell) fn jq(call: &Call<'_>) -> Option<String> {
     any(call, "a module is loaded", |text| text.split([';', '\n']).any(loads))
 }
 
-/// man: a path is a page from a file, with whatever it asks of the programs that set it.
+/// man: a path is a page from a file, which can choose the programs that format it.
 pub(in crate::judge::shell) fn man(call: &Call<'_>) -> Option<String> {
     any(call, "a page from a file", |text| !text.starts_with('-') && text.contains('/'))
 }
@@ -154,14 +155,14 @@ pub(in crate::judge::shell) fn pandoc(call: &Call<'_>) -> Option<String> {
     any(call, "code is loaded or a program is run", format)
 }
 
-/// ImageMagick: `PREFIX:` in front of a name chooses what reads it, `@` and `|` are lists and programs.
+/// ImageMagick: `PREFIX:` before a name selects the reader, `@` and `|` are lists and programs.
 pub(in crate::judge::shell) fn magick(call: &Call<'_>) -> Option<String> {
     any(call, "a program may be run, or a script", |text| {
         text.starts_with(['@', '|']) || !text.starts_with('-') && text.contains(':') || text.contains(".msl")
     })
 }
 
-/// Options from a file: `@file`; code behind a colon; a class that writes the report.
+/// Options from a file: `@file`; code after a colon; a class that writes the report.
 pub(in crate::judge::shell) fn response(call: &Call<'_>) -> Option<String> {
     let class = |text: &str| text.contains('.') && !text.contains('/');
     let told = |name: &str| crate::judge::shell::programs::escape_options::stem(&call.words[0].text) == name;
@@ -188,12 +189,12 @@ pub(in crate::judge::shell) fn sets_arp(call: &Call<'_>) -> Option<String> {
     any(call, "this changes the system", |text| matches!(text, "-s" | "-d" | "--set" | "--delete"))
 }
 
-/// TeX: its commands can stand in the place of a file.
+/// TeX: its commands can be given instead of a file.
 pub(in crate::judge::shell) fn latex(call: &Call<'_>) -> Option<String> {
     any(call, "commands, or a format with commands", |text| text.contains('\\') || text.starts_with('&'))
 }
 
-/// docker: a context outside the workspace is sent away.
+/// docker: a context outside the workspace is sent to the daemon of docker.
 pub(in crate::judge::shell) fn docker(call: &Call<'_>) -> Option<String> {
     let words = call.words;
     if let Some(project) = compose_project(call) {
@@ -222,7 +223,7 @@ pub(in crate::judge::shell) fn docker(call: &Call<'_>) -> Option<String> {
     None
 }
 
-/// The `-f FILE` of docker compose. Only before its verb: behind it `-f` follows a log or forces.
+/// The `-f FILE` of docker compose. Only before its verb: after it, `-f` follows a log or forces.
 fn compose_project<'a>(call: &Call<'a>) -> Option<&'a str> {
     let names = |word: &Word| word.text.rsplit('/').next().is_some_and(|name| name.ends_with("-compose"));
     let begin = match call.words.first() {
@@ -258,8 +259,7 @@ pub(in crate::judge::shell) fn local_files(call: &Call<'_>) -> Option<String> {
     any(call, "a local file is sent", |text| text.contains("file://") || text.contains("fileb://"))
 }
 
-/// Package managers: only what lists and shows.
-/// `date MMDDhhmm` sets the clock.
+/// Package managers: only verbs that list and show. `date MMDDhhmm` sets the clock.
 pub(in crate::judge::shell) fn date(call: &Call<'_>) -> Option<String> {
     if call.words[..call.granted].iter().any(|word| matches!(word.text.as_str(), "-s" | "--set")) {
         return None;
@@ -275,7 +275,7 @@ pub(in crate::judge::shell) fn hostname(call: &Call<'_>) -> Option<String> {
     any(call, "this sets the name", |text| !text.starts_with('-'))
 }
 
-/// `kill -9 -1` ends everything.
+/// `kill -9 -1` ends all processes.
 pub(in crate::judge::shell) fn kill(call: &Call<'_>) -> Option<String> {
     let words = call.words;
     if let Some(reason) = any(call, "this may end the daemon", |text| text.contains("agentd")) {
@@ -284,7 +284,7 @@ pub(in crate::judge::shell) fn kill(call: &Call<'_>) -> Option<String> {
     if matches!(words[0].text.as_str(), "pkill" | "killall" | "skill") {
         let values = "-s --signal -u --euid -U --uid -g --pgroup -G --group -t --terminal -P --parent -o -y";
         let found = operands(words, values);
-        // A pattern is looked for anywhere in a name.
+        // A pattern matches anywhere in a name.
         let ours = |text: &str| "agentd".contains(text) || text.bytes().all(|c| !c.is_ascii_alphanumeric());
         if found.is_empty()
             && call.granted < words.len()
@@ -305,7 +305,7 @@ pub(in crate::judge::shell) fn kill(call: &Call<'_>) -> Option<String> {
             && text.len() > 1;
         let one =
             matches!(text, "1" | "0") && !matches!(words[at - 1].text.as_str(), "-s" | "-n" | "--signal");
-        // The last that was started behind the line, or nobody.
+        // The last background process of the line, or empty.
         let last = text == "$!";
         (everything || one || text.starts_with('$') && !last)
             .then(|| format!("{text}: this ends more than one process"))

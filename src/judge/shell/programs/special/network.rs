@@ -1,10 +1,10 @@
-//! Programs that reach other machines: what they send away, and what they remove.
+//! Programs that contact other machines: the files that they send or remove.
 
 use crate::judge::shell::lex::word::Word;
 use crate::judge::shell::programs::escape_options::Call;
 use crate::judge::shell::programs::special::{any, hit};
 
-/// curl: values that begin with `@` send a file away or read options, `%output` writes one.
+/// curl: values with a leading `@` send a file or read options, `%output` writes one.
 pub(in crate::judge::shell) fn curl(call: &Call<'_>) -> Option<String> {
     const DATA: &[&str] = &[
         "-d",
@@ -29,7 +29,7 @@ pub(in crate::judge::shell) fn curl(call: &Call<'_>) -> Option<String> {
     let words = call.words;
     for (at, text) in call.free() {
         let before = words[at - 1].text.as_str();
-        // The address may be put together of parts: `fil{e}:///x`.
+        // The address may be composed of parts: `fil{e}:///x`.
         let scheme = text.split(':').next().unwrap_or_default().to_ascii_lowercase();
         let scheme = scheme.strip_prefix("--url=").unwrap_or(&scheme);
         if text.contains(':')
@@ -49,8 +49,8 @@ pub(in crate::judge::shell) fn curl(call: &Call<'_>) -> Option<String> {
             } else if text.starts_with("--") {
                 continue;
             } else if let Some(rest) = text.strip_prefix('-').filter(|rest| !rest.is_empty()) {
-                // A cluster; what follows the letter is its value.
-                // The first letter that takes a value takes the rest.
+                // A cluster; the text after the letter is its value. The first letter that takes a
+                // value takes the rest.
                 match rest.find(CURL_VALUES) {
                     Some(place)
                         if rest[place..].starts_with(['d', 'H', 'w', 'F', 'b']) && place + 1 < rest.len() =>
@@ -101,7 +101,7 @@ pub(in crate::judge::shell) fn curl(call: &Call<'_>) -> Option<String> {
     None
 }
 
-/// The letter at the end of a cluster of curl that takes the next word.
+/// The last letter of a curl cluster, if it takes the next word.
 fn waits(word: &str) -> Option<char> {
     let letters = word.strip_prefix('-').filter(|letters| !letters.starts_with('-'))?;
     let letter = letters.chars().next_back()?;
@@ -139,7 +139,7 @@ pub(in crate::judge::shell) fn protocols(call: &Call<'_>) -> Option<String> {
         before.starts_with('-') && matches!(name, "vf" | "af" | "filter" | "filter_complex" | "lavfi")
     };
     let filter = call.free().find(|(at, text)| {
-        // What it quotes itself is not read here (ffmpeg-utils(1), "Quoting and escaping").
+        // Its own quoting is not parsed here (ffmpeg-utils(1), "Quoting and escaping").
         is_filter(&call.words[at - 1].text)
             && (FILTERS.iter().any(|own| text.contains(own))
                 || text.contains(['\\', '\''])
@@ -166,7 +166,7 @@ pub(in crate::judge::shell) fn http_items(call: &Call<'_>) -> Option<String> {
     })
 }
 
-/// `host:path`: something is sent away or fetched.
+/// `host:path`: a file is sent or fetched.
 pub(in crate::judge::shell) fn remote(call: &Call<'_>) -> Option<String> {
     any(call, "this names another machine", |text| {
         !text.starts_with('-')
@@ -175,7 +175,7 @@ pub(in crate::judge::shell) fn remote(call: &Call<'_>) -> Option<String> {
     })
 }
 
-/// rsync: what is removed at the place it copies to.
+/// rsync: files that it removes in the target folder.
 pub(in crate::judge::shell) fn rsync(call: &Call<'_>) -> Option<String> {
     let removes = |word: &Word| word.text.starts_with("--del");
     let last = call.words.iter().rfind(|word| !word.text.starts_with('-'))?;

@@ -1,4 +1,5 @@
-//! Programs that work on a project: what they take for code, and where the code may come from.
+//! Programs that work on a project: the arguments that they treat as code, and where the code may come
+//! from.
 
 use crate::judge::shell::lex::word::Word;
 use crate::judge::shell::programs::escape_options::{Call, operands, own_verb, rows, stem};
@@ -17,7 +18,7 @@ pub(in crate::judge::shell) fn just(call: &Call<'_>) -> Option<String> {
     })
 }
 
-/// Variables of scons on the command line are those of make.
+/// Variables of scons on the command line work like those of make.
 pub(in crate::judge::shell) fn scons(call: &Call<'_>) -> Option<String> {
     if stem(&call.words[0].text) == "scons" {
         crate::judge::shell::programs::special::make(call)
@@ -32,7 +33,7 @@ pub(in crate::judge::shell) fn cargo_watch(call: &Call<'_>) -> Option<String> {
     if watches { any(call, "a command to run", |text| text == "--") } else { None }
 }
 
-/// Letters and operands that mean code or settings for one of the programs that run tests.
+/// Letters and operands that mean code or settings in one of the test runners.
 pub(in crate::judge::shell) fn tests(call: &Call<'_>) -> Option<String> {
     let letters: &[&str] = match stem(&call.words[0].text) {
         "mocha" => &["-u", "-n", "-O"],
@@ -48,7 +49,7 @@ pub(in crate::judge::shell) fn tests(call: &Call<'_>) -> Option<String> {
     })
 }
 
-/// sbt: settings and commands of the shell it has.
+/// sbt: settings and commands of its shell.
 pub(in crate::judge::shell) fn sbt(call: &Call<'_>) -> Option<String> {
     any(call, "this is code, or a list of options", |text| {
         let begins = ["set ", "eval ", "!", "@", "apply ", "alias ", "project ", "load ", "<"];
@@ -58,7 +59,7 @@ pub(in crate::judge::shell) fn sbt(call: &Call<'_>) -> Option<String> {
     })
 }
 
-/// `swift x.swift`, `dart x.dart`: the file is what runs.
+/// `swift x.swift`, `dart x.dart`: the file is run.
 pub(in crate::judge::shell) fn operands_are_code(call: &Call<'_>) -> Option<String> {
     let at = own_verb(call.words)?;
     let text = call.words[at].text.as_str();
@@ -66,7 +67,7 @@ pub(in crate::judge::shell) fn operands_are_code(call: &Call<'_>) -> Option<Stri
         .then(|| format!("{text}: code named on the command line"))
 }
 
-/// What `deno test` and the like are given may come from anywhere.
+/// The arguments of `deno test` and similar may be code from any address.
 pub(in crate::judge::shell) fn deno(call: &Call<'_>) -> Option<String> {
     any(call, "another project", |text| {
         let path = text.split_once('=').map_or(text, |(_, path)| path);
@@ -78,7 +79,7 @@ pub(in crate::judge::shell) fn deno(call: &Call<'_>) -> Option<String> {
     })
 }
 
-/// `coverage run FILE`, `coverage run -m MODULE`: the code is what the grant does not spell.
+/// `coverage run FILE`, `coverage run -m MODULE`: the code is not part of the grant.
 pub(in crate::judge::shell) fn coverage(call: &Call<'_>) -> Option<String> {
     let words = call.words;
     if stem(&words[0].text) != "coverage" {
@@ -99,7 +100,7 @@ pub(in crate::judge::shell) fn coverage(call: &Call<'_>) -> Option<String> {
     (code >= call.granted).then(|| format!("{}: code named on the command line", named.text))
 }
 
-/// `python -m pytest …`, `coverage run -m pytest …`: where the module begins that the grant spells.
+/// `python -m pytest …`, `coverage run -m pytest …`: position of the module that is part of the grant.
 pub(in crate::judge::shell) fn python_module(words: &[Word], spelled: usize) -> Option<usize> {
     let at = words.iter().take(spelled).position(|word| word.text == "-m")?;
     let python = at == 1 && stem(&words[0].text) == "python";
@@ -108,7 +109,7 @@ pub(in crate::judge::shell) fn python_module(words: &[Word], spelled: usize) -> 
     (spelled > at + 1 && (python || coverage) && words.get(at + 1..).is_some_and(known)).then_some(at + 1)
 }
 
-/// Modules of python that do with their arguments what a program of their own would.
+/// Python modules that treat their arguments like a separate program.
 pub(in crate::judge::shell) fn module(call: &Call<'_>) -> Option<String> {
     let name = call.words[0].text.as_str();
     let found = operands(call.words, "");

@@ -3,7 +3,7 @@
 use crate::judge::shell::programs::escape_options::{Call, verb};
 use crate::judge::shell::programs::special::{any, behind_dashes, hit};
 
-/// Commands of cargo, and of programs for it that many use.
+/// Commands of cargo, and of widely used programs for it.
 const CARGO_VERBS: &[&str] = &[
     "build",
     "b",
@@ -103,11 +103,11 @@ const CARGO_VERBS: &[&str] = &[
     "auditable",
 ];
 
-/// cargo: `+toolchain` is fine; what stands behind `--` belongs to another program.
+/// cargo: `+toolchain` is allowed; the words after `--` belong to another program.
 pub(in crate::judge::shell) fn cargo(call: &Call<'_>) -> Option<String> {
     let words = call.words;
     let at = verb(words, None)?;
-    // The description of a target names the linker.
+    // A target description names the linker.
     let target = call.free().find(|(at, text)| {
         let file = text.strip_prefix("--target=").or((words[at - 1].text == "--target").then_some(*text));
         file.is_some_and(|file| file.contains('/') || file.ends_with(".json"))
@@ -125,7 +125,7 @@ pub(in crate::judge::shell) fn cargo(call: &Call<'_>) -> Option<String> {
     {
         return hit(&words[own].text, "not a command of cargo that is known; it may be any program");
     }
-    // Behind `--`, `cargo clippy` and `cargo rustc` hand options to the compiler.
+    // After `--`, `cargo clippy` and `cargo rustc` pass options to the compiler.
     if matches!(words[at].text.as_str(), "clippy" | "rustc" | "rustdoc" | "c" | "check" | "doc") {
         return behind_dashes(call, |text, next| {
             let option = if text == "-C" || text == "--codegen" {
@@ -150,7 +150,7 @@ pub(in crate::judge::shell) fn cargo(call: &Call<'_>) -> Option<String> {
     None
 }
 
-/// `cargo fmt -- --config …`; what rustfmt is told of it formats and writes.
+/// `cargo fmt -- --config …`; the other arguments of rustfmt select files that it formats and writes.
 pub(in crate::judge::shell) fn cargo_fmt(call: &Call<'_>) -> Option<String> {
     behind_dashes(call, |text, _| {
         ["--config", "--print-config", "--emit", "@"].iter().any(|begin| text.starts_with(begin))
@@ -158,12 +158,13 @@ pub(in crate::judge::shell) fn cargo_fmt(call: &Call<'_>) -> Option<String> {
     })
 }
 
-/// `cargo test -- --logfile FILE`, which the harness of Rust's tests writes.
+/// `cargo test -- --logfile FILE`: the test harness of Rust writes this file.
 pub(in crate::judge::shell) fn cargo_test(call: &Call<'_>) -> Option<String> {
     behind_dashes(call, |text, _| text.starts_with("--logf"))
 }
 
-/// All that rustup stands before take `+TOOLCHAIN` first, which may be a folder (rustup's manual, "Overrides").
+/// All programs behind rustup accept a leading `+TOOLCHAIN`, which may be a folder (rustup's manual,
+/// "Overrides").
 pub(in crate::judge::shell) fn toolchain(call: &Call<'_>) -> Option<String> {
     any(call, "another toolchain, by its folder", |text| text.starts_with('+') && text.contains('/'))
 }

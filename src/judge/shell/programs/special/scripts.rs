@@ -55,7 +55,7 @@ pub(in crate::judge::shell) fn sed(call: &Call<'_>) -> Option<String> {
     {
         return hit(script, "the script of sed is not literal");
     }
-    // sed reads them as the lines of one script. One that a grant spells may end within a command.
+    // sed parses them as the lines of one script. A script in the grant may end within a command.
     let goes_on = scripts.iter().any(|(at, script)| !is_free(*at) && script.ends_with('\\'));
     let free: Vec<&str> = scripts.iter().filter(|(at, _)| is_free(*at)).map(|(_, script)| *script).collect();
     let whole = free.join("\n");
@@ -65,17 +65,17 @@ pub(in crate::judge::shell) fn sed(call: &Call<'_>) -> Option<String> {
     None
 }
 
-/// Whether a sed script consists only of commands known to do no harm.
+/// Whether a sed script consists only of harmless commands.
 fn is_tame_sed(script: &str) -> bool {
     let s = script.as_bytes();
     let mut at = 0;
-    // What follows would belong to it.
+    // The next script would continue this command.
     if script.ends_with('\\') {
         return false;
     }
     let is_sign = |sign: u8| sign.is_ascii() && !matches!(sign, b'\\' | b'\n' | b'[' | b']');
-    // Skips text up to an unescaped sign; a bracket expression hides the sign in a pattern. A line's end ends neither
-    // half.
+    // Skips text up to an unescaped sign; a bracket expression hides the sign in a pattern. A line's
+    // end ends neither half.
     let delimited = |mut at: usize, sign: u8, pattern: bool| -> Option<usize> {
         let mut class = false;
         while let Some(&c) = s.get(at) {
@@ -84,7 +84,7 @@ fn is_tame_sed(script: &str) -> bool {
                 b'\n' => return None,
                 b'[' if pattern && !class => {
                     class = true;
-                    // A `]` right behind the opening is one of the characters.
+                    // A `]` directly after the opening is one of the characters.
                     if s.get(at + 1) == Some(&b'^') {
                         at += 1;
                     }
@@ -93,7 +93,7 @@ fn is_tame_sed(script: &str) -> bool {
                     }
                 }
                 b']' if class => class = false,
-                // Whether a class hides the sign differs between implementations: not tame.
+                // Implementations differ on whether a class hides the sign: not harmless.
                 c if c == sign && class => return None,
                 c if c == sign => return Some(at + 1),
                 _ => {}
@@ -163,12 +163,12 @@ fn is_tame_sed(script: &str) -> bool {
                 while s.get(at) == Some(&b' ') {
                     at += 1;
                 }
-                // A blank ends it (GNU sed 4.3 and later); what follows is another command.
+                // A blank ends it (GNU sed 4.3 and later); the next text is another command.
                 while s.get(at).is_some_and(|c| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'-' | b'.'))
                 {
                     at += 1;
                 }
-                // What else ends it differs between versions.
+                // Versions differ on other ends.
                 if s.get(at) == Some(&b'#') {
                     return false;
                 }
@@ -233,7 +233,7 @@ pub(in crate::judge::shell) fn awk(call: &Call<'_>) -> Option<String> {
         } else if text.starts_with("--")
             && !matches!(text, "--posix" | "--version" | "--csv" | "--re-interval")
         {
-            // gawk takes abbreviations: `--so` is `--source`.
+            // gawk accepts abbreviations: `--so` is `--source`.
             if at >= call.granted && !text.starts_with("--field-separator=") && !text.starts_with("--assign=")
             {
                 return hit(text, "this option of awk is not known");
@@ -252,15 +252,15 @@ pub(in crate::judge::shell) fn awk(call: &Call<'_>) -> Option<String> {
     None
 }
 
-/// Words with which an awk program reaches beyond its input and output.
+/// Words with which an awk program accesses more than its input and output.
 const AWK_REACHES: &[&str] =
     &["system", "getline", "include", "load", "close", "extension", "@", "/inet", "/dev/"];
 
 /// Whether an awk program only reads its input and prints.
 ///
-/// Where a `/` begins a pattern and where it divides depends on all that stands before it. So a
-/// program that could not do harm even if its strings and patterns were code is tame; in any other
-/// every `/` must be certain.
+/// Whether a `/` begins a pattern or divides depends on all text before it. So a program is harmless if
+/// it could do no harm even with its strings and patterns read as code. In any other program every `/`
+/// must be unambiguous.
 fn is_tame_awk(program: &str) -> bool {
     let pipes = |code: &str| code.replace("||", "  ").contains('|');
     let reaches = AWK_REACHES.iter().any(|word| program.contains(word)) || pipes(program);
@@ -281,8 +281,8 @@ fn is_tame_awk(program: &str) -> bool {
     !statements.any(|statement| statement.find("print").is_some_and(|at| statement[at..].contains('>')))
 }
 
-/// The code of an awk program without its strings and patterns, a statement never broken over lines;
-/// nothing if that cannot be told with certainty.
+/// The code of an awk program without its strings and patterns. A statement never spans lines. `None`
+/// if the result would be uncertain.
 fn awk_code(program: &str) -> Option<String> {
     let mut code = String::new();
     let mut letters = program.chars();
@@ -305,7 +305,7 @@ fn awk_code(program: &str) -> Option<String> {
                     '\\' => {
                         letters.next();
                     }
-                    // A class may hold a `/`; not looked into.
+                    // A class may contain a `/`; it is not parsed.
                     '[' | '\n' => return None,
                     '/' => break,
                     _ => {}
@@ -316,7 +316,7 @@ fn awk_code(program: &str) -> Option<String> {
             ')' => open = open.saturating_sub(1),
             _ => {}
         }
-        // A statement goes on behind these.
+        // A statement continues after these signs.
         let goes_on = open > 0 || matches!(before, ',' | '&' | '|');
         code.push(if c == '\n' && goes_on { ' ' } else { c });
         if !(matches!(c, ' ' | '\t') || c == '\n' && goes_on) {
