@@ -57,7 +57,7 @@ pub struct Submit {
     pub origin: Option<Origin>,
 }
 
-/// What a submit does while a turn runs.
+/// The action of a submit while a turn runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Busy {
     /// The caller gave no policy: queue the input, but if a question is open, settle it by continuing.
@@ -243,7 +243,7 @@ pub enum Input {
     AllowedByRule {
         /// Id of the request.
         request_id: PermissionId,
-        /// What changed: [`SettledBy::Rule`] or [`SettledBy::Mode`].
+        /// The change: [`SettledBy::Rule`] or [`SettledBy::Mode`].
         by: SettledBy,
         /// The rule or the reason.
         rule: String,

@@ -1,4 +1,4 @@
-//! What the engine knows about models: their fallback models and their capabilities.
+//! Knowledge of the engine about models: their fallback models and their capabilities.
 
 use std::fmt;
 use std::sync::Arc;

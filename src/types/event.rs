@@ -338,7 +338,7 @@ pub enum Event {
         /// The provider's id of the answer.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         response_id: Option<String>,
-        /// Of an `interrupted` message: the model is asked again, and its next answer replaces this text.
+        /// For an `interrupted` message: the model is asked again, and its next answer replaces this text.
         /// Clients must not show both as one.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         superseded: bool,
@@ -533,7 +533,7 @@ pub enum Event {
         /// The folder for further commands, if it changed.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         cwd: Option<String>,
-        /// Of BashOutput: how much of a background command's output the model has now received.
+        /// For BashOutput: how much of a background command's output the model has now received.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         told: Option<BackgroundRead>,
     },
@@ -690,8 +690,8 @@ pub enum Event {
         /// Remaining wait, in milliseconds.
         remaining_ms: u64,
     },
-    /// The provider has sent nothing for a while (`[retry] idle_warn`). This is only a warning: after `[retry]
-    /// idle_timeout` the attempt counts as failed.
+    /// The provider has sent nothing for a while (`[retry] idle_warn`). This is only a warning: after
+    /// `[retry] idle_timeout` the attempt counts as failed.
     #[serde(rename = "stream.idle")]
     StreamIdle {
         /// Duration of the silence, in milliseconds.

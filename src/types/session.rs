@@ -36,7 +36,7 @@ pub enum SessionState {
     Failed,
     /// Killed; takes no more input.
     Ended,
-    /// Archived: kept, but hidden from normal lists.
+    /// Archived: kept, but clients treat it as inactive.
     Archived,
 }
 

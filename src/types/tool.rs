@@ -60,7 +60,7 @@ impl ToolChoice {
 /// The effect of a call, determined without running it. It is judged before the call may start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PreparedCall {
-    /// What the permission rules judge.
+    /// The subject that the permission rules judge.
     pub subject: Subject,
     /// One line for users. For Bash the first line of the command, then the model's description of it.
     pub summary: String,
@@ -226,14 +226,14 @@ pub enum Inspection {
     Done {
         /// The existing files, as they are now.
         records: Vec<ReadRecord>,
-        /// What changed, without the diffs.
+        /// The changes, without the diffs.
         changes: Vec<FileChange>,
     },
     /// The first of several files have the new content, the others still the old.
     Partly {
         /// The changed files that exist.
         records: Vec<ReadRecord>,
-        /// What changed, without the diffs.
+        /// The changes, without the diffs.
         changes: Vec<FileChange>,
         /// Which files were changed and which not, as text for the model.
         text: String,

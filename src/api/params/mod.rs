@@ -146,7 +146,7 @@ pub struct ListReply {
     pub next_cursor: Option<String>,
 }
 
-/// What a submit does while a turn runs.
+/// The action of a submit while a turn runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WhenBusy {
@@ -315,7 +315,7 @@ pub struct ApproveParams {
     pub stop: bool,
     /// With `deny`: the client has no user to ask. The action of `[permissions.unattended] on_timeout` applies
     /// at once, and the model is told so, instead of a denial by the user. With `pause` the answer is refused
-    /// (`path: "nobody"`): the request stays pending.
+    /// (`path` names this field): the request stays pending.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub nobody: bool,
     /// With `allow` and scope `once`: arguments that replace the model's. They are prepared and judged like the

@@ -1,4 +1,5 @@
-//! Capabilities and prices of models: the built-in table, what the configuration adds to it, and the list for clients.
+//! Capabilities and prices of models: the built-in table, the additions of the configuration, and the list for
+//! clients.
 
 pub(super) mod builtin;
 pub(super) mod called;

@@ -1,4 +1,5 @@
-//! Parts of a model request that all adapters share: media, sampling, token counts, and the cache of serialised parts.
+//! Parts of a model request that all adapters share: media, sampling, token counts, and the cache of serialised
+//! parts.
 
 pub(super) mod count;
 pub(super) mod media;

@@ -3,8 +3,8 @@
 //! The rules are the vendors': with thinking, Anthropic accepts no temperature, and only a `top_p` of at least
 //! 0.95 (docs.anthropic.com, "Building with extended thinking", 2026-03). Its temperature is at most 1, and its
 //! newer models accept only one of the two (docs.anthropic.com, "Migrating to Claude 4", 2026-03). OpenAI's
-//! reasoning models accept neither (platform.openai.com, "Reasoning models", 2026-03): the table says `sampling
-//! = false`.
+//! reasoning models accept neither (platform.openai.com, "Reasoning models", 2026-03): the table says
+//! `sampling = false`.
 
 use crate::model::anthropic;
 use crate::model::api::Api;

@@ -257,7 +257,7 @@ impl Exchange<'_> {
         ModelFault { causes: causes(error), ..ModelFault::new(FaultKind::Unreachable, text) }
     }
 
-    /// What to check if no connection was established.
+    /// Advice for users if no connection was established.
     fn advice(&self, why: &str) -> String {
         let setting = format!("base_url of [providers.{}]", self.provider);
         let tells = |words: &[&str]| words.iter().any(|word| why.contains(word));

@@ -1,4 +1,5 @@
-//! Parts of a streamed answer that all adapters share: HTTP, server-sent events, assembly of blocks, time limits, faults.
+//! Parts of a streamed answer that all adapters share: HTTP, server-sent events, assembly of blocks, time
+//! limits, faults.
 
 pub(super) mod assembly;
 pub(super) mod fault;
