@@ -1,15 +1,15 @@
 //! Blobs: content of a session that is too large for an event or for a model, stored outside the events.
 //!
 //! - Content cut from an event's wire form ([`super::wire`]) and content omitted from a tool's result for the
-//! model ([`Blob`], `engine::window::result_budget`) is named by its hash, so the same text is stored once.
+//!   model ([`Blob`], `engine::window::result_budget`) is named by its hash, so the same text is stored once.
 //! - The output of a command is spooled to a file while it runs ([`Content::File`]) and is named by its call.
 //! - An image or a document that a tool gives to the model is an [`Attachment`] of its result: the tool
-//! puts a [`Blob`] into `ToolOutcome::blobs` and its [`Attachment`] into `ToolOutcome::attachments`; the
-//! session stores the bytes in the transaction that writes `tool.completed`; the transcript refers to them
-//! (`Block::ToolResult`), and a model request carries them (`ModelRequest::media`).
+//!   puts a [`Blob`] into `ToolOutcome::blobs` and its [`Attachment`] into `ToolOutcome::attachments`; the
+//!   session stores the bytes in the transaction that writes `tool.completed`; the transcript refers to them
+//!   (`Block::ToolResult`), and a model request carries them (`ModelRequest::media`).
 //! - A [`Picture`] or a [`Document`] from the user is a block of the input and of its message; the session
 //!   stores the
-//! bytes in the transaction that records the input.
+//!   bytes in the transaction that records the input.
 
 use std::fmt;
 use std::sync::Arc;

@@ -10,7 +10,7 @@
 //! - the system prompt: the sessions of this folder;
 //! - the newest message, which the next request reads;
 //! - the user's message before it, which the last request wrote: an answer with many calls is longer
-//! than those 20 blocks.
+//!   than those 20 blocks.
 
 use std::borrow::Cow;
 
