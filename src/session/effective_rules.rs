@@ -249,3 +249,23 @@ fn append_rules(into: &mut Rules, more: &Rules) {
     into.ask.extend_from_slice(&more.ask);
     into.deny.extend_from_slice(&more.deny);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::key_folders_and_links;
+
+    #[test]
+    fn key_folders_include_targets_of_links() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let dir = dir.path().canonicalize().expect("there");
+        for folder in ["real", "keys"] {
+            std::fs::create_dir(dir.join(folder)).expect("made");
+        }
+        std::os::unix::fs::symlink(dir.join("real"), dir.join("home")).expect("linked");
+        std::os::unix::fs::symlink(dir.join("keys"), dir.join("real/.ssh")).expect("linked");
+        let folders = key_folders_and_links(&dir.join("home"));
+        for expected in ["home/.ssh", "real/.ssh", "keys", "home/.gnupg", "real/.gnupg"] {
+            assert!(folders.contains(&dir.join(expected)), "{expected}: {folders:?}");
+        }
+    }
+}

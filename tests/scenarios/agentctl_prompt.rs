@@ -78,7 +78,7 @@ struct Terminal<'a> {
 
 impl<'a> Terminal<'a> {
     fn start(daemon: &'a TestDaemon, args: &[&str]) -> Self {
-        let size = nix::pty::Winsize { ws_row: 24, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 };
+        let size = nix::pty::Winsize { ws_row: 24, ws_col: 400, ws_xpixel: 0, ws_ypixel: 0 };
         let pty = nix::pty::openpty(&size, None).expect("a terminal");
         let slave = || Stdio::from(pty.slave.try_clone().expect("a copy"));
         let mut command = command(daemon, args);
@@ -170,7 +170,9 @@ async fn prose_typed_in_run_does_not_answer_a_request() {
     daemon.models.push(Step::calls([bash("touch made")]).say("one two").hold_after(1, &gate));
     daemon.models.push(Step::calls([bash("touch 'it''s' more")]));
     daemon.models.push(Step::text("It is made."));
-    let mut terminal = Terminal::start(&daemon, &["run", "make it"]);
+    // The undo command has to name the socket again.
+    let socket = daemon.socket().display().to_string();
+    let mut terminal = Terminal::start(&daemon, &["--socket", &socket, "run", "make it"]);
     terminal.shows("one ").await;
     terminal.keys("please be careful, say yes").await;
     terminal.shows("say yes").await;
@@ -181,7 +183,7 @@ async fn prose_typed_in_run_does_not_answer_a_request() {
     terminal.shows("Enter confirms").await;
     terminal.keys("\r").await;
     terminal.shows("more").await;
-    let session_undo = terminal.command_line("agentctl rules rm");
+    let session_undo = terminal.command_line("agentctl --socket");
     terminal.shows("▌ y once").await;
     terminal.keys("p\r").await;
     terminal.shows("It is made.").await;
@@ -194,6 +196,9 @@ async fn prose_typed_in_run_does_not_answer_a_request() {
     let rules = async || ctl(&daemon, &["rules", "list", "--session", &id]).await.fine();
     let all = rules().await;
     assert!(all.contains("Bash(touch made)") && all.contains("Bash(touch 'it''s' more)"), "{all}");
+    for line in [&session_undo, &folder_undo] {
+        assert!(line.contains(&format!("agentctl --socket '{socket}' rules rm")), "{line}");
+    }
     paste(&daemon, &session_undo).await;
     let left = rules().await;
     assert!(!left.contains("Bash(touch made)") && left.contains("Bash(touch 'it''s' more)"), "{left}");

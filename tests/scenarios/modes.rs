@@ -208,3 +208,28 @@ async fn bypass_guard_asks_attended_and_denies_unattended() {
     run_unasked(&daemon, &session, vec![bash(command)]).await;
     assert!(daemon.workspace().join("passed").exists());
 }
+
+#[tokio::test]
+async fn bypass_guard_asks_before_writes_behind_links_to_key_folders() {
+    let config = "[permissions]\nallow_bypass = true\nallow_bypass_as_root = true\n";
+    let daemon = TestDaemon::builder().config(config).start().await;
+    // Dotfiles are often kept elsewhere: `~/.ssh` leads to a folder whose name says nothing.
+    std::fs::create_dir_all(daemon.path("dotfiles/keys")).expect("made");
+    std::os::unix::fs::symlink(daemon.path("dotfiles/keys"), daemon.path("home/.ssh")).expect("linked");
+    // Another name of the home folder itself.
+    std::os::unix::fs::symlink(daemon.path("home"), daemon.path("me")).expect("linked");
+    let alice = daemon.client("alice").await;
+    for file in ["home/.ssh/config", "dotfiles/keys/config", "me/.ssh/config", "me/.gnupg/gpg.conf"] {
+        let session = alice.create_with(&daemon, json!({"mode": "bypass"})).await;
+        let call = ("Write", json!({"file_path": daemon.path(file), "content": "x"}));
+        let mut seen = session.follow().await;
+        daemon.models.push(Step::calls([call]));
+        daemon.models.push(Step::text("Good."));
+        session.submit("go").await;
+        let asked = seen.wait_for("permission.requested").await;
+        assert!(asked["reason"].as_str().expect("why").contains("bypass"), "{file}: {asked}");
+        session.answer(&asked, json!({"decision": "deny"})).await;
+        seen.turn_ends("success").await;
+        assert!(!daemon.path(file).exists(), "{file}");
+    }
+}

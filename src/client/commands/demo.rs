@@ -191,6 +191,7 @@ impl Scratch {
             data_dir: self.shared().join("data"),
             config_flag: Some(self.config()),
             config_files: vec![(self.config(), true)],
+            flags: Vec::new(),
         }
     }
 

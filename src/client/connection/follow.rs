@@ -105,6 +105,12 @@ impl Follow {
         self
     }
 
+    /// `Places::flags` of the connector.
+    #[must_use]
+    pub fn flags(&self) -> &[String] {
+        &self.reach.places.flags
+    }
+
     /// The next step. Cancel-safe.
     ///
     /// # Errors

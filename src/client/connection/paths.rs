@@ -20,6 +20,9 @@ pub struct Places {
     pub config_flag: Option<PathBuf>,
     /// Configuration files, and whether each must exist.
     pub config_files: Vec<(PathBuf, bool)>,
+    /// `--socket` and `--config` of the command line with absolute paths, for a command that the user may
+    /// paste later.
+    pub flags: Vec<String>,
 }
 
 impl Places {
@@ -30,6 +33,7 @@ impl Places {
     /// `HOME` is needed and not set.
     pub fn find(env: Env<'_>, socket: Option<PathBuf>, config: Option<PathBuf>) -> Result<Self, Failure> {
         let no_home = |e: endpoint::NoHome| Failure::usage(e.to_string());
+        let flags = command_line_flags([("--socket", &socket), ("--config", &config)]);
         let named = || env("AGENTD_CONFIG").filter(|file| !file.is_empty()).map(PathBuf::from);
         let config = config.or_else(named).map(absolute);
         // Without HOME, explicitly given paths may be enough.
@@ -46,7 +50,7 @@ impl Places {
         let data_dir = endpoint::data_dir(env, data_dir).map_err(no_home)?;
         // A started daemon has another current folder, so make all paths absolute.
         let (found, data_dir) = (absolute(found), absolute(data_dir));
-        Ok(Self { socket: found, is_socket_named, data_dir, config_flag: config, config_files })
+        Ok(Self { socket: found, is_socket_named, data_dir, config_flag: config, config_files, flags })
     }
 
     /// Refuses a named configuration file that does not exist: a running daemon has read other ones.
@@ -72,6 +76,11 @@ impl Places {
     pub fn log(&self) -> PathBuf {
         self.data_dir.join("agentd.log")
     }
+}
+
+fn command_line_flags(paths: [(&str, &Option<PathBuf>); 2]) -> Vec<String> {
+    let given = paths.into_iter().filter_map(|(flag, path)| path.clone().map(|path| (flag, path)));
+    given.flat_map(|(flag, path)| [flag.to_owned(), absolute(path).display().to_string()]).collect()
 }
 
 fn absolute(path: PathBuf) -> PathBuf {
@@ -132,6 +141,8 @@ mod tests {
         );
         let places = Places::find(&env, Some("/flag".into()), Some(file)).expect("places");
         assert_eq!(places.socket, Path::new("/flag"));
+        let file = dir.path().join("c.toml").display().to_string();
+        assert_eq!(places.flags, ["--socket", "/flag", "--config", &file]);
     }
 
     #[test]

@@ -7,25 +7,33 @@ use crate::client::ui::style::{Line, Tone, width};
 use crate::types::ids::SessionId;
 use crate::types::permission::Scope;
 
-/// The lines that say how to take a grant back, at most `columns` wide; none for a grant that does not last.
+/// The lines that say how to remove a grant, at most `columns` wide; none for a grant that does not last.
+/// `flags` are `Places::flags`: without them the pasted command could reach another daemon.
 pub(in crate::client) fn lines(
     scope: Scope,
     grant: &str,
     session: SessionId,
     cwd: &str,
+    flags: &[String],
     columns: usize,
 ) -> Vec<Line> {
-    let words = match scope {
-        Scope::Once => return Vec::new(),
-        Scope::Session => vec!["agentctl".into(), "rules rm".into(), "--session".into(), session.to_string()],
-        Scope::Project => {
-            vec!["cd".into(), cwd.to_owned(), "&&".into(), "agentctl".into(), "rules rm".into()]
-        }
-    };
+    if scope == Scope::Once {
+        return Vec::new();
+    }
     let mut rows = Rows { rows: vec![String::new()], columns: columns.max(20) };
-    let folder = usize::from(scope == Scope::Project);
-    for (place, word) in words.iter().enumerate() {
-        if folder == 1 && place == 1 { rows.quoted(word) } else { rows.push(word, true) }
+    if scope == Scope::Project {
+        rows.push("cd", true);
+        rows.quoted(cwd);
+        rows.push("&&", true);
+    }
+    rows.push("agentctl", true);
+    for word in flags {
+        if word.starts_with("--") { rows.push(word, true) } else { rows.quoted(word) }
+    }
+    rows.push("rules rm", true);
+    if scope == Scope::Session {
+        rows.push("--session", true);
+        rows.push(&session.to_string(), true);
     }
     rows.quoted(grant);
     let head = Line::new(Tone::Dim, "  allowed from now on; to undo it:");
@@ -105,7 +113,7 @@ mod tests {
     }
 
     fn command(scope: Scope, grant: &str, cwd: &str, columns: usize) -> Vec<String> {
-        lines(scope, grant, session(), cwd, columns).iter().skip(1).map(Line::plain).collect()
+        lines(scope, grant, session(), cwd, &[], columns).iter().skip(1).map(Line::plain).collect()
     }
 
     #[test]
@@ -119,6 +127,22 @@ mod tests {
             command(Scope::Project, "Bash(make)", "/w o", 100),
             ["cd '/w o' && agentctl rules rm 'Bash(make)'"]
         );
+    }
+
+    #[test]
+    fn undo_command_repeats_socket_and_config_flags() {
+        let flags = ["--socket", "/run/a b/s", "--config", "/c.toml"].map(String::from);
+        let check = |scope, expected: String| {
+            let rows: Vec<String> = lines(scope, "Bash(make)", session(), "/w", &flags, 400)
+                .iter()
+                .skip(1)
+                .map(Line::plain)
+                .collect();
+            assert_eq!(rows, [expected]);
+        };
+        let flags = "--socket '/run/a b/s' --config '/c.toml'";
+        check(Scope::Project, format!("cd '/w' && agentctl {flags} rules rm 'Bash(make)'"));
+        check(Scope::Session, format!("agentctl {flags} rules rm --session {} 'Bash(make)'", session()));
     }
 
     #[test]

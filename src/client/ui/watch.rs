@@ -218,7 +218,9 @@ impl Watch {
 
     /// Prints how to remove a lasting grant.
     fn show_undo(&self, scope: Scope, grant: &str, out: &mut Out) -> io::Result<()> {
-        for line in undo::lines(scope, grant, self.session.session_id, &self.session.cwd, terminal_columns())
+        let flags = self.follow.flags();
+        for line in
+            undo::lines(scope, grant, self.session.session_id, &self.session.cwd, flags, terminal_columns())
         {
             out.aside(&line)?;
         }

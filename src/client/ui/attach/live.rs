@@ -52,7 +52,8 @@ pub(in crate::client) async fn attach(
         let mut keys = Keys::take_until_signal()?;
         let row = cursor::position().map_or(u16::MAX, |(_, row)| row);
         let mut screen = Screen::new(io::stdout(), terminal::size()?, row, colours_wanted())?;
-        let live = Live { app: App::new(session), client, follow, calls: JoinSet::new() };
+        let app = App::new(session, reach.places.flags.clone());
+        let live = Live { app, client, follow, calls: JoinSet::new() };
         let ended = live.run(&mut keys, &mut screen).await;
         // Restoring a closed terminal fails; the reason of the exit matters more.
         let finished = screen.finish();

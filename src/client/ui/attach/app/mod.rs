@@ -40,6 +40,8 @@ pub(super) enum Effect {
 
 pub(super) struct App {
     pub(super) session: SessionView,
+    /// `Places::flags`, for undo commands.
+    flags: Vec<String>,
     transcript: Transcript,
     /// Completed lines that are not in the scrollback yet.
     history: Vec<Line>,
@@ -83,9 +85,10 @@ struct Confirming {
 }
 
 impl App {
-    pub(super) fn new(session: SessionView) -> Self {
+    pub(super) fn new(session: SessionView, flags: Vec<String>) -> Self {
         Self {
             session,
+            flags,
             transcript: Transcript::with_input(),
             history: Vec::new(),
             tail: String::new(),
@@ -233,7 +236,7 @@ impl App {
             && self.granted.take_if(|granted| granted == request_id).is_some()
         {
             let SessionView { session_id, cwd, .. } = &self.session;
-            self.history.extend(undo::lines(*scope, grant, *session_id, cwd, self.columns));
+            self.history.extend(undo::lines(*scope, grant, *session_id, cwd, &self.flags, self.columns));
         }
     }
 

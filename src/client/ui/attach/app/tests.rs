@@ -13,7 +13,7 @@ use crate::client::ui::attach::app::*;
 use crate::client::ui::attach::view::view;
 
 fn app() -> App {
-    App::new(serde_json::from_value(sample(SESSION, "fix it")).expect("a session"))
+    App::new(serde_json::from_value(sample(SESSION, "fix it")).expect("a session"), Vec::new())
 }
 
 fn feed_at(app: &mut App, body: Value, now: Instant) {
