@@ -114,3 +114,15 @@ pub(super) fn make_private(path: &Path) -> Result<(), StoreError> {
         _ => Ok(()),
     }
 }
+
+pub(super) fn sibling_path(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(end);
+    PathBuf::from(name)
+}
+
+/// Syncs the folder of `path`, so that file names in it survive a power loss.
+pub(super) fn sync_folder(path: &Path) -> std::io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::fs::File::open(folder)?.sync_all()
+}

@@ -1,16 +1,20 @@
 //! Layer 2: SQLite. No other folder contains SQL.
 //!
 //! One thread owns the only connection that writes, and commits waiting requests as a group. Reads use a small
-//! read-only pool. The journal (table `event`) is authoritative. The other tables are summaries, written in the
+//! read-only pool. Access is split by type, see [`handle`]: only a [`JournalWriter`] appends to a journal. The journal (table `event`) is authoritative. The other tables are summaries, written in the
 //! same transaction.
 
+mod command;
 mod database_file;
 mod error;
 mod fault_injection;
+mod handle;
+mod health;
 mod open;
 mod read;
 mod recovery;
 mod rows;
+mod sql_batch;
 mod tables;
 mod writer;
 
@@ -30,7 +34,7 @@ mod tests;
 mod trip_tests;
 
 pub use error::StoreError;
-pub use open::{Store, StoreOwner};
+pub use handle::{JournalWriter, Store, StoreOwner, StoreReader};
 pub use read::events::{JournalRow, Page, Settled, StoredItem};
 pub use read::sessions::{IdempotentReply, SessionQuery, SettledRequest, StoredRequest};
 pub use recovery::backup::problems;
@@ -38,9 +42,8 @@ pub use recovery::daily_backups::backups;
 pub use recovery::recover_damaged::{Summarise, notices};
 pub use rows::{
     Append, Idempotency, ItemRow, NewSession, PendingGrant, ProcessRow, RequestRow, Row, SessionKey, Summary,
-    Sync,
+    Sync, TrustChange,
 };
 pub use tables::audit::{AuditCheck, AuditQuery};
 pub use tables::blobs::StoredBlob;
 pub use tables::ledger::LedgerQuery;
-pub use tables::trust::TrustChange;

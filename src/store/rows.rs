@@ -190,3 +190,14 @@ pub struct NewSession {
     /// A reply to store.
     pub idempotency: Option<Idempotency>,
 }
+
+/// A change of the trust in a folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrustChange {
+    /// The folder as an absolute path without symbolic links.
+    pub cwd: String,
+    /// Digest of the folder's executable files; `None` revokes the trust.
+    pub digest: Option<String>,
+    /// The audit row of this change.
+    pub note: AuditNote,
+}

@@ -14,6 +14,7 @@ pub mod metrics;
 pub mod model;
 pub mod names;
 pub mod origin;
+pub mod outcome;
 pub mod permission;
 pub mod question;
 pub mod reason;
@@ -23,6 +24,7 @@ pub mod session;
 pub mod thinking;
 pub mod time;
 pub mod tool;
+pub mod turn_options;
 pub mod usage;
 pub mod wire;
 

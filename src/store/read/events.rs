@@ -5,9 +5,9 @@ use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
 
 use crate::store::error::StoreError;
-use crate::store::open::Store;
+use crate::store::handle::StoreReader;
 use crate::store::rows::SessionKey;
-use crate::store::writer::statements::integer;
+use crate::store::sql_batch::integer;
 use crate::types::ids::Seq;
 
 /// Reads a page of the journal if it fits; otherwise no rows.
@@ -124,7 +124,7 @@ pub struct StoredItem {
     pub last: String,
 }
 
-impl Store {
+impl StoreReader {
     /// Number of transactions that succeeded and that failed since the start.
     #[must_use]
     pub fn writes(&self) -> (u64, u64) {
@@ -220,7 +220,7 @@ impl Store {
         self.noted(read.await)
     }
 
-    /// A page of the rows that a replay needs. Like [`Store::events_after`], but without transient rows of
+    /// A page of the rows that a replay needs. Like [`StoreReader::events_after`], but without transient rows of
     /// settled turns.
     ///
     /// # Errors

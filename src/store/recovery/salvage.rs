@@ -8,10 +8,10 @@ use sqlx::sqlite::SqliteConnection;
 
 use crate::store::database_file::open_to_read;
 use crate::store::error::StoreError;
+use crate::store::sql_batch::integer;
 use crate::store::tables::audit;
 use crate::store::tables::ledger;
 use crate::store::tables::trust;
-use crate::store::writer::statements::integer;
 use crate::types::blob::{Blob, Content};
 use crate::types::event::Envelope;
 use crate::types::ids::BlobId;

@@ -27,7 +27,7 @@ use rusqlite::config::DbConfig;
 use crate::store::database_file::DatabaseFile;
 use crate::store::error::StoreError;
 use crate::store::fault_injection::Faults;
-use crate::store::recovery::health::Health;
+use crate::store::health::Health;
 
 /// Number of log pages at which a checkpoint starts: SQLite's own default.
 const AT: u32 = 1_000;
@@ -207,7 +207,7 @@ impl Checkpointer {
     ///
     /// # Errors
     /// Another process has the database open, or the lock could not be queried.
-    pub fn wait_for_exclusive_access(&self) -> Result<(), StoreError> {
+    pub fn check_exclusive_access(&self) -> Result<(), StoreError> {
         let mut lock = flock {
             l_type: F_WRLCK as c_short,
             l_whence: SEEK_SET as c_short,

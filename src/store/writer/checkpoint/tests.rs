@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use crate::store::open::{Store, StoreOwner};
+use crate::store::handle::{Store, StoreOwner};
 use crate::store::rows::{Append, Row, SessionKey, Sync};
 use crate::store::tests::{append, new_session, row, soon};
 use crate::store::writer::checkpoint::*;
@@ -258,7 +258,7 @@ fn child_process_holds_database_open() {
 #[test]
 fn database_opened_by_other_process_is_detected() {
     let bench = Bench::new(10);
-    assert_eq!(bench.checkpointer.wait_for_exclusive_access(), Ok(()));
+    assert_eq!(bench.checkpointer.check_exclusive_access(), Ok(()));
     let mut other = Command::new(std::env::current_exe().unwrap())
         .args([
             "store::writer::checkpoint::tests::child_process_holds_database_open",
@@ -272,9 +272,9 @@ fn database_opened_by_other_process_is_detected() {
         .unwrap();
     let mut lines = BufReader::new(other.stdout.take().unwrap()).lines().map_while(Result::ok);
     assert!(lines.any(|line| line.contains("it is open")));
-    let why = bench.checkpointer.wait_for_exclusive_access().expect_err("another has it").to_string();
+    let why = bench.checkpointer.check_exclusive_access().expect_err("another has it").to_string();
     assert!(why.contains(&other.id().to_string()), "{why}");
     drop(other.stdin.take());
     assert!(other.wait().unwrap().success());
-    assert_eq!(bench.checkpointer.wait_for_exclusive_access(), Ok(()));
+    assert_eq!(bench.checkpointer.check_exclusive_access(), Ok(()));
 }
