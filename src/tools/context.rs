@@ -5,9 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::ahead::Ahead;
 use super::shell::{
-    CgroupSetting, Cgroups, Found, LevelSetting, Limits, Live, PlaceholderCache, SandboxSettings, Spools,
+    CgroupSetting, Cgroups, FirstSeen, LevelSetting, Limits, Live, PlaceholderCache, SandboxSettings, Spools,
 };
 use super::web::Ranges;
 use crate::tools::error::ToolError;
@@ -186,8 +185,7 @@ pub(super) struct ToolContext {
     pub(super) places: Arc<SensitivePaths>,
     pub(super) cells: Arc<Cgroups>,
     pub(super) jails: Arc<Jails>,
-    pub(super) ahead: Arc<Ahead>,
-    pub(super) layouts: Arc<Found>,
+    pub(super) first_seen: Arc<FirstSeen>,
     pub(super) lingering: Arc<PlaceholderCache>,
     pub(super) session_context: SessionContext,
 }

@@ -11,7 +11,7 @@ use crate::tools::shell::sandbox::layout::Located;
 
 /// Lives as long as the daemon, also across reloads of the configuration.
 #[derive(Debug, Default)]
-pub(super) struct FirstSeen {
+pub(in crate::tools) struct FirstSeen {
     known: Mutex<SeenPath>,
 }
 

@@ -383,7 +383,6 @@ fn done(result: libc::c_long) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use crate::tools::shell::sandbox::draft::Draft;
     use crate::tools::shell::sandbox::layout::FsPolicy;
     use crate::tools::shell::sandbox::level::{Choice, Level};
     use crate::tools::shell::sandbox::probe::Available;
@@ -419,8 +418,7 @@ mod tests {
                     continue;
                 }
                 let choice = Choice { level, network: false, guards: true };
-                let draft = Draft::of(choice, layout.clone(), &path("root"), here).unwrap();
-                let made = Confined::by(draft, here, &root).unwrap();
+                let made = Confined::new(choice, &layout, &path("root"), here, &root).unwrap();
                 let (kept, is_there) = (path("kept"), path(name).exists());
                 if is_there {
                     fs::rename(path(name), &kept).unwrap();

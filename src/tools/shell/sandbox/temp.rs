@@ -45,11 +45,6 @@ pub(in crate::tools) fn folder_of(root: &Path, session: SessionId) -> io::Result
     Ok(folder)
 }
 
-/// Whether a session has a folder.
-pub(super) fn has_folder(root: &Path, session: SessionId) -> bool {
-    root.join(name_of(session)).is_dir()
-}
-
 /// Removes the folder of a session that has ended, if it exists.
 ///
 /// # Errors
