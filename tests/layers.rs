@@ -11,24 +11,30 @@ const LAYERS: &[(&str, u8, &[&str])] = &[
     ("types", 0, &[]),
     // Nothing in a release; in tests a call that may end the process.
     ("crash", 0, &[]),
-    ("proc", 0, &[]),
+    // Locks.
+    ("sync", 0, &[]),
+    ("proc", 1, &["sync"]),
     ("api", 1, &["types"]),
     ("engine", 1, &["types"]),
     ("judge", 1, &["types"]),
-    ("policy", 2, &["types", "crash", "judge"]),
-    ("store", 2, &["types", "crash"]),
-    ("model", 2, &["types", "crash", "proc"]),
-    ("tools", 2, &["types", "crash", "proc"]),
+    ("policy", 2, &["types", "crash", "sync", "judge"]),
+    ("store", 2, &["types", "crash", "sync"]),
+    ("model", 2, &["types", "crash", "sync", "proc"]),
+    ("tools", 2, &["types", "crash", "sync", "proc"]),
     ("workspace", 2, &["types", "crash", "proc", "judge"]),
     // `proc` for the parents of a peer.
-    ("transport", 2, &["proc"]),
+    ("transport", 2, &["sync", "proc"]),
     // With the feature `otel` alone.
     ("otel", 2, &["types"]),
-    ("session", 3, &["types", "crash", "engine", "judge", "policy", "store", "model", "tools", "workspace"]),
+    (
+        "session",
+        3,
+        &["types", "crash", "sync", "engine", "judge", "policy", "store", "model", "tools", "workspace"],
+    ),
     // `transport` for the connection and where a subscription's events go out.
-    ("rpc", 4, &["types", "crash", "api", "session", "transport"]),
+    ("rpc", 4, &["types", "crash", "sync", "api", "session", "transport"]),
     // `transport` for the framing that both ends share, and for the rules of a private folder.
-    ("client", 4, &["types", "api", "transport"]),
+    ("client", 4, &["types", "sync", "api", "transport"]),
     (
         "daemon",
         5,

@@ -6,6 +6,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::api::{Code, Fault};
 use crate::session::{IdempotencyKey, PolicyError, SessionError, StoreError};
+use crate::types::hex;
 
 impl From<SessionError> for Fault {
     fn from(error: SessionError) -> Self {
@@ -192,7 +193,7 @@ pub(super) fn keyed<P: serde::Serialize>(key: Option<String>, params: &P) -> Opt
     // The parameters were parsed from JSON, so serialising them cannot fail.
     let text = serde_json::to_string(params).unwrap_or_default();
     let digest = Sha256::digest(text.as_bytes());
-    Some(IdempotencyKey { key, digest: digest.iter().map(|byte| format!("{byte:02x}")).collect() })
+    Some(IdempotencyKey { key, digest: hex::encode(&digest) })
 }
 
 /// Limits a page size to the range from 1 to `most`.

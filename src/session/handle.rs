@@ -1,7 +1,7 @@
 //! Messages to a session, and the handle that sends them.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use dashmap::DashMap;
@@ -15,6 +15,7 @@ use crate::session::lease::{Lease, LeaseCount};
 use crate::session::stream::feed::Feed;
 use crate::session::stream::follow::Follower;
 use crate::store::{SessionKey, Store};
+use crate::sync::read;
 use crate::tools::SessionContext;
 use crate::types::background::BackgroundCommand;
 use crate::types::blob::Blob;
@@ -301,7 +302,7 @@ impl LoadedSession {
 
     /// The current background tasks.
     pub fn commands(&self) -> Vec<BackgroundCommand> {
-        self.commands.read().unwrap_or_else(PoisonError::into_inner).clone()
+        read(&self.commands).clone()
     }
 
     /// Whether the session's task panicked, so that the session must be loaded again.

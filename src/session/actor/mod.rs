@@ -9,7 +9,7 @@ pub(super) mod journal;
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
@@ -25,6 +25,7 @@ use effects::{EffectRunner, PendingPreparation};
 use crate::crash;
 use crate::engine::{Effect, Engine, Input, Now, Plan};
 use crate::store::{Idempotency, PendingGrant, SessionKey, StoreError};
+use crate::sync::write;
 use crate::tools::ProcessStarted;
 use crate::types::background::{BackgroundCommand, BackgroundState, KilledBy};
 use crate::types::event::{Envelope, Event, Origin};
@@ -562,7 +563,7 @@ impl Actor {
     fn publish_background_commands(&self) {
         let mut running = self.engine.commands();
         running.retain(|command| command.state == BackgroundState::Running);
-        *self.commands.write().unwrap_or_else(PoisonError::into_inner) = running;
+        *write(&self.commands) = running;
     }
 
     fn note_survivors(&mut self, survivors: Vec<i32>) {

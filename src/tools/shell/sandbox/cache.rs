@@ -18,7 +18,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 
 use nix::sys::time::TimeSpec;
@@ -27,6 +27,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::landlock::{self, Means, PathState};
 use super::layout::FsPolicy;
 use super::placeholders::Placeholders;
+use crate::sync::lock;
 use crate::types::ids::SessionId;
 
 /// Rulesets that are cached, least recently used removed first. Each session has its own folder for temporary
@@ -94,7 +95,7 @@ fn rules_at(layout: &FsPolicy, means: Means, now: SystemTime) -> io::Result<Arc<
 
 /// No code waits while it holds this lock.
 fn list() -> MutexGuard<'static, Vec<Arc<CachedRuleset>>> {
-    RULESETS.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&RULESETS)
 }
 
 /// Lifetime without an explicit removal.
@@ -147,12 +148,6 @@ fn end(all: &Mutex<HashMap<SessionId, CachedPlaceholders>>, session: SessionId) 
     // Do not wait for the disk while holding the lock.
     let stay = lock(all).remove(&session);
     drop(stay.map(|stay| stay.placed));
-}
-
-fn lock(
-    all: &Mutex<HashMap<SessionId, CachedPlaceholders>>,
-) -> MutexGuard<'_, HashMap<SessionId, CachedPlaceholders>> {
-    all.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
