@@ -9,6 +9,7 @@ use crate::api::{Code, Fault};
 use crate::session::{IdempotencyKey, PermissionAnswer, PolicyError, Rule, SessionError, StoreError};
 use crate::types::depth;
 use crate::types::event::Origin;
+use crate::types::hex;
 use crate::types::permission::{Decision, Scope};
 
 impl From<SessionError> for Fault {
@@ -251,7 +252,7 @@ pub(super) fn keyed<P: serde::Serialize>(key: Option<String>, params: &P) -> Opt
     // The parameters were parsed from JSON, so serialising them cannot fail.
     let text = serde_json::to_string(params).unwrap_or_default();
     let digest = Sha256::digest(text.as_bytes());
-    Some(IdempotencyKey { key, digest: digest.iter().map(|byte| format!("{byte:02x}")).collect() })
+    Some(IdempotencyKey { key, digest: hex::encode(&digest) })
 }
 
 /// Limits a page size to the range from 1 to `most`.

@@ -1,7 +1,7 @@
 //! The handle on a session; its methods send messages to the session's task.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use tokio::sync::{SetOnce, mpsc, oneshot};
@@ -19,6 +19,7 @@ use crate::session::requests::{
 use crate::session::stream::feed::Feed;
 use crate::session::stream::follow::Follower;
 use crate::store::{SessionKey, StoreReader};
+use crate::sync::read;
 use crate::types::background::BackgroundCommand;
 use crate::types::event::Origin;
 use crate::types::ids::{CallId, Seq, SessionId, TurnId};
@@ -65,7 +66,7 @@ impl LoadedSession {
 
     /// The current background tasks.
     pub fn commands(&self) -> Vec<BackgroundCommand> {
-        self.commands.read().unwrap_or_else(PoisonError::into_inner).clone()
+        read(&self.commands).clone()
     }
 
     /// Whether the session's task panicked, so that the session must be loaded again.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use tokio::sync::broadcast;
@@ -15,6 +15,7 @@ use crate::policy::Policies;
 use crate::session::error::SessionError;
 use crate::session::metrics::Counts;
 use crate::store::{Store, StoreError, StoreReader};
+use crate::sync::{read, write};
 use crate::tools::Toolbox;
 use crate::types::event::Envelope;
 use crate::types::ids::{RequestId, SessionId};
@@ -219,12 +220,12 @@ impl Shared {
     /// use them to the end.
     #[must_use]
     pub fn components(&self) -> Arc<Components> {
-        Arc::clone(&self.components.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&read(&self.components))
     }
 
     /// Replaces the components for all work that starts later.
     pub(super) fn replace(&self, components: Components) {
-        let mut current = self.components.write().unwrap_or_else(PoisonError::into_inner);
+        let mut current = write(&self.components);
         let tools = components.tools.inherit_from(&current.tools);
         *current = Arc::new(Components { tools, ..components });
     }

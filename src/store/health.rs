@@ -3,10 +3,11 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::store::database_file::sibling_path;
 use crate::store::error::StoreError;
+use crate::sync::lock;
 
 /// The newest trouble. Cheap to clone; all clones share one state.
 #[derive(Clone, Debug, Default)]
@@ -41,7 +42,7 @@ impl Health {
 
     /// The current trouble; damage has priority over a failed write.
     pub fn trouble(&self) -> Option<StoreError> {
-        let troubles = self.lock();
+        let troubles = lock(&self.0.troubles);
         troubles.damage.clone().or_else(|| troubles.write.clone())
     }
 
@@ -52,7 +53,7 @@ impl Health {
 
     /// Whether the last write failed because the disk is full, read-only or failing.
     pub fn cannot_write(&self) -> bool {
-        self.lock().write.is_some()
+        lock(&self.0.troubles).write.is_some()
     }
 
     /// Records the result of a write and logs a change between success and failure.
@@ -60,9 +61,11 @@ impl Health {
         let count = if result.is_ok() { &self.0.written } else { &self.0.failed };
         count.fetch_add(1, Ordering::Relaxed);
         match result {
-            Ok(_) if self.lock().write.take().is_some() => tracing::info!("the journal can be written again"),
+            Ok(_) if lock(&self.0.troubles).write.take().is_some() => {
+                tracing::info!("the journal can be written again")
+            }
             Err(error) if error.is_of_the_disk() => {
-                let before = self.lock().write.replace(error.clone());
+                let before = lock(&self.0.troubles).write.replace(error.clone());
                 if before.is_none() {
                     tracing::error!(%error, "the journal cannot be written: nothing new starts until it can");
                 }
@@ -82,7 +85,7 @@ impl Health {
     }
 
     fn damaged(&self, error: &StoreError) {
-        let mut troubles = self.lock();
+        let mut troubles = lock(&self.0.troubles);
         if troubles.damage.is_some() {
             return;
         }
@@ -96,10 +99,5 @@ impl Health {
         {
             tracing::warn!(%error, "the next start cannot be told of the damage");
         }
-    }
-
-    /// Each holder changes the state in one step, so a panic of another holder leaves it valid.
-    fn lock(&self) -> std::sync::MutexGuard<'_, Troubles> {
-        self.0.troubles.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -5,9 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::ahead::Ahead;
 use super::shell::{
-    CgroupSetting, Cgroups, Found, LevelSetting, Limits, Live, PlaceholderCache, SandboxSettings, Spools,
+    CgroupSetting, Cgroups, FirstSeen, LevelSetting, Limits, Live, PlaceholderCache, SandboxSettings, Spools,
 };
 use super::web::Ranges;
 use crate::tools::error::ToolError;
@@ -16,7 +15,7 @@ use crate::tools::fs::pinned::PinnedPath;
 use crate::tools::sensitivity::{Access, SensitivePaths};
 use crate::types::background::BackgroundCommand;
 use crate::types::ids::{BlobId, SessionId};
-use crate::types::names;
+use crate::types::invisible_chars::is_invisible;
 use crate::types::tool::ReadRecord;
 
 /// Settings of the tools, filled by the daemon.
@@ -186,8 +185,7 @@ pub(super) struct ToolContext {
     pub(super) places: Arc<SensitivePaths>,
     pub(super) cells: Arc<Cgroups>,
     pub(super) jails: Arc<Jails>,
-    pub(super) ahead: Arc<Ahead>,
-    pub(super) layouts: Arc<Found>,
+    pub(super) first_seen: Arc<FirstSeen>,
     pub(super) lingering: Arc<PlaceholderCache>,
     pub(super) session_context: SessionContext,
 }
@@ -223,11 +221,11 @@ impl ToolContext {
 
 /// Escapes a name, so that it cannot look like two names or like another name.
 pub(super) fn spelled_out(name: &str) -> String {
-    if !name.chars().any(names::is_hidden) {
+    if !name.chars().any(is_invisible) {
         return name.to_owned();
     }
     name.chars().fold(String::with_capacity(name.len() + 8), |mut out, c| {
-        if names::is_hidden(c) {
+        if is_invisible(c) {
             out.extend(c.escape_default())
         } else {
             out.push(c)

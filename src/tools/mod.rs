@@ -7,7 +7,6 @@
 //! - `sensitivity`: how sensitive a path is.
 //! - `files/`: one file per tool: `read`, `write`, `edit`, `multi_edit`, `patch`, `notebook`, `glob`, `grep`,
 //!   `ls`. Several of them share `edit_guard`, `replace`, `did_you_mean`, and `diff` and `walk` of `fs/`.
-//! - `digest`: computes the SHA-256 of a content in parallel with other work.
 //! - `files/search`: the engine of Grep.
 //! - `active_model_calls`: counts sessions that wait for a model, so that commands with much output slow down.
 //! - `files/inspect`: state of a change that a crash interrupted.
@@ -15,10 +14,8 @@
 //!   `web`: WebFetch; `convert`: converts untrusted documents and pictures in a process of their own.
 
 mod active_model_calls;
-mod ahead;
 mod context;
 mod convert;
-mod digest;
 mod error;
 mod files;
 mod fs;
@@ -26,7 +23,6 @@ mod fs;
 #[doc(hidden)]
 pub mod fuzz;
 mod input;
-mod room;
 mod sensitivity;
 mod shell;
 mod toolbox;

@@ -10,10 +10,9 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::ahead::Ahead;
 use super::context::{SessionContext, Settings, ToolContext};
 use super::shell::{
-    Available, CallChannels, Cgroups, Found, PlaceholderCache, ProcessStarted, Running, Swept,
+    Available, CallChannels, Cgroups, FirstSeen, PlaceholderCache, ProcessStarted, Running, Swept,
 };
 use crate::tools::error::{ToolError, cancelled};
 use crate::tools::files::edit_guard::Change;
@@ -37,8 +36,7 @@ pub struct Toolbox {
     places: Arc<SensitivePaths>,
     cells: Arc<Cgroups>,
     jails: Arc<Jails>,
-    ahead: Arc<Ahead>,
-    layouts: Arc<Found>,
+    first_seen: Arc<FirstSeen>,
     lingering: Arc<PlaceholderCache>,
     cards: Arc<[ToolDefinition]>,
     web: web::Client,
@@ -78,12 +76,12 @@ impl CallPreparer {
     ) -> Result<PreparedCall, ToolError> {
         let context = self.tools.context(session_context);
         match &self.tools.parse(call)? {
-            Call::Bash(input) => shell::prepare(&context, self.here, call.call_id, input),
+            Call::Bash(input) => shell::prepare(&context, self.here, input),
             Call::BashOutput(input) => shell::prepare_output(&context, input),
             Call::KillBash(input) => shell::prepare_kill(&context, input),
             Call::Read(input) => read::prepare(&context, input),
             Call::Write(input) => write::prepare(&context, input),
-            Call::Edit(input) => edit::prepare(&context, call.call_id, input),
+            Call::Edit(input) => edit::prepare(&context, input),
             Call::MultiEdit(input) => multi_edit::prepare(&context, input),
             Call::ApplyPatch(input) => patch::prepare(&context, input),
             Call::NotebookEdit(input) => notebook::prepare(&context, input),
@@ -129,8 +127,7 @@ impl Toolbox {
             places,
             cells,
             jails,
-            ahead: Arc::default(),
-            layouts: Arc::default(),
+            first_seen: Arc::default(),
             lingering: Arc::default(),
             cards: cards(),
             web: web::Client::default(),
@@ -140,7 +137,7 @@ impl Toolbox {
     /// Takes over the first locations of hidden paths from a toolbox with other settings.
     #[must_use]
     pub fn inherit_from(mut self, before: &Self) -> Self {
-        self.layouts = Arc::new(Found::after(&before.layouts));
+        self.first_seen = Arc::clone(&before.first_seen);
         self
     }
 
@@ -250,16 +247,6 @@ impl Toolbox {
             let here = Available::here().await;
             shell::spawn_bare(&self.context(session_context), here).await
         })
-    }
-
-    /// Discards data that was prepared for a call that will not run now.
-    pub fn discard_prepared(&self, call_id: CallId) {
-        drop(self.ahead.take(call_id));
-    }
-
-    /// Discards all prepared data.
-    pub fn discard_all(&self) {
-        self.ahead.clear();
     }
 
     /// The session will run no command soon: removes the placeholders in its workspace.
@@ -375,7 +362,6 @@ impl Toolbox {
             call => call,
         };
         if stop.is_cancelled() {
-            self.discard_prepared(call_id);
             return Ok(cancelled());
         }
         let prepared = prepared.clone();
@@ -402,8 +388,7 @@ impl Toolbox {
             places: self.places.clone(),
             cells: self.cells.clone(),
             jails: self.jails.clone(),
-            ahead: self.ahead.clone(),
-            layouts: self.layouts.clone(),
+            first_seen: self.first_seen.clone(),
             lingering: self.lingering.clone(),
             session_context: session_context.clone(),
         }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::bash;
-use super::rule::{Pattern, Rule, Rules};
+use super::rule::{Pattern, Rule, Rules, verdict};
 use super::shell::{Folders, Found, ParsedLine};
 use super::suggest;
 use crate::types::permission::{Mode, Verdict, VerdictKind};
@@ -182,18 +182,6 @@ fn judge_all(policy: &Policy<'_>, tool: &str, subject: &Subject, tells_parts: bo
             Verdict { suggestions, only_looks, ..verdict }
         }
         _ => verdict,
-    }
-}
-
-fn verdict(kind: VerdictKind, rule: Option<&Rule>, reason: impl Into<String>) -> Verdict {
-    Verdict {
-        verdict: kind,
-        rule: rule.map(ToString::to_string),
-        reason: reason.into(),
-        suggestions: Vec::new(),
-        parts: Vec::new(),
-        only_looks: false,
-        read_only: false,
     }
 }
 

@@ -1,9 +1,8 @@
 //! After an event: replies to the callers that waited for it, and the records of running processes.
 
-use std::sync::PoisonError;
-
 use crate::session::actor::{Actor, journal};
 use crate::session::requests::AbortOutcome;
+use crate::sync::write;
 use crate::types::background::BackgroundState;
 use crate::types::event::{Envelope, Event};
 
@@ -74,7 +73,7 @@ impl Actor {
     fn publish_background_commands(&self) {
         let mut running = self.engine.commands();
         running.retain(|command| command.state == BackgroundState::Running);
-        *self.commands.write().unwrap_or_else(PoisonError::into_inner) = running;
+        *write(&self.commands) = running;
     }
 
     pub(super) fn note_survivors(&mut self, survivors: Vec<i32>) {

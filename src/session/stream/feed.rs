@@ -3,10 +3,11 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::{OnceCell, watch};
 
+use crate::sync::lock;
 use crate::types::event::{Envelope, Event};
 use crate::types::ids::Seq;
 use crate::types::model::BlockKind;
@@ -94,7 +95,7 @@ impl Feed {
     pub fn publish(&self, lines: Vec<Entry>) {
         let Some(last) = lines.last().map(|line| line.seq) else { return };
         {
-            let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut ring = lock(&self.ring);
             for line in lines {
                 ring.bytes += line.body.len();
                 ring.lines.push_back(line);
@@ -111,7 +112,7 @@ impl Feed {
 
     /// The cell for a full message. It replaces the cell of any other message.
     pub fn whole(&self, first_seq: Seq) -> Arc<FullMessage> {
-        let mut place = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut place = lock(&self.whole);
         match &*place {
             Some((known, whole)) if *known == first_seq => Arc::clone(whole),
             _ => Arc::clone(&place.insert((first_seq, Arc::default())).1),
@@ -120,7 +121,7 @@ impl Feed {
 
     /// The full message, if it was read already.
     pub fn known_whole(&self, first_seq: Seq) -> Option<Arc<Envelope>> {
-        let place = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = lock(&self.whole);
         let (_, whole) = place.as_ref().filter(|(known, _)| *known == first_seq)?;
         whole.get().cloned().flatten()
     }
@@ -156,7 +157,7 @@ impl Feed {
 
     /// The entries after a cursor, at most `most` bytes. At least one is returned, whatever its length.
     pub fn after(&self, cursor: Seq, most: usize) -> ReadResult {
-        let ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
+        let ring = lock(&self.ring);
         if cursor < ring.after {
             return ReadResult::Lagged;
         }

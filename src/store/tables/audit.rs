@@ -24,6 +24,7 @@ use crate::store::rows::Sync;
 use crate::store::sql_batch::integer;
 use crate::store::sql_batch::{SqlBatch, values};
 use crate::types::audit::{AuditEntry, AuditHead, AuditKind, AuditNote};
+use crate::types::hex;
 use crate::types::ids::SessionId;
 use crate::types::time::Timestamp;
 
@@ -277,7 +278,7 @@ fn hash(prev: &str, id: u64, note: &AuditNote) -> String {
 }
 
 fn hash_of(values: &serde_json::Value) -> String {
-    Sha256::digest(values.to_string().as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(&Sha256::digest(values.to_string().as_bytes()))
 }
 
 /// The newest row; an empty hash if the log is empty.

@@ -1,8 +1,6 @@
 //! The MultiEdit tool: several exact replacements in one file, each applied to the result of the one before.
 //! All or none are made.
 
-use std::sync::Arc;
-
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -148,6 +146,6 @@ fn plan(context: &ToolContext, input: &Input, path: &PinnedPath) -> Result<(Chan
     let after = edit_guard::encode(context, path, charset, &text, "a new_string")?;
     let known_whole = creates || context.record(&path.path).is_some_and(|record| record.whole);
     let old = before.is_some().then_some(original.as_str());
-    let change = Change::new(context, path.clone(), before, (old, &text), charset, Arc::new(after));
+    let change = Change::new(context, path.clone(), before, (old, &text), charset, after);
     Ok((Change { known_whole, ..change }, replaced))
 }

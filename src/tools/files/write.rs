@@ -3,8 +3,6 @@
 //! An existing file keeps its encoding. It also keeps its line endings, if it has CRLF (or CR) throughout and
 //! the new content has neither: the model never saw them and should not change them by accident.
 
-use std::sync::Arc;
-
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -62,14 +60,7 @@ pub(in crate::tools) fn run(
 fn plan(context: &ToolContext, input: &Input, path: &PinnedPath) -> Result<Change, ToolError> {
     let Some(before) = path.load()? else {
         let after = input.content.clone().into_bytes();
-        return Ok(Change::new(
-            context,
-            path.clone(),
-            None,
-            (None, &input.content),
-            Charset::UTF8,
-            Arc::new(after),
-        ));
+        return Ok(Change::new(context, path.clone(), None, (None, &input.content), Charset::UTF8, after));
     };
     if !before.bytes.is_empty() {
         refuse_binary(&path.path, &before.bytes)?;
@@ -89,5 +80,5 @@ fn plan(context: &ToolContext, input: &Input, path: &PinnedPath) -> Result<Chang
         _ => (Charset::UTF8, content.clone().into_bytes()),
     };
     let old = old.unwrap_or_else(|| String::from_utf8_lossy(&before.bytes).into_owned());
-    Ok(Change::new(context, path.clone(), Some(before), (Some(&old), &content), charset, Arc::new(after)))
+    Ok(Change::new(context, path.clone(), Some(before), (Some(&old), &content), charset, after))
 }

@@ -14,6 +14,7 @@ use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
 use crate::tools::error::ToolError;
+use crate::types::hex;
 
 /// Metadata that cheaply distinguishes one version of a file from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,16 +46,7 @@ impl Identity {
 }
 
 pub(in crate::tools) fn sha256(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
-}
-
-pub(in crate::tools) fn hex(digest: &[u8]) -> String {
-    digest.iter().fold(String::with_capacity(64), |mut out, byte| {
-        use std::fmt::Write as _;
-        // Writing to a String cannot fail.
-        let _ = write!(out, "{byte:02x}");
-        out
-    })
+    hex::encode(&Sha256::digest(bytes))
 }
 
 /// Whether a lookup failed because the path does not exist, and not because access is denied.

@@ -1,8 +1,9 @@
 //! The open workspaces of the sessions that use the tools, each kept since its first call.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use crate::sync::lock;
 use crate::tools::context::SessionContext;
 use crate::tools::fs::jail::Jail;
 use crate::tools::sensitivity::SensitivePaths;
@@ -26,7 +27,7 @@ impl Jails {
 
     /// The jail of a session. Blocks on the disk.
     pub(in crate::tools) fn of(&self, session_context: &SessionContext) -> Arc<Jail> {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = lock(&self.held);
         let known = held.iter().position(|(session_id, _)| *session_id == session_context.session_id);
         let jail = known.map(|at| held.remove(at).1).filter(|jail| is_usable(jail, session_context));
         let jail = jail.unwrap_or_else(|| {

@@ -13,7 +13,7 @@ use std::path::{Component, Path, PathBuf};
 use serde_json::json;
 
 use crate::tools::error::ToolError;
-use crate::types::names;
+use crate::types::invisible_chars::is_invisible;
 
 /// Links in one path; more are a loop (the kernel's own limit).
 const MOST_LINKS: usize = 40;
@@ -66,7 +66,7 @@ fn refuse_hidden_characters(text: &str) -> Result<(), ToolError> {
     if text.is_empty() {
         return Err(ToolError::new("bad_path", "the path is empty"));
     }
-    let hidden = text.chars().find(|c| names::is_hidden(*c));
+    let hidden = text.chars().find(|c| is_invisible(*c));
     match hidden {
         None => Ok(()),
         Some(c) => Err(ToolError::new(

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::environment::scrub;
 use super::output::Output;
 use super::process::{self, Launch, Shell};
-use super::sandbox::{Available, Choice, Confined, Draft, FsPolicy, Level, PlaceholderCache, SandboxView};
+use super::sandbox::{Available, Choice, Confined, FsPolicy, Level, PlaceholderCache, SandboxView};
 use super::spool::Spool;
 use crate::crash;
 use crate::proc;
@@ -88,7 +88,6 @@ pub(in crate::tools) const DESCRIPTION: &str = "Runs a command with bash. The wo
 pub(in crate::tools) fn prepare(
     context: &ToolContext,
     here: &Available,
-    call_id: CallId,
     input: &Input,
 ) -> Result<PreparedCall, ToolError> {
     let command = &input.command;
@@ -109,9 +108,6 @@ pub(in crate::tools) fn prepare(
     }
     context.jails.of(&context.session_context).in_place(&context.session_context.cwd)?;
     let choice = context.settings.sandbox.choose(context.session_context.unattended, here)?;
-    if choice.level >= Level::Landlock {
-        context.layouts.look(context, call_id, choice, here);
-    }
     // The command comes first: the user answers for the command, not for the model's description.
     let mut summary = one_line(command.trim());
     if let Some(said) = input.description.as_deref().map(str::trim).filter(|said| !said.is_empty()) {
@@ -195,7 +191,7 @@ pub(super) async fn start(
         return Ok(None);
     }
     let settings = &context.settings;
-    let Place { cwd, choice, confined, ground } = confine(context, call_id, prepared).await?;
+    let Place { cwd, choice, confined, ground } = confine(context, prepared).await?;
     toolbox::same_target(prepared, &input.subject(&cwd, &context.session_context.workspace))?;
     let begun = Instant::now();
 
@@ -293,11 +289,7 @@ struct Place {
 }
 
 /// Creates the sandbox of the command at the judged level or a higher one.
-async fn confine(
-    context: &ToolContext,
-    call_id: CallId,
-    prepared: &PreparedCall,
-) -> Result<Place, ToolError> {
+async fn confine(context: &ToolContext, prepared: &PreparedCall) -> Result<Place, ToolError> {
     let here = Available::here().await;
     // The sandbox refers to folders by path.
     context.jails.of(&context.session_context).in_place(&context.session_context.cwd)?;
@@ -321,29 +313,18 @@ async fn confine(
     }
     if choice.level < Level::Landlock {
         context.lingering.end(context.session_context.session_id);
+        let cwd = starting_folder(context);
+        return Ok(Place { cwd, choice, confined: Confined::free(), ground: SandboxView::default() });
     }
-    let drafted = context.layouts.take(context, call_id, choice);
-    let (cwd, draft) = match (choice.level, drafted) {
-        (Level::Off | Level::Rlimits, _) => {
-            let cwd = starting_folder(context);
-            return Ok(Place { cwd, choice, confined: Confined::free(), ground: SandboxView::default() });
-        }
-        // Only the folder remains to be checked, and the start blocks this thread for it anyway.
-        (Level::Landlock | Level::Bubblewrap, Some(draft)) => (starting_folder(context), draft),
-        (Level::Landlock | Level::Bubblewrap, None) => {
-            let context = context.clone();
-            let draft = move || {
-                let layout = FsPolicy::of(&context, choice.network).map_err(not_made)?;
-                let temp = context.settings.sandbox.temp.as_path();
-                let draft = Draft::of(choice, layout, temp, here).map_err(not_made)?;
-                Ok((starting_folder(&context), draft))
-            };
-            toolbox::blocking(draft).await?
-        }
-    };
-    let ground = draft.layout().sandbox_view(&cwd);
-    let confined = Confined::by(draft, here, &cwd).map_err(not_made)?;
-    Ok(Place { cwd, choice, confined, ground })
+    let context = context.clone();
+    toolbox::blocking(move || {
+        let layout = FsPolicy::of(&context, choice.network).map_err(not_made)?;
+        let cwd = starting_folder(&context);
+        let temp = context.settings.sandbox.temp.as_path();
+        let confined = Confined::new(choice, &layout, temp, here, &cwd).map_err(not_made)?;
+        Ok(Place { ground: layout.sandbox_view(&cwd), cwd, choice, confined })
+    })
+    .await
 }
 
 fn not_made(error: std::io::Error) -> ToolError {

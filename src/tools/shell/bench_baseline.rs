@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use crate::tools::context::ToolContext;
-use crate::tools::shell::sandbox::{Available, Confined, Draft, FsPolicy, Level};
+use crate::tools::shell::sandbox::{Available, Confined, FsPolicy, Level};
 
 /// Starts a shell that does nothing in the sandbox of this context, and waits for its end. The sandbox is
 /// prepared before; the time covers only the start, the kernel's work for the level, and the end.
@@ -20,8 +20,7 @@ pub(in crate::tools) async fn spawn(context: &ToolContext, here: &Available) -> 
         Level::Off | Level::Rlimits => Confined::free(),
         Level::Landlock | Level::Bubblewrap => {
             let layout = FsPolicy::of(context, choice.network)?;
-            let draft = Draft::of(choice, layout, &context.settings.sandbox.temp, here)?;
-            Confined::by(draft, here, cwd)?
+            Confined::new(choice, &layout, &context.settings.sandbox.temp, here, cwd)?
         }
     };
     let mut command = confined.command("/bin/bash");

@@ -12,11 +12,12 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use nix::unistd::{AccessFlags, eaccess};
 
 use crate::proc;
+use crate::sync::lock;
 use crate::tools::shell::limits::Limits;
 use crate::types::ids::CallId;
 
@@ -140,7 +141,7 @@ impl Cgroups {
     }
 
     fn remove_rest(&self) {
-        let mut rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rest = lock(&self.rest);
         rest.retain(|dir| !remove(dir));
     }
 }
@@ -208,7 +209,7 @@ impl CallCgroup {
 impl Drop for CallCgroup {
     fn drop(&mut self) {
         if !remove(&self.dir) {
-            let mut rest = self.cells.rest.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut rest = lock(&self.cells.rest);
             rest.push(self.dir.clone());
         }
     }

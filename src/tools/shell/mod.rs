@@ -33,7 +33,9 @@ pub(super) use commands::{
 pub use limits::Limits;
 pub use process_record::ProcessStarted;
 pub use sandbox::{Available, LevelSetting, NetworkSetting, SandboxSettings};
-pub(super) use sandbox::{Found, PlaceholderCache, clear_stand_ins, forget_temp, sweep_temp, temp_folders};
+pub(super) use sandbox::{
+    FirstSeen, PlaceholderCache, clear_stand_ins, forget_temp, sweep_temp, temp_folders,
+};
 pub use spool::Spools;
 pub use sweep::Swept;
 pub(super) use sweep::sweep;

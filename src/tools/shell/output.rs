@@ -1,6 +1,6 @@
 //! The output of a command: read as it comes, collected for the model, sent as progress.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use tokio::io::AsyncReadExt as _;
@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep_until};
 use super::capture::{Capture, Utf8};
 use super::process::Shell;
 use super::spool::{Spool, Spooled};
+use crate::sync::lock;
 use crate::tools::active_model_calls::ActiveModelCall;
 use crate::tools::context::Settings;
 use crate::types::tool::Progress;
@@ -152,7 +153,7 @@ impl Output {
 
 /// Locks the collected output. No code waits while it holds this lock.
 pub(super) fn kept(capture: &Mutex<Capture>) -> MutexGuard<'_, Capture> {
-    capture.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(capture)
 }
 
 /// The output of a command for the model.

@@ -252,7 +252,6 @@ impl EffectRunner {
         for stop in self.tools.values() {
             stop.cancel();
         }
-        self.shared.components().tools.discard_all();
     }
 
     /// Stops model calls, timers and preparations. Running tools continue.

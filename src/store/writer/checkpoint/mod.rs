@@ -16,7 +16,7 @@ use std::cell::Cell;
 use std::fs::File;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
 use nix::fcntl::{FcntlArg, fcntl};
@@ -28,6 +28,7 @@ use crate::store::database_file::DatabaseFile;
 use crate::store::error::StoreError;
 use crate::store::fault_injection::Faults;
 use crate::store::health::Health;
+use crate::sync::lock;
 
 /// Number of log pages at which a checkpoint starts: SQLite's own default.
 const AT: u32 = 1_000;
@@ -160,7 +161,7 @@ impl Checkpointer {
     /// Returns why no write is allowed until the whole log was checkpointed again; `None` if writes are
     /// allowed.
     pub fn doubt(&self) -> Option<StoreError> {
-        self.shared.lock().clone()
+        lock(&self.shared.doubt).clone()
     }
 
     /// Checkpoints the rest of the log, so that SQLite restarts it. It waits for readers as long as the
@@ -186,7 +187,7 @@ impl Checkpointer {
         let _ = self.shared.database.sync_data();
         self.shared.sync()?;
         self.shared.checkpoint_all(connection)?;
-        *self.shared.lock() = None;
+        *lock(&self.shared.doubt) = None;
         Ok(())
     }
 
@@ -229,7 +230,7 @@ impl Checkpointer {
             StoreError::Unwritable(why) | StoreError::Unsynced(why) => why.clone(),
             other => other.to_string(),
         };
-        if let Some(doubt) = &mut *self.shared.lock() {
+        if let Some(doubt) = &mut *lock(&self.shared.doubt) {
             let text = format!("the database could not be synced and must be opened anew, but {why}");
             *doubt = StoreError::Unsynced(text);
         }
@@ -282,11 +283,7 @@ impl Drop for Checkpointer {
 impl CheckpointState {
     fn alone(&self) -> MutexGuard<'_, Option<Connection>> {
         // A panic while the lock was held does not damage the connection.
-        self.gate.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<StoreError>> {
-        self.doubt.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.gate)
     }
 
     fn checkpoint_in_background(&self) {
@@ -310,7 +307,7 @@ impl CheckpointState {
 
     /// Checkpoints as far as readers allow, without waiting. Returns the log pages that are copied and synced.
     fn checkpoint(&self, connection: &Connection) -> Option<u32> {
-        if self.lock().is_some() {
+        if lock(&self.doubt).is_some() {
             return None;
         }
         let folded = connection
@@ -356,7 +353,7 @@ impl CheckpointState {
     }
 
     fn doubts(&self, error: StoreError) {
-        *self.lock() = Some(error.clone());
+        *lock(&self.doubt) = Some(error.clone());
         self.health.wrote::<()>(&Err(error));
     }
 }

@@ -26,6 +26,7 @@ use crate::tools::fs::text;
 use crate::tools::fs::text::Charset;
 use crate::tools::sensitivity::Access;
 use crate::tools::{convert, input, toolbox};
+use crate::types::hex;
 use crate::types::ids::BlobId;
 use crate::types::tool::{PathSensitivity, PreparedCall, ReadRecord, Subject, ToolOutcome};
 
@@ -184,7 +185,7 @@ fn read(
     }
 
     let hashed = bytes <= LARGEST_HASHED;
-    let sha256 = if hashed { disk::hex(&hash.finalize()) } else { String::new() };
+    let sha256 = if hashed { hex::encode(&hash.finalize()) } else { String::new() };
     let all = first == 1 && shown.last == shown.total && !shown.cut_a_line;
     let is_part = hashed && !all && !shown.cut_a_line && shown.last >= first;
     let record = ReadRecord {

@@ -217,7 +217,7 @@ fn plain(text: &str) -> Option<String> {
     let is_name = !text.is_empty()
         && text.len() <= LONGEST
         && !text.contains(char::is_whitespace)
-        && !text.chars().any(crate::types::names::is_hidden);
+        && !text.chars().any(crate::types::invisible_chars::is_invisible);
     is_name.then(|| text.to_owned())
 }
 

@@ -4,14 +4,15 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
+use crate::sync::lock;
 use crate::tools::fs::disk::is_plain;
 use crate::tools::shell::sandbox::layout::Located;
 
 /// Lives as long as the daemon, also across reloads of the configuration.
 #[derive(Debug, Default)]
-pub(super) struct FirstSeen {
+pub(in crate::tools) struct FirstSeen {
     known: Mutex<SeenPath>,
 }
 
@@ -49,7 +50,7 @@ impl SeenPath {
 impl FirstSeen {
     /// The first target of a configured path, if it exists and differs from the current target.
     pub(super) fn given(&self, name: &Path, now: Option<&Path>) -> Option<PathBuf> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.known);
         let first = match known.given.get(name) {
             Some(first) => first.clone(),
             None => {
@@ -66,12 +67,12 @@ impl FirstSeen {
     /// be searched until they can.
     pub(super) fn credentials(&self, now: &[PathBuf], look: impl FnOnce() -> Vec<Located>) -> Vec<PathBuf> {
         let is_whole = |known: &SeenPath| known.credentials.is_some() && known.shut.is_empty();
-        if !is_whole(&self.known.lock().unwrap_or_else(PoisonError::into_inner)) {
+        if !is_whole(&lock(&self.known)) {
             // Do not wait for the disk while holding the lock.
             let seen = look();
-            self.known.lock().unwrap_or_else(PoisonError::into_inner).learn(seen);
+            lock(&self.known).learn(seen);
         }
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = lock(&self.known);
         let first = known.credentials.iter().flatten();
         let gone: Vec<PathBuf> = first.filter(|path| !now.contains(path)).cloned().collect();
         drop(known);

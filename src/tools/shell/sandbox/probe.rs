@@ -11,7 +11,6 @@ use tokio::process::Command;
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
 
-use super::draft::Draft;
 use super::layout::FsPolicy;
 use super::level::{Choice, Level};
 use crate::proc;
@@ -148,9 +147,8 @@ async fn try_level(level: Level, guards: bool, here: &Available) -> Result<(), S
         ..FsPolicy::default()
     };
     let choice = Choice { level, network: false, guards };
-    let confined = Draft::of(choice, layout, &root, here)
-        .and_then(|draft| Confined::by(draft, here, Path::new("/")))
-        .map_err(|error| error.to_string())?;
+    let confined =
+        Confined::new(choice, &layout, &root, here, Path::new("/")).map_err(|error| error.to_string())?;
     let mut script =
         format!("read -r line <\"$1\" && [ \"$line\" = seen ] && exit {SEES}; : >\"$2/made\" || exit 8; ");
     if guards {

@@ -10,10 +10,11 @@ use std::fs::File;
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::task::JoinHandle;
 
+use crate::sync::lock;
 use crate::types::blob::{Blob, Content, TEXT};
 use crate::types::ids::{BlobId, CallId};
 
@@ -43,7 +44,7 @@ impl Spools {
 
     /// Reserves up to `wanted` bytes of the total quota and returns the granted number.
     fn grant(&self, wanted: u64) -> u64 {
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut used = lock(&self.used);
         if *used + wanted > self.total_bytes {
             // Files of sessions may have been removed since the last count. Each clone may have reserved two
             // pieces.

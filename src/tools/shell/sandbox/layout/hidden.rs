@@ -15,7 +15,7 @@ pub(super) fn hidden(
 ) -> Vec<PathBuf> {
     let home = &context.places.home;
     let real_home = at_home.map_or(home.as_path(), HomeDir::real);
-    let (memory, asked) = (&context.layouts.memory, reach.asked);
+    let (memory, asked) = (&context.first_seen, reach.asked);
     let mut given = Vec::new();
     for path in &context.settings.sandbox.hidden {
         let now = reach.sight(path.clone(), real_home);
