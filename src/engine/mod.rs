@@ -18,13 +18,12 @@ mod window;
 pub use request::build::normalize as normalized;
 
 pub use apply::{LATEST_ONLY_KINDS, TRANSIENT_KINDS};
-pub use decide::retry::{OnRateLimit, Retry};
 pub use input::{Answer, Busy, EditedCall, Input, JudgedCall, Now, Recovery, Refusal, Submit, Update};
 pub use model_catalog::{FallbackModels, ModelCapabilities, ModelCatalog, TitleModel};
 pub use output::{Decision, Effect, Entry, ItemChange, Plan, Reply, RequestChange};
 pub use request::repair_history::{Repair, breach, repair};
 pub use request::vision::needs_vision;
-pub use settings::{Settings, Unattended};
+pub use settings::{OnRateLimit, Retry, Settings, Unattended};
 pub use state::{Engine, SessionRules};
 pub use view::{Pending, Snapshot};
 

@@ -9,7 +9,7 @@ use sqlx::ConnectOptions as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
 
 use crate::store::error::StoreError;
-use crate::store::writer::checkpoint;
+use crate::store::wal;
 
 /// How long a connection waits for a lock of another connection.
 const BUSY: Duration = Duration::from_secs(5);
@@ -65,7 +65,7 @@ impl DatabaseFile {
             "pragma foreign_keys = on; pragma cache_size = -16000; pragma temp_store = memory; \
              pragma journal_size_limit = 16777216;",
         )?;
-        checkpoint::count(&connection);
+        wal::count_pages(&connection);
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
         Ok(connection)
     }

@@ -10,7 +10,7 @@ use super::rows::{Append, Idempotency, NewSession, SessionKey};
 use crate::store::command::{Deletion, KeptReply, WriterCommand};
 use crate::store::database_file::DatabaseFile;
 use crate::store::health::Health;
-use crate::store::read::pool::Readers;
+use crate::store::readers::Readers;
 use crate::types::time::Timestamp;
 
 /// Reads the database. Cheap to clone.

@@ -12,10 +12,12 @@ mod handle;
 mod health;
 mod open;
 mod read;
+mod readers;
 mod recovery;
 mod rows;
 mod sql_batch;
 mod tables;
+mod wal;
 mod writer;
 
 #[cfg(test)]
@@ -27,6 +29,8 @@ mod lasting_tests;
 #[cfg(test)]
 mod ledger_tests;
 #[cfg(test)]
+mod open_tests;
+#[cfg(test)]
 mod power_tests;
 #[cfg(test)]
 mod tests;
@@ -35,14 +39,14 @@ mod trip_tests;
 
 pub use error::StoreError;
 pub use handle::{JournalWriter, Store, StoreOwner, StoreReader};
-pub use read::events::{JournalRow, Page, Settled, StoredItem};
+pub use read::events::{Settled, StoredItem};
 pub use read::sessions::{IdempotentReply, SessionQuery, SettledRequest, StoredRequest};
 pub use recovery::backup::problems;
 pub use recovery::daily_backups::backups;
 pub use recovery::recover_damaged::{Summarise, notices};
 pub use rows::{
-    Append, Idempotency, ItemRow, NewSession, PendingGrant, ProcessRow, RequestRow, Row, SessionKey, Summary,
-    Sync, TrustChange,
+    Append, Idempotency, ItemRow, JournalRow, NewSession, Page, PendingGrant, ProcessRow, RequestRow, Row,
+    SessionKey, Summary, Sync, TrustChange,
 };
 pub use tables::audit::{AuditCheck, AuditQuery};
 pub use tables::blobs::StoredBlob;

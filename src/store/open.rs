@@ -12,7 +12,7 @@ use crate::store::database_file::{DatabaseFile, make_private, sibling_path, sync
 use crate::store::fault_injection::Faults;
 use crate::store::handle::{Store, StoreOwner, StoreReader, WriterHandle};
 use crate::store::health::Health;
-use crate::store::read::pool::Readers;
+use crate::store::readers::Readers;
 use crate::store::tables::blobs::cut_oversized;
 
 /// Capacity of the queue to the writer. When it is full, senders wait.

@@ -17,7 +17,6 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[];
 const TEMPORARY: &[&str] = &[
     "client",
     "client/connection",
-    "engine",
     "judge",
     "judge/shell",
     "judge/shell/evaluate",
@@ -26,8 +25,6 @@ const TEMPORARY: &[&str] = &[
     "model/stream",
     "otel",
     "proc",
-    "session",
-    "store",
     "tools",
     "tools/files",
     "tools/shell",

@@ -1,6 +1,7 @@
 //! Applying events: the only code that changes the state. It cannot refuse an event. Each file holds one family of
 //! events.
 
+mod background;
 mod message;
 mod permission;
 mod session;

@@ -7,6 +7,7 @@ pub(super) mod background;
 pub(super) mod backoff;
 pub(super) mod fallback;
 pub(super) mod model_reply;
+mod model_request;
 pub(super) mod output_limit;
 pub(super) mod plan;
 pub(super) mod question;

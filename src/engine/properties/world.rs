@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use crate::engine::properties::given::{Answer, command_over, someone};
 use crate::engine::properties::law;
-use crate::engine::properties::script::{Chance, Fate, Found, ModelStep, Named, Part, Setup, Step, ToolStep};
+use crate::engine::properties::script::{Chance, Fate, Found, ModelStep, Named, Part, Step, ToolStep};
+use crate::engine::properties::setup::Setup;
 use crate::engine::properties::watch::{CommandWatch, ReferenceModel};
 use crate::engine::{
     Answer as Answered, Decision as Decided, EditedCall, Effect, Engine, Entry, Input, Now, Plan, Refusal,

@@ -167,4 +167,10 @@ impl State {
         let command = self.running_command(call_id).filter(|_| self.status != SessionState::Ended)?;
         Some((turn_id.filter(|id| command.turn_id == Some(*id)), command.item_id, command.opened))
     }
+
+    /// The running command that the call `call_id` started.
+    pub fn running_command(&self, call_id: CallId) -> Option<&BackgroundTask> {
+        let mut running = self.commands.iter().filter(|it| it.is_running());
+        running.find(|it| it.known.call_id == call_id).map(|it| &**it)
+    }
 }

@@ -16,10 +16,8 @@ use sqlx::sqlite::SqliteConnection;
 
 use crate::store::error::StoreError;
 use crate::store::handle::StoreReader;
-use crate::store::recovery::salvage::Head;
-use crate::store::rows::SessionKey;
-use crate::store::sql_batch::integer;
-use crate::store::sql_batch::{SqlBatch, Value, values};
+use crate::store::rows::{EventHead, SessionKey};
+use crate::store::sql_batch::{SqlBatch, Value, integer, values};
 use crate::types::blob::{Blob, Content};
 use crate::types::event::Envelope;
 use crate::types::ids::{BlobId, Seq};
@@ -124,7 +122,7 @@ impl StoreReader {
         let cuts = wire::cuts(body);
         let known = match serde_json::from_str::<Envelope>(body) {
             Ok(envelope) => envelope,
-            Err(error) if !Head::is_of(body) => {
+            Err(error) if !EventHead::is_of(body) => {
                 return Err(self.unreadable(seq, &error.to_string()));
             }
             Err(error) => {

@@ -4,8 +4,7 @@ use sqlx::Row as _;
 
 use crate::store::error::StoreError;
 use crate::store::handle::StoreReader;
-use crate::store::read::events::{JournalRow, Page};
-use crate::store::rows::SessionKey;
+use crate::store::rows::{JournalRow, Page, SessionKey};
 use crate::store::sql_batch::integer;
 use crate::types::ids::Seq;
 

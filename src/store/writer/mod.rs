@@ -18,13 +18,14 @@ use crate::store::command::{Answer, Deletion, WriterCommand};
 use crate::store::database_file::DatabaseFile;
 use crate::store::fault_injection::Faults;
 use crate::store::health::Health;
-use crate::store::read::pool::Readers;
+use crate::store::readers::Readers;
 use crate::store::rows::{Append, NewSession, Row, SessionKey, Sync, TrustChange};
 use crate::store::sql_batch::{SqlBatch, integer, values};
 use crate::store::tables::audit;
 use crate::store::tables::blobs;
 use crate::store::tables::grants;
 use crate::store::tables::processes;
+use crate::store::wal;
 use crate::types::audit::{AuditHead, AuditNote};
 use checkpoint::Checkpointer;
 
@@ -155,7 +156,7 @@ impl Writer {
         self.note_head(true);
         self.checkpointer.end();
         if self.checkpointer.doubt().is_some() {
-            checkpoint::keep_log(&self.connection);
+            wal::keep_log(&self.connection);
         }
         close(self.connection);
     }
@@ -207,7 +208,7 @@ impl Writer {
         let readers = self.readers.clone();
         let nobody_reads = readers.close_for_now()?;
         self.checkpointer.release();
-        checkpoint::keep_log(&self.connection);
+        wal::keep_log(&self.connection);
         // While the doubt is set, nothing is written to this temporary in-memory database.
         self.replace(Connection::open_in_memory()?);
         let fresh = self.database_file.open_to_write()?;

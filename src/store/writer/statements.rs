@@ -1,6 +1,8 @@
 //! The SQL statements of decisions.
 
-use crate::store::rows::{Append, Idempotency, ItemRow, NewSession, RequestRow, Row, SessionKey, Summary};
+use crate::store::rows::{
+    Append, Idempotency, ItemRow, NewSession, RequestRow, Row, SessionKey, Summary, WITHOUT_SESSION_MS,
+};
 use crate::store::sql_batch::{SqlBatch, integer, to_text, values};
 use crate::store::tables::audit;
 use crate::store::tables::blobs;
@@ -157,8 +159,6 @@ fn summary(script: &mut SqlBatch, key: SessionKey, summary: &Summary, last_seq: 
 
 /// How long the reply of a deletion is kept, in milliseconds: 30 days.
 const DELETED_SESSION_MS: i64 = 30 * 24 * 3_600 * 1_000;
-/// How long any other reply without a session is kept, in milliseconds: one day.
-pub(in crate::store) const WITHOUT_SESSION_MS: i64 = 24 * 3_600 * 1_000;
 
 /// Stores a reply for as long as its session exists. A reply without a session expires, so that the table does
 /// not grow without limit.
