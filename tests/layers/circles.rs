@@ -128,7 +128,8 @@ impl Modules {
                         parts.push(at(index + 2).to_owned());
                         index += 2;
                     }
-                    self.uses.entry(path.clone()).or_default().extend(self.absolute(path, &parts));
+                    let used = self.absolute(path, &parts);
+                    self.uses.entry(path.clone()).or_default().extend(used);
                 }
                 _ => {}
             }
