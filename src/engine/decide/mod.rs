@@ -6,6 +6,7 @@ pub(super) mod approval;
 pub(super) mod background;
 pub(super) mod backoff;
 pub(super) mod fallback;
+pub(super) mod message;
 pub(super) mod model_reply;
 mod model_request;
 pub(super) mod output_limit;

@@ -1,5 +1,6 @@
 //! The model's answer: it is streamed into events, and its end decides the next action.
 
+use crate::engine::decide::message::PlainMessage;
 use crate::engine::decide::output_limit::drop_cut_call;
 use crate::engine::decide::plan::PlanBuilder;
 use crate::engine::decide::retry::{CONTEXT_OVERFLOW, RetryDecision};
@@ -339,44 +340,24 @@ impl PlanBuilder<'_> {
     /// Closes a message that stays incomplete: it is kept, marked, and never sent to a model. `superseded`: the
     /// model is asked again, and its next answer replaces this one.
     pub fn interrupt_message(&mut self, partial: &Partial, superseded: bool) {
-        let Some(turn_id) = self.state.turn.as_ref().map(|turn| turn.id) else { return };
-        let seq = self.state.next_seq;
         let content = partial.content();
         let texts = content.iter().filter_map(|block| match block {
             Block::Text { text } => Some(text.as_str()),
             _ => None,
         });
         let text = texts.collect();
-        let item = Item {
+        let message = PlainMessage {
             item_id: partial.item_id,
-            turn_id,
             kind: ItemKind::AssistantMessage,
             status: ItemStatus::Interrupted,
             first_seq: partial.first_seq,
-            last_seq: seq,
-            text: Some(text),
-            role: Some(Role::Assistant),
+            role: Role::Assistant,
+            text,
             content,
-            call: None,
-            cut: Vec::new(),
+            model: Some(self.turn_model()),
+            superseded,
         };
-        let model = Some(self.turn_model());
-        self.push_item(
-            partial.item_id,
-            Event::MessageCompleted {
-                item,
-                model,
-                stop_reason: None,
-                usage: None,
-                estimated: false,
-                cost_usd_micros: None,
-                terms: None,
-                duration_ms: None,
-                response_id: None,
-                superseded,
-                cache_hit: false,
-            },
-        );
+        self.push_plain_message(message);
     }
 
     /// Books a model call that was sent and brought no answer: the usage that the provider `reported`, and an

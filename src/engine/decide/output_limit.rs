@@ -7,9 +7,9 @@ use crate::engine::request::model_texts;
 use crate::engine::settings::DEFAULT_OUTPUT_TOKENS;
 use crate::types::event::{Event, TombstoneReason};
 use crate::types::ids::ItemId;
-use crate::types::message::{Block, Role};
+use crate::types::message::Block;
 use crate::types::model::ReplyBlock;
-use crate::types::session::{Item, ItemKind, ItemStatus, Subtype, TurnError};
+use crate::types::session::{ItemKind, Subtype, TurnError};
 
 /// How often in a row the model is asked to continue.
 const MAX_CONTINUATIONS: u32 = 3;
@@ -101,43 +101,9 @@ impl PlanBuilder<'_> {
             return;
         }
         let text = if cut.lost_call { model_texts::GO_ON_CALL } else { model_texts::GO_ON };
-        self.tell_model(text);
+        // A message of the daemon for the model, which is not from the user.
+        self.push_request_message(ItemKind::Notice, text.into(), vec![Block::Text { text: text.into() }]);
         self.call_model();
-    }
-
-    /// Adds a message of the daemon for the model, which is not from the user.
-    fn tell_model(&mut self, text: &str) {
-        let Some(turn_id) = self.state.turn.as_ref().map(|turn| turn.id) else { return };
-        let (item_id, seq) = (self.mint.item(), self.state.next_seq);
-        let item = Item {
-            item_id,
-            turn_id,
-            kind: ItemKind::Notice,
-            status: ItemStatus::Completed,
-            first_seq: seq,
-            last_seq: seq,
-            text: Some(text.into()),
-            role: Some(Role::User),
-            content: vec![Block::Text { text: text.into() }],
-            call: None,
-            cut: Vec::new(),
-        };
-        self.push_item(
-            item_id,
-            Event::MessageCompleted {
-                item,
-                model: None,
-                stop_reason: None,
-                usage: None,
-                estimated: false,
-                cost_usd_micros: None,
-                terms: None,
-                duration_ms: None,
-                response_id: None,
-                superseded: false,
-                cache_hit: false,
-            },
-        );
     }
 }
 

@@ -8,9 +8,9 @@ use crate::engine::output::{Effect, Reply};
 use crate::engine::state::{Activity, QueuedInput};
 use crate::types::event::{Event, Phase, TitledBy};
 use crate::types::ids::{Seq, TurnId};
-use crate::types::message::{Block, InputBlock, Role, input_content, input_text};
+use crate::types::message::{Block, InputBlock, input_content, input_text};
 use crate::types::outcome::{SubmitOutcome, SubmittedAs};
-use crate::types::session::{Item, ItemKind, ItemStatus, Subtype, TurnError, TurnResult, Untrusted};
+use crate::types::session::{ItemKind, Subtype, TurnError, TurnResult, Untrusted};
 use crate::types::turn_options::TurnOptions;
 use crate::types::usage::Budgets;
 
@@ -116,43 +116,12 @@ impl PlanBuilder<'_> {
 
     /// Adds the item of a user's input; the input enters the transcript here.
     fn user_message(&mut self, input: Vec<InputBlock>) {
-        let Some(turn_id) = self.state.turn.as_ref().map(|turn| turn.id) else { return };
-        let item_id = self.mint.item();
         let text = input_text(&input);
         let mut content = input_content(input);
         if let Some(reminder) = self.reminder() {
             content.push(Block::Text { text: reminder.into() });
         }
-        let seq: Seq = self.state.next_seq;
-        let item = Item {
-            item_id,
-            turn_id,
-            kind: ItemKind::UserMessage,
-            status: ItemStatus::Completed,
-            first_seq: seq,
-            last_seq: seq,
-            text: Some(text),
-            role: Some(Role::User),
-            content,
-            call: None,
-            cut: Vec::new(),
-        };
-        self.push_item(
-            item_id,
-            Event::MessageCompleted {
-                item,
-                model: None,
-                stop_reason: None,
-                usage: None,
-                estimated: false,
-                cost_usd_micros: None,
-                terms: None,
-                duration_ms: None,
-                response_id: None,
-                superseded: false,
-                cache_hit: false,
-            },
-        );
+        self.push_request_message(ItemKind::UserMessage, text, content);
     }
 
     pub fn context_ready(&mut self, system: String, sources: Vec<String>, untrusted: Option<Untrusted>) {

@@ -1,0 +1,72 @@
+//! Messages without the figures of a model call: inputs, notices for the model, and interrupted answers.
+
+use crate::engine::decide::plan::PlanBuilder;
+use crate::types::event::Event;
+use crate::types::ids::{ItemId, Seq};
+use crate::types::message::{Block, Role};
+use crate::types::session::{Item, ItemKind, ItemStatus};
+
+/// A message without usage, cost and duration.
+pub(in crate::engine) struct PlainMessage {
+    pub item_id: ItemId,
+    pub kind: ItemKind,
+    pub status: ItemStatus,
+    pub first_seq: Seq,
+    pub role: Role,
+    pub text: String,
+    pub content: Vec<Block>,
+    pub model: Option<String>,
+    pub superseded: bool,
+}
+
+impl PlanBuilder<'_> {
+    /// Adds a message with the role of the user to the next request.
+    pub fn push_request_message(&mut self, kind: ItemKind, text: String, content: Vec<Block>) {
+        let (item_id, first_seq) = (self.mint.item(), self.state.next_seq);
+        let (status, role) = (ItemStatus::Completed, Role::User);
+        let (model, superseded) = (None, false);
+        self.push_plain_message(PlainMessage {
+            item_id,
+            kind,
+            status,
+            first_seq,
+            role,
+            text,
+            content,
+            model,
+            superseded,
+        });
+    }
+
+    /// Adds a completed or interrupted message of the running turn.
+    pub fn push_plain_message(&mut self, message: PlainMessage) {
+        let Some(turn_id) = self.state.turn.as_ref().map(|turn| turn.id) else { return };
+        let item = Item {
+            item_id: message.item_id,
+            turn_id,
+            kind: message.kind,
+            status: message.status,
+            first_seq: message.first_seq,
+            last_seq: self.state.next_seq,
+            text: Some(message.text),
+            role: Some(message.role),
+            content: message.content,
+            call: None,
+            cut: Vec::new(),
+        };
+        let completed = Event::MessageCompleted {
+            item,
+            model: message.model,
+            stop_reason: None,
+            usage: None,
+            estimated: false,
+            cost_usd_micros: None,
+            terms: None,
+            duration_ms: None,
+            response_id: None,
+            superseded: message.superseded,
+            cache_hit: false,
+        };
+        self.push_item(message.item_id, completed);
+    }
+}
