@@ -28,10 +28,6 @@ const TEMPORARY: &[&str] = &[
     "proc",
     "session",
     "store",
-    "tools",
-    "tools/files",
-    "tools/shell",
-    "tools/shell/sandbox",
     "transport",
     "types",
 ];
@@ -131,7 +127,8 @@ impl Modules {
                         parts.push(at(index + 2).to_owned());
                         index += 2;
                     }
-                    self.uses.entry(path.clone()).or_default().extend(self.absolute(path, &parts));
+                    let target = self.absolute(path, &parts);
+                    self.uses.entry(path.clone()).or_default().extend(target);
                 }
                 _ => {}
             }
