@@ -197,8 +197,8 @@ pub fn path(data: &[u8]) {
         if let Ok((_, meta)) = held.open() {
             let now = fs::symlink_metadata(path).expect("it was just opened");
             assert_eq!(
-                crate::tools::fs::disk::Identity::of(&meta),
-                crate::tools::fs::disk::Identity::of(&now),
+                crate::tools::disk::Identity::of(&meta),
+                crate::tools::disk::Identity::of(&now),
                 "{path:?}"
             );
         }

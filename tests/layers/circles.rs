@@ -25,10 +25,6 @@ const TEMPORARY: &[&str] = &[
     "model/stream",
     "otel",
     "proc",
-    "tools",
-    "tools/files",
-    "tools/shell",
-    "tools/shell/sandbox",
     "transport",
     "types",
 ];

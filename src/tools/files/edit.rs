@@ -10,12 +10,12 @@ use crate::tools::context::ToolContext;
 use crate::tools::error::{ToolError, cancelled};
 use crate::tools::files::edit_guard;
 use crate::tools::files::edit_guard::{Change, Needs};
-use crate::tools::files::read::helpful;
+use crate::tools::files::file_checks::with_similar_path;
 use crate::tools::files::replace::Wanted;
 use crate::tools::fs::pinned::{Content, PinnedPath};
 use crate::tools::fs::text::Charset;
+use crate::tools::input;
 use crate::tools::sensitivity::Access;
-use crate::tools::{input, toolbox};
 use crate::types::ids::CallId;
 use crate::types::tool::{PreparedCall, ToolOutcome};
 
@@ -55,7 +55,7 @@ pub(in crate::tools) fn run(
     wanted(input).require_difference()?;
     let path = context.resolve(&input.file_path, Access::Edit)?;
     let (change, replaced) = plan(context, input, &path, Some(prepared))?;
-    toolbox::same_change(prepared, &change)?;
+    change.require_judged(prepared)?;
     if stop.is_cancelled() {
         return Ok(cancelled());
     }
@@ -97,7 +97,7 @@ fn plan(
     // 4
     let Some(before) = found else {
         let missing = ToolError::io(&path.path, &std::io::ErrorKind::NotFound.into());
-        return Err(helpful(context, &path.path, missing));
+        return Err(with_similar_path(context, &path.path, missing));
     };
     // Without permission to read, even a failed match would reveal content.
     if !edit_guard::may_show_content(context, path) {

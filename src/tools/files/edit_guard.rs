@@ -5,13 +5,13 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use crate::tools::call::same_target;
 use crate::tools::context::ToolContext;
+use crate::tools::disk;
 use crate::tools::error::ToolError;
-use crate::tools::files::notebook;
-use crate::tools::files::read::refuse_binary;
+use crate::tools::files::file_checks::{is_notebook, refuse_binary};
 use crate::tools::fs::diff;
 use crate::tools::fs::diff::Diff;
-use crate::tools::fs::disk;
 use crate::tools::fs::pinned::{Content, PinnedPath};
 use crate::tools::fs::text;
 use crate::tools::fs::text::{Charset, Endings, Shown};
@@ -69,7 +69,7 @@ pub(in crate::tools) fn decode<'b>(
     path: &ResolvedPath,
     before: &'b Content,
 ) -> Result<(Charset, Cow<'b, str>), ToolError> {
-    if notebook::is_notebook(&path.path) {
+    if is_notebook(&path.path) {
         let shown = context.show(&path.path);
         let text = format!("{shown} is a Jupyter notebook; change its cells with NotebookEdit");
         return Err(ToolError::new("is_notebook", text).with(json!({ "path": path.path })));
@@ -204,6 +204,15 @@ impl Change {
                 whole: self.known_whole,
             })),
         }
+    }
+
+    /// Refuses if the change differs from the judged one.
+    pub(in crate::tools) fn require_judged(&self, prepared: &PreparedCall) -> Result<(), ToolError> {
+        same_target(prepared, &Subject::Edit { path: self.path.resolved.clone() })?;
+        if prepared.diff.as_ref().is_some_and(|diff| *diff != self.diff.text) {
+            return Err(disk::changed_content(&self.path.path));
+        }
+        Ok(())
     }
 
     /// Writes the file. `done` begins the text for the model.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::tools::context::ToolContext;
-use crate::tools::fs::disk::Stamp;
+use crate::tools::disk::Stamp;
 use crate::tools::sensitivity::Access;
 use crate::types::ids::CallId;
 use crate::types::tool::{

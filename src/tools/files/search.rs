@@ -25,10 +25,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::sync::lock;
 use crate::tools::context::ToolContext;
+use crate::tools::files::walk;
+use crate::tools::files::walk::Walk;
 use crate::tools::fs::hardlink::Names;
 use crate::tools::fs::pinned::{PinnedPath, open_regular};
-use crate::tools::fs::walk;
-use crate::tools::fs::walk::Walk;
 use crate::tools::sensitivity::SecretNames;
 use crate::types::tool::ToolOutcome;
 

@@ -12,12 +12,11 @@ use crate::tools::context::ToolContext;
 use crate::tools::error::{ToolError, cancelled};
 use crate::tools::files::edit_guard;
 use crate::tools::files::edit_guard::{Change, Needs};
-use crate::tools::files::read::refuse_binary;
+use crate::tools::files::file_checks::refuse_binary;
 use crate::tools::fs::pinned::PinnedPath;
 use crate::tools::fs::text;
 use crate::tools::fs::text::{Charset, Endings};
 use crate::tools::sensitivity::Access;
-use crate::tools::toolbox;
 use crate::types::ids::CallId;
 use crate::types::tool::{PreparedCall, ToolOutcome};
 
@@ -47,7 +46,7 @@ pub(in crate::tools) fn run(
 ) -> Result<ToolOutcome, ToolError> {
     let path = context.resolve(&input.file_path, Access::Edit)?;
     let change = plan(context, input, &path)?;
-    toolbox::same_change(prepared, &change)?;
+    change.require_judged(prepared)?;
     if stop.is_cancelled() {
         return Ok(cancelled());
     }

@@ -19,9 +19,9 @@ use nix::unistd::{AccessFlags, UnlinkatFlags};
 use serde_json::json;
 
 use crate::crash;
+use crate::tools::disk;
+use crate::tools::disk::{Identity, Stamp};
 use crate::tools::error::ToolError;
-use crate::tools::fs::disk;
-use crate::tools::fs::disk::{Identity, Stamp};
 use crate::types::ids::CallId;
 use crate::types::tool::ResolvedPath;
 

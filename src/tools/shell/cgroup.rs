@@ -18,30 +18,12 @@ use nix::unistd::{AccessFlags, eaccess};
 
 use crate::proc;
 use crate::sync::lock;
-use crate::tools::shell::limits::Limits;
+use crate::tools::settings::{CgroupSetting, Limits};
+use crate::tools::shell::limits::Powers;
 use crate::types::ids::CallId;
 
 /// The daemon moves itself here when its own cgroup must be empty to enable controllers for its children.
 const OWN_LEAF: &str = "agentd-self";
-
-/// Where cgroups of calls are created.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum CgroupSetting {
-    /// No cgroups.
-    #[default]
-    Off,
-    /// In the daemon's own cgroup, if possible.
-    Auto,
-    /// In this folder of the cgroup v2 hierarchy.
-    At(PathBuf),
-}
-
-/// Controllers that are available in the cgroups of calls.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Powers {
-    pub(super) memory: bool,
-    pub(super) processes: bool,
-}
 
 /// The cgroups of one daemon.
 #[derive(Debug)]

@@ -10,22 +10,22 @@ use std::path::PathBuf;
 use tokio_util::sync::CancellationToken;
 
 use crate::crash;
+use crate::tools::call;
 use crate::tools::context::ToolContext;
+use crate::tools::disk;
 use crate::tools::error::{ToolError, cancelled};
 use crate::tools::files::did_you_mean::nearest;
 use crate::tools::files::edit_guard;
 use crate::tools::files::edit_guard::{Change, Needs};
+use crate::tools::files::file_checks::with_similar_path;
 use crate::tools::files::patch::parse::{Hunk, Line, Section, parse, unify};
 use crate::tools::files::patch::seek::seek;
-use crate::tools::files::read::helpful;
 use crate::tools::fs::diff;
 use crate::tools::fs::diff::Diff;
-use crate::tools::fs::disk;
 use crate::tools::fs::pinned::{Content, PinnedPath};
 use crate::tools::fs::text;
 use crate::tools::fs::text::{Charset, Shown};
 use crate::tools::sensitivity::Access;
-use crate::tools::toolbox;
 use crate::types::ids::CallId;
 use crate::types::tool::{
     FileChange, PathSensitivity, PlannedChange, PlannedFile, PreparedCall, Subject, ToolOutcome, ToolStatus,
@@ -101,7 +101,7 @@ pub(in crate::tools) fn run(
     let patch = unify(&input.input);
     let sections = parse(&patch)?;
     let targets = targets(context, &sections)?;
-    toolbox::same_target(prepared, &subject(&targets))?;
+    call::same_target(prepared, &subject(&targets))?;
     let steps = plan(context, sections, &targets)?;
     if let Some(diff) = &prepared.diff
         && *diff != whole_diff(&steps)
@@ -329,7 +329,7 @@ fn remove(context: &ToolContext, path: PinnedPath) -> Result<Step, ToolError> {
 
 fn missing(context: &ToolContext, path: &PinnedPath) -> ToolError {
     let refusal = ToolError::io(&path.path, &std::io::ErrorKind::NotFound.into());
-    helpful(context, &path.path, refusal)
+    with_similar_path(context, &path.path, refusal)
 }
 
 /// The checks of Edit in the same order, for every hunk.

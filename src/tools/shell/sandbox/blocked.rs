@@ -3,21 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::layout::FsPolicy;
+use super::layout::{FsPolicy, SandboxView};
 use super::level::{Choice, Level};
 use crate::types::tool::{Barrier, Blocked};
-
-/// Writable paths and the current folder of a command. A failure at a writable path has another cause than the
-/// sandbox.
-#[derive(Clone, Debug, Default)]
-pub(in crate::tools::shell) struct SandboxView {
-    pub(in crate::tools::shell) cwd: PathBuf,
-    pub(in crate::tools::shell) writable: Vec<PathBuf>,
-    pub(in crate::tools::shell) guarded: Vec<PathBuf>,
-    /// Hidden paths.
-    pub(in crate::tools::shell) unseen: Vec<PathBuf>,
-    pub(in crate::tools::shell) home: PathBuf,
-}
 
 /// The text for the model.
 pub(in crate::tools::shell) fn words(blocked: &Blocked, choice: Choice) -> String {

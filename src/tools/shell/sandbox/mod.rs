@@ -3,8 +3,7 @@
 //!
 //! - `level`: the levels, the settings, and the level of a call.
 //! - `probe`: tests which levels work on this machine.
-//! - `layout`: writable, protected and hidden paths of a call.
-//! - `first_seen`: first targets of links to hidden paths.
+//! - `layout`: writable, protected and hidden paths of a call, and their first targets.
 //! - `bwrap`, `landlock`, `seccomp`: convert the policy for bubblewrap, Landlock and seccomp.
 //! - `readonly_mounts`: read-only mounts of a workspace; `sockets`: hidden paths that level 2 covers.
 //! - `spawn`: creates the sandbox before a fork and enforces it after the fork.
@@ -15,7 +14,6 @@
 mod blocked;
 mod bwrap;
 mod cache;
-mod first_seen;
 mod git;
 mod landlock;
 mod layout;
@@ -28,13 +26,12 @@ mod sockets;
 mod spawn;
 mod temp;
 
-pub(super) use blocked::{SandboxView, suspect, words as blocked_words};
+pub(super) use blocked::{suspect, words as blocked_words};
 pub(in crate::tools) use cache::PlaceholderCache;
-pub(in crate::tools) use first_seen::FirstSeen;
-pub(super) use layout::FsPolicy;
+pub(in crate::tools) use layout::FirstSeen;
+pub(super) use layout::{FsPolicy, SandboxView};
+pub use level::Available;
 pub(super) use level::{Choice, Level};
-pub use level::{LevelSetting, NetworkSetting, SandboxSettings};
 pub(in crate::tools) use placeholders::clear_left as clear_stand_ins;
-pub use probe::Available;
 pub(super) use spawn::{Confined, raise};
 pub(in crate::tools) use temp::{folders as temp_folders, forget as forget_temp, sweep as sweep_temp};

@@ -16,8 +16,8 @@ use nix::sys::stat::{Mode, fstatat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
 use crate::sync::lock;
-use crate::tools::fs::disk;
-use crate::tools::fs::disk::is_missing;
+use crate::tools::disk;
+use crate::tools::disk::is_missing;
 
 /// Number of commands that need each placeholder. Removing a placeholder would remove the mount over it in
 /// every sandbox that uses it.

@@ -385,8 +385,8 @@ fn done(result: libc::c_long) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use crate::tools::shell::sandbox::layout::FsPolicy;
+    use crate::tools::shell::sandbox::level::Available;
     use crate::tools::shell::sandbox::level::{Choice, Level};
-    use crate::tools::shell::sandbox::probe::Available;
     use crate::tools::shell::sandbox::readonly_mounts::*;
     use crate::tools::shell::sandbox::spawn::Confined;
 

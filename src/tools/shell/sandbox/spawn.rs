@@ -16,16 +16,16 @@ use seccompiler::BpfProgram;
 use tokio::process::Command;
 
 use crate::proc;
-use crate::tools::fs::disk;
+use crate::tools::disk;
 use crate::tools::shell::cgroup::CallCgroup;
 use crate::tools::shell::limits::Rlimit;
 use crate::tools::shell::sandbox::bwrap;
 use crate::tools::shell::sandbox::cache::{self, PlaceholderCache};
 use crate::tools::shell::sandbox::landlock::{self, Means};
 use crate::tools::shell::sandbox::layout::FsPolicy;
+use crate::tools::shell::sandbox::level::Available;
 use crate::tools::shell::sandbox::level::{Choice, Level};
 use crate::tools::shell::sandbox::placeholders::{Placeholders, notes_beside, there};
-use crate::tools::shell::sandbox::probe::Available;
 use crate::tools::shell::sandbox::readonly_mounts::{Cover, Guards};
 use crate::tools::shell::sandbox::seccomp;
 use crate::tools::shell::sandbox::seccomp::Allowed;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
-use crate::tools::fs::disk;
+use crate::tools::disk;
 use crate::tools::shell::sandbox::placeholders::NOTES;
 use crate::types::hex;
 use crate::types::ids::SessionId;

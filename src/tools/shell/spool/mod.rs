@@ -25,7 +25,7 @@ const TAIL: usize = 128 << 10;
 
 /// The folder of spools and their quotas.
 #[derive(Clone, Debug)]
-pub struct Spools {
+pub(in crate::tools) struct Spools {
     folder: Arc<Path>,
     call_bytes: u64,
     total_bytes: u64,
@@ -36,8 +36,7 @@ pub struct Spools {
 impl Spools {
     /// Spools in `folder`, which is created with the first spool. Each holds at most `call_bytes`, and all
     /// files of the folder together `total_bytes`.
-    #[must_use]
-    pub fn new(folder: &Path, call_bytes: u64, total_bytes: u64) -> Self {
+    pub(in crate::tools) fn new(folder: &Path, call_bytes: u64, total_bytes: u64) -> Self {
         let used = Arc::new(Mutex::new(bytes_in(folder)));
         Self { folder: folder.into(), call_bytes, total_bytes, used }
     }

@@ -58,7 +58,7 @@ impl Models {
 #[cfg(test)]
 mod tests {
     use crate::model::ModelFacts;
-    use crate::model::catalog::list::*;
+    use crate::model::list::*;
     use crate::model::settings::{Kind, Provider, Settings};
     use crate::types::usage::Price;
 

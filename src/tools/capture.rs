@@ -8,13 +8,13 @@ const HALF: usize = 128 << 10;
 
 /// Decodes bytes that arrive in pieces. An incomplete character is kept for the next piece.
 #[derive(Default)]
-pub(super) struct Utf8 {
+pub(in crate::tools) struct Utf8 {
     held: Vec<u8>,
 }
 
 impl Utf8 {
     /// Returns the text of all bytes that were not returned before.
-    pub(super) fn push(&mut self, bytes: &[u8]) -> String {
+    pub(in crate::tools) fn push(&mut self, bytes: &[u8]) -> String {
         self.held.extend_from_slice(bytes);
         let cut = incomplete_tail(&self.held);
         let whole = self.held.len() - cut;
@@ -24,7 +24,7 @@ impl Utf8 {
     }
 
     /// Returns the rest at the end of the output.
-    pub(super) fn finish(&mut self) -> String {
+    pub(in crate::tools) fn finish(&mut self) -> String {
         String::from_utf8_lossy(&std::mem::take(&mut self.held)).into_owned()
     }
 }
@@ -50,16 +50,16 @@ fn incomplete_tail(bytes: &[u8]) -> usize {
 
 /// A part of an output, possibly with a gap.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Piece {
-    pub(super) before: String,
+pub(in crate::tools) struct Piece {
+    pub(in crate::tools) before: String,
     /// Bytes missing in the gap.
-    pub(super) gone: u64,
-    pub(super) rest: String,
+    pub(in crate::tools) gone: u64,
+    pub(in crate::tools) rest: String,
 }
 
 /// Both streams in the order of arrival: the head, and the tail of the rest.
 #[derive(Debug, Default)]
-pub(super) struct Capture {
+pub(in crate::tools) struct Capture {
     head: String,
     tail: VecDeque<u8>,
     /// Bytes dropped between head and tail.
@@ -67,7 +67,7 @@ pub(super) struct Capture {
 }
 
 impl Capture {
-    pub(super) fn push(&mut self, mut text: &str) {
+    pub(in crate::tools) fn push(&mut self, mut text: &str) {
         if self.tail.is_empty() && self.head.len() < HALF {
             let mut fits = text.len().min(HALF - self.head.len());
             while !text.is_char_boundary(fits) {
@@ -85,13 +85,13 @@ impl Capture {
     }
 
     /// Total number of bytes.
-    pub(super) fn bytes(&self) -> u64 {
+    pub(in crate::tools) fn bytes(&self) -> u64 {
         self.head.len() as u64 + self.dropped + self.tail.len() as u64
     }
 
     /// The kept output after the first `from` bytes, with the number of missing bytes and the start of the part
     /// after the gap.
-    pub(super) fn since(&self, from: u64) -> Piece {
+    pub(in crate::tools) fn since(&self, from: u64) -> Piece {
         let (head_end, tail_start) = (self.head.len() as u64, self.head.len() as u64 + self.dropped);
         let at = usize::try_from(from.min(head_end)).unwrap_or(0);
         let mut before = self.head.get(at..).unwrap_or_default().to_owned();
@@ -109,7 +109,7 @@ impl Capture {
     }
 
     /// The text for the model: at most `cap` characters of output. The flag says whether output was left out.
-    pub(super) fn render(mut self, cap: usize) -> (String, bool) {
+    pub(in crate::tools) fn render(mut self, cap: usize) -> (String, bool) {
         let tail = self.tail.make_contiguous();
         // The tail may begin inside a character.
         let start = tail.iter().take(3).take_while(|byte| **byte & 0xC0 == 0x80).count();
@@ -139,7 +139,7 @@ fn last_chars(text: &str, chars: usize) -> &str {
 }
 
 /// Head and tail of a text of more than `cap` characters, with a note about the missing part.
-pub(super) fn cut_middle(text: &str, cap: usize) -> (String, bool) {
+pub(in crate::tools) fn cut_middle(text: &str, cap: usize) -> (String, bool) {
     let total = text.chars().count();
     if total <= cap {
         return (text.to_owned(), false);
@@ -151,7 +151,7 @@ pub(super) fn cut_middle(text: &str, cap: usize) -> (String, bool) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::tools::capture::*;
 
     #[test]
     fn long_output_keeps_head_and_tail() {

@@ -5,7 +5,7 @@
 
 mod find;
 mod git;
-mod read_only_programs;
+mod programs;
 
 use crate::judge::Repository;
 use crate::judge::shell::lex::word::{Marks, Word};
@@ -13,7 +13,7 @@ use crate::judge::shell::paths::resolve;
 use crate::judge::shell::paths::resolve::Folders;
 use crate::judge::shell::programs::escape_options::{Call, may_become_an_option, rows};
 use crate::judge::shell::programs::option_spec::{OptionValue, Parts};
-use read_only_programs::{Operands, ReadOnlyProgram, Shows};
+use programs::{Operands, ReadOnlyProgram, Shows};
 
 /// The paths to check for a command whose options are all known.
 struct Look {
@@ -37,7 +37,7 @@ pub(in crate::judge::shell) fn refuses(words: &[Word], cwds: &[String], folders:
         "test" | "[" => tests(words),
         "find" => find::look(words),
         "git" => git::look(words, cwds, folders),
-        _ => read_only_programs::program(name).and_then(|row| by_table(words, row)),
+        _ => programs::program(name).and_then(|row| by_table(words, row)),
     };
     let Some(look) = look else { return true };
     if !matches!(name, "echo" | "grep" | "sed") && words.iter().any(|word| pours_out(&word.text)) {

@@ -218,7 +218,7 @@ pub(in crate::tools) fn list(folder: &File, path: &Path) -> Result<fs::ReadDir, 
 mod tests {
     use std::os::unix::fs::symlink;
 
-    use crate::tools::fs::disk::*;
+    use crate::tools::disk::*;
 
     /// A function that opens a file: folder, path, flags, mode.
     type Way = fn(BorrowedFd<'_>, &Path, OFlag, Mode) -> Result<OwnedFd, Errno>;

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use crate::sync::lock;
-use crate::tools::fs::disk::is_plain;
-use crate::tools::shell::sandbox::layout::Located;
+use crate::tools::disk::is_plain;
+use crate::tools::shell::sandbox::layout::secrets::Located;
 
 /// Lives as long as the daemon, also across reloads of the configuration.
 #[derive(Debug, Default)]
@@ -49,7 +49,7 @@ impl SeenPath {
 
 impl FirstSeen {
     /// The first target of a configured path, if it exists and differs from the current target.
-    pub(super) fn given(&self, name: &Path, now: Option<&Path>) -> Option<PathBuf> {
+    pub(in crate::tools::shell::sandbox) fn given(&self, name: &Path, now: Option<&Path>) -> Option<PathBuf> {
         let mut known = lock(&self.known);
         let first = match known.given.get(name) {
             Some(first) => first.clone(),
@@ -65,7 +65,11 @@ impl FirstSeen {
     /// The first locations of credentials that still exist and are not among the current ones. `look` returns
     /// the locations for a session without a workspace. It is called once, and again for folders that could not
     /// be searched until they can.
-    pub(super) fn credentials(&self, now: &[PathBuf], look: impl FnOnce() -> Vec<Located>) -> Vec<PathBuf> {
+    pub(in crate::tools::shell::sandbox) fn credentials(
+        &self,
+        now: &[PathBuf],
+        look: impl FnOnce() -> Vec<Located>,
+    ) -> Vec<PathBuf> {
         let is_whole = |known: &SeenPath| known.credentials.is_some() && known.shut.is_empty();
         if !is_whole(&lock(&self.known)) {
             // Do not wait for the disk while holding the lock.
@@ -85,7 +89,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
-    use crate::tools::shell::sandbox::first_seen::*;
+    use crate::tools::shell::sandbox::layout::first_seen::*;
 
     #[test]
     fn first_seen_hidden_paths_are_kept_and_later_ignored() {

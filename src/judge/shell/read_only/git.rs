@@ -4,9 +4,9 @@ use crate::judge::Repository;
 use crate::judge::shell::lex::word::{Marks, Word};
 use crate::judge::shell::paths::resolve::Folders;
 use crate::judge::shell::programs::option_spec::{GivenOption, Parts};
-use crate::judge::shell::programs::read_only::read_only_programs;
-use crate::judge::shell::programs::read_only::read_only_programs::{Shows, Told};
-use crate::judge::shell::programs::read_only::{Look, names_a_file, values_that_may_be_paths};
+use crate::judge::shell::read_only::programs;
+use crate::judge::shell::read_only::programs::{Shows, Told};
+use crate::judge::shell::read_only::{Look, names_a_file, values_that_may_be_paths};
 
 /// Position of the verb, or where it would be.
 pub(super) fn verb_at(words: &[Word]) -> usize {
@@ -23,10 +23,10 @@ pub(super) fn look(words: &[Word], cwds: &[String], folders: &Folders) -> Option
     }
     let literal = |at: usize| words.get(at).filter(|word| word.is_literal()).map(|word| word.text.as_str());
     let name = literal(verb_at(words))?;
-    let in_two = literal(verb_at(words) + 1).and_then(|second| read_only_programs::git_in_two(name, second));
+    let in_two = literal(verb_at(words) + 1).and_then(|second| programs::git_in_two(name, second));
     let at = verb_at(words) + usize::from(in_two.is_some());
     let call = &words[at..];
-    let verb = in_two.or_else(|| read_only_programs::git(name))?;
+    let verb = in_two.or_else(|| programs::git(name))?;
     let parts = verb.options.parts(call)?;
     // For many options git itself does not take the next word as the value.
     let is_odd = |option: &GivenOption<'_>| {

@@ -1,8 +1,8 @@
 //! `find` with only read-only tests and actions.
 
 use crate::judge::shell::lex::word::Word;
-use crate::judge::shell::programs::read_only::Look;
-use crate::judge::shell::programs::read_only::read_only_programs::Shows;
+use crate::judge::shell::read_only::Look;
+use crate::judge::shell::read_only::programs::Shows;
 
 /// Tests and actions without an argument.
 const FLAGS: &str = "-not ! ( ) -a -and -o -or , -depth -d -mount -xdev -empty -executable -readable -writable -true -false -print -print0 -ls -prune -quit -daystart -nouser -nogroup -noleaf -warn -nowarn -ignore_readdir_race -noignore_readdir_race";
