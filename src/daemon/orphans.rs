@@ -144,7 +144,7 @@ impl Leftovers {
     /// Removes the records of ended processes. Call it after their sessions were resumed.
     pub(super) async fn forget(self, registry: &Registry) {
         if !self.ended.is_empty()
-            && let Err(error) = registry.shared().store.forget_processes(self.ended).await
+            && let Err(error) = registry.forget_processes(self.ended).await
         {
             tracing::warn!(%error, "records of ended processes stay");
         }

@@ -14,7 +14,7 @@ use crate::model::Models;
 use crate::policy::Policies;
 use crate::session::error::SessionError;
 use crate::session::metrics::Counts;
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, StoreReader};
 use crate::sync::{read, write};
 use crate::tools::Toolbox;
 use crate::types::event::Envelope;
@@ -122,8 +122,10 @@ pub struct Components {
 
 /// Everything that all sessions share: the store and the clock, which never change, and the current components.
 pub struct Shared {
-    /// The store with all journals.
-    pub store: Store,
+    /// Reads the store.
+    pub store: StoreReader,
+    /// Changes the store: creates and deletes sessions and makes their journal writers.
+    pub(super) database: Store,
     /// The clock.
     pub clock: Arc<dyn Clock>,
     /// Rules that outlive a session.
@@ -146,7 +148,8 @@ impl Shared {
         let (pending_tx, _) = broadcast::channel(PENDING_CAPACITY);
         let policies = Arc::default();
         Self {
-            store,
+            store: store.reader(),
+            database: store,
             clock,
             policies,
             counts: Counts::default(),

@@ -17,6 +17,7 @@ pub mod metrics;
 pub mod model;
 pub mod names;
 pub mod origin;
+pub mod outcome;
 pub mod permission;
 pub mod prepared_call;
 pub mod question;
@@ -27,6 +28,7 @@ pub mod session;
 pub mod thinking;
 pub mod time;
 pub mod tool;
+pub mod turn_options;
 pub mod usage;
 pub mod wire;
 

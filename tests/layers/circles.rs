@@ -16,9 +16,6 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("judge/shell/programs", "records", "special"),
 ];
 
-/// Folders whose circles are not cut yet.
-const TEMPORARY: &[&str] = &["engine", "session", "store"];
-
 /// Modules by their path, such as `["tools", "files", "edit"]`.
 type ModulePath = Vec<String>;
 
@@ -40,10 +37,7 @@ fn sibling_modules_form_no_import_circle() {
     }
     let mut circles = Vec::new();
     for (folder, graph) in &graphs {
-        let found = circle(graph).map(|circle| format!("{folder}: {}", circle.join(" → ")));
-        let is_open = TEMPORARY.contains(&folder.as_str());
-        assert!(!is_open || found.is_some(), "{folder} has no circle any more: remove it from TEMPORARY");
-        circles.extend(found.filter(|_| !is_open));
+        circles.extend(circle(graph).map(|circle| format!("{folder}: {}", circle.join(" → "))));
     }
     assert!(circles.is_empty(), "{} folders have import circles:\n{}", circles.len(), circles.join("\n"));
 }
@@ -114,8 +108,8 @@ impl Modules {
                         parts.push(at(index + 2).to_owned());
                         index += 2;
                     }
-                    let target = self.absolute(path, &parts);
-                    self.uses.entry(path.clone()).or_default().extend(target);
+                    let used = self.absolute(path, &parts);
+                    self.uses.entry(path.clone()).or_default().extend(used);
                 }
                 _ => {}
             }

@@ -89,6 +89,8 @@ const WORDS: &[(&[&str], &[&str])] = &[
     (&["engine", "judge"], &["async", "await", "Seed::random", "Uuid", "uuid"]),
     // What the engine remembers is private: only events are stored.
     (&["engine"], &["Serialize", "Deserialize"]),
+    // One writer: only a session's task appends to its journal.
+    (&["rpc", "daemon"], &["JournalWriter", "journal_writer", "Append"]),
     (&["store", "model", "tools", "workspace", "session", "client", "daemon"], &["jsonrpsee"]),
     (
         &["model", "tools", "workspace", "transport", "session", "rpc", "client", "daemon", "bin"],

@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::{OnceCell, watch};
 
 use crate::sync::lock;
-use crate::types::event::Envelope;
+use crate::types::event::{Envelope, Event};
 use crate::types::ids::Seq;
+use crate::types::model::BlockKind;
 
 /// Bytes kept in memory. A reader with an older cursor reads the store. The value is small in tests, so that
 /// followers lag behind.
@@ -168,6 +169,28 @@ impl Feed {
             fits
         });
         ReadResult::Entries(batch.cloned().collect())
+    }
+}
+
+/// The kind of an event that will be published.
+pub(in crate::session) fn kind_of(event: &Event) -> EntryKind {
+    match event {
+        Event::MessageStarted { .. } => EntryKind::MessageStarted,
+        Event::MessageBlockStarted { index, block } => EntryKind::BlockStarted(*index, content_of(block)),
+        Event::MessageTextDelta { text, .. } | Event::MessageThinkingDelta { text, .. } => {
+            EntryKind::Streamed(text.len())
+        }
+        Event::MessageToolInputDelta { .. } => EntryKind::Streamed(0),
+        Event::MessageCompleted { .. } => EntryKind::MessageCompleted,
+        _ => EntryKind::Other,
+    }
+}
+
+pub(super) fn content_of(block: &BlockKind) -> Content {
+    match block {
+        BlockKind::Text => Content::Text,
+        BlockKind::Thinking => Content::Thinking,
+        BlockKind::ToolCall { .. } => Content::Arguments,
     }
 }
 

@@ -16,13 +16,13 @@ use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use tokio::sync::oneshot;
 
 use crate::crash;
+use crate::store::command::WriterCommand;
+use crate::store::database_file::sibling_path;
 use crate::store::error::StoreError;
-use crate::store::open::Store;
-use crate::store::recovery::recover_damaged::sibling_path;
+use crate::store::handle::{Store, StoreReader};
 use crate::store::rows::Sync;
-use crate::store::writer::WriterCommand;
-use crate::store::writer::sql_batch::{SqlBatch, values};
-use crate::store::writer::statements::integer;
+use crate::store::sql_batch::integer;
+use crate::store::sql_batch::{SqlBatch, values};
 use crate::types::audit::{AuditEntry, AuditHead, AuditKind, AuditNote};
 use crate::types::hex;
 use crate::types::ids::SessionId;
@@ -73,7 +73,9 @@ impl Store {
     pub async fn record(&self, notes: Vec<AuditNote>, sync: Sync) -> Result<(), StoreError> {
         self.ask(|answer: oneshot::Sender<_>| WriterCommand::Record(notes, sync, answer)).await
     }
+}
 
+impl StoreReader {
     /// A page of the log, oldest first.
     ///
     /// # Errors

@@ -11,7 +11,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::crash;
 use crate::engine::{Input, JudgedCall};
-use crate::session::actor::effects::{CallContext, EffectResult, EffectRunner, PIECES};
+use crate::session::actor::effects::{EffectResult, EffectRunner, PIECES};
+use crate::session::call_context::CallContext;
 use crate::session::effective_rules;
 use crate::session::effective_rules::EffectiveRules;
 use crate::session::shared::Components;

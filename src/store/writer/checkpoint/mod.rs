@@ -12,7 +12,6 @@
 //! database open before. Until that checkpoint succeeds, the writer writes nothing and no connection of the
 //! daemon removes the log ([`Checkpointer::doubt`]).
 
-use std::cell::Cell;
 use std::fs::File;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -22,12 +21,12 @@ use std::thread::JoinHandle;
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc::{F_UNLCK, F_WRLCK, SEEK_SET, c_short, flock};
 use rusqlite::Connection;
-use rusqlite::config::DbConfig;
 
 use crate::store::database_file::DatabaseFile;
 use crate::store::error::StoreError;
 use crate::store::fault_injection::Faults;
-use crate::store::recovery::health::Health;
+use crate::store::health::Health;
+use crate::store::wal;
 use crate::sync::lock;
 
 /// Number of log pages at which a checkpoint starts: SQLite's own default.
@@ -37,26 +36,6 @@ const MOST: u32 = 8;
 /// The bytes (`SHARED_FIRST` in SQLite's `os.h`) that SQLite locks in an open database. In WAL mode it holds
 /// this lock for as long as the database is open.
 const IN_USE: (i64, i64) = (0x4000_0002, 510);
-
-thread_local! {
-    /// Log pages after the newest commit of this thread.
-    static PAGES: Cell<u32> = const { Cell::new(0) };
-}
-
-/// Disables automatic checkpoints of a connection. Its commits only count the pages of the log.
-pub(in crate::store) fn count(connection: &Connection) {
-    connection.wal_hook(Some(|_, pages| {
-        PAGES.set(u32::try_from(pages).unwrap_or(0));
-        Ok(())
-    }));
-}
-
-/// Prevents SQLite from deleting the log when this connection closes, even if it is the last one.
-pub(in crate::store) fn keep_log(connection: &Connection) {
-    if let Err(error) = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true) {
-        tracing::warn!(%error, "the database cannot be closed as it should be");
-    }
-}
 
 const IDLE: u8 = 0;
 const RUNNING: u8 = 1;
@@ -123,7 +102,7 @@ impl Checkpointer {
 
     /// Starts or finishes a checkpoint if one is due. Call it after commits and outside of any transaction.
     pub fn after_commit(&mut self, connection: &Connection) {
-        let pages = PAGES.get();
+        let pages = wal::pages();
         // The log has restarted, so earlier checkpoint results do not apply to it.
         self.is_anew |= pages < self.last;
         self.last = pages;
@@ -208,7 +187,7 @@ impl Checkpointer {
     ///
     /// # Errors
     /// Another process has the database open, or the lock could not be queried.
-    pub fn wait_for_exclusive_access(&self) -> Result<(), StoreError> {
+    pub fn check_exclusive_access(&self) -> Result<(), StoreError> {
         let mut lock = flock {
             l_type: F_WRLCK as c_short,
             l_whence: SEEK_SET as c_short,
@@ -291,7 +270,7 @@ impl CheckpointState {
         if own.is_none() {
             match self.database_file.open_to_write() {
                 Ok(connection) => {
-                    keep_log(&connection);
+                    wal::keep_log(&connection);
                     *own = Some(connection);
                 }
                 Err(error) => tracing::debug!(%error, "the log could not be folded"),

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use crate::store::database_file::sibling_path;
 use crate::store::error::StoreError;
-use crate::store::recovery::recover_damaged::sibling_path;
 use crate::sync::lock;
 
 /// The newest trouble. Cheap to clone; all clones share one state.

@@ -26,7 +26,7 @@ pub(in crate::store) enum Value {
 
 /// Lists the values of a statement in the order of its `?`.
 macro_rules! values {
-    ($($value:expr),* $(,)?) => { vec![$($crate::store::writer::sql_batch::Value::from($value)),*] };
+    ($($value:expr),* $(,)?) => { vec![$($crate::store::sql_batch::Value::from($value)),*] };
 }
 pub(in crate::store) use values;
 
@@ -132,3 +132,16 @@ macro_rules! from_numbers {
     };
 }
 from_numbers!(bool, i32, i64, u16, u32);
+
+/// SQLite's integers are signed. Seqs and amounts of money stay far below the limit.
+pub(super) fn integer(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+/// The wire name of a unit variant.
+pub(super) fn to_text<T: serde::Serialize>(value: T) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(text)) => text,
+        _ => String::new(),
+    }
+}
