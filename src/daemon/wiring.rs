@@ -15,7 +15,7 @@ use crate::session::{Components, ConfiguredRule, Settings};
 use crate::tools::{self, Spools, Toolbox};
 use crate::types::model::ModelRef;
 use crate::types::permission::{Mode, RuleScope};
-use crate::types::tool::OfferOutside;
+use crate::types::tool::OfferUnsandboxedRetry;
 use crate::types::usage::Budgets;
 
 /// Time limit for connecting to a provider.
@@ -69,7 +69,7 @@ pub(super) fn components(
         env_allow: config.tools.env.clone(),
         bash_timeout_ms: millis(config.tools.bash_timeout.0),
         bash_timeout_max_ms: millis(config.tools.bash_timeout_max.0),
-        background_time: config.tools.background_time.0,
+        background_timeout: config.tools.background_timeout.0,
         edit_requires_read: config.tools.edit_requires_read,
         instance: found.instance.clone(),
         socket: Some(places.socket.clone()),
@@ -77,12 +77,12 @@ pub(super) fn components(
         cgroup: config.tools.cgroup.setting(),
         // The running program, even after its file was replaced.
         converter: Some(PathBuf::from("/proc/self/exe")),
-        web_private: web_private(config)?,
+        web_allowed_private: web_allowed_private(config)?,
         web_proxy: web_proxy(config)?,
         spools: Some(Spools::new(
             &places.data_dir.join("blobs"),
-            config.tools.spool_size.0,
-            config.tools.spools_size.0,
+            config.tools.max_spool_size.0,
+            config.tools.max_spool_total.0,
         )),
         ..tools::Settings::new(places.home.clone())
     });
@@ -105,11 +105,11 @@ pub(super) fn components(
             on_restart: config.daemon.on_restart,
             parallel_tools: config.tools.parallel,
             background_commands: config.tools.background_commands,
-            result_bytes: usize::try_from(config.tools.result_size.0).unwrap_or(usize::MAX),
-            results_bytes: usize::try_from(config.tools.results_size.0).unwrap_or(usize::MAX),
+            result_bytes: usize::try_from(config.tools.max_result_size.0).unwrap_or(usize::MAX),
+            results_bytes: usize::try_from(config.tools.max_results_total.0).unwrap_or(usize::MAX),
             tools: tools.cards(),
             unattended: unattended(config),
-            offer_outside: offer_outside(config),
+            offer_unsandboxed_retry: offer_unsandboxed_retry(config),
         }),
         rules: Arc::new(rules),
         configured: configured(config),
@@ -129,14 +129,16 @@ pub(super) fn components(
         idle_unload: config.limits.idle_unload(),
         loaded_sessions: config.limits.loaded_sessions(),
         journal_bytes: config.limits.journal_size(),
-        keep_ended: config.limits.keep_ended.map(|span| span.0),
+        delete_ended_after: config.limits.delete_ended_after.map(|span| span.0),
     };
     Ok(Components { models, tools, settings })
 }
 
-fn web_private(config: &Config) -> Result<tools::Ranges, DaemonError> {
-    tools::Ranges::parse(&config.tools.web_private).map_err(|error| {
-        config.wrong(&["tools", "web_private"], format!("[tools] web_private: {error}")).into()
+fn web_allowed_private(config: &Config) -> Result<tools::Ranges, DaemonError> {
+    tools::Ranges::parse(&config.tools.web_allowed_private).map_err(|error| {
+        config
+            .wrong(&["tools", "web_allowed_private"], format!("[tools] web_allowed_private: {error}"))
+            .into()
     })
 }
 
@@ -211,11 +213,11 @@ fn models(config: &Config) -> Result<Models, DaemonError> {
                 thinking: given.thinking,
                 adaptive_thinking: given.adaptive_thinking,
                 interleaved_thinking: given.interleaved_thinking,
-                least_effort: given.least_effort.clone(),
+                min_effort: given.min_effort.clone(),
                 sampling: given.sampling,
                 temperature: given.temperature,
                 top_p: given.top_p,
-                reasoning_back: given.reasoning_back,
+                replay_reasoning: given.replay_reasoning,
                 vision: given.vision,
                 documents: given.documents,
                 as_of: None,
@@ -254,7 +256,7 @@ fn retry(config: &Config) -> engine::Retry {
         base_ms: given.base_ms,
         max_ms: given.max_ms,
         unattended_max_ms: given.unattended_max_ms,
-        longest_wait_ms: millis(given.longest_wait.0),
+        max_retry_after_ms: millis(given.max_retry_after.0),
         heartbeat_ms: millis(given.heartbeat.0),
         on_rate_limit: match given.on_rate_limit {
             OnRateLimit::Wait => engine::OnRateLimit::Wait,
@@ -277,8 +279,8 @@ fn stand_ins(config: &Config) -> engine::FallbackModels {
 /// configure.
 fn quick(config: &Config, models: &Models) -> Option<engine::TitleModel> {
     let model = config.models.quick.clone()?;
-    let terms = models.terms(&model.parse::<ModelRef>().ok()?);
-    Some(engine::TitleModel { model, terms })
+    let model_snapshot = models.model_snapshot(&model.parse::<ModelRef>().ok()?);
+    Some(engine::TitleModel { model, model_snapshot })
 }
 
 /// The model data for the engine: tables only, no network.
@@ -343,11 +345,11 @@ fn protected(places: &Places, config_files: &[PathBuf]) -> Vec<PathBuf> {
     protected.iter().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())).collect()
 }
 
-fn offer_outside(config: &Config) -> OfferOutside {
-    match config.sandbox.offer_outside {
-        None => OfferOutside::Attended,
-        Some(true) => OfferOutside::Always,
-        Some(false) => OfferOutside::Never,
+fn offer_unsandboxed_retry(config: &Config) -> OfferUnsandboxedRetry {
+    match config.sandbox.offer_unsandboxed_retry {
+        None => OfferUnsandboxedRetry::Attended,
+        Some(true) => OfferUnsandboxedRetry::Always,
+        Some(false) => OfferUnsandboxedRetry::Never,
     }
 }
 
@@ -392,7 +394,7 @@ fn sandbox(config: &Config, places: &Places, instance: &str) -> tools::SandboxSe
         writable: given.writable.clone(),
         hidden,
         obeyed: [&places.config_dir, &places.data_dir].into_iter().chain(&config.files).cloned().collect(),
-        offer_outside: offer_outside(config),
+        offer_unsandboxed_retry: offer_unsandboxed_retry(config),
         // The same at every start, so that the next daemon finds it.
         temp: std::env::temp_dir().join(format!("agentd-{uid}-{}", instance.get(..12).unwrap_or("none"))),
     }
@@ -536,10 +538,10 @@ mod tests {
     #[test]
     fn web_fetch_ranges_are_validated_in_configuration() {
         let mut config = Config::default();
-        assert_eq!(web_private(&config).expect("right"), tools::Ranges::default());
-        config.tools.web_private = vec!["10.0.0.0/8".into(), "intranet".into()];
-        let told = web_private(&config).expect_err("no address").to_string();
-        assert!(told.contains("web_private") && told.contains("intranet"), "{told}");
+        assert_eq!(web_allowed_private(&config).expect("right"), tools::Ranges::default());
+        config.tools.web_allowed_private = vec!["10.0.0.0/8".into(), "intranet".into()];
+        let told = web_allowed_private(&config).expect_err("no address").to_string();
+        assert!(told.contains("web_allowed_private") && told.contains("intranet"), "{told}");
         config.tools.web_proxy = Some("proxy:secret@x".into());
         let told = web_proxy(&config).expect_err("no url").to_string();
         assert!(told.contains("web_proxy") && !told.contains("secret"), "{told}");

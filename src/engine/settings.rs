@@ -7,7 +7,7 @@ use crate::engine::decide::retry::Retry;
 use crate::engine::model_catalog::{FallbackModels, ModelCatalog, TitleModel};
 use crate::types::permission::OnTimeout;
 use crate::types::session::OnRestart;
-use crate::types::tool::{OfferOutside, ToolDefinition};
+use crate::types::tool::{OfferUnsandboxedRetry, ToolDefinition};
 
 /// Settings of the engine, shared by all sessions.
 #[derive(Clone, Debug)]
@@ -41,7 +41,7 @@ pub struct Settings {
     /// Permission requests of unattended sessions.
     pub unattended: Unattended,
     /// Whether commands that the sandbox blocked may be offered to run outside of it.
-    pub offer_outside: OfferOutside,
+    pub offer_unsandboxed_retry: OfferUnsandboxedRetry,
 }
 
 impl Default for Settings {
@@ -61,7 +61,7 @@ impl Default for Settings {
             background_commands: 8,
             tools: Arc::from([]),
             unattended: Unattended::default(),
-            offer_outside: OfferOutside::default(),
+            offer_unsandboxed_retry: OfferUnsandboxedRetry::default(),
         }
     }
 }

@@ -254,7 +254,7 @@ fn verdict(kind: VerdictKind, rule: Option<&Rule>, reason: impl Into<String>) ->
         reason: reason.into(),
         suggestions: Vec::new(),
         parts: Vec::new(),
-        only_looks: false,
+        read_only_command: false,
         read_only: false,
     }
 }

@@ -32,7 +32,7 @@ mod testing;
 pub use catalog::builtin::ModelFacts;
 pub use keys::Key;
 pub use models::Models;
-pub use settings::{Kind, ModelError, ModelSettings, Provider, ReasoningBack, Settings};
+pub use settings::{Kind, ModelError, ModelSettings, Provider, ReplayReasoning, Settings};
 
 #[cfg(test)]
 mod edge_cases;

@@ -147,13 +147,13 @@ pub struct ModelSettings {
     /// It also thinks between the calls of a turn, if a header requests it (Anthropic).
     pub interleaved_thinking: bool,
     /// The lowest reasoning effort that it accepts; `None` sends no effort.
-    pub least_effort: Option<String>,
+    pub min_effort: Option<String>,
     /// It accepts a temperature and `top_p`.
     pub sampling: bool,
     /// Its sampling settings if a request sets none.
     pub usual: Sampling,
     /// Which earlier reasoning is sent back to it, where the API has no common field for it (Chat Completions).
-    pub reasoning_back: ReasoningBack,
+    pub replay_reasoning: ReplayReasoning,
     /// It accepts images. If unknown, the vendors' own models are assumed to.
     pub vision: Option<bool>,
     /// It accepts PDFs. If unknown, models with vision are assumed to; with Chat Completions, only the vendor's
@@ -174,10 +174,10 @@ impl Default for ModelSettings {
             thinking: false,
             adaptive_thinking: false,
             interleaved_thinking: false,
-            least_effort: None,
+            min_effort: None,
             sampling: true,
             usual: Sampling::default(),
-            reasoning_back: ReasoningBack::default(),
+            replay_reasoning: ReplayReasoning::default(),
             vision: None,
             documents: None,
         }
@@ -187,7 +187,7 @@ impl Default for ModelSettings {
 /// Which earlier reasoning is sent back to a model of Chat Completions, as `reasoning_content` of its message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ReasoningBack {
+pub enum ReplayReasoning {
     /// None: most servers refuse it or drop it.
     #[default]
     None,

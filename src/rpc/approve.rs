@@ -76,8 +76,8 @@ async fn one(
     if p.stop && allows {
         return Err(wrong("stop", "goes with decision deny only; session.abort stops a turn"));
     }
-    if p.nobody && (allows || p.feedback.is_some()) {
-        return Err(wrong("nobody", "goes with decision deny and without feedback only"));
+    if p.no_approver && (allows || p.feedback.is_some()) {
+        return Err(wrong("no_approver", "goes with decision deny and without feedback only"));
     }
     if p.updated_input.is_some() && !(allows && p.scope == Scope::Once) {
         return Err(wrong("updated_input", "goes with decision allow and scope once only"));
@@ -95,7 +95,7 @@ async fn one(
         grant: p.grant,
         feedback: p.feedback,
         stop: p.stop,
-        nobody: p.nobody,
+        no_approver: p.no_approver,
         updated_input: p.updated_input,
         digest: p.digest,
         keyed,

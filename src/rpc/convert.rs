@@ -34,9 +34,9 @@ pub(super) fn fault(error: SessionError) -> Fault {
         }
         SessionError::Refused(Refusal::Paused) => Fault::new(
             Code::InvalidParams,
-            "nobody: on_timeout = \"pause\" holds: the request waits until somebody answers it",
+            "no_approver: on_timeout = \"pause\" holds: the request waits until somebody answers it",
         )
-        .with("path", "nobody"),
+        .with("path", "no_approver"),
         SessionError::Refused(Refusal::NoSuchCall) => {
             Fault::new(Code::NotFound, "the running turn has no such tool call")
         }

@@ -15,7 +15,7 @@ use crate::store::read::pool::Readers;
 use crate::store::recovery::backup::sync_folder;
 use crate::store::recovery::health::Health;
 use crate::store::recovery::recover_damaged::sibling_path;
-use crate::store::tables::blobs::cut_oversized;
+use crate::store::tables::blobs::renew_outdated_events;
 use crate::types::time::Timestamp;
 
 /// Capacity of the queue to the writer. When it is full, senders wait.
@@ -163,7 +163,7 @@ fn is_current(connection: &rusqlite::Connection, migrations: &Migrator) -> bool 
     let look = || -> rusqlite::Result<bool> {
         let mode: String = connection.query_row("pragma journal_mode", [], |row| row.get(0))?;
         let left: i64 =
-            connection.query_row("select exists (select 1 from oversized)", [], |row| row.get(0))?;
+            connection.query_row("select exists (select 1 from outdated_event)", [], |row| row.get(0))?;
         let mut applied =
             connection.prepare("select version, checksum, success from _sqlx_migrations order by version")?;
         let applied = applied.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
@@ -184,7 +184,7 @@ async fn bring_up_to_date(
     crash_anywhere(&mut connection).await?;
     keep_a_copy(&mut connection, migrations, &database_file.path).await?;
     migrations.run(&mut connection).await?;
-    cut_oversized(&mut connection).await?;
+    renew_outdated_events(&mut connection).await?;
     #[cfg(feature = "failpoints")]
     connection.lock_handle().await?.remove_progress_handler();
     let writer = database_file.open_to_write()?;

@@ -27,7 +27,7 @@ pub struct UsageRecord {
     /// Its cost in millionths of a dollar; `None` if unknown.
     pub cost_usd_micros: Option<u64>,
     /// Limits and price of the model at the time of the call.
-    pub terms: ModelSnapshot,
+    pub model_snapshot: ModelSnapshot,
     /// The call brought no answer.
     pub is_lost: bool,
     /// `usage` is at least partly an upper estimate.
@@ -38,13 +38,22 @@ impl UsageRecord {
     /// The usage record of an event, if the event has one.
     #[must_use]
     pub fn of(fact: &Envelope) -> Option<Self> {
-        let (model, usage, cost, terms, is_lost, is_estimated) = match &fact.event {
+        let (model, usage, cost, model_snapshot, is_lost, is_estimated) = match &fact.event {
             Event::MessageCompleted {
-                model, usage: Some(usage), estimated, cost_usd_micros, terms, ..
-            } => (model.clone().unwrap_or_default(), usage, cost_usd_micros, terms, false, *estimated),
-            Event::UsageBooked { model, usage, cost_usd_micros, terms, reason, estimated, .. } => {
+                model,
+                usage: Some(usage),
+                estimated,
+                cost_usd_micros,
+                model_snapshot,
+                ..
+            } => {
+                (model.clone().unwrap_or_default(), usage, cost_usd_micros, model_snapshot, false, *estimated)
+            }
+            Event::UsageBooked {
+                model, usage, cost_usd_micros, model_snapshot, reason, estimated, ..
+            } => {
                 let is_lost = *reason == UsageReason::LostAttempt;
-                (model.clone(), usage, cost_usd_micros, terms, is_lost, *estimated)
+                (model.clone(), usage, cost_usd_micros, model_snapshot, is_lost, *estimated)
             }
             _ => return None,
         };
@@ -55,7 +64,7 @@ impl UsageRecord {
             model,
             usage: *usage,
             cost_usd_micros: *cost,
-            terms: terms.unwrap_or_default(),
+            model_snapshot: model_snapshot.unwrap_or_default(),
             is_lost,
             is_estimated,
         })
@@ -124,8 +133,8 @@ impl ModelUsage {
             cost_usd_micros: booking.cost_usd_micros,
             cost_at_least_usd_micros: booking.cost_usd_micros.unwrap_or(0),
             unpriced_calls: one(booking.cost_usd_micros.is_none()),
-            context_window: booking.terms.context_window,
-            max_output_tokens: booking.terms.max_output_tokens,
+            context_window: booking.model_snapshot.context_window,
+            max_output_tokens: booking.model_snapshot.max_output_tokens,
         });
     }
 
@@ -177,7 +186,7 @@ mod tests {
             model: "p/m".into(),
             usage: Usage { input_tokens: 2, ..Usage::default() },
             cost_usd_micros,
-            terms: ModelSnapshot::default(),
+            model_snapshot: ModelSnapshot::default(),
             is_lost: false,
             is_estimated: false,
         }

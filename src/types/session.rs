@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::background::BackgroundCommand;
-use super::blob::{Attachment, BlobRef, Cut};
+use super::blob::{Attachment, BlobRef, TruncatedField};
 use super::ids::{CallId, ItemId, PermissionId, Seq, SessionId, TurnId};
 use super::ledger::ModelUsage;
 use super::message::{Block, Role};
@@ -257,7 +257,7 @@ pub struct Item {
     pub call: Option<CallView>,
     /// In replies: truncated values of this item. Inside an event, the event has the list.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub cut: Vec<Cut>,
+    pub truncated_fields: Vec<TruncatedField>,
 }
 
 /// The tool call of an item.
@@ -467,8 +467,8 @@ pub struct PermissionRequest {
     pub parts: Vec<super::permission::CommandPart>,
     /// A command whose parts are all read-only, inside the workspace, and read no secrets: `allow_read_only`
     /// allows it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub only_looks: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not", alias = "only_looks")]
+    pub read_only_command: bool,
     /// Deadline of the request; absent in attended sessions, which wait without limit. A restart does not
     /// change it.
     #[serde(skip_serializing_if = "Option::is_none", default)]

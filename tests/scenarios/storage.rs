@@ -472,7 +472,7 @@ async fn damage_found_by_read_is_repaired_at_next_start() {
     let mut connection = open(&daemon.path("data/agentd/agentd.db")).await;
     sqlx::query("vacuum").execute(&mut connection).await.expect("vacuumed");
     sqlx::Connection::close(connection).await.expect("closed");
-    fold(&daemon.path("data/agentd/agentd.db")).await;
+    checkpoint(&daemon.path("data/agentd/agentd.db")).await;
     let requests = daemon.models.requests().len();
 
     // The last page that contains text of the long session.
@@ -610,9 +610,9 @@ async fn open(database: &Path) -> sqlx::SqliteConnection {
 }
 
 /// Runs a WAL checkpoint, as a start and a stop do.
-async fn fold(database: &Path) {
+async fn checkpoint(database: &Path) {
     let mut connection = open(database).await;
-    sqlx::query("pragma wal_checkpoint(truncate)").execute(&mut connection).await.expect("folded");
+    sqlx::query("pragma wal_checkpoint(truncate)").execute(&mut connection).await.expect("a checkpoint");
     sqlx::Connection::close(connection).await.expect("closed");
 }
 

@@ -107,7 +107,7 @@ impl State {
                 self.status = *state;
                 self.requires = *requires;
             }
-            Event::SessionContext { system, .. } => self.system = Some(Arc::from(system.as_str())),
+            Event::SessionPromptBuilt { system, .. } => self.system = Some(Arc::from(system.as_str())),
             Event::WorkspaceTrustRequired { digest, .. } => self.trust_asked = Some(digest.clone()),
             Event::SessionEnded { .. } => {
                 self.status = SessionState::Ended;
@@ -149,16 +149,22 @@ impl State {
                 self.worked_ms = self.worked_ms.saturating_add(result.duration_ms);
                 self.turn = None;
             }
-            Event::HistoryRepaired { kept, messages, .. } => {
-                self.transcript.truncate(usize::try_from(*kept).unwrap_or(usize::MAX));
+            Event::HistoryRepaired { kept_messages, messages, .. } => {
+                self.transcript.truncate(usize::try_from(*kept_messages).unwrap_or(usize::MAX));
                 // The provider stored the history before its repair.
                 self.continues = None;
                 messages.iter().for_each(|message| self.transcript.push(message.clone()));
             }
-            Event::HelperStarted { purpose, model, terms, most } => {
+            Event::HelperStarted { purpose, model, model_snapshot, max_usage } => {
                 let (token, purpose, model) = (envelope.seq, *purpose, model.clone());
                 self.title_tries += u32::from(purpose == Purpose::Title);
-                self.helper = Some(Helper { token, purpose, model, terms: *terms, most: *most });
+                self.helper = Some(Helper {
+                    token,
+                    purpose,
+                    model,
+                    model_snapshot: *model_snapshot,
+                    max_usage: *max_usage,
+                });
             }
             Event::HelperCompleted { .. } => self.helper = None,
             Event::UsageBooked { purpose: Some(_), .. } => {}
@@ -375,7 +381,7 @@ impl State {
                     deadline: request
                         .deadline_ms
                         .map(|at| Deadline { at, on_timeout: request.on_timeout.unwrap_or_default() }),
-                    only_looks: request.only_looks,
+                    read_only_command: request.read_only_command,
                     expired: false,
                     folder: request.cwd.clone(),
                     digest: request.digest.clone(),
@@ -470,7 +476,7 @@ impl State {
                 duration_ms,
                 reads,
                 cwd,
-                told,
+                background_read,
                 ..
             } => {
                 // The duration of a first run is already counted.
@@ -491,8 +497,8 @@ impl State {
                         known.insert(read.path.clone(), read);
                     }
                 }
-                if let Some(told) = told {
-                    self.told_of_command(*told);
+                if let Some(read) = background_read {
+                    self.record_background_read(*read);
                 }
                 self.tool_completed(*call_id, *status, output, attachments);
             }

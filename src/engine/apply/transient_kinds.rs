@@ -36,4 +36,5 @@ pub const TRANSIENT_KINDS: &[&str] = &[
 ];
 
 /// Kinds of which only the newest row at or before the last `turn.completed` counts.
-pub const LATEST_ONLY_KINDS: &[&str] = &["session.status", "session.context", "workspace.trust_required"];
+pub const LATEST_ONLY_KINDS: &[&str] =
+    &["session.status", "session.prompt_built", "workspace.trust_required"];

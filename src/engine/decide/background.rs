@@ -82,10 +82,10 @@ impl State {
         }
     }
 
-    pub fn told_of_command(&mut self, told: BackgroundRead) {
-        if let Some(command) = self.commands.iter_mut().find(|it| it.known.bash_id == told.bash_id) {
+    pub fn record_background_read(&mut self, read: BackgroundRead) {
+        if let Some(command) = self.commands.iter_mut().find(|it| it.known.bash_id == read.bash_id) {
             let known = &mut Arc::make_mut(command).known;
-            known.read_bytes = known.read_bytes.max(told.bytes);
+            known.read_bytes = known.read_bytes.max(read.bytes);
         }
     }
 
@@ -174,7 +174,7 @@ impl PlanBuilder<'_> {
     fn end_command(&mut self, command: &BackgroundTaskState, state: BackgroundState, end: BackgroundEnd) {
         let turn_id = self.state.turn.as_ref().map(|turn| turn.id).filter(|id| command.turn_id == Some(*id));
         let (call_id, bash_id) = (command.known.call_id, command.known.bash_id);
-        self.plan.folds.push(command.opened);
+        self.plan.prune_deltas_of.push(command.opened);
         let event = Event::ToolBackground { call_id, bash_id, state, command: None, end: Some(end) };
         self.push(command.item_id, turn_id, event);
     }

@@ -26,7 +26,7 @@ impl Engine {
         }
         let mut plan = Plan::default();
         let mut next_seq = self.state.next_seq;
-        let mut push = |plan: &mut Plan, item_id: Option<ItemId>, fold: Option<Seq>, event: Event| {
+        let mut push = |plan: &mut Plan, item_id: Option<ItemId>, delta_of: Option<Seq>, event: Event| {
             let envelope = Envelope {
                 seq: next_seq,
                 session_id: self.state.session_id,
@@ -34,10 +34,10 @@ impl Engine {
                 item_id,
                 at_ms: now.at,
                 origin: None,
-                cut: Vec::new(),
+                truncated_fields: Vec::new(),
                 event,
             };
-            plan.events.push(Entry { envelope, fold });
+            plan.events.push(Entry { envelope, delta_of });
             next_seq += 1;
             next_seq - 1
         };
@@ -71,8 +71,8 @@ impl Engine {
             }
         };
         for event in join(deltas) {
-            let fold = event.is_delta().then_some(first_seq);
-            push(&mut plan, Some(item_id), fold, event);
+            let delta_of = event.is_delta().then_some(first_seq);
+            push(&mut plan, Some(item_id), delta_of, event);
         }
         plan
     }
@@ -140,7 +140,11 @@ pub(in crate::engine) fn pieces(text: String) -> Vec<String> {
 
 /// An upper estimate of the tokens that the attempt cost: one per two bytes, where providers count one per
 /// three to four bytes of most text. No answer is longer than the requested limit, or the model's limit.
-pub(in crate::engine) fn estimate(request: &ModelRequest, received: usize, terms: &ModelSnapshot) -> Usage {
+pub(in crate::engine) fn estimate(
+    request: &ModelRequest,
+    received: usize,
+    model_snapshot: &ModelSnapshot,
+) -> Usage {
     let mut sent = Count(request.system.len());
     // This cannot fail: it writes plain data with string keys to a counter.
     let _ = serde_json::to_writer(&mut sent, &request.messages);
@@ -148,7 +152,7 @@ pub(in crate::engine) fn estimate(request: &ModelRequest, received: usize, terms
     let shown = request.messages.iter().flat_map(|message| message.content.iter().flat_map(Block::shown));
     let shown: u64 = shown.map(|(kind, blob)| sight(kind, blob.bytes)).sum();
     let tokens = |bytes: usize| bytes.div_ceil(2) as u64;
-    let most = request.max_output_tokens.or(terms.max_output_tokens).map_or(u64::MAX, u64::from);
+    let most = request.max_output_tokens.or(model_snapshot.max_output_tokens).map_or(u64::MAX, u64::from);
     let output_tokens = tokens(received.max(1)).min(most);
     Usage { input_tokens: tokens(sent.0) + shown, output_tokens, ..Usage::default() }
 }
@@ -219,7 +223,7 @@ impl PlanBuilder<'_> {
         token: Seq,
         mut reply: ModelReply,
         cost_usd_micros: Option<u64>,
-        terms: ModelSnapshot,
+        model_snapshot: ModelSnapshot,
         duration_ms: u64,
     ) {
         let Some(partial) = self.awaited(token) else { return };
@@ -268,8 +272,8 @@ impl PlanBuilder<'_> {
         let request = if estimated { self.request().ok() } else { None };
         let (usage, cost_usd_micros) = match request {
             Some(request) => {
-                let usage = estimate(&request, received, &terms);
-                (usage, terms.cost_usd_micros(&usage))
+                let usage = estimate(&request, received, &model_snapshot);
+                (usage, model_snapshot.cost_usd_micros(&usage))
             }
             None => (reply.usage, cost_usd_micros),
         };
@@ -285,7 +289,7 @@ impl PlanBuilder<'_> {
             role: Some(Role::Assistant),
             content,
             call: None,
-            cut: Vec::new(),
+            truncated_fields: Vec::new(),
         };
         self.push_item(
             item_id,
@@ -296,7 +300,7 @@ impl PlanBuilder<'_> {
                 usage: Some(usage),
                 estimated,
                 cost_usd_micros,
-                terms: Some(terms),
+                model_snapshot: Some(model_snapshot),
                 duration_ms: Some(duration_ms),
                 response_id: reply.response_id,
                 superseded: longer,
@@ -336,7 +340,7 @@ impl PlanBuilder<'_> {
         self.prepare_open_calls();
     }
 
-    pub fn model_failed(&mut self, token: Seq, fault: &ModelFault, terms: ModelSnapshot) {
+    pub fn model_failed(&mut self, token: Seq, fault: &ModelFault, model_snapshot: ModelSnapshot) {
         let Some(partial) = self.awaited(token) else { return };
         let reaction = self.decide_retry(fault);
         if let Some(partial) = &partial {
@@ -345,7 +349,7 @@ impl PlanBuilder<'_> {
         // A silent provider may be thinking, and may charge for the call.
         if partial.is_some() || fault.usage.is_some() || fault.kind == FaultKind::Idle {
             // The provider began to answer, so it may charge for that.
-            self.book_lost_attempt(partial.as_ref(), fault.usage.as_deref(), terms);
+            self.book_lost_attempt(partial.as_ref(), fault.usage.as_deref(), model_snapshot);
         }
         let Some((step, failures)) = self.state.turn.as_ref().map(|turn| (turn.step, turn.failures)) else {
             return;
@@ -407,7 +411,7 @@ impl PlanBuilder<'_> {
             role: Some(Role::Assistant),
             content: partial.content.clone(),
             call: None,
-            cut: Vec::new(),
+            truncated_fields: Vec::new(),
         };
         let model = Some(self.turn_model());
         self.push_item(
@@ -419,7 +423,7 @@ impl PlanBuilder<'_> {
                 usage: None,
                 estimated: false,
                 cost_usd_micros: None,
-                terms: None,
+                model_snapshot: None,
                 duration_ms: None,
                 response_id: None,
                 superseded,
@@ -434,15 +438,16 @@ impl PlanBuilder<'_> {
         &mut self,
         partial: Option<&Partial>,
         reported: Option<&Usage>,
-        terms: ModelSnapshot,
+        model_snapshot: ModelSnapshot,
     ) {
         let Ok(request) = self.request() else { return };
-        let usage = settle(estimate(&request, partial.map_or(0, |partial| partial.bytes), &terms), reported);
+        let usage =
+            settle(estimate(&request, partial.map_or(0, |partial| partial.bytes), &model_snapshot), reported);
         self.push_turn(Event::UsageBooked {
             model: self.turn_model(),
             usage,
-            cost_usd_micros: terms.cost_usd_micros(&usage),
-            terms: Some(terms),
+            cost_usd_micros: model_snapshot.cost_usd_micros(&usage),
+            model_snapshot: Some(model_snapshot),
             reason: UsageReason::LostAttempt,
             purpose: None,
             estimated: true,
@@ -469,7 +474,8 @@ mod tests {
             fresh_connection: false,
             aside: false,
         };
-        let terms = |max_output_tokens| ModelSnapshot { max_output_tokens, ..ModelSnapshot::default() };
+        let model_snapshot =
+            |max_output_tokens| ModelSnapshot { max_output_tokens, ..ModelSnapshot::default() };
         for (asked, most, received, expected) in [
             (None, None, 1_000, 500),
             (Some(700), None, 1_000, 500),
@@ -478,12 +484,12 @@ mod tests {
             (None, Some(64), 1_000, 64),
             (Some(100), None, 0, 1),
         ] {
-            let usage = estimate(&request(asked), received, &terms(most));
+            let usage = estimate(&request(asked), received, &model_snapshot(most));
             assert_eq!(usage.output_tokens, expected, "{asked:?} {most:?} {received}");
         }
         // Usage that the provider reported is exact.
         let reported = Usage { output_tokens: 120, ..Usage::default() };
-        let usage = settle(estimate(&request(Some(100)), 1_000, &terms(None)), Some(&reported));
+        let usage = settle(estimate(&request(Some(100)), 1_000, &model_snapshot(None)), Some(&reported));
         assert_eq!(usage.output_tokens, 120);
     }
 }

@@ -122,7 +122,7 @@ impl PlanBuilder<'_> {
             role: Some(Role::User),
             content: vec![Block::Text { text: text.into() }],
             call: None,
-            cut: Vec::new(),
+            truncated_fields: Vec::new(),
         };
         self.push_item(
             item_id,
@@ -133,7 +133,7 @@ impl PlanBuilder<'_> {
                 usage: None,
                 estimated: false,
                 cost_usd_micros: None,
-                terms: None,
+                model_snapshot: None,
                 duration_ms: None,
                 response_id: None,
                 superseded: false,

@@ -19,7 +19,7 @@ pub struct Entry {
     /// The event with its seq.
     pub envelope: Envelope,
     /// For deltas: seq of the event that opened their item; the delta is pruned when the item completes.
-    pub fold: Option<Seq>,
+    pub delta_of: Option<Seq>,
 }
 
 /// A change of an item.
@@ -114,7 +114,7 @@ pub struct Plan {
     /// Events, in order.
     pub events: Vec<Entry>,
     /// Seqs of opening events whose deltas are pruned.
-    pub folds: Vec<Seq>,
+    pub prune_deltas_of: Vec<Seq>,
     /// Item changes.
     pub items: Vec<ItemChange>,
     /// Changes of permission requests and questions.
@@ -144,11 +144,13 @@ impl Engine {
                 draft.context_ready(system, sources, untrusted);
             }
             Input::Untrusted(untrusted) => draft.ask_for_trust(untrusted),
-            Input::ModelDone { token, mut reply, cost_usd_micros, terms, duration_ms } => {
+            Input::ModelDone { token, mut reply, cost_usd_micros, model_snapshot, duration_ms } => {
                 draft.streamed(token, std::mem::take(&mut reply.last));
-                draft.model_done(token, *reply, cost_usd_micros, terms, duration_ms);
+                draft.model_done(token, *reply, cost_usd_micros, model_snapshot, duration_ms);
             }
-            Input::ModelFailed { token, fault, terms, .. } => draft.model_failed(token, &fault, terms),
+            Input::ModelFailed { token, fault, model_snapshot, .. } => {
+                draft.model_failed(token, &fault, model_snapshot)
+            }
             Input::TimerFired { token } => draft.timer_fired(token),
             Input::Prepared { turn_id, mode, calls } => draft.prepared(turn_id, mode, calls),
             Input::ToolDone { call_id, outcome, duration_ms } => {
@@ -180,7 +182,7 @@ impl Engine {
                 draft.origin = origin;
                 draft.kill();
             }
-            Input::Stopped { terms } => draft.stopped(terms),
+            Input::Stopped { model_snapshot } => draft.stopped(model_snapshot),
             Input::Attached { clients, origin } => {
                 draft.origin = origin;
                 draft.push_session(Event::SessionAttached { clients });
@@ -246,11 +248,11 @@ impl<'a> PlanBuilder<'a> {
             item_id,
             at_ms: self.now.at,
             origin: self.origin.clone(),
-            cut: Vec::new(),
+            truncated_fields: Vec::new(),
             event,
         };
         self.state.apply(&envelope);
-        self.plan.events.push(Entry { envelope, fold: None });
+        self.plan.events.push(Entry { envelope, delta_of: None });
         seq
     }
 
@@ -265,7 +267,7 @@ impl<'a> PlanBuilder<'a> {
                     status: item.status,
                 });
                 if item.first_seq != seq {
-                    self.plan.folds.push(item.first_seq);
+                    self.plan.prune_deltas_of.push(item.first_seq);
                 }
             }
             Event::MessageStarted { .. } => {
@@ -281,7 +283,7 @@ impl<'a> PlanBuilder<'a> {
                 if let Some(call) = self.state.call(*call_id) {
                     let first = call.first_seq;
                     if let Stage::Running { started_seq, .. } = call.stage {
-                        self.plan.folds.push(started_seq);
+                        self.plan.prune_deltas_of.push(started_seq);
                     }
                     self.item(first, seq, ItemKind::ToolCall, ItemStatus::Running);
                 }
@@ -292,7 +294,7 @@ impl<'a> PlanBuilder<'a> {
                     if let Stage::Running { started_seq, .. } | Stage::Unknown { started_seq, .. } =
                         call.stage
                     {
-                        self.plan.folds.push(started_seq);
+                        self.plan.prune_deltas_of.push(started_seq);
                     }
                     self.item(first, seq, ItemKind::ToolCall, ItemStatus::Completed);
                 }

@@ -131,7 +131,7 @@ impl PlanBuilder<'_> {
             role: Some(Role::User),
             content,
             call: None,
-            cut: Vec::new(),
+            truncated_fields: Vec::new(),
         };
         self.push_item(
             item_id,
@@ -142,7 +142,7 @@ impl PlanBuilder<'_> {
                 usage: None,
                 estimated: false,
                 cost_usd_micros: None,
-                terms: None,
+                model_snapshot: None,
                 duration_ms: None,
                 response_id: None,
                 superseded: false,
@@ -156,7 +156,7 @@ impl PlanBuilder<'_> {
         if self.state.system.is_some() || !waits || self.is_aborting() {
             return;
         }
-        self.push_session(Event::SessionContext { system, sources });
+        self.push_session(Event::SessionPromptBuilt { system, sources });
         if let Some(untrusted) = untrusted {
             self.ask_for_trust(untrusted);
         }

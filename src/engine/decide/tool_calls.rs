@@ -39,10 +39,10 @@ impl Engine {
                 item_id,
                 at_ms: now.at,
                 origin: None,
-                cut: Vec::new(),
+                truncated_fields: Vec::new(),
                 event: Event::ToolProgress { call_id, stream: progress.stream.into(), text },
             };
-            plan.events.push(Entry { envelope, fold: Some(opener) });
+            plan.events.push(Entry { envelope, delta_of: Some(opener) });
         }
         plan
     }
@@ -152,7 +152,7 @@ impl PlanBuilder<'_> {
                 };
                 self.complete(call_id, outcome, 0);
             }
-            VerdictKind::Ask if self.nobody_is_asked() => {
+            VerdictKind::Ask if self.has_no_approver() => {
                 self.deny(call_id, "unattended", model_texts::nobody_to_ask(&verdict.reason));
             }
             VerdictKind::Ask => {
@@ -169,7 +169,7 @@ impl PlanBuilder<'_> {
                     blocked: None,
                     diff: prepared.diff,
                     suggestions: verdict.suggestions,
-                    only_looks: verdict.only_looks,
+                    read_only_command: verdict.read_only_command,
                     parts: verdict.parts,
                     deadline_ms,
                     on_timeout,
@@ -198,7 +198,7 @@ impl PlanBuilder<'_> {
     }
 
     /// Whether a request would be refused at once, because no user can answer it.
-    pub fn nobody_is_asked(&self) -> bool {
+    pub fn has_no_approver(&self) -> bool {
         self.state.spec.background && self.engine.settings.unattended.deadline_ms.is_none()
     }
 
@@ -240,7 +240,7 @@ impl PlanBuilder<'_> {
                 duration_ms,
                 reads: outcome.reads,
                 cwd: outcome.cwd.map(|path| path.to_string_lossy().into_owned()),
-                told: outcome.told,
+                background_read: outcome.background_read,
             },
         );
     }

@@ -236,7 +236,7 @@ impl ReferenceModel {
             self.last_seq
         );
         self.last_seq = envelope.seq;
-        law!(entry.fold.is_some() == envelope.event.is_delta(), "exactly foldable rows name their opener");
+        law!(entry.delta_of.is_some() == envelope.event.is_delta(), "exactly deltas name their opener");
         let by_client = matches!(
             input,
             Input::Submit(_)
@@ -290,7 +290,7 @@ impl ReferenceModel {
                 self.queue.clear();
             }
             Event::HistoryRepaired { .. } => return Err("a healthy history is never repaired".into()),
-            Event::SessionContext { .. } => {
+            Event::SessionPromptBuilt { .. } => {
                 law!(!self.has_context, "the system prompt is put together once");
                 self.has_context = true;
             }
@@ -298,8 +298,8 @@ impl ReferenceModel {
         }
         self.helper_fact(envelope, input)?;
         self.turn_fact(envelope, input)?;
-        self.message_fact(envelope, entry.fold)?;
-        self.tool_fact(envelope, entry.fold)
+        self.message_fact(envelope, entry.delta_of)?;
+        self.tool_fact(envelope, entry.delta_of)
     }
 
     fn turn_fact(&mut self, envelope: &Envelope, input: &Input) -> Result<(), String> {
@@ -449,7 +449,7 @@ impl ReferenceModel {
                 let limited = endless || shorter || (attempt < max && *max <= retry.attempts);
                 law!(*attempt == turn.retries && limited, "attempts are limited");
                 law!(
-                    self.setup.background || *delay_ms <= retry.longest_wait_ms.max(retry.max_ms),
+                    self.setup.background || *delay_ms <= retry.max_retry_after_ms.max(retry.max_ms),
                     "nobody who sits there waits for ever"
                 );
                 (turn.may_repeat, turn.waits_ms) = (true, *delay_ms);

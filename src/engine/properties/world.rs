@@ -111,7 +111,7 @@ impl Simulator {
             item_id: None,
             at_ms: Timestamp(0),
             origin: None,
-            cut: Vec::new(),
+            truncated_fields: Vec::new(),
             event: Event::SessionCreated(spec),
         };
         let mut engine = Engine::new(id, Arc::clone(&settings));
@@ -122,7 +122,7 @@ impl Simulator {
             id,
             settings,
             engine,
-            journal: vec![Entry { envelope, fold: None }],
+            journal: vec![Entry { envelope, delta_of: None }],
             outstanding: Vec::new(),
             helpers: Vec::new(),
             late: Vec::new(),
@@ -221,7 +221,7 @@ impl Simulator {
                     grant: grant.then(|| granted.unwrap_or_else(|| "Bash(ls)".into())),
                     feedback: feedback.then(|| "not like this".into()),
                     stop: *stop,
-                    nobody: pick % 5 == 0,
+                    no_approver: pick % 5 == 0,
                     edited,
                     digest: other.then(|| "another one".into()),
                     origin: someone(),
@@ -343,11 +343,11 @@ impl Simulator {
             self.engine.apply(&entry.envelope);
             self.journal.push(entry.clone());
         }
-        for fold in &plan.folds {
-            let goes = |entry: &Entry| entry.fold == Some(*fold);
+        for opener in &plan.prune_deltas_of {
+            let goes = |entry: &Entry| entry.delta_of == Some(*opener);
             law!(
                 self.journal.iter().filter(|entry| goes(entry)).all(|entry| entry.envelope.event.is_delta()),
-                "only foldable rows go"
+                "only deltas are pruned"
             );
             self.journal.retain(|entry| !goes(entry));
         }

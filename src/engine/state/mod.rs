@@ -113,9 +113,9 @@ pub(super) struct Helper {
     pub token: Seq,
     pub purpose: Purpose,
     pub model: String,
-    pub terms: ModelSnapshot,
+    pub model_snapshot: ModelSnapshot,
     /// Maximum usage of the call.
-    pub most: Usage,
+    pub max_usage: Usage,
 }
 
 /// A queued input.
@@ -283,7 +283,7 @@ pub(super) enum Stage {
         folder: String,
         digest: String,
         /// A command whose parts are all read-only.
-        only_looks: bool,
+        read_only_command: bool,
     },
     /// May run once the calls before it are done. `bound` holds the folder and the digest that the user
     /// allowed.

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use crate::model::settings::{Kind, ModelSettings, ReasoningBack};
+use crate::model::settings::{Kind, ModelSettings, ReplayReasoning};
 use crate::types::sampling::{Sampling, Temperature, TopP};
 use crate::types::usage::Price;
 
@@ -31,7 +31,7 @@ pub struct ModelFacts {
     /// It also thinks between the calls of a turn (Anthropic's models with budgets).
     pub interleaved_thinking: Option<bool>,
     /// The lowest reasoning effort that it accepts, for thinking that is off (OpenAI).
-    pub least_effort: Option<String>,
+    pub min_effort: Option<String>,
     /// It accepts a temperature and `top_p`.
     pub sampling: Option<bool>,
     /// Its temperature if a request sets none.
@@ -39,7 +39,7 @@ pub struct ModelFacts {
     /// Its `top_p` if a request sets none.
     pub top_p: Option<TopP>,
     /// Which earlier reasoning is sent back to it (Chat Completions).
-    pub reasoning_back: Option<ReasoningBack>,
+    pub replay_reasoning: Option<ReplayReasoning>,
     /// It accepts images.
     pub vision: Option<bool>,
     /// It accepts PDFs.
@@ -62,11 +62,11 @@ impl ModelFacts {
             thinking: self.thinking.or(other.thinking),
             adaptive_thinking: self.adaptive_thinking.or(other.adaptive_thinking),
             interleaved_thinking: self.interleaved_thinking.or(other.interleaved_thinking),
-            least_effort: self.least_effort.clone().or_else(|| other.least_effort.clone()),
+            min_effort: self.min_effort.clone().or_else(|| other.min_effort.clone()),
             sampling: self.sampling.or(other.sampling),
             temperature: self.temperature.or(other.temperature),
             top_p: self.top_p.or(other.top_p),
-            reasoning_back: self.reasoning_back.or(other.reasoning_back),
+            replay_reasoning: self.replay_reasoning.or(other.replay_reasoning),
             vision: self.vision.or(other.vision),
             documents: self.documents.or(other.documents),
             price: self.price.or(other.price),
@@ -87,10 +87,10 @@ impl ModelFacts {
             thinking: self.thinking.unwrap_or(default.thinking),
             adaptive_thinking: self.adaptive_thinking.unwrap_or(default.adaptive_thinking),
             interleaved_thinking: self.interleaved_thinking.unwrap_or(default.interleaved_thinking),
-            least_effort: self.least_effort.clone(),
+            min_effort: self.min_effort.clone(),
             sampling: self.sampling.unwrap_or(default.sampling),
             usual: Sampling { temperature: self.temperature, top_p: self.top_p },
-            reasoning_back: self.reasoning_back.unwrap_or_default(),
+            replay_reasoning: self.replay_reasoning.unwrap_or_default(),
             vision: self.vision.or(default.vision),
             documents: self.documents.or(default.documents),
         }

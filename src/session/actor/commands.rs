@@ -196,7 +196,7 @@ impl Actor {
             grant: answer.grant,
             feedback: answer.feedback,
             stop: answer.stop,
-            nobody: answer.nobody,
+            no_approver: answer.no_approver,
             edited,
             digest: answer.digest,
             origin: origin.clone(),
@@ -375,8 +375,10 @@ impl Actor {
         }
         let Ok(asked) = self.pending_request(answer.request_id) else { return Ok(()) };
         let settings = &self.shared.components().settings;
-        if asked.outside.is_some() && !settings.engine.offer_outside.holds(self.engine.spec().background) {
-            let why = "[sandbox] offer_outside no longer lets commands out of the sandbox: deny it";
+        if asked.outside.is_some()
+            && !settings.engine.offer_unsandboxed_retry.holds(self.engine.spec().background)
+        {
+            let why = "[sandbox] offer_unsandboxed_retry no longer lets commands out of the sandbox: deny it";
             return Err(SessionError::BadParam("decision", why.into()));
         }
         let verdict = effective.verdict(settings, &self.call_context(), &asked.call.tool, &asked.prepared);

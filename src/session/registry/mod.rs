@@ -30,7 +30,7 @@ use crate::session::actor::commands::SUBMIT;
 use crate::session::shared::{Components, Shared};
 use crate::store::{Idempotency, LedgerQuery, SessionQuery, StoredRequest, Sync};
 use crate::types::audit::AuditNote;
-use crate::types::blob::Cut;
+use crate::types::blob::TruncatedField;
 use crate::types::event::{Envelope, Event, Origin};
 use crate::types::ids::{PermissionId, RequestId, Seq, SessionId};
 use crate::types::ledger::{LedgerRow, ModelUsage};
@@ -62,7 +62,7 @@ pub struct Pending {
     /// When the request was raised.
     pub at_ms: Timestamp,
     /// Its truncated fields.
-    pub cut: Vec<Cut>,
+    pub truncated_fields: Vec<TruncatedField>,
     /// The permission request.
     pub request: PermissionRequest,
     /// Whether the call changes nothing.
@@ -369,8 +369,8 @@ impl Registry {
             .filter_map(|row| serde_json::from_str::<Envelope>(&row.body).ok())
             .filter_map(|envelope| match envelope.event {
                 Event::PermissionRequested { request, read_only, change, sandbox } => {
-                    let Envelope { session_id, at_ms, cut, .. } = envelope;
-                    Some(Pending { session_id, at_ms, cut, request, read_only, change, sandbox })
+                    let Envelope { session_id, at_ms, truncated_fields, .. } = envelope;
+                    Some(Pending { session_id, at_ms, truncated_fields, request, read_only, change, sandbox })
                 }
                 _ => None,
             })

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::probe::Available;
 use crate::tools::error::ToolError;
-use crate::types::tool::{Confinement, OfferOutside};
+use crate::types::tool::{Confinement, OfferUnsandboxedRetry};
 
 /// Sandbox level; a greater value is stricter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -77,7 +77,7 @@ pub struct SandboxSettings {
     /// The parent of the sessions' folders for temporary files. It is created on first use.
     pub temp: PathBuf,
     /// Whether the user may repeat a blocked command without the sandbox.
-    pub offer_outside: OfferOutside,
+    pub offer_unsandboxed_retry: OfferUnsandboxedRetry,
 }
 
 /// The sandbox that a call gets.
@@ -112,7 +112,7 @@ impl Choice {
 
     /// The value for the journal.
     pub(in crate::tools) fn told(self) -> Confinement {
-        Confinement { level: self.level.words().0, network: self.network, outside: false }
+        Confinement { level: self.level.words().0, network: self.network, unsandboxed: false }
     }
 }
 
