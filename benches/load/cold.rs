@@ -83,8 +83,8 @@ fn fill(place: &Place) -> Outcome<()> {
             .await?;
         }
         all.execute(
-            "insert into event (session, seq, at_ms, kind, fold, body) \
-             select s.id, e.seq, e.at_ms, e.kind, e.fold, replace(e.body, f.session_id, s.session_id) \
+            "insert into event (session, seq, at_ms, kind, delta_of, body) \
+             select s.id, e.seq, e.at_ms, e.kind, e.delta_of, replace(e.body, f.session_id, s.session_id) \
              from session s, session f, event e where e.session = 1 and f.id = 1 and s.id > 1",
         )
         .await?;

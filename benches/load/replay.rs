@@ -83,14 +83,16 @@ async fn fill(place: &Place, session: &str) -> Outcome<usize> {
     for seq in after + 1..=last {
         let body = json!({"seq": seq, "session_id": session, "at_ms": 1_790_000_000_000_i64, "type": "notice",
             "kind": "load", "text": "a sentence about as long as most of what is said in a journal"});
-        sqlx::query("insert into event (session, seq, at_ms, kind, fold, body) values (?, ?, ?, ?, null, ?)")
-            .bind(key)
-            .bind(seq)
-            .bind(1_790_000_000_000_i64)
-            .bind("notice")
-            .bind(body.to_string())
-            .execute(&mut *all)
-            .await?;
+        sqlx::query(
+            "insert into event (session, seq, at_ms, kind, delta_of, body) values (?, ?, ?, ?, null, ?)",
+        )
+        .bind(key)
+        .bind(seq)
+        .bind(1_790_000_000_000_i64)
+        .bind("notice")
+        .bind(body.to_string())
+        .execute(&mut *all)
+        .await?;
     }
     sqlx::query("update session set last_seq = ? where id = ?")
         .bind(last)

@@ -114,7 +114,7 @@ async fn fill(place: &Place) -> Outcome<(i64, i64)> {
             let mut body: Value = serde_json::from_str(row.try_get("body")?)?;
             shifted(&mut body, shift, copy);
             sqlx::query(
-                "insert into event (session, seq, at_ms, kind, fold, body) values (1, ?, ?, ?, null, ?)",
+                "insert into event (session, seq, at_ms, kind, delta_of, body) values (1, ?, ?, ?, null, ?)",
             )
             .bind(row.try_get::<i64, _>("seq")? + shift)
             .bind(row.try_get::<i64, _>("at_ms")?)

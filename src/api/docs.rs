@@ -132,9 +132,9 @@ fn roles(page: &mut String) {
 pub fn events_page() -> String {
     let mut page = String::from(
         "# Events\n\nPrinted from the code. Every event also carries `seq`, `session_id`, `at_ms` and, where they \
-         apply, `turn_id`, `item_id` and `origin`. An event has at most 64 KiB: where it is too large for that, it has a \
-         list `cut` of the places that show only the beginning (see [README](README.md#large-contents)). Ignore kinds and fields that you do not know. *Foldable* events \
-         are removed from the journal once the event that holds the whole is written; all others are permanent.\n",
+         apply, `turn_id`, `item_id` and `origin`. An event has at most 64 KiB; a longer one has the list \
+         `truncated_fields` (see [README](README.md#large-contents)). Ignore kinds and fields that you do not know. \
+         Events that are *pruned* are removed from the journal when their item completes; all others are permanent.\n",
     );
     let document = openrpc();
     let envelope = resolve(&document, &document["x-notifications"][0]["params"]["result"]);

@@ -10,11 +10,11 @@ const LOOK: (Duration, Duration) = (Duration::from_millis(100), Duration::from_s
 /// Sessions that one pass deletes. If more remain, the next pass follows immediately.
 const MANY: u32 = 100;
 
-/// Measures the journal, and deletes sessions that ended before the age `[limits] keep_ended`, if it is set.
+/// Measures the journal, and deletes sessions that ended before the age `[limits] delete_ended_after`, if it is set.
 /// Runs at the start and at intervals, until it is dropped.
 pub(super) async fn run(registry: Registry) {
     loop {
-        let kept = registry.shared().components().settings.keep_ended;
+        let kept = registry.shared().components().settings.delete_ended_after;
         let mut pause = LOOK.1;
         if let Err(error) = registry.shared().measure_journal().await {
             tracing::warn!(%error, "how much the journal holds cannot be read");
@@ -24,7 +24,7 @@ pub(super) async fn run(registry: Registry) {
             match remove(&registry, kept).await {
                 Ok(0) => {}
                 Ok(count) => {
-                    tracing::info!(count, "sessions that had ended were removed, as keep_ended says");
+                    tracing::info!(count, "sessions that had ended were removed, as delete_ended_after says");
                     pause = LOOK.0;
                 }
                 Err(why) => tracing::warn!(why, "sessions that have ended stay for now"),

@@ -89,7 +89,7 @@ pub struct Answer {
     pub stop: bool,
     /// Whether the client denies because it has no user to ask: the action of `on_timeout` then applies at
     /// once.
-    pub nobody: bool,
+    pub no_approver: bool,
     /// Arguments that replace the model's, prepared and judged before. Never present with a denial.
     pub edited: Option<EditedCall>,
     /// Digest of the request that the user saw; the answer is refused if the pending request differs.
@@ -154,7 +154,7 @@ pub enum Input {
         /// Its cost in millionths of a dollar, if the price is known.
         cost_usd_micros: Option<u64>,
         /// Limits and price of the model at the time of the call.
-        terms: ModelSnapshot,
+        model_snapshot: ModelSnapshot,
         /// Duration of the call, in milliseconds.
         duration_ms: u64,
     },
@@ -165,7 +165,7 @@ pub enum Input {
         /// Reason of the failure.
         fault: ModelFault,
         /// Limits and price of the model at the time of the call.
-        terms: ModelSnapshot,
+        model_snapshot: ModelSnapshot,
         /// Duration of the call, in milliseconds.
         duration_ms: u64,
     },
@@ -283,7 +283,7 @@ pub enum Input {
     /// After an abort: no effect of the turn runs any more.
     Stopped {
         /// Limits and price of the turn's model.
-        terms: ModelSnapshot,
+        model_snapshot: ModelSnapshot,
     },
     /// A client attached.
     Attached {
@@ -319,7 +319,7 @@ pub enum Input {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Recovery {
     /// Limits and price of the turn's model.
-    pub terms: ModelSnapshot,
+    pub model_snapshot: ModelSnapshot,
 }
 
 /// Why an input is refused. A refused input writes no event.

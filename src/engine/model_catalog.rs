@@ -65,5 +65,5 @@ pub struct TitleModel {
     /// `PROVIDER/MODEL`.
     pub model: String,
     /// Limits and price for booking its calls.
-    pub terms: ModelSnapshot,
+    pub model_snapshot: ModelSnapshot,
 }

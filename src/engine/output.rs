@@ -45,7 +45,7 @@ pub struct Entry {
     /// The event with its seq.
     pub envelope: Envelope,
     /// For deltas: seq of the event that opened their item; the delta is pruned when the item completes.
-    pub fold: Option<Seq>,
+    pub delta_of: Option<Seq>,
 }
 
 /// A change of an item.
@@ -140,7 +140,7 @@ pub struct Plan {
     /// Events, in order.
     pub events: Vec<Entry>,
     /// Seqs of opening events whose deltas are pruned.
-    pub folds: Vec<Seq>,
+    pub prune_deltas_of: Vec<Seq>,
     /// Item changes.
     pub items: Vec<ItemChange>,
     /// Changes of permission requests and questions.
@@ -156,7 +156,7 @@ impl Plan {
     /// and its events need no disk sync.
     #[must_use]
     pub fn is_stream(&self) -> bool {
-        let streams = |entry: &Entry| entry.fold.is_some();
+        let streams = |entry: &Entry| entry.delta_of.is_some();
         self.effects.is_empty() && !self.events.is_empty() && self.events.iter().all(streams)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::engine::model_catalog::{FallbackModels, ModelCatalog, TitleModel};
 use crate::types::permission::OnTimeout;
 use crate::types::session::OnRestart;
-use crate::types::tool::{OfferOutside, ToolDefinition};
+use crate::types::tool::{OfferUnsandboxedRetry, ToolDefinition};
 
 /// Default limit for an answer, in tokens, if no setting gives another.
 pub(in crate::engine) const DEFAULT_OUTPUT_TOKENS: u32 = 32_000;
@@ -42,7 +42,7 @@ pub struct Settings {
     /// Permission requests of unattended sessions.
     pub unattended: Unattended,
     /// Whether commands that the sandbox blocked may be offered to run outside of it.
-    pub offer_outside: OfferOutside,
+    pub offer_unsandboxed_retry: OfferUnsandboxedRetry,
 }
 
 impl Default for Settings {
@@ -62,7 +62,7 @@ impl Default for Settings {
             background_commands: 8,
             tools: Arc::from([]),
             unattended: Unattended::default(),
-            offer_outside: OfferOutside::default(),
+            offer_unsandboxed_retry: OfferUnsandboxedRetry::default(),
         }
     }
 }
@@ -95,7 +95,7 @@ pub struct Retry {
     pub unattended_max_ms: u64,
     /// Longest wait that a provider may request in attended sessions, in milliseconds. A longer one fails the
     /// turn.
-    pub longest_wait_ms: u64,
+    pub max_retry_after_ms: u64,
     /// Interval at which a long wait is reported, in milliseconds.
     pub heartbeat_ms: u64,
     /// Reaction to a rate limit.
@@ -109,7 +109,7 @@ impl Default for Retry {
             base_ms: 500,
             max_ms: 32_000,
             unattended_max_ms: 300_000,
-            longest_wait_ms: 600_000,
+            max_retry_after_ms: 600_000,
             heartbeat_ms: 30_000,
             on_rate_limit: OnRateLimit::Wait,
         }

@@ -82,14 +82,14 @@ fn resolved() -> impl Strategy<Value = ResolvedPath> {
         proptest::collection::vec(part, 1..4),
         care(),
     )
-        .prop_filter_map("dots are resolved before", |(root, parts, care)| {
+        .prop_filter_map("dots are resolved before", |(root, parts, sensitivity)| {
             let bad = parts.iter().any(|part| part == "." || part == "..");
             let path = PathBuf::from(root).join(parts.join("/"));
             (!bad).then(|| ResolvedPath {
                 in_workspace: path.starts_with(WORKSPACE),
                 path,
-                care,
-                ruled: Vec::new(),
+                sensitivity,
+                matched_aliases: Vec::new(),
             })
         })
 }
@@ -154,7 +154,7 @@ proptest! {
     fn protected_path_write_is_denied_in_every_mode(
         mode in mode(), allow in rules(), grants in rules(), mut path in resolved(),
     ) {
-        path.care = PathSensitivity::Protected;
+        path.sensitivity = PathSensitivity::Protected;
         let own = format!("Edit({})", path.path.display()).parse::<Rule>();
         let rules = Rules { allow: allow.into_iter().chain(own.ok()).collect(), ..Rules::default() };
         let got = judge(&policy(mode, &rules, &grants), "Edit", &Subject::Edit { path });
@@ -190,7 +190,7 @@ proptest! {
 
     #[test]
     fn ordinary_call_that_asks_has_suggestion(path in resolved()) {
-        prop_assume!(path.care != PathSensitivity::Protected);
+        prop_assume!(path.sensitivity != PathSensitivity::Protected);
         let rules = Rules::default();
         let got = judge(&policy(Mode::Default, &rules, &[]), "Edit", &Subject::Edit { path });
         prop_assert_eq!(got.verdict, VerdictKind::Ask);

@@ -47,7 +47,7 @@ pub(super) enum Pattern {
     Domain(Domain),
     /// Exactly the written command, run without the sandbox. Does not decide whether the command may
     /// run.
-    Outside,
+    Unsandboxed,
     /// Valid, but for a tool that is not built yet: matches no call today.
     Later,
 }
@@ -95,7 +95,7 @@ pub(super) enum Family {
     Edit,
     WebFetch,
     Task,
-    Outside,
+    Unsandboxed,
     Other,
 }
 
@@ -106,7 +106,7 @@ pub(super) fn family(tool: &str) -> Family {
         "Edit" | "Write" | "MultiEdit" | "ApplyPatch" | "NotebookEdit" | "Delete" => Family::Edit,
         "WebFetch" => Family::WebFetch,
         "Task" => Family::Task,
-        "Outside" => Family::Outside,
+        "Unsandboxed" => Family::Unsandboxed,
         _ => Family::Other,
     }
 }
@@ -127,8 +127,8 @@ impl Rule {
     /// Whether it is a grant to run without the sandbox. Only a user's answer or an explicit command
     /// adds it, for one session; rule files cannot contain it.
     #[must_use]
-    pub fn is_outside(&self) -> bool {
-        matches!(self.pattern, Pattern::Outside)
+    pub fn is_unsandboxed(&self) -> bool {
+        matches!(self.pattern, Pattern::Unsandboxed)
     }
 
     /// The same rule for the target of its path, if the path is a link or lies below one; `real`
@@ -194,7 +194,9 @@ impl FromStr for Rule {
     type Err = BadRule;
 
     fn from_str(text: &str) -> Result<Self, BadRule> {
-        let text = text.trim();
+        // Rules of older versions: `Outside(COMMAND)` is now `Unsandboxed(COMMAND)`.
+        let renamed = text.trim().strip_prefix("Outside(").map(|rest| format!("Unsandboxed({rest}"));
+        let text = renamed.as_deref().unwrap_or(text.trim());
         let bad = |problem: String| BadRule { text: text.to_owned(), problem };
         let (tool, inner) = match text.split_once('(') {
             None => (text, None),
@@ -212,8 +214,8 @@ impl FromStr for Rule {
             );
         }
         let pattern = match (family(tool), inner) {
-            (Family::Outside, None) => {
-                return Err(bad("name the whole command, like Outside(make install)".into()));
+            (Family::Unsandboxed, None) => {
+                return Err(bad("name the whole command, like Unsandboxed(make install)".into()));
             }
             (_, None) => Pattern::All,
             (_, Some("")) => return Err(bad(format!("the pattern is empty; write {tool} for every call"))),
@@ -232,7 +234,7 @@ impl FromStr for Rule {
             (Family::Task, Some(_)) => {
                 return Err(bad("expected the name of an agent, like Task(reviewer)".into()));
             }
-            (Family::Outside, Some(_)) => Pattern::Outside,
+            (Family::Unsandboxed, Some(_)) => Pattern::Unsandboxed,
             (Family::Other, Some(_)) => {
                 return Err(bad(format!(
                     "{tool} takes no pattern (Bash, the file tools, WebFetch and Task do)"
@@ -284,7 +286,7 @@ impl Rules {
     /// have.
     pub fn parse<S: AsRef<str>>(allow: &[S], ask: &[S], deny: &[S]) -> Result<Self, BadRule> {
         let lasting = |text: &S| match text.as_ref().parse::<Rule>() {
-            Ok(rule) if rule.is_outside() => Err(BadRule {
+            Ok(rule) if rule.is_unsandboxed() => Err(BadRule {
                 text: rule.text,
                 problem: "running outside the sandbox is granted to a session only, when it is asked".into(),
             }),
@@ -318,7 +320,7 @@ pub(super) fn verdict(kind: VerdictKind, rule: Option<&Rule>, reason: impl Into<
         reason: reason.into(),
         suggestions: Vec::new(),
         parts: Vec::new(),
-        only_looks: false,
+        read_only_command: false,
         read_only: false,
     }
 }
@@ -356,7 +358,7 @@ mod tests {
             "WebFetch(domain:localhost)",
             "Task",
             "Task(code-reviewer)",
-            "Outside(make -C a (b))",
+            "Unsandboxed(make -C a (b))",
             "  Read(.env) ",
         ] {
             check(good, Ok(()));
@@ -382,8 +384,8 @@ mod tests {
         check("WebFetch(domain:*example.org)", Err("host name"));
         check("WebFetch()", Err("empty"));
         check("Task(two words)", Err("name of an agent"));
-        check("Outside", Err("whole command"));
-        check("Outside()", Err("empty"));
+        check("Unsandboxed", Err("whole command"));
+        check("Unsandboxed()", Err("empty"));
         check("mcp__server(x)", Err("no pattern"));
         check("mcp__", Err("mcp__SERVER"));
         check("mcp__server__", Err("mcp__SERVER__TOOL"));
@@ -398,11 +400,16 @@ mod tests {
 
     #[test]
     fn unsandboxed_grant_covers_one_command_and_no_call() {
-        let rule: Rule = "Outside(make install)".parse().unwrap();
-        assert!(rule.is_outside() && !"Bash(make install)".parse::<Rule>().unwrap().is_outside());
+        let rule: Rule = "Unsandboxed(make install)".parse().unwrap();
+        assert!(rule.is_unsandboxed() && !"Bash(make install)".parse::<Rule>().unwrap().is_unsandboxed());
         let subject = Subject::command("make install");
         assert!(!rule.may_grant("Bash", &subject) && !rule.speaks_of("Bash", &subject));
-        let bad = Rules::parse(&["Outside(make install)"], &[], &[]).unwrap_err();
+        assert_eq!(
+            "Outside(make install)".parse::<Rule>().unwrap().to_string(),
+            rule.to_string(),
+            "the old name"
+        );
+        let bad = Rules::parse(&["Unsandboxed(make install)"], &[], &[]).unwrap_err();
         assert!(bad.problem.contains("session only"), "{bad}");
     }
 }

@@ -159,11 +159,11 @@ const VERBS: &[(&str, &[&str])] = &[
 pub(super) fn candidates(workspace: &Path, home: &Path, subject: &Subject) -> Vec<Rule> {
     let texts = match subject {
         Subject::Bash { command, .. } => for_command(command),
-        Subject::Read { path } => for_path("Read", workspace, home, &path.path, path.care),
-        Subject::Edit { path } => for_path("Edit", workspace, home, &path.path, path.care),
+        Subject::Read { path } => for_path("Read", workspace, home, &path.path, path.sensitivity),
+        Subject::Edit { path } => for_path("Edit", workspace, home, &path.path, path.sensitivity),
         // Deleting a folder's files must not be granted with one key.
         Subject::Delete { path } => {
-            for_path("Delete", workspace, home, &path.path, path.care).into_iter().take(1).collect()
+            for_path("Delete", workspace, home, &path.path, path.sensitivity).into_iter().take(1).collect()
         }
         Subject::Web { host, .. } => vec![format!("WebFetch(domain:{host})")],
         Subject::Several { parts } => {
@@ -237,10 +237,18 @@ fn safe_prefix(words: &[&str]) -> Option<String> {
     }
 }
 
-fn for_path(tool: &str, workspace: &Path, home: &Path, path: &Path, care: PathSensitivity) -> Vec<String> {
+fn for_path(
+    tool: &str,
+    workspace: &Path,
+    home: &Path,
+    path: &Path,
+    sensitivity: PathSensitivity,
+) -> Vec<String> {
     let Some(text) = path.to_str() else { return Vec::new() };
     let mut texts = vec![format!("{tool}({})", escape(text))];
-    let Some(folder) = path.parent().filter(|_| care == PathSensitivity::Ordinary) else { return texts };
+    let Some(folder) = path.parent().filter(|_| sensitivity == PathSensitivity::Ordinary) else {
+        return texts;
+    };
     if let Ok(relative) = folder.strip_prefix(workspace) {
         match relative.to_str() {
             Some("") => texts.push(format!("{tool}(**)")),
@@ -298,12 +306,12 @@ mod tests {
 
     #[test]
     fn file_suggestions_are_path_and_folder() {
-        let edit = |path: &str, care| Subject::Edit {
+        let edit = |path: &str, sensitivity| Subject::Edit {
             path: ResolvedPath {
                 path: PathBuf::from(path),
                 in_workspace: path.starts_with("/w/proj"),
-                care,
-                ruled: Vec::new(),
+                sensitivity,
+                matched_aliases: Vec::new(),
             },
         };
         let ordinary = PathSensitivity::Ordinary;

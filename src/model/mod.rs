@@ -34,7 +34,7 @@ mod testing;
 
 pub use keys::Key;
 pub use models::Models;
-pub use settings::{Kind, ModelError, ModelFacts, ModelSettings, Provider, ReasoningBack, Settings};
+pub use settings::{Kind, ModelError, ModelFacts, ModelSettings, Provider, ReplayReasoning, Settings};
 
 #[cfg(test)]
 mod edge_cases;

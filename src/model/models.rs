@@ -101,7 +101,7 @@ impl Models {
 
     /// Limits and price for booking a call of the model.
     #[must_use]
-    pub fn terms(&self, model: &ModelRef) -> ModelSnapshot {
+    pub fn model_snapshot(&self, model: &ModelRef) -> ModelSnapshot {
         let known = self.model(model);
         ModelSnapshot {
             context_window: known.context_window,

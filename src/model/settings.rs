@@ -208,7 +208,7 @@ pub struct ModelFacts {
     /// It also thinks between the calls of a turn (Anthropic's models with budgets).
     pub interleaved_thinking: Option<bool>,
     /// The lowest reasoning effort that it accepts, for thinking that is off (OpenAI).
-    pub least_effort: Option<String>,
+    pub min_effort: Option<String>,
     /// It accepts a temperature and `top_p`.
     pub sampling: Option<bool>,
     /// Its temperature if a request sets none.
@@ -216,7 +216,7 @@ pub struct ModelFacts {
     /// Its `top_p` if a request sets none.
     pub top_p: Option<TopP>,
     /// Which earlier reasoning is sent back to it (Chat Completions).
-    pub reasoning_back: Option<ReasoningBack>,
+    pub replay_reasoning: Option<ReplayReasoning>,
     /// It accepts images.
     pub vision: Option<bool>,
     /// It accepts PDFs.
@@ -249,13 +249,13 @@ pub struct ModelSettings {
     /// It also thinks between the calls of a turn, if a header requests it (Anthropic).
     pub interleaved_thinking: bool,
     /// The lowest reasoning effort that it accepts; `None` sends no effort.
-    pub least_effort: Option<String>,
+    pub min_effort: Option<String>,
     /// It accepts a temperature and `top_p`.
     pub sampling: bool,
     /// Its sampling settings if a request sets none.
     pub usual: Sampling,
     /// Which earlier reasoning is sent back to it, where the API has no common field for it (Chat Completions).
-    pub reasoning_back: ReasoningBack,
+    pub replay_reasoning: ReplayReasoning,
     /// It accepts images. If unknown, the vendors' own models are assumed to.
     pub vision: Option<bool>,
     /// It accepts PDFs. If unknown, models with vision are assumed to; with Chat Completions, only the vendor's
@@ -276,10 +276,10 @@ impl Default for ModelSettings {
             thinking: false,
             adaptive_thinking: false,
             interleaved_thinking: false,
-            least_effort: None,
+            min_effort: None,
             sampling: true,
             usual: Sampling::default(),
-            reasoning_back: ReasoningBack::default(),
+            replay_reasoning: ReplayReasoning::default(),
             vision: None,
             documents: None,
         }
@@ -289,7 +289,7 @@ impl Default for ModelSettings {
 /// Which earlier reasoning is sent back to a model of Chat Completions, as `reasoning_content` of its message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ReasoningBack {
+pub enum ReplayReasoning {
     /// None: most servers refuse it or drop it.
     #[default]
     None,

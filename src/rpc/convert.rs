@@ -39,9 +39,9 @@ pub(super) fn fault(error: SessionError) -> Fault {
         }
         SessionError::Refused(Refusal::Paused) => Fault::new(
             Code::InvalidParams,
-            "nobody: on_timeout = \"pause\" holds: the request waits until somebody answers it",
+            "no_approver: on_timeout = \"pause\" holds: the request waits until somebody answers it",
         )
-        .with("path", "nobody"),
+        .with("path", "no_approver"),
         SessionError::Refused(Refusal::NoSuchCall) => {
             Fault::new(Code::NotFound, "the running turn has no such tool call")
         }
@@ -212,8 +212,8 @@ pub(super) fn permission_answer(
     if p.stop && allows {
         return Err(wrong("stop", "goes with decision deny only; session.abort stops a turn"));
     }
-    if p.nobody && (allows || p.feedback.is_some()) {
-        return Err(wrong("nobody", "goes with decision deny and without feedback only"));
+    if p.no_approver && (allows || p.feedback.is_some()) {
+        return Err(wrong("no_approver", "goes with decision deny and without feedback only"));
     }
     if p.updated_input.is_some() && !(allows && p.scope == Scope::Once) {
         return Err(wrong("updated_input", "goes with decision allow and scope once only"));
@@ -233,7 +233,7 @@ pub(super) fn permission_answer(
         grant,
         feedback: p.feedback,
         stop: p.stop,
-        nobody: p.nobody,
+        no_approver: p.no_approver,
         updated_input: p.updated_input,
         digest: p.digest,
         keyed,

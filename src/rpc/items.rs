@@ -8,7 +8,7 @@ use crate::api::Fault;
 use crate::api::params::{ItemsParams, ItemsReply};
 use crate::rpc::context::RpcContext;
 use crate::session::{Page, SessionError, StoredItem};
-use crate::types::blob::Cut;
+use crate::types::blob::TruncatedField;
 use crate::types::event::{Envelope, Event};
 use crate::types::message::Role;
 use crate::types::session::{CallStatus, CallView, Item, ItemKind, ItemStatus};
@@ -41,17 +41,19 @@ fn item(stored: &StoredItem) -> Option<Item> {
         role: None,
         content: Vec::new(),
         call: None,
-        cut: Vec::new(),
+        truncated_fields: Vec::new(),
     };
     match (first.event, last.event) {
-        (_, Event::MessageCompleted { item, .. }) => Some(Item { cut: moved(last.cut, "/item", ""), ..item }),
+        (_, Event::MessageCompleted { item, .. }) => {
+            Some(Item { truncated_fields: moved(last.truncated_fields, "/item", ""), ..item })
+        }
         (Event::MessageStarted { .. }, _) => Some(Item { role: Some(Role::Assistant), ..running }),
         (Event::ToolRequested { call_id, tool, input }, last_event) => {
-            let mut cut = moved(first.cut, "/input", "/call/input");
+            let mut truncated_fields = moved(first.truncated_fields, "/input", "/call/input");
             let (mut output_blob, mut shown) = (None, Vec::new());
             let (status, text) = match last_event {
                 Event::ToolCompleted { status, output, output_blob: whole, attachments, .. } => {
-                    cut.extend(moved(last.cut, "/output", "/text"));
+                    truncated_fields.extend(moved(last.truncated_fields, "/output", "/text"));
                     (output_blob, shown) = (whole, attachments);
                     (status.into(), Some(output))
                 }
@@ -70,7 +72,7 @@ fn item(stored: &StoredItem) -> Option<Item> {
                 status: if done { ItemStatus::Completed } else { ItemStatus::Running },
                 text,
                 call: Some(CallView { call_id, tool, input, status, output_blob, attachments: shown }),
-                cut,
+                truncated_fields,
                 ..running
             })
         }
@@ -79,10 +81,11 @@ fn item(stored: &StoredItem) -> Option<Item> {
 }
 
 /// Moves the truncated fields at or below `from` to the same position below `to`.
-fn moved(cuts: Vec<Cut>, from: &str, to: &str) -> Vec<Cut> {
-    let moved = cuts.into_iter().filter_map(|cut| {
-        let rest = cut.at.strip_prefix(from).filter(|rest| rest.is_empty() || rest.starts_with('/'))?;
-        Some(Cut { at: format!("{to}{rest}"), ..cut })
+fn moved(fields: Vec<TruncatedField>, from: &str, to: &str) -> Vec<TruncatedField> {
+    let moved = fields.into_iter().filter_map(|field| {
+        let rest =
+            field.pointer.strip_prefix(from).filter(|rest| rest.is_empty() || rest.starts_with('/'))?;
+        Some(TruncatedField { pointer: format!("{to}{rest}"), ..field })
     });
     moved.collect()
 }

@@ -26,8 +26,9 @@ pub(super) async fn list(
     let requests = requests
         .into_iter()
         .map(|pending| {
-            let Pending { session_id, at_ms, cut, request, read_only, change, sandbox } = pending;
-            PendingRequest { session_id, at_ms, cut, request, read_only, change, sandbox }
+            let Pending { session_id, at_ms, truncated_fields, request, read_only, change, sandbox } =
+                pending;
+            PendingRequest { session_id, at_ms, truncated_fields, request, read_only, change, sandbox }
         })
         .collect();
     Ok(PermissionListReply { requests, next_cursor: next.map(|id| id.to_string()) })

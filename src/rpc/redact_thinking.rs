@@ -67,7 +67,7 @@ fn cut(body: &str, shown: ThinkingShown) -> Option<Arc<str>> {
     if hidden.iter().all(|place| !place.ends_with("/text")) {
         return None;
     }
-    envelope.cut.retain(|cut| !hidden.contains(&cut.at));
+    envelope.truncated_fields.retain(|field| !hidden.contains(&field.pointer));
     serde_json::to_string(&envelope).ok().map(Arc::from)
 }
 
@@ -123,11 +123,11 @@ mod tests {
         Some(serde_json::from_str(&veiled).expect("an event"))
     }
 
-    fn message(content: &Value, cut: &Value) -> Arc<str> {
+    fn message(content: &Value, truncated: &Value) -> Arc<str> {
         let item = json!({"item_id":"item_00000000000000000000000000000001",
             "turn_id":"turn_00000000000000000000000000000001","kind":"assistant_message","status":"completed",
             "first_seq":3,"last_seq":7,"text":"so","role":"assistant","content":content});
-        event(&format!("\"cut\":{cut},\"type\":\"message.completed\",\"item\":{item}"))
+        event(&format!("\"truncated_fields\":{truncated},\"type\":\"message.completed\",\"item\":{item}"))
     }
 
     #[test]
@@ -158,8 +158,8 @@ mod tests {
             {"type":"text","text":"so"},
         ]);
         let cuts = json!([
-            {"at":"/item/content/0/text","blob_id":"blob_00000000000000000000000000000001","bytes":9,"media_type":"text/plain"},
-            {"at":"/item/text","blob_id":"blob_00000000000000000000000000000002","bytes":9,"media_type":"text/plain"},
+            {"pointer":"/item/content/0/text","blob_id":"blob_00000000000000000000000000000001","bytes":9,"media_type":"text/plain"},
+            {"pointer":"/item/text","blob_id":"blob_00000000000000000000000000000002","bytes":9,"media_type":"text/plain"},
         ]);
         let body = message(&content, &cuts);
         let Some(whole) = shown(&body, ThinkingShown::Full) else { panic!("it is shown") };
@@ -173,8 +173,12 @@ mod tests {
                 {"type":"text","text":"so"},
             ]);
             assert_eq!(veiled["item"]["content"], expected, "{mode:?}");
-            let left: Vec<&Value> =
-                veiled["cut"].as_array().expect("cuts").iter().map(|cut| &cut["at"]).collect();
+            let left: Vec<&Value> = veiled["truncated_fields"]
+                .as_array()
+                .expect("a list")
+                .iter()
+                .map(|field| &field["pointer"])
+                .collect();
             assert_eq!(left, ["/item/text"], "{mode:?}: what is hidden cannot be fetched");
         }
         let plain = message(&json!([{"type":"text","text":"so"}]), &json!([]));

@@ -12,7 +12,7 @@ use crate::session::call_context::CallContext;
 use crate::session::shared::{Settings, Shared};
 use crate::session::trust;
 use crate::tools::{Blobs, SessionContext, Unreadable};
-use crate::types::permission::{Mode, Verdict, VerdictKind, outside_grant};
+use crate::types::permission::{Mode, Verdict, VerdictKind, unsandboxed_grant};
 use crate::types::tool::{Confinement, PreparedCall, Subject};
 use crate::workspace;
 
@@ -80,7 +80,7 @@ impl EffectiveRules {
     /// of a file does. Whether the command may run at all is for the verdict to say.
     pub fn unsandboxed_grant(&self, call_context: &CallContext, prepared: &PreparedCall) -> Option<String> {
         let Subject::Bash { command, .. } = &prepared.subject else { return None };
-        let grant = outside_grant(command).filter(|_| self.problem.is_none())?;
+        let grant = unsandboxed_grant(command).filter(|_| self.problem.is_none())?;
         call_context.rules.allow.contains(&grant).then_some(grant)
     }
 
@@ -212,10 +212,11 @@ pub(super) fn judge_call(
     mut prepared: PreparedCall,
 ) -> (PreparedCall, Verdict) {
     let held = prepared.sandbox.is_some_and(|held| held.level >= 2);
-    let may_leave = held && settings.engine.offer_outside.holds(call_context.session_context.unattended);
+    let may_leave =
+        held && settings.engine.offer_unsandboxed_retry.holds(call_context.session_context.unattended);
     let grant = effective.unsandboxed_grant(call_context, &prepared).filter(|_| may_leave);
     if grant.is_some() {
-        prepared.sandbox = Some(Confinement::OUTSIDE);
+        prepared.sandbox = Some(Confinement::UNSANDBOXED);
     }
     let verdict = effective.verdict(settings, call_context, tool, &prepared);
     if let Subject::Bash { background: false, .. } = prepared.subject {

@@ -51,7 +51,7 @@ pub struct PermissionAnswer {
     /// Whether this denial ends the turn.
     pub stop: bool,
     /// Whether the client denied because it has no user to ask.
-    pub nobody: bool,
+    pub no_approver: bool,
     /// Arguments that replace the model's.
     pub updated_input: Option<serde_json::Value>,
     /// Digest of the request that the user saw.

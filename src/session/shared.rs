@@ -65,7 +65,7 @@ pub struct Settings {
     /// Size limit of the journal in bytes. Beyond it, new input is refused.
     pub journal_bytes: u64,
     /// Age at which ended sessions are deleted; `None` keeps them until a user deletes them.
-    pub keep_ended: Option<Duration>,
+    pub delete_ended_after: Option<Duration>,
     /// Maximum number of loaded sessions. Beyond it, the least recently used ones are unloaded. Sessions with
     /// leases or an open turn stay loaded.
     pub loaded_sessions: usize,

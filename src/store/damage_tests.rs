@@ -32,11 +32,11 @@ fn event(session: SessionId, seq: Seq, event: Event) -> Row {
         item_id: None,
         at_ms: Timestamp(5),
         origin: None,
-        cut: Vec::new(),
+        truncated_fields: Vec::new(),
         event,
     };
     let body = serde_json::to_string(&envelope).expect("plain data");
-    Row { seq, at: envelope.at_ms, kind: envelope.event.kind(), fold: None, body: body.into() }
+    Row { seq, at: envelope.at_ms, kind: envelope.event.kind(), delta_of: None, body: body.into() }
 }
 
 fn notice(session: SessionId, seq: Seq) -> Row {

@@ -10,7 +10,7 @@ use crate::types::ids::Seq;
 use crate::types::time::Timestamp;
 
 fn row(seq: Seq, kind: &'static str, length: usize) -> Row {
-    Row { seq, at: Timestamp(1), kind, fold: None, body: Arc::from("x".repeat(length)) }
+    Row { seq, at: Timestamp(1), kind, delta_of: None, body: Arc::from("x".repeat(length)) }
 }
 
 async fn read(store: &Store, key: SessionKey, limit: u32, bytes: usize) -> Vec<Seq> {

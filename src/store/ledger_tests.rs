@@ -18,7 +18,7 @@ fn booking(number: u128, seq: Seq, model: &str, cost_usd_micros: Option<u64>) ->
         model: model.into(),
         usage: Usage { input_tokens: seq, output_tokens: 1, ..Usage::default() },
         cost_usd_micros,
-        terms: ModelSnapshot {
+        model_snapshot: ModelSnapshot {
             context_window: Some(seq as u32),
             max_output_tokens: None,
             price: Some(Price::default()),

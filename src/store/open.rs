@@ -13,7 +13,7 @@ use crate::store::fault_injection::Faults;
 use crate::store::handle::{Store, StoreOwner, StoreReader, WriterHandle};
 use crate::store::health::Health;
 use crate::store::readers::Readers;
-use crate::store::tables::blobs::cut_oversized;
+use crate::store::tables::blobs::renew_outdated_events;
 
 /// Capacity of the queue to the writer. When it is full, senders wait.
 const QUEUE: usize = 1024;
@@ -65,7 +65,7 @@ fn is_current(connection: &rusqlite::Connection, migrations: &Migrator) -> bool 
     let look = || -> rusqlite::Result<bool> {
         let mode: String = connection.query_row("pragma journal_mode", [], |row| row.get(0))?;
         let left: i64 =
-            connection.query_row("select exists (select 1 from oversized)", [], |row| row.get(0))?;
+            connection.query_row("select exists (select 1 from outdated_event)", [], |row| row.get(0))?;
         let mut applied =
             connection.prepare("select version, checksum, success from _sqlx_migrations order by version")?;
         let applied = applied.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
@@ -86,7 +86,7 @@ async fn bring_up_to_date(
     crash_anywhere(&mut connection).await?;
     keep_a_copy(&mut connection, migrations, &database_file.path).await?;
     migrations.run(&mut connection).await?;
-    cut_oversized(&mut connection).await?;
+    renew_outdated_events(&mut connection).await?;
     #[cfg(feature = "failpoints")]
     connection.lock_handle().await?.remove_progress_handler();
     let writer = database_file.open_to_write()?;

@@ -137,7 +137,7 @@ async fn commit_reported_as_failed_is_found_committed() {
     let key = place.session(1).await;
     // The append prunes its own last row, so the row before it must prove the commit.
     let both = Append {
-        folds: vec![2],
+        prune_deltas_of: vec![2],
         summary: Some(summary("t")),
         ..append(key, vec![row(2, None), row(3, None), row(4, Some(2))])
     };

@@ -47,10 +47,10 @@ async fn sound_bodies(connection: &mut SqliteConnection, why: &str) -> Vec<Strin
 }
 
 /// One body per row, unique across sessions.
-fn rows(session: u64, seqs: impl Iterator<Item = u64>, fold: Option<u64>) -> Vec<Row> {
+fn rows(session: u64, seqs: impl Iterator<Item = u64>, delta_of: Option<u64>) -> Vec<Row> {
     let body =
         |seq| format!("{{\"s\":{session},\"n\":{seq},\"text\":\"{}\"}}", "x".repeat(seq as usize * 37 % 900));
-    seqs.map(|seq| Row { body: body(seq).into(), ..row(seq, fold) }).collect()
+    seqs.map(|seq| Row { body: body(seq).into(), ..row(seq, delta_of) }).collect()
 }
 
 fn length(path: &Path) -> usize {
@@ -79,7 +79,7 @@ async fn synced_commits_survive_power_loss() {
         facts.extend(fact.iter().map(|row| row.body.to_string()));
         let whole = Append {
             rows: fact,
-            folds: vec![one],
+            prune_deltas_of: vec![one],
             items: vec![item(one + 3, one + 4)],
             summary: Some(summary("t")),
             sync: Sync::Full,
@@ -141,7 +141,7 @@ async fn kill_during_checkpoint_loses_no_event() {
     let after = std::fs::read(&path).unwrap();
     other.close().await.unwrap();
     soon(owner.close()).await;
-    assert!(after.len() > before.len() + 4 * PAGE, "there is something to fold");
+    assert!(after.len() > before.len() + 4 * PAGE, "there are pages to checkpoint");
 
     // Pages are written one by one: any number of them may be complete, and the last one partial.
     for done in (0..=after.len()).step_by(PAGE / 2 + 1) {
@@ -149,7 +149,7 @@ async fn kill_during_checkpoint_loses_no_event() {
         database.extend_from_slice(before.get(done..).unwrap_or_default());
         let left = Left::of(&database, &log);
         let mut connection = left.open().await;
-        let why = format!("{done} of {} bytes were folded", after.len());
+        let why = format!("{done} of {} bytes were checkpointed", after.len());
         assert_eq!(sound_bodies(&mut connection, &why).await.len(), 89, "{why}");
         connection.close().await.unwrap();
     }

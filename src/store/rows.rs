@@ -35,7 +35,7 @@ pub struct Row {
     /// The event's `type`.
     pub kind: &'static str,
     /// For deltas: seq of the event that opened their item. A prune of that seq removes the row.
-    pub fold: Option<Seq>,
+    pub delta_of: Option<Seq>,
     /// The event as JSON on the wire. Truncated values are blobs of the same transaction.
     pub body: Arc<str>,
 }
@@ -137,8 +137,8 @@ pub struct Append {
     pub key: SessionKey,
     /// Journal rows, in order of seq.
     pub rows: Vec<Row>,
-    /// Prune keys: rows whose `fold` has one of these values are removed.
-    pub folds: Vec<Seq>,
+    /// Prune keys: rows whose `delta_of` has one of these values are removed.
+    pub prune_deltas_of: Vec<Seq>,
     /// Changes of item summaries.
     pub items: Vec<ItemRow>,
     /// Changes of permission requests and questions.

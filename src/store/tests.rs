@@ -84,13 +84,13 @@ pub(super) fn new_session(number: u128, idempotency: Option<Idempotency>) -> New
     }
 }
 
-pub(super) fn row(seq: Seq, fold: Option<Seq>) -> Row {
-    let kind = if fold.is_some() { "message.text_delta" } else { "notice" };
+pub(super) fn row(seq: Seq, delta_of: Option<Seq>) -> Row {
+    let kind = if delta_of.is_some() { "message.text_delta" } else { "notice" };
     Row {
         seq,
         at: Timestamp(i64::try_from(seq).unwrap()),
         kind,
-        fold,
+        delta_of,
         body: Arc::from(format!("{{\"n\":{seq}}}")),
     }
 }
@@ -99,7 +99,7 @@ pub(super) fn append(key: SessionKey, rows: Vec<Row>) -> Append {
     Append {
         key,
         rows,
-        folds: Vec::new(),
+        prune_deltas_of: Vec::new(),
         items: Vec::new(),
         requests: Vec::new(),
         bookings: Vec::new(),
@@ -153,7 +153,7 @@ async fn failed_append_is_rolled_back_without_affecting_group() {
     // Seq 4 is in use. The rest of the second append is valid.
     let bad = Append {
         rows: vec![row(5, None), row(4, None)],
-        folds: vec![2],
+        prune_deltas_of: vec![2],
         items: vec![item(5, 5)],
         requests: vec![RequestRow::Raised { request_id: RequestId::Permission(request(9)), seq: 5 }],
         summary: Some(summary("changed")),
@@ -180,7 +180,7 @@ async fn failed_append_is_rolled_back_without_affecting_group() {
         assert_eq!(place.store.view(id(number)).await.unwrap().unwrap().title, "good");
     }
     // The corrected append is accepted.
-    let mended = Append { folds: vec![2], ..append(keys[1], vec![row(5, None)]) };
+    let mended = Append { prune_deltas_of: vec![2], ..append(keys[1], vec![row(5, None)]) };
     place.store.append(mended).await.unwrap();
     assert_eq!(place.seqs(keys[1]).await, [1, 2, 4, 5]);
 }
@@ -222,7 +222,7 @@ async fn grouped_commits_keep_order_of_each_session() {
                 let opens = append(key, vec![row(at, None), row(at + 1, Some(at))]);
                 let ends = Append {
                     rows: vec![row(at + 2, Some(at)), row(at + 3, None)],
-                    folds: vec![at],
+                    prune_deltas_of: vec![at],
                     items: vec![item(at, at + 3)],
                     sync: if message % 2 == 0 { Sync::Full } else { Sync::Normal },
                     ..append(key, Vec::new())
@@ -257,13 +257,13 @@ async fn pruning_removes_deltas_of_one_item_only() {
     place.store.append(append(one, rows())).await.unwrap();
     place.store.append(append(two, rows())).await.unwrap();
 
-    let fold = Append { folds: vec![2], ..append(one, vec![row(8, None)]) };
-    place.store.append(fold.clone()).await.unwrap();
+    let pruning = Append { prune_deltas_of: vec![2], ..append(one, vec![row(8, None)]) };
+    place.store.append(pruning.clone()).await.unwrap();
     assert_eq!(place.seqs(one).await, [1, 2, 4, 5, 7, 8]);
     assert_eq!(place.seqs(two).await, [1, 2, 3, 4, 5, 6, 7]);
 
     // Rows of the same transaction are pruned as well. An opener without rows is no error.
-    let again = Append { folds: vec![4, 2], rows: vec![row(9, Some(4)), row(10, None)], ..fold };
+    let again = Append { prune_deltas_of: vec![4, 2], rows: vec![row(9, Some(4)), row(10, None)], ..pruning };
     place.store.append(again).await.unwrap();
     assert_eq!(place.seqs(one).await, [1, 2, 4, 7, 8, 10]);
 }
@@ -277,13 +277,13 @@ async fn last_seq_counts_pruned_rows() {
     place.store.append(append(key, vec![row(2, None), row(3, Some(2)), row(4, Some(2))])).await.unwrap();
     assert_eq!(place.store.last_seq(key).await, Ok(4));
     // The newest row is pruned in its own transaction. Its seq is not used again.
-    let fold = Append {
+    let pruning = Append {
         rows: vec![row(5, None), row(6, Some(2))],
-        folds: vec![2],
+        prune_deltas_of: vec![2],
         summary: Some(summary("t")),
         ..append(key, Vec::new())
     };
-    place.store.append(fold).await.unwrap();
+    place.store.append(pruning).await.unwrap();
     assert_eq!(place.seqs(key).await, [1, 2, 5]);
     assert_eq!(place.store.last_seq(key).await, Ok(6));
     assert_eq!(place.store.view(id(1)).await.unwrap().unwrap().last_seq, 6);

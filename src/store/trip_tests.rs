@@ -83,15 +83,15 @@ fn remembered(key: &str, reply: &str) -> Idempotency {
     Idempotency { method: "m", key: key.into(), digest: "d".into(), reply: reply.into() }
 }
 
-fn row(seq: Seq, fold: Option<Seq>) -> Row {
-    Row { seq, at: Timestamp(7), kind: "notice", fold, body: Arc::from(format!("{{\"n\":{seq}}}")) }
+fn row(seq: Seq, delta_of: Option<Seq>) -> Row {
+    Row { seq, at: Timestamp(7), kind: "notice", delta_of, body: Arc::from(format!("{{\"n\":{seq}}}")) }
 }
 
 fn append(key: SessionKey, seqs: impl IntoIterator<Item = Seq>) -> Append {
     Append {
         key,
         rows: seqs.into_iter().map(|seq| row(seq, None)).collect(),
-        folds: Vec::new(),
+        prune_deltas_of: Vec::new(),
         items: Vec::new(),
         requests: Vec::new(),
         bookings: Vec::new(),
@@ -137,7 +137,7 @@ async fn check_everything(count: Seq) {
     let last = 1 + count;
     let request_id = PermissionId::from_uuid(Uuid::now_v7());
     let mut whole = append(key, 2..=last);
-    whole.rows.iter_mut().skip(1).for_each(|row| row.fold = Some(2));
+    whole.rows.iter_mut().skip(1).for_each(|row| row.delta_of = Some(2));
     let item = ItemRow { first_seq: 2, last_seq: 2, kind: ItemKind::ToolCall, status: ItemStatus::Running };
     whole.items = vec![item, ItemRow { last_seq: last, status: ItemStatus::Completed, ..item }];
     whole.requests = vec![RequestRow::Raised { request_id: RequestId::Permission(request_id), seq: 2 }];
@@ -180,7 +180,7 @@ async fn check_everything(count: Seq) {
 
     // Then the request is settled and the rows of opener 2 are pruned.
     let mut next = append(key, [last + 1]);
-    next.folds = vec![2];
+    next.prune_deltas_of = vec![2];
     next.requests =
         vec![RequestRow::Settled { request_id: RequestId::Permission(request_id), seq: last + 1 }];
     assert_eq!(fixture.append(next).await, Ok(()));

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::tools::address::Ranges;
-use crate::types::tool::OfferOutside;
+use crate::types::tool::OfferUnsandboxedRetry;
 
 /// Settings of the tools, filled by the daemon.
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ pub struct Settings {
     /// Highest time limit of a command, in milliseconds.
     pub bash_timeout_max_ms: u64,
     /// Time limit of a background task.
-    pub background_time: Duration,
+    pub background_timeout: Duration,
     /// Characters of output that the model receives. Longer output is reduced to its head and tail.
     pub output_cap: usize,
     /// Whether the model must have read a file before it changes the file.
@@ -43,7 +43,7 @@ pub struct Settings {
     /// tests with trusted documents.
     pub converter: Option<PathBuf>,
     /// Non-public addresses that WebFetch may reach.
-    pub web_private: Ranges,
+    pub web_allowed_private: Ranges,
     /// The proxy of WebFetch. Proxy variables of the environment are ignored.
     pub web_proxy: Option<String>,
     /// Settings of the sandbox.
@@ -63,7 +63,7 @@ impl Settings {
             env_allow: Vec::new(),
             bash_timeout_ms: 120_000,
             bash_timeout_max_ms: 600_000,
-            background_time: Duration::from_secs(12 * 3_600),
+            background_timeout: Duration::from_secs(12 * 3_600),
             output_cap: 30_000,
             edit_requires_read: true,
             max_progress_bytes: 1 << 20,
@@ -72,7 +72,7 @@ impl Settings {
             limits: Limits::default(),
             cgroup: CgroupSetting::Off,
             converter: None,
-            web_private: Ranges::default(),
+            web_allowed_private: Ranges::default(),
             web_proxy: None,
             // The folder for temporary files and the hidden paths are not known yet.
             sandbox: SandboxSettings { level: LevelSetting::Off, ..SandboxSettings::default() },
@@ -167,7 +167,7 @@ pub struct SandboxSettings {
     /// The parent of the sessions' folders for temporary files. It is created on first use.
     pub temp: PathBuf,
     /// Whether the user may repeat a blocked command without the sandbox.
-    pub offer_outside: OfferOutside,
+    pub offer_unsandboxed_retry: OfferUnsandboxedRetry,
 }
 
 /// The folder of spools and their quotas in bytes.

@@ -113,10 +113,11 @@ impl BlobId {
 
 /// A truncated value of an event or an item.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Cut {
+pub struct TruncatedField {
     /// Location of the value, as a JSON pointer (RFC 6901) into the object that has this list. A text is cut at
     /// its end; a list or an object has fewer entries.
-    pub at: String,
+    #[serde(alias = "at")]
+    pub pointer: String,
     /// The complete value, to be read with `session.blob`.
     pub blob_id: BlobId,
     /// Length of the complete value.

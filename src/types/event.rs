@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::background::{BackgroundEnd, BackgroundRead, BackgroundState, BashId};
-use super::blob::{Attachment, BlobRef, Cut};
+use super::blob::{Attachment, BlobRef, TruncatedField};
 use super::ids::{CallId, ItemId, PermissionId, QuestionId, Seq, SessionId, TurnId};
 use super::message::{InputBlock, Message};
 use super::model::{BlockKind, StopReason};
@@ -50,8 +50,8 @@ pub struct Envelope {
     pub origin: Option<Origin>,
     /// Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the
     /// complete value. Absent if the event is complete.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub cut: Vec<Cut>,
+    #[serde(skip_serializing_if = "Vec::is_empty", default, alias = "cut")]
+    pub truncated_fields: Vec<TruncatedField>,
     /// Type and content of the event.
     #[serde(flatten)]
     pub event: Event,
@@ -127,8 +127,8 @@ pub enum Event {
         requires: Option<Requires>,
     },
     /// The system prompt was built. It is stored, so that it stays byte-identical.
-    #[serde(rename = "session.context")]
-    SessionContext {
+    #[serde(rename = "session.prompt_built", alias = "session.context")]
+    SessionPromptBuilt {
         /// The complete system prompt.
         system: String,
         /// Sources of its parts, as text for users.
@@ -330,8 +330,8 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none", default)]
         cost_usd_micros: Option<u64>,
         /// Limits and price of the model at the time of the call.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        terms: Option<ModelSnapshot>,
+        #[serde(skip_serializing_if = "Option::is_none", default, alias = "terms")]
+        model_snapshot: Option<ModelSnapshot>,
         /// Duration of the call, in milliseconds.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         duration_ms: Option<u64>,
@@ -358,7 +358,8 @@ pub enum Event {
     #[serde(rename = "history.repaired")]
     HistoryRepaired {
         /// Number of messages at the beginning that are unchanged.
-        kept: u64,
+        #[serde(alias = "kept")]
+        kept_messages: u64,
         /// Replacements of all messages after them.
         messages: Vec<Message>,
         /// The repairs, as text for users.
@@ -377,8 +378,8 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none", default)]
         cost_usd_micros: Option<u64>,
         /// Limits and price of the model at the time of the call.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        terms: Option<ModelSnapshot>,
+        #[serde(skip_serializing_if = "Option::is_none", default, alias = "terms")]
+        model_snapshot: Option<ModelSnapshot>,
         /// Reason of the booking.
         reason: UsageReason,
         /// Purpose of the call, if it was a helper call.
@@ -399,9 +400,11 @@ pub enum Event {
         /// `PROVIDER/MODEL` of the call.
         model: String,
         /// Known limits and price of the model.
-        terms: ModelSnapshot,
+        #[serde(alias = "terms")]
+        model_snapshot: ModelSnapshot,
         /// Maximum usage of the call: booked if its end is not recorded.
-        most: Usage,
+        #[serde(alias = "most")]
+        max_usage: Usage,
     },
     /// A helper call ended. Its usage, if any, was booked before by `usage`.
     #[serde(rename = "helper.completed")]
@@ -534,8 +537,8 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none", default)]
         cwd: Option<String>,
         /// For BashOutput: how much of a background command's output the model has now received.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        told: Option<BackgroundRead>,
+        #[serde(skip_serializing_if = "Option::is_none", default, alias = "told")]
+        background_read: Option<BackgroundRead>,
     },
     /// A command continues in the background after its call returned, or it ended. It belongs to the session:
     /// `turn_id` is present only while the turn that started it runs.

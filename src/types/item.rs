@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::blob::{Attachment, BlobRef, Cut};
+use super::blob::{Attachment, BlobRef, TruncatedField};
 use super::ids::{CallId, ItemId, Seq, TurnId};
 use super::message::{Block, Role};
 use super::tool::ToolStatus;
@@ -89,7 +89,7 @@ pub struct Item {
     pub call: Option<CallView>,
     /// In replies: truncated values of this item. Inside an event, the event has the list.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub cut: Vec<Cut>,
+    pub truncated_fields: Vec<TruncatedField>,
 }
 
 /// The tool call of an item.

@@ -10,7 +10,7 @@ impl Event {
             Event::SessionCreated(_) => "session.created",
             Event::SessionUpdated { .. } => "session.updated",
             Event::SessionStatus { .. } => "session.status",
-            Event::SessionContext { .. } => "session.context",
+            Event::SessionPromptBuilt { .. } => "session.prompt_built",
             Event::SessionAttached { .. } => "session.attached",
             Event::SessionDetached { .. } => "session.detached",
             Event::ConfigReloaded { .. } => "config.reloaded",

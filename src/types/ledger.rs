@@ -15,13 +15,22 @@ impl UsageRecord {
     /// The usage record of an event, if the event has one.
     #[must_use]
     pub fn of(fact: &Envelope) -> Option<Self> {
-        let (model, usage, cost, terms, is_lost, is_estimated) = match &fact.event {
+        let (model, usage, cost, model_snapshot, is_lost, is_estimated) = match &fact.event {
             Event::MessageCompleted {
-                model, usage: Some(usage), estimated, cost_usd_micros, terms, ..
-            } => (model.clone().unwrap_or_default(), usage, cost_usd_micros, terms, false, *estimated),
-            Event::UsageBooked { model, usage, cost_usd_micros, terms, reason, estimated, .. } => {
+                model,
+                usage: Some(usage),
+                estimated,
+                cost_usd_micros,
+                model_snapshot,
+                ..
+            } => {
+                (model.clone().unwrap_or_default(), usage, cost_usd_micros, model_snapshot, false, *estimated)
+            }
+            Event::UsageBooked {
+                model, usage, cost_usd_micros, model_snapshot, reason, estimated, ..
+            } => {
                 let is_lost = *reason == UsageReason::LostAttempt;
-                (model.clone(), usage, cost_usd_micros, terms, is_lost, *estimated)
+                (model.clone(), usage, cost_usd_micros, model_snapshot, is_lost, *estimated)
             }
             _ => return None,
         };
@@ -32,7 +41,7 @@ impl UsageRecord {
             model,
             usage: *usage,
             cost_usd_micros: *cost,
-            terms: terms.unwrap_or_default(),
+            model_snapshot: model_snapshot.unwrap_or_default(),
             is_lost,
             is_estimated,
         })
@@ -72,7 +81,7 @@ mod tests {
             model: "p/m".into(),
             usage: Usage { input_tokens: 2, ..Usage::default() },
             cost_usd_micros,
-            terms: ModelSnapshot::default(),
+            model_snapshot: ModelSnapshot::default(),
             is_lost: false,
             is_estimated: false,
         }

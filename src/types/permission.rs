@@ -54,13 +54,13 @@ pub enum RequestKind {
 
 /// Maximum bytes of a command with a session grant to run outside the sandbox, because clients show a grant
 /// completely.
-const LONGEST_OUTSIDE: usize = 2_000;
+const MAX_GRANT_COMMAND_BYTES: usize = 2_000;
 
 /// The grant that allows exactly this command outside the sandbox until the session ends; `None` if the command
 /// is too long to be shown completely.
 #[must_use]
-pub fn outside_grant(command: &str) -> Option<String> {
-    (command.len() <= LONGEST_OUTSIDE).then(|| format!("Outside({command})"))
+pub fn unsandboxed_grant(command: &str) -> Option<String> {
+    (command.len() <= MAX_GRANT_COMMAND_BYTES).then(|| format!("Unsandboxed({command})"))
 }
 
 /// The verdict of the rules on one tool call.
@@ -94,7 +94,7 @@ pub struct Verdict {
     /// A command without a matching rule whose parts are all read-only, inside the workspace, and read no
     /// secrets.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub only_looks: bool,
+    pub read_only_command: bool,
     /// A command that is known to change nothing, including the working directory, regardless of the rules.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub read_only: bool,

@@ -36,20 +36,20 @@ pub struct Confinement {
     /// Whether the command has network access.
     pub network: bool,
     /// The command runs outside its usual sandbox, because a user allowed it.
-    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
-    pub outside: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not", default, alias = "outside")]
+    pub unsandboxed: bool,
 }
 
 impl std::fmt::Display for Confinement {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let outside = if self.outside { "outside the sandbox, " } else { "" };
+        let outside = if self.unsandboxed { "outside the sandbox, " } else { "" };
         write!(f, "{outside}level {}, network {}", self.level, if self.network { "on" } else { "off" })
     }
 }
 
 impl Confinement {
     /// The confinement of a command that a user allowed outside its sandbox: only rlimits apply.
-    pub const OUTSIDE: Self = Self { level: 1, network: true, outside: true };
+    pub const UNSANDBOXED: Self = Self { level: 1, network: true, unsandboxed: true };
 
     /// Whether this confinement is weaker than the other.
     #[must_use]
@@ -58,9 +58,9 @@ impl Confinement {
     }
 }
 
-/// Whether a command that the sandbox blocked is offered to run again outside of it: `[sandbox] offer_outside`.
+/// Whether a command that the sandbox blocked is offered to run again outside of it: `[sandbox] offer_unsandboxed_retry`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OfferOutside {
+pub enum OfferUnsandboxedRetry {
     /// Never.
     Never,
     /// In attended sessions.
@@ -70,14 +70,14 @@ pub enum OfferOutside {
     Always,
 }
 
-impl OfferOutside {
+impl OfferUnsandboxedRetry {
     /// Whether a command of such a session may be offered.
     #[must_use]
     pub const fn holds(self, unattended: bool) -> bool {
         match self {
-            OfferOutside::Never => false,
-            OfferOutside::Attended => !unattended,
-            OfferOutside::Always => true,
+            OfferUnsandboxedRetry::Never => false,
+            OfferUnsandboxedRetry::Attended => !unattended,
+            OfferUnsandboxedRetry::Always => true,
         }
     }
 }
@@ -259,10 +259,11 @@ pub struct ResolvedPath {
     /// Whether it is in the session's workspace.
     pub in_workspace: bool,
     /// Whether writing there could change which code runs or which permissions apply.
-    pub care: PathSensitivity,
+    #[serde(alias = "care")]
+    pub sensitivity: PathSensitivity,
     /// Other names of the same file (hard links) that a rule matches.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub ruled: Vec<PathBuf>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty", alias = "ruled")]
+    pub matched_aliases: Vec<PathBuf>,
 }
 
 /// Sensitivity of a path, from lowest to highest.

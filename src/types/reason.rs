@@ -33,7 +33,8 @@ pub enum SettledBy {
     /// The deadline passed without an answer, so the action of `on_timeout` applied.
     Timeout,
     /// A client without a user denied the request; no user decided.
-    Nobody,
+    #[serde(alias = "nobody")]
+    NoApprover,
     /// A rule that was added meanwhile, or a grant given with another answer, covers it.
     Rule,
     /// The session's mode was changed to one that allows it.

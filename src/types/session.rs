@@ -330,8 +330,8 @@ pub struct PermissionRequest {
     pub parts: Vec<super::permission::CommandPart>,
     /// A command whose parts are all read-only, inside the workspace, and read no secrets: `allow_read_only`
     /// allows it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub only_looks: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not", alias = "only_looks")]
+    pub read_only_command: bool,
     /// Deadline of the request; absent in attended sessions, which wait without limit. A restart does not
     /// change it.
     #[serde(skip_serializing_if = "Option::is_none", default)]

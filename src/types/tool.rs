@@ -1,8 +1,8 @@
 //! Tools for all modules: their definitions, prepared calls, and results.
 
 pub use super::prepared_call::{
-    Barrier, Blocked, Confinement, OfferOutside, PathSensitivity, PlannedChange, PlannedEdit, PlannedFile,
-    PreparedCall, ResolvedPath, Subject,
+    Barrier, Blocked, Confinement, OfferUnsandboxedRetry, PathSensitivity, PlannedChange, PlannedEdit,
+    PlannedFile, PreparedCall, ResolvedPath, Subject,
 };
 use std::path::PathBuf;
 
@@ -127,7 +127,7 @@ pub struct ToolOutcome {
     pub goes_on: bool,
     /// How much of a background command's output the model has now received.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub told: Option<BackgroundRead>,
+    pub background_read: Option<BackgroundRead>,
     /// Contents, stored in the transaction that writes the result.
     #[serde(skip)]
     pub blobs: Vec<Blob>,
@@ -151,7 +151,7 @@ impl ToolOutcome {
             attachments: Vec::new(),
             whole: None,
             goes_on: false,
-            told: None,
+            background_read: None,
             blobs: Vec::new(),
             blocked: None,
         }

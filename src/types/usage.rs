@@ -213,7 +213,7 @@ pub struct UsageRecord {
     /// Its cost in millionths of a dollar; `None` if unknown.
     pub cost_usd_micros: Option<u64>,
     /// Limits and price of the model at the time of the call.
-    pub terms: ModelSnapshot,
+    pub model_snapshot: ModelSnapshot,
     /// The call brought no answer.
     pub is_lost: bool,
     /// `usage` is at least partly an upper estimate.
@@ -282,8 +282,8 @@ impl ModelUsage {
             cost_usd_micros: booking.cost_usd_micros,
             cost_at_least_usd_micros: booking.cost_usd_micros.unwrap_or(0),
             unpriced_calls: one(booking.cost_usd_micros.is_none()),
-            context_window: booking.terms.context_window,
-            max_output_tokens: booking.terms.max_output_tokens,
+            context_window: booking.model_snapshot.context_window,
+            max_output_tokens: booking.model_snapshot.max_output_tokens,
         });
     }
 

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use super::blob::{self, Blob, Cut};
+use super::blob::{self, Blob, TruncatedField};
 use super::event::Envelope;
 use super::ids::BlobId;
 
@@ -39,6 +39,18 @@ pub fn wire(envelope: &Envelope) -> (String, Vec<Blob>) {
     cut(&text).unwrap_or((text, Vec::new()))
 }
 
+/// The current wire form of an event of an older version, which may have other names of fields or exceed the
+/// limit, and the blobs that were cut from it. `None` if it is no event. An event that was truncated before
+/// keeps its truncated fields, so its length can grow by the difference of the names.
+#[must_use]
+pub fn renew(text: &str) -> Option<(String, Vec<Blob>)> {
+    let envelope: Envelope = serde_json::from_str(text).ok()?;
+    if envelope.truncated_fields.is_empty() {
+        return Some(wire(&envelope));
+    }
+    serde_json::to_string(&envelope).ok().map(|text| (text, Vec::new()))
+}
+
 /// Cuts an event that is given as a JSON text; `None` if it is no event, or has too many small values to be
 /// cut, which no event has.
 #[must_use]
@@ -48,23 +60,27 @@ pub fn cut(text: &str) -> Option<(String, Vec<Blob>)> {
         let mut knife = Knife { least, taken: Vec::new() };
         let mut kept = knife.shrink(&whole, &mut String::new(), room, 0, false);
         let mut blobs: Vec<Blob> = Vec::new();
-        let cuts: Vec<Cut> = knife
+        let cuts: Vec<TruncatedField> = knife
             .taken
             .into_iter()
-            .map(|(at, value)| {
+            .map(|(pointer, value)| {
                 let blob = match value {
                     Value::String(text) => Blob::text(text),
                     other => Blob::new(blob::JSON, other.to_string().into_bytes()),
                 };
-                let cut =
-                    Cut { at, blob_id: blob.blob_id, bytes: blob.len(), media_type: blob.media_type.clone() };
+                let field = TruncatedField {
+                    pointer,
+                    blob_id: blob.blob_id,
+                    bytes: blob.len(),
+                    media_type: blob.media_type.clone(),
+                };
                 if blobs.iter().all(|known| known.blob_id != blob.blob_id) {
                     blobs.push(blob);
                 }
-                cut
+                field
             })
             .collect();
-        kept.as_object_mut()?.insert("cut".into(), serde_json::to_value(cuts).ok()?);
+        kept.as_object_mut()?.insert("truncated_fields".into(), serde_json::to_value(cuts).ok()?);
         let text = kept.to_string();
         (text.len() <= WIRE_BYTES).then_some((text, blobs))
     })
@@ -72,38 +88,42 @@ pub fn cut(text: &str) -> Option<(String, Vec<Blob>)> {
 
 /// The ids of the blobs that a wire form refers to. Cheap if there are none.
 #[must_use]
-pub fn cuts(text: &str) -> Vec<Cut> {
+pub fn truncated_fields(text: &str) -> Vec<TruncatedField> {
     #[derive(serde::Deserialize)]
     struct Head {
-        #[serde(default)]
-        cut: Vec<Cut>,
+        #[serde(default, alias = "cut")]
+        truncated_fields: Vec<TruncatedField>,
     }
     // A key of a tool's arguments may have the same name; then the event itself has no list of cuts.
-    if !text.contains(r#""cut":["#) {
+    if ![r#""truncated_fields":["#, r#""cut":["#].iter().any(|mark| text.contains(mark)) {
         return Vec::new();
     }
-    serde_json::from_str::<Head>(text).map(|head| head.cut).unwrap_or_default()
+    serde_json::from_str::<Head>(text).map(|head| head.truncated_fields).unwrap_or_default()
 }
 
 /// The complete event. `None` if the text is no event, or a blob that it refers to is missing.
 #[must_use]
 pub fn restore(text: &str, blobs: &HashMap<BlobId, Vec<u8>>) -> Option<Envelope> {
     let mut value: Value = serde_json::from_str(text).ok()?;
-    let cuts: Vec<Cut> =
-        serde_json::from_value(value.as_object_mut()?.remove("cut").unwrap_or_default()).unwrap_or_default();
-    fill(&mut value, &cuts, |cut| blobs.get(&cut.blob_id).cloned())?;
+    let fields = value.as_object_mut()?.remove("truncated_fields").unwrap_or_default();
+    let fields: Vec<TruncatedField> = serde_json::from_value(fields).unwrap_or_default();
+    fill(&mut value, &fields, |field| blobs.get(&field.blob_id).cloned())?;
     serde_json::from_value(value).ok()
 }
 
 /// Inserts cut values at their locations. `None` if one of them is missing.
-pub fn fill(value: &mut Value, cuts: &[Cut], mut whole: impl FnMut(&Cut) -> Option<Vec<u8>>) -> Option<()> {
-    for cut in cuts {
-        let bytes = whole(cut)?;
-        let content = match &*cut.media_type {
+pub fn fill(
+    value: &mut Value,
+    fields: &[TruncatedField],
+    mut content_of: impl FnMut(&TruncatedField) -> Option<Vec<u8>>,
+) -> Option<()> {
+    for field in fields {
+        let bytes = content_of(field)?;
+        let content = match &*field.media_type {
             blob::JSON => serde_json::from_slice(&bytes).ok()?,
             _ => Value::String(String::from_utf8(bytes).ok()?),
         };
-        *value.pointer_mut(&cut.at)? = content;
+        *value.pointer_mut(&field.pointer)? = content;
     }
     Some(())
 }

@@ -404,7 +404,7 @@ async fn blobs_are_there(connection: &mut SqliteConnection, journals: &Journals,
     }
     for (session, journal) in journals {
         for event in journal.values() {
-            let cuts = event["cut"].as_array().into_iter().flatten();
+            let cuts = event["truncated_fields"].as_array().into_iter().flatten();
             let shown = event["attachments"].as_array().into_iter().flatten();
             let whole = event.get("output_blob").into_iter();
             for named in cuts.chain(shown).chain(whole) {

@@ -356,7 +356,7 @@ async fn c16_others(way: CrashMode) {
 
 async fn c14_fetch(way: CrashMode) {
     let pages = Pages::serve(|_| Pages::page("text/plain", "the page"));
-    let config = "[permissions]\nallow = [\"WebFetch\"]\n[tools]\nweb_private = [\"127.0.0.1\"]";
+    let config = "[permissions]\nallow = [\"WebFetch\"]\n[tools]\nweb_allowed_private = [\"127.0.0.1\"]";
     let mut story = CrashScenario::begin(TestDaemon::builder().config(config), "C14", way).await;
     let (pilot, _) = dies(&mut story, Step::calls([("WebFetch", json!({"url": pages.base}))])).await;
     goes_on(&mut story, &pilot).await;

@@ -35,30 +35,21 @@ async fn first_version(daemon: &mut TestDaemon) -> String {
     log.turn_ends("success").await;
     daemon.stop().await;
     let path = daemon.path("data/agentd/agentd.db");
-    // Drop the later tables and the records of their migrations.
+    // Undo the later migrations and drop their records.
     let mut db = SqliteConnectOptions::new().filename(&path).connect().await.expect("it opens");
     let later = later_migrations().await;
-    for name in later.tables {
-        sqlx::query(sqlx::AssertSqlSafe(format!("drop table {name}")))
-            .execute(&mut db)
-            .await
-            .expect("dropped");
-    }
-    for (table, column) in later.columns {
-        sqlx::query(sqlx::AssertSqlSafe(format!("alter table {table} drop column {column}")))
-            .execute(&mut db)
-            .await
-            .expect("dropped");
+    for statement in later.undo {
+        sqlx::query(sqlx::AssertSqlSafe(statement)).execute(&mut db).await.expect("undone");
     }
     sqlx::query("delete from _sqlx_migrations where version > 1").execute(&mut db).await.expect("forgotten");
     db.close().await.expect("closed");
     session.id
 }
 
-/// Objects that migrations after the first one add.
+/// The migrations after the first one.
 struct Later {
-    tables: Vec<String>,
-    columns: Vec<(String, String)>,
+    /// Statements that undo them, in order.
+    undo: Vec<String>,
     newest: i64,
 }
 
@@ -69,24 +60,36 @@ async fn later_migrations() -> Later {
     let sql = all.iter().filter(|migration| migration.version > 1).map(|migration| migration.sql.as_str());
     let bare = |line: &str| line.split("--").next().unwrap_or_default().to_owned() + " ";
     let sql: Vec<String> = sql.map(|sql| sql.lines().map(bare).collect()).collect();
-    let (mut tables, mut columns) = (Vec::new(), Vec::new());
+    let mut undo = Vec::new();
     for statement in sql.iter().flat_map(|sql| sql.split(';')) {
         let code = statement.trim();
         if let Some(rest) = code.strip_prefix("create table ") {
-            tables.extend(rest.split_whitespace().next().map(str::to_owned));
+            undo.extend(rest.split_whitespace().next().map(|name| format!("drop table {name}")));
         } else if let Some((table, column)) =
             code.strip_prefix("alter table ").and_then(|rest| rest.split_once(" add column "))
         {
             let column = column.split_whitespace().next().expect("a name");
-            columns.push((table.to_owned(), column.to_owned()));
+            undo.push(format!("alter table {table} drop column {column}"));
+        } else if let Some((table, (old, new))) = code
+            .strip_prefix("alter table ")
+            .and_then(|rest| rest.split_once(" rename column "))
+            .and_then(|(table, names)| Some((table, names.split_once(" to ")?)))
+        {
+            undo.push(format!("alter table {table} rename column {new} to {old}"));
+        } else if let Some((old, new)) =
+            code.strip_prefix("alter table ").and_then(|rest| rest.split_once(" rename to "))
+        {
+            undo.push(format!("alter table {new} rename to {old}"));
         } else {
-            // Objects that are dropped together with their table.
+            // Objects that are dropped together with their table, and changes of rows.
             let goes_along = [
                 "create index",
                 "create trigger",
                 "select raise(",
                 "end",
                 "insert into oversized",
+                "insert or ignore into outdated_event",
+                "update event set",
                 "insert into ledger",
                 "update session set cost_at_least_usd_micros",
                 "update session set thinking",
@@ -95,7 +98,8 @@ async fn later_migrations() -> Later {
             assert!(is_undone, "undo {code:?} in this test too");
         }
     }
-    Later { tables, columns, newest }
+    undo.reverse();
+    Later { undo, newest }
 }
 
 async fn c20(way: CrashMode) {

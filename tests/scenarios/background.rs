@@ -92,7 +92,7 @@ async fn background_task_outlives_turn_and_returns_new_output_only() {
     assert_eq!(blob["content"], "one\ntwo\n", "{blob}");
     assert!(session.view().await.get("background_commands").is_none());
     assert_eq!(daemon.tool_processes(), []);
-    assert!(session.events().await.iter().all(|event| event["type"] != "tool.progress"), "folded away");
+    assert!(session.events().await.iter().all(|event| event["type"] != "tool.progress"), "pruned");
 
     let last = turn(&daemon, &session, &mut seen, vec![output("bash_1")]).await;
     assert!(
@@ -267,7 +267,7 @@ async fn background_command_needs_same_permission_as_foreground() {
 
 #[tokio::test]
 async fn background_output_flood_uses_bounded_memory_and_disk() {
-    let config = format!("{FREE}\n[tools]\nspool_size = \"4MiB\"");
+    let config = format!("{FREE}\n[tools]\nmax_spool_size = \"4MiB\"");
     let daemon = TestDaemon::builder().config(&config).start().await;
     let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;

@@ -42,11 +42,11 @@ async fn blob(client: &Client, session: &Session, blob_id: &Value, part: usize) 
 /// An event or an item with its truncated fields replaced by the full values.
 pub(super) async fn whole(client: &Client, session: &Session, entry: &Value) -> Value {
     let mut whole = entry.clone();
-    for cut in entry["cut"].as_array().into_iter().flatten() {
+    for cut in entry["truncated_fields"].as_array().into_iter().flatten() {
         let bytes = blob(client, session, &cut["blob_id"], 1 << 20).await;
         assert_eq!(cut["bytes"], bytes.len());
         let text = String::from_utf8(bytes).expect("text");
-        let place = whole.pointer_mut(cut["at"].as_str().expect("a place")).expect("it is there");
+        let place = whole.pointer_mut(cut["pointer"].as_str().expect("a place")).expect("it is there");
         *place = match cut["media_type"].as_str() {
             Some("application/json") => serde_json::from_str(&text).expect("json"),
             _ => {
@@ -88,7 +88,7 @@ async fn oversized_event_is_truncated_and_full_value_is_readable() {
     for event in &events {
         let bytes = event.to_string().len();
         assert!(bytes <= WIRE, "{} has {bytes} bytes", event["type"]);
-        if event.get("cut").is_some() {
+        if event.get("truncated_fields").is_some() {
             cut.push(event["type"].as_str().expect("a type").to_owned());
         }
     }
@@ -106,7 +106,8 @@ async fn oversized_event_is_truncated_and_full_value_is_readable() {
     assert!(ended["result"]["text"] == answer.as_str(), "the answer is not what it was");
     // Equal texts are stored once.
     let last = of("message.completed").next_back().expect("the answer");
-    let ids: Vec<&Value> = last["cut"].as_array().expect("cuts").iter().map(|cut| &cut["blob_id"]).collect();
+    let ids: Vec<&Value> =
+        last["truncated_fields"].as_array().expect("cuts").iter().map(|cut| &cut["blob_id"]).collect();
     assert!(ids.windows(2).all(|pair| pair[0] == pair[1]), "{ids:?}");
 
     // The same holds in pages of events and of items.
@@ -125,7 +126,7 @@ async fn oversized_event_is_truncated_and_full_value_is_readable() {
     assert!(whole(&alice, &session, items.last().expect("the answer")).await["text"] == answer.as_str());
 
     // A client may read any range of the blob, but no blobs of other sessions.
-    let id = &last["cut"][0]["blob_id"];
+    let id = &last["truncated_fields"][0]["blob_id"];
     assert!(blob(&alice, &session, id, 77_777).await == answer.as_bytes());
     let other = alice.create(&daemon).await;
     let refusal = other.refused("blob", json!({"blob_id": id})).await;
@@ -165,8 +166,7 @@ fn last_results(daemon: &TestDaemon) -> Vec<String> {
 
 #[tokio::test]
 async fn long_result_is_excerpted_and_read_opens_full_text() {
-    let config =
-        "[permissions]\nallow = [\"Bash\"]\n[tools]\nresult_size = \"8KiB\"\nresults_size = \"12KiB\"";
+    let config = "[permissions]\nallow = [\"Bash\"]\n[tools]\nmax_result_size = \"8KiB\"\nmax_results_total = \"12KiB\"";
     let mut daemon = TestDaemon::builder().config(config).start().await;
     let alice = daemon.client("alice").await;
     let session = alice.create(&daemon).await;
@@ -241,7 +241,7 @@ async fn long_result_is_excerpted_and_read_opens_full_text() {
 
 #[tokio::test]
 async fn command_spool_is_limited_and_deleted_with_session() {
-    let config = "[permissions]\nallow = [\"Bash\"]\n[tools]\nspool_size = \"3MB\"";
+    let config = "[permissions]\nallow = [\"Bash\"]\n[tools]\nmax_spool_size = \"3MB\"";
     let daemon = TestDaemon::builder().config(config).start().await;
     let alice = daemon.client("alice").await;
     let session = alice.create(&daemon).await;

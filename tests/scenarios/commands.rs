@@ -48,7 +48,7 @@ async fn command_output_is_streamed_while_running() {
     let output = completed["output"].as_str().expect("text");
     assert!(output.contains("first") && output.contains("second"), "{output}");
     seen.turn_ends("success").await;
-    assert!(session.events().await.iter().all(|event| event["type"] != "tool.progress"), "it is folded away");
+    assert!(session.events().await.iter().all(|event| event["type"] != "tool.progress"), "it is pruned");
 }
 
 #[tokio::test]

@@ -79,8 +79,9 @@ async fn session_turn_and_ledger_costs_agree_after_restart() {
     assert_eq!(grown["cost_usd_micros"], 300 * 2 + 30 * 10 + 10 * 9);
     assert_eq!(one.view().await["cost_usd_micros"], grown["cost_usd_micros"]);
     // Each usage record contains the price at the time of the call.
-    let priced: Vec<Value> = one.events().await.into_iter().filter(|e| e["terms"].is_object()).collect();
-    let inputs: Vec<&Value> = priced.iter().map(|event| &event["terms"]["price"]["input"]).collect();
+    let priced: Vec<Value> =
+        one.events().await.into_iter().filter(|e| e["model_snapshot"].is_object()).collect();
+    let inputs: Vec<&Value> = priced.iter().map(|event| &event["model_snapshot"]["price"]["input"]).collect();
     assert_eq!(inputs, [&json!(2.0), &json!(2.0), &json!(9.0)]);
     daemon.models.assert_no_breach();
 }

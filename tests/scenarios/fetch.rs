@@ -11,7 +11,7 @@ use crate::support::log::Log;
 use crate::support::model_server::Step;
 use crate::support::pages::Pages;
 
-const OPEN: &str = "[permissions]\nallow = [\"WebFetch\"]\n[tools]\nweb_private = [\"127.0.0.1\"]";
+const OPEN: &str = "[permissions]\nallow = [\"WebFetch\"]\n[tools]\nweb_allowed_private = [\"127.0.0.1\"]";
 
 /// Runs one call and returns its `tool.completed` event.
 async fn run(daemon: &TestDaemon, session: &Session, seen: &mut Log, call: (&'static str, Value)) -> Value {
@@ -27,7 +27,7 @@ async fn run(daemon: &TestDaemon, session: &Session, seen: &mut Log, call: (&'st
 #[tokio::test]
 async fn web_fetch_requests_host_permission_and_returns_markdown() {
     let pages = Pages::serve(|_| Pages::page("text/html", "<h1>News</h1><p>All is <b>well</b>.</p>"));
-    let daemon = TestDaemon::builder().config("[tools]\nweb_private = [\"127.0.0.1\"]").start().await;
+    let daemon = TestDaemon::builder().config("[tools]\nweb_allowed_private = [\"127.0.0.1\"]").start().await;
     let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
     daemon.models.push(Step::calls([("WebFetch", json!({"url": pages.base, "prompt": "what is new?"}))]));

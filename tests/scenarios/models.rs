@@ -293,7 +293,7 @@ async fn earlier_reasoning_is_resent_when_model_needs_it() {
         ("tools", [0, 1, 0]),
         ("all", [0, 1, 2]),
     ] {
-        let model = format!("[model.\"scripted/deep\"]\nthinking = true\nreasoning_back = \"{back}\"\n");
+        let model = format!("[model.\"scripted/deep\"]\nthinking = true\nreplay_reasoning = \"{back}\"\n");
         let daemon = TestDaemon::builder().api(Api::OpenAiChat).config(&model).start().await;
         let session =
             daemon.client("alice").await.create_with(&daemon, json!({"model": "scripted/deep"})).await;

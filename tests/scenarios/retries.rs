@@ -53,7 +53,7 @@ async fn overlong_retry_after_ends_turn_with_reset_time() {
     let error = &result["errors"][0];
     assert_eq!(error["kind"], "rate_limited");
     let message = error["message"].as_str().expect("words");
-    for word in ["429", "UTC", "(1 d)", "longest_wait"] {
+    for word in ["429", "UTC", "(1 d)", "max_retry_after"] {
         assert!(message.contains(word), "{word} is missing in {message}");
     }
     assert!(seen.seen_of("retry").is_empty());

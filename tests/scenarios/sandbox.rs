@@ -55,7 +55,7 @@ async fn protected_paths_are_enforced_for_unprivileged_user() {
         AS.join(" ")
     );
     let config = format!(
-        "{BASH_ALLOWED}\n[sandbox]\nlevel = \"landlock\"\noffer_outside = false\n[limits]\nallow_root = true"
+        "{BASH_ALLOWED}\n[sandbox]\nlevel = \"landlock\"\noffer_unsandboxed_retry = false\n[limits]\nallow_root = true"
     );
     let mut daemon = TestDaemon::builder().config(&config).under(&nobody).build().await;
     daemon.write(".git/config", "[core]\n");
@@ -104,7 +104,7 @@ async fn placeholders_are_removed_when_turn_completes() {
 
 #[tokio::test]
 async fn sandbox_level_follows_attendance_and_is_recorded_per_call() {
-    let config = format!("{BASH_ALLOWED}\n[sandbox]\noffer_outside = false");
+    let config = format!("{BASH_ALLOWED}\n[sandbox]\noffer_unsandboxed_retry = false");
     let daemon = TestDaemon::builder().config(&config).start().await;
     if !works(&daemon, "landlock").await || !works(&daemon, "bubblewrap").await {
         return;

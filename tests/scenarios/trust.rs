@@ -56,7 +56,7 @@ async fn project_instructions_are_sent_and_fixed_for_session() {
         daemon.models.otherwise(|_| Step::text("Hello."));
         session.submit("hello").await;
         seen.turn_ends("success").await;
-        let context = &seen.seen_of("session.context")[0];
+        let context = &seen.seen_of("session.prompt_built")[0];
         assert!(context["sources"].to_string().contains("AGENTS.md"));
 
         daemon.write("AGENTS.md", "Always indent with spaces.\n");
@@ -235,7 +235,7 @@ async fn trusted_repository_is_described_without_running_its_files() {
         let mut seen = session.follow().await;
         session.submit("hello").await;
         seen.turn_ends("success").await;
-        seen.seen_of("session.context")[0]["system"].as_str().expect("text").to_owned()
+        seen.seen_of("session.prompt_built")[0]["system"].as_str().expect("text").to_owned()
     };
     assert!(!told(false).await.contains("trunk"), "not before it is trusted");
     let system = told(true).await;

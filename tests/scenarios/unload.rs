@@ -163,7 +163,7 @@ async fn idle_sessions_over_limit_are_unloaded() {
 
 #[tokio::test]
 async fn ended_sessions_are_deleted_after_retention_time() {
-    let daemon = TestDaemon::builder().config("[limits]\nkeep_ended = \"1ms\"").start().await;
+    let daemon = TestDaemon::builder().config("[limits]\ndelete_ended_after = \"1ms\"").start().await;
     let client = daemon.client("alice").await;
     let (kept, ended) = (client.create(&daemon).await, client.create(&daemon).await);
     ended.call("kill", json!({})).await;
@@ -183,7 +183,7 @@ async fn ended_sessions_are_deleted_after_retention_time() {
 #[tokio::test]
 async fn journal_over_quota_refuses_new_input() {
     // The check runs as often as the one for ended sessions.
-    let limits = "[limits]\nkeep_ended = \"100ms\"\njournal_size = \"4MiB\"";
+    let limits = "[limits]\ndelete_ended_after = \"100ms\"\njournal_size = \"4MiB\"";
     let daemon = TestDaemon::builder().config(limits).start().await;
     let client = daemon.client("alice").await;
     let (large, small) = (client.create(&daemon).await, client.create(&daemon).await);

@@ -58,10 +58,10 @@ async fn approved_unsandboxed_retry_runs_and_is_reported() {
     let command = reaching(&daemon);
     let (session, mut seen) = wants(&daemon, json!({}), &command).await;
     let asked = seen.wait_for("permission.requested").await;
-    let outside = json!({"level": 1, "network": true, "outside": true});
+    let outside = json!({"level": 1, "network": true, "unsandboxed": true});
     assert_eq!((&asked["kind"], &asked["sandbox"]), (&json!("sandbox"), &outside), "{asked}");
     assert_eq!(asked["blocked"], json!({"by": "files", "what": daemon.path("outside")}));
-    assert_eq!(asked["suggestions"], json!([format!("Outside({command})")]));
+    assert_eq!(asked["suggestions"], json!([format!("Unsandboxed({command})")]));
     assert_eq!(asked["input"]["command"], command.as_str());
     assert!(asked["reason"].as_str().expect("a text").contains("has run once"), "{asked}");
     assert!(asked["deadline_ms"].is_null());
@@ -88,7 +88,7 @@ async fn approved_unsandboxed_retry_runs_and_is_reported() {
     let started = seen.seen_of("tool.started");
     let attempts: Vec<_> = started.iter().map(|event| (&event["attempt"], &event["sandbox"])).collect();
     assert_eq!(attempts[1], (&json!(2), &outside));
-    assert!(attempts[0].0.is_null() && attempts[0].1["outside"].is_null(), "{attempts:?}");
+    assert!(attempts[0].0.is_null() && attempts[0].1["unsandboxed"].is_null(), "{attempts:?}");
     let done = seen.seen_of("tool.completed").pop().expect("a result");
     assert_eq!((&done["status"], &done["detail"]["sandbox"]), (&json!("completed"), &outside));
     assert!(told(&daemon).contains("let it run a second time"), "{}", told(&daemon));
@@ -108,7 +108,7 @@ async fn denied_unsandboxed_retry_keeps_first_result() {
     assert_eq!((runs(&daemon), daemon.path("outside").exists()), (1, false));
     let done = seen.seen_of("tool.completed").pop().expect("a result");
     assert_eq!((&done["status"], &done["code"]), (&json!("failed"), &json!("exit_code")));
-    assert_eq!(done["detail"]["outside"], "denied_with_feedback");
+    assert_eq!(done["detail"]["unsandboxed"], "denied_with_feedback");
     let told = told(&daemon);
     for part in ["Permission denied", "outside the sandbox, and does not want it", "use ./out", "It ran once"]
     {
@@ -162,14 +162,17 @@ async fn unsandboxed_grant_covers_one_command_of_session() {
     assert_eq!((runs(&daemon), seen.seen_of("tool.blocked").len()), (3, 1));
     let started = seen.seen_of("tool.started").pop().expect("a start");
     let by = started["allowed_by"].as_str().expect("a text");
-    assert!(started["sandbox"]["outside"] == true && by == format!("Bash, Outside({command})"), "{started}");
+    assert!(
+        started["sandbox"]["unsandboxed"] == true && by == format!("Bash, Unsandboxed({command})"),
+        "{started}"
+    );
     submit(&daemon, &session, &format!("{command} ")).await;
     let asked = seen.wait_for("permission.requested").await;
     session.answer(&asked, json!({"decision": "deny"})).await;
     seen.turn_ends("success").await;
 
     // After the grant is removed, the command needs a request again.
-    let grant = format!("Outside({command})");
+    let grant = format!("Unsandboxed({command})");
     session.client.call("permission.remove_rule", rule(&grant, "allow")).await;
     submit(&daemon, &session, &command).await;
     let asked = seen.wait_for("permission.requested").await;
@@ -185,7 +188,9 @@ async fn unsandboxed_grant_covers_one_command_of_session() {
 
 #[tokio::test]
 async fn unsandboxed_retry_is_not_offered_when_disabled() {
-    let Some(held) = daemon(&format!("{FREE}\n[sandbox]\noffer_outside = false")).await else { return };
+    let Some(held) = daemon(&format!("{FREE}\n[sandbox]\noffer_unsandboxed_retry = false")).await else {
+        return;
+    };
     let command = reaching(&held);
     let (_, mut seen) = wants(&held, json!({}), &command).await;
     seen.turn_ends("success").await;
@@ -205,7 +210,7 @@ async fn unsandboxed_retry_is_not_offered_when_disabled() {
     }
 
     // Enabled for all sessions: an unattended one waits until its deadline.
-    let config = format!("{config}\noffer_outside = true");
+    let config = format!("{config}\noffer_unsandboxed_retry = true");
     let Some(daemon) = self::daemon(&config).await else { return };
     let (_, mut seen) = wants(&daemon, json!({"background": true}), &reaching(&daemon)).await;
     let asked = seen.wait_for("permission.requested").await;

@@ -61,7 +61,7 @@ impl StreamProperties {
 
 /// Full length in bytes of the value at a JSON pointer of an event that contains only its beginning.
 pub fn bytes_of(event: &Value, place: &str) -> Option<u64> {
-    event["cut"].as_array()?.iter().find(|cut| cut["at"] == place)?["bytes"].as_u64()
+    event["truncated_fields"].as_array()?.iter().find(|field| field["pointer"] == place)?["bytes"].as_u64()
 }
 
 fn rule(is_kept: bool, breach: impl FnOnce() -> String) -> Result<(), String> {

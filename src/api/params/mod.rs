@@ -317,7 +317,7 @@ pub struct ApproveParams {
     /// at once, and the model is told so, instead of a denial by the user. With `pause` the answer is refused
     /// (`path` names this field): the request stays pending.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub nobody: bool,
+    pub no_approver: bool,
     /// With `allow` and scope `once`: arguments that replace the model's. They are prepared and judged like the
     /// model's own. The history keeps the model's arguments, and the result reports the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]

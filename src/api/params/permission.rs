@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::types::audit::{AuditEntry, AuditHead};
-use crate::types::blob::Cut;
+use crate::types::blob::TruncatedField;
 use crate::types::event::Origin;
 use crate::types::ids::SessionId;
 use crate::types::permission::{CommandPart, Mode, RuleKind, RuleScope, VerdictKind};
@@ -117,7 +117,7 @@ pub struct PendingRequest {
     pub at_ms: Timestamp,
     /// Truncated values of the request; `session.blob` reads the complete value.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub cut: Vec<Cut>,
+    pub truncated_fields: Vec<TruncatedField>,
     /// The request as in `permission.requested`.
     #[serde(flatten)]
     pub request: PermissionRequest,

@@ -190,11 +190,11 @@ fn show(requests: &[PendingRequest], out: &mut Out) -> Result<(), Failure> {
         for row in prompt::question(request) {
             out.line(&row)?;
         }
-        for cut in &pending.cut {
+        for field in &pending.truncated_fields {
             let line = format!(
                 "    not all of {} is shown: the whole has {} bytes",
-                escape::line(&cut.at),
-                cut.bytes
+                escape::line(&field.pointer),
+                field.bytes
             );
             out.line(&Line::new(Tone::Bad, line))?;
         }
@@ -259,7 +259,7 @@ mod tests {
                 request["session_id"] = json!(SESSION);
                 request["at_ms"] = json!(1);
                 request["input"]["command"] = json!("ma");
-                request["cut"] = json!([{"at": "/input/command", "blob_id": blob, "bytes": 16, "media_type": "text/plain"}]);
+                request["truncated_fields"] = json!([{"pointer": "/input/command", "blob_id": blob, "bytes": 16, "media_type": "text/plain"}]);
                 Ok(json!({"requests": [request]}))
             }
             "session.blob" => {

@@ -166,7 +166,7 @@ fn what(event: &Event) -> String {
             format!("{}{restart}", changed.join(", "))
         }
         Event::SessionEnded { reason } => reason.clone(),
-        Event::SessionContext { system, sources } => {
+        Event::SessionPromptBuilt { system, sources } => {
             let from =
                 if sources.is_empty() { String::new() } else { format!(" from {}", sources.join(", ")) };
             format!("{} bytes of system prompt{from}", system.len())

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use crate::api::params::{BlobEncoding, BlobParams, BlobReply, PendingRequest};
 use crate::client::connection::client::{CallError, Client};
 use crate::client::connection::wire::Received;
-use crate::types::blob::Cut;
+use crate::types::blob::TruncatedField;
 use crate::types::ids::{BlobId, SessionId};
 use crate::types::wire::fill;
 
@@ -17,7 +17,7 @@ const PART: u32 = 1 << 20;
 
 /// Whether a value of the event was truncated.
 pub(in crate::client) fn is_cut(received: &Received) -> bool {
-    received.event.as_ref().is_some_and(|event| !event.cut.is_empty())
+    received.event.as_ref().is_some_and(|event| !event.truncated_fields.is_empty())
 }
 
 /// The event with the full values of all its truncated fields. A value that the daemon no longer has
@@ -26,11 +26,11 @@ pub(in crate::client) fn is_cut(received: &Received) -> bool {
 /// # Errors
 /// The connection was lost.
 pub(in crate::client) async fn whole(client: &Client, received: Received) -> Result<Received, CallError> {
-    let Some(event) = received.event.as_ref().filter(|event| !event.cut.is_empty()) else {
+    let Some(event) = received.event.as_ref().filter(|event| !event.truncated_fields.is_empty()) else {
         return Ok(received);
     };
     let Ok(mut value) = serde_json::from_str::<Value>(received.raw.get()) else { return Ok(received) };
-    put_back(client, event.session_id, &mut value, &event.cut).await?;
+    put_back(client, event.session_id, &mut value, &event.truncated_fields).await?;
     let whole = RawValue::from_string(value.to_string()).and_then(|raw| Received::parse(&raw));
     Ok(whole.unwrap_or(received))
 }
@@ -44,7 +44,7 @@ pub(in crate::client) async fn request(
     pending: PendingRequest,
 ) -> Result<PendingRequest, CallError> {
     let Ok(mut value) = serde_json::to_value(&pending) else { return Ok(pending) };
-    put_back(client, pending.session_id, &mut value, &pending.cut).await?;
+    put_back(client, pending.session_id, &mut value, &pending.truncated_fields).await?;
     Ok(serde_json::from_value(value).unwrap_or(pending))
 }
 
@@ -53,30 +53,32 @@ async fn put_back(
     client: &Client,
     session_id: SessionId,
     value: &mut Value,
-    cuts: &[Cut],
+    truncated: &[TruncatedField],
 ) -> Result<(), CallError> {
     let mut known: Vec<(BlobId, Vec<u8>)> = Vec::new();
-    let mut left: Vec<Cut> = Vec::new();
-    for cut in cuts {
-        if known.iter().all(|(id, _)| *id != cut.blob_id) {
-            match blob(client, session_id, cut.blob_id).await {
-                Ok(bytes) => known.push((cut.blob_id, bytes)),
+    let mut left: Vec<TruncatedField> = Vec::new();
+    for field in truncated {
+        if known.iter().all(|(id, _)| *id != field.blob_id) {
+            match blob(client, session_id, field.blob_id).await {
+                Ok(bytes) => known.push((field.blob_id, bytes)),
                 Err(CallError::Fault(_)) => {
-                    left.push(cut.clone());
+                    left.push(field.clone());
                     continue;
                 }
                 Err(error) => return Err(error),
             }
         }
-        let bytes = |cut: &Cut| known.iter().find(|(id, _)| *id == cut.blob_id).map(|(_, b)| b.clone());
-        if fill(value, std::slice::from_ref(cut), bytes).is_none() {
-            left.push(cut.clone());
+        let bytes = |field: &TruncatedField| {
+            known.iter().find(|(id, _)| *id == field.blob_id).map(|(_, b)| b.clone())
+        };
+        if fill(value, std::slice::from_ref(field), bytes).is_none() {
+            left.push(field.clone());
         }
     }
     if let Some(fields) = value.as_object_mut() {
-        fields.remove("cut");
+        fields.remove("truncated_fields");
         if let (false, Ok(left)) = (left.is_empty(), serde_json::to_value(&left)) {
-            fields.insert("cut".into(), left);
+            fields.insert("truncated_fields".into(), left);
         }
     }
     Ok(())
@@ -108,9 +110,9 @@ mod tests {
 
     const BLOB: &str = "blob_0190f2a4-0000-8000-8000-000000000009";
 
-    fn event(cut: Value) -> Received {
+    fn event(truncated: Value) -> Received {
         let event = json!({"seq": 7, "session_id": SESSION, "at_ms": 1, "type": "notice", "kind": "k",
-                           "text": "the beg", "cut": cut});
+                           "text": "the beg", "truncated_fields": truncated});
         Received::parse(&RawValue::from_string(event.to_string()).expect("json")).expect("an event")
     }
 
@@ -132,11 +134,10 @@ mod tests {
             Ok(reply)
         });
         let client = fake.reach().connect_again().await.expect("connected");
-        let cut =
-            |blob: &str| json!([{"at": "/text", "blob_id": blob, "bytes": 9, "media_type": "text/plain"}]);
+        let cut = |blob: &str| json!([{"pointer": "/text", "blob_id": blob, "bytes": 9, "media_type": "text/plain"}]);
         let got = whole(&client, event(cut(BLOB))).await.expect("whole");
         let value: Value = serde_json::from_str(got.raw.get()).expect("json");
-        assert_eq!((value["text"].as_str(), &value["cut"]), (Some(&*text), &Value::Null));
+        assert_eq!((value["text"].as_str(), &value["truncated_fields"]), (Some(&*text), &Value::Null));
         assert!(!is_cut(&got));
         let gone =
             whole(&client, event(cut("blob_0190f2a4-0000-8000-8000-00000000000a"))).await.expect("as it was");

@@ -169,7 +169,7 @@ fn elsewhere(request: &PermissionRequest) -> Vec<String> {
         let is_named = named.contains(&path.path) || named.is_empty() && path.path == Path::new(&request.cwd);
         // A diff names the file itself.
         let own = (!is_named && request.diff.is_none()).then_some(&path.path);
-        found.extend(own.into_iter().chain(&path.ruled).map(|path| path.display().to_string()));
+        found.extend(own.into_iter().chain(&path.matched_aliases).map(|path| path.display().to_string()));
     }
     found.truncate(MOST_ELSEWHERE);
     found
@@ -339,8 +339,8 @@ mod tests {
 
     #[test]
     fn request_shows_resolved_symlink_target() {
-        let of = |named: &str, path: &str, ruled: &[&str]| {
-            let path = json!({"path": path, "in_workspace": true, "care": "secret", "ruled": ruled});
+        let of = |named: &str, path: &str, matched_aliases: &[&str]| {
+            let path = json!({"path": path, "in_workspace": true, "sensitivity": "secret", "matched_aliases": matched_aliases});
             let subject = json!({"kind": "read", "path": path});
             let asked = request("Read", json!({"file_path": named}), None);
             PermissionRequest {
@@ -436,7 +436,7 @@ mod tests {
         let mut request = request("Bash", json!({"command": "touch /etc/x"}), None);
         request.kind = RequestKind::Sandbox;
         request.blocked = serde_json::from_value(json!({"by": "files", "what": "/etc/x"})).expect("blocked");
-        request.suggestions = vec!["Outside(touch /etc/x)".into()];
+        request.suggestions = vec!["Unsandboxed(touch /etc/x)".into()];
         check(
             &request,
             &[

@@ -301,7 +301,7 @@ impl Watch {
             // elsewhere.
             Ok(Ok(()) | Err(CallError::Closed | CallError::Io(_))) => Ok(()),
             Ok(Err(CallError::Fault(fault))) if fault.kind() == "not_pending" => Ok(()),
-            Ok(Err(CallError::Fault(fault))) if fault.data["path"] == "nobody" => out.note(
+            Ok(Err(CallError::Fault(fault))) if fault.data["path"] == "no_approver" => out.note(
                 "  it waits (on_timeout = \"pause\"): `agentctl approvals` lists it, `agentctl approve ID` answers",
             ),
             Ok(Err(fault)) => out.aside(&Line::new(Tone::Bad, format!("  {}", Failure::from(fault)))),

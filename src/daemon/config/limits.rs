@@ -39,7 +39,7 @@ pub struct Limits {
     pub journal_size: Option<Size>,
     /// Age at which ended sessions are deleted.
     #[serde(deserialize_with = "some_time")]
-    pub keep_ended: Option<Span>,
+    pub delete_ended_after: Option<Span>,
 }
 
 /// Default time that an unused session stays loaded.
@@ -117,7 +117,7 @@ mod tests {
         let given = kept("idle_unload = \"30s\"\nloaded_sessions = 5");
         assert_eq!(given, Ok((Duration::from_secs(30), 5)));
         for wrong in
-            ["idle_unload = \"0s\"", "idle_unload = 30", "loaded_sessions = 0", "keep_ended = \"0d\""]
+            ["idle_unload = \"0s\"", "idle_unload = 30", "loaded_sessions = 0", "delete_ended_after = \"0d\""]
         {
             kept(wrong).expect_err(wrong);
         }

@@ -215,12 +215,30 @@ fn explain(text: &str, file: &Path, key: Option<&str>, error: &toml::de::Error) 
     ConfigError { file: Some(file.to_path_buf()), line, message }
 }
 
-/// The known name that is most similar to the unknown name in serde's message.
+/// Keys of older versions and their names today.
+const RENAMED_KEYS: [(&str, &str); 11] = [
+    ("background_time", "background_timeout"),
+    ("keep_ended", "delete_ended_after"),
+    ("least_effort", "min_effort"),
+    ("longest_wait", "max_retry_after"),
+    ("offer_outside", "offer_unsandboxed_retry"),
+    ("reasoning_back", "replay_reasoning"),
+    ("result_size", "max_result_size"),
+    ("results_size", "max_results_total"),
+    ("spool_size", "max_spool_size"),
+    ("spools_size", "max_spool_total"),
+    ("web_private", "web_allowed_private"),
+];
+
+/// The new name of a renamed key, else the known name that is most similar to the unknown name in serde's message.
 fn nearest_known(message: &str) -> Option<String> {
     let names: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
     let (unknown, known) = names.split_first()?;
     if !message.contains("unknown field") && !message.contains("unknown variant") {
         return None;
+    }
+    if let Some((_, new)) = RENAMED_KEYS.iter().find(|(old, new)| old == unknown && known.contains(new)) {
+        return Some((*new).to_owned());
     }
     known
         .iter()
@@ -248,6 +266,20 @@ mod tests {
         assert_eq!(error.line, Some(3));
         assert!(error.to_string().starts_with("c.toml:3: unknown field `sokcet`"), "{error}");
         assert!(error.to_string().ends_with("did you mean `socket`?"), "{error}");
+    }
+
+    #[test]
+    fn renamed_key_error_names_new_key() {
+        for (table, old, new) in [
+            ("retry", "longest_wait", "max_retry_after"),
+            ("tools", "spools_size", "max_spool_total"),
+            ("limits", "keep_ended", "delete_ended_after"),
+            ("sandbox", "offer_outside", "offer_unsandboxed_retry"),
+        ] {
+            let error =
+                Config::parse(&format!("[{table}]\n{old} = 1\n"), Path::new("c.toml")).expect_err("renamed");
+            assert!(error.to_string().ends_with(&format!("did you mean `{new}`?")), "{error}");
+        }
     }
 
     #[test]

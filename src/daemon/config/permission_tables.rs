@@ -65,7 +65,7 @@ pub(super) fn rules<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<St
     let rules = Vec::<String>::deserialize(deserializer)?;
     for rule in &rules {
         let rule = rule.parse::<Rule>().map_err(serde::de::Error::custom)?;
-        if rule.is_outside() {
+        if rule.is_unsandboxed() {
             let why = "running outside the sandbox is granted to a session only, when it is asked";
             return Err(serde::de::Error::custom(format!("{rule}: {why}")));
         }
@@ -125,7 +125,7 @@ pub struct Sandbox {
     pub writable: Vec<PathBuf>,
     /// Whether the daemon offers to repeat a blocked command without the sandbox. If absent: in attended
     /// sessions only.
-    pub offer_outside: Option<bool>,
+    pub offer_unsandboxed_retry: Option<bool>,
 }
 
 /// The sandbox levels.

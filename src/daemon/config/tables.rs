@@ -11,7 +11,7 @@ use super::limits::Limits;
 use super::permission_tables::{Permissions, Sandbox};
 use super::source::Source;
 use super::values::{CgroupChoice, Size, Span, dollars};
-use crate::model::ReasoningBack;
+use crate::model::ReplayReasoning;
 use crate::types::permission::Mode;
 use crate::types::sampling::{Temperature, TopP};
 use crate::types::session::OnRestart;
@@ -254,7 +254,7 @@ pub struct Model {
     /// Whether the model thinks between the calls of a turn as well (Anthropic's models with budgets).
     pub interleaved_thinking: Option<bool>,
     /// The lowest reasoning effort that the model supports, for example `minimal` (OpenAI).
-    pub least_effort: Option<String>,
+    pub min_effort: Option<String>,
     /// Whether the model supports `temperature` and `top_p`.
     pub sampling: Option<bool>,
     /// Default temperature of the model.
@@ -262,7 +262,7 @@ pub struct Model {
     /// Default `top_p` of the model.
     pub top_p: Option<TopP>,
     /// The earlier reasoning that is sent back to the model (Chat Completions).
-    pub reasoning_back: Option<ReasoningBack>,
+    pub replay_reasoning: Option<ReplayReasoning>,
     /// Whether the model supports streaming.
     pub streaming: Option<bool>,
     /// Whether the model supports a system role.
@@ -367,7 +367,7 @@ pub struct Retry {
     /// Longest wait in milliseconds in unattended sessions, which retry rate limits and overloads without end.
     pub unattended_max_ms: u64,
     /// Longest accepted wait of a provider. In attended sessions a longer one fails the turn.
-    pub longest_wait: Span,
+    pub max_retry_after: Span,
     /// Interval of the events during a long wait.
     pub heartbeat: Span,
     /// Reaction to a rate limit.
@@ -394,7 +394,7 @@ impl Default for Retry {
             base_ms: 500,
             max_ms: 32_000,
             unattended_max_ms: 300_000,
-            longest_wait: span(600),
+            max_retry_after: span(600),
             heartbeat: span(30),
             on_rate_limit: OnRateLimit::Wait,
             idle_warn: span(30),
@@ -431,7 +431,7 @@ pub struct Tools {
     /// Longest time limit that a command may set.
     pub bash_timeout_max: Span,
     /// Time limit of a background task.
-    pub background_time: Span,
+    pub background_timeout: Span,
     /// Maximum number of background tasks per session.
     pub background_commands: usize,
     /// Environment variables that tools may see in addition to the usual ones.
@@ -447,17 +447,17 @@ pub struct Tools {
     /// Processor time limit of each process of a command.
     pub cpu_time: Option<Span>,
     /// Private addresses and ranges that WebFetch may reach.
-    pub web_private: Vec<String>,
+    pub web_allowed_private: Vec<String>,
     /// The proxy of WebFetch.
     pub web_proxy: Option<String>,
     /// Maximum size of one result for the model. The full result is stored as a blob.
-    pub result_size: Size,
+    pub max_result_size: Size,
     /// Maximum size of all results of one message.
-    pub results_size: Size,
+    pub max_results_total: Size,
     /// Maximum stored output of one command.
-    pub spool_size: Size,
+    pub max_spool_size: Size,
     /// Maximum stored output of all commands of all sessions.
-    pub spools_size: Size,
+    pub max_spool_total: Size,
 }
 
 impl Default for Tools {
@@ -467,7 +467,7 @@ impl Default for Tools {
             parallel: 10,
             bash_timeout: Span(Duration::from_secs(120)),
             bash_timeout_max: Span(Duration::from_secs(600)),
-            background_time: Span(Duration::from_secs(12 * 3_600)),
+            background_timeout: Span(Duration::from_secs(12 * 3_600)),
             background_commands: 8,
             env: Vec::new(),
             cgroup: CgroupChoice::default(),
@@ -475,12 +475,12 @@ impl Default for Tools {
             processes: None,
             file_size: None,
             cpu_time: None,
-            web_private: Vec::new(),
+            web_allowed_private: Vec::new(),
             web_proxy: None,
-            result_size: Size(128 << 10),
-            results_size: Size(256 << 10),
-            spool_size: Size(1 << 30),
-            spools_size: Size(8 << 30),
+            max_result_size: Size(128 << 10),
+            max_results_total: Size(256 << 10),
+            max_spool_size: Size(1 << 30),
+            max_spool_total: Size(8 << 30),
         }
     }
 }

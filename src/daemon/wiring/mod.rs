@@ -12,7 +12,8 @@ use crate::daemon::error::DaemonError;
 use crate::daemon::paths::Places;
 use crate::daemon::wiring::models::{check_model, check_retry, known, models, quick, retry, stand_ins};
 use crate::daemon::wiring::sandbox::{
-    bypass, check_sandbox, limits, offer_outside, protected, sandbox, web_private, web_proxy,
+    bypass, check_sandbox, limits, offer_unsandboxed_retry, protected, sandbox, web_allowed_private,
+    web_proxy,
 };
 use crate::engine;
 use crate::judge::Rules;
@@ -69,7 +70,7 @@ pub(super) fn components(
         env_allow: config.tools.env.clone(),
         bash_timeout_ms: millis(config.tools.bash_timeout.0),
         bash_timeout_max_ms: millis(config.tools.bash_timeout_max.0),
-        background_time: config.tools.background_time.0,
+        background_timeout: config.tools.background_timeout.0,
         edit_requires_read: config.tools.edit_requires_read,
         instance: found.instance.clone(),
         socket: Some(places.socket.clone()),
@@ -77,12 +78,12 @@ pub(super) fn components(
         cgroup: config.tools.cgroup.setting(),
         // The running program, even after its file was replaced.
         converter: Some(PathBuf::from("/proc/self/exe")),
-        web_private: web_private(config)?,
+        web_allowed_private: web_allowed_private(config)?,
         web_proxy: web_proxy(config)?,
         spools: Some(SpoolSettings {
             folder: places.data_dir.join("blobs"),
-            call_bytes: config.tools.spool_size.0,
-            total_bytes: config.tools.spools_size.0,
+            call_bytes: config.tools.max_spool_size.0,
+            total_bytes: config.tools.max_spool_total.0,
         }),
         ..tools::Settings::new(places.home.clone())
     });
@@ -105,11 +106,11 @@ pub(super) fn components(
             on_restart: config.daemon.on_restart,
             parallel_tools: config.tools.parallel,
             background_commands: config.tools.background_commands,
-            result_bytes: usize::try_from(config.tools.result_size.0).unwrap_or(usize::MAX),
-            results_bytes: usize::try_from(config.tools.results_size.0).unwrap_or(usize::MAX),
+            result_bytes: usize::try_from(config.tools.max_result_size.0).unwrap_or(usize::MAX),
+            results_bytes: usize::try_from(config.tools.max_results_total.0).unwrap_or(usize::MAX),
             tools: tools.cards(),
             unattended: unattended(config),
-            offer_outside: offer_outside(config),
+            offer_unsandboxed_retry: offer_unsandboxed_retry(config),
         }),
         rules: Arc::new(rules),
         configured: configured(config),
@@ -129,7 +130,7 @@ pub(super) fn components(
         idle_unload: config.limits.idle_unload(),
         loaded_sessions: config.limits.loaded_sessions(),
         journal_bytes: config.limits.journal_size(),
-        keep_ended: config.limits.keep_ended.map(|span| span.0),
+        delete_ended_after: config.limits.delete_ended_after.map(|span| span.0),
     };
     Ok(Components { models, tools, settings })
 }
@@ -249,10 +250,10 @@ mod tests {
     #[test]
     fn web_fetch_ranges_are_validated_in_configuration() {
         let mut config = Config::default();
-        assert_eq!(web_private(&config).expect("right"), tools::Ranges::default());
-        config.tools.web_private = vec!["10.0.0.0/8".into(), "intranet".into()];
-        let told = web_private(&config).expect_err("no address").to_string();
-        assert!(told.contains("web_private") && told.contains("intranet"), "{told}");
+        assert_eq!(web_allowed_private(&config).expect("right"), tools::Ranges::default());
+        config.tools.web_allowed_private = vec!["10.0.0.0/8".into(), "intranet".into()];
+        let told = web_allowed_private(&config).expect_err("no address").to_string();
+        assert!(told.contains("web_allowed_private") && told.contains("intranet"), "{told}");
         config.tools.web_proxy = Some("proxy:secret@x".into());
         let told = web_proxy(&config).expect_err("no url").to_string();
         assert!(told.contains("web_proxy") && !told.contains("secret"), "{told}");

@@ -59,11 +59,11 @@ pub(super) fn models(config: &Config) -> Result<Models, DaemonError> {
                 thinking: given.thinking,
                 adaptive_thinking: given.adaptive_thinking,
                 interleaved_thinking: given.interleaved_thinking,
-                least_effort: given.least_effort.clone(),
+                min_effort: given.min_effort.clone(),
                 sampling: given.sampling,
                 temperature: given.temperature,
                 top_p: given.top_p,
-                reasoning_back: given.reasoning_back,
+                replay_reasoning: given.replay_reasoning,
                 vision: given.vision,
                 documents: given.documents,
                 as_of: None,
@@ -102,7 +102,7 @@ pub(super) fn retry(config: &Config) -> engine::Retry {
         base_ms: given.base_ms,
         max_ms: given.max_ms,
         unattended_max_ms: given.unattended_max_ms,
-        longest_wait_ms: millis(given.longest_wait.0),
+        max_retry_after_ms: millis(given.max_retry_after.0),
         heartbeat_ms: millis(given.heartbeat.0),
         on_rate_limit: match given.on_rate_limit {
             OnRateLimit::Wait => engine::OnRateLimit::Wait,
@@ -125,8 +125,8 @@ pub(super) fn stand_ins(config: &Config) -> engine::FallbackModels {
 /// configure.
 pub(super) fn quick(config: &Config, models: &Models) -> Option<engine::TitleModel> {
     let model = config.models.quick.clone()?;
-    let terms = models.terms(&model.parse::<ModelRef>().ok()?);
-    Some(engine::TitleModel { model, terms })
+    let model_snapshot = models.model_snapshot(&model.parse::<ModelRef>().ok()?);
+    Some(engine::TitleModel { model, model_snapshot })
 }
 
 /// The model data for the engine: tables only, no network.

@@ -8,11 +8,13 @@ use crate::daemon::error::DaemonError;
 use crate::daemon::paths::Places;
 use crate::daemon::wiring::HostFacts;
 use crate::tools;
-use crate::types::tool::OfferOutside;
+use crate::types::tool::OfferUnsandboxedRetry;
 
-pub(super) fn web_private(config: &Config) -> Result<tools::Ranges, DaemonError> {
-    tools::Ranges::parse(&config.tools.web_private).map_err(|error| {
-        config.wrong(&["tools", "web_private"], format!("[tools] web_private: {error}")).into()
+pub(super) fn web_allowed_private(config: &Config) -> Result<tools::Ranges, DaemonError> {
+    tools::Ranges::parse(&config.tools.web_allowed_private).map_err(|error| {
+        config
+            .wrong(&["tools", "web_allowed_private"], format!("[tools] web_allowed_private: {error}"))
+            .into()
     })
 }
 
@@ -38,11 +40,11 @@ pub(super) fn protected(places: &Places, config_files: &[PathBuf]) -> Vec<PathBu
     protected.iter().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())).collect()
 }
 
-pub(super) fn offer_outside(config: &Config) -> OfferOutside {
-    match config.sandbox.offer_outside {
-        None => OfferOutside::Attended,
-        Some(true) => OfferOutside::Always,
-        Some(false) => OfferOutside::Never,
+pub(super) fn offer_unsandboxed_retry(config: &Config) -> OfferUnsandboxedRetry {
+    match config.sandbox.offer_unsandboxed_retry {
+        None => OfferUnsandboxedRetry::Attended,
+        Some(true) => OfferUnsandboxedRetry::Always,
+        Some(false) => OfferUnsandboxedRetry::Never,
     }
 }
 
@@ -87,7 +89,7 @@ pub(super) fn sandbox(config: &Config, places: &Places, instance: &str) -> tools
         writable: given.writable.clone(),
         hidden,
         obeyed: [&places.config_dir, &places.data_dir].into_iter().chain(&config.files).cloned().collect(),
-        offer_outside: offer_outside(config),
+        offer_unsandboxed_retry: offer_unsandboxed_retry(config),
         // The same at every start, so that the next daemon finds it.
         temp: std::env::temp_dir().join(format!("agentd-{uid}-{}", instance.get(..12).unwrap_or("none"))),
     }

@@ -54,7 +54,7 @@ impl State {
         }
     }
 
-    pub(super) fn told_of_command(&mut self, told: BackgroundRead) {
+    pub(super) fn record_background_read(&mut self, told: BackgroundRead) {
         if let Some(command) = self.commands.iter_mut().find(|it| it.known.bash_id == told.bash_id) {
             let known = &mut Arc::make_mut(command).known;
             known.read_bytes = known.read_bytes.max(told.bytes);

@@ -91,7 +91,7 @@ impl State {
             Event::SessionCreated(_)
             | Event::SessionUpdated { .. }
             | Event::SessionStatus { .. }
-            | Event::SessionContext { .. }
+            | Event::SessionPromptBuilt { .. }
             | Event::SessionEnded { .. }
             | Event::WorkspaceTrustRequired { .. }
             | Event::HistoryRepaired { .. }

@@ -41,7 +41,7 @@ impl State {
                     deadline: request
                         .deadline_ms
                         .map(|at| Deadline { at, on_timeout: request.on_timeout.unwrap_or_default() }),
-                    only_looks: request.only_looks,
+                    read_only_command: request.read_only_command,
                     expired: false,
                     folder: request.cwd.clone(),
                     digest: request.digest.clone(),

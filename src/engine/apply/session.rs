@@ -59,7 +59,7 @@ impl State {
                 self.status = *state;
                 self.requires = *requires;
             }
-            Event::SessionContext { system, .. } => self.system = Some(Arc::from(system.as_str())),
+            Event::SessionPromptBuilt { system, .. } => self.system = Some(Arc::from(system.as_str())),
             Event::WorkspaceTrustRequired { digest, .. } => self.trust_asked = Some(digest.clone()),
             Event::SessionEnded { .. } => {
                 self.status = SessionState::Ended;
@@ -67,16 +67,22 @@ impl State {
                 self.queue.clear();
                 self.turn = None;
             }
-            Event::HistoryRepaired { kept, messages, .. } => {
-                self.transcript.truncate(usize::try_from(*kept).unwrap_or(usize::MAX));
+            Event::HistoryRepaired { kept_messages, messages, .. } => {
+                self.transcript.truncate(usize::try_from(*kept_messages).unwrap_or(usize::MAX));
                 // The provider stored the history before its repair.
                 self.continues = None;
                 messages.iter().for_each(|message| self.transcript.push(message.clone()));
             }
-            Event::HelperStarted { purpose, model, terms, most } => {
+            Event::HelperStarted { purpose, model, model_snapshot, max_usage } => {
                 let (token, purpose, model) = (envelope.seq, *purpose, model.clone());
                 self.title_tries += u32::from(purpose == Purpose::Title);
-                self.helper = Some(Helper { token, purpose, model, terms: *terms, most: *most });
+                self.helper = Some(Helper {
+                    token,
+                    purpose,
+                    model,
+                    model_snapshot: *model_snapshot,
+                    max_usage: *max_usage,
+                });
             }
             Event::HelperCompleted { .. } => self.helper = None,
             Event::UsageBooked { purpose: Some(_), .. } => {}

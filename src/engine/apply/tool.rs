@@ -98,7 +98,7 @@ impl State {
                 duration_ms,
                 reads,
                 cwd,
-                told,
+                background_read,
                 ..
             } => {
                 // The duration of a first run is already counted.
@@ -119,8 +119,8 @@ impl State {
                         known.insert(read.path.clone(), read);
                     }
                 }
-                if let Some(told) = told {
-                    self.told_of_command(*told);
+                if let Some(background_read) = background_read {
+                    self.record_background_read(*background_read);
                 }
                 self.tool_completed(*call_id, *status, output, attachments);
             }

@@ -124,7 +124,7 @@ impl PlanBuilder<'_> {
     }
 
     /// Closes all open parts of the turn and ends it. Precondition: no effect of the turn runs.
-    pub fn stopped(&mut self, terms: ModelSnapshot) {
+    pub fn stopped(&mut self, model_snapshot: ModelSnapshot) {
         let Some(turn) = self.state.turn.as_ref().filter(|turn| turn.aborting) else { return };
         let ends_as = turn.ends_as;
         // The events that follow have the origin of the abort.
@@ -136,7 +136,7 @@ impl PlanBuilder<'_> {
                 self.interrupt_message(partial, false);
             }
             // A request that was sent and partly answered costs money.
-            self.book_lost_attempt(partial.as_ref(), None, terms);
+            self.book_lost_attempt(partial.as_ref(), None, model_snapshot);
         }
         self.settle_paused(Choice::Abort, SettledBy::Abort);
         let lost = self.state.turn.as_ref().is_some_and(|turn| turn.journal_truncated);

@@ -45,7 +45,7 @@ impl PlanBuilder<'_> {
         if answer.digest.as_ref().is_some_and(|seen| seen != digest) {
             return Err(Refusal::OtherRequest);
         }
-        if answer.nobody && answer.decision == Decision::Deny {
+        if answer.no_approver && answer.decision == Decision::Deny {
             return self.unasked(&call, answer.request_id, answer.stop);
         }
         if call.first.is_some() && (answer.scope == Scope::Project || answer.edited.is_some()) {
@@ -101,7 +101,7 @@ impl PlanBuilder<'_> {
         }
         self.reply_answered(None);
         let words = (model_texts::NOBODY, model_texts::OUTSIDE_NOBODY);
-        if self.settle_unanswered(call, request_id, on_timeout, SettledBy::Nobody, words, stop) {
+        if self.settle_unanswered(call, request_id, on_timeout, SettledBy::NoApprover, words, stop) {
             self.end_as_denied();
         } else {
             self.advance_tools();
@@ -119,8 +119,8 @@ impl PlanBuilder<'_> {
         (said, outside): (&str, &str),
         stop: bool,
     ) -> bool {
-        let harmless = matches!(&call.stage, Stage::Awaiting { prepared, only_looks, .. }
-                if *only_looks || is_harmless(prepared))
+        let harmless = matches!(&call.stage, Stage::Awaiting { prepared, read_only_command, .. }
+                if *read_only_command || is_harmless(prepared))
             && call.first.is_none();
         if on_timeout == OnTimeout::AllowReadOnly && harmless {
             self.settle(call, request_id, Settled::new(Decision::Allow, by));
@@ -231,10 +231,10 @@ pub(in crate::engine) fn is_harmless(prepared: &PreparedCall) -> bool {
 
 fn stays_quiet(subject: &Subject) -> bool {
     match subject {
-        Subject::Read { path } => path.care != PathSensitivity::Secret,
+        Subject::Read { path } => path.sensitivity != PathSensitivity::Secret,
         Subject::Background { .. } | Subject::Tool { .. } | Subject::Blob { .. } => true,
         Subject::Several { parts } => parts.iter().all(stays_quiet),
-        // For commands, `only_looks` decides this; it also means that no rule requires a request.
+        // For commands, `read_only_command` decides this; it also means that no rule requires a request.
         Subject::Bash { .. } | Subject::Edit { .. } | Subject::Delete { .. } | Subject::Web { .. } => false,
     }
 }

@@ -69,7 +69,7 @@ impl PlanBuilder<'_> {
     fn end_command(&mut self, command: &BackgroundTask, state: BackgroundState, end: BackgroundEnd) {
         let turn_id = self.state.turn.as_ref().map(|turn| turn.id).filter(|id| command.turn_id == Some(*id));
         let (call_id, bash_id) = (command.known.call_id, command.known.bash_id);
-        self.plan.folds.push(command.opened);
+        self.plan.prune_deltas_of.push(command.opened);
         let event = Event::ToolBackground { call_id, bash_id, state, command: None, end: Some(end) };
         self.push(command.item_id, turn_id, event);
     }

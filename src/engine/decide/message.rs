@@ -52,7 +52,7 @@ impl PlanBuilder<'_> {
             role: Some(message.role),
             content: message.content,
             call: None,
-            cut: Vec::new(),
+            truncated_fields: Vec::new(),
         };
         let completed = Event::MessageCompleted {
             item,
@@ -61,7 +61,7 @@ impl PlanBuilder<'_> {
             usage: None,
             estimated: false,
             cost_usd_micros: None,
-            terms: None,
+            model_snapshot: None,
             duration_ms: None,
             response_id: None,
             superseded: message.superseded,

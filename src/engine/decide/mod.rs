@@ -41,11 +41,13 @@ impl Engine {
             }
             Input::Untrusted(untrusted) => builder.ask_for_trust(untrusted),
             Input::Deltas { token, deltas } => builder.stream(token, deltas),
-            Input::ModelDone { token, mut reply, cost_usd_micros, terms, duration_ms } => {
+            Input::ModelDone { token, mut reply, cost_usd_micros, model_snapshot, duration_ms } => {
                 builder.stream(token, std::mem::take(&mut reply.last));
-                builder.model_done(token, *reply, cost_usd_micros, terms, duration_ms);
+                builder.model_done(token, *reply, cost_usd_micros, model_snapshot, duration_ms);
             }
-            Input::ModelFailed { token, fault, terms, .. } => builder.model_failed(token, &fault, terms),
+            Input::ModelFailed { token, fault, model_snapshot, .. } => {
+                builder.model_failed(token, &fault, model_snapshot)
+            }
             Input::TimerFired { token } => builder.timer_fired(token),
             Input::Prepared { turn_id, mode, calls } => builder.prepared(turn_id, mode, calls),
             Input::Progress { call_id, progress } => builder.progress(call_id, progress),
@@ -78,7 +80,7 @@ impl Engine {
                 builder.origin = origin;
                 builder.kill();
             }
-            Input::Stopped { terms } => builder.stopped(terms),
+            Input::Stopped { model_snapshot } => builder.stopped(model_snapshot),
             Input::Attached { clients, origin } => {
                 builder.origin = origin;
                 builder.push_session(Event::SessionAttached { clients });

@@ -79,7 +79,11 @@ pub(in crate::engine) fn pieces(text: String) -> Vec<String> {
 
 /// An upper estimate of the tokens that the attempt cost: one per two bytes, where providers count one per
 /// three to four bytes of most text. No answer is longer than the requested limit, or the model's limit.
-pub(in crate::engine) fn estimate(request: &ModelRequest, received: usize, terms: &ModelSnapshot) -> Usage {
+pub(in crate::engine) fn estimate(
+    request: &ModelRequest,
+    received: usize,
+    model_snapshot: &ModelSnapshot,
+) -> Usage {
     let mut sent = Count(request.system.len());
     // This cannot fail: it writes plain data with string keys to a counter.
     let _ = serde_json::to_writer(&mut sent, &request.messages);
@@ -87,7 +91,7 @@ pub(in crate::engine) fn estimate(request: &ModelRequest, received: usize, terms
     let shown = request.messages.iter().flat_map(|message| message.content.iter().flat_map(Block::shown));
     let shown: u64 = shown.map(|(kind, blob)| sight(kind, blob.bytes)).sum();
     let tokens = |bytes: usize| bytes.div_ceil(2) as u64;
-    let most = request.max_output_tokens.or(terms.max_output_tokens).map_or(u64::MAX, u64::from);
+    let most = request.max_output_tokens.or(model_snapshot.max_output_tokens).map_or(u64::MAX, u64::from);
     let output_tokens = tokens(received.max(1)).min(most);
     Usage { input_tokens: tokens(sent.0) + shown, output_tokens, ..Usage::default() }
 }
@@ -175,7 +179,7 @@ impl PlanBuilder<'_> {
         token: Seq,
         mut reply: ModelReply,
         cost_usd_micros: Option<u64>,
-        terms: ModelSnapshot,
+        model_snapshot: ModelSnapshot,
         duration_ms: u64,
     ) {
         if !self.awaits(token) {
@@ -219,8 +223,8 @@ impl PlanBuilder<'_> {
         let request = if estimated { self.request().ok() } else { None };
         let (usage, cost_usd_micros) = match request {
             Some(request) => {
-                let usage = estimate(&request, received, &terms);
-                (usage, terms.cost_usd_micros(&usage))
+                let usage = estimate(&request, received, &model_snapshot);
+                (usage, model_snapshot.cost_usd_micros(&usage))
             }
             None => (reply.usage, cost_usd_micros),
         };
@@ -236,7 +240,7 @@ impl PlanBuilder<'_> {
             role: Some(Role::Assistant),
             content,
             call: None,
-            cut: Vec::new(),
+            truncated_fields: Vec::new(),
         };
         self.push_item(
             item_id,
@@ -247,7 +251,7 @@ impl PlanBuilder<'_> {
                 usage: Some(usage),
                 estimated,
                 cost_usd_micros,
-                terms: Some(terms),
+                model_snapshot: Some(model_snapshot),
                 duration_ms: Some(duration_ms),
                 response_id: reply.response_id,
                 superseded: longer,
@@ -287,7 +291,7 @@ impl PlanBuilder<'_> {
         self.prepare_open_calls();
     }
 
-    pub fn model_failed(&mut self, token: Seq, fault: &ModelFault, terms: ModelSnapshot) {
+    pub fn model_failed(&mut self, token: Seq, fault: &ModelFault, model_snapshot: ModelSnapshot) {
         if !self.awaits(token) {
             return;
         }
@@ -299,7 +303,7 @@ impl PlanBuilder<'_> {
         // A silent provider may be thinking, and may charge for the call.
         if partial.is_some() || fault.usage.is_some() || fault.kind == FaultKind::Idle {
             // The provider began to answer, so it may charge for that.
-            self.book_lost_attempt(partial.as_ref(), fault.usage.as_deref(), terms);
+            self.book_lost_attempt(partial.as_ref(), fault.usage.as_deref(), model_snapshot);
         }
         let Some((step, failures)) = self.state.turn.as_ref().map(|turn| (turn.step, turn.failures)) else {
             return;
@@ -366,15 +370,16 @@ impl PlanBuilder<'_> {
         &mut self,
         partial: Option<&Partial>,
         reported: Option<&Usage>,
-        terms: ModelSnapshot,
+        model_snapshot: ModelSnapshot,
     ) {
         let Ok(request) = self.request() else { return };
-        let usage = settle(estimate(&request, partial.map_or(0, |partial| partial.bytes), &terms), reported);
+        let usage =
+            settle(estimate(&request, partial.map_or(0, |partial| partial.bytes), &model_snapshot), reported);
         self.push_turn(Event::UsageBooked {
             model: self.turn_model(),
             usage,
-            cost_usd_micros: terms.cost_usd_micros(&usage),
-            terms: Some(terms),
+            cost_usd_micros: model_snapshot.cost_usd_micros(&usage),
+            model_snapshot: Some(model_snapshot),
             reason: UsageReason::LostAttempt,
             purpose: None,
             estimated: true,
@@ -401,7 +406,8 @@ mod tests {
             fresh_connection: false,
             aside: false,
         };
-        let terms = |max_output_tokens| ModelSnapshot { max_output_tokens, ..ModelSnapshot::default() };
+        let model_snapshot =
+            |max_output_tokens| ModelSnapshot { max_output_tokens, ..ModelSnapshot::default() };
         for (asked, most, received, expected) in [
             (None, None, 1_000, 500),
             (Some(700), None, 1_000, 500),
@@ -410,12 +416,12 @@ mod tests {
             (None, Some(64), 1_000, 64),
             (Some(100), None, 0, 1),
         ] {
-            let usage = estimate(&request(asked), received, &terms(most));
+            let usage = estimate(&request(asked), received, &model_snapshot(most));
             assert_eq!(usage.output_tokens, expected, "{asked:?} {most:?} {received}");
         }
         // Usage that the provider reported is exact.
         let reported = Usage { output_tokens: 120, ..Usage::default() };
-        let usage = settle(estimate(&request(Some(100)), 1_000, &terms(None)), Some(&reported));
+        let usage = settle(estimate(&request(Some(100)), 1_000, &model_snapshot(None)), Some(&reported));
         assert_eq!(usage.output_tokens, 120);
     }
 }

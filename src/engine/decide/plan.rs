@@ -56,7 +56,7 @@ impl<'a> PlanBuilder<'a> {
     /// Adds an event and applies it to the copy of the state. Returns its seq.
     pub fn push(&mut self, item_id: Option<ItemId>, turn_id: Option<TurnId>, event: Event) -> Seq {
         let seq = self.state.next_seq;
-        let fold = self.opening_seq(&event);
+        let delta_of = self.opening_seq(&event);
         self.index(seq, &event);
         let envelope = Envelope {
             seq,
@@ -65,11 +65,11 @@ impl<'a> PlanBuilder<'a> {
             item_id,
             at_ms: self.now.at,
             origin: self.origin.clone(),
-            cut: Vec::new(),
+            truncated_fields: Vec::new(),
             event,
         };
         self.state.apply(&envelope);
-        self.plan.events.push(Entry { envelope, fold });
+        self.plan.events.push(Entry { envelope, delta_of });
         seq
     }
 
@@ -93,7 +93,7 @@ impl<'a> PlanBuilder<'a> {
                     status: item.status,
                 });
                 if item.first_seq != seq {
-                    self.plan.folds.push(item.first_seq);
+                    self.plan.prune_deltas_of.push(item.first_seq);
                 }
             }
             Event::MessageStarted { .. } => {
@@ -109,7 +109,7 @@ impl<'a> PlanBuilder<'a> {
                 if let Some(call) = self.state.call(*call_id) {
                     let first = call.first_seq;
                     if let Stage::Running { started_seq, .. } = call.stage {
-                        self.plan.folds.push(started_seq);
+                        self.plan.prune_deltas_of.push(started_seq);
                     }
                     self.item(first, seq, ItemKind::ToolCall, ItemStatus::Running);
                 }
@@ -120,7 +120,7 @@ impl<'a> PlanBuilder<'a> {
                     if let Stage::Running { started_seq, .. } | Stage::Unknown { started_seq, .. } =
                         call.stage
                     {
-                        self.plan.folds.push(started_seq);
+                        self.plan.prune_deltas_of.push(started_seq);
                     }
                     self.item(first, seq, ItemKind::ToolCall, ItemStatus::Completed);
                 }

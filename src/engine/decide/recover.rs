@@ -35,7 +35,7 @@ impl PlanBuilder<'_> {
         if turn.aborting {
             // An aborted turn stays aborted, once the state of its files is known.
             if !self.inspect_edits() {
-                self.stopped(recovery.terms);
+                self.stopped(recovery.model_snapshot);
             }
             return;
         }
@@ -43,7 +43,7 @@ impl PlanBuilder<'_> {
             if let Some(partial) = partial {
                 self.interrupt_message(partial, turn.resumes < self.engine.settings.max_resumes);
             }
-            self.book_lost_attempt(partial.as_ref(), None, recovery.terms);
+            self.book_lost_attempt(partial.as_ref(), None, recovery.model_snapshot);
         }
         if self.paused_by().is_some() {
             return;
@@ -89,7 +89,11 @@ impl PlanBuilder<'_> {
         let kept = same.count();
         let mut messages: Vec<Message> = repaired.messages.into_iter().skip(kept).collect();
         messages.extend(open.iter().map(|message| (**message).clone()));
-        self.push_session(Event::HistoryRepaired { kept: kept as u64, messages, changes: repaired.changes });
+        self.push_session(Event::HistoryRepaired {
+            kept_messages: kept as u64,
+            messages,
+            changes: repaired.changes,
+        });
     }
 
     /// Whether the turn can continue without a decision of the user.

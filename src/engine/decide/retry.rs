@@ -138,15 +138,15 @@ impl Retry {
 
     /// Whether the provider requests a longer wait than an attended user would expect.
     fn asked_too_much(&self, fault: &ModelFault, past: &RetryContext) -> Option<RetryDecision> {
-        let wait = fault.retry_after_ms.filter(|wait| !past.unattended && *wait > self.longest_wait_ms)?;
+        let wait = fault.retry_after_ms.filter(|wait| !past.unattended && *wait > self.max_retry_after_ms)?;
         let mut error = error(fault, past.failures);
         error.message = format!(
-            "{}; it asks to wait until {} ({}), longer than [retry] longest_wait ({}): submit again then, or set \
+            "{}; it asks to wait until {} ({}), longer than [retry] max_retry_after ({}): submit again then, or set \
              [models] fallback",
             error.message,
             past.now.plus(wait).minute(),
             span(wait),
-            span(self.longest_wait_ms)
+            span(self.max_retry_after_ms)
         );
         Some(RetryDecision::GiveUp(error))
     }
@@ -357,7 +357,7 @@ mod tests {
         }
         let now = Timestamp(1_795_219_200_000);
         let error = gives_up(&retry(), &asks(86_400_000), &RetryContext { now, ..RetryContext::default() });
-        for word in ["2026-11-22 00:00 UTC", "(1 d)", "longest_wait", "10 min"] {
+        for word in ["2026-11-22 00:00 UTC", "(1 d)", "max_retry_after", "10 min"] {
             assert!(error.message.contains(word), "{error:?}");
         }
         assert_eq!(retry().decide(&asks(86_400_000), &past()), switch("fallback", SwitchReason::Unavailable));

@@ -129,7 +129,7 @@ impl PlanBuilder<'_> {
         if self.state.system.is_some() || !waits || self.is_aborting() {
             return;
         }
-        self.push_session(Event::SessionContext { system, sources });
+        self.push_session(Event::SessionPromptBuilt { system, sources });
         if let Some(untrusted) = untrusted {
             self.ask_for_trust(untrusted);
         }

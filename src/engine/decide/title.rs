@@ -54,30 +54,36 @@ impl PlanBuilder<'_> {
         if [own, *limits].iter().any(|limits| self.over_session(limits, 0).is_some()) {
             return;
         }
-        if (own.limits_money() || limits.limits_money()) && quick.terms.price.is_none() {
+        if (own.limits_money() || limits.limits_money()) && quick.model_snapshot.price.is_none() {
             // The limit cannot be enforced for this model.
             return;
         }
         let Some(request) = self.title_request(&quick.model, answer) else { return };
-        let most = Usage { output_tokens: u64::from(OUTPUT_TOKENS), ..estimate(&request, 0, &quick.terms) };
-        let most_usd = quick.terms.cost_usd_micros(&most).unwrap_or(0);
-        if [own, *limits].iter().any(|limits| !self.has_room_aside(limits, &most, most_usd)) {
+        let max_usage =
+            Usage { output_tokens: u64::from(OUTPUT_TOKENS), ..estimate(&request, 0, &quick.model_snapshot) };
+        let max_usd = quick.model_snapshot.cost_usd_micros(&max_usage).unwrap_or(0);
+        if [own, *limits].iter().any(|limits| !self.has_room_aside(limits, &max_usage, max_usd)) {
             return;
         }
-        let (purpose, terms) = (Purpose::Title, quick.terms);
-        let token = self.push_session(Event::HelperStarted { purpose, model: quick.model, terms, most });
+        let (purpose, model_snapshot) = (Purpose::Title, quick.model_snapshot);
+        let token = self.push_session(Event::HelperStarted {
+            purpose,
+            model: quick.model,
+            model_snapshot,
+            max_usage,
+        });
         self.effect(Effect::AskHelper { token, request: Box::new(request) });
     }
 
     /// Whether the session's limits leave room for the maximum usage of a helper call and for one model call of
     /// the session itself.
-    fn has_room_aside(&self, limits: &Budgets, most: &Usage, most_usd: u64) -> bool {
+    fn has_room_aside(&self, limits: &Budgets, max_usage: &Usage, max_usd: u64) -> bool {
         let spent = &self.state.spent;
         let fits = |limit: Option<u64>, used: u64, more: u64| {
             limit.is_none_or(|limit| used.saturating_add(more) <= limit)
         };
-        fits(limits.session_usd_micros, spent.cost_at_least_usd_micros, most_usd)
-            && fits(limits.session_output_tokens, spent.usage.output_tokens, most.output_tokens)
+        fits(limits.session_usd_micros, spent.cost_at_least_usd_micros, max_usd)
+            && fits(limits.session_output_tokens, spent.usage.output_tokens, max_usage.output_tokens)
             && fits(limits.session_model_calls, spent.calls, 2)
     }
 
@@ -122,8 +128,9 @@ impl PlanBuilder<'_> {
             Ok(reply) => {
                 // Some servers report no usage, which differs from zero usage. A cached answer has no usage.
                 let estimated = reply.usage.all_tokens() == 0 && !reply.cache_hit;
-                let usage = if estimated { helper.most } else { reply.usage };
-                let cost = if reply.cache_hit { Some(0) } else { helper.terms.cost_usd_micros(&usage) };
+                let usage = if estimated { helper.max_usage } else { reply.usage };
+                let cost =
+                    if reply.cache_hit { Some(0) } else { helper.model_snapshot.cost_usd_micros(&usage) };
                 self.book_helper(&helper, UsageReason::Helper, usage, cost, estimated);
                 let title = title_of(&reply);
                 for text in reply.notices {
@@ -146,8 +153,8 @@ impl PlanBuilder<'_> {
             Err(fault) => {
                 // A silent provider may be thinking, and may charge for the call.
                 if began || fault.usage.is_some() || fault.kind == FaultKind::Idle {
-                    let usage = settle(helper.most, fault.usage.as_deref());
-                    let cost = helper.terms.cost_usd_micros(&usage);
+                    let usage = settle(helper.max_usage, fault.usage.as_deref());
+                    let cost = helper.model_snapshot.cost_usd_micros(&usage);
                     self.book_helper(&helper, UsageReason::LostAttempt, usage, cost, true);
                 }
                 (Some(fault.kind.name().to_owned()), Some(fault.message))
@@ -160,8 +167,8 @@ impl PlanBuilder<'_> {
     pub fn drop_helper(&mut self, sent: bool) {
         let Some(helper) = self.state.helper.clone() else { return };
         if sent {
-            let cost = helper.terms.cost_usd_micros(&helper.most);
-            self.book_helper(&helper, UsageReason::LostAttempt, helper.most, cost, true);
+            let cost = helper.model_snapshot.cost_usd_micros(&helper.max_usage);
+            self.book_helper(&helper, UsageReason::LostAttempt, helper.max_usage, cost, true);
         }
         self.end_helper(&helper, Some("stopped".into()), None, None);
     }
@@ -178,7 +185,7 @@ impl PlanBuilder<'_> {
             model: helper.model.clone(),
             usage,
             cost_usd_micros,
-            terms: Some(helper.terms),
+            model_snapshot: Some(helper.model_snapshot),
             reason,
             purpose: Some(helper.purpose),
             estimated,

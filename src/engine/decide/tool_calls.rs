@@ -130,7 +130,7 @@ impl PlanBuilder<'_> {
                 };
                 self.complete(call_id, outcome, 0);
             }
-            VerdictKind::Ask if self.nobody_is_asked() => {
+            VerdictKind::Ask if self.has_no_approver() => {
                 self.deny(call_id, "unattended", model_texts::nobody_to_ask(&verdict.reason));
             }
             VerdictKind::Ask => {
@@ -147,7 +147,7 @@ impl PlanBuilder<'_> {
                     blocked: None,
                     diff: prepared.diff,
                     suggestions: verdict.suggestions,
-                    only_looks: verdict.only_looks,
+                    read_only_command: verdict.read_only_command,
                     parts: verdict.parts,
                     deadline_ms,
                     on_timeout,
@@ -176,7 +176,7 @@ impl PlanBuilder<'_> {
     }
 
     /// Whether a request would be refused at once, because no user can answer it.
-    pub fn nobody_is_asked(&self) -> bool {
+    pub fn has_no_approver(&self) -> bool {
         self.state.spec.background && self.engine.settings.unattended.deadline_ms.is_none()
     }
 
@@ -218,7 +218,7 @@ impl PlanBuilder<'_> {
                 duration_ms,
                 reads: outcome.reads,
                 cwd: outcome.cwd.map(|path| path.to_string_lossy().into_owned()),
-                told: outcome.told,
+                background_read: outcome.background_read,
             },
         );
     }

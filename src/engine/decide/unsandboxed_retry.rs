@@ -2,7 +2,7 @@
 //!
 //! The first run has ended and its result is kept (`tool.blocked`). Then a request of kind `sandbox` asks about
 //! a second run, which has its own start event: `tool.started` with `attempt: 2`. There is never a third run.
-//! Only the grant for exactly this command (`Outside(COMMAND)`) allows it; no other rule, grant or mode does.
+//! Only the grant for exactly this command (`Unsandboxed(COMMAND)`) allows it; no other rule, grant or mode does.
 //! Without a second run the call ends with the result of the first.
 
 use crate::engine::decide::plan::PlanBuilder;
@@ -10,7 +10,7 @@ use crate::engine::state::Call;
 use crate::engine::window::result_budget::Bounded;
 use crate::types::event::Event;
 use crate::types::ids::CallId;
-use crate::types::permission::{Mode, RequestKind, outside_grant};
+use crate::types::permission::{Mode, RequestKind, unsandboxed_grant};
 use crate::types::session::PermissionRequest;
 use crate::types::tool::{Barrier, Blocked, Confinement, PreparedCall, Subject, ToolOutcome};
 
@@ -25,10 +25,10 @@ impl PlanBuilder<'_> {
         call.first.is_none()
             // A background command is not started a second time without the user's knowledge.
             && matches!(prepared.subject, Subject::Bash { background: false, .. })
-            && prepared.sandbox.is_some_and(|held| !held.outside)
-            && self.engine.settings.offer_outside.holds(background)
+            && prepared.sandbox.is_some_and(|held| !held.unsandboxed)
+            && self.engine.settings.offer_unsandboxed_retry.holds(background)
             && self.state.mode() != Mode::DontAsk
-            && !self.nobody_is_asked()
+            && !self.has_no_approver()
             && !self.is_aborting()
     }
 
@@ -63,7 +63,7 @@ impl PlanBuilder<'_> {
             },
         );
         let grant = match &prepared.subject {
-            Subject::Bash { command, .. } => outside_grant(command),
+            Subject::Bash { command, .. } => unsandboxed_grant(command),
             _ => None,
         };
         let effective = call.effective();
@@ -80,7 +80,7 @@ impl PlanBuilder<'_> {
             diff: None,
             suggestions: grant.into_iter().collect(),
             parts: Vec::new(),
-            only_looks: false,
+            read_only_command: false,
             deadline_ms,
             on_timeout,
             cwd: self.state.cwd.to_string_lossy().into_owned(),
@@ -93,7 +93,7 @@ impl PlanBuilder<'_> {
                 request,
                 read_only: prepared.read_only,
                 change: None,
-                sandbox: Some(Confinement::OUTSIDE),
+                sandbox: Some(Confinement::UNSANDBOXED),
             },
         );
     }
@@ -105,7 +105,7 @@ impl PlanBuilder<'_> {
         let line = if first.output.is_empty() || first.output.ends_with('\n') { "" } else { "\n" };
         let mut detail = first.detail.clone();
         if let Some(detail) = detail.as_mut().and_then(serde_json::Value::as_object_mut) {
-            detail.insert("outside".into(), why.into());
+            detail.insert("unsandboxed".into(), why.into());
         }
         let outcome = ToolOutcome {
             status: first.status,

@@ -11,13 +11,13 @@ use crate::types::session::{ItemKind, ItemStatus};
 use crate::types::tool::{Subject, ToolStatus};
 
 /// The grant that lets the foreground command of these scripts run outside its sandbox.
-pub const OUTSIDE: &str = "Outside(ls)";
+pub const OUTSIDE: &str = "Unsandboxed(ls)";
 
 /// The grant that lets the background command of these scripts run outside its sandbox.
-const OUTSIDE_SERVE: &str = "Outside(serve)";
+const OUTSIDE_SERVE: &str = "Unsandboxed(serve)";
 
 impl ReferenceModel {
-    pub(super) fn tool_fact(&mut self, envelope: &Envelope, fold: Option<Seq>) -> Result<(), String> {
+    pub(super) fn tool_fact(&mut self, envelope: &Envelope, delta_of: Option<Seq>) -> Result<(), String> {
         match &envelope.event {
             Event::ToolRequested { call_id, tool, input } => {
                 let known = self.message.iter().find(|call| call.call_id == *call_id);
@@ -40,15 +40,18 @@ impl ReferenceModel {
             Event::PermissionRequested { request, read_only, sandbox, .. } => {
                 let leaves = request.kind == RequestKind::Sandbox;
                 law!(leaves || !self.asked_before, "all requests of a message are raised together");
-                let may_leave = self.setup.settings.offer_outside.holds(self.setup.background);
+                let may_leave = self.setup.settings.offer_unsandboxed_retry.holds(self.setup.background);
                 let call = self.open_call(request.call_id)?;
                 law!(call.asked.is_none() && !call.allowed, "a call is judged once");
                 law!(call.blocked.is_some() == leaves, "what the sandbox stopped may ask to leave it");
-                law!(sandbox.is_some_and(|held| held.outside) == leaves, "a request says where it would run");
+                law!(
+                    sandbox.is_some_and(|held| held.unsandboxed) == leaves,
+                    "a request says where it would run"
+                );
                 law!(!leaves || may_leave, "who forbids the offer is not asked");
                 (call.asked, call.read_only) = (Some(request.request_id), Some(*read_only));
                 call.passes_as_reading = match request.subject {
-                    Subject::Bash { .. } => request.only_looks,
+                    Subject::Bash { .. } => request.read_only_command,
                     _ => *read_only,
                 };
                 call.is_edit = request.subject.changes_files();
@@ -133,7 +136,7 @@ impl ReferenceModel {
                         law!(*stop == (on_timeout == OnTimeout::Fail), "who fails ends the turn");
                         Some(on_timeout)
                     }
-                    SettledBy::Nobody => Some(self.setup.settings.unattended.on_timeout),
+                    SettledBy::NoApprover => Some(self.setup.settings.unattended.on_timeout),
                     _ => None,
                 };
                 if let Some(on_timeout) = on_timeout {
@@ -178,7 +181,7 @@ impl ReferenceModel {
                 law!(call.started.is_none(), "a run starts once");
                 let again = call.blocked.is_some();
                 law!((*attempt == 2) == again && *attempt <= 2, "a second run follows one that was stopped");
-                law!(sandbox.is_some_and(|held| held.outside) == again, "only a second run is outside");
+                law!(sandbox.is_some_and(|held| held.unsandboxed) == again, "only a second run is outside");
                 law!(
                     call.folder.as_ref().is_none_or(|shown| *shown == here),
                     "what a person allowed runs where they saw it"
@@ -216,11 +219,11 @@ impl ReferenceModel {
                 if self.running_commands().any(|it| it.call_id == *call_id) =>
             {
                 let opened = self.running_commands().find(|it| it.call_id == *call_id).map(|it| it.opened);
-                law!(fold == opened, "what a command says belongs to its beginning");
+                law!(delta_of == opened, "what a command says belongs to its beginning");
             }
             Event::ToolProgress { call_id, text, .. } => {
                 let call = self.open_call(*call_id)?;
-                law!(call.started.is_some() && fold == call.started, "only a running tool speaks");
+                law!(call.started.is_some() && delta_of == call.started, "only a running tool speaks");
                 call.said.push_str(text);
             }
             Event::QuestionRequested { question } => {

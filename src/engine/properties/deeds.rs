@@ -57,7 +57,7 @@ impl ReferenceModel {
                     Some(Refusal::OtherRequest)
                 }
                 Some((.., false))
-                    if !self.is_aborting() && answer.nobody && answer.decision == Decision::Deny =>
+                    if !self.is_aborting() && answer.no_approver && answer.decision == Decision::Deny =>
                 {
                     let pauses = self.setup.settings.unattended.on_timeout == OnTimeout::Pause;
                     pauses.then_some(Refusal::Paused)
@@ -247,7 +247,7 @@ impl ReferenceModel {
                 );
                 let again = self.calls[&call.call_id].blocked.is_some();
                 law!(
-                    prepared.sandbox.is_some_and(|held| held.outside) == again,
+                    prepared.sandbox.is_some_and(|held| held.unsandboxed) == again,
                     "outside runs what may, and nothing else"
                 );
                 self.run(call.call_id, prepared.read_only)?;

@@ -84,7 +84,7 @@ pub fn answer(chance: &Chance, mut next: impl FnMut() -> u64) -> Answer {
 }
 
 /// A snapshot of a model whose limits and price are all known.
-pub fn terms() -> ModelSnapshot {
+pub fn model_snapshot() -> ModelSnapshot {
     let price = Price { input: 1.0, output: 1.0, ..Price::default() };
     ModelSnapshot { context_window: Some(1_000), max_output_tokens: Some(100), price: Some(price) }
 }
@@ -130,8 +130,8 @@ fn judged(fate: Fate) -> Result<(PreparedCall, Verdict), ToolOutcome> {
     let path = ResolvedPath {
         path: "/w/f".into(),
         in_workspace: true,
-        care: PathSensitivity::Ordinary,
-        ruled: Vec::new(),
+        sensitivity: PathSensitivity::Ordinary,
+        matched_aliases: Vec::new(),
     };
     let change = PlannedChange::One(PlannedEdit {
         sha256_before: None,
@@ -151,7 +151,7 @@ fn judged(fate: Fate) -> Result<(PreparedCall, Verdict), ToolOutcome> {
         summary: "list".into(),
         diff: Some("-a\n+b".into()),
         read_only,
-        sandbox: Some(Confinement { level: 2, network: true, outside: false }),
+        sandbox: Some(Confinement { level: 2, network: true, unsandboxed: false }),
     };
     let suggestions = if suggests { vec!["Bash(ls)".into()] } else { Vec::new() };
     Ok((
@@ -163,7 +163,7 @@ fn judged(fate: Fate) -> Result<(PreparedCall, Verdict), ToolOutcome> {
             suggestions,
             parts: Vec::new(),
             // For a command, it also means that no rule requires a request.
-            only_looks: read_only && suggests,
+            read_only_command: read_only && suggests,
             read_only,
         },
     ))

@@ -1,7 +1,7 @@
 //! Results of effects that return to the engine: model answers and tool results, in any order, and late.
 
 use crate::engine::properties::given;
-use crate::engine::properties::given::{Answer, context, inspected, prepared, terms, tool_done};
+use crate::engine::properties::given::{Answer, context, inspected, model_snapshot, prepared, tool_done};
 use crate::engine::properties::law;
 use crate::engine::properties::script::{Chance, Failure, Found, ModelStep, ToolStep};
 use crate::engine::properties::world::{Outstanding, Simulator, calm, choose};
@@ -99,8 +99,8 @@ impl Simulator {
                 }
                 let turn = self.watch.turn.as_ref().map(|turn| (turn.id, turn.ending));
                 self.end_commands(|it| turn.is_some_and(|(id, all)| all || it.turn_id == Some(id)))?;
-                self.feed(Input::Stopped { terms: terms() })?;
-                self.late.push(Input::Stopped { terms: terms() });
+                self.feed(Input::Stopped { model_snapshot: model_snapshot() })?;
+                self.late.push(Input::Stopped { model_snapshot: model_snapshot() });
             }
         }
         Ok(())
@@ -143,7 +143,7 @@ impl Simulator {
                     token,
                     reply: Box::new(answer.reply),
                     cost_usd_micros: answer.cost,
-                    terms: terms(),
+                    model_snapshot: model_snapshot(),
                     duration_ms: 3,
                 };
                 self.late.push(done.clone());
@@ -161,7 +161,8 @@ impl Simulator {
                 // Every other refusal is about a picture, if the request has one.
                 let words = if self.next().is_multiple_of(2) { "it failed" } else { "no image is taken" };
                 let fault = ModelFault { retry_after_ms, overflow, usage, ..ModelFault::new(kind, words) };
-                let failed = Input::ModelFailed { token, fault, terms: terms(), duration_ms: 3 };
+                let failed =
+                    Input::ModelFailed { token, fault, model_snapshot: model_snapshot(), duration_ms: 3 };
                 self.late.push(failed.clone());
                 self.feed(failed)?;
             }
@@ -213,7 +214,7 @@ impl Simulator {
                     grant: None,
                     feedback: None,
                     stop: false,
-                    nobody: false,
+                    no_approver: false,
                     edited: None,
                     digest: None,
                     origin: None,

@@ -84,7 +84,7 @@ fn random_scripts_reach_every_event_and_result() {
         "question.resolved",
         "retry",
         "session.attached",
-        "session.context",
+        "session.prompt_built",
         "session.detached",
         "session.ended",
         "session.status",

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::engine::properties::given::terms;
+use crate::engine::properties::given::model_snapshot;
 use crate::engine::properties::law;
 use crate::engine::properties::world::Simulator;
 use crate::engine::{Effect, Engine, Input, LATEST_ONLY_KINDS, Now, Plan, Recovery, TRANSIENT_KINDS};
@@ -16,7 +16,7 @@ use crate::types::tool::ToolStatus;
 
 /// The input of a recovery without any effect of an earlier process, and with a known price.
 fn recovered() -> Input {
-    Input::Recovered(Recovery { terms: terms() })
+    Input::Recovered(Recovery { model_snapshot: model_snapshot() })
 }
 
 impl Simulator {
@@ -211,14 +211,13 @@ impl Simulator {
             engine.skip_to(self.engine.next_seq());
             law!(engine.same_as(&self.engine), "replaying the journal gives the living state");
         }
-        for entry in self.journal.iter().filter(|entry| entry.fold.is_some()) {
+        for entry in self.journal.iter().filter(|entry| entry.delta_of.is_some()) {
             let streaming = self.watch.streaming.as_ref().map(|(_, first_seq, _)| *first_seq);
-            let by_tool =
-                self.watch.calls.values().any(|call| {
-                    call.status.is_none() && call.started.is_some() && call.started == entry.fold
-                });
-            let by_command = self.watch.running_commands().any(|it| entry.fold == Some(it.opened));
-            law!(entry.fold == streaming || by_tool || by_command, "rows of what is whole are folded away");
+            let by_tool = self.watch.calls.values().any(|call| {
+                call.status.is_none() && call.started.is_some() && call.started == entry.delta_of
+            });
+            let by_command = self.watch.running_commands().any(|it| entry.delta_of == Some(it.opened));
+            law!(entry.delta_of == streaming || by_tool || by_command, "deltas of complete items are pruned");
         }
         Ok(())
     }

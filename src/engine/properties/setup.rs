@@ -6,7 +6,7 @@ use crate::engine::{
 };
 use crate::types::session::OnRestart;
 use crate::types::thinking::Thinking;
-use crate::types::tool::OfferOutside;
+use crate::types::tool::OfferUnsandboxedRetry;
 use crate::types::usage::{Budgets, ModelSnapshot};
 use proptest::prelude::*;
 
@@ -52,8 +52,11 @@ fn stand_ins() -> impl Strategy<Value = FallbackModels> {
 
 /// A title model with a known price, one without, or none.
 fn quick() -> impl Strategy<Value = Option<TitleModel>> {
-    let terms = prop_oneof![3 => Just(crate::engine::properties::given::terms()), 1 => Just(ModelSnapshot::default())];
-    proptest::option::weighted(0.6, terms.prop_map(|terms| TitleModel { model: "p/quick".into(), terms }))
+    let model_snapshot = prop_oneof![3 => Just(crate::engine::properties::given::model_snapshot()), 1 => Just(ModelSnapshot::default())];
+    proptest::option::weighted(
+        0.6,
+        model_snapshot.prop_map(|model_snapshot| TitleModel { model: "p/quick".into(), model_snapshot }),
+    )
 }
 
 fn retry() -> impl Strategy<Value = Retry> {
@@ -63,7 +66,7 @@ fn retry() -> impl Strategy<Value = Retry> {
             attempts,
             on_rate_limit,
             heartbeat_ms,
-            longest_wait_ms: 4_000,
+            max_retry_after_ms: 4_000,
             ..Retry::default()
         },
     )
@@ -86,7 +89,7 @@ pub(super) fn budgets() -> impl Strategy<Value = Budgets> {
 }
 
 pub fn setup() -> impl Strategy<Value = Setup> {
-    use OfferOutside::{Always, Attended, Never};
+    use OfferUnsandboxedRetry::{Always, Attended, Never};
     (
         (
             retry(),
@@ -128,7 +131,7 @@ pub fn setup() -> impl Strategy<Value = Setup> {
                     background_commands,
                     on_restart: policy,
                     unattended: Unattended { deadline_ms: unattended.0, on_timeout: unattended.1 },
-                    offer_outside: unattended.2,
+                    offer_unsandboxed_retry: unattended.2,
                     ..Settings::default()
                 },
                 safe_mode: safe == [true, true],

@@ -160,7 +160,7 @@ impl ReferenceModel {
                 let limited = endless || shorter || (attempt < max && *max <= retry.attempts);
                 law!(*attempt == turn.retries && limited, "attempts are limited");
                 law!(
-                    self.setup.background || *delay_ms <= retry.longest_wait_ms.max(retry.max_ms),
+                    self.setup.background || *delay_ms <= retry.max_retry_after_ms.max(retry.max_ms),
                     "nobody who sits there waits for ever"
                 );
                 (turn.may_repeat, turn.waits_ms) = (true, *delay_ms);

@@ -234,7 +234,7 @@ impl ReferenceModel {
             self.last_seq
         );
         self.last_seq = envelope.seq;
-        law!(entry.fold.is_some() == envelope.event.is_delta(), "exactly foldable rows name their opener");
+        law!(entry.delta_of.is_some() == envelope.event.is_delta(), "exactly deltas name their opener");
         let by_client = matches!(
             input,
             Input::Submit(_)
@@ -288,7 +288,7 @@ impl ReferenceModel {
                 self.queue.clear();
             }
             Event::HistoryRepaired { .. } => return Err("a healthy history is never repaired".into()),
-            Event::SessionContext { .. } => {
+            Event::SessionPromptBuilt { .. } => {
                 law!(!self.has_context, "the system prompt is put together once");
                 self.has_context = true;
             }
@@ -296,8 +296,8 @@ impl ReferenceModel {
         }
         self.helper_fact(envelope, input)?;
         self.turn_fact(envelope, input)?;
-        self.message_fact(envelope, entry.fold)?;
-        self.tool_fact(envelope, entry.fold)
+        self.message_fact(envelope, entry.delta_of)?;
+        self.tool_fact(envelope, entry.delta_of)
     }
 
     /// Background commands that run.

@@ -32,29 +32,33 @@ impl ReferenceModel {
             matches!(&envelope.event, Event::TurnCompleted { result } if result.subtype == Subtype::Success),
         );
         match &envelope.event {
-            Event::HelperStarted { model, terms, most, .. } => {
+            Event::HelperStarted { model, model_snapshot, max_usage, .. } => {
                 law!(self.turn.is_none() && ended_well, "a title is asked for when a turn has ended well");
                 law!(self.helper.is_none(), "one helper at a time is asked");
                 let quick = self.setup.settings.quick.as_ref();
                 law!(quick.is_some_and(|quick| quick.model == *model), "only the quick model is asked");
                 law!(self.titled_by == Some(TitledBy::Prompt), "a session with a title needs none");
                 self.title_tries += 1;
-                law!(self.title_tries <= 3, "a title is asked for three times at most");
+                law!(self.title_tries <= 3, "a title is asked for three times at max_usage");
                 let budgets = self.setup.budgets;
                 let left = |limit: Option<u64>, used: u64| limit.is_none_or(|limit| used < limit);
                 law!(left(budgets.session_model_calls, self.calls_made), "no helper beyond the budget");
-                law!(!budgets.limits_money() || terms.price.is_some(), "a limit on money holds for helpers");
-                law!(most.input_tokens > 0 && most.output_tokens > 0, "a request is not free");
-                self.helper = Some((envelope.seq, *terms, *most));
+                law!(
+                    !budgets.limits_money() || model_snapshot.price.is_some(),
+                    "a limit on money holds for helpers"
+                );
+                law!(max_usage.input_tokens > 0 && max_usage.output_tokens > 0, "a request is not free");
+                self.helper = Some((envelope.seq, *model_snapshot, *max_usage));
                 self.helper_booked = false;
             }
             Event::UsageBooked { purpose: Some(_), usage, cost_usd_micros, reason, estimated, .. } => {
-                let (_, terms, most) = self.helper.ok_or("only a helper that was asked is booked")?;
-                let known = terms.cost_usd_micros(usage);
+                let (_, model_snapshot, max_usage) =
+                    self.helper.ok_or("only a helper that was asked is booked")?;
+                let known = model_snapshot.cost_usd_micros(usage);
                 law!(*cost_usd_micros == known, "a helper costs what its price was");
                 let is_lost = *reason == UsageReason::LostAttempt;
                 law!(
-                    !is_lost || usage.output_tokens >= most.output_tokens,
+                    !is_lost || usage.output_tokens >= max_usage.output_tokens,
                     "a lost one is estimated from above"
                 );
                 law!(*estimated || !is_lost, "what was lost is an estimate");
@@ -79,7 +83,7 @@ impl ReferenceModel {
         Ok(())
     }
 
-    pub(super) fn message_fact(&mut self, envelope: &Envelope, fold: Option<Seq>) -> Result<(), String> {
+    pub(super) fn message_fact(&mut self, envelope: &Envelope, delta_of: Option<Seq>) -> Result<(), String> {
         match &envelope.event {
             Event::MessageStarted { .. } => {
                 law!(self.streaming.is_none() && self.turn.is_some(), "one message streams at a time");
@@ -95,7 +99,7 @@ impl ReferenceModel {
                 let (item_id, first_seq, sum) =
                     self.streaming.as_mut().ok_or("a part belongs to a message")?;
                 law!(envelope.item_id == Some(*item_id), "a part belongs to the message that streams");
-                law!(fold.is_none_or(|fold| fold == *first_seq), "a part folds into its message");
+                law!(delta_of.is_none_or(|opener| opener == *first_seq), "a delta belongs to its message");
                 let size = match &envelope.event {
                     Event::MessageTextDelta { text, .. } => {
                         sum.push_str(text);

@@ -113,7 +113,7 @@ impl Simulator {
             item_id: None,
             at_ms: Timestamp(0),
             origin: None,
-            cut: Vec::new(),
+            truncated_fields: Vec::new(),
             event: Event::SessionCreated(spec),
         };
         let mut engine = Engine::new(id, Arc::clone(&settings));
@@ -124,7 +124,7 @@ impl Simulator {
             id,
             settings,
             engine,
-            journal: vec![Entry { envelope, fold: None }],
+            journal: vec![Entry { envelope, delta_of: None }],
             outstanding: Vec::new(),
             helpers: Vec::new(),
             late: Vec::new(),
@@ -226,7 +226,7 @@ impl Simulator {
                     grant: grant.then(|| granted.unwrap_or_else(|| "Bash(ls)".into())),
                     feedback: feedback.then(|| "not like this".into()),
                     stop: *stop,
-                    nobody: pick % 5 == 0,
+                    no_approver: pick % 5 == 0,
                     edited,
                     digest: other.then(|| "another one".into()),
                     origin: someone(),
@@ -353,11 +353,11 @@ impl Simulator {
             law!(entry.envelope.at_ms == Timestamp(self.clock), "facts are of the moment");
             self.journal.push(entry.clone());
         }
-        for fold in &plan.folds {
-            let goes = |entry: &Entry| entry.fold == Some(*fold);
+        for opener in &plan.prune_deltas_of {
+            let goes = |entry: &Entry| entry.delta_of == Some(*opener);
             law!(
                 self.journal.iter().filter(|entry| goes(entry)).all(|entry| entry.envelope.event.is_delta()),
-                "only foldable rows go"
+                "only deltas are pruned"
             );
             self.journal.retain(|entry| !goes(entry));
         }

@@ -60,7 +60,7 @@ pub(in crate::engine) enum Stage {
         folder: String,
         digest: String,
         /// A command whose parts are all read-only.
-        only_looks: bool,
+        read_only_command: bool,
     },
     /// May run once the calls before it are done. `bound` holds the folder and the digest that the user
     /// allowed.

@@ -67,9 +67,9 @@ pub(in crate::engine) struct Helper {
     pub token: Seq,
     pub purpose: Purpose,
     pub model: String,
-    pub terms: ModelSnapshot,
+    pub model_snapshot: ModelSnapshot,
     /// Maximum usage of the call.
-    pub most: Usage,
+    pub max_usage: Usage,
 }
 
 /// A queued input.

@@ -78,8 +78,10 @@ fn judge_all(policy: &Policy<'_>, tool: &str, subject: &Subject, tells_parts: bo
     {
         verdict.parts = line.parts();
     }
-    let only_looks = verdict.verdict != VerdictKind::Deny && reading.as_ref().is_some_and(bash::is_read_only);
-    verdict.read_only = only_looks && reading.as_ref().is_some_and(|reading| !reading.changes_folder());
+    let read_only_command =
+        verdict.verdict != VerdictKind::Deny && reading.as_ref().is_some_and(bash::is_read_only);
+    verdict.read_only =
+        read_only_command && reading.as_ref().is_some_and(|reading| !reading.changes_folder());
     match (verdict.verdict, policy.mode) {
         (VerdictKind::Ask, Mode::DontAsk) => Verdict {
             verdict: VerdictKind::Deny,
@@ -99,8 +101,8 @@ fn judge_all(policy: &Policy<'_>, tool: &str, subject: &Subject, tells_parts: bo
                 .filter(|rule| weigh(Some(rule)).verdict == VerdictKind::Allow)
                 .map(|rule| rule.to_string())
                 .collect();
-            let only_looks = verdict.rule.is_none() && only_looks;
-            Verdict { suggestions, only_looks, ..verdict }
+            let read_only_command = verdict.rule.is_none() && read_only_command;
+            Verdict { suggestions, read_only_command, ..verdict }
         }
         _ => verdict,
     }
@@ -119,7 +121,7 @@ fn judge_subject(policy: &Policy<'_>, tool: &str, subject: &Subject, extra: Opti
         // Of equals that one speaks that goes where more care is needed, else the first one.
         let is_beyond = |part: &Subject| match part {
             Subject::Read { path } | Subject::Edit { path } | Subject::Delete { path } => {
-                !path.in_workspace || path.care != PathSensitivity::Ordinary
+                !path.in_workspace || path.sensitivity != PathSensitivity::Ordinary
             }
             _ => false,
         };
@@ -143,7 +145,7 @@ fn judge_subject(policy: &Policy<'_>, tool: &str, subject: &Subject, extra: Opti
         return verdict(Deny, Some(rule), format!("denied by the rule {rule}"));
     }
     if let Subject::Edit { path } | Subject::Delete { path } = subject
-        && let ResolvedPath { care: PathSensitivity::Protected, path, .. } = path
+        && let ResolvedPath { sensitivity: PathSensitivity::Protected, path, .. } = path
     {
         let reason = format!("{} is protected: nothing allows writing there", path.display());
         return verdict(Deny, None, reason);
@@ -192,7 +194,7 @@ fn rule_for_hard_link<'p>(policy: &Policy<'p>, tool: &str, subject: &Subject) ->
         .deny
         .iter()
         .chain(&policy.rules.ask)
-        .filter(|_| path.care == PathSensitivity::HardLinked);
+        .filter(|_| path.sensitivity == PathSensitivity::HardLinked);
     rules.find(|rule| matches!(rule.pattern, Pattern::Path(_)) && rule.speaks_of(tool, subject))
 }
 
@@ -221,13 +223,13 @@ fn by_mode(mode: Mode, perhaps: Option<&Rule>, subject: &Subject) -> Verdict {
         };
     }
     match subject {
-        Subject::Read { path } => match (path.in_workspace, path.care) {
+        Subject::Read { path } => match (path.in_workspace, path.sensitivity) {
             (_, PathSensitivity::Secret) => verdict(Ask, None, "the file likely holds secrets"),
             (_, PathSensitivity::HardLinked) => verdict(Ask, None, OTHER_NAMES),
             (true, _) => verdict(Allow, None, "reading inside the workspace"),
             (false, _) => verdict(Ask, None, "the path lies outside the workspace"),
         },
-        Subject::Edit { path } => match (mode, path.in_workspace, path.care) {
+        Subject::Edit { path } => match (mode, path.in_workspace, path.sensitivity) {
             (_, _, PathSensitivity::AutoExecuted) => {
                 verdict(Ask, None, "the file is run or obeyed automatically")
             }
@@ -267,7 +269,7 @@ fn search<'r>(
                 Pattern::Path(pattern),
                 Subject::Read { path } | Subject::Edit { path } | Subject::Delete { path },
             ) => {
-                let mut names = std::iter::once(&path.path).chain(&path.ruled);
+                let mut names = std::iter::once(&path.path).chain(&path.matched_aliases);
                 if names.any(|name| pattern.catches(name, policy.workspace, policy.home)) {
                     Found::Yes
                 } else {
@@ -302,7 +304,7 @@ pub fn is_unreadable(policy: &Policy<'_>, tool: &str, path: &Path) -> bool {
 
 /// Whether a path, by any of its names, is a folder of keys or lies in one.
 fn is_key(path: &ResolvedPath, key_folders: &[PathBuf]) -> bool {
-    let mut names = std::iter::once(&path.path).chain(&path.ruled);
+    let mut names = std::iter::once(&path.path).chain(&path.matched_aliases);
     names.any(|name| key_folders.iter().any(|folder| name.starts_with(folder)))
 }
 
@@ -317,7 +319,7 @@ fn grants(policy: &Policy<'_>, rule: &Rule, subject: &Subject) -> bool {
     match (&rule.pattern, subject) {
         (Pattern::Domain(domain), Subject::Web { host, .. }) => domain.is(host),
         (pattern, Subject::Read { path } | Subject::Edit { path } | Subject::Delete { path }) => {
-            let careful = match path.care {
+            let careful = match path.sensitivity {
                 PathSensitivity::Ordinary => false,
                 PathSensitivity::Secret | PathSensitivity::HardLinked => true,
                 PathSensitivity::AutoExecuted | PathSensitivity::Protected => !is_read(subject),
@@ -328,7 +330,7 @@ fn grants(policy: &Policy<'_>, rule: &Rule, subject: &Subject) -> bool {
                 }
                 Pattern::Path(pattern) => pattern.matches(&path.path, policy.workspace, policy.home),
                 Pattern::All => !careful,
-                Pattern::Command(_) | Pattern::Domain(_) | Pattern::Outside | Pattern::Later => false,
+                Pattern::Command(_) | Pattern::Domain(_) | Pattern::Unsandboxed | Pattern::Later => false,
             }
         }
         (Pattern::All, _) => true,

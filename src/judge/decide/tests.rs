@@ -5,21 +5,21 @@ use VerdictKind::{Allow, Ask, Deny};
 
 use crate::judge::rule::Rules;
 
-fn path(text: &str, care: PathSensitivity) -> ResolvedPath {
+fn path(text: &str, sensitivity: PathSensitivity) -> ResolvedPath {
     ResolvedPath {
         path: PathBuf::from(text),
         in_workspace: Path::new(text).starts_with("/w/proj"),
-        care,
-        ruled: Vec::new(),
+        sensitivity,
+        matched_aliases: Vec::new(),
     }
 }
 
-fn read(text: &str, care: PathSensitivity) -> Subject {
-    Subject::Read { path: path(text, care) }
+fn read(text: &str, sensitivity: PathSensitivity) -> Subject {
+    Subject::Read { path: path(text, sensitivity) }
 }
 
-pub(super) fn edit(text: &str, care: PathSensitivity) -> Subject {
-    Subject::Edit { path: path(text, care) }
+pub(super) fn edit(text: &str, sensitivity: PathSensitivity) -> Subject {
+    Subject::Edit { path: path(text, sensitivity) }
 }
 
 pub(super) fn bash(command: &str) -> Subject {
@@ -197,7 +197,7 @@ fn bypass_asks_when_denied_program_may_be_hidden() {
 
 #[test]
 fn hard_linked_file_asks_when_deny_rules_exist() {
-    let read = |care| Subject::Read { path: path("/w/proj/a", care) };
+    let read = |sensitivity| Subject::Read { path: path("/w/proj/a", sensitivity) };
     check(Mode::Bypass, &["-Read(private/**)"], "Read", &read(PathSensitivity::HardLinked), Ask);
     check(Mode::Bypass, &["-Edit(private/**)"], "Read", &read(PathSensitivity::HardLinked), Allow);
     check(Mode::Bypass, &[], "Read", &read(PathSensitivity::HardLinked), Allow);
@@ -306,7 +306,7 @@ fn web_fetch_is_judged_by_host() {
 
 #[test]
 fn file_deletion_asks_despite_edit_grant() {
-    let delete = |text: &str, care| Subject::Delete { path: path(text, care) };
+    let delete = |text: &str, sensitivity| Subject::Delete { path: path(text, sensitivity) };
     let (inside, ordinary) = ("/w/proj/src/a.rs", PathSensitivity::Ordinary);
     check(Mode::AcceptEdits, &["+Edit(src/**)", "+ApplyPatch"], "ApplyPatch", &delete(inside, ordinary), Ask);
     check(Mode::Default, &["+Delete(src/**)"], "ApplyPatch", &delete(inside, ordinary), Allow);
@@ -320,7 +320,7 @@ fn file_deletion_asks_despite_edit_grant() {
 
 #[test]
 fn strictest_verdict_of_several_parts_applies() {
-    let part = |text: &str, care| edit(text, care);
+    let part = |text: &str, sensitivity| edit(text, sensitivity);
     let several = |parts: Vec<Subject>| Subject::Several { parts };
     let (a, b) = ("/w/proj/src/a.rs", "/w/proj/docs/b.md");
     let ordinary = PathSensitivity::Ordinary;

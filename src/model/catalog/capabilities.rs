@@ -52,7 +52,7 @@ pub(in crate::model) fn effort(thinking: Option<Thinking>, settings: &ModelSetti
         return None;
     }
     match thinking? {
-        Thinking::Off => settings.least_effort.as_deref(),
+        Thinking::Off => settings.min_effort.as_deref(),
         Thinking::Auto => None,
         named => Some(word(named)),
     }
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn thinking_budget_maps_to_effort_for_thinking_models() {
         let thinks = ModelSettings { thinking: true, ..ModelSettings::default() };
-        let least = ModelSettings { least_effort: Some("minimal".into()), ..thinks.clone() };
+        let least = ModelSettings { min_effort: Some("minimal".into()), ..thinks.clone() };
         for (thinking, expected) in [
             (None, None),
             (Some(Thinking::Auto), None),

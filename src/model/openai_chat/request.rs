@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::super::settings::{ModelSettings, ReasoningBack};
+use super::super::settings::{ModelSettings, ReplayReasoning};
 use crate::model::catalog::capabilities::effort;
 use crate::model::catalog::capabilities::{MAX_CHAT_CALL_ID_CHARS, called, wire_call_id};
 use crate::model::request::media::{Media, Shown, file_name};
@@ -145,10 +145,10 @@ pub(in super::super) fn body(
     }
     // Only the vendor's own models accept documents.
     let media = Media::of(request, settings.vision.unwrap_or(vendor), settings.documents.unwrap_or(vendor));
-    let keeps_from = match settings.reasoning_back {
-        ReasoningBack::None => usize::MAX,
-        ReasoningBack::Tools => loop_begins(&request.messages),
-        ReasoningBack::All => 0,
+    let keeps_from = match settings.replay_reasoning {
+        ReplayReasoning::None => usize::MAX,
+        ReplayReasoning::Tools => loop_begins(&request.messages),
+        ReplayReasoning::All => 0,
     };
     for (at, message) in request.messages.iter().enumerate() {
         match message.role {

@@ -64,7 +64,7 @@ impl Actor {
             grant: answer.grant.map(|grant| grant.to_string()),
             feedback: answer.feedback,
             stop: answer.stop,
-            nobody: answer.nobody,
+            no_approver: answer.no_approver,
             edited,
             digest: answer.digest,
             origin: origin.clone(),
@@ -162,8 +162,10 @@ impl Actor {
             return Ok(());
         }
         let settings = &self.shared.components().settings;
-        if asked.outside.is_some() && !settings.engine.offer_outside.holds(self.engine.spec().background) {
-            let why = "[sandbox] offer_outside no longer lets commands out of the sandbox: deny it";
+        if asked.outside.is_some()
+            && !settings.engine.offer_unsandboxed_retry.holds(self.engine.spec().background)
+        {
+            let why = "[sandbox] offer_unsandboxed_retry no longer lets commands out of the sandbox: deny it";
             return Err(SessionError::BadParam("decision", why.into()));
         }
         let verdict = effective.verdict(settings, &self.call_context(), &asked.call.tool, &asked.prepared);

@@ -64,7 +64,7 @@ fn note(plan: &Plan, before: &Engine, fact: &Envelope) -> Option<AuditNote> {
             let reason = match (by, &fact.origin, scope) {
                 (SettledBy::Abort, _, _) => "withdrawn by an abort".to_owned(),
                 (SettledBy::Timeout, _, _) => "nobody answered in time".to_owned(),
-                (SettledBy::Nobody, _, _) => "nobody could be asked".to_owned(),
+                (SettledBy::NoApprover, _, _) => "nobody could be asked".to_owned(),
                 (SettledBy::Rule, _, _) => "a rule that came meanwhile covers it".to_owned(),
                 (SettledBy::Mode, _, _) => "the mode was changed to one that lets it pass".to_owned(),
                 (_, None, _) => "a grant of the session covers it".to_owned(),

@@ -167,8 +167,8 @@ impl Actor {
             }
             if self.has_stopped() {
                 self.state.stop_by = None;
-                let terms = self.terms();
-                self.handle_input(Input::Stopped { terms }).await;
+                let model_snapshot = self.model_snapshot();
+                self.handle_input(Input::Stopped { model_snapshot }).await;
                 continue;
             }
             if let Some(input) = self.state.lookahead_input.take() {
@@ -221,9 +221,9 @@ impl Actor {
     }
 
     /// Limits and price of the turn's model.
-    fn terms(&self) -> ModelSnapshot {
+    fn model_snapshot(&self) -> ModelSnapshot {
         let model = self.engine.model().parse().ok();
-        model.map(|model| self.shared.components().models.terms(&model)).unwrap_or_default()
+        model.map(|model| self.shared.components().models.model_snapshot(&model)).unwrap_or_default()
     }
 
     async fn detached(&mut self, origin: Origin) {

@@ -106,7 +106,7 @@ impl Registry {
             item_id: None,
             at_ms: now,
             origin: request.origin.clone(),
-            cut: Vec::new(),
+            truncated_fields: Vec::new(),
             event: Event::SessionCreated(spec.clone()),
         };
         let (row, _, blobs) = journal::write(&envelope, None);

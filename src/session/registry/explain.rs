@@ -102,7 +102,7 @@ pub fn explain(question: &Question) -> Result<Verdict, SessionError> {
             reason,
             suggestions: Vec::new(),
             parts: Vec::new(),
-            only_looks: false,
+            read_only_command: false,
             read_only: false,
         },
     })

@@ -135,7 +135,7 @@ impl Registry {
         let rule: Rule = rule
             .parse()
             .map_err(|error: crate::judge::BadRule| SessionError::BadParam("rule", error.to_string()))?;
-        if add && rule.is_outside() && (scope != RuleScope::Session || kind != RuleKind::Allow) {
+        if add && rule.is_unsandboxed() && (scope != RuleScope::Session || kind != RuleKind::Allow) {
             let why = "running outside the sandbox is granted to a session only: scope session, kind allow";
             return Err(SessionError::BadParam("rule", why.into()));
         }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use crate::session::error::SessionError;
 use crate::session::registry::Registry;
 use crate::store::{LedgerQuery, SessionQuery, StoredRequest};
-use crate::types::blob::Cut;
+use crate::types::blob::TruncatedField;
 use crate::types::event::{Envelope, Event};
 use crate::types::ids::{PermissionId, SessionId};
 use crate::types::ledger::{LedgerRow, ModelUsage};
@@ -30,7 +30,7 @@ pub struct Pending {
     /// When the request was raised.
     pub at_ms: Timestamp,
     /// Its truncated fields.
-    pub cut: Vec<Cut>,
+    pub truncated_fields: Vec<TruncatedField>,
     /// The permission request.
     pub request: PermissionRequest,
     /// Whether the call changes nothing.
@@ -162,8 +162,8 @@ impl Registry {
             .filter_map(|row| serde_json::from_str::<Envelope>(&row.body).ok())
             .filter_map(|envelope| match envelope.event {
                 Event::PermissionRequested { request, read_only, change, sandbox } => {
-                    let Envelope { session_id, at_ms, cut, .. } = envelope;
-                    Some(Pending { session_id, at_ms, cut, request, read_only, change, sandbox })
+                    let Envelope { session_id, at_ms, truncated_fields, .. } = envelope;
+                    Some(Pending { session_id, at_ms, truncated_fields, request, read_only, change, sandbox })
                 }
                 _ => None,
             })

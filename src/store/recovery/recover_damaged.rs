@@ -361,7 +361,7 @@ async fn save(
             item_id: None,
             at_ms: at,
             origin: None,
-            cut: Vec::new(),
+            truncated_fields: Vec::new(),
             event: Event::Notice { kind: HISTORY_LOST.into(), text },
         };
         journal.lines.push(SalvagedRow::of(&notice));
@@ -407,14 +407,14 @@ async fn save(
     sql.build().execute(&mut *new).await?;
     for chunk in journal.lines.chunks(64) {
         let mut sql =
-            QueryBuilder::<Sqlite>::new("insert into event (session, seq, at_ms, kind, fold, body) ");
+            QueryBuilder::<Sqlite>::new("insert into event (session, seq, at_ms, kind, delta_of, body) ");
         sql.push_values(chunk, |mut values, line| {
             values
                 .push_bind(key)
                 .push_bind(integer(line.seq))
                 .push_bind(line.at_ms)
                 .push_bind(&line.kind)
-                .push_bind(line.fold)
+                .push_bind(line.delta_of)
                 .push_bind(&line.body);
         });
         sql.build().persistent(false).execute(&mut *new).await?;

@@ -26,7 +26,7 @@ pub(in crate::store) struct SalvagedRow {
     pub seq: u64,
     pub at_ms: i64,
     pub kind: String,
-    pub fold: Option<i64>,
+    pub delta_of: Option<i64>,
     pub body: String,
 }
 
@@ -36,7 +36,7 @@ impl SalvagedRow {
             seq: envelope.seq,
             at_ms: envelope.at_ms.0,
             kind: envelope.event.kind().into(),
-            fold: None,
+            delta_of: None,
             body: serde_json::to_string(envelope).unwrap_or_default(),
         }
     }
@@ -56,20 +56,19 @@ pub(in crate::store) struct SalvagedJournal {
 }
 
 impl SalvagedJournal {
-    /// Ends the journal before the first event with a lost part. Truncates events of older versions that exceed
-    /// the size limit.
+    /// Ends the journal before the first event with a lost part. Writes events of older versions in the current
+    /// form.
     fn fit(&mut self) {
         let known: HashSet<BlobId> = self.blobs.iter().map(|blob| blob.blob_id).collect();
-        let has_all =
-            |line: &SalvagedRow| wire::cuts(&line.body).iter().all(|cut| known.contains(&cut.blob_id));
+        let has_all = |line: &SalvagedRow| {
+            wire::truncated_fields(&line.body).iter().all(|cut| known.contains(&cut.blob_id))
+        };
         if let Some(end) = self.lines.iter().position(|line| !has_all(line)) {
             self.lines.truncate(end);
             self.is_whole = false;
         }
-        for line in self.lines.iter_mut().filter(|line| line.fold.is_none()) {
-            if line.body.len() > wire::WIRE_BYTES
-                && let Some((body, blobs)) = wire::cut(&line.body)
-            {
+        for line in self.lines.iter_mut().filter(|line| line.delta_of.is_none()) {
+            if let Some((body, blobs)) = wire::renew(&line.body) {
                 line.body = body;
                 self.blobs.extend(blobs);
             }
@@ -228,17 +227,17 @@ impl Source {
     }
 
     async fn page(&mut self, key: i64, after: u64, limit: i64) -> Result<Vec<SalvagedRow>, StoreError> {
-        let rows: Vec<(i64, i64, String, Option<i64>, String)> = sqlx::query_as(
-            "select seq, at_ms, kind, fold, body from event where session = ? and seq > ? order by seq limit ?",
-        )
-        .bind(key)
-        .bind(integer(after))
-        .bind(limit)
-        .fetch_all(&mut self.0)
-        .await?;
-        let line = |(seq, at_ms, kind, fold, body)| {
+        // An older schema has another name for `delta_of`.
+        let rows: Vec<(i64, i64, i64, String, Option<i64>, String)> =
+            sqlx::query_as("select * from event where session = ? and seq > ? order by seq limit ?")
+                .bind(key)
+                .bind(integer(after))
+                .bind(limit)
+                .fetch_all(&mut self.0)
+                .await?;
+        let line = |(_, seq, at_ms, kind, delta_of, body): (i64, i64, i64, String, Option<i64>, String)| {
             let seq = u64::try_from(seq).map_err(|_| StoreError::Corrupt("a negative number".into()))?;
-            Ok(SalvagedRow { seq, at_ms, kind, fold, body })
+            Ok(SalvagedRow { seq, at_ms, kind, delta_of, body })
         };
         rows.into_iter().map(line).collect()
     }

@@ -119,7 +119,7 @@ impl StoreReader {
     /// # Errors
     /// A truncated value could not be read.
     pub async fn whole(&self, key: SessionKey, seq: Seq, body: &str) -> Result<Option<Envelope>, StoreError> {
-        let cuts = wire::cuts(body);
+        let cuts = wire::truncated_fields(body);
         let known = match serde_json::from_str::<Envelope>(body) {
             Ok(envelope) => envelope,
             Err(error) if !EventHead::is_of(body) => {
@@ -232,11 +232,13 @@ pub(in crate::store) fn remove_files(database: &Path, files: &[String]) {
     }
 }
 
-/// Truncates events of older versions that exceed the current size limit, each in a separate transaction.
-pub(in crate::store) async fn cut_oversized(connection: &mut SqliteConnection) -> Result<(), StoreError> {
+/// Writes events of older versions in the current form, each in a separate transaction.
+pub(in crate::store) async fn renew_outdated_events(
+    connection: &mut SqliteConnection,
+) -> Result<(), StoreError> {
     loop {
         let next: Option<(i64, i64, String)> = sqlx::query_as(
-            "select o.session, o.seq, e.body from oversized o \
+            "select o.session, o.seq, e.body from outdated_event o \
              join event e on e.session = o.session and e.seq = o.seq limit 1",
         )
         .fetch_optional(&mut *connection)
@@ -244,12 +246,14 @@ pub(in crate::store) async fn cut_oversized(connection: &mut SqliteConnection) -
         let Some((session, seq, body)) = next else { break };
         let mut script = SqlBatch::default();
         script.add("begin immediate", values![]);
-        if let Some((cut, blobs)) = wire::cut(&body) {
+        if let Some((renewed, blobs)) = wire::renew(&body) {
             insert(&mut script, SessionKey(session), &blobs);
-            script
-                .add("update event set body = ? where session = ? and seq = ?", values![&*cut, session, seq]);
+            script.add(
+                "update event set body = ? where session = ? and seq = ?",
+                values![&*renewed, session, seq],
+            );
         }
-        script.add("delete from oversized where session = ? and seq = ?", values![session, seq]);
+        script.add("delete from outdated_event where session = ? and seq = ?", values![session, seq]);
         script.add("commit", values![]);
         script.run_over(connection).await?;
     }

@@ -14,7 +14,7 @@ impl StoreReader {
     /// # Errors
     /// The database could not be read.
     pub async fn pending_grants(&self) -> Result<Vec<PendingGrant>, StoreError> {
-        let rows = sqlx::query("select request_id, workspace, entry from owed_grant order by request_id")
+        let rows = sqlx::query("select request_id, workspace, entry from grant_outbox order by request_id")
             .fetch_all(&self.readers.now().await)
             .await?;
         rows.iter()
@@ -41,7 +41,7 @@ impl Store {
 
 pub(in crate::store) fn enqueue(script: &mut SqlBatch, grant: &PendingGrant) {
     script.add(
-        "insert into owed_grant (request_id, workspace, entry) values (?, ?, ?)",
+        "insert into grant_outbox (request_id, workspace, entry) values (?, ?, ?)",
         values![&grant.request_id, &grant.workspace, &grant.entry],
     );
 }
@@ -49,7 +49,7 @@ pub(in crate::store) fn enqueue(script: &mut SqlBatch, grant: &PendingGrant) {
 pub(in crate::store) fn discard(requests: &[String]) -> SqlBatch {
     let mut script = SqlBatch::default();
     for request in requests {
-        script.add("delete from owed_grant where request_id = ?", values![request]);
+        script.add("delete from grant_outbox where request_id = ?", values![request]);
     }
     script
 }

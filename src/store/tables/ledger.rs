@@ -149,7 +149,7 @@ fn spent(row: &SqliteRow) -> Result<ModelUsage, StoreError> {
 
 /// Inserts a call. An existing row is the same call, because a seq is never reused.
 pub(in crate::store) fn insert(script: &mut SqlBatch, booking: &UsageRecord) {
-    let price = booking.terms.price.and_then(|price| serde_json::to_string(&price).ok());
+    let price = booking.model_snapshot.price.and_then(|price| serde_json::to_string(&price).ok());
     let usage = &booking.usage;
     script.add(
         "insert or ignore into ledger (session_id, seq, at_ms, model, input_tokens, output_tokens, \
@@ -171,8 +171,8 @@ pub(in crate::store) fn insert(script: &mut SqlBatch, booking: &UsageRecord) {
             booking.cost_usd_micros.map(integer),
             booking.is_lost,
             booking.is_estimated,
-            booking.terms.context_window,
-            booking.terms.max_output_tokens,
+            booking.model_snapshot.context_window,
+            booking.model_snapshot.max_output_tokens,
             price,
         ],
     );
@@ -207,7 +207,7 @@ fn stored(row: &SqliteRow) -> Result<UsageRecord, StoreError> {
         model: row.try_get("model")?,
         usage: tokens(row)?,
         cost_usd_micros: cost.and_then(|cost| u64::try_from(cost).ok()),
-        terms: crate::types::usage::ModelSnapshot {
+        model_snapshot: crate::types::usage::ModelSnapshot {
             context_window: limit(row, "context_window")?,
             max_output_tokens: limit(row, "max_output_tokens")?,
             price: price.and_then(|price| serde_json::from_str(&price).ok()),

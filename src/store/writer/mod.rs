@@ -194,10 +194,10 @@ impl Writer {
         match self.checkpointer.checkpoint_all(&self.connection) {
             // Without a gap the checkpoint is optional. A full disk, for example, has no space for it.
             Err(error) if matches!(self.failed, Some(Failed::Plainly)) => {
-                tracing::debug!(%error, "the log could not be folded");
+                tracing::debug!(%error, "could not checkpoint the write-ahead log");
                 Ok(())
             }
-            folded => folded,
+            pages => pages,
         }
     }
 
@@ -467,7 +467,7 @@ fn roll_back(connection: &Connection, error: &StoreError) {
 fn is_committed(connection: &Connection, group: &[&Append]) -> Result<bool, StoreError> {
     let mut find = connection.prepare_cached("select body from event where session = ? and seq = ?")?;
     for append in group {
-        let stays = |row: &&Row| row.fold.is_none_or(|fold| !append.folds.contains(&fold));
+        let stays = |row: &&Row| row.delta_of.is_none_or(|opener| !append.prune_deltas_of.contains(&opener));
         if !append.rows.iter().any(|row| stays(&row)) {
             return Ok(false);
         }

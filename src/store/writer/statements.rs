@@ -20,11 +20,11 @@ pub(in crate::store) fn of_group(group: &[&Append], head: &mut AuditHead) -> Sql
         let key = append.key;
         rows(&mut script, key, &append.rows);
         blobs::insert(&mut script, key, &append.blobs);
-        for fold in &append.folds {
-            let fold = integer(*fold);
+        for opener in &append.prune_deltas_of {
+            let opener = integer(*opener);
             script.add(
-                "delete from event where session = ? and seq > ? and fold = ?",
-                values![key.0, fold, fold],
+                "delete from event where session = ? and seq > ? and delta_of = ?",
+                values![key.0, opener, opener],
             );
         }
         append.items.iter().for_each(|row| item(&mut script, key, row));
@@ -87,10 +87,10 @@ pub(in crate::store) fn of_new(key: SessionKey, new: &NewSession, head: &mut Aud
 /// journals).
 fn rows(script: &mut SqlBatch, key: SessionKey, rows: &[Row]) {
     for row in rows {
-        let fold = row.fold.map(integer);
+        let delta_of = row.delta_of.map(integer);
         script.add(
-            "insert into event (session, seq, at_ms, kind, fold, body) values (?, ?, ?, ?, ?, ?)",
-            values![key.0, integer(row.seq), row.at.0, row.kind, fold, &row.body],
+            "insert into event (session, seq, at_ms, kind, delta_of, body) values (?, ?, ?, ?, ?, ?)",
+            values![key.0, integer(row.seq), row.at.0, row.kind, delta_of, &row.body],
         );
     }
 }

@@ -58,7 +58,7 @@ pub(in crate::tools) fn require_known(
 pub(in crate::tools) fn may_show_content(context: &ToolContext, path: &ResolvedPath) -> bool {
     context.record(&path.path).is_some()
         || (path.in_workspace
-            && !matches!(path.care, PathSensitivity::Secret | PathSensitivity::HardLinked)
+            && !matches!(path.sensitivity, PathSensitivity::Secret | PathSensitivity::HardLinked)
             && !context.session_context.unreadable.covers("Read", &path.path))
 }
 
@@ -307,7 +307,7 @@ pub(in crate::tools) fn prepare(
     plan: Result<Change, ToolError>,
 ) -> Result<PreparedCall, ToolError> {
     match plan {
-        _ if path.care == PathSensitivity::Protected => Ok(bare(context, path, verb)),
+        _ if path.sensitivity == PathSensitivity::Protected => Ok(bare(context, path, verb)),
         Ok(change) => Ok(change.prepared(context, verb)),
         Err(refusal) if may_show_content(context, &path) || refusal.code == "not_read" => Err(refusal),
         Err(_) => Ok(bare(context, path, verb)),

@@ -19,7 +19,7 @@ use crate::types::tool::PathSensitivity;
 pub(in crate::tools) fn root(context: &ToolContext, path: Option<&str>) -> Result<PinnedPath, ToolError> {
     let held = context.resolve(path.filter(|path| !path.is_empty()).unwrap_or("."), Access::Read)?;
     // If no permission is necessary, check the path now; otherwise the user answers a permission request first.
-    if held.in_workspace && held.care == PathSensitivity::Ordinary {
+    if held.in_workspace && held.sensitivity == PathSensitivity::Ordinary {
         require_existing(&held)?;
     }
     Ok(held)

@@ -34,7 +34,7 @@ const FILLED: &[&str] =
 
 /// Sensitivity of a regular file with several names, and the name that a rule matches. `hidden` returns whether
 /// a rule denies reading a path.
-pub(in crate::tools) fn care<'r>(
+pub(in crate::tools) fn sensitivity_of_names<'r>(
     path: &Path,
     meta: &Metadata,
     access: Access,
@@ -65,10 +65,12 @@ pub(in crate::tools) fn care<'r>(
     let is_all = search.names.len() >= wanted || is_filled;
     let of_names = search.names.iter().map(|name| sensitivity::sensitivity(name, access, places));
     let beside = if is_all { PathSensitivity::Ordinary } else { PathSensitivity::HardLinked };
-    let care = of_names.fold(sensitivity::strictest(by_name, beside), sensitivity::strictest);
-    let ruled: Vec<PathBuf> = search.names.into_iter().filter(|name| name != path && hidden(name)).collect();
-    let of_rules = if ruled.is_empty() { PathSensitivity::Ordinary } else { PathSensitivity::Secret };
-    (sensitivity::strictest(care, of_rules), ruled)
+    let by_names = of_names.fold(sensitivity::strictest(by_name, beside), sensitivity::strictest);
+    let matched_aliases: Vec<PathBuf> =
+        search.names.into_iter().filter(|name| name != path && hidden(name)).collect();
+    let of_rules =
+        if matched_aliases.is_empty() { PathSensitivity::Ordinary } else { PathSensitivity::Secret };
+    (sensitivity::strictest(by_names, of_rules), matched_aliases)
 }
 
 /// Entries of the workspace that a search inspects to find other names of its files.

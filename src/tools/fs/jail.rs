@@ -122,7 +122,8 @@ impl Jail {
         let (path, written) = resolve::resolve(text, cwd, &self.places.home)?;
         let mut held = self.decide_resolved(path, access, hidden)?;
         // `.git/config` stays sensitive if `.git` is a link, and so does `~/.netrc`.
-        held.resolved.care = strictest(held.resolved.care, sensitivity(&written, access, &self.places));
+        held.resolved.sensitivity =
+            strictest(held.resolved.sensitivity, sensitivity(&written, access, &self.places));
         // A slash at the end requires a folder.
         let means_folder = text.ends_with('/') || text.ends_with("/.");
         if means_folder && !held.is_folder() && (held.exists() || access == Access::Edit) {
@@ -155,23 +156,24 @@ impl Jail {
         if disk::is_of_processes(nearest) && !path.starts_with("/proc") {
             return Err(resolve::magic(&path));
         }
-        let mut care = sensitivity(&path, access, &self.places);
-        let mut ruled = Vec::new();
+        let mut sensitivity = sensitivity(&path, access, &self.places);
+        let mut matched_aliases = Vec::new();
         if let Some(found) = &found {
             disk::refuse_special(&path, found.meta.file_type())?;
             if found.meta.is_file() {
-                (care, ruled) = self.care_of_names(&path, found, access, care, hidden);
+                (sensitivity, matched_aliases) =
+                    self.sensitivity_of_names(&path, found, access, sensitivity, hidden);
             }
         }
         if access == Access::Edit {
-            care = strictest(care, self.care_by_surroundings(&path, &folder, &missing));
+            sensitivity = strictest(sensitivity, self.sensitivity_by_surroundings(&path, &folder, &missing));
         }
-        let resolved = ResolvedPath { path, in_workspace, care, ruled };
+        let resolved = ResolvedPath { path, in_workspace, sensitivity, matched_aliases };
         Ok(PinnedPath { resolved, anchor, folder: Arc::new(folder), missing, name, found })
     }
 
     /// A file with several names is as sensitive as the most sensitive one.
-    fn care_of_names(
+    fn sensitivity_of_names(
         &self,
         path: &Path,
         found: &Found,
@@ -184,12 +186,12 @@ impl Jail {
             return (by_name, Vec::new());
         }
         let roots = self.roots.iter().map(|root| root.path.as_path());
-        hardlink::care(path, &found.meta, access, by_name, roots, &self.places, hidden)
+        hardlink::sensitivity_of_names(path, &found.meta, access, by_name, roots, &self.places, hidden)
     }
 
     /// Sensitivity because of other paths: links at the paths of auto-executed files, and repositories that are
     /// not named `.git`.
-    fn care_by_surroundings(
+    fn sensitivity_by_surroundings(
         &self,
         path: &Path,
         folder: &File,

@@ -217,7 +217,7 @@ mod tests {
         fs::create_dir(root.join(".git")).unwrap();
         fs::write(root.join(".git/config"), "[core]\n\thooksPath = tools/hooks\n").unwrap();
         let jail = Jail::open(std::slice::from_ref(&root), Path::new("/home/u"), &[]);
-        let care = |name: &str, access| jail.decide(name, &root, access).unwrap().resolved.care;
+        let care = |name: &str, access| jail.decide(name, &root, access).unwrap().resolved.sensitivity;
         assert_eq!(care("tools/hooks/pre-commit", Access::Edit), PathSensitivity::AutoExecuted);
         assert_eq!(care("tools/hooks/pre-commit", Access::Read), PathSensitivity::Ordinary);
         assert_eq!(care("tools/other", Access::Edit), PathSensitivity::Ordinary);

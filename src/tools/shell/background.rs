@@ -40,7 +40,7 @@ pub(in crate::tools) async fn start(
     wires: CallChannels,
 ) -> Result<Running, ToolOutcome> {
     let settings = &context.settings;
-    let limit = input.timeout_ms().map_or(settings.background_time, Duration::from_millis);
+    let limit = input.timeout_ms().map_or(settings.background_timeout, Duration::from_millis);
     let started = match bash::start(context, call_id, input, prepared, wires).await {
         Ok(Some(started)) => started,
         Ok(None) => return Err(cancelled()),
@@ -52,7 +52,7 @@ pub(in crate::tools) async fn start(
         killed_by: OnceLock::new(),
         written: CancellationToken::new(),
     });
-    let limit = limit.min(settings.background_time);
+    let limit = limit.min(settings.background_timeout);
     Ok(Running { started, live, limit, limits: settings.limits })
 }
 

@@ -240,7 +240,7 @@ pub(super) async fn start(
     crash::point("C13.recorded");
     let spool = Spool::new(context.spools.as_deref().cloned(), call_id);
     let output = Output::new(&mut shell, settings, progress, spool);
-    let how = prepared.sandbox.filter(|held| held.outside).unwrap_or(choice.told());
+    let how = prepared.sandbox.filter(|held| held.unsandboxed).unwrap_or(choice.told());
     let lingering = (Arc::clone(&context.lingering), context.session_context.session_id);
     Ok(Some(Started { shell, tree, output, begun, choice, how, ground, powers, cwd, confined, lingering }))
 }
@@ -315,8 +315,8 @@ async fn confine(context: &CommandContext, prepared: &PreparedCall) -> Result<Pl
     // The sandbox refers to folders by path.
     context.jail().in_place(&context.session_context.cwd)?;
     let sandbox = &context.settings.sandbox;
-    let outside = prepared.sandbox.is_some_and(|judged| judged.outside);
-    if outside && !sandbox.offer_outside.holds(context.session_context.unattended) {
+    let outside = prepared.sandbox.is_some_and(|judged| judged.unsandboxed);
+    if outside && !sandbox.offer_unsandboxed_retry.holds(context.session_context.unattended) {
         return Err(ToolError::new(
             "target_changed",
             "the configuration no longer lets commands run outside the sandbox; it was not run",

@@ -152,8 +152,8 @@ pub(in crate::tools) fn run_output(
         "to_bytes": bytes,
         "truncated": is_cut,
     });
-    let told = Some(BackgroundRead { bash_id: known.bash_id, bytes });
-    Ok(ToolOutcome { detail: Some(detail), told, ..ToolOutcome::completed(text) })
+    let background_read = Some(BackgroundRead { bash_id: known.bash_id, bytes });
+    Ok(ToolOutcome { detail: Some(detail), background_read, ..ToolOutcome::completed(text) })
 }
 
 /// Describes how a task ended.

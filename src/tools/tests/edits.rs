@@ -171,7 +171,7 @@ async fn every_patch_path_is_judged_by_resolved_target() {
     let hooks = patch("*** Add File: a.txt\n+x\n*** Add File: .git/hooks/pre-commit\n+x\n");
     let prepared = room.prepare("ApplyPatch", hooks).await.unwrap();
     let Subject::Several { parts } = prepared.subject else { panic!() };
-    assert!(matches!(&parts[1], Subject::Edit { path } if path.care == PathSensitivity::Protected));
+    assert!(matches!(&parts[1], Subject::Edit { path } if path.sensitivity == PathSensitivity::Protected));
     assert_eq!(prepared.diff, None, "protected files are judged before they are looked at");
 }
 

@@ -428,7 +428,7 @@ async fn protected_paths_are_judged_before_content_checks() {
     for path in [".git/config", ".git/hooks/pre-commit", ".agentd/policy.toml", data.to_str().unwrap()] {
         let prepared = room.prepare("Write", json!({"file_path": path, "content": "x"})).await.unwrap();
         match prepared.subject {
-            Subject::Edit { path } => assert_eq!(path.care, PathSensitivity::Protected, "{path:?}"),
+            Subject::Edit { path } => assert_eq!(path.sensitivity, PathSensitivity::Protected, "{path:?}"),
             other => panic!("{other:?}"),
         }
     }

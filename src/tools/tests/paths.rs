@@ -51,7 +51,7 @@ fn check(fixture: &ToolFixture, text: &str, expected: Result<(&str, bool, PathSe
     let text = text.replace("{R}", fixture.root.to_str().unwrap());
     let got = Jail::open(std::slice::from_ref(&ws), &home, &[]).decide(&text, &ws, Access::Edit);
     let got = match &got {
-        Ok(path) => Ok((path.path.clone(), path.in_workspace, path.care)),
+        Ok(path) => Ok((path.path.clone(), path.in_workspace, path.sensitivity)),
         Err(refusal) => Err(refusal.code),
     };
     let expected = expected.map(|(path, inside, care)| {
@@ -154,7 +154,7 @@ impl ToolFixture {
     }
 
     fn care(&self, path: &str, access: Access) -> PathSensitivity {
-        self.jail().decide(path, &self.ws(), access).unwrap().care
+        self.jail().decide(path, &self.ws(), access).unwrap().sensitivity
     }
 }
 

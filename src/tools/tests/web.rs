@@ -54,7 +54,7 @@ fn redirect(to: &str) -> Vec<u8> {
 
 /// A fixture whose calls may connect to this machine.
 fn open_room() -> Room {
-    Room::with(|settings| settings.web_private = Ranges::parse(&["127.0.0.1"]).unwrap())
+    Room::with(|settings| settings.web_allowed_private = Ranges::parse(&["127.0.0.1"]).unwrap())
 }
 
 async fn fetch(room: &mut Room, url: &str) -> ToolOutcome {

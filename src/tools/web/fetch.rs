@@ -86,13 +86,13 @@ async fn fetch(
         let is_added = match &settings.web_proxy {
             // With a proxy, the daemon does not resolve names; a literal address still counts.
             Some(_) if host(&url).parse::<std::net::IpAddr>().is_err() => false,
-            _ => judge(&url, &settings.web_private).await?,
+            _ => judge(&url, &settings.web_allowed_private).await?,
         };
         if url.scheme() == "http" && url.port().is_none() && !is_added {
             // The change between these two schemes cannot fail.
             let _ = url.set_scheme("https");
         }
-        let answer = client.hop(&url, &settings.web_private, settings.web_proxy.as_deref()).await?;
+        let answer = client.hop(&url, &settings.web_allowed_private, settings.web_proxy.as_deref()).await?;
         let Some(to) = &answer.location else {
             return page(context, &asked, &url, answer, stop).await;
         };

@@ -109,7 +109,7 @@ fn not_public(host: &str, address: IpAddr) -> ToolError {
         "address_not_public",
         format!(
             "{host} leads to {address}, which is no address of the public Internet; \
-             only [tools] web_private in the daemon's configuration allows such"
+             only [tools] web_allowed_private in the daemon's configuration allows such"
         ),
     )
     .with(json!({ "host": host, "address": address.to_string() }))

@@ -72,7 +72,7 @@ async fn run_without_terminal_denies_requests_and_exits_1() {
     assert!(side.text().contains("$ make") && side.text().contains("▌ nobody is here"));
     let (method, params) = fake.seen().pop().expect("calls");
     assert_eq!(
-        (method.as_str(), &params["decision"], &params["nobody"]),
+        (method.as_str(), &params["decision"], &params["no_approver"]),
         ("session.approve", &json!("deny"), &json!(true))
     );
 }

@@ -373,7 +373,10 @@ pub(in crate::client) fn unasked(
     match asking {
         Asking::Person => None,
         Asking::Deny(words) => Some((
-            ApproveParams { nobody: true, ..prompt::approval(request, Decision::Deny, Scope::Once, None) },
+            ApproveParams {
+                no_approver: true,
+                ..prompt::approval(request, Decision::Deny, Scope::Once, None)
+            },
             Line::new(Tone::Warn, format!("▌ {words}")),
         )),
         // The commands of the demonstration need no access outside the sandbox.

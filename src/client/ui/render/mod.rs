@@ -100,7 +100,7 @@ impl Transcript {
                     SettledBy::Abort => "no longer asked".into(),
                     SettledBy::Answer
                     | SettledBy::Timeout
-                    | SettledBy::Nobody
+                    | SettledBy::NoApprover
                     | SettledBy::Rule
                     | SettledBy::Mode => choice.name().into(),
                 };
@@ -440,7 +440,7 @@ fn resolved(what: &str, event: &Event, who: Option<&str>) -> Line {
         (_, Decision::Allow, Scope::Project) => (Tone::Good, format!("allowed in this folder: {granted}")),
     };
     line = line.and(tone, word);
-    if matches!(by, SettledBy::Timeout | SettledBy::Nobody) {
+    if matches!(by, SettledBy::Timeout | SettledBy::NoApprover) {
         line = line.and(Tone::Dim, " for want of an answer");
     }
     if let Some(who) = who {

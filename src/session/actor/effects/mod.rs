@@ -335,15 +335,21 @@ impl EffectRunner {
             let result = result.unwrap_or_else(|_| Err(ModelFault::new(FaultKind::Garbage, PANICKED)));
             Some(match result {
                 Ok(reply) => {
-                    let terms = components.models.terms(&request.model);
-                    let cost = terms.cost_usd_micros(&reply.usage);
+                    let model_snapshot = components.models.model_snapshot(&request.model);
+                    let cost = model_snapshot.cost_usd_micros(&reply.usage);
                     // A reply from the response cache costs nothing.
                     let cost_usd_micros = if reply.cache_hit { Some(0) } else { cost };
-                    Input::ModelDone { token, reply: Box::new(reply), cost_usd_micros, terms, duration_ms }
+                    Input::ModelDone {
+                        token,
+                        reply: Box::new(reply),
+                        cost_usd_micros,
+                        model_snapshot,
+                        duration_ms,
+                    }
                 }
                 Err(fault) => {
-                    let terms = components.models.terms(&request.model);
-                    Input::ModelFailed { token, fault, terms, duration_ms }
+                    let model_snapshot = components.models.model_snapshot(&request.model);
+                    Input::ModelFailed { token, fault, model_snapshot, duration_ms }
                 }
             })
         });

@@ -18,7 +18,12 @@ async fn effects(place: &Place) -> (EffectRunner, mpsc::Sender<Vec<Delta>>) {
 fn end(fails: bool) -> Input {
     if fails {
         let fault = ModelFault::new(FaultKind::Garbage, "nonsense");
-        return Input::ModelFailed { token: TOKEN, fault, terms: ModelSnapshot::default(), duration_ms: 1 };
+        return Input::ModelFailed {
+            token: TOKEN,
+            fault,
+            model_snapshot: ModelSnapshot::default(),
+            duration_ms: 1,
+        };
     }
     let reply = ModelReply {
         content: Vec::new(),
@@ -33,7 +38,7 @@ fn end(fails: bool) -> Input {
         token: TOKEN,
         reply: Box::new(reply),
         cost_usd_micros: None,
-        terms: ModelSnapshot::default(),
+        model_snapshot: ModelSnapshot::default(),
         duration_ms: 1,
     }
 }

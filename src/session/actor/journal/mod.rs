@@ -24,14 +24,14 @@ pub(in crate::session) struct Batch {
 }
 
 /// The row and the feed entry of one event, and the blobs of its truncated values.
-pub(in crate::session) fn write(envelope: &Envelope, fold: Option<u64>) -> (Row, Entry, Vec<Blob>) {
+pub(in crate::session) fn write(envelope: &Envelope, delta_of: Option<u64>) -> (Row, Entry, Vec<Blob>) {
     let (body, blobs) = wire::wire(envelope);
     let body: Arc<str> = Arc::from(body);
     let row = Row {
         seq: envelope.seq,
         at: envelope.at_ms,
         kind: envelope.event.kind(),
-        fold,
+        delta_of,
         body: Arc::clone(&body),
     };
     (row, Entry { seq: envelope.seq, body, shape: kind_of(&envelope.event) }, blobs)
@@ -43,9 +43,9 @@ pub(in crate::session) fn encode(key: SessionKey, plan: &Plan) -> Batch {
     let mut entries = Vec::with_capacity(plan.events.len());
     let mut blobs = plan.blobs.clone();
     for entry in &plan.events {
-        let (row, published, cut) = write(&entry.envelope, entry.fold);
+        let (row, published, cut) = write(&entry.envelope, entry.delta_of);
         // Events that the same decision prunes are published but need no row.
-        if entry.fold.is_none_or(|fold| !plan.folds.contains(&fold)) {
+        if entry.delta_of.is_none_or(|opener| !plan.prune_deltas_of.contains(&opener)) {
             rows.push(row);
         }
         entries.push(published);
@@ -77,7 +77,7 @@ pub(in crate::session) fn encode(key: SessionKey, plan: &Plan) -> Batch {
     let append = Append {
         key,
         rows,
-        folds: plan.folds.clone(),
+        prune_deltas_of: plan.prune_deltas_of.clone(),
         items,
         requests,
         bookings: plan.events.iter().filter_map(|entry| UsageRecord::of(&entry.envelope)).collect(),
@@ -97,7 +97,7 @@ pub(in crate::session) fn process_start(key: SessionKey, record: ProcessRecord, 
     Append {
         key,
         rows: Vec::new(),
-        folds: Vec::new(),
+        prune_deltas_of: Vec::new(),
         items: Vec::new(),
         requests: Vec::new(),
         bookings: Vec::new(),

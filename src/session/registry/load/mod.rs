@@ -222,7 +222,9 @@ impl Registry {
         } else {
             let model = engine.model().parse().ok();
             Input::Recovered(Recovery {
-                terms: model.map(|model| shared.components().models.terms(&model)).unwrap_or_default(),
+                model_snapshot: model
+                    .map(|model| shared.components().models.model_snapshot(&model))
+                    .unwrap_or_default(),
             })
         };
         Ok((engine, first))

@@ -67,7 +67,7 @@ impl Place {
             idle_unload,
             loaded_sessions,
             journal_bytes: u64::MAX,
-            keep_ended: None,
+            delete_ended_after: None,
         };
         let models = Models::new(model::Settings::default()).unwrap();
         let tools = Toolbox::new(tools::Settings::new(home));
@@ -261,7 +261,7 @@ async fn lengthen(place: &Place, id: SessionId, rows: u64) {
             item_id: None,
             at_ms: Timestamp(1),
             origin: None,
-            cut: Vec::new(),
+            truncated_fields: Vec::new(),
             event,
         };
         journal::write(&envelope, None).0

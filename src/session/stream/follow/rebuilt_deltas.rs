@@ -10,7 +10,7 @@ use crate::session::error::SessionError;
 use crate::session::stream::feed::Feed;
 use crate::session::stream::follow::{Content, Inside};
 use crate::store::{SessionKey, StoreReader, StoredBlob};
-use crate::types::blob::Cut;
+use crate::types::blob::TruncatedField;
 use crate::types::event::{Envelope, Event};
 use crate::types::ids::Seq;
 use crate::types::message::Block;
@@ -56,7 +56,7 @@ enum Text<'a> {
     /// In the event.
     Here(&'a str),
     /// In the blob of this truncated value.
-    Cut(&'a Cut),
+    Cut(&'a TruncatedField),
     /// In a truncated list of blocks.
     Elsewhere,
 }
@@ -114,7 +114,7 @@ impl<'a> Source<'a> {
     /// Whether the message that was read last has no truncated value.
     #[cfg(test)]
     pub fn is_whole(&self) -> bool {
-        self.finished.as_ref().is_some_and(|(_, event)| event.cut.is_empty())
+        self.finished.as_ref().is_some_and(|(_, event)| event.truncated_fields.is_empty())
     }
 
     /// Loads the truncated values of the completed message and returns its next part.
@@ -122,9 +122,9 @@ impl<'a> Source<'a> {
         let Some(stored) = self.store.message_around(self.key, first_seq).await? else { return Ok(None) };
         let read = || async {
             let whole = self.store.whole(self.key, stored.last_seq, &stored.last).await?;
-            Ok::<_, SessionError>(whole.filter(|whole| whole.cut.is_empty()).map(Arc::new))
+            Ok::<_, SessionError>(whole.filter(|whole| whole.truncated_fields.is_empty()).map(Arc::new))
         };
-        let bytes: u64 = wire::cuts(&stored.last).iter().map(|cut| cut.bytes).sum();
+        let bytes: u64 = wire::truncated_fields(&stored.last).iter().map(|field| field.bytes).sum();
         let whole = match bytes {
             // A waiting follower holds nothing itself. The feed keeps one shared copy for all of them.
             ..=SHARED => self.feed.whole(first_seq).get_or_try_init(read).await?.clone(),
@@ -156,7 +156,7 @@ fn tell(message: &Envelope, inside: &Inside, text: String, is_last: bool) -> Pie
         item_id: message.item_id,
         at_ms: message.at_ms,
         origin: None,
-        cut: Vec::new(),
+        truncated_fields: Vec::new(),
         event,
     };
     Piece { text, is_last, delta }
@@ -180,7 +180,7 @@ fn whole_characters(mut bytes: Vec<u8>) -> String {
 /// Location of a block's text in the completed message.
 fn text_of<'e>(event: &'e Envelope, inside: &Inside) -> Option<Text<'e>> {
     let Event::MessageCompleted { item, .. } = &event.event else { return None };
-    if event.cut.iter().any(|cut| matches!(&*cut.at, "/item" | "/item/content")) {
+    if event.truncated_fields.iter().any(|field| matches!(&*field.pointer, "/item" | "/item/content")) {
         return Some(Text::Elsewhere);
     }
     let own = item.content.iter().enumerate().filter_map(|(at, block)| match (inside.content, block) {
@@ -192,5 +192,11 @@ fn text_of<'e>(event: &'e Envelope, inside: &Inside) -> Option<Text<'e>> {
     });
     let (at, text) = own.into_iter().nth(inside.nth)?;
     let place = format!("/item/content/{at}/text");
-    Some(event.cut.iter().find(|cut| cut.at == place).map_or(Text::Here(text), Text::Cut))
+    Some(
+        event
+            .truncated_fields
+            .iter()
+            .find(|field| field.pointer == place)
+            .map_or(Text::Here(text), Text::Cut),
+    )
 }

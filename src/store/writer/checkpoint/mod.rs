@@ -85,13 +85,13 @@ impl Checkpointer {
         let at = pages_at();
         let database = File::open(&database_file.path)
             .map_err(|error| StoreError::Unwritable(format!("{}: {error}", database_file.path.display())))?;
-        let (phase, folded) = (AtomicU8::new(IDLE), AtomicU32::new(0));
+        let (phase, pages) = (AtomicU8::new(IDLE), AtomicU32::new(0));
         let (gate, doubt) = (Mutex::default(), Mutex::default());
         let shared = Arc::new(CheckpointState {
             database_file,
             gate,
             phase,
-            checkpointed_pages: folded,
+            checkpointed_pages: pages,
             database,
             doubt,
             health,
@@ -175,8 +175,8 @@ impl Checkpointer {
     /// # Errors
     /// Some frames count as copied, because another process had the database open all the time.
     pub fn starts_at_first_frame(connection: &Connection) -> Result<(), StoreError> {
-        let folded: i64 = connection.query_row("pragma wal_checkpoint(noop)", [], |row| row.get(2))?;
-        if folded == 0 {
+        let pages: i64 = connection.query_row("pragma wal_checkpoint(noop)", [], |row| row.get(2))?;
+        if pages == 0 {
             return Ok(());
         }
         Err(StoreError::Unwritable("somebody still has the database open".into()))
@@ -239,9 +239,9 @@ impl Checkpointer {
                     shared.phase.store(DONE, Ordering::Release);
                 }
             };
-            match std::thread::Builder::new().name("folding".into()).spawn(run) {
+            match std::thread::Builder::new().name("checkpoint".into()).spawn(run) {
                 Ok(thread) => (self.ask, self.thread) = (Some(ask), Some(thread)),
-                Err(error) => tracing::debug!(%error, "no thread to fold the log"),
+                Err(error) => tracing::debug!(%error, "could not start the checkpoint thread"),
             }
         }
         self.shared.phase.store(RUNNING, Ordering::Release);
@@ -273,11 +273,11 @@ impl CheckpointState {
                     wal::keep_log(&connection);
                     *own = Some(connection);
                 }
-                Err(error) => tracing::debug!(%error, "the log could not be folded"),
+                Err(error) => tracing::debug!(%error, "could not checkpoint the write-ahead log"),
             }
         }
-        let folded = own.as_ref().and_then(|connection| self.checkpoint(connection));
-        self.checkpointed_pages.store(folded.unwrap_or(0), Ordering::Release);
+        let pages = own.as_ref().and_then(|connection| self.checkpoint(connection));
+        self.checkpointed_pages.store(pages.unwrap_or(0), Ordering::Release);
     }
 
     fn checkpointed_pages(&self) -> u32 {
@@ -289,19 +289,19 @@ impl CheckpointState {
         if lock(&self.doubt).is_some() {
             return None;
         }
-        let folded = connection
+        let pages = connection
             .query_row("pragma wal_checkpoint(passive)", [], |row| row.get::<_, i64>(2))
             .map_err(StoreError::from);
-        match folded {
+        match pages {
             // SQLite syncs only if it has copied the whole log and no commit was added meanwhile.
-            Ok(folded) => self.sync().is_ok().then_some(u32::try_from(folded).unwrap_or(0)),
+            Ok(pages) => self.sync().is_ok().then_some(u32::try_from(pages).unwrap_or(0)),
             Err(error @ StoreError::Unsynced(_)) => {
                 self.doubts(error);
                 None
             }
             // Forget the frames that count as copied up to here.
             Err(error) => {
-                tracing::debug!(%error, "the log could not be folded");
+                tracing::debug!(%error, "could not checkpoint the write-ahead log");
                 None
             }
         }

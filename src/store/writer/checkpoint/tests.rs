@@ -103,7 +103,7 @@ fn wal_restart_position_is_visible_until_database_closes() {
     reader.execute_batch("begin").unwrap();
     let _: i64 = reader.query_row("select count(*) from t", [], |row| row.get(0)).unwrap();
     bench.write();
-    assert_eq!(bench.checkpointer.shared.checkpoint(&bench.connection).map(|folded| folded > 50), Some(true));
+    assert_eq!(bench.checkpointer.shared.checkpoint(&bench.connection).map(|pages| pages > 50), Some(true));
     let refused = bench.checkpointer.checkpoint_all(&bench.connection).expect_err("it is read");
     assert!(refused.to_string().contains("somebody reads"), "{refused}");
     let open_again = |bench: &mut Bench| {
@@ -165,7 +165,7 @@ impl Failing {
         while self.write().await.is_ok() {
             assert!(Instant::now() < until, "{} rows", self.bodies.len());
         }
-        assert!(pages_of(&self.path) > 500, "something was folded");
+        assert!(pages_of(&self.path) > 500, "the log has pages");
         let file = std::fs::OpenOptions::new().write(true).open(&self.path).unwrap();
         file.write_all_at(&self.before, 0).unwrap();
         file.set_len(self.before.len() as u64).unwrap();

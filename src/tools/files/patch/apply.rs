@@ -50,7 +50,7 @@ pub(in crate::tools) fn prepare(context: &ToolContext, input: &Input) -> Result<
         names.join(", ")
     };
     // Judge protected files before any error reveals their content.
-    if targets.iter().any(|target| target.path.care == PathSensitivity::Protected) {
+    if targets.iter().any(|target| target.path.sensitivity == PathSensitivity::Protected) {
         return Ok(bare(format!("Patch {}", names())));
     }
     let steps = match plan(context, sections, &targets) {

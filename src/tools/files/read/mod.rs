@@ -81,7 +81,7 @@ pub(in crate::tools) fn prepare(context: &ToolContext, input: &Input) -> Result<
     }
     let path = context.resolve(&input.file_path, Access::Read)?;
     // If no permission is necessary, check the file now; otherwise the user answers a permission request first.
-    if path.in_workspace && path.care == PathSensitivity::Ordinary {
+    if path.in_workspace && path.sensitivity == PathSensitivity::Ordinary {
         path.open().map_err(|refusal| with_similar_path(context, &path.path, refusal))?;
     }
     let summary = format!("Read {}", context.show(&path.path));

@@ -92,7 +92,7 @@ impl Choice {
 
     /// The value for the journal.
     pub(in crate::tools) fn told(self) -> Confinement {
-        Confinement { level: self.level.words().0, network: self.network, outside: false }
+        Confinement { level: self.level.words().0, network: self.network, unsandboxed: false }
     }
 }
 

@@ -286,7 +286,7 @@ impl FeedFixture {
             role: Some(Role::Assistant),
             content,
             call: None,
-            cut: Vec::new(),
+            truncated_fields: Vec::new(),
         };
         events.push(Event::MessageCompleted {
             item,
@@ -295,7 +295,7 @@ impl FeedFixture {
             usage: None,
             estimated: false,
             cost_usd_micros: None,
-            terms: None,
+            model_snapshot: None,
             duration_ms: None,
             response_id: None,
             superseded: false,
@@ -312,7 +312,7 @@ impl FeedFixture {
         let mut append = Append {
             key: self.key,
             rows: Vec::new(),
-            folds: Vec::new(),
+            prune_deltas_of: Vec::new(),
             items: Vec::new(),
             requests: Vec::new(),
             bookings: Vec::new(),
@@ -330,8 +330,8 @@ impl FeedFixture {
             self.next += 1;
             let of_message = event.kind().starts_with("message.");
             let opened = opener.map(|(_, first_seq)| first_seq).or(self.tool);
-            let fold = opened.filter(|_| event.is_delta());
-            if fold.is_none() {
+            let delta_of = opened.filter(|_| event.is_delta());
+            if delta_of.is_none() {
                 self.permanent.push(seq);
             }
             let row = |first_seq, status| ItemRow {
@@ -344,10 +344,10 @@ impl FeedFixture {
                 Event::MessageStarted { .. } => append.items.push(row(seq, ItemStatus::Running)),
                 Event::MessageCompleted { item, .. } => {
                     append.items.push(row(item.first_seq, item.status));
-                    append.folds.push(item.first_seq);
+                    append.prune_deltas_of.push(item.first_seq);
                 }
                 Event::ToolStarted { .. } => self.tool = Some(seq),
-                Event::ToolCompleted { .. } => append.folds.extend(self.tool.take()),
+                Event::ToolCompleted { .. } => append.prune_deltas_of.extend(self.tool.take()),
                 _ => {}
             }
             let envelope = Envelope {
@@ -357,10 +357,10 @@ impl FeedFixture {
                 item_id: opener.filter(|_| of_message).map(|(item_id, _)| item_id),
                 at_ms: Timestamp(0),
                 origin: None,
-                cut: Vec::new(),
+                truncated_fields: Vec::new(),
                 event,
             };
-            let (row, line, blobs) = journal::write(&envelope, fold);
+            let (row, line, blobs) = journal::write(&envelope, delta_of);
             append.blobs.extend(blobs);
             append.rows.push(row);
             lines.push(line);
@@ -424,7 +424,7 @@ impl FeedFixture {
                 detail: None,
                 reads: Vec::new(),
                 cwd: None,
-                told: None,
+                background_read: None,
                 duration_ms: 0,
                 output_blob: None,
                 attachments: Vec::new(),

@@ -303,7 +303,10 @@ async fn truncated_text_is_rebuilt_for_late_follower() {
             fixture.act(act).await;
         }
         let stored = fixture.store.message_around(fixture.key, 1).await.unwrap().unwrap();
-        assert!(stored.last.len() <= crate::types::wire::WIRE_BYTES && stored.last.contains("\"cut\":["));
+        assert!(
+            stored.last.len() <= crate::types::wire::WIRE_BYTES
+                && stored.last.contains("\"truncated_fields\":[")
+        );
         for reader in &mut fixture.readers {
             while reader.follower.cursor() < fixture.feed.last_seq() {
                 let events = soon(reader.follower.take(100_000)).await.unwrap();
@@ -340,7 +343,7 @@ async fn many_small_blocks_are_rebuilt_with_one_fetch() {
         fixture.act(act).await;
     }
     let stored = fixture.store.message_around(fixture.key, 1).await.unwrap().unwrap();
-    assert!(stored.last.contains("\"at\":\"/item/content\""), "the list is cut");
+    assert!(stored.last.contains("\"pointer\":\"/item/content\""), "the list is cut");
     let mut source = rebuilt_deltas::Source::new(&fixture.store, &fixture.feed, fixture.key, 1_000);
     for block in [600, 601] {
         let inside =
