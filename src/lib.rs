@@ -1,5 +1,5 @@
 //! agentd: a headless coding-agent daemon. The modules are listed in layer order; a layer
-//! imports lower layers only (`tests/layers.rs` checks it). ARCHITECTURE.md is the map.
+//! imports lower layers only (`tests/layers/` checks it). ARCHITECTURE.md is the map.
 
 pub mod crash;
 mod sync;

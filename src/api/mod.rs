@@ -2,9 +2,9 @@
 
 pub mod docs;
 pub mod endpoint;
-pub mod exit;
 pub mod fault;
 mod field_names;
+mod method;
 pub mod methods;
 pub mod params;
 
@@ -17,3 +17,14 @@ pub const PROTOCOL_VERSION: u32 = 1;
 pub const SESSION_EVENT: &str = "session.event";
 /// Method of the notifications of `permission.subscribe`.
 pub const PERMISSION_EVENT: &str = "permission.event";
+
+/// Exit codes of `agentd`, from sysexits(3) where it has one. Scripts and service managers depend on them, and
+/// so does `agentctl`, which has its own codes (`clients.md`).
+pub mod exit {
+    /// An internal failure.
+    pub const INTERNAL: u8 = 4;
+    /// Another daemon runs already, or another program uses the socket.
+    pub const TAKEN: u8 = 75;
+    /// The configuration, a folder or a path is wrong: a restart does not help.
+    pub const CONFIG: u8 = 78;
+}

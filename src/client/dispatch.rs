@@ -14,8 +14,8 @@ use crate::client::commands::{
 };
 use crate::client::connection::connector::Connector;
 use crate::client::connection::paths::Places;
+use crate::client::terminal::out::Out;
 use crate::client::ui::attach;
-use crate::client::ui::out::Out;
 
 /// Runs `agentctl` with the process's arguments (the first is the program's name) and returns the exit
 /// code. `--help` and `--version` write only to stdout.

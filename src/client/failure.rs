@@ -2,9 +2,6 @@
 
 use std::{fmt, io};
 
-use crate::client::connection::client::CallError;
-use crate::client::ui::escape;
-
 /// Exit codes. Scripts rely on them.
 pub mod code {
     /// The command succeeded.
@@ -98,26 +95,6 @@ impl From<io::Error> for Failure {
             return Self::silent(code::SUCCESS);
         }
         Self::internal(format!("could not read or write: {error}"))
-    }
-}
-
-impl From<CallError> for Failure {
-    fn from(error: CallError) -> Self {
-        match error {
-            CallError::Fault(fault) if fault.kind() == "shutting_down" => {
-                Self::unreachable("the daemon is stopping; try again in a moment")
-            }
-            CallError::Fault(fault) => {
-                let message = escape::text(&fault.message).into_owned();
-                match fault.kind() {
-                    "" => Self::internal(message),
-                    "not_authorised" => Self::new(code::DENIED, format!("{message} (not_authorised)")),
-                    kind => Self::internal(format!("{message} ({})", escape::line(kind))),
-                }
-            }
-            CallError::Closed => Self::unreachable("the daemon closed the connection"),
-            CallError::Io(error) => Self::unreachable(format!("lost the daemon: {error}")),
-        }
     }
 }
 

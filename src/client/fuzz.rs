@@ -3,9 +3,10 @@
 use unicode_width::UnicodeWidthStr;
 
 use crate::client::connection::wire;
+use crate::client::terminal::escape;
+use crate::client::terminal::style::{Line, width};
+use crate::client::ui::prompt;
 use crate::client::ui::render::{Piece, Transcript};
-use crate::client::ui::style::{Line, width};
-use crate::client::ui::{escape, prompt};
 use crate::types::event::Event;
 
 /// Escaping makes any text safe for a terminal. No output moves the cursor, reorders or hides text.

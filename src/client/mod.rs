@@ -14,6 +14,7 @@ mod failure;
 #[doc(hidden)]
 pub mod fuzz;
 mod resolve_id;
+mod terminal;
 mod ui;
 
 #[cfg(test)]

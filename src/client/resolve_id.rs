@@ -6,9 +6,9 @@ use crate::api::params::{
 };
 use crate::client::connection::client::{CallError, Client};
 use crate::client::failure::Failure;
-use crate::client::ui::escape;
-use crate::client::ui::format::short_id;
-use crate::client::ui::style::cut;
+use crate::client::terminal::escape;
+use crate::client::terminal::format::short_id;
+use crate::client::terminal::style::cut;
 use crate::types::ids::{PermissionId, SessionId};
 use crate::types::session::SessionView;
 

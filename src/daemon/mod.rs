@@ -237,7 +237,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     if let Some(path) = &listens_at {
         lock.note_socket(path);
     }
-    crate::daemon::systemd::notify::ready();
+    crate::daemon::systemd::ready();
     stage("socket answers");
     tracing::info!(socket = %places.socket.display(), pid = std::process::id(), "ready");
     let bytes = proc::let_go_of_code();
@@ -294,7 +294,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     crash::point("C23.told");
     let park_by = Instant::now() + PARK_WITHIN;
     serving.stop_accepting();
-    crate::daemon::systemd::notify::stopping();
+    crate::daemon::systemd::stopping();
     warm.abort();
     copying.abort();
     tidying.abort();

@@ -6,6 +6,7 @@
 mod bash;
 mod decide;
 mod glob;
+mod policy;
 mod rule;
 mod shell;
 mod suggest;
@@ -18,8 +19,10 @@ mod cases;
 #[cfg(any(test, feature = "fuzzing"))]
 pub use shell::fuzz::command;
 
-pub use decide::{BypassGuard, Policy, Repository, explain, is_unreadable, judge, key_folders};
+pub use decide::{explain, is_unreadable, judge};
+pub use policy::{BypassGuard, Policy, key_folders};
 pub use rule::{BadRule, Rule, Rules};
+pub use shell::Repository;
 
 #[cfg(test)]
 mod properties;

@@ -1,24 +1,14 @@
-//! The HTTP APIs of providers, and the common reader for their answers.
+//! One interface for the adapters of all APIs: writes requests and reads answers.
 
-use super::settings::{Kind, ModelSettings};
+use super::settings::{Api, ModelSettings};
 use crate::model::request::request_cache::RequestCache;
 use crate::model::stream::assembly::CallIds;
+use crate::model::stream::decode::Decode;
 use crate::model::stream::fault;
 use crate::model::stream::sse::Parser;
 use crate::model::{anthropic, openai_chat, openai_responses};
 use crate::types::model::{Delta, ModelFault, ModelReply, ModelRequest};
 use crate::types::usage::Usage;
-
-/// An API.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Api {
-    /// Anthropic Messages.
-    Anthropic,
-    /// OpenAI Chat Completions.
-    OpenAiChat,
-    /// OpenAI Responses.
-    OpenAiResponses,
-}
 
 /// The target of a request, as far as the body depends on it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,56 +22,6 @@ pub(super) struct RequestTarget<'a> {
 }
 
 impl Api {
-    /// Its name in a cassette.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Api::Anthropic => "anthropic",
-            Api::OpenAiChat => "openai_chat",
-            Api::OpenAiResponses => "openai_responses",
-        }
-    }
-
-    /// The kind of provider that speaks it.
-    pub(super) const fn kind(self) -> Kind {
-        match self {
-            Api::Anthropic => Kind::Anthropic,
-            Api::OpenAiChat => Kind::OpenAiChat,
-            Api::OpenAiResponses => Kind::OpenAiResponses,
-        }
-    }
-
-    /// The API of this name.
-    pub(super) fn from_name(name: &str) -> Option<Self> {
-        [Api::Anthropic, Api::OpenAiChat, Api::OpenAiResponses].into_iter().find(|api| api.name() == name)
-    }
-
-    /// The vendor's own address.
-    pub(super) const fn vendor_url(self) -> &'static str {
-        match self {
-            Api::Anthropic => "https://api.anthropic.com",
-            Api::OpenAiChat | Api::OpenAiResponses => "https://api.openai.com/v1",
-        }
-    }
-
-    /// The usual environment variable for the vendor's key.
-    pub(super) const fn key_variable(self) -> &'static str {
-        match self {
-            Api::Anthropic => "ANTHROPIC_API_KEY",
-            Api::OpenAiChat | Api::OpenAiResponses => "OPENAI_API_KEY",
-        }
-    }
-
-    /// The URL of requests, from `base_url`.
-    pub(super) fn endpoint(self, base_url: &str) -> String {
-        let base = base_url.trim_end_matches('/');
-        match self {
-            // Many users write the version into the URL, as for other providers.
-            Api::Anthropic => format!("{}/v1/messages", base.strip_suffix("/v1").unwrap_or(base)),
-            Api::OpenAiChat => format!("{base}/chat/completions"),
-            Api::OpenAiResponses => format!("{base}/responses"),
-        }
-    }
-
     /// The body of a request. Repeated messages are copied from the cache `written`.
     pub(super) fn body(
         self,
@@ -106,55 +46,6 @@ impl Api {
             Api::OpenAiResponses => openai_responses::output_limit(request, settings),
         }
     }
-}
-
-/// Why an event ends the answer.
-pub(super) enum EventError {
-    /// It violates the API.
-    Unreadable(serde_json::Error),
-    /// It reports an error, or it contradicts an earlier event.
-    Fault(ModelFault),
-}
-
-impl EventError {
-    /// Converts it to a fault; `has_begun`: an earlier event of the answer was valid.
-    pub(super) fn into_fault(self, has_begun: bool) -> ModelFault {
-        match self {
-            EventError::Unreadable(error) => fault::unreadable_event(&error, has_begun),
-            EventError::Fault(fault) => fault,
-        }
-    }
-}
-
-impl From<serde_json::Error> for EventError {
-    fn from(error: serde_json::Error) -> Self {
-        EventError::Unreadable(error)
-    }
-}
-
-impl From<ModelFault> for EventError {
-    fn from(fault: ModelFault) -> Self {
-        EventError::Fault(fault)
-    }
-}
-
-/// Decodes the events of one API.
-pub(super) trait Decode: Send {
-    /// Decodes the data of one event.
-    fn event(&mut self, data: &str, out: &mut Vec<Delta>) -> Result<(), EventError>;
-    /// Tokens that were reported so far.
-    fn usage(&self) -> Usage;
-    /// Whether the provider declared the end of the answer.
-    fn is_done(&self) -> bool;
-    /// Whether the answer would be complete if the stream ended here.
-    fn may_end(&self) -> bool;
-    /// Whether the stream ended without a stop reason and has calls: the rest of a truncated call may look like
-    /// one without arguments. Texts are harmless, and some servers never give a reason.
-    fn may_be_cut(&self) -> bool;
-    /// Decodes a body with the answer in one piece.
-    fn whole(&mut self, body: &str, out: &mut Vec<Delta>) -> Result<(), ModelFault>;
-    /// The reply. Call it only after the answer may end.
-    fn reply(self: Box<Self>, out: &mut Vec<Delta>) -> ModelReply;
 }
 
 /// Reads one answer of any API from its bytes.

@@ -1,6 +1,6 @@
 //! Properties for any bytes from a provider; the fuzz targets and their corpus check them.
 
-use super::api::Api;
+use super::settings::Api;
 use super::testing::{assert_deltas_tell_the_reply, read_pieces};
 use crate::model::stream::sse::{Event, Parser, TooLong};
 

@@ -17,11 +17,13 @@ mod catalog;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzz;
+mod http;
 mod keys;
 mod list;
 mod models;
 mod openai_chat;
 mod openai_responses;
+mod provider;
 mod replay;
 mod request;
 mod response_cache;
@@ -30,10 +32,9 @@ mod stream;
 #[cfg(any(test, feature = "fuzzing"))]
 mod testing;
 
-pub use catalog::builtin::ModelFacts;
 pub use keys::Key;
 pub use models::Models;
-pub use settings::{Kind, ModelError, ModelSettings, Provider, ReasoningBack, Settings};
+pub use settings::{Kind, ModelError, ModelFacts, ModelSettings, Provider, ReasoningBack, Settings};
 
 #[cfg(test)]
 mod edge_cases;

@@ -9,9 +9,8 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::keys::Key;
-use crate::model::catalog::builtin::ModelFacts;
 use crate::model::stream::fault::is_secret_header;
-use crate::types::sampling::Sampling;
+use crate::types::sampling::{Sampling, Temperature, TopP};
 use crate::types::usage::Price;
 
 /// Everything [`Models`](super::Models) needs.
@@ -123,6 +122,109 @@ pub enum Kind {
     OpenAiResponses,
     /// Plays a cassette, without a network.
     Replay,
+}
+
+/// An API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Api {
+    /// Anthropic Messages.
+    Anthropic,
+    /// OpenAI Chat Completions.
+    OpenAiChat,
+    /// OpenAI Responses.
+    OpenAiResponses,
+}
+
+impl Api {
+    /// Its name in a cassette.
+    pub(in crate::model) const fn name(self) -> &'static str {
+        match self {
+            Api::Anthropic => "anthropic",
+            Api::OpenAiChat => "openai_chat",
+            Api::OpenAiResponses => "openai_responses",
+        }
+    }
+
+    /// The kind of provider that speaks it.
+    pub(in crate::model) const fn kind(self) -> Kind {
+        match self {
+            Api::Anthropic => Kind::Anthropic,
+            Api::OpenAiChat => Kind::OpenAiChat,
+            Api::OpenAiResponses => Kind::OpenAiResponses,
+        }
+    }
+
+    /// The API of this name.
+    pub(in crate::model) fn from_name(name: &str) -> Option<Self> {
+        [Api::Anthropic, Api::OpenAiChat, Api::OpenAiResponses].into_iter().find(|api| api.name() == name)
+    }
+
+    /// The vendor's own address.
+    pub(in crate::model) const fn vendor_url(self) -> &'static str {
+        match self {
+            Api::Anthropic => "https://api.anthropic.com",
+            Api::OpenAiChat | Api::OpenAiResponses => "https://api.openai.com/v1",
+        }
+    }
+
+    /// The usual environment variable for the vendor's key.
+    pub(in crate::model) const fn key_variable(self) -> &'static str {
+        match self {
+            Api::Anthropic => "ANTHROPIC_API_KEY",
+            Api::OpenAiChat | Api::OpenAiResponses => "OPENAI_API_KEY",
+        }
+    }
+
+    /// The URL of requests, from `base_url`.
+    pub(in crate::model) fn endpoint(self, base_url: &str) -> String {
+        let base = base_url.trim_end_matches('/');
+        match self {
+            // Many users write the version into the URL, as for other providers.
+            Api::Anthropic => format!("{}/v1/messages", base.strip_suffix("/v1").unwrap_or(base)),
+            Api::OpenAiChat => format!("{base}/chat/completions"),
+            Api::OpenAiResponses => format!("{base}/responses"),
+        }
+    }
+}
+
+/// Configured properties of one model; absent values use the defaults.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ModelFacts {
+    /// Tokens that fit in a request and its answer.
+    pub context_window: Option<u32>,
+    /// Tokens of the longest answer.
+    pub max_output_tokens: Option<u32>,
+    /// It can call tools.
+    pub tools: Option<bool>,
+    /// It can stream.
+    pub streaming: Option<bool>,
+    /// It accepts a system prompt.
+    pub system_role: Option<bool>,
+    /// It can return its reasoning.
+    pub thinking: Option<bool>,
+    /// It decides how much it thinks (Anthropic's adaptive thinking); other models receive token budgets.
+    pub adaptive_thinking: Option<bool>,
+    /// It also thinks between the calls of a turn (Anthropic's models with budgets).
+    pub interleaved_thinking: Option<bool>,
+    /// The lowest reasoning effort that it accepts, for thinking that is off (OpenAI).
+    pub least_effort: Option<String>,
+    /// It accepts a temperature and `top_p`.
+    pub sampling: Option<bool>,
+    /// Its temperature if a request sets none.
+    pub temperature: Option<Temperature>,
+    /// Its `top_p` if a request sets none.
+    pub top_p: Option<TopP>,
+    /// Which earlier reasoning is sent back to it (Chat Completions).
+    pub reasoning_back: Option<ReasoningBack>,
+    /// It accepts images.
+    pub vision: Option<bool>,
+    /// It accepts PDFs.
+    pub documents: Option<bool>,
+    /// Its price.
+    pub price: Option<Price>,
+    /// Date of the price, as text for users.
+    pub as_of: Option<String>,
 }
 
 /// Properties of one model.

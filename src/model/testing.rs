@@ -3,7 +3,8 @@
 #[cfg(test)]
 use proptest::prelude::*;
 
-use super::api::{Api, Reader};
+use super::api::Reader;
+use crate::model::settings::Api;
 use crate::model::stream::assembly::CallIds;
 #[cfg(test)]
 use crate::types::model::FaultKind;

@@ -2,7 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::spans::Attribute;
+/// The value of an attribute.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Attribute {
+    Text(String),
+    Texts(Vec<String>),
+    Count(u64),
+    Real(f64),
+}
 
 /// Maximal number of attribute sets; further ones count as `_OTHER`. Clients choose model names, so the number
 /// must be bounded.

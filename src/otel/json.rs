@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
-use super::histogram::Histogram;
-use super::spans::{Attribute, Kind, Span};
+use super::histogram::{Attribute, Histogram};
+use super::spans::{Kind, Span};
 use crate::types::hex;
 use crate::types::time::Timestamp;
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use sha2::{Digest as _, Sha256};
 
-use super::histogram::Histogram;
+use super::histogram::{Attribute, Histogram};
 use crate::types::event::{Envelope, Event, Phase};
 use crate::types::ids::{Seq, SessionId, TurnId};
 use crate::types::model::StopReason;
@@ -17,15 +17,6 @@ use crate::types::usage::Usage;
 const OPEN: usize = 10_000;
 /// Characters of a tool's name.
 const TOOL: usize = 80;
-
-/// The value of an attribute.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Attribute {
-    Text(String),
-    Texts(Vec<String>),
-    Count(u64),
-    Real(f64),
-}
 
 /// The span kind of OpenTelemetry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

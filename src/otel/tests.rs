@@ -8,7 +8,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
-use super::spans::{Attribute, Mark, Spans};
+use super::histogram::Attribute;
+use super::spans::{Mark, Spans};
 use super::{Exporter, Settings};
 use crate::types::event::Envelope;
 use crate::types::time::{Clock, Timestamp};

@@ -7,15 +7,18 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, TryLockError};
 
 use nix::errno::Errno;
+use nix::libc;
 use nix::sys::wait::{Id, WaitPidFlag, waitid, waitpid};
 use nix::unistd::Pid;
 use tokio::process::{Child, Command};
 
-use crate::proc::{spawn_in_cgroup, stat};
+use crate::proc::stat;
 use crate::sync::{lock, read};
 
 /// Process id and start time of children that were started here and are not known to be gone.
@@ -83,7 +86,26 @@ pub(super) fn reap_later(pid: i32) {
 /// Collects the exit status of registered children that have ended.
 pub(super) fn reap_pending() {
     let mut left = lock(&LEFT);
-    left.retain(|pid| matches!(spawn_in_cgroup::taken(*pid, nix::libc::WNOHANG), Ok(None)));
+    left.retain(|pid| matches!(taken(*pid, libc::WNOHANG), Ok(None)));
+}
+
+/// Collects the exit status of a child if it has ended. The status may contain signal numbers that have no name
+/// here.
+pub(super) fn taken(pid: i32, options: libc::c_int) -> io::Result<Option<ExitStatus>> {
+    let mut status = 0;
+    loop {
+        #[expect(unsafe_code, reason = "the library's wrapper fails for signals without a name")]
+        // SAFETY: the kernel writes one number, which lives until the call returns.
+        let result = unsafe { libc::waitpid(pid, &raw mut status, options) };
+        match result {
+            0 => return Ok(None),
+            -1 => match io::Error::last_os_error() {
+                error if error.kind() == io::ErrorKind::Interrupted => {}
+                error => return Err(error),
+            },
+            _ => return Ok(Some(ExitStatus::from_raw(status))),
+        }
+    }
 }
 
 /// The start time could not be read; only the id identifies the process.

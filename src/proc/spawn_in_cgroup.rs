@@ -13,7 +13,6 @@ use std::ffi::{CStr, CString, OsStr, OsString};
 use std::io::{self, PipeReader, Read as _};
 use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 use std::ptr;
 
@@ -71,7 +70,7 @@ struct Life {
 impl Life {
     fn look(&mut self) -> io::Result<Option<ExitStatus>> {
         if self.status.is_none() {
-            self.status = taken(self.pid, libc::WNOHANG)?;
+            self.status = owned::taken(self.pid, libc::WNOHANG)?;
         }
         Ok(self.status)
     }
@@ -83,25 +82,6 @@ impl Drop for Life {
             // The process id cannot be reused until the status is collected.
             let _ = kill(Pid::from_raw(self.pid), Signal::SIGKILL);
             owned::reap_later(self.pid);
-        }
-    }
-}
-
-/// Collects the exit status of a child if it has ended. The status may contain signal numbers that have no name
-/// here.
-pub(super) fn taken(pid: i32, options: libc::c_int) -> io::Result<Option<ExitStatus>> {
-    let mut status = 0;
-    loop {
-        #[expect(unsafe_code, reason = "the library's wrapper fails for signals without a name")]
-        // SAFETY: the kernel writes one number, which lives until the call returns.
-        let result = unsafe { libc::waitpid(pid, &raw mut status, options) };
-        match result {
-            0 => return Ok(None),
-            -1 => match io::Error::last_os_error() {
-                error if error.kind() == io::ErrorKind::Interrupted => {}
-                error => return Err(error),
-            },
-            _ => return Ok(Some(ExitStatus::from_raw(status))),
         }
     }
 }
@@ -183,7 +163,7 @@ pub unsafe fn spawn_inside(
     drop((failure, stdout, stderr));
     if let Err(error) = told(failed) {
         // The child is ending, and nothing can stop that.
-        life.status = taken(pid, 0)?;
+        life.status = owned::taken(pid, 0)?;
         return Err(error);
     }
     // SAFETY: it owns its descriptor, and no other code closes or replaces that.
@@ -352,6 +332,7 @@ struct CloneArgs {
 mod tests {
     use crate::proc::spawn_in_cgroup::*;
     use nix::sys::signal::SigSet;
+    use std::os::unix::process::ExitStatusExt as _;
     use std::time::Duration;
     use tokio::io::AsyncReadExt as _;
 

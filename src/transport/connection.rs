@@ -249,7 +249,7 @@ pub(super) struct Peer {
 #[derive(Debug)]
 pub(super) struct Shared {
     pub peer: Peer,
-    pub outbox: Outbox,
+    pub outbox: Arc<Outbox>,
     /// Cancelled when the peer has disconnected.
     pub closed: CancellationToken,
     /// Notified when a subscription ends.
@@ -276,7 +276,7 @@ impl Shared {
         let name = format!("client-{}", peer.id);
         Self {
             peer,
-            outbox: Outbox::new(outbox_bytes),
+            outbox: Arc::new(Outbox::new(outbox_bytes)),
             closed: CancellationToken::new(),
             fewer: Notify::new(),
             name: Mutex::new(name),
@@ -340,7 +340,8 @@ impl Shared {
         if ended.is_cancelled() {
             return;
         }
-        let outlet = SubscriptionSink { shared: Arc::clone(self), id: Arc::clone(&id), ended: ended.clone() };
+        let outlet =
+            SubscriptionSink { outbox: Arc::clone(&self.outbox), id: Arc::clone(&id), ended: ended.clone() };
         let registered = Registered { shared: Arc::clone(self), id };
         let mut pumps = lock(&self.pumps);
         while pumps.try_join_next().is_some() {}

@@ -27,7 +27,7 @@ use crate::transport::framing;
 use crate::transport::framing::{Decoder, Frame, Framing, Opening, content_length, http, ndjson, websocket};
 use crate::transport::peer_origin;
 use crate::transport::reply::{Fault, Kind, too_long};
-use crate::transport::serve::ServerState;
+use crate::transport::server_state::ServerState;
 use crate::transport::socket::Page;
 use crate::transport::writer::write_out;
 

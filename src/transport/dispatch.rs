@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use super::connection::{Connection, Overloaded, Shared};
 use super::envelope::{self, Call, Element, Message, Refused};
 use super::reply::{self, Fault, Kind};
-use super::serve::ServerState;
+use super::server_state::ServerState;
 
 /// Unit in which the bytes of running calls are counted.
 const WEIGHT_UNIT: usize = 1 << 10;

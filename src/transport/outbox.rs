@@ -6,13 +6,55 @@
 //! - Replies are queued at once, because their call has run. While too many bytes of replies wait, the
 //!   connection's reader accepts no further call.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 
 use crate::sync::lock;
-use crate::transport::subscription_sink::Text;
+
+/// One serialised JSON text, without a newline; shared or not.
+#[derive(Clone, Debug)]
+pub enum Text {
+    /// Bytes that may be a slice of a larger buffer.
+    Bytes(Bytes),
+    /// Text that many subscriptions send.
+    Shared(Arc<str>),
+}
+
+impl Text {
+    /// The bytes to write.
+    pub fn as_bytes(&self) -> &[u8] {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Shared(text) => text.as_bytes(),
+        }
+    }
+}
+
+impl From<Bytes> for Text {
+    fn from(bytes: Bytes) -> Self {
+        Self::Bytes(bytes)
+    }
+}
+
+impl From<String> for Text {
+    fn from(text: String) -> Self {
+        Self::Bytes(text.into())
+    }
+}
+
+impl From<Vec<u8>> for Text {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::Bytes(bytes.into())
+    }
+}
+
+impl From<Arc<str>> for Text {
+    fn from(text: Arc<str>) -> Self {
+        Self::Shared(text)
+    }
+}
 
 /// One thing to write.
 #[derive(Debug)]

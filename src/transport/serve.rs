@@ -2,7 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
@@ -17,9 +17,10 @@ use tokio_util::sync::CancellationToken;
 use super::envelope::NO_ID;
 use super::limits::Limits;
 use super::reply::{Fault, Kind};
-use super::socket::{Bound, Page, SocketFile};
+use super::socket::{Bound, SocketFile};
 use crate::sync::{read, write};
 use crate::transport::connection_task::serve_connection;
+use crate::transport::server_state::ServerState;
 
 /// Waits after the system had no descriptor or memory for a further connection.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
@@ -28,20 +29,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// Minimum number of descriptors that are not used for connections.
 const SPARE_DESCRIPTORS: usize = 42;
 
-/// State that all connections share.
-pub(super) struct ServerState {
-    pub methods: Methods,
-    pub limits: Limits,
-    pub stop: CancellationToken,
-    /// User id of the daemon.
-    pub uid: u32,
-    /// Marker in the environment of this daemon's tool processes.
-    pub mark: Option<Arc<[u8]>>,
-    /// The metrics page as text.
-    pub page: Option<Page>,
-    open: Arc<AtomicUsize>,
-}
-
 /// The state for new connections. It is replaced when the limits change.
 #[derive(Clone)]
 struct Current(Arc<RwLock<Arc<ServerState>>>);
@@ -49,36 +36,6 @@ struct Current(Arc<RwLock<Arc<ServerState>>>);
 impl Current {
     fn get(&self) -> Arc<ServerState> {
         Arc::clone(&read(&self.0))
-    }
-}
-
-impl ServerState {
-    /// A state without a socket.
-    #[cfg(any(test, feature = "fuzzing"))]
-    pub(super) fn alone(methods: Methods, limits: Limits) -> Self {
-        Self {
-            methods,
-            limits,
-            stop: CancellationToken::new(),
-            uid: 0,
-            mark: None,
-            page: None,
-            open: Arc::default(),
-        }
-    }
-
-    /// Counts one more open connection, until the guard is dropped.
-    pub(super) fn count(self: &Arc<Self>) -> OpenConnection {
-        self.open.fetch_add(1, Ordering::Relaxed);
-        OpenConnection(Arc::clone(self))
-    }
-}
-
-pub(super) struct OpenConnection(Arc<ServerState>);
-
-impl Drop for OpenConnection {
-    fn drop(&mut self) {
-        self.0.open.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

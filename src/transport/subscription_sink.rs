@@ -3,54 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
-use crate::transport::connection::Shared;
-use crate::transport::outbox::{Credit, Out};
-
-/// One serialised JSON text, without a newline; shared or not.
-#[derive(Clone, Debug)]
-pub enum Text {
-    /// Bytes that may be a slice of a larger buffer.
-    Bytes(Bytes),
-    /// Text that many subscriptions send.
-    Shared(Arc<str>),
-}
-
-impl Text {
-    /// The bytes to write.
-    pub fn as_bytes(&self) -> &[u8] {
-        match self {
-            Self::Bytes(bytes) => bytes,
-            Self::Shared(text) => text.as_bytes(),
-        }
-    }
-}
-
-impl From<Bytes> for Text {
-    fn from(bytes: Bytes) -> Self {
-        Self::Bytes(bytes)
-    }
-}
-
-impl From<String> for Text {
-    fn from(text: String) -> Self {
-        Self::Bytes(text.into())
-    }
-}
-
-impl From<Vec<u8>> for Text {
-    fn from(bytes: Vec<u8>) -> Self {
-        Self::Bytes(bytes.into())
-    }
-}
-
-impl From<Arc<str>> for Text {
-    fn from(text: Arc<str>) -> Self {
-        Self::Shared(text)
-    }
-}
+use crate::transport::outbox::{Credit, Out, Outbox, Text};
 
 /// The connection is closed or the subscription was ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +23,7 @@ impl std::error::Error for Closed {}
 /// read.
 #[derive(Debug)]
 pub struct SubscriptionSink {
-    pub(super) shared: Arc<Shared>,
+    pub(super) outbox: Arc<Outbox>,
     pub(super) id: Arc<str>,
     pub(super) ended: CancellationToken,
 }
@@ -103,7 +58,7 @@ impl SubscriptionSink {
         self.open()?;
         tokio::select! {
             biased;
-            credit = self.shared.outbox.credit(bytes) => {
+            credit = self.outbox.credit(bytes) => {
                 credit.map(|credit| SendPermit { outlet: self, credit }).ok_or(Closed)
             }
             () = self.ended.cancelled() => Err(Closed),
@@ -124,7 +79,7 @@ impl SubscriptionSink {
         self.open()?;
         tokio::select! {
             biased;
-            queued = self.shared.outbox.with_credit(bytes, make) => {
+            queued = self.outbox.with_credit(bytes, make) => {
                 if queued { Ok(()) } else { Err(Closed) }
             }
             () = self.ended.cancelled() => Err(Closed),

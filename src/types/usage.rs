@@ -4,6 +4,9 @@ use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::ids::{Seq, SessionId};
+use super::time::Timestamp;
+
 /// Tokens of one or more model calls, as the provider reported them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -191,6 +194,112 @@ impl Budgets {
     #[must_use]
     pub const fn limits_money(&self) -> bool {
         self.usd_micros.is_some() || self.session_usd_micros.is_some()
+    }
+}
+
+/// The usage of one model call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UsageRecord {
+    /// The session that made the call.
+    pub session_id: SessionId,
+    /// Seq of the event that reports it; each event has at most one record.
+    pub seq: Seq,
+    /// Time of the booking.
+    pub at: Timestamp,
+    /// `PROVIDER/MODEL`.
+    pub model: String,
+    /// Tokens and searches of the call.
+    pub usage: Usage,
+    /// Its cost in millionths of a dollar; `None` if unknown.
+    pub cost_usd_micros: Option<u64>,
+    /// Limits and price of the model at the time of the call.
+    pub terms: ModelSnapshot,
+    /// The call brought no answer.
+    pub is_lost: bool,
+    /// `usage` is at least partly an upper estimate.
+    pub is_estimated: bool,
+}
+
+/// The sum of all calls of one model, as the ledger stores it. If a part of a sum is unknown, the sum is
+/// unknown, and the known part is its lower bound.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ModelUsage {
+    /// Tokens and searches.
+    #[serde(flatten)]
+    pub usage: Usage,
+    /// Model calls, including lost attempts.
+    #[serde(default)]
+    pub calls: u64,
+    /// Calls without an answer, for which the provider may still charge.
+    #[serde(default)]
+    pub lost_attempts: u64,
+    /// Calls whose tokens are an upper estimate, because the provider did not report them.
+    #[serde(default)]
+    pub estimated_calls: u64,
+    /// Cost of all calls; `null` if a price is unknown.
+    #[serde(default)]
+    pub cost_usd_micros: Option<u64>,
+    /// Cost of the calls whose price is known: a lower bound of the total cost.
+    #[serde(default)]
+    pub cost_at_least_usd_micros: u64,
+    /// Calls whose price is unknown.
+    #[serde(default)]
+    pub unpriced_calls: u64,
+    /// Tokens that fit in a request and its answer, as known at the newest call; absent if unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_window: Option<u32>,
+    /// Tokens of the longest answer, as known at the newest call; absent if unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_output_tokens: Option<u32>,
+}
+
+impl Default for ModelUsage {
+    /// The sum of no calls: its cost is known to be 0.
+    fn default() -> Self {
+        Self {
+            usage: Usage::default(),
+            calls: 0,
+            lost_attempts: 0,
+            estimated_calls: 0,
+            cost_usd_micros: Some(0),
+            cost_at_least_usd_micros: 0,
+            unpriced_calls: 0,
+            context_window: None,
+            max_output_tokens: None,
+        }
+    }
+}
+
+impl ModelUsage {
+    /// Adds one call. Sums stop at the largest number.
+    pub fn book(&mut self, booking: &UsageRecord) {
+        let one = |is: bool| u64::from(is);
+        self.add(&Self {
+            usage: booking.usage,
+            calls: 1,
+            lost_attempts: one(booking.is_lost),
+            estimated_calls: one(booking.is_estimated),
+            cost_usd_micros: booking.cost_usd_micros,
+            cost_at_least_usd_micros: booking.cost_usd_micros.unwrap_or(0),
+            unpriced_calls: one(booking.cost_usd_micros.is_none()),
+            context_window: booking.terms.context_window,
+            max_output_tokens: booking.terms.max_output_tokens,
+        });
+    }
+
+    /// Adds other sums. The window and the longest answer come from the newer sums.
+    pub fn add(&mut self, other: &ModelUsage) {
+        self.usage.add(&other.usage);
+        self.calls = self.calls.saturating_add(other.calls);
+        self.lost_attempts = self.lost_attempts.saturating_add(other.lost_attempts);
+        self.estimated_calls = self.estimated_calls.saturating_add(other.estimated_calls);
+        let sum = self.cost_usd_micros.zip(other.cost_usd_micros);
+        self.cost_usd_micros = sum.map(|(one, more)| one.saturating_add(more));
+        self.cost_at_least_usd_micros =
+            self.cost_at_least_usd_micros.saturating_add(other.cost_at_least_usd_micros);
+        self.unpriced_calls = self.unpriced_calls.saturating_add(other.unpriced_calls);
+        self.context_window = other.context_window.or(self.context_window);
+        self.max_output_tokens = other.max_output_tokens.or(self.max_output_tokens);
     }
 }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
 
-use super::root::repository_root;
+use super::repository_root;
 
 /// Bytes of one file that are read.
 const FILE_BYTES: u64 = 64 * 1024;

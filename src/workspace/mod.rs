@@ -6,10 +6,16 @@ mod instructions;
 mod project;
 mod prompt;
 mod repository;
-mod root;
 mod trust_inventory;
+
+use std::path::{Path, PathBuf};
 
 pub use project::Project;
 pub use prompt::{Gathered, Request, gather};
 pub use repository::repository;
 pub use trust_inventory::{TrustInventory, scan};
+
+/// The nearest folder at or above `cwd` that contains `.git`. Git itself is not run.
+fn repository_root(cwd: &Path) -> Option<PathBuf> {
+    cwd.ancestors().find(|folder| folder.join(".git").exists()).map(Path::to_path_buf)
+}

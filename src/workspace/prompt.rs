@@ -3,8 +3,8 @@
 
 use std::path::PathBuf;
 
+use super::git;
 use super::instructions::{self, Instruction};
-use super::{git, root};
 use crate::types::session::Untrusted;
 use crate::workspace::trust_inventory::scan;
 
@@ -74,7 +74,7 @@ fn compose(request: &Request, git: Option<&str>, untrusted: Option<Untrusted>) -
             system.push_str(&format!("\n\n## {}\n{}", path.display(), text.trim_end()));
         }
     }
-    let is_repository = root::repository_root(&request.cwd).is_some();
+    let is_repository = super::repository_root(&request.cwd).is_some();
     system.push_str(&format!(
         "\n\n# Surroundings\n- Working folder: {}\n- Platform: {} {}\n- Date at the start of the session: {}\n- Model: {}\n- Git repository: {}",
         request.cwd.display(),

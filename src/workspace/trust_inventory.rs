@@ -97,7 +97,7 @@ pub fn scan(cwd: &Path) -> TrustInventory {
         let size = if walk.too_large { ", and too large to be used at all" } else { "" };
         ground.parts.push(format!("{name} (not used yet{size})"));
     }
-    if let Some(root) = crate::workspace::root::repository_root(cwd) {
+    if let Some(root) = crate::workspace::repository_root(cwd) {
         match git_settings(&root) {
             Ok(text) => {
                 walk.note(text.as_bytes(), b"git");

@@ -2,6 +2,7 @@
 
 mod abort;
 mod agentctl;
+mod agentctl_attach;
 mod agentctl_places;
 mod agentctl_prompt;
 mod answer;
@@ -34,6 +35,7 @@ mod one_daemon;
 mod orphans;
 mod output_limit;
 mod processes;
+mod recovery;
 mod reload;
 mod request_prefix;
 mod response_cache;
@@ -44,6 +46,7 @@ mod retries;
 mod roles;
 mod rules;
 mod sandbox;
+mod stop;
 mod storage;
 mod stream_idle;
 mod streams;

@@ -1,14 +1,17 @@
 //! The command line of `agentctl`: commands, options and help texts.
 
+mod values;
+
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 
-use crate::api::params::{Include, ThinkingShown};
 use crate::client::connection::input_files::GivenArgs;
 use crate::types::audit::AuditHead;
 use crate::types::permission::{Mode, Scope};
 use crate::types::thinking::Thinking as HowMuch;
+pub use values::{Output, Since, Thinking};
+use values::{audit_head, duration, mode, scope, since, usd_micros};
 
 /// Run coding-agent sessions in the background and manage them.
 ///
@@ -345,41 +348,6 @@ pub struct RunArgs {
     pub trust: bool,
 }
 
-/// Whether the model's thinking is shown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Thinking {
-    /// Show it.
-    Show,
-    /// Hide it.
-    #[default]
-    Hide,
-}
-
-impl Thinking {
-    /// The `include` parameter of the subscription.
-    #[must_use]
-    pub const fn include(self) -> Include {
-        Include {
-            thinking: match self {
-                Thinking::Show => ThinkingShown::Full,
-                Thinking::Hide => ThinkingShown::None,
-            },
-        }
-    }
-}
-
-/// Output formats of `run`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Output {
-    /// The answer as it is streamed.
-    #[default]
-    Text,
-    /// The result as one JSON object.
-    Json,
-    /// Every event as one line of JSON.
-    StreamJson,
-}
-
 /// Arguments of `ps`.
 #[derive(Debug, Default, Args)]
 pub struct PsArgs {
@@ -403,7 +371,7 @@ pub struct CostArgs {
     #[arg(short, long)]
     pub all: bool,
     /// Only calls of this last period (2h, 7d)
-    #[arg(long, value_name = "DURATION", value_parser = crate::client::commands::cost::since)]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub since: Option<u64>,
     /// As JSON, with full ids
     #[arg(long)]
@@ -426,22 +394,13 @@ pub struct LogsArgs {
     pub json: bool,
 }
 
-/// Where `logs` begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Since {
-    /// After the event with this seq.
-    Seq(u64),
-    /// This long ago, in milliseconds.
-    Ago(u64),
-}
-
 /// Subcommands of `audit`.
 #[derive(Debug, Subcommand)]
 pub enum AuditCommand {
     /// Read the whole log and check whether a row was changed, removed, inserted or moved
     Verify {
         /// A row that must still exist, as printed by an earlier run
-        #[arg(long, value_name = "ROW:HASH", value_parser = crate::client::commands::audit::head)]
+        #[arg(long, value_name = "ROW:HASH", value_parser = audit_head)]
         known: Option<AuditHead>,
     },
 }
@@ -511,34 +470,6 @@ pub enum DaemonCommand {
     },
     /// Print the end of its log
     Logs,
-}
-
-fn mode(text: &str) -> Result<Mode, String> {
-    serde_json::from_value(serde_json::Value::from(text))
-        .map_err(|_| "one of default, accept_edits, plan, dont_ask, bypass".to_string())
-}
-
-fn scope(text: &str) -> Result<Scope, String> {
-    serde_json::from_value(serde_json::Value::from(text))
-        .map_err(|_| "one of once, session, project".to_string())
-}
-
-fn usd_micros(text: &str) -> Result<u64, String> {
-    let dollars: f64 =
-        text.trim_start_matches('$').parse().map_err(|_| "a number of dollars, for example 0.50")?;
-    if !(dollars.is_finite() && (0.0..=1e9).contains(&dollars)) {
-        return Err("a number of dollars from 0 to 1000000000".into());
-    }
-    Ok((dollars * 1e6).round() as u64)
-}
-
-fn since(text: &str) -> Result<Since, String> {
-    if let Ok(seq) = text.parse() {
-        return Ok(Since::Seq(seq));
-    }
-    crate::client::ui::format::parse_duration(text)
-        .map(Since::Ago)
-        .ok_or_else(|| "a duration with its unit (90s, 15m, 2h, 1d) or an event number".into())
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@ use crate::client::connection::client::Client;
 use crate::client::connection::connector::Connector;
 use crate::client::failure::Failure;
 use crate::client::resolve_id;
-use crate::client::ui::escape;
-use crate::client::ui::out::Out;
+use crate::client::terminal::escape;
+use crate::client::terminal::out::Out;
 use crate::types::ids::CallId;
 use crate::types::session::{SessionState, SessionView};
 
@@ -103,7 +103,7 @@ mod tests {
     use crate::client::commands::abort::*;
     use crate::client::fake::{Fake, SESSION};
     use crate::client::resolve_id::sample;
-    use crate::client::ui::out::testing::papers;
+    use crate::client::terminal::out::testing::papers;
     use serde_json::json;
 
     fn shared(state: &'static str) -> Fake {

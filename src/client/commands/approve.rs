@@ -8,10 +8,11 @@ use crate::client::connection::connector::Connector;
 use crate::client::connection::expand_truncated;
 use crate::client::failure::Failure;
 use crate::client::resolve_id;
-use crate::client::ui::format::{age, now, short_id};
-use crate::client::ui::out::Out;
-use crate::client::ui::style::{Line, Tone, pad};
-use crate::client::ui::{escape, prompt, render, summary};
+use crate::client::terminal::escape;
+use crate::client::terminal::format::{age, now, short_id};
+use crate::client::terminal::out::Out;
+use crate::client::terminal::style::{Line, Tone, pad};
+use crate::client::ui::{prompt, render, summary};
 use crate::types::permission::{Decision, Scope};
 use crate::types::session::PermissionRequest;
 use crate::types::time::Timestamp;
@@ -219,7 +220,7 @@ fn deadline(request: &PermissionRequest, now: Timestamp) -> String {
 mod tests {
     use crate::client::commands::approve::*;
     use crate::client::fake::{ASK, Fake, SESSION, asks};
-    use crate::client::ui::out::testing::papers;
+    use crate::client::terminal::out::testing::papers;
     use serde_json::json;
 
     #[tokio::test]

@@ -6,10 +6,10 @@ use crate::client::connection::client::Client;
 use crate::client::connection::connector::Connector;
 use crate::client::failure::{Failure, code};
 use crate::client::resolve_id;
-use crate::client::ui::escape;
-use crate::client::ui::format::{now, short_id};
-use crate::client::ui::out::{Out, harmless_json};
-use crate::client::ui::style::{Line, Tone, pad};
+use crate::client::terminal::escape;
+use crate::client::terminal::format::{now, short_id};
+use crate::client::terminal::out::{Out, harmless_json};
+use crate::client::terminal::style::{Line, Tone, pad};
 use crate::types::audit::{AuditEntry, AuditHead, AuditKind, NO_SANDBOX};
 use crate::types::ids::SessionId;
 use crate::types::time::Timestamp;
@@ -137,22 +137,11 @@ fn time(at: Timestamp) -> String {
     format!("{} {:02}:{:02}:{:02}Z", at.date(), seconds / 3_600, seconds / 60 % 60, seconds % 60)
 }
 
-/// `NUMBER:HASH`, as `audit verify` prints it.
-pub(in crate::client) fn head(text: &str) -> Result<AuditHead, String> {
-    let wrong = || "NUMBER:HASH, as `agentctl audit verify` prints it".to_owned();
-    let (id, hash) = text.split_once(':').ok_or_else(wrong)?;
-    let is_hash = hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
-    match id.parse() {
-        Ok(id) if is_hash => Ok(AuditHead { id, hash: hash.to_ascii_lowercase() }),
-        _ => Err(wrong()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use crate::client::commands::audit::*;
     use crate::client::fake::Fake;
-    use crate::client::ui::out::testing::papers;
+    use crate::client::terminal::out::testing::papers;
     use serde_json::json;
 
     #[tokio::test]
@@ -185,14 +174,5 @@ mod tests {
         let (mut out, text, _) = papers();
         let failure = verify(&fake.reach(), None, &mut out).await.expect_err("faults");
         assert_eq!((failure.code, text.text().as_str()), (code::INTERNAL, "row 2: it was changed\n"));
-    }
-
-    #[test]
-    fn audit_head_argument_is_number_and_hash() {
-        let hash = "a".repeat(64);
-        assert_eq!(head(&format!("3:{hash}")), Ok(AuditHead { id: 3, hash: hash.clone() }));
-        for wrong in ["", "3", &hash, "x:y", &format!("3:{}", &hash[1..])] {
-            assert!(head(wrong).is_err(), "{wrong}");
-        }
     }
 }

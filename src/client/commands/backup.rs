@@ -5,8 +5,8 @@ use std::path::Path;
 use crate::api::params::{BackupParams, BackupReply};
 use crate::client::connection::connector::Connector;
 use crate::client::failure::Failure;
-use crate::client::ui::escape;
-use crate::client::ui::out::Out;
+use crate::client::terminal::escape;
+use crate::client::terminal::out::Out;
 
 pub(in crate::client) async fn backup(reach: &Connector, file: &Path, out: &mut Out) -> Result<(), Failure> {
     // The daemon has another current folder, so send an absolute path.
@@ -24,7 +24,7 @@ pub(in crate::client) async fn backup(reach: &Connector, file: &Path, out: &mut 
 mod tests {
     use crate::client::commands::backup::*;
     use crate::client::fake::Fake;
-    use crate::client::ui::out::testing::papers;
+    use crate::client::terminal::out::testing::papers;
     use serde_json::json;
 
     #[tokio::test]

@@ -11,10 +11,10 @@ use crate::client::connection::connector::Connector;
 use crate::client::connection::paths;
 use crate::client::failure::Failure;
 use crate::client::resolve_id;
-use crate::client::ui::escape;
-use crate::client::ui::format::{cost, now, parse_duration, tokens};
-use crate::client::ui::out::{Out, terminal_columns};
-use crate::client::ui::style::{Line, Tone, cut, pad, width};
+use crate::client::terminal::escape;
+use crate::client::terminal::format::{cost, now, tokens};
+use crate::client::terminal::out::{Out, terminal_columns};
+use crate::client::terminal::style::{Line, Tone, cut, pad, width};
 use crate::types::ids::SessionId;
 use crate::types::ledger::{LedgerRow, ModelUsage};
 use crate::types::session::SessionView;
@@ -165,17 +165,12 @@ fn numbers([first, title, model]: [String; 3], spent: &ModelUsage) -> [String; 1
     ]
 }
 
-/// `90s`, `2h`, `7d`: for `--since`.
-pub(in crate::client) fn since(text: &str) -> Result<u64, String> {
-    parse_duration(text).ok_or_else(|| "a duration with its unit, for example 2h or 7d".into())
-}
-
 #[cfg(test)]
 mod tests {
     use crate::client::commands::cost::*;
     use crate::client::fake::Fake;
     use crate::client::resolve_id::sample;
-    use crate::client::ui::out::testing::papers;
+    use crate::client::terminal::out::testing::papers;
     use serde_json::{Value, json};
 
     const KNOWN: &str = "ses_0190f2a4-0000-7000-8000-000000000001";

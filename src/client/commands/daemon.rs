@@ -13,9 +13,9 @@ use crate::client::connection::client::{CallError, Client};
 use crate::client::connection::connector::{Connector, is_absent, last_lines, read_from};
 use crate::client::connection::lock_holder::Holder;
 use crate::client::failure::Failure;
-use crate::client::ui::escape;
-use crate::client::ui::format::{age, now};
-use crate::client::ui::out::Out;
+use crate::client::terminal::escape;
+use crate::client::terminal::format::{age, now};
+use crate::client::terminal::out::Out;
 
 /// How long a daemon may take to park its sessions.
 const STOP: Duration = Duration::from_secs(30);
@@ -225,7 +225,7 @@ fn logs(reach: &Connector, out: &mut Out) -> Result<(), Failure> {
 mod tests {
     use crate::client::commands::daemon::*;
     use crate::client::fake::Fake;
-    use crate::client::ui::out::testing::papers;
+    use crate::client::terminal::out::testing::papers;
     use serde_json::json;
 
     #[tokio::test]

@@ -11,15 +11,15 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::api::params::{ClientRole, CreateParams};
 use crate::client::args::{Output, PsArgs, Thinking};
-use crate::client::commands::run;
 use crate::client::commands::run::task;
 use crate::client::commands::{daemon, ps};
 use crate::client::connection::connector::{Connector, private_dir};
 use crate::client::connection::paths::Places;
+use crate::client::connection::session_calls::idempotency_key;
 use crate::client::failure::{Failure, code};
+use crate::client::terminal::out::Out;
+use crate::client::terminal::style::{Line, Tone};
 use crate::client::ui::approval_prompt::Asking;
-use crate::client::ui::out::Out;
-use crate::client::ui::style::{Line, Tone};
 use crate::client::ui::summary::diff;
 
 const CASSETTE: &str = include_str!("demo/cassette.jsonl");
@@ -71,7 +71,7 @@ async fn play(reach: &Connector, scratch: &Scratch, asking: Asking, out: &mut Ou
     let params = CreateParams {
         cwd,
         title: Some("mend greet.sh".into()),
-        idempotency_key: Some(run::key()),
+        idempotency_key: Some(idempotency_key()),
         ..CreateParams::default()
     };
     let ended =

@@ -11,9 +11,9 @@ use crate::client::connection::client::Client;
 use crate::client::connection::connector::{Connector, daemon_command, is_absent};
 use crate::client::connection::lock_holder::Holder;
 use crate::client::failure::{Failure, code};
-use crate::client::ui::escape;
-use crate::client::ui::out::Out;
-use crate::client::ui::style::{Line, Tone};
+use crate::client::terminal::escape;
+use crate::client::terminal::out::Out;
+use crate::client::terminal::style::{Line, Tone};
 use crate::transport;
 
 /// How long the daemon program may take to check a configuration.
@@ -303,7 +303,7 @@ fn program_in(path: &str, program: &str, why: &str) -> Finding {
 mod tests {
     use crate::client::commands::doctor::*;
     use crate::client::fake::Fake;
-    use crate::client::ui::out::testing::papers;
+    use crate::client::terminal::out::testing::papers;
     use serde_json::json;
 
     #[test]

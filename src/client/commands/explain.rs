@@ -6,9 +6,9 @@ use crate::api::params::{ExplainParams, ExplainReply};
 use crate::client::args::ExplainArgs;
 use crate::client::connection::connector::Connector;
 use crate::client::failure::Failure;
-use crate::client::ui::escape;
-use crate::client::ui::out::Out;
-use crate::client::ui::style::{Line, Tone};
+use crate::client::terminal::escape;
+use crate::client::terminal::out::Out;
+use crate::client::terminal::style::{Line, Tone};
 use crate::types::permission::{Mode, VerdictKind};
 
 pub(in crate::client) async fn explain(

@@ -13,10 +13,10 @@ use crate::client::connection::follow::{Follow, Step};
 use crate::client::connection::wire::Received;
 use crate::client::failure::Failure;
 use crate::client::resolve_id;
-use crate::client::ui::escape;
-use crate::client::ui::format::now;
-use crate::client::ui::out::{Out, harmless_json};
-use crate::client::ui::style::{Line, Tone, pad};
+use crate::client::terminal::escape;
+use crate::client::terminal::format::now;
+use crate::client::terminal::out::{Out, harmless_json};
+use crate::client::terminal::style::{Line, Tone, pad};
 use crate::client::ui::summary::{call_summary, one_line};
 use crate::types::event::{Envelope, Event};
 use crate::types::ids::{Seq, SessionId};
@@ -269,7 +269,7 @@ mod tests {
     use crate::client::commands::logs::*;
     use crate::client::fake::{Fake, SESSION, asks, completed, says};
     use crate::client::resolve_id::sample;
-    use crate::client::ui::out::testing::papers;
+    use crate::client::terminal::out::testing::papers;
     use serde_json::json;
 
     /// Pages of two events.

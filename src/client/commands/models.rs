@@ -3,9 +3,9 @@
 use crate::api::params::{ModelListParams, ModelListReply};
 use crate::client::connection::connector::Connector;
 use crate::client::failure::Failure;
-use crate::client::ui::escape;
-use crate::client::ui::out::Out;
-use crate::client::ui::style::{Line, Tone, pad, width};
+use crate::client::terminal::escape;
+use crate::client::terminal::out::Out;
+use crate::client::terminal::style::{Line, Tone, pad, width};
 use crate::types::model::ModelView;
 
 /// Models per request.
@@ -100,7 +100,7 @@ fn row(view: &ModelView) -> [String; 6] {
 mod tests {
     use crate::client::commands::models::*;
     use crate::client::fake::Fake;
-    use crate::client::ui::out::testing::papers;
+    use crate::client::terminal::out::testing::papers;
     use serde_json::json;
 
     #[tokio::test]

@@ -10,10 +10,10 @@ use crate::client::connection::connector::Connector;
 use crate::client::connection::paths;
 use crate::client::failure::Failure;
 use crate::client::resolve_id;
-use crate::client::ui::escape;
-use crate::client::ui::format::{age, all_tokens, cost, now, tokens};
-use crate::client::ui::out::{Out, terminal_columns};
-use crate::client::ui::style::{Line, Tone, cut, cut_start, pad, width};
+use crate::client::terminal::escape;
+use crate::client::terminal::format::{age, all_tokens, cost, now, tokens};
+use crate::client::terminal::out::{Out, terminal_columns};
+use crate::client::terminal::style::{Line, Tone, cut, cut_start, pad, width};
 use crate::types::session::{Requires, SessionState, SessionView};
 use crate::types::time::Timestamp;
 
@@ -165,7 +165,7 @@ mod tests {
     use crate::client::commands::ps::*;
     use crate::client::fake::Fake;
     use crate::client::resolve_id::sample;
-    use crate::client::ui::out::testing::papers;
+    use crate::client::terminal::out::testing::papers;
     use serde_json::{Value, json};
 
     fn two() -> [Value; 2] {

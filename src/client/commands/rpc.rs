@@ -6,7 +6,7 @@ use crate::client::connection::client::CallError;
 use crate::client::connection::connector::Connector;
 use crate::client::connection::stdin;
 use crate::client::failure::{Failure, code};
-use crate::client::ui::out::{Out, harmless_json};
+use crate::client::terminal::out::{Out, harmless_json};
 
 pub(in crate::client) async fn rpc(
     reach: &Connector,
@@ -28,7 +28,10 @@ pub(in crate::client) async fn rpc(
             let error = json!({"code": fault.code, "message": fault.message, "data": fault.data});
             let text = serde_json::to_string_pretty(&error).map_err(std::io::Error::other)?;
             for line in harmless_json(&text).lines() {
-                out.aside(&crate::client::ui::style::Line::new(crate::client::ui::style::Tone::Plain, line))?;
+                out.aside(&crate::client::terminal::style::Line::new(
+                    crate::client::terminal::style::Tone::Plain,
+                    line,
+                ))?;
             }
             Err(Failure::silent(code::INTERNAL))
         }
@@ -40,7 +43,7 @@ pub(in crate::client) async fn rpc(
 mod tests {
     use crate::client::commands::rpc::*;
     use crate::client::fake::Fake;
-    use crate::client::ui::out::testing::papers;
+    use crate::client::terminal::out::testing::papers;
 
     #[tokio::test]
     async fn rpc_results_go_to_stdout_and_errors_to_stderr() {

@@ -1,17 +1,16 @@
 //! `agentctl rules`, `mode` and `rename`: show and change a session's permissions from outside.
 
-use crate::api::params::{
-    RuleParams, RuleReply, RuleView, RulesParams, RulesReply, SessionReply, UpdateParams,
-};
+use crate::api::params::{RuleParams, RuleReply, RuleView, RulesParams, RulesReply};
 use crate::client::args::{RuleArgs, RulesCommand};
 use crate::client::connection::client::Client;
 use crate::client::connection::connector::Connector;
+use crate::client::connection::session_calls::update;
 use crate::client::failure::Failure;
 use crate::client::resolve_id;
+use crate::client::terminal::escape;
+use crate::client::terminal::out::Out;
+use crate::client::terminal::style::{Line, Tone, pad};
 use crate::client::ui::attach::newest_here;
-use crate::client::ui::escape;
-use crate::client::ui::out::Out;
-use crate::client::ui::style::{Line, Tone, pad};
 use crate::types::ids::SessionId;
 use crate::types::permission::{Mode, RuleKind, RuleScope};
 
@@ -124,7 +123,7 @@ pub(in crate::client) async fn mode(
     let client = reach.connect_or_start().await?;
     let session_id = session(&client, name).await?;
     update(&client, session_id, Some(mode), None).await?;
-    Ok(out.say(&format!("{}: {}", crate::client::ui::format::short_id(session_id), mode.name()))?)
+    Ok(out.say(&format!("{}: {}", crate::client::terminal::format::short_id(session_id), mode.name()))?)
 }
 
 pub(in crate::client) async fn rename(
@@ -137,28 +136,5 @@ pub(in crate::client) async fn rename(
     let session_id = session(&client, name).await?;
     let view = update(&client, session_id, None, Some(title.into())).await?;
     let title = escape::line(&view.session.title).into_owned();
-    Ok(out.say(&format!("{}: {title}", crate::client::ui::format::short_id(session_id)))?)
-}
-
-/// Changes settings of a session.
-pub(in crate::client) async fn update(
-    client: &Client,
-    session_id: SessionId,
-    mode: Option<Mode>,
-    title: Option<String>,
-) -> Result<SessionReply, crate::client::connection::client::CallError> {
-    let params = UpdateParams {
-        session_id,
-        title,
-        mode,
-        budgets: None,
-        thinking: None,
-        temperature: None,
-        top_p: None,
-        model: None,
-        tools: None,
-        additional_dirs: None,
-        idempotency_key: None,
-    };
-    client.call("session.update", &params).await
+    Ok(out.say(&format!("{}: {title}", crate::client::terminal::format::short_id(session_id)))?)
 }

@@ -1,13 +1,13 @@
 //! `agentctl submit`: submits input to a session and returns.
 
 use crate::api::params::SubmitState;
-use crate::client::commands::run;
 use crate::client::connection::connector::Connector;
 use crate::client::connection::input_files::GivenArgs;
+use crate::client::connection::session_calls;
 use crate::client::connection::stdin;
 use crate::client::failure::Failure;
 use crate::client::resolve_id;
-use crate::client::ui::out::Out;
+use crate::client::terminal::out::Out;
 
 pub(in crate::client) async fn submit(
     reach: &Connector,
@@ -26,7 +26,7 @@ pub(in crate::client) async fn submit(
     let input = given.input(text, piped)?;
     let client = reach.connect_or_start().await?;
     let session = resolve_id::session(&client, name).await?.session_id;
-    let reply = run::submit_to(&client, session, input, None, model).await?;
+    let reply = session_calls::submit_to(&client, session, input, None, model).await?;
     out.say(&reply.turn_id.to_string())?;
     match reply.state {
         SubmitState::Running => Ok(()),

@@ -7,9 +7,9 @@ use crate::api::params::{TrustParams, UntrustParams, WorkspaceParams, WorkspaceR
 use crate::client::connection::client::Client;
 use crate::client::connection::connector::Connector;
 use crate::client::failure::{Failure, code};
-use crate::client::ui::escape;
-use crate::client::ui::out::Out;
-use crate::client::ui::style::{Line, Tone};
+use crate::client::terminal::escape;
+use crate::client::terminal::out::Out;
+use crate::client::terminal::style::{Line, Tone};
 
 /// Shows what trust would activate, and trusts the folder if the user confirms. Without `dir`, the
 /// current folder.
@@ -104,7 +104,7 @@ fn folder(dir: Option<&Path>) -> Result<String, Failure> {
 mod tests {
     use crate::client::commands::trust::*;
     use crate::client::fake::Fake;
-    use crate::client::ui::out::testing::papers;
+    use crate::client::terminal::out::testing::papers;
     use serde_json::json;
 
     #[tokio::test]

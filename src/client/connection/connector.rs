@@ -18,7 +18,7 @@ use crate::client::connection::lock_holder;
 use crate::client::connection::lock_holder::Holder;
 use crate::client::connection::paths::Places;
 use crate::client::failure::{Failure, code};
-use crate::client::ui::escape;
+use crate::client::terminal::escape;
 
 /// The client name that other clients see.
 const NAME: &str = "agentctl";

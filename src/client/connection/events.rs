@@ -8,8 +8,9 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::timeout;
 
 use crate::api::params::{HelloParams, Include, SubscribeParams};
-use crate::client::connection::client::{CallError, GREETING, dial, request, silent};
-use crate::client::connection::wire::{Lines, Message, Received, parse};
+use crate::client::connection::wire::{
+    CallError, GREETING, Lines, Message, Received, dial, parse, request, silent,
+};
 use crate::types::ids::{Seq, SessionId};
 
 /// The events of one session, in order. Dropping it ends the subscription.

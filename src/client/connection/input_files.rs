@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::api::params::{Given, SubmitBlock, SubmitInput};
 use crate::client::failure::Failure;
-use crate::client::ui::escape;
+use crate::client::terminal::escape;
 
 /// Options for files that are sent with the input.
 #[derive(Clone, Debug, Default, Args)]

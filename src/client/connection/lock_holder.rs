@@ -9,7 +9,7 @@ use nix::fcntl::OFlag;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::client::ui::escape;
+use crate::client::terminal::escape;
 use crate::transport::LockNote;
 
 /// Whether the last daemon of this folder ended, or is ending, because somebody wanted it: then its lock file

@@ -9,5 +9,6 @@ pub(super) mod follow;
 pub(super) mod input_files;
 pub(super) mod lock_holder;
 pub(super) mod paths;
+pub(super) mod session_calls;
 pub(super) mod stdin;
 pub(super) mod wire;

@@ -65,7 +65,7 @@ impl Places {
             Err(error) => error.to_string(),
         };
         let file = file.display().to_string();
-        let file = crate::client::ui::escape::line(&file);
+        let file = crate::client::terminal::escape::line(&file);
         Err(Failure::usage(format!(
             "could not read the configuration {file}: {why}; check --config or AGENTD_CONFIG"
         )))

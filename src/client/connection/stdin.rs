@@ -8,7 +8,7 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 use crate::client::failure::Failure;
-use crate::client::ui::out::Out;
+use crate::client::terminal::out::Out;
 
 /// Longer than the context window of every model, and well below the size limit of a message to the
 /// daemon.
@@ -135,7 +135,7 @@ fn text(bytes: Vec<u8>) -> Result<String, Failure> {
 #[cfg(test)]
 mod tests {
     use crate::client::connection::stdin::*;
-    use crate::client::ui::out::testing::papers;
+    use crate::client::terminal::out::testing::papers;
     use std::io::Write as _;
 
     const PATIENT: Duration = Duration::from_secs(60);

@@ -1,16 +1,55 @@
-//! Newline-delimited JSON for clients: lines with a limit, replies, events.
+//! Newline-delimited JSON for clients: a connection, requests, lines with a limit, replies, events.
 
-use std::io;
+use std::path::Path;
+use std::time::Duration;
+use std::{fmt, io};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::time::timeout;
 
 use crate::api::SESSION_EVENT;
 use crate::api::fault::WireFault;
+use crate::client::failure::{Failure, code};
+use crate::client::terminal::escape;
 use crate::types::event::Envelope;
 use crate::types::ids::Seq;
+
+/// How long the daemon may take to accept, to reply to `daemon.hello` and to open a subscription.
+pub(in crate::client) const GREETING: Duration = Duration::from_secs(10);
+
+/// Why a call has no result.
+#[derive(Debug)]
+pub enum CallError {
+    /// The daemon replied with an error.
+    Fault(WireFault),
+    /// The connection ended first. The call may or may not have taken effect.
+    Closed,
+    /// No connection, or a reply of the wrong type (`InvalidData`).
+    Io(io::Error),
+}
+
+impl fmt::Display for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CallError::Fault(fault) => write!(f, "{} ({})", fault.message, fault.kind()),
+            CallError::Closed => f.write_str("the daemon closed the connection"),
+            CallError::Io(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for CallError {}
+
+impl From<io::Error> for CallError {
+    fn from(error: io::Error) -> Self {
+        CallError::Io(error)
+    }
+}
 
 /// Maximum bytes of a line; a longer one is an error. Events are 64 KiB at most; replies with pages of
 /// sessions or items are longer.
@@ -128,6 +167,50 @@ pub(in crate::client) fn parse(line: &[u8]) -> Option<Message> {
         (None, None) => Ok(RawValue::NULL.to_owned()),
     };
     Some(Message::Reply { id, outcome })
+}
+
+impl From<CallError> for Failure {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::Fault(fault) if fault.kind() == "shutting_down" => {
+                Self::unreachable("the daemon is stopping; try again in a moment")
+            }
+            CallError::Fault(fault) => {
+                let message = escape::text(&fault.message).into_owned();
+                match fault.kind() {
+                    "" => Self::internal(message),
+                    "not_authorised" => Self::new(code::DENIED, format!("{message} (not_authorised)")),
+                    kind => Self::internal(format!("{message} ({})", escape::line(kind))),
+                }
+            }
+            CallError::Closed => Self::unreachable("the daemon closed the connection"),
+            CallError::Io(error) => Self::unreachable(format!("lost the daemon: {error}")),
+        }
+    }
+}
+
+pub(in crate::client) async fn dial(path: &Path) -> Result<(OwnedReadHalf, OwnedWriteHalf), CallError> {
+    let stream = timeout(GREETING, UnixStream::connect(path)).await.map_err(|_| silent())??;
+    Ok(stream.into_split())
+}
+
+pub(in crate::client) fn request(
+    id: u64,
+    method: &str,
+    params: &impl Serialize,
+) -> Result<String, CallError> {
+    let request = serde_json::json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+    let mut text = serde_json::to_string(&request).map_err(|e| garbage(&e.to_string()))?;
+    text.push('\n');
+    Ok(text)
+}
+
+pub(super) fn garbage(what: &str) -> CallError {
+    CallError::Io(io::Error::new(io::ErrorKind::InvalidData, what))
+}
+
+pub(in crate::client) fn silent() -> CallError {
+    CallError::Io(io::Error::new(io::ErrorKind::TimedOut, "the daemon does not answer"))
 }
 
 #[cfg(test)]

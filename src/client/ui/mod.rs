@@ -2,16 +2,12 @@
 
 pub(super) mod approval_prompt;
 pub(super) mod attach;
-pub(super) mod edit;
 pub(super) mod editor;
-pub mod escape;
-pub(super) mod format;
 pub(super) mod keys;
-pub(super) mod out;
 pub(super) mod prompt;
+pub(super) mod question;
 pub(super) mod render;
 pub(super) mod request_timing;
-pub(super) mod style;
 pub(super) mod summary;
 pub(super) mod undo;
 pub(super) mod watch;

@@ -6,8 +6,8 @@ use std::path::{Component, Path, PathBuf};
 use serde_json::Value;
 
 use crate::api::params::ApproveParams;
-use crate::client::ui::escape;
-use crate::client::ui::style::{Line, Tone};
+use crate::client::terminal::escape;
+use crate::client::terminal::style::{Line, Tone};
 use crate::client::ui::summary;
 use crate::types::permission::{Decision, RequestKind, Scope};
 use crate::types::session::PermissionRequest;
@@ -423,7 +423,7 @@ mod tests {
         for columns in [3, 20, 26, 30, 44, 45, 46, 80] {
             let rows = rows(&request, columns);
             assert!(
-                rows.iter().all(|row| crate::client::ui::style::width(&row.plain()) <= columns),
+                rows.iter().all(|row| crate::client::terminal::style::width(&row.plain()) <= columns),
                 "{columns}"
             );
             let begins = rows.iter().filter(|row| row.plain().starts_with('▌')).count();

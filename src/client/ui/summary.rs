@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::client::ui::escape;
-use crate::client::ui::style::{Line, Tone, cut};
+use crate::client::terminal::escape;
+use crate::client::terminal::style::{Line, Tone, cut};
 
 /// A call in one line: the tool and its most important arguments.
 #[must_use]

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::client::ui::escape;
-use crate::client::ui::style::{Line, Tone, width};
+use crate::client::terminal::escape;
+use crate::client::terminal::style::{Line, Tone, width};
 use crate::types::ids::SessionId;
 use crate::types::permission::Scope;
 

@@ -9,17 +9,17 @@ use tokio::task::JoinSet;
 
 use crate::api::params::{AbortParams, AbortReply, AnswerParams, AnswerReply, ApproveParams, ApproveReply};
 use crate::client::args::Output;
-use crate::client::commands::answer;
 use crate::client::connection::client::{CallError, Client};
 use crate::client::connection::follow::{Follow, Step};
 use crate::client::connection::wire::Received;
 use crate::client::failure::{Failure, code, code_of};
+use crate::client::terminal::format::short_id;
+use crate::client::terminal::out::{Out, harmless_json, terminal_columns};
+use crate::client::terminal::style::{Line, Tone};
 use crate::client::ui::approval_prompt::{ApprovalPrompt, Asking, Outcome, show, unasked};
-use crate::client::ui::format::short_id;
-use crate::client::ui::out::{Out, harmless_json, terminal_columns};
+use crate::client::ui::question;
 use crate::client::ui::render::{Piece, Transcript};
 use crate::client::ui::request_timing::wait_until;
-use crate::client::ui::style::{Line, Tone};
 use crate::client::ui::undo;
 use crate::types::event::Event;
 use crate::types::ids::TurnId;
@@ -131,11 +131,11 @@ impl Watch {
     /// Lets the user edit the arguments of the open request, in the editor or in the input line.
     async fn edit(&mut self, out: &mut Out) -> Result<(), Failure> {
         let Some(text) = self.asker.editable() else { return Ok(()) };
-        if !crate::client::ui::edit::has_editor() {
+        if !crate::client::ui::editor::has_editor() {
             return Ok(self.asker.edit_here(out)?);
         }
         self.asker.close(out);
-        let changed = crate::client::ui::edit::in_editor(&text).await;
+        let changed = crate::client::ui::editor::in_editor(&text).await;
         self.asker.again(Instant::now(), out)?;
         match changed {
             Ok(changed) => {
@@ -258,7 +258,7 @@ impl Watch {
             out.aside(&Line::new(Tone::Warn, word))?;
         }
         self.questions.push(question.clone());
-        self.choose(answer::params(question.request_id, choice.name()));
+        self.choose(question::params(question.request_id, choice.name()));
         Ok(())
     }
 
@@ -280,7 +280,7 @@ impl Watch {
         let choice = if self.asking == Asking::Allow { Choice::Continue } else { Choice::Abort };
         let questions: Vec<_> = self.questions.iter().map(|q| q.request_id).collect();
         for request_id in questions {
-            self.choose(answer::params(request_id, choice.name()));
+            self.choose(question::params(request_id, choice.name()));
         }
         Ok(())
     }

@@ -7,11 +7,13 @@ use std::path::{Path, PathBuf};
 use crate::api::endpoint::{self, Env};
 use crate::types::permission::RuleKind;
 
-pub use tables::{Config, LogFormat, LogLevel, Network, OnRateLimit, Provider, ProviderKind, SandboxLevel};
+pub use permission_tables::{Network, SandboxLevel};
+pub use tables::{Config, LogFormat, LogLevel, OnRateLimit, Provider, ProviderKind};
 
 mod changes;
 mod limits;
 mod paths;
+mod permission_tables;
 mod source;
 mod tables;
 mod values;

@@ -112,6 +112,17 @@ impl<'de> Deserialize<'de> for CgroupChoice {
     }
 }
 
+/// A finite amount of money, at least 0.
+pub(super) fn dollars<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    let sum = Option::<f64>::deserialize(deserializer)?;
+    match sum {
+        Some(sum) if !(sum.is_finite() && sum >= 0.0) => {
+            Err(serde::de::Error::custom(format!("{sum} is no sum of money; give a number from 0 on")))
+        }
+        sum => Ok(sum),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,6 +4,9 @@ use super::tests::{bash, check, edit};
 use super::*;
 use VerdictKind::{Allow, Ask, Deny};
 
+use crate::judge::policy::BypassGuard;
+use crate::judge::rule::Rules;
+
 const CAUGHT: &[&str] = &[
     "rm -rf /",
     "rm -rf /*",

@@ -3,6 +3,8 @@
 use super::*;
 use VerdictKind::{Allow, Ask, Deny};
 
+use crate::judge::rule::Rules;
+
 fn path(text: &str, care: PathSensitivity) -> ResolvedPath {
     ResolvedPath {
         path: PathBuf::from(text),

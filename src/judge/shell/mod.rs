@@ -6,7 +6,6 @@ mod lex;
 pub(super) mod paths;
 pub(super) mod programs;
 mod read_only;
-mod work_budget;
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzz;
@@ -14,3 +13,4 @@ pub(crate) mod fuzz;
 pub(super) use evaluate::pattern::{CommandPattern, Found};
 pub(super) use evaluate::{Grant, Outcome, ParsedLine};
 pub(super) use paths::resolve::Folders;
+pub use paths::resolve::Repository;

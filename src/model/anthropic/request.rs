@@ -17,13 +17,13 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::super::api::Api;
 use super::super::settings::ModelSettings;
-use super::thinking::{Asked, OutputConfig, is_thought, plan};
-use crate::model::catalog::called::{MAX_CALL_ID_CHARS, called, wire_call_id};
+use super::thinking::{Asked, OutputConfig, asks_to_think, is_thought, plan};
+use crate::model::catalog::capabilities::{MAX_CALL_ID_CHARS, called, wire_call_id};
 use crate::model::request::media::{Media, Shown};
 use crate::model::request::request_cache::{CacheKey, Plainly, RequestCache};
 use crate::model::request::sampling::sent;
+use crate::model::settings::Api;
 use crate::types::blob::{Attachment, AttachmentKind};
 use crate::types::message::{Block, Message, Role, ToolCall};
 use crate::types::model::ModelRequest;
@@ -167,7 +167,7 @@ pub(in super::super) fn body(
         stream: settings.streaming,
         thinking: plan.thinking,
         output_config: plan.output_config,
-        sampling: sent(Api::Anthropic, request, settings),
+        sampling: sent(Api::Anthropic, asks_to_think(request, settings), request, settings),
         system,
         tools,
     })?;

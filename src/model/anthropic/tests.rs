@@ -4,10 +4,10 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::super::api::Api;
 use super::super::settings::ModelSettings;
 use super::super::testing::{assert_any_split_reads_alike, assert_deltas_tell_the_reply, read, read_whole};
 use crate::model::request::request_cache::RequestCache;
+use crate::model::settings::Api;
 use crate::types::blob::{Blob, BlobRef, Picture};
 use crate::types::ids::{Mint, Seed};
 use crate::types::message::{Block, Message, Role, ToolCall};

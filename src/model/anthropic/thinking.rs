@@ -8,8 +8,8 @@
 use serde::Serialize;
 
 use super::super::settings::ModelSettings;
-use crate::model::catalog::effort::word;
-use crate::model::catalog::signature::is_sealed;
+use crate::model::catalog::capabilities::is_sealed;
+use crate::model::catalog::capabilities::word;
 use crate::types::message::{Block, Message, Role};
 use crate::types::model::ModelRequest;
 use crate::types::thinking::Thinking;

@@ -6,49 +6,8 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use crate::model::settings::{Kind, ModelSettings, ReasoningBack};
-use crate::types::sampling::{Sampling, Temperature, TopP};
-use crate::types::usage::Price;
-
-/// Configured properties of one model; absent values use the defaults.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct ModelFacts {
-    /// Tokens that fit in a request and its answer.
-    pub context_window: Option<u32>,
-    /// Tokens of the longest answer.
-    pub max_output_tokens: Option<u32>,
-    /// It can call tools.
-    pub tools: Option<bool>,
-    /// It can stream.
-    pub streaming: Option<bool>,
-    /// It accepts a system prompt.
-    pub system_role: Option<bool>,
-    /// It can return its reasoning.
-    pub thinking: Option<bool>,
-    /// It decides how much it thinks (Anthropic's adaptive thinking); other models receive token budgets.
-    pub adaptive_thinking: Option<bool>,
-    /// It also thinks between the calls of a turn (Anthropic's models with budgets).
-    pub interleaved_thinking: Option<bool>,
-    /// The lowest reasoning effort that it accepts, for thinking that is off (OpenAI).
-    pub least_effort: Option<String>,
-    /// It accepts a temperature and `top_p`.
-    pub sampling: Option<bool>,
-    /// Its temperature if a request sets none.
-    pub temperature: Option<Temperature>,
-    /// Its `top_p` if a request sets none.
-    pub top_p: Option<TopP>,
-    /// Which earlier reasoning is sent back to it (Chat Completions).
-    pub reasoning_back: Option<ReasoningBack>,
-    /// It accepts images.
-    pub vision: Option<bool>,
-    /// It accepts PDFs.
-    pub documents: Option<bool>,
-    /// Its price.
-    pub price: Option<Price>,
-    /// Date of the price, as text for users.
-    pub as_of: Option<String>,
-}
+use crate::model::settings::{Kind, ModelFacts, ModelSettings};
+use crate::types::sampling::Sampling;
 
 impl ModelFacts {
     /// These values; absent ones are taken from `other`.
@@ -175,6 +134,7 @@ fn is_version(model: &str, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use crate::model::catalog::builtin::*;
+    use crate::types::usage::Price;
 
     #[test]
     fn catalog_entries_are_readable_and_prices_are_dated() {

@@ -2,6 +2,4 @@
 //! clients.
 
 pub(super) mod builtin;
-pub(super) mod called;
-pub(super) mod effort;
-pub(super) mod signature;
+pub(super) mod capabilities;

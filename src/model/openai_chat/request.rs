@@ -12,12 +12,12 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::super::api::Api;
 use super::super::settings::{ModelSettings, ReasoningBack};
-use crate::model::catalog::called::{MAX_CHAT_CALL_ID_CHARS, called, wire_call_id};
-use crate::model::catalog::effort::effort;
+use crate::model::catalog::capabilities::effort;
+use crate::model::catalog::capabilities::{MAX_CHAT_CALL_ID_CHARS, called, wire_call_id};
 use crate::model::request::media::{Media, Shown, file_name};
 use crate::model::request::sampling::sent;
+use crate::model::settings::Api;
 use crate::types::CallId;
 use crate::types::blob::AttachmentKind;
 use crate::types::message::{Block, Message, Role, ToolCall};
@@ -175,7 +175,7 @@ pub(in super::super) fn body(
         max_tokens: limit.filter(|_| !vendor),
         max_completion_tokens: limit.filter(|_| vendor),
         reasoning_effort: effort(request.thinking, settings),
-        sampling: sent(Api::OpenAiChat, request, settings),
+        sampling: sent(Api::OpenAiChat, false, request, settings),
         tools,
         messages,
     })

@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::super::api::{Decode, EventError};
 use super::calls::{Calls, Fragment};
 use crate::model::request::count::{count, group};
 use crate::model::stream::assembly::{Assembly, CallIds};
+use crate::model::stream::decode::{Decode, EventError};
 use crate::model::stream::fault::{WireError, began_again, garbage, unreadable};
 use crate::model::stream::text::{Text, read_json};
 use crate::types::model::{Delta, ModelFault, ModelReply, StopReason};

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::super::api::Api;
 use super::super::settings::ModelSettings;
 use super::super::testing::{assert_any_split_reads_alike, assert_deltas_tell_the_reply, read, read_whole};
+use crate::model::settings::Api;
 use crate::types::ids::{Mint, Seed};
 use crate::types::message::{Block, Message, Role, ToolCall};
 use crate::types::model::{Delta, FaultKind, ModelRequest, ReplyBlock, StopReason};

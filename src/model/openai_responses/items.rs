@@ -8,7 +8,7 @@
 //! `call_id`, or by its content where a server leaves these out or changes them. Only an item that matches
 //! nothing is taken from there; otherwise a tool would run twice.
 
-use crate::model::catalog::signature::{Sealed, seal};
+use crate::model::catalog::capabilities::{Sealed, seal};
 use crate::model::stream::assembly::Assembly;
 use crate::types::model::Delta;
 

@@ -5,14 +5,12 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::super::api::Api;
 use super::super::settings::ModelSettings;
-use crate::model::catalog::called::{MAX_CALL_ID_CHARS, called, wire_call_id};
-use crate::model::catalog::effort::effort;
-use crate::model::catalog::signature;
-use crate::model::catalog::signature::Sealed;
+use crate::model::catalog::capabilities::effort;
+use crate::model::catalog::capabilities::{MAX_CALL_ID_CHARS, Sealed, called, unseal, wire_call_id};
 use crate::model::request::media::{Media, Shown, file_name};
 use crate::model::request::sampling::sent;
+use crate::model::settings::Api;
 use crate::types::CallId;
 use crate::types::blob::AttachmentKind;
 use crate::types::message::{Block, Message, Role, ToolCall};
@@ -165,7 +163,7 @@ pub(in super::super) fn body(
         instructions,
         max_output_tokens: output_limit(request, settings),
         reasoning: reasoning(request.thinking, settings),
-        sampling: sent(Api::OpenAiResponses, request, settings),
+        sampling: sent(Api::OpenAiResponses, false, request, settings),
         include: if settings.thinking && thinks && !store {
             vec!["reasoning.encrypted_content"]
         } else {
@@ -250,7 +248,7 @@ fn assistant<'a>(
             }
             // The API wants reasoning to be followed by what it led to, of the same answer.
             Block::Thinking { text, signature: Some(seal) } if keeps && at + 1 < message.content.len() => {
-                if let Some(Sealed { id, encrypted_content }) = signature::open(seal) {
+                if let Some(Sealed { id, encrypted_content }) = unseal(seal) {
                     let summary = if text.is_empty() { Vec::new() } else { vec![Part::Summary { text }] };
                     input.push(Item::Reasoning { id, summary, encrypted_content });
                 }

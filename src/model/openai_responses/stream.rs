@@ -3,11 +3,11 @@
 
 use serde::Deserialize;
 
-use super::super::api::{Decode, EventError};
 use super::items::{ItemKind, ItemName, Items, Step, Whole};
-use crate::model::catalog::signature::Sealed;
+use crate::model::catalog::capabilities::Sealed;
 use crate::model::request::count::{count, group};
 use crate::model::stream::assembly::{Assembly, CallIds};
+use crate::model::stream::decode::{Decode, EventError};
 use crate::model::stream::fault::{WireError, began_again, garbage, unreadable};
 use crate::model::stream::text::{Text, read_json};
 use crate::types::model::{Delta, ModelFault, ModelReply, StopReason};

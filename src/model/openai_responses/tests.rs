@@ -3,9 +3,9 @@ use std::fmt::Write as _;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::super::api::Api;
 use super::super::testing::{assert_any_split_reads_alike, assert_deltas_tell_the_reply, read, read_whole};
-use crate::model::catalog::signature::{Sealed, seal};
+use crate::model::catalog::capabilities::{Sealed, seal};
+use crate::model::settings::Api;
 use crate::types::model::{FaultKind, ReplyBlock, StopReason};
 use crate::types::usage::Usage;
 

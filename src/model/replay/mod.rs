@@ -13,10 +13,11 @@ use std::time::Duration;
 
 use tokio::sync::{OnceCell, mpsc};
 
-use super::api::{Api, Reader};
+use super::api::Reader;
+use crate::model::settings::Api;
 use crate::model::stream::assembly::{Assembly, CallIds};
 use crate::model::stream::fault;
-use crate::model::stream::http::{hand_on, nobody_listens};
+use crate::model::stream::timeouts::{hand_on, nobody_listens};
 use crate::types::model::{Delta, FaultKind, ModelFault, ModelReply, ModelRequest, StopReason};
 use cassette::{Cassette, Match, Record, Recording, Script};
 use request_hash::{answers_so_far, request_hash};

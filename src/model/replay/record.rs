@@ -6,9 +6,9 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use crate::model::api::Api;
 use crate::model::replay::cassette::{Header, Recording};
 use crate::model::replay::request_hash::{answers_so_far, request_hash};
+use crate::model::settings::Api;
 use crate::model::stream::fault::Secrets;
 use crate::sync::lock;
 use crate::types::model::ModelRequest;

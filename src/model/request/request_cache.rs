@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use crate::model::api::Api;
+use crate::model::settings::Api;
 use crate::sync::lock;
 use crate::types::message::{Block, Message};
 

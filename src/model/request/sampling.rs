@@ -6,8 +6,7 @@
 //! reasoning models accept neither (platform.openai.com, "Reasoning models", 2026-03): the table says
 //! `sampling = false`.
 
-use crate::model::anthropic;
-use crate::model::api::Api;
+use crate::model::settings::Api;
 use crate::model::settings::ModelSettings;
 use crate::types::model::ModelRequest;
 use crate::types::sampling::{Sampling, Temperature, TopP};
@@ -22,8 +21,13 @@ fn wanted(request: &ModelRequest, settings: &ModelSettings) -> Sampling {
     request.sampling.or(settings.usual)
 }
 
-/// The settings that are sent.
-pub(in crate::model) fn sent(api: Api, request: &ModelRequest, settings: &ModelSettings) -> Sampling {
+/// The settings that are sent. `thinks`: the request asks the model to think.
+pub(in crate::model) fn sent(
+    api: Api,
+    thinks: bool,
+    request: &ModelRequest,
+    settings: &ModelSettings,
+) -> Sampling {
     let wanted = wanted(request, settings);
     if !settings.sampling {
         return Sampling::default();
@@ -31,7 +35,7 @@ pub(in crate::model) fn sent(api: Api, request: &ModelRequest, settings: &ModelS
     if api != Api::Anthropic {
         return wanted;
     }
-    if anthropic::asks_to_think(request, settings) {
+    if thinks {
         let top_p = wanted.top_p.filter(|share| share.get() >= LEAST_SHARE);
         return Sampling { temperature: None, top_p };
     }
@@ -42,10 +46,11 @@ pub(in crate::model) fn sent(api: Api, request: &ModelRequest, settings: &ModelS
 /// A notice for users if the sent settings differ from the wanted ones.
 pub(in crate::model) fn left_out(
     api: Api,
+    thinks: bool,
     request: &ModelRequest,
     settings: &ModelSettings,
 ) -> Option<String> {
-    let (wanted, sent) = (wanted(request, settings), sent(api, request, settings));
+    let (wanted, sent) = (wanted(request, settings), sent(api, thinks, request, settings));
     if wanted == sent {
         return None;
     }
@@ -69,6 +74,7 @@ pub(in crate::model) fn left_out(
 
 #[cfg(test)]
 mod tests {
+    use crate::model::anthropic::asks_to_think;
     use crate::model::request::sampling::*;
     use crate::types::thinking::Thinking;
 
@@ -116,15 +122,16 @@ mod tests {
             (Anthropic, &neither, None, (Some(300), None), (None, None)),
         ] {
             let asked = request(given.0, given.1, thinking);
-            let told = left_out(api, &asked, settings);
+            let thinks = asks_to_think(&asked, settings);
+            let told = left_out(api, thinks, &asked, settings);
             assert_eq!(
-                sent(api, &asked, settings),
+                sent(api, thinks, &asked, settings),
                 of(expected.0, expected.1),
                 "{api:?} {given:?} {thinking:?}"
             );
             assert_eq!(told.is_some(), given != expected, "{told:?}");
         }
-        let told = left_out(Anthropic, &request(Some(1_500), Some(900), None), &plain).expect("told");
+        let told = left_out(Anthropic, false, &request(Some(1_500), Some(900), None), &plain).expect("told");
         assert!(
             told.starts_with("temperature = 1 was sent for 1.5, top_p = 0.9 was not sent to the model p/m"),
             "{told}"
@@ -134,7 +141,13 @@ mod tests {
     #[test]
     fn configured_sampling_is_used_when_request_has_none() {
         let usual = ModelSettings { usual: of(Some(700), Some(800)), ..ModelSettings::default() };
-        assert_eq!(sent(Api::OpenAiChat, &request(None, None, None), &usual), of(Some(700), Some(800)));
-        assert_eq!(sent(Api::OpenAiChat, &request(Some(100), None, None), &usual), of(Some(100), Some(800)));
+        assert_eq!(
+            sent(Api::OpenAiChat, false, &request(None, None, None), &usual),
+            of(Some(700), Some(800))
+        );
+        assert_eq!(
+            sent(Api::OpenAiChat, false, &request(Some(100), None, None), &usual),
+            of(Some(100), Some(800))
+        );
     }
 }

@@ -2,8 +2,8 @@
 //! limits, faults.
 
 pub(super) mod assembly;
+pub(super) mod decode;
 pub(super) mod fault;
-pub(super) mod http;
 pub(super) mod overflow;
 pub(super) mod sse;
 pub(super) mod text;

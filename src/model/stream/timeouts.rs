@@ -8,7 +8,6 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
-use crate::model::stream::http::nobody_listens;
 use crate::types::model::{Delta, FaultKind, ModelFault};
 
 /// Factor on the limit of silence for a model that answers in one piece.
@@ -129,4 +128,20 @@ enum Limit {
     Silence,
     Content,
     Attempt,
+}
+
+/// Delivers a batch; waits while the receiver is busy.
+pub(in crate::model) async fn hand_on(
+    batch: Vec<Delta>,
+    out: &mpsc::Sender<Vec<Delta>>,
+) -> Result<(), ModelFault> {
+    if batch.is_empty() {
+        return Ok(());
+    }
+    out.send(batch).await.map_err(|_| nobody_listens())
+}
+
+/// The fault for a closed receiver.
+pub(in crate::model) fn nobody_listens() -> ModelFault {
+    ModelFault::new(FaultKind::Interrupted, "the answer was stopped: nobody listens to it any more")
 }

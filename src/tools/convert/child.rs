@@ -1,11 +1,12 @@
 //! The process that converts one document: reads it from standard input and writes the result to standard
 //! output.
 
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _, Write};
 
+use htmd::HtmlToMarkdown;
 use nix::sys::resource::{Resource, setrlimit};
 
-use super::{html, image, pdf};
+use super::{image, pdf};
 
 /// The argument of `agentd` that starts this process. Its value is the kind: `html`, `image`, or
 /// `pdf:FIRST:LAST` with pages from 1.
@@ -46,7 +47,7 @@ pub fn convert_document(what: &str) -> Result<(), String> {
 /// Converts the document; also usable without a process of its own.
 pub(super) fn make(what: &str, bytes: Vec<u8>, out: &mut dyn io::Write) -> Result<(), String> {
     if what == "html" {
-        return html::write(&bytes, out);
+        return write_markdown(&bytes, out);
     }
     if what == "image" {
         return image::write(&bytes, out);
@@ -65,4 +66,16 @@ fn limit() -> io::Result<()> {
     setrlimit(Resource::RLIMIT_CPU, CPU, CPU)?;
     setrlimit(Resource::RLIMIT_AS, MEMORY, MEMORY)?;
     Ok(())
+}
+
+/// Elements without readable text.
+const SKIPPED: &[&str] =
+    &["script", "style", "noscript", "svg", "iframe", "template", "head", "object", "embed", "canvas"];
+
+/// Writes the page (UTF-8) as Markdown, its title first.
+fn write_markdown(bytes: &[u8], out: &mut dyn Write) -> Result<(), String> {
+    let html = String::from_utf8_lossy(bytes);
+    let converter = HtmlToMarkdown::builder().skip_tags(SKIPPED.to_vec()).build();
+    let text = converter.convert(&html).map_err(|error| error.to_string())?;
+    out.write_all(text.as_bytes()).map_err(|error| error.to_string())
 }

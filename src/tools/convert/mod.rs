@@ -4,12 +4,11 @@
 //! limits on memory and time (`child`). A hostile document can only harm that process, and the daemon gets a
 //! failed conversion.
 //!
-//! - `run`: the daemon's side; `child`: the process's side; `pdf`, `html`, `image`: the conversions.
+//! - `run`: the daemon's side; `child`: the process's side; `pdf`, `image`: the conversions.
 
 mod child;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(super) mod fuzz;
-mod html;
 mod image;
 mod pdf;
 mod run;

@@ -5,4 +5,5 @@ pub(super) mod hardlink;
 pub(super) mod jail;
 pub(super) mod pinned;
 pub(super) mod resolve;
+mod temp_file;
 pub(super) mod text;

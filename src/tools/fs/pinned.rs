@@ -22,6 +22,7 @@ use crate::crash;
 use crate::tools::disk;
 use crate::tools::disk::{Identity, Stamp};
 use crate::tools::error::ToolError;
+use crate::tools::fs::temp_file::{TempGuard, create_temp, temp_name};
 use crate::types::ids::CallId;
 use crate::types::tool::ResolvedPath;
 
@@ -33,9 +34,6 @@ const LARGE_FILE: usize = 1 << 20;
 
 /// Bytes per read.
 const CHUNK: usize = 256 << 10;
-
-/// Prefix of the names of temporary files; the call id follows.
-const TEMP_PREFIX: &str = ".agentd-tmp-";
 
 /// A judged path with open handles of its target. Cheap to clone; the handles are closed with the last clone.
 #[derive(Clone, Debug)]
@@ -474,36 +472,4 @@ pub(in crate::tools) fn open_regular(
     let meta = file.metadata().map_err(|e| ToolError::io(path, &e))?;
     disk::require_regular(path, &meta)?;
     Ok(Some((file, meta)))
-}
-
-/// Removes the temporary file on every exit. After a rename, no temporary file exists.
-struct TempGuard<'a> {
-    folder: BorrowedFd<'a>,
-    name: &'a str,
-}
-
-impl Drop for TempGuard<'_> {
-    fn drop(&mut self) {
-        let _ = nix::unistd::unlinkat(self.folder, self.name, UnlinkatFlags::NoRemoveDir);
-    }
-}
-
-/// The name of a call's temporary file. It contains the call id, so that exactly this file can be removed after
-/// a crash.
-fn temp_name(call_id: CallId) -> String {
-    format!("{TEMP_PREFIX}{call_id}")
-}
-
-fn create_temp(
-    folder: BorrowedFd<'_>,
-    path: &Path,
-    call_id: CallId,
-    mode: u32,
-) -> Result<(String, File), ToolError> {
-    let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL;
-    let name = temp_name(call_id);
-    match disk::open_below(folder, Path::new(&name), flags, Mode::from_bits_truncate(mode)) {
-        Ok(fd) => Ok((name, File::from(fd))),
-        Err(e) => Err(disk::refused(path, e)),
-    }
 }

@@ -4,7 +4,6 @@
 //! the same file.
 
 mod auto_executed;
-mod git;
 pub(super) mod git_config_paths;
 pub(super) mod repository;
 
@@ -15,7 +14,7 @@ use crate::types::names;
 use crate::types::secret_names;
 use crate::types::tool::PathSensitivity;
 
-pub(super) use git::is_directory;
+pub(super) use repository::is_directory;
 
 /// The access that the caller requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,7 +122,7 @@ fn of_name(parts: &[&str], access: Access, places: &SensitivePaths) -> PathSensi
             PathSensitivity::Secret
         }
         Access::Read => PathSensitivity::Ordinary,
-        Access::Edit if daemon || git::is_control(parts) => PathSensitivity::Protected,
+        Access::Edit if daemon || repository::is_git_control(parts) => PathSensitivity::Protected,
         Access::Edit => match agentd_folder(parts) {
             Some(care) => care,
             None if auto_executed::is_auto_executed(parts, below_home) => PathSensitivity::AutoExecuted,

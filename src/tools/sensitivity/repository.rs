@@ -4,11 +4,14 @@
 
 use std::fs::OpenOptions;
 use std::io::Read as _;
+use std::os::fd::BorrowedFd;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::OFlag;
+use nix::sys::stat::Mode;
 
+use crate::tools::disk;
 use crate::tools::disk::is_missing;
 
 /// Larger than any configuration that a user writes.
@@ -69,6 +72,36 @@ pub(in crate::tools) fn settings(text: &str) -> impl Iterator<Item = Setting> {
         let is_setting = name.starts_with(|c: char| c.is_ascii_alphabetic());
         is_setting.then(|| Setting { section: section.clone(), name: name.to_ascii_lowercase(), value })
     })
+}
+
+/// Whether git executes or applies a file at this path: hooks, configuration, and the `.git` entry itself. Decides
+/// by the path alone.
+pub(super) fn is_git_control(parts: &[&str]) -> bool {
+    let Some(at) = parts.iter().position(|part| *part == ".git" || is_bare_name(part)) else { return false };
+    let is_exact = parts[at] == ".git";
+    match &parts[at + 1..] {
+        [] => is_exact,
+        inner if is_exact => {
+            inner.contains(&"hooks")
+                || inner.last().is_some_and(|l| matches!(*l, "config" | "config.worktree" | "commondir"))
+        }
+        // `proj.git/`: the common name of a bare repository.
+        inner => matches!(inner, ["hooks", ..] | ["config" | "config.worktree" | "commondir"]),
+    }
+}
+
+fn is_bare_name(part: &str) -> bool {
+    part.len() > ".git".len() && part.ends_with(".git")
+}
+
+/// Decides by the content: whether `folder` is a repository with any name. Git accepts every folder with these
+/// three entries and applies its `config`.
+pub(in crate::tools) fn is_directory(folder: BorrowedFd<'_>) -> bool {
+    ["HEAD", "objects", "refs"]
+        .iter()
+        .filter(|name| disk::open_below(folder, Path::new(name), OFlag::O_PATH, Mode::empty()).is_ok())
+        .count()
+        >= 2
 }
 
 #[cfg(test)]

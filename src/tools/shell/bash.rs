@@ -28,7 +28,7 @@ use crate::tools::input;
 use crate::tools::shell::cgroup::Cgroups;
 use crate::tools::shell::limits::Powers;
 use crate::tools::shell::outcome::{CommandEnd, FinishedCommand, Folder, Report, is_plain_folder};
-use crate::tools::shell::process_record::{ProcessStarted, register};
+use crate::tools::shell::process::{ProcessStarted, register};
 use crate::tools::shell::process_tree::Tree;
 use crate::types::ids::{CallId, SessionId};
 use crate::types::tool::{Confinement, PreparedCall, ProcessRecord, Progress, Subject, ToolOutcome};

@@ -12,7 +12,6 @@ mod limits;
 mod outcome;
 mod output;
 mod process;
-mod process_record;
 mod process_tree;
 mod sandbox;
 mod spool;
@@ -28,7 +27,7 @@ pub(super) use cgroup::Cgroups;
 pub(super) use commands::{
     KILL, KillInput, OUTPUT, OutputInput, prepare_kill, prepare_output, run_kill, run_output,
 };
-pub use process_record::ProcessStarted;
+pub use process::ProcessStarted;
 pub use sandbox::Available;
 pub(super) use sandbox::{
     FirstSeen, PlaceholderCache, clear_stand_ins, forget_temp, sweep_temp, temp_folders,

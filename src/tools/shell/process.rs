@@ -11,8 +11,12 @@ use nix::fcntl::OFlag;
 
 use super::limits::Rlimit;
 use super::sandbox::{Confined, raise};
+use tokio::sync::{mpsc, oneshot};
+
 use crate::proc;
+use crate::tools::error::ToolError;
 use crate::tools::shell::cgroup::CallCgroup;
+use crate::types::tool::ProcessRecord;
 
 /// Parameters of a start.
 pub(super) struct Launch<'a> {
@@ -90,4 +94,33 @@ impl Shell {
         let line = bytes[..n].strip_suffix(b"\n")?;
         Some(PathBuf::from(OsString::from_vec(line.to_vec()))).filter(|path| path.is_absolute())
     }
+}
+
+/// A started process. None of its output is read before the session answers `stored`. On an error, or without
+/// an answer, the process is killed and its call fails.
+#[derive(Debug)]
+pub struct ProcessStarted {
+    /// Identity of the process.
+    pub record: Box<ProcessRecord>,
+    /// Answer it when the record is committed; the error says why it is not.
+    pub stored: oneshot::Sender<Result<(), String>>,
+}
+
+/// Waits until the session has stored a record.
+pub(super) async fn register(
+    births: &mpsc::Sender<ProcessStarted>,
+    record: ProcessRecord,
+) -> Result<(), ToolError> {
+    let (stored, answer) = oneshot::channel();
+    let lost = || Err("the session is gone".to_owned());
+    let result = match births.send(ProcessStarted { record: Box::new(record), stored }).await {
+        Ok(()) => answer.await.unwrap_or_else(|_| lost()),
+        Err(_) => lost(),
+    };
+    result.map_err(|why| {
+        ToolError::new(
+            "storage_failed",
+            format!("the command was stopped at its start, since it could not be recorded: could not {why}"),
+        )
+    })
 }

@@ -5,6 +5,7 @@ mod cases;
 mod edits;
 mod escapes;
 mod files;
+mod hidden_paths;
 mod paths;
 mod sandbox;
 mod search;

@@ -14,7 +14,7 @@ use super::super::connection::{Connection, Peer, Shared};
 use super::super::dispatch::Caller;
 use super::super::limits::Limits;
 use super::super::outbox::Out;
-use super::super::serve::ServerState;
+use super::super::server_state::ServerState;
 use super::calls::{Due, Outcome, Reply, due};
 
 /// The error codes and kinds of the specification.

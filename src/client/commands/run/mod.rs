@@ -4,19 +4,19 @@ use std::io::{self, IsTerminal as _};
 use std::path::Path;
 
 use crate::api::params::{
-    CreateParams, Done, EndParams, NoParams, SessionReply, StatusReply, SubmitInput, SubmitParams,
-    SubmitReply, WhenBusy,
+    CreateParams, Done, EndParams, NoParams, SessionReply, StatusReply, SubmitInput, SubmitReply,
 };
 use crate::client::args::{Output, RunArgs, Thinking};
 use crate::client::commands::trust;
 use crate::client::connection::client::{CallError, Client};
 use crate::client::connection::connector::Connector;
 use crate::client::connection::follow::Follow;
+use crate::client::connection::session_calls::{idempotency_key, submit_params};
 use crate::client::connection::{paths, stdin};
 use crate::client::failure::{Failure, code};
+use crate::client::terminal::out::Out;
+use crate::client::terminal::style::{Line, Tone};
 use crate::client::ui::approval_prompt::Asking;
-use crate::client::ui::out::Out;
-use crate::client::ui::style::{Line, Tone};
 use crate::client::ui::watch::{Ended, Watch};
 use crate::types::ids::SessionId;
 use crate::types::session::SessionView;
@@ -69,7 +69,7 @@ pub(in crate::client) async fn task(
     let follow = Follow::start_with(reach, &client, id, 0, thinking.include()).await?;
     let turn = submit_first(&client, id, input).await?.turn_id;
     if output == Output::Text {
-        out.note(&format!("session {}", crate::client::ui::format::short_id(id)))?;
+        out.note(&format!("session {}", crate::client::terminal::format::short_id(id)))?;
     }
     Watch::new(client, follow, (session, turn), asking, output).until_ended(out).await
 }
@@ -129,7 +129,7 @@ fn create_params(args: &RunArgs) -> Result<CreateParams, Failure> {
         background: args.background,
         thinking: args.think,
         budgets: (budgets != Budgets::default()).then_some(budgets),
-        idempotency_key: Some(key()),
+        idempotency_key: Some(idempotency_key()),
         ..CreateParams::default()
     })
 }
@@ -140,18 +140,13 @@ fn folder(given: &Path) -> Result<String, Failure> {
         Some(folder) => text(&folder),
         None => {
             let shown = given.display().to_string();
-            Err(Failure::usage(format!("{} is not a folder", crate::client::ui::escape::line(&shown))))
+            Err(Failure::usage(format!("{} is not a folder", crate::client::terminal::escape::line(&shown))))
         }
     }
 }
 
 fn text(path: &Path) -> Result<String, Failure> {
     path.to_str().map(String::from).ok_or_else(|| Failure::usage("the folder's name is not UTF-8"))
-}
-
-/// An idempotency key, which makes a repeated call harmless.
-pub(in crate::client) fn key() -> String {
-    uuid::Uuid::now_v7().to_string()
 }
 
 async fn create(client: &Client, params: &CreateParams) -> Result<SessionView, Failure> {
@@ -174,50 +169,6 @@ async fn submit_first(
             Err(CallError::Fault(fault).into())
         }
         reply => Ok(reply?),
-    }
-}
-
-/// Submits input to a session. Without `when_busy` it queues while a turn runs, or answers an open
-/// question with "continue".
-pub(in crate::client) async fn submit(
-    client: &Client,
-    session_id: SessionId,
-    input: impl Into<SubmitInput>,
-    when_busy: Option<WhenBusy>,
-) -> Result<SubmitReply, Failure> {
-    submit_to(client, session_id, input, when_busy, None).await
-}
-
-/// Same as `submit`, with a model for this turn only.
-pub(in crate::client) async fn submit_to(
-    client: &Client,
-    session_id: SessionId,
-    input: impl Into<SubmitInput>,
-    when_busy: Option<WhenBusy>,
-    model: Option<String>,
-) -> Result<SubmitReply, Failure> {
-    Ok(client.call("session.submit", &submit_params(session_id, input.into(), when_busy, model)).await?)
-}
-
-fn submit_params(
-    session_id: SessionId,
-    input: SubmitInput,
-    when_busy: Option<WhenBusy>,
-    model: Option<String>,
-) -> SubmitParams {
-    SubmitParams {
-        session_id,
-        input,
-        when_busy,
-        expected_turn_id: None,
-        idempotency_key: Some(key()),
-        budgets: None,
-        mode: None,
-        model,
-        thinking: None,
-        tools: None,
-        temperature: None,
-        top_p: None,
     }
 }
 

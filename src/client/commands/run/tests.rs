@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use crate::client::commands::run::*;
 use crate::client::fake::{CALL, Fake, ITEM, Journal, SESSION, TURN, asks, completed, resolved, says};
 use crate::client::resolve_id::sample;
-use crate::client::ui::out::testing::{Paper, papers};
+use crate::client::terminal::out::testing::{Paper, papers};
 
 const SOON: Duration = Duration::from_secs(30);
 

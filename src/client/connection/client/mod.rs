@@ -9,14 +9,11 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
-use std::{fmt, io};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use tokio::io::AsyncWriteExt;
-use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -26,41 +23,10 @@ use crate::api::PROTOCOL_VERSION;
 use crate::api::fault::WireFault;
 use crate::api::params::{ClientRole, HelloParams, HelloReply, Include};
 use crate::client::connection::events::Events;
-use crate::client::connection::wire::{Lines, Message, parse};
+pub use crate::client::connection::wire::CallError;
+use crate::client::connection::wire::{GREETING, Lines, Message, dial, garbage, parse, request, silent};
 use crate::sync::lock;
 use crate::types::ids::{Seq, SessionId};
-
-/// How long the daemon may take to accept, to reply to `daemon.hello` and to open a subscription.
-pub(in crate::client) const GREETING: Duration = Duration::from_secs(10);
-
-/// Why a call has no result.
-#[derive(Debug)]
-pub enum CallError {
-    /// The daemon replied with an error.
-    Fault(WireFault),
-    /// The connection ended first. The call may or may not have taken effect.
-    Closed,
-    /// No connection, or a reply of the wrong type (`InvalidData`).
-    Io(io::Error),
-}
-
-impl fmt::Display for CallError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CallError::Fault(fault) => write!(f, "{} ({})", fault.message, fault.kind()),
-            CallError::Closed => f.write_str("the daemon closed the connection"),
-            CallError::Io(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for CallError {}
-
-impl From<io::Error> for CallError {
-    fn from(error: io::Error) -> Self {
-        CallError::Io(error)
-    }
-}
 
 type Outcome = Result<Box<RawValue>, WireFault>;
 type Calls = HashMap<u64, oneshot::Sender<Outcome>>;
@@ -202,32 +168,8 @@ impl Line {
     }
 }
 
-pub(in crate::client) async fn dial(path: &Path) -> Result<(OwnedReadHalf, OwnedWriteHalf), CallError> {
-    let stream = timeout(GREETING, UnixStream::connect(path)).await.map_err(|_| silent())??;
-    Ok(stream.into_split())
-}
-
 fn greeting(name: &str, role: ClientRole) -> HelloParams {
     HelloParams { protocol_version: Some(PROTOCOL_VERSION), name: Some(name.into()), role: Some(role) }
-}
-
-pub(in crate::client) fn request(
-    id: u64,
-    method: &str,
-    params: &impl Serialize,
-) -> Result<String, CallError> {
-    let request = serde_json::json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-    let mut text = serde_json::to_string(&request).map_err(|e| garbage(&e.to_string()))?;
-    text.push('\n');
-    Ok(text)
-}
-
-fn garbage(what: &str) -> CallError {
-    CallError::Io(io::Error::new(io::ErrorKind::InvalidData, what))
-}
-
-pub(in crate::client) fn silent() -> CallError {
-    CallError::Io(io::Error::new(io::ErrorKind::TimedOut, "the daemon does not answer"))
 }
 
 async fn write_all(mut socket: OwnedWriteHalf, mut requests: mpsc::Receiver<String>) {

@@ -1,5 +1,6 @@
 //! Tests of the client against a scripted daemon.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 

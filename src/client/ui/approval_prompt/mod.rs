@@ -7,14 +7,14 @@ use std::time::Instant;
 use ratatui::crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use crate::api::params::{AnswerParams, ApproveParams};
-use crate::client::commands::answer;
+use crate::client::terminal::out::{Out, terminal_columns};
+use crate::client::terminal::style::{Line, Tone};
 use crate::client::ui::editor::Editor;
 use crate::client::ui::keys::Keys;
-use crate::client::ui::out::{Out, terminal_columns};
 use crate::client::ui::prompt;
 use crate::client::ui::prompt::Answer;
+use crate::client::ui::question;
 use crate::client::ui::request_timing::{Pending, Phase, RequestTiming};
-use crate::client::ui::style::{Line, Tone};
 use crate::types::ids::{PermissionId, QuestionId};
 use crate::types::permission::{Decision, RequestKind, Scope};
 use crate::types::question::Question;
@@ -166,7 +166,7 @@ impl ApprovalPrompt {
 
     fn show_keys(&self, out: &mut Out) -> io::Result<()> {
         match self.queue.front() {
-            _ if !self.questions.is_empty() => out.aside(&answer::keys()),
+            _ if !self.questions.is_empty() => out.aside(&question::keys()),
             Some(request) => show_keys(request, out),
             None => Ok(()),
         }
@@ -325,9 +325,9 @@ impl ApprovalPrompt {
 type Pressed = (Outcome, Option<Line>);
 
 fn choose(question: &Question, key: char) -> Option<Pressed> {
-    let choice = answer::of_key(key)?;
-    let params = answer::params(question.request_id, choice.name());
-    Some((Outcome::Choose(params), answer::confirmation(choice)))
+    let choice = question::of_key(key)?;
+    let params = question::params(question.request_id, choice.name());
+    Some((Outcome::Choose(params), question::confirmation(choice)))
 }
 
 fn answer_request(request: &PermissionRequest, key: char) -> Option<Pressed> {

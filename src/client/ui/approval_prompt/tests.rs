@@ -1,7 +1,7 @@
 //! Tests of the approval prompt of `run` without a terminal.
 
+use crate::client::terminal::out::testing::papers;
 use crate::client::ui::approval_prompt::*;
-use crate::client::ui::out::testing::papers;
 use ratatui::crossterm::event::KeyEvent;
 use serde_json::json;
 use std::time::Duration;

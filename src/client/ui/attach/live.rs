@@ -11,21 +11,21 @@ use tokio::task::JoinSet;
 
 use crate::api::params::{AbortParams, AbortReply, AnswerReply, ApproveReply, ListParams};
 use crate::client::args::Thinking;
-use crate::client::commands::{rules, run};
 use crate::client::connection::client::{CallError, Client};
 use crate::client::connection::connector::Connector;
 use crate::client::connection::follow::{Follow, Step};
 use crate::client::connection::paths;
+use crate::client::connection::session_calls;
 use crate::client::failure::{Failure, code};
 use crate::client::resolve_id;
+use crate::client::terminal::escape;
+use crate::client::terminal::format::short_id;
+use crate::client::terminal::out::{Out, colours_wanted};
 use crate::client::ui::attach::app::{App, Effect};
 use crate::client::ui::attach::plain;
 use crate::client::ui::attach::screen::Screen;
 use crate::client::ui::attach::view::view;
-use crate::client::ui::escape;
-use crate::client::ui::format::short_id;
 use crate::client::ui::keys::Keys;
-use crate::client::ui::out::{Out, colours_wanted};
 use crate::client::ui::request_timing::wait_until;
 use crate::types::session::{SessionState, SessionView};
 
@@ -157,11 +157,13 @@ impl Live {
         let session_id = self.app.session.session_id;
         self.calls.spawn(async move {
             match effect {
-                Effect::Submit(text) => match run::submit(&client, session_id, text.clone(), None).await {
-                    // An event reports the queued input to all clients.
-                    Ok(_) => Done::Taken,
-                    Err(failure) => Done::Unsent(text, failure),
-                },
+                Effect::Submit(text) => {
+                    match session_calls::submit(&client, session_id, text.clone(), None).await {
+                        // An event reports the queued input to all clients.
+                        Ok(_) => Done::Taken,
+                        Err(failure) => Done::Unsent(text, failure),
+                    }
+                }
                 Effect::Approve(params) => {
                     match client.call::<ApproveReply>("session.approve", &params).await {
                         Ok(_) => Done::Taken,
@@ -171,10 +173,12 @@ impl Live {
                         Err(error) => Done::Failed(error.into()),
                     }
                 }
-                Effect::Mode(mode) => match rules::update(&client, session_id, Some(mode), None).await {
-                    Ok(_) => Done::Taken,
-                    Err(error) => Done::Failed(error.into()),
-                },
+                Effect::Mode(mode) => {
+                    match session_calls::update(&client, session_id, Some(mode), None).await {
+                        Ok(_) => Done::Taken,
+                        Err(error) => Done::Failed(error.into()),
+                    }
+                }
                 Effect::Answer(params) => match client.call::<AnswerReply>("session.answer", &params).await {
                     Ok(_) => Done::Taken,
                     Err(CallError::Fault(fault)) if fault.kind() == "not_pending" => {

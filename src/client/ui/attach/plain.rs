@@ -6,14 +6,14 @@
 
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 
-use crate::client::commands::answer;
-use crate::client::commands::run::submit;
 use crate::client::connection::client::Client;
 use crate::client::connection::follow::{Follow, Step};
+use crate::client::connection::session_calls::submit;
 use crate::client::connection::wire::Received;
 use crate::client::failure::Failure;
-use crate::client::ui::out::Out;
+use crate::client::terminal::out::Out;
 use crate::client::ui::prompt;
+use crate::client::ui::question;
 use crate::client::ui::render::{Piece, Transcript};
 use crate::types::event::Event;
 use crate::types::ids::TurnId;
@@ -83,7 +83,7 @@ fn print(received: &Received, transcript: &mut Transcript, out: &mut Out) -> std
         }
     }
     if let Event::QuestionRequested { question } = &envelope.event {
-        out.note(&answer::hint(question))?;
+        out.note(&question::hint(question))?;
     }
     if let Event::PermissionRequested { request, .. } = &envelope.event {
         for line in prompt::question(request) {
@@ -99,8 +99,8 @@ fn print(received: &Received, transcript: &mut Transcript, out: &mut Out) -> std
 mod tests {
     use crate::client::fake::{Fake, SESSION, TURN, asks, completed, says};
     use crate::client::resolve_id::sample;
+    use crate::client::terminal::out::testing::papers;
     use crate::client::ui::attach::plain::*;
-    use crate::client::ui::out::testing::papers;
     use serde_json::json;
     use std::time::Duration;
 

@@ -20,8 +20,8 @@ use ratatui::text::{Line as TextLine, Span};
 use ratatui::widgets::Widget as _;
 use ratatui::{Terminal, TerminalOptions, Viewport};
 
+use crate::client::terminal::style::{Line, Tone, width};
 use crate::client::ui::attach::view::View;
-use crate::client::ui::style::{Line, Tone, width};
 use crate::sync::lock;
 
 /// Buffered bytes for the terminal: a frame is written at once.

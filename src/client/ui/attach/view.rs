@@ -1,12 +1,12 @@
 //! The view below the history: unfinished text, the open request, the state, the input. Pure.
 
-use crate::client::commands::answer;
+use crate::client::terminal::escape;
+use crate::client::terminal::format::short_id;
+use crate::client::terminal::style::{Line, Tone, cut, width};
 use crate::client::ui::attach::app::App;
-use crate::client::ui::escape;
-use crate::client::ui::format::short_id;
 use crate::client::ui::prompt;
+use crate::client::ui::question;
 use crate::client::ui::request_timing::Phase;
-use crate::client::ui::style::{Line, Tone, cut, width};
 use crate::types::session::{Requires, SessionState};
 
 /// Maximum rows of the input line.
@@ -58,8 +58,8 @@ fn request(app: &App, columns: usize, room: usize) -> Vec<Line> {
     };
     if let Some(question) = app.questions.front() {
         let mut shown: Vec<Line> =
-            answer::shown(question).iter().flat_map(|line| line.wrap(columns)).collect();
-        let keys = keys(answer::keys());
+            question::shown(question).iter().flat_map(|line| line.wrap(columns)).collect();
+        let keys = keys(question::keys());
         shown.truncate(room.saturating_sub(keys.len()).max(1));
         shown.extend(keys);
         return shown;

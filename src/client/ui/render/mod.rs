@@ -2,10 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::client::commands::answer;
-use crate::client::ui::escape;
-use crate::client::ui::format::{all_tokens, cost, tokens, took};
-use crate::client::ui::style::{Line, Tone, cut};
+use crate::client::terminal::escape;
+use crate::client::terminal::format::{all_tokens, cost, tokens, took};
+use crate::client::terminal::style::{Line, Tone, cut};
+use crate::client::ui::question;
 use crate::client::ui::summary::{call_summary, cut_diff, one_line};
 use crate::types::background::{BackgroundEnd, BackgroundState, BashId, KilledBy};
 use crate::types::event::{Envelope, Event, SettledBy};
@@ -93,7 +93,7 @@ impl Transcript {
                 vec![Piece::Text(escape::text(text).into_owned())]
             }
             Event::MessageCompleted { item, superseded, .. } => self.message(item, *superseded),
-            Event::QuestionRequested { question } => lines(answer::shown(question)),
+            Event::QuestionRequested { question } => lines(question::shown(question)),
             Event::QuestionResolved { kind, choice, by, .. } => {
                 let how = match by {
                     SettledBy::Submit => "continued by a further input".to_string(),

@@ -3,7 +3,6 @@
 
 use crate::judge::shell::evaluate::collect::View;
 use crate::judge::shell::evaluate::invisible_chars::approves_itself;
-use crate::judge::shell::evaluate::pattern::name;
 use crate::judge::shell::evaluate::{MAX_LINE_BYTES, ParsedLine};
 use crate::judge::shell::lex::syntax::{RedirKind, Simple};
 use crate::judge::shell::lex::word::{Marks, Word};
@@ -12,8 +11,10 @@ use crate::judge::shell::paths::cwd_tracking::PossibleFolders;
 use crate::judge::shell::paths::resolve;
 use crate::judge::shell::paths::resolve::{Care, may_matter};
 use crate::judge::shell::paths::write_targets::{WriteTargets, created_paths};
-use crate::judge::shell::programs::escape_options::{Call, rows};
+use crate::judge::shell::programs::call::Call;
+use crate::judge::shell::programs::call::program_name;
 use crate::judge::shell::programs::inner_commands::inner_commands;
+use crate::judge::shell::programs::lookup::rows;
 
 /// Maximum number of the daemon's own programs in a line that are inspected individually.
 const MOST_OURS: usize = 64;
@@ -110,7 +111,7 @@ impl ParsedLine<'_> {
             return self.roughly_forbidden();
         }
         let guessed = self.all.maybe.iter().map(|view| self.all.words(*view));
-        let ours = |words: &&[Word]| matches!(name(&words[0].text), "agentctl" | "agentd");
+        let ours = |words: &&[Word]| matches!(program_name(&words[0].text), "agentctl" | "agentd");
         if guessed.filter(ours).take(MOST_OURS).any(approves_itself) {
             return Some("a command may not answer the daemon's own questions".to_owned());
         }
@@ -130,7 +131,7 @@ impl ParsedLine<'_> {
         for (at, script) in self.all.scripts().iter().enumerate() {
             for (nth, command) in script.commands.iter().enumerate() {
                 let (words, cwds) = (&command.words, &self.cwds[at][nth]);
-                let ours = |word: &&Word| matches!(name(&word.text), "agentctl" | "agentd");
+                let ours = |word: &&Word| matches!(program_name(&word.text), "agentctl" | "agentd");
                 if words.iter().any(|word| ours(&word)) {
                     return Some("too much stands around a command for the daemon itself".to_owned());
                 }
@@ -167,7 +168,7 @@ impl ParsedLine<'_> {
         if !self.folders.work_budget.spend(16 + 4 * words.len()) {
             return None;
         }
-        let plain = name(&words[0].text);
+        let plain = program_name(&words[0].text);
         if matches!(plain, "cd" | "pushd" | "exec") {
             return None;
         }

@@ -4,7 +4,6 @@
 
 use crate::judge::shell::evaluate::ParsedLine;
 use crate::judge::shell::evaluate::collect::View;
-use crate::judge::shell::evaluate::pattern::name;
 use crate::judge::shell::lex::syntax::RedirKind;
 use crate::judge::shell::lex::word::{Marks, Word};
 use crate::judge::shell::paths::cwd_tracking::PossibleFolders;
@@ -12,7 +11,9 @@ use crate::judge::shell::paths::files;
 use crate::judge::shell::paths::resolve;
 use crate::judge::shell::paths::resolve::{is_in, resolve};
 use crate::judge::shell::paths::write_targets::WriteTargets;
-use crate::judge::shell::programs::escape_options::{Call, rows, stem};
+use crate::judge::shell::programs::call::Call;
+use crate::judge::shell::programs::call::program_name;
+use crate::judge::shell::programs::lookup::{rows, stem};
 use crate::judge::shell::programs::table::FileEffect;
 
 /// Tests of `find` that leave most files alone. Without one of them `find / -delete` removes everything.
@@ -86,7 +87,7 @@ impl ParsedLine<'_> {
 
     /// The word that names what must not be deleted with everything in it.
     fn deletes_too_much<'w>(&self, words: &'w [Word], cwds: &PossibleFolders) -> Option<&'w str> {
-        let operands: Vec<&Word> = match name(&words[0].text) {
+        let operands: Vec<&Word> = match program_name(&words[0].text) {
             "rm" | "grm" if files::is_recursive(words) => {
                 words[1..].iter().filter(|word| !word.text.starts_with('-')).collect()
             }
@@ -241,7 +242,7 @@ fn plain_variables(text: &str, expands: bool) -> String {
 fn find_roots(words: &[Word]) -> Option<Vec<&Word>> {
     let text = |at: usize| words.get(at).map_or("", |word| word.text.as_str());
     let is_run = |at: usize| matches!(text(at), "-exec" | "-execdir" | "-ok" | "-okdir");
-    let removes = |at: usize| match name(text(at)) {
+    let removes = |at: usize| match program_name(text(at)) {
         "rm" | "grm" | "unlink" | "shred" => true,
         "sh" | "bash" | "dash" | "zsh" => words[at..].iter().any(|word| word.text.contains("rm ")),
         _ => false,

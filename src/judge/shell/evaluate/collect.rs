@@ -3,10 +3,10 @@
 
 use std::collections::HashSet;
 
-use crate::judge::shell::evaluate::pattern::name;
 use crate::judge::shell::lex::syntax::{Script, Simple, UnsupportedSyntax};
 use crate::judge::shell::lex::word::{Marks, Word};
 use crate::judge::shell::lex::{again, lex_within};
+use crate::judge::shell::programs::call::program_name;
 use crate::judge::shell::programs::inner_commands::inner_commands;
 
 /// Maximum total bytes of texts for shells that are parsed.
@@ -178,7 +178,7 @@ fn fills(words: &[Word], places: &[usize], left: usize) -> (Option<Vec<Simple>>,
     if marks.is_empty() || places.is_empty() {
         return (Some(Vec::new()), 0);
     }
-    let program = words.first().map_or("", |first| name(&first.text));
+    let program = words.first().map_or("", |first| program_name(&first.text));
     // Options of parallel change its words and their positions in many ways.
     if marks.len() > FILLED || program == "parallel" {
         return (None, 0);
@@ -197,7 +197,7 @@ fn fills(words: &[Word], places: &[usize], left: usize) -> (Option<Vec<Simple>>,
 /// The marks that a program replaces in the command that it runs. If there are two, both are possible.
 fn marks_of(words: &[Word]) -> Vec<String> {
     let Some(first) = words.first() else { return Vec::new() };
-    match name(&first.text) {
+    match program_name(&first.text) {
         "find" => vec!["{}".to_owned()],
         // `{.}`, `{/}` and others are marks as well.
         "fd" | "fdfind" | "parallel" => vec!["{".to_owned()],

@@ -1,7 +1,7 @@
 //! Invisible characters, and commands that answer the daemon's requests.
 
-use crate::judge::shell::evaluate::pattern::name;
 use crate::judge::shell::lex::word::{Marks, Word};
+use crate::judge::shell::programs::call::program_name;
 use crate::types::invisible_chars::{EMOJI_SELECTOR, is_invisible};
 
 /// Whether a command answers the daemon's requests, or changes its permissions.
@@ -39,7 +39,7 @@ pub(in crate::judge::shell) fn approves_itself(words: &[Word]) -> bool {
         "reload",
         "feedback",
     ];
-    let program = name(&words[0].text);
+    let program = program_name(&words[0].text);
     if !["agentctl", "agentd"].iter().any(|own| program.eq_ignore_ascii_case(own)) {
         return false;
     }

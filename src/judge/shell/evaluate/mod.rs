@@ -3,6 +3,7 @@
 mod always_denied;
 mod bypass_guard;
 pub(super) mod collect;
+mod grants;
 pub(super) mod invisible_chars;
 mod named_files;
 pub(super) mod oversized;
@@ -12,7 +13,6 @@ pub(super) mod word_checks;
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::judge::shell::lex::syntax::{Redir, RedirKind, Simple, UnsupportedSyntax};
@@ -22,11 +22,16 @@ use crate::judge::shell::paths::cwd_tracking::{
 use crate::judge::shell::paths::files;
 use crate::judge::shell::paths::resolve;
 use crate::judge::shell::paths::resolve::{Folders, may_matter};
-use crate::judge::shell::programs::escape_options::{Call, TOO_COMPLEX, may_become_an_option, rows};
+use crate::judge::shell::programs::call::Call;
+use crate::judge::shell::programs::call::program_name;
+use crate::judge::shell::programs::escape_options::{TOO_COMPLEX, may_become_an_option};
+use crate::judge::shell::programs::lookup::rows;
 use crate::judge::shell::read_only;
 use collect::{Collected, collect};
+pub(in crate::judge) use grants::Grant;
+use grants::Grants;
 use oversized::condense;
-use pattern::{CommandPattern, Found, Programs, name};
+use pattern::{CommandPattern, Found, Programs};
 
 use crate::judge::shell::lex::word::{Marks, Word};
 use crate::judge::shell::programs::inner_commands::inner_commands;
@@ -46,13 +51,6 @@ const MAX_WORDS: usize = 4_000;
 /// Maximum number of reported parts. The part that needs a request is among them.
 const MAX_PARTS: usize = 64;
 
-/// An allow rule for commands: its pattern, and an identifier for the caller.
-#[derive(Clone, Copy)]
-pub(in crate::judge) struct Grant<'r, R> {
-    pub(in crate::judge) pattern: &'r CommandPattern,
-    pub(in crate::judge) rule: R,
-}
-
 /// The outcome of a part.
 #[derive(Clone, Debug)]
 pub(in crate::judge) struct Outcome<'t, R> {
@@ -63,40 +61,6 @@ pub(in crate::judge) struct Outcome<'t, R> {
     /// The grant that allows it.
     pub(in crate::judge) rule: Option<R>,
     pub(in crate::judge) reason: String,
-}
-
-/// Grants indexed by their first words: of thousands, only few can match.
-struct Grants<'g, R> {
-    all: &'g [Grant<'g, R>],
-    index: HashMap<(&'g str, Option<&'g str>), Vec<usize>>,
-}
-
-impl<'g, R> Grants<'g, R> {
-    fn of(all: &'g [Grant<'g, R>]) -> Self {
-        let mut index: HashMap<_, Vec<usize>> = HashMap::new();
-        for (at, grant) in all.iter().enumerate() {
-            if let Some(key) = grant.pattern.key() {
-                index.entry(key).or_default().push(at);
-            }
-        }
-        Self { all, index }
-    }
-
-    /// The grants that may cover `words`, or the words from `from` on, in their order.
-    fn for_command(&self, words: &[Word], from: usize) -> impl Iterator<Item = &Grant<'g, R>> {
-        let mut found: Vec<usize> = Vec::new();
-        for words in [words, &words[from..]].iter().take(if from > 0 { 2 } else { 1 }) {
-            let Some(first) = words.first() else { continue };
-            let second = words.get(1).map(|word| word.text.as_str());
-            found.extend(self.index.get(&(first.text.as_str(), None)).into_iter().flatten());
-            if second.is_some() {
-                found.extend(self.index.get(&(first.text.as_str(), second)).into_iter().flatten());
-            }
-        }
-        found.sort_unstable();
-        found.dedup();
-        found.into_iter().map(|at| &self.all[at])
-    }
 }
 
 /// A parsed command line with its folders.
@@ -333,7 +297,7 @@ impl<'a> ParsedLine<'a> {
             }
         }
         let found = inner_commands(inner);
-        let plain = name(&inner[0].text);
+        let plain = program_name(&inner[0].text);
         let by_hatch = matches!(plain, "find" | "fd" | "fdfind" | "git");
         let script_of_shell =
             found.hidden && found.texts.is_empty() && found.at.is_empty() && rows(inner).is_known();
@@ -445,7 +409,7 @@ impl<'a> ParsedLine<'a> {
         if let Some(at) = special::python_module(words, spelled) {
             let words = &words[at..];
             let call = Call { words, granted: spelled - at, outside: &outside, work_budget };
-            if let Some(reason) = crate::judge::shell::programs::escape_options::rows(words).asks(&call) {
+            if let Some(reason) = crate::judge::shell::programs::lookup::rows(words).asks(&call) {
                 return Err(reason);
             }
         }
@@ -453,7 +417,7 @@ impl<'a> ParsedLine<'a> {
         if spelled > 1 && rows.writes_as_granted(&words[..spelled], work_budget) {
             files::refuse_to_leave(words, spelled, cwds, self.folders)?;
         }
-        let plain = name(&words[0].text);
+        let plain = program_name(&words[0].text);
         // With `-t` they write to another folder than the last operand.
         let has_target = matches!(plain, "cp" | "gcp" | "mv" | "gmv" | "ln" | "gln" | "install" | "ginstall");
         let is_tame = |word: &Word| (has_target || plain == "rm") && has_ending(word);
@@ -475,21 +439,6 @@ impl<'a> ParsedLine<'a> {
 fn has_ending(word: &Word) -> bool {
     !word.marks.has(Marks::BRACE)
         && word.text.rsplit(['*', '?', ']']).next().is_some_and(|ending| ending.starts_with('.'))
-}
-
-impl CommandPattern {
-    /// How many of the inner command's words the grant contains literally, and whether it is exact.
-    /// `from` is the position of the inner command after wrappers.
-    fn spells(&self, words: &[Word], from: usize) -> Option<(usize, bool)> {
-        let exact = matches!(self, Self::Exact { .. });
-        if let Some(spelled) = self.covers(&words[from..]) {
-            return Some((spelled, exact));
-        }
-        // The grant contains the wrapper and more.
-        self.covers(words)
-            .filter(|spelled| from > 0 && *spelled > from)
-            .map(|spelled| (spelled - from, exact))
-    }
 }
 
 /// The command after transparent wrappers, and whether it gets more words.

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use crate::judge::shell::evaluate::ParsedLine;
-use crate::judge::shell::evaluate::pattern::name;
 use crate::judge::shell::lex::syntax::RedirKind;
 use crate::judge::shell::lex::word::{Marks, Word};
 use crate::judge::shell::paths::braces;
 use crate::judge::shell::paths::resolve;
+use crate::judge::shell::programs::call::program_name;
 
 /// Maximum number of `:` in a word after which a path is checked.
 const MOST_SIGNS: usize = 16;
@@ -68,7 +68,7 @@ impl ParsedLine<'_> {
                     .find_map(|choice| one(&choice))
             };
             // `git show HEAD:a/b`, `git diff ':(top)a/b'`: relative to the top of the repository.
-            let is_git = command.words.iter().any(|word| name(&word.text) == "git");
+            let is_git = command.words.iter().any(|word| program_name(&word.text) == "git");
             let told_from_top = |text: &str| {
                 let text = text
                     .strip_prefix('(')
@@ -84,7 +84,8 @@ impl ParsedLine<'_> {
             // These verbs take branch names and text, not paths.
             let is_of_paths = |words: &[Word]| {
                 let verb = words.get(1).map_or("", |verb| verb.text.as_str());
-                name(&words[0].text) != "git" || !matches!(verb, "commit" | "push" | "fetch" | "pull" | "tag")
+                program_name(&words[0].text) != "git"
+                    || !matches!(verb, "commit" | "push" | "fetch" | "pull" | "tag")
             };
             let is_git = is_git && is_of_paths(&command.words);
             let from_top = |word: &Word| {

@@ -6,7 +6,8 @@ use std::hash::{BuildHasher as _, BuildHasherDefault, Hasher};
 use crate::judge::shell::evaluate::collect::{Collected, View};
 use crate::judge::shell::lex::lex;
 use crate::judge::shell::lex::word::{Marks, Word};
-use crate::judge::shell::work_budget::WorkBudget;
+use crate::judge::shell::programs::call::{WorkBudget, program_name};
+use crate::judge::shell::programs::special::GIT_VALUES;
 
 /// The pattern of a Bash rule.
 #[derive(Clone, Debug)]
@@ -128,7 +129,7 @@ impl CommandPattern {
         let exact = exact && !all.over;
         let mut found = if all.hidden { Found::Perhaps } else { Found::No };
         let Some((wanted, rest)) = own.split_first() else { return found };
-        let program = name(wanted);
+        let program = program_name(wanted);
         let plain = rest.first().filter(|argument| !is_option(argument));
         let whole = (rest.is_empty() && !exact).then_some(Place::Program(program));
         let places = [
@@ -248,7 +249,7 @@ impl Programs {
                 }
                 continue;
             }
-            let program = name(&first.text);
+            let program = program_name(&first.text);
             found.add(Place::Program(program), *view, 1);
             match words.get(1) {
                 None if view.open => found.add(Place::Odd(program), *view, usize::MAX),
@@ -261,7 +262,7 @@ impl Programs {
         }
         for view in &all.maybe {
             if let Some(first) = all.words(*view).first() {
-                found.add(Place::Maybe(name(&first.text)), *view, MOST_GUESSES + 1);
+                found.add(Place::Maybe(program_name(&first.text)), *view, MOST_GUESSES + 1);
             }
         }
         found
@@ -279,24 +280,6 @@ impl Programs {
         self.at.get(&self.hasher.hash_one(place)).map_or(&[], Vec::as_slice)
     }
 }
-
-/// The part after the last `/`: deny rules match programs by it.
-pub(in crate::judge::shell) fn name(word: &str) -> &str {
-    word.rsplit('/').next().unwrap_or(word)
-}
-
-/// git's own options before its subcommand that take the next word as a value.
-pub(in crate::judge::shell) const GIT_VALUES: &[&str] = &[
-    "-C",
-    "-c",
-    "--git-dir",
-    "--work-tree",
-    "--namespace",
-    "--config-env",
-    "--super-prefix",
-    "--attr-source",
-    "--shallow-file",
-];
 
 /// git's own options without a value.
 const GIT_FLAGS: &[&str] = &[
@@ -340,7 +323,7 @@ fn is_it(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> (Found, u
     let here = compare(arguments, rest, exact, open);
     let mut found = here;
     if found < Found::Yes && rest.first().is_some_and(|word| !word.starts_with('-')) {
-        let is_git = name(wanted) == "git";
+        let is_git = program_name(wanted) == "git";
         let mut at = 0;
         // Options before the subcommand, with their values where that is known or possible.
         while let Some(word) = arguments.get(at) {
@@ -415,7 +398,7 @@ const LONGEST_NAME: usize = 255;
 /// Whether the shell may expand a word to `wanted`.
 fn can_equal(word: &Word, wanted: &str, program: bool) -> bool {
     if word.is_literal() {
-        return if program { name(&word.text) == name(wanted) } else { word.text == wanted };
+        return if program { program_name(&word.text) == program_name(wanted) } else { word.text == wanted };
     }
     // This runs for every rule: a pattern longer than any name is not compared.
     if word.text.len() > LONGEST_NAME
@@ -426,17 +409,17 @@ fn can_equal(word: &Word, wanted: &str, program: bool) -> bool {
         return true;
     }
     if word.marks.has(Marks::GLOB) {
-        let text = if program { name(&word.text) } else { &word.text };
+        let text = if program { program_name(&word.text) } else { &word.text };
         let special = |c: char| matches!(c, '*' | '?' | '[');
         let (Some(first), Some(last)) = (text.find(special), text.rfind([']', '*', '?', '['])) else {
             return true;
         };
-        let wanted = if program { name(wanted) } else { wanted };
+        let wanted = if program { program_name(wanted) } else { wanted };
         return wanted.starts_with(&text[..first]) && wanted.ends_with(&text[last + 1..]);
     }
     if word.marks.has(Marks::NUMBER) {
         // `$!` may be empty, and then the next word takes its position.
         return word.text == "$!" || wanted.bytes().any(|c| c.is_ascii_digit());
     }
-    word.marks.has(Marks::HOME) && program && name(&word.text) == name(wanted)
+    word.marks.has(Marks::HOME) && program && program_name(&word.text) == program_name(wanted)
 }

@@ -1,13 +1,14 @@
 //! Words of a command as files: files that must not be read, written or removed without a request.
 
-use crate::judge::shell::evaluate::pattern::name;
 use crate::judge::shell::lex::word::{Marks, Word};
 use crate::judge::shell::paths::braces;
 use crate::judge::shell::paths::resolve;
 use crate::judge::shell::paths::resolve::{Care, Folders};
 use crate::judge::shell::paths::sensitive_paths;
 use crate::judge::shell::paths::write_targets::{WriteTargets, created_paths};
-use crate::judge::shell::programs::escape_options::{Rows, may_become_an_option, stem};
+use crate::judge::shell::programs::call::program_name;
+use crate::judge::shell::programs::escape_options::may_become_an_option;
+use crate::judge::shell::programs::lookup::{Rows, stem};
 use crate::judge::shell::programs::table::FileEffect;
 
 /// Checks the words that no grant contains as files: which need a request for reading or writing.
@@ -153,7 +154,7 @@ pub(in crate::judge::shell) fn removal(
     cwds: &[String],
     folders: &Folders,
 ) -> Result<(), String> {
-    match name(&words[0].text) {
+    match program_name(&words[0].text) {
         "rm" | "grm" => {}
         "mv" | "gmv" => return moving(words, cwds, folders),
         _ => return Ok(()),

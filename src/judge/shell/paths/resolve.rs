@@ -5,13 +5,26 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::judge::Repository;
 use crate::judge::shell::lex::word::{Marks, Word};
-use crate::judge::shell::work_budget::WorkBudget;
+use crate::judge::shell::programs::call::WorkBudget;
 use crate::types::secret_names;
 
 /// Steps that one judgement may take beyond what is linear in the line.
 const STEPS: usize = 700_000;
+
+/// Which repository git finds where it is asked in the workspace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Repository {
+    /// One that lies at the top of the workspace.
+    #[default]
+    Top,
+    /// One that the workspace is a folder of: it holds more than lies in the workspace.
+    Above,
+    /// None: git says so, but for `git diff`, which compares any two places.
+    Nowhere,
+    /// Perhaps one that content looks like, with settings of its own that run programs.
+    Content,
+}
 
 /// The folders that a judgement knows, and what is left of its measure.
 #[derive(Debug)]

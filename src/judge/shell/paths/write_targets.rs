@@ -2,10 +2,10 @@
 
 use crate::judge::shell::lex::word::{Marks, Word};
 use crate::judge::shell::paths::braces;
-use crate::judge::shell::programs::escape_options::{Rows, stem};
+use crate::judge::shell::programs::call::WorkBudget;
+use crate::judge::shell::programs::lookup::{Rows, stem};
 use crate::judge::shell::programs::option_spec::OptionSpec;
 use crate::judge::shell::programs::table::FileEffect;
-use crate::judge::shell::work_budget::WorkBudget;
 
 /// A program that copies, with the options that do not change what is written. With options that create
 /// links, both names are one file.

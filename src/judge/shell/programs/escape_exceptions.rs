@@ -2,7 +2,7 @@
 //! them. Also arguments that look like one in programs without a table entry.
 
 use crate::judge::shell::lex::word::Word;
-use crate::judge::shell::programs::escape_options::Call;
+use crate::judge::shell::programs::call::Call;
 
 /// Whether the value of an option is not a path, even if it looks like one: `--base=/app`, `--exclude
 /// /x/`.

@@ -6,12 +6,14 @@
 //! `--output=f`, and `--outp=f`, because most programs accept any unambiguous abbreviation.
 
 use crate::judge::shell::lex::word::{Marks, Word};
+use crate::judge::shell::programs::call::Call;
+use crate::judge::shell::programs::call::WorkBudget;
 use crate::judge::shell::programs::escape_exceptions::{
     abbreviates, goes_nowhere, is_behind_names, is_no_place, is_of_another, is_read_only, is_short_for,
     is_suspicious,
 };
-use crate::judge::shell::programs::table::{FileEffect, Row, row};
-use crate::judge::shell::work_budget::WorkBudget;
+use crate::judge::shell::programs::lookup::{Rows, row, rows, stem, verb};
+use crate::judge::shell::programs::table::{FileEffect, Row};
 
 impl Row {
     /// Whether the command begins with a verb after which the other words are names.
@@ -55,84 +57,6 @@ fn more_options_count(call: &Call<'_>) -> bool {
     );
     let next = call.words.get(call.granted).map_or("", |word| word.text.as_str());
     gives_code && goes_on && next.starts_with('-') && !matches!(next, "-" | "--")
-}
-
-/// One command under judgement.
-pub(in crate::judge::shell) struct Call<'a> {
-    /// All its words, the name first.
-    pub(in crate::judge::shell) words: &'a [Word],
-    /// The number of words that a grant contains literally.
-    pub(in crate::judge::shell) granted: usize,
-    /// Whether a text names something outside the workspace.
-    pub(in crate::judge::shell) outside: &'a dyn Fn(&str) -> bool,
-    /// The remaining work budget of the judgement.
-    pub(in crate::judge::shell) work_budget: &'a WorkBudget,
-}
-
-impl<'a> Call<'a> {
-    /// The words that no grant contains, with their positions.
-    pub(in crate::judge::shell) fn free(&self) -> impl Iterator<Item = (usize, &'a str)> {
-        self.words.iter().enumerate().skip(self.granted.max(1)).map(|(at, word)| (at, word.text.as_str()))
-    }
-}
-
-/// The rows for a command: one for the program, one for its verb.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::judge::shell) struct Rows {
-    program: Option<&'static Row>,
-    verb: Option<&'static Row>,
-}
-
-/// Finds the rows of a command. Versions are removed from the name: `python3.11` is `python`.
-pub(in crate::judge::shell) fn rows(words: &[Word]) -> Rows {
-    let Some(first) = words.first() else { return Rows { program: None, verb: None } };
-    let name = stem(&first.text);
-    let program = row(name);
-    let verb = verb(words, program).and_then(|at| row(&format!("{name} {}", words[at].text)));
-    Rows { program, verb }
-}
-
-/// The name without folder and version.
-pub(in crate::judge::shell) fn stem(text: &str) -> &str {
-    let name = text.rsplit('/').next().unwrap_or(text);
-    let name = name.strip_suffix(".exe").unwrap_or(name);
-    // `x86_64-linux-gnu-gcc`
-    let name = if name.len() > "-linux-gnu-".len() && name.contains('-') {
-        name.split_once("-linux-gnu-").map_or(name, |(_, tool)| tool)
-    } else {
-        name
-    };
-    // `arm-none-eabi-gcc`
-    const CROSS: &[&str] = &[
-        "gcc", "g++", "cc", "c++", "clang", "clang++", "ld", "as", "ar", "nm", "objcopy", "objdump", "strip",
-        "gdb",
-    ];
-    let name = match name.rsplit_once('-') {
-        Some((_, tool)) if name.matches('-').count() > 1 && CROSS.contains(&tool) => tool,
-        _ => name,
-    };
-    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    let stem = stem.strip_suffix('-').filter(|_| stem.len() < name.len()).unwrap_or(stem);
-    // `7z`, `[`, `md5sum` keep their digits; only a name that is then in the table loses them.
-    if !stem.is_empty() && stem.len() < name.len() && row(name).is_none() { stem } else { name }
-}
-
-/// Position of the verb: the first word that is neither an option nor an option's value.
-pub(in crate::judge::shell) fn verb(words: &[Word], program: Option<&Row>) -> Option<usize> {
-    let values = program.map_or(&[][..], |row| &row.values);
-    let mut at = 1;
-    while let Some(word) = words.get(at) {
-        if !word.text.starts_with('-') && !word.text.starts_with('+') {
-            return Some(at);
-        }
-        at += if values.contains(&word.text.as_str()) { 2 } else { 1 };
-    }
-    None
-}
-
-/// Same as [`verb`], with the program's own row.
-pub(in crate::judge::shell) fn own_verb(words: &[Word]) -> Option<usize> {
-    verb(words, words.first().and_then(|first| row(stem(&first.text))))
 }
 
 /// Whether it is known what a command runs: its program is in the table, and not only as one that
@@ -269,7 +193,7 @@ impl Rows {
                 let hands_on = self.program.is_some_and(Row::hands_on);
                 hands_on
                     || !before.starts_with('-')
-                        && crate::judge::shell::evaluate::pattern::name(&call.words[0].text) != "find"
+                        && crate::judge::shell::programs::call::program_name(&call.words[0].text) != "find"
             };
             if text == "--" && ends() {
                 break;

@@ -2,7 +2,8 @@
 
 use crate::judge::shell::lex::word::Word;
 use crate::judge::shell::programs::escape_exceptions::is_behind_names;
-use crate::judge::shell::programs::escape_options::{is_understood, names_a_script, own_verb};
+use crate::judge::shell::programs::escape_options::{is_understood, names_a_script};
+use crate::judge::shell::programs::lookup::own_verb;
 use crate::judge::shell::programs::runners::{Runner, runner};
 use crate::judge::shell::programs::transparent_wrappers::{Wraps, wraps};
 

@@ -1,9 +1,11 @@
 //! Knowledge about shell programs: their options, whether they read or write, and which of them run
 //! other commands.
 
+pub(super) mod call;
 pub(super) mod escape_exceptions;
 pub(super) mod escape_options;
 pub(super) mod inner_commands;
+pub(super) mod lookup;
 pub(super) mod option_spec;
 pub(super) mod records;
 pub(super) mod runners;

@@ -1,10 +1,6 @@
 //! The rows of the table of programs, in written and in parsed form.
 
-use std::collections::HashMap;
-use std::sync::OnceLock;
-
-use crate::judge::shell::programs::escape_options::Call;
-use crate::judge::shell::programs::records::PROGRAMS;
+use crate::judge::shell::programs::call::Call;
 
 /// Effect of a program on its file arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,7 +160,7 @@ impl Row {
         matches!(self.names.split('|').next(), Some("cargo" | "npm" | "dotnet"))
     }
 
-    fn of(program: &Program, table: &Table) -> Self {
+    pub(super) fn of(program: &Program, table: &Table) -> Self {
         let cut = |items: &'static str| items.split_whitespace().collect::<Vec<_>>();
         let asks = cut(program.ask);
         let values = cut(program.value);
@@ -201,23 +197,4 @@ impl Row {
             values,
         }
     }
-}
-
-/// The row of a name, or of a name and a verb with a blank between.
-pub(in crate::judge::shell) fn row(name: &str) -> Option<&'static Row> {
-    static ROWS: OnceLock<Vec<Row>> = OnceLock::new();
-    static INDEX: OnceLock<HashMap<&'static str, &'static Row>> = OnceLock::new();
-    let index = INDEX.get_or_init(|| {
-        let programs =
-            PROGRAMS.iter().flat_map(|table| table.rows.iter().map(move |row| Row::of(row, table)));
-        let rows = ROWS.get_or_init(|| programs.collect());
-        let mut index = HashMap::new();
-        for row in rows {
-            for name in row.names.split('|') {
-                index.entry(name).or_insert(row);
-            }
-        }
-        index
-    });
-    index.get(name).copied()
 }

@@ -1,8 +1,8 @@
 //! Read-only uses of `git`.
 
-use crate::judge::Repository;
 use crate::judge::shell::lex::word::{Marks, Word};
 use crate::judge::shell::paths::resolve::Folders;
+use crate::judge::shell::paths::resolve::Repository;
 use crate::judge::shell::programs::option_spec::{GivenOption, Parts};
 use crate::judge::shell::read_only::programs;
 use crate::judge::shell::read_only::programs::{Shows, Told};

@@ -7,11 +7,13 @@ mod find;
 mod git;
 mod programs;
 
-use crate::judge::Repository;
 use crate::judge::shell::lex::word::{Marks, Word};
 use crate::judge::shell::paths::resolve;
 use crate::judge::shell::paths::resolve::Folders;
-use crate::judge::shell::programs::escape_options::{Call, may_become_an_option, rows};
+use crate::judge::shell::paths::resolve::Repository;
+use crate::judge::shell::programs::call::Call;
+use crate::judge::shell::programs::escape_options::may_become_an_option;
+use crate::judge::shell::programs::lookup::rows;
 use crate::judge::shell::programs::option_spec::{OptionValue, Parts};
 use programs::{Operands, ReadOnlyProgram, Shows};
 

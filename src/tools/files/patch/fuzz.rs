@@ -1,6 +1,6 @@
 //! Properties of patches for any text. The fuzz target and its corpus check them.
 
-use crate::tools::files::patch::apply::place;
+use crate::tools::files::patch::hunks::place;
 use crate::tools::files::patch::parse::{Line, Section, parse, unify};
 
 /// The bytes are a patch and, after the first byte 0x1F, the text of the file that it updates. Parsing never

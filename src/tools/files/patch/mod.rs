@@ -1,11 +1,12 @@
 //! The ApplyPatch tool: the patch format for which OpenAI's models are trained, for several files at once.
 //!
-//! - `parse`: parses the text of a patch; `seek`: finds the place of a hunk in a file.
-//! - `apply`: the tool; it computes and checks everything before it changes the first file.
+//! - `parse`: parses the text of a patch; `hunks`: finds the places of hunks in a file.
+//! - `plan`: computes and checks every file; `apply`: the tool, which then changes the files.
 
 mod apply;
+mod hunks;
 mod parse;
-mod seek;
+mod plan;
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! Tables of patches: their parsed form, and their result for a text.
 
-use crate::tools::files::patch::apply::place;
+use crate::tools::files::patch::hunks::place;
 use crate::tools::files::patch::parse::{Line, Section, parse};
 
 fn apply(file: &str, hunks: &str) -> Result<String, String> {

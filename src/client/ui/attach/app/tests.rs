@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use ratatui::crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyModifiers};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -11,6 +12,7 @@ use crate::client::fake::{ASK, ITEM, SESSION, TURN, asks, resolved, says};
 use crate::client::resolve_id::sample;
 use crate::client::ui::attach::app::*;
 use crate::client::ui::attach::view::view;
+use crate::types::permission::{Decision, Scope};
 
 fn app() -> App {
     App::new(serde_json::from_value(sample(SESSION, "fix it")).expect("a session"), Vec::new())

@@ -1,6 +1,6 @@
 //! Archives: written members, and programs that the archiver runs.
 
-use crate::judge::shell::programs::escape_options::Call;
+use crate::judge::shell::programs::call::Call;
 use crate::judge::shell::programs::special::{any, hit};
 
 /// tar: the first word may be a cluster of letters without a dash; a remote archive runs a program.

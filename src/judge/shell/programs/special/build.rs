@@ -1,6 +1,6 @@
 //! Build tools and compilers: variables, properties and argument files that name programs.
 
-use crate::judge::shell::programs::escape_options::Call;
+use crate::judge::shell::programs::call::Call;
 use crate::judge::shell::programs::special::{any, behind_dashes, hit};
 
 /// make: variables on the command line can name programs.

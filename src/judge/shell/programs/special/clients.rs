@@ -1,7 +1,9 @@
 //! Clients whose first word is one of their commands: an unknown command may be a plugin with any
 //! effect. Also programs that are harmless only with certain words.
 
-use crate::judge::shell::programs::escape_options::{Call, operands, own_verb, stem, verb};
+use crate::judge::shell::programs::call::Call;
+use crate::judge::shell::programs::escape_options::operands;
+use crate::judge::shell::programs::lookup::{own_verb, stem, verb};
 use crate::judge::shell::programs::special::hit;
 
 /// Needs a request if the command is not in `known` and not part of the grant.

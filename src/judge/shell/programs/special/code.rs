@@ -1,6 +1,8 @@
 //! Package managers and tools of other languages.
 
-use crate::judge::shell::programs::escape_options::{Call, operands, verb};
+use crate::judge::shell::programs::call::Call;
+use crate::judge::shell::programs::escape_options::operands;
+use crate::judge::shell::programs::lookup::verb;
 use crate::judge::shell::programs::special::{any, hit};
 
 /// npm: addresses of code, which npm downloads and runs.

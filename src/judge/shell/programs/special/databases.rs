@@ -1,6 +1,7 @@
 //! Clients of databases: commands that run code, write files or change the server.
 
-use crate::judge::shell::programs::escape_options::{Call, operands};
+use crate::judge::shell::programs::call::Call;
+use crate::judge::shell::programs::escape_options::operands;
 use crate::judge::shell::programs::special::clients::{has_word, statement};
 use crate::judge::shell::programs::special::{any, hit};
 
@@ -153,7 +154,7 @@ fn is_tame_backslash(text: &str) -> bool {
 
 pub(in crate::judge::shell) fn mysql(call: &Call<'_>) -> Option<String> {
     let client = matches!(
-        crate::judge::shell::programs::escape_options::stem(&call.words[0].text),
+        crate::judge::shell::programs::lookup::stem(&call.words[0].text),
         "mysql" | "mariadb" | "mycli" | "mysqlsh"
     );
     let values = ['h', 'P', 'u', 'p', 'D', 'S'];

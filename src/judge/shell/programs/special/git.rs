@@ -1,8 +1,21 @@
 //! git: its own commands, the files that they write, and its configuration.
 
-use crate::judge::shell::evaluate::pattern::GIT_VALUES;
-use crate::judge::shell::programs::escape_options::{Call, operands};
+use crate::judge::shell::programs::call::Call;
+use crate::judge::shell::programs::escape_options::operands;
 use crate::judge::shell::programs::special::{any, hit};
+
+/// git's own options before its subcommand that take the next word as a value.
+pub(in crate::judge::shell) const GIT_VALUES: &[&str] = &[
+    "-C",
+    "-c",
+    "--git-dir",
+    "--work-tree",
+    "--namespace",
+    "--config-env",
+    "--super-prefix",
+    "--attr-source",
+    "--shallow-file",
+];
 
 /// git's own commands; any other may be an alias that runs anything.
 const GIT_VERBS: &[&str] = &[

@@ -17,7 +17,7 @@ pub(in crate::judge::shell) use build::{cmake, compiler, java_properties, ldd, m
 pub(in crate::judge::shell) use clients::{cloud, gh, gpg, helm, kubectl, systemctl};
 pub(in crate::judge::shell) use code::{dotnet, go, npm, pytest, uv};
 pub(in crate::judge::shell) use databases::{mysql, psql, psql_client, redis, sqlite};
-pub(in crate::judge::shell) use git::{clone, git, git_config};
+pub(in crate::judge::shell) use git::{GIT_VALUES, clone, git, git_config};
 pub(in crate::judge::shell) use network::{curl, http_items, protocols, remote, rsync};
 pub(in crate::judge::shell) use projects::{
     cargo_watch, coverage, deno, just, module, operands_are_code, python_module, sbt, scons, tests,
@@ -26,7 +26,9 @@ pub(in crate::judge::shell) use rust::{cargo, cargo_fmt, cargo_test, rustc, tool
 pub(in crate::judge::shell) use scripts::{awk, sed};
 
 use crate::judge::shell::lex::word::{Marks, Word};
-use crate::judge::shell::programs::escape_options::{Call, operands, verb};
+use crate::judge::shell::programs::call::Call;
+use crate::judge::shell::programs::escape_options::operands;
+use crate::judge::shell::programs::lookup::verb;
 
 fn hit(text: &str, what: &str) -> Option<String> {
     Some(format!("{text}: {what}"))
@@ -165,7 +167,7 @@ pub(in crate::judge::shell) fn magick(call: &Call<'_>) -> Option<String> {
 /// Options from a file: `@file`; code after a colon; a class that writes the report.
 pub(in crate::judge::shell) fn response(call: &Call<'_>) -> Option<String> {
     let class = |text: &str| text.contains('.') && !text.contains('/');
-    let told = |name: &str| crate::judge::shell::programs::escape_options::stem(&call.words[0].text) == name;
+    let told = |name: &str| crate::judge::shell::programs::lookup::stem(&call.words[0].text) == name;
     let named = call.free().find(|(at, text)| {
         let before = call.words[at - 1].text.as_str();
         text.starts_with("--output-format=") && class(text)

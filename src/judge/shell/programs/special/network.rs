@@ -1,7 +1,7 @@
 //! Programs that contact other machines: the files that they send or remove.
 
 use crate::judge::shell::lex::word::Word;
-use crate::judge::shell::programs::escape_options::Call;
+use crate::judge::shell::programs::call::Call;
 use crate::judge::shell::programs::special::{any, hit};
 
 /// curl: values with a leading `@` send a file or read options, `%output` writes one.

@@ -2,7 +2,9 @@
 //! from.
 
 use crate::judge::shell::lex::word::Word;
-use crate::judge::shell::programs::escape_options::{Call, operands, own_verb, rows, stem};
+use crate::judge::shell::programs::call::Call;
+use crate::judge::shell::programs::escape_options::operands;
+use crate::judge::shell::programs::lookup::{own_verb, rows, stem};
 use crate::judge::shell::programs::special::{any, hit};
 
 /// `just NAME=value`: its recipes are commands.

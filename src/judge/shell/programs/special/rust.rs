@@ -1,6 +1,7 @@
 //! cargo, rustup and rustc.
 
-use crate::judge::shell::programs::escape_options::{Call, verb};
+use crate::judge::shell::programs::call::Call;
+use crate::judge::shell::programs::lookup::verb;
 use crate::judge::shell::programs::special::{any, behind_dashes, hit};
 
 /// Commands of cargo, and of widely used programs for it.
@@ -118,7 +119,7 @@ pub(in crate::judge::shell) fn cargo(call: &Call<'_>) -> Option<String> {
     if let Some(reason) = toolchain(call) {
         return Some(reason);
     }
-    let own = crate::judge::shell::programs::escape_options::own_verb(words).unwrap_or(at);
+    let own = crate::judge::shell::programs::lookup::own_verb(words).unwrap_or(at);
     if own >= call.granted
         && !words[own].text.starts_with('-')
         && !CARGO_VERBS.contains(&words[own].text.as_str())

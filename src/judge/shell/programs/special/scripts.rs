@@ -1,6 +1,6 @@
 //! Programs within arguments: sed and awk.
 
-use crate::judge::shell::programs::escape_options::Call;
+use crate::judge::shell::programs::call::Call;
 use crate::judge::shell::programs::special::hit;
 
 /// sed: only commands that neither run nor write.

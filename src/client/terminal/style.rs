@@ -201,7 +201,7 @@ pub fn pad(text: &str, columns: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::client::ui::style::*;
+    use crate::client::terminal::style::*;
     use proptest::prelude::*;
 
     fn rows(text: &str, columns: usize) -> Vec<String> {

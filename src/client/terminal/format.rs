@@ -96,7 +96,7 @@ pub fn parse_duration(text: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use crate::client::ui::format::*;
+    use crate::client::terminal::format::*;
 
     #[test]
     fn sizes_and_durations_are_formatted_short() {

@@ -95,7 +95,7 @@ fn is_odd_blank(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::client::ui::escape::*;
+    use crate::client::terminal::escape::*;
     use proptest::prelude::*;
 
     #[test]

@@ -14,11 +14,12 @@ use reqwest::{Client, Response, Url};
 use tokio::sync::{OnceCell, mpsc};
 
 use crate::crash;
-use crate::model::api::{Api, Reader};
+use crate::model::api::Reader;
 use crate::model::replay::record::Tape;
+use crate::model::settings::Api;
 use crate::model::stream::fault;
 use crate::model::stream::fault::garbage;
-use crate::model::stream::timeouts::{Patience, Watchdog};
+use crate::model::stream::timeouts::{Patience, Watchdog, hand_on};
 use crate::types::model::{Delta, FaultKind, ModelFault, ModelReply};
 use crate::types::usage::Usage;
 
@@ -318,22 +319,6 @@ async fn read_out(response: &mut Response) {
     let _ = tokio::time::timeout(READ_OUT_LIMIT, rest).await;
 }
 
-/// Delivers a batch; waits while the receiver is busy.
-pub(in crate::model) async fn hand_on(
-    batch: Vec<Delta>,
-    out: &mpsc::Sender<Vec<Delta>>,
-) -> Result<(), ModelFault> {
-    if batch.is_empty() {
-        return Ok(());
-    }
-    out.send(batch).await.map_err(|_| nobody_listens())
-}
-
-/// The fault for a closed receiver.
-pub(in crate::model) fn nobody_listens() -> ModelFault {
-    ModelFault::new(FaultKind::Interrupted, "the answer was stopped: nobody listens to it any more")
-}
-
 /// Scheme, host and port of an address, which contain no secrets.
 pub(in crate::model) fn shown(url: &Url) -> String {
     url.origin().ascii_serialization()
@@ -420,7 +405,7 @@ async fn error_body(response: &mut Response) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use crate::model::stream::http::*;
+    use crate::model::http::*;
 
     #[test]
     fn retry_after_headers_are_read_in_all_forms() {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
-use crate::client::ui::style::{Line, Tone, width};
+use crate::client::terminal::style::{Line, Tone, width};
 
 /// Standard output and standard error with their properties.
 pub struct Out {
@@ -101,7 +101,7 @@ impl Out {
     /// The reader has closed the pipe.
     pub fn prompt(&mut self, label: &str, typed: &str) -> io::Result<()> {
         let columns = terminal_columns().saturating_sub(width(label) + 2).max(10);
-        let shown = crate::client::ui::escape::line(typed);
+        let shown = crate::client::terminal::escape::line(typed);
         let all: Vec<char> = shown.chars().collect();
         let mut from = 0;
         while width(&all[from..].iter().collect::<String>()) > columns {
@@ -149,7 +149,7 @@ pub fn harmless_json(text: &str) -> String {
     for c in text.chars() {
         // Outside strings JSON is ASCII; inside them C0 is escaped already.
         if c.is_ascii() && c != '\u{7f}'
-            || crate::client::ui::escape::line(c.encode_utf8(&mut [0; 4])).starts_with(c)
+            || crate::client::terminal::escape::line(c.encode_utf8(&mut [0; 4])).starts_with(c)
         {
             shown.push(c);
         } else {
@@ -170,7 +170,7 @@ pub fn colours_wanted() -> bool {
 
 #[cfg(test)]
 pub(in crate::client) mod testing {
-    use crate::client::ui::out::*;
+    use crate::client::terminal::out::*;
     use std::sync::{Arc, Mutex};
 
     /// Captured output, readable while it is being printed.
@@ -210,7 +210,7 @@ pub(in crate::client) mod testing {
 
 #[cfg(test)]
 mod tests {
-    use crate::client::ui::out::*;
+    use crate::client::terminal::out::*;
 
     #[test]
     fn note_during_streamed_text_starts_new_line() {

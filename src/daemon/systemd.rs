@@ -1,10 +1,10 @@
-//! Socket activation: a service manager has bound the socket and passes it as descriptor 3, sd_listen_fds(3).
-//! The socket file still belongs to the manager.
-
-pub(super) mod notify;
+//! The protocol of service managers. Socket activation: a manager has bound the socket and passes it as
+//! descriptor 3, sd_listen_fds(3); the socket file still belongs to it. Readiness: one datagram to the socket that
+//! the manager names, sd_notify(3).
 
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
-use std::os::unix::net::UnixListener;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -77,6 +77,28 @@ fn check(fd: BorrowedFd<'_>) -> Result<(), String> {
 
 fn wrong(why: String) -> DaemonError {
     DaemonError::Activation(why)
+}
+
+/// Reports that the daemon answers on its socket.
+pub(super) fn ready() {
+    tell("READY=1");
+}
+
+/// Reports that the daemon is stopping.
+pub(super) fn stopping() {
+    tell("STOPPING=1");
+}
+
+fn tell(text: &str) {
+    let Ok(name) = std::env::var("NOTIFY_SOCKET") else { return };
+    let address = match name.strip_prefix('@') {
+        Some(name) => SocketAddr::from_abstract_name(name),
+        None => SocketAddr::from_pathname(&name),
+    };
+    let sent = address.and_then(|address| UnixDatagram::unbound()?.send_to_addr(text.as_bytes(), &address));
+    if let Err(error) = sent {
+        tracing::debug!(%error, "the service manager could not be told");
+    }
 }
 
 #[cfg(test)]

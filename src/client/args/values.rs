@@ -1,0 +1,110 @@
+//! Values of arguments, and how they are parsed.
+
+use clap::ValueEnum;
+
+use crate::api::params::{Include, ThinkingShown};
+use crate::types::audit::AuditHead;
+use crate::types::permission::{Mode, Scope};
+
+/// Whether the model's thinking is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Thinking {
+    /// Show it.
+    Show,
+    /// Hide it.
+    #[default]
+    Hide,
+}
+
+impl Thinking {
+    /// The `include` parameter of the subscription.
+    #[must_use]
+    pub const fn include(self) -> Include {
+        Include {
+            thinking: match self {
+                Thinking::Show => ThinkingShown::Full,
+                Thinking::Hide => ThinkingShown::None,
+            },
+        }
+    }
+}
+
+/// Output formats of `run`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// The answer as it is streamed.
+    #[default]
+    Text,
+    /// The result as one JSON object.
+    Json,
+    /// Every event as one line of JSON.
+    StreamJson,
+}
+
+/// Where `logs` begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Since {
+    /// After the event with this seq.
+    Seq(u64),
+    /// This long ago, in milliseconds.
+    Ago(u64),
+}
+
+pub(super) fn mode(text: &str) -> Result<Mode, String> {
+    serde_json::from_value(serde_json::Value::from(text))
+        .map_err(|_| "one of default, accept_edits, plan, dont_ask, bypass".to_string())
+}
+
+pub(super) fn scope(text: &str) -> Result<Scope, String> {
+    serde_json::from_value(serde_json::Value::from(text))
+        .map_err(|_| "one of once, session, project".to_string())
+}
+
+pub(super) fn usd_micros(text: &str) -> Result<u64, String> {
+    let dollars: f64 =
+        text.trim_start_matches('$').parse().map_err(|_| "a number of dollars, for example 0.50")?;
+    if !(dollars.is_finite() && (0.0..=1e9).contains(&dollars)) {
+        return Err("a number of dollars from 0 to 1000000000".into());
+    }
+    Ok((dollars * 1e6).round() as u64)
+}
+
+pub(super) fn since(text: &str) -> Result<Since, String> {
+    if let Ok(seq) = text.parse() {
+        return Ok(Since::Seq(seq));
+    }
+    crate::client::terminal::format::parse_duration(text)
+        .map(Since::Ago)
+        .ok_or_else(|| "a duration with its unit (90s, 15m, 2h, 1d) or an event number".into())
+}
+
+/// `NUMBER:HASH`, as `audit verify` prints it.
+pub(super) fn audit_head(text: &str) -> Result<AuditHead, String> {
+    let wrong = || "NUMBER:HASH, as `agentctl audit verify` prints it".to_owned();
+    let (id, hash) = text.split_once(':').ok_or_else(wrong)?;
+    let is_hash = hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
+    match id.parse() {
+        Ok(id) if is_hash => Ok(AuditHead { id, hash: hash.to_ascii_lowercase() }),
+        _ => Err(wrong()),
+    }
+}
+
+/// `90s`, `2h`, `7d`: for `--since`.
+pub(super) fn duration(text: &str) -> Result<u64, String> {
+    crate::client::terminal::format::parse_duration(text)
+        .ok_or_else(|| "a duration with its unit, for example 2h or 7d".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn audit_head_argument_is_number_and_hash() {
+        let hash = "a".repeat(64);
+        assert_eq!(audit_head(&format!("3:{hash}")), Ok(AuditHead { id: 3, hash: hash.clone() }));
+        for wrong in ["", "3", &hash, "x:y", &format!("3:{}", &hash[1..])] {
+            assert!(audit_head(wrong).is_err(), "{wrong}");
+        }
+    }
+}

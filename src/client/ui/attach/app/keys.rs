@@ -1,0 +1,246 @@
+//! What keys do in the attach view.
+
+use std::time::Instant;
+
+use ratatui::crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+
+use crate::client::terminal::style::Line;
+use crate::client::ui::attach::app::{App, Confirming, Effect};
+use crate::client::ui::prompt;
+use crate::client::ui::prompt::Answer;
+use crate::client::ui::question;
+use crate::client::ui::request_timing::Phase;
+use crate::types::permission::{Decision, Mode, Scope};
+use crate::types::session::SessionState;
+
+impl App {
+    /// Handles a key or a paste.
+    pub(in crate::client::ui::attach) fn on_input(&mut self, input: &Input, now: Instant) -> Option<Effect> {
+        match input {
+            Input::Paste(text) => {
+                self.timing.key_pressed(now);
+                (self.confirming, self.has_early_key) = (None, false);
+                self.editor.insert(text);
+                None
+            }
+            Input::Key(key) if key.kind != KeyEventKind::Release => {
+                self.timing.key_pressed(now);
+                self.on_key(*key)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether keys answer: a request accepts them, and the input line is empty.
+    fn is_answerable(&self) -> bool {
+        self.timing.phase() == Some(Phase::Answerable) && self.editor.is_empty() && !self.is_writing()
+    }
+
+    /// Handles a key while an answer waits for its confirmation. Enter confirms. Any other key is text,
+    /// and so is the key before it.
+    fn on_confirm(&mut self, key: KeyEvent) -> Option<Effect> {
+        let (typed, confirming) = self.confirming.take()?;
+        let plain = !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
+        match key.code {
+            KeyCode::Enter if plain => {
+                if let Effect::Approve(params) = &confirming.effect {
+                    self.granted = params.request_id;
+                } else {
+                    self.notice = "aborting…".into();
+                }
+                return Some(confirming.effect);
+            }
+            KeyCode::Char(c) if plain => {
+                self.editor.insert(typed.encode_utf8(&mut [0; 4]));
+                self.editor.insert(c.encode_utf8(&mut [0; 4]));
+            }
+            _ => {}
+        }
+        None
+    }
+
+    fn on_key(&mut self, key: KeyEvent) -> Option<Effect> {
+        self.notice.clear();
+        let ctrl = key.modifiers.contains(KeyModifiers::CONTROL);
+        let alt = key.modifiers.contains(KeyModifiers::ALT);
+        if std::mem::take(&mut self.prefix) && matches!(key.code, KeyCode::Char('d' | 'D')) {
+            return Some(Effect::Detach);
+        }
+        let is_control = matches!(key.code, KeyCode::Char(_)) && ctrl;
+        self.has_early_key = false;
+        if is_control {
+            self.confirming = None;
+        } else if self.confirming.is_some() {
+            return self.on_confirm(key);
+        }
+        match key.code {
+            KeyCode::Char(c) if ctrl => return self.on_control(c),
+            KeyCode::Enter if alt || key.modifiers.contains(KeyModifiers::SHIFT) => self.editor.insert("\n"),
+            KeyCode::Enter => return self.on_enter(),
+            KeyCode::Esc if self.is_writing() => {
+                (self.denying, self.editing) = (None, None);
+                self.editor.clear();
+            }
+            KeyCode::Esc if self.front().is_some() && !self.editor.is_empty() => {
+                self.set_aside.push_str(self.editor.text());
+                self.editor.clear();
+            }
+            KeyCode::Char('b') if alt => self.editor.left(),
+            KeyCode::Char(c) => {
+                if let Some(effect) = (self.is_answerable() && !alt).then(|| self.answer(c)).flatten() {
+                    return effect;
+                }
+                self.has_early_key = self.timing.phase() == Some(Phase::Shown)
+                    && self.editor.is_empty()
+                    && !self.is_writing()
+                    && self.is_answer(c);
+                self.editor.insert(c.encode_utf8(&mut [0; 4]));
+            }
+            KeyCode::Backspace => self.editor.backspace(),
+            KeyCode::Delete => self.editor.delete(),
+            KeyCode::Left => self.editor.left(),
+            KeyCode::Right => self.editor.right(),
+            KeyCode::Up => self.editor.up(),
+            KeyCode::Down => self.editor.down(),
+            KeyCode::Home => self.editor.home(),
+            KeyCode::End => self.editor.end(),
+            KeyCode::Tab => self.editor.insert("\t"),
+            KeyCode::PageDown => self.scroll += 5,
+            KeyCode::PageUp => self.scroll = self.scroll.saturating_sub(5),
+            _ => {}
+        }
+        None
+    }
+
+    fn on_control(&mut self, c: char) -> Option<Effect> {
+        match c {
+            'c' if self.is_busy() => {
+                self.notice = "aborting…".into();
+                return Some(Effect::Abort);
+            }
+            'c' if self.editor.is_empty() => self.notice = "nothing runs; Ctrl-D detaches".into(),
+            'c' | 'u' if !self.is_writing() || c == 'u' => {
+                if c == 'c' {
+                    self.editor.clear()
+                } else {
+                    self.editor.delete_to_start()
+                }
+            }
+            'c' => {}
+            'd' if self.editor.is_empty() => return Some(Effect::Detach),
+            'd' => self.editor.delete(),
+            'b' => {
+                self.prefix = true;
+                self.notice = "Ctrl-B: D detaches".into();
+            }
+            'j' => self.editor.insert("\n"),
+            'a' => self.editor.home(),
+            'e' => self.editor.end(),
+            'k' => self.editor.delete_to_end(),
+            'w' => self.editor.delete_word(),
+            'p' => self.editor.up(),
+            'n' => self.editor.down(),
+            _ => {}
+        }
+        None
+    }
+
+    /// Whether typed text belongs to a request.
+    fn is_writing(&self) -> bool {
+        self.denying.is_some() || self.editing.is_some()
+    }
+
+    /// Handles `/mode MODE`; `None` if the text is something else.
+    fn slash_mode(&mut self) -> Option<Option<Effect>> {
+        let wanted = self.editor.text().trim().strip_prefix("/mode")?.trim().to_string();
+        match serde_json::from_value::<Mode>(wanted.into()) {
+            Ok(mode) => {
+                self.editor.clear();
+                Some(Some(Effect::Mode(mode)))
+            }
+            Err(_) => {
+                self.notice = "/mode default, accept_edits, plan, dont_ask or bypass".into();
+                Some(None)
+            }
+        }
+    }
+
+    fn on_enter(&mut self) -> Option<Effect> {
+        if let Some(id) = self.editing {
+            let request = self.requests.iter().find(|r| r.request_id == id)?;
+            return match prompt::edited(request, self.editor.text()) {
+                Ok(params) => {
+                    self.editing = None;
+                    self.editor.clear();
+                    Some(Effect::Approve(params))
+                }
+                Err(why) => {
+                    self.notice = why;
+                    None
+                }
+            };
+        }
+        if let Some(id) = self.denying.take() {
+            let words = Some(self.editor.take()).filter(|w| !w.trim().is_empty());
+            let request = self.requests.iter().find(|r| r.request_id == id)?;
+            return Some(Effect::Approve(prompt::approval(request, Decision::Deny, Scope::Once, words)));
+        }
+        if self.editor.text().trim().is_empty() {
+            return None;
+        }
+        if self.session.state == SessionState::Ended {
+            self.notice = "the session has ended and takes no more input".into();
+            return None;
+        }
+        if let Some(effect) = self.slash_mode() {
+            return effect;
+        }
+        Some(Effect::Submit(self.editor.take()))
+    }
+
+    /// Whether a key answers the open request.
+    fn is_answer(&self, key: char) -> bool {
+        match (self.questions.front(), self.requests.front()) {
+            (Some(_), _) => question::of_key(key).is_some(),
+            (None, Some(request)) => prompt::answer_of(request, key).is_some(),
+            (None, None) => false,
+        }
+    }
+
+    /// The answer of a key, if a request is open; `None` if the key is only text.
+    fn answer(&mut self, key: char) -> Option<Option<Effect>> {
+        if let Some(question) = self.questions.front() {
+            let choice = question::of_key(key)?;
+            let effect = Effect::Answer(question::params(question.request_id, choice.name()));
+            return Some(self.confirmed(key, effect, question::confirmation(choice)));
+        }
+        let request = self.requests.front()?;
+        let send = |decision, scope| Effect::Approve(prompt::approval(request, decision, scope, None));
+        let answer = prompt::answer_of(request, key)?;
+        let effect = match answer {
+            Answer::Once => send(Decision::Allow, Scope::Once),
+            Answer::Session => send(Decision::Allow, Scope::Session),
+            Answer::Project => send(Decision::Allow, Scope::Project),
+            Answer::Deny => send(Decision::Deny, Scope::Once),
+            Answer::Edit => {
+                self.editing = Some(request.request_id);
+                self.editor.insert(&prompt::editable(request));
+                return Some(None);
+            }
+            Answer::Feedback => {
+                self.denying = Some(request.request_id);
+                return Some(None);
+            }
+            Answer::Abort => Effect::Abort,
+        };
+        let line = prompt::confirmation(request, answer);
+        Some(self.confirmed(key, effect, line))
+    }
+
+    /// The effect of an answer, or nothing yet if it needs confirmation.
+    fn confirmed(&mut self, key: char, effect: Effect, line: Option<Line>) -> Option<Effect> {
+        let Some(line) = line else { return Some(effect) };
+        self.confirming = Some((key, Confirming { effect, line }));
+        None
+    }
+}

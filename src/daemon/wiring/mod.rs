@@ -1,0 +1,290 @@
+//! Distributes the configuration: each layer gets the small settings struct that it defines.
+
+mod models;
+mod sandbox;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::daemon::config::{Config, Network, SandboxLevel};
+use crate::daemon::error::DaemonError;
+use crate::daemon::paths::Places;
+use crate::daemon::wiring::models::{check_model, check_retry, known, models, quick, retry, stand_ins};
+use crate::daemon::wiring::sandbox::{
+    bypass, check_sandbox, limits, offer_outside, protected, sandbox, web_private, web_proxy,
+};
+use crate::engine;
+use crate::judge::Rules;
+use crate::session::{Components, ConfiguredRule, Settings};
+use crate::tools::{self, SpoolSettings, Toolbox};
+use crate::types::permission::{Mode, RuleScope};
+use crate::types::usage::Budgets;
+
+/// Facts on the host that the start collects. Empty if no tool will run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct HostFacts {
+    /// Id of this daemon in its processes, the same at the next start.
+    pub instance: String,
+    /// Original soft and hard limits of open files.
+    pub open_files: Option<(u64, u64)>,
+    /// The sandboxes that work on this host. They are checked only if the configuration requires it at the
+    /// start.
+    pub sandboxes: Option<&'static tools::Available>,
+}
+
+impl HostFacts {
+    /// Detects the sandboxes if the configuration depends on one (level, network off, `bypass`): it is invalid
+    /// if that sandbox does not work.
+    pub async fn with_sandboxes(self, config: &Config) -> Self {
+        let asks = matches!(config.sandbox.level, SandboxLevel::Bubblewrap | SandboxLevel::Landlock)
+            || config.sandbox.network == Network::Off
+            || config.permissions.allow_bypass;
+        let sandboxes = if asks { Some(tools::Available::here().await) } else { None };
+        Self { sandboxes, ..self }
+    }
+}
+
+/// Builds all components from the configuration. This has no side effects, so a reload can try it first.
+///
+/// # Errors
+/// A value parses but cannot work. The error names file, line and key.
+pub(super) fn components(
+    config: &Config,
+    places: &Places,
+    found: &HostFacts,
+) -> Result<Components, DaemonError> {
+    let models = models(config)?;
+    for (pointer, model) in config.models.all() {
+        if let Some(model) = model {
+            check_model(config, pointer, model)?;
+        }
+    }
+    check_retry(config)?;
+    let sandbox = sandbox(config, places, &found.instance);
+    check_sandbox(config, &sandbox, found)?;
+    let tools = Toolbox::new(tools::Settings {
+        sandbox: sandbox.clone(),
+        protected: protected(places, &config.files),
+        env_allow: config.tools.env.clone(),
+        bash_timeout_ms: millis(config.tools.bash_timeout.0),
+        bash_timeout_max_ms: millis(config.tools.bash_timeout_max.0),
+        background_time: config.tools.background_time.0,
+        edit_requires_read: config.tools.edit_requires_read,
+        instance: found.instance.clone(),
+        socket: Some(places.socket.clone()),
+        limits: limits(config, found.open_files),
+        cgroup: config.tools.cgroup.setting(),
+        // The running program, even after its file was replaced.
+        converter: Some(PathBuf::from("/proc/self/exe")),
+        web_private: web_private(config)?,
+        web_proxy: web_proxy(config)?,
+        spools: Some(SpoolSettings {
+            folder: places.data_dir.join("blobs"),
+            call_bytes: config.tools.spool_size.0,
+            total_bytes: config.tools.spools_size.0,
+        }),
+        ..tools::Settings::new(places.home.clone())
+    });
+    let permissions = &config.permissions;
+    let rules = Rules::parse(&permissions.allow, &permissions.ask, &permissions.deny)
+        .map_err(|error| config.wrong(&["permissions"], format!("[permissions]: {error}")))?;
+    let is_root = nix::unistd::geteuid().is_root();
+    let held = |here| sandbox.least_level(here) >= 2;
+    let bypass = bypass(config, is_root && !found.sandboxes.is_some_and(held));
+    check_mode(config, &bypass)?;
+    let settings = Settings {
+        engine: Arc::new(engine::Settings {
+            retry: retry(config),
+            stand_ins: stand_ins(config),
+            quick: quick(config, &models),
+            known: known(&models),
+            output_tokens: config.session.output_tokens.get(),
+            max_resumes: config.retry.resumes,
+            resume_base_ms: config.retry.resume_base_ms,
+            on_restart: config.daemon.on_restart,
+            parallel_tools: config.tools.parallel,
+            background_commands: config.tools.background_commands,
+            result_bytes: usize::try_from(config.tools.result_size.0).unwrap_or(usize::MAX),
+            results_bytes: usize::try_from(config.tools.results_size.0).unwrap_or(usize::MAX),
+            tools: tools.cards(),
+            unattended: unattended(config),
+            offer_outside: offer_outside(config),
+        }),
+        rules: Arc::new(rules),
+        configured: configured(config),
+        home: places.home.clone(),
+        user_dir: Some(places.config_dir.clone()),
+        main_model: config.models.main.clone(),
+        pointers: config.models.all().map(|(name, model)| (name, model.clone())).into(),
+        mode: config.session.mode,
+        thinking: config.session.thinking,
+        safe_mode: config.session.safe_mode,
+        safe_commands: config.permissions.safe_commands,
+        bypass,
+        bypass_guard: config.permissions.bypass_guard,
+        budgets: budgets(config),
+        unattended_budgets: unattended_budgets(config),
+        unattended_usd_is_default: config.permissions.unattended.usd.is_none(),
+        idle_unload: config.limits.idle_unload(),
+        loaded_sessions: config.limits.loaded_sessions(),
+        journal_bytes: config.limits.journal_size(),
+        keep_ended: config.limits.keep_ended.map(|span| span.0),
+    };
+    Ok(Components { models, tools, settings })
+}
+
+/// Reports a default mode that every session would refuse as an error of the configuration file.
+fn check_mode(config: &Config, bypass: &Result<(), String>) -> Result<(), DaemonError> {
+    let wrong = |why: &str| {
+        let name = config.session.mode.name();
+        let why = format!("[session] mode = {name:?}: {why}");
+        Err(config.wrong(&["session", "mode"], why).into())
+    };
+    match (config.session.mode, bypass) {
+        (Mode::Bypass, Err(why)) => wrong(why),
+        _ => Ok(()),
+    }
+}
+
+/// The telemetry receiver; `None` if telemetry is off.
+///
+/// # Errors
+/// The settings cannot work, or the environment variable of a header is not set.
+#[cfg(feature = "otel")]
+pub(super) fn telemetry(
+    config: &Config,
+    env: &impl Fn(&str) -> Option<String>,
+) -> Result<Option<crate::otel::Settings>, DaemonError> {
+    let given = &config.telemetry;
+    let Some(endpoint) = given.endpoint.clone() else { return Ok(None) };
+    let mut headers = given.headers.clone();
+    for (header, name) in &given.headers_env {
+        let value = env(name).filter(|value| !value.is_empty()).ok_or_else(|| {
+            let why = format!("[telemetry] headers_env: {name} is not set in the daemon's environment");
+            config.wrong(&["telemetry", "headers_env"], why)
+        })?;
+        headers.insert(header.clone(), value);
+    }
+    let settings = crate::otel::Settings { endpoint, headers, service_name: given.service_name.clone() };
+    crate::otel::Exporter::check(&settings)
+        .map_err(|why| config.wrong(&["telemetry"], format!("[telemetry]: {why}")))?;
+    Ok(Some(settings))
+}
+
+fn budgets(config: &Config) -> Budgets {
+    let given = &config.session.budgets;
+    Budgets {
+        usd_micros: given.usd.map(micros),
+        model_calls: given.model_calls,
+        output_tokens: given.output_tokens,
+        wall_time_ms: given.wall_time.map(|span| millis(span.0)),
+        session_usd_micros: given.session_usd.map(micros),
+        session_model_calls: given.session_model_calls,
+        session_output_tokens: given.session_output_tokens,
+        session_wall_time_ms: given.session_wall_time.map(|span| millis(span.0)),
+    }
+}
+
+fn micros(usd: f64) -> u64 {
+    (usd.max(0.0) * 1e6).round() as u64
+}
+
+/// Money limit of one turn of an unattended session in US dollars, if the configuration has none.
+const UNATTENDED_USD: f64 = 5.0;
+
+fn unattended_budgets(config: &Config) -> Budgets {
+    let given = &config.permissions.unattended;
+    Budgets {
+        usd_micros: Some(micros(given.usd.unwrap_or(UNATTENDED_USD))),
+        model_calls: Some(given.model_calls.get()),
+        output_tokens: Some(given.output_tokens.get()),
+        wall_time_ms: Some(millis(given.wall_time.0)),
+        ..Budgets::default()
+    }
+}
+
+fn unattended(config: &Config) -> engine::Unattended {
+    let given = &config.permissions.unattended;
+    engine::Unattended {
+        deadline_ms: Some(millis(given.deadline.0)).filter(|ms| *ms > 0),
+        on_timeout: given.on_timeout,
+    }
+}
+
+/// The system's file belongs to the administrator; all others belong to the user.
+fn configured(config: &Config) -> Arc<[ConfiguredRule]> {
+    let managed = Path::new(crate::api::endpoint::SYSTEM_CONFIG);
+    let of = |(file, kind, rule): (&Path, _, String)| {
+        let scope = if file == managed { RuleScope::Managed } else { RuleScope::User };
+        ConfiguredRule { kind, rule, scope, file: file.to_path_buf() }
+    };
+    config.rules().into_iter().map(of).collect()
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn configuration_file_is_protected_at_any_path() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path().canonicalize().expect("a path");
+        let file = root.join("my.toml");
+        std::fs::write(&file, "").expect("written");
+        let places = Places {
+            home: root.join("home"),
+            data_dir: root.join("data"),
+            socket: root.join("run/agentd.sock"),
+            config_dir: root.join("home/.config/agentd"),
+        };
+        let protected = protected(&places, &[root.join("data/../my.toml"), file.clone()]);
+        assert!(protected.contains(&file), "{protected:?}");
+    }
+
+    #[test]
+    fn web_fetch_ranges_are_validated_in_configuration() {
+        let mut config = Config::default();
+        assert_eq!(web_private(&config).expect("right"), tools::Ranges::default());
+        config.tools.web_private = vec!["10.0.0.0/8".into(), "intranet".into()];
+        let told = web_private(&config).expect_err("no address").to_string();
+        assert!(told.contains("web_private") && told.contains("intranet"), "{told}");
+        config.tools.web_proxy = Some("proxy:secret@x".into());
+        let told = web_proxy(&config).expect_err("no url").to_string();
+        assert!(told.contains("web_proxy") && !told.contains("secret"), "{told}");
+        config.tools.web_proxy = Some("http://x:1".into());
+        assert_eq!(web_proxy(&config).expect("right").as_deref(), Some("http://x:1"));
+    }
+
+    #[test]
+    fn unusable_default_mode_is_refused_in_configuration() {
+        let check = |mode, bypass: Result<(), String>, word: Option<&str>| {
+            let mut config = Config::default();
+            config.session.mode = mode;
+            let told = check_mode(&config, &bypass).err().map(|error| error.to_string());
+            match word {
+                Some(word) => assert!(told.as_ref().is_some_and(|told| told.contains(word)), "{told:?}"),
+                None => assert_eq!(told, None),
+            }
+        };
+        check(Mode::Default, Err("no".into()), None);
+        check(Mode::Plan, Ok(()), None);
+        check(Mode::Bypass, Ok(()), None);
+        check(Mode::Bypass, Err("set it".into()), Some("set it"));
+    }
+
+    #[test]
+    fn bypass_requires_configuration_and_second_key_for_root() {
+        let mut config = Config::default();
+        assert!(bypass(&config, false).is_err());
+        config.permissions.allow_bypass = true;
+        assert!(bypass(&config, false).is_ok());
+        assert!(bypass(&config, true).is_err());
+        config.permissions.allow_bypass_as_root = true;
+        assert!(bypass(&config, true).is_ok());
+    }
+}

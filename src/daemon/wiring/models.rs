@@ -1,0 +1,181 @@
+//! Models, retries and fallbacks from the configuration.
+
+use std::time::Duration;
+
+use crate::daemon::config::{Config, OnRateLimit, ProviderKind};
+use crate::daemon::error::DaemonError;
+use crate::daemon::wiring::millis;
+use crate::engine;
+use crate::model::{self, Key, Kind, ModelError, ModelFacts, Models};
+use crate::types::model::ModelRef;
+
+/// Time limit for connecting to a provider.
+pub(super) const CONNECT: Duration = Duration::from_secs(15);
+
+pub(super) fn models(config: &Config) -> Result<Models, DaemonError> {
+    let providers = config
+        .providers
+        .iter()
+        .map(|(name, provider)| {
+            let key = match (&provider.api_key_env, &provider.api_key_file, &provider.api_key_command) {
+                (Some(variable), _, _) => Key::Env(variable.clone()),
+                (None, Some(file), _) => match provider.credential() {
+                    Some(name) => Key::Credential(name.to_owned()),
+                    None => Key::File(file.clone()),
+                },
+                (None, None, Some(command)) => Key::Command(command.clone()),
+                (None, None, None) => Key::None,
+            };
+            let kind = match provider.kind {
+                ProviderKind::Anthropic => Kind::Anthropic,
+                ProviderKind::OpenaiResponses => Kind::OpenAiResponses,
+                ProviderKind::OpenaiChat => Kind::OpenAiChat,
+                ProviderKind::Replay => Kind::Replay,
+            };
+            let made = model::Provider {
+                base_url: provider.base_url.clone(),
+                key,
+                headers: provider.headers.clone(),
+                cassette: provider.cassette.clone(),
+                record: provider.record.clone(),
+                store: provider.store,
+                api_version: provider.api_version.clone(),
+                ..model::Provider::new(kind)
+            };
+            (name.clone(), made)
+        })
+        .collect();
+    let known = config
+        .model
+        .iter()
+        .map(|(name, given)| {
+            let made = ModelFacts {
+                context_window: given.context_window,
+                max_output_tokens: given.max_output_tokens,
+                tools: given.tools,
+                streaming: given.streaming,
+                system_role: given.system_role,
+                price: given.price,
+                thinking: given.thinking,
+                adaptive_thinking: given.adaptive_thinking,
+                interleaved_thinking: given.interleaved_thinking,
+                least_effort: given.least_effort.clone(),
+                sampling: given.sampling,
+                temperature: given.temperature,
+                top_p: given.top_p,
+                reasoning_back: given.reasoning_back,
+                vision: given.vision,
+                documents: given.documents,
+                as_of: None,
+            };
+            (name.clone(), made)
+        })
+        .collect();
+    let settings = model::Settings {
+        providers,
+        models: known,
+        user_agent: concat!("agentd/", env!("CARGO_PKG_VERSION")).into(),
+        cache: config.session.response_cache,
+        connect_timeout: CONNECT,
+        idle_warn: config.retry.idle_warn.0,
+        idle_timeout: config.retry.idle_timeout.0,
+        content_timeout: config.retry.content_timeout.0,
+        attempt_timeout: config.retry.attempt_timeout.0,
+    };
+    Models::new(settings).map_err(|error| {
+        let path = match &error {
+            ModelError::BadBaseUrl { provider, .. } => vec!["providers", provider, "base_url"],
+            ModelError::BadHeader { provider, header } => vec!["providers", provider, "headers", header],
+            ModelError::NoCassette { provider } => vec!["providers", provider],
+            ModelError::MisplacedCassette { provider } => vec!["providers", provider, "cassette"],
+            ModelError::MisplacedStore { provider } => vec!["providers", provider, "store"],
+            ModelError::BadApiVersion { provider } => vec!["providers", provider, "api_version"],
+        };
+        config.wrong(&path, error.to_string()).into()
+    })
+}
+
+pub(super) fn retry(config: &Config) -> engine::Retry {
+    let given = &config.retry;
+    engine::Retry {
+        attempts: given.attempts.max(1),
+        base_ms: given.base_ms,
+        max_ms: given.max_ms,
+        unattended_max_ms: given.unattended_max_ms,
+        longest_wait_ms: millis(given.longest_wait.0),
+        heartbeat_ms: millis(given.heartbeat.0),
+        on_rate_limit: match given.on_rate_limit {
+            OnRateLimit::Wait => engine::OnRateLimit::Wait,
+            OnRateLimit::Backup => engine::OnRateLimit::Backup,
+        },
+    }
+}
+
+pub(super) fn stand_ins(config: &Config) -> engine::FallbackModels {
+    let given = &config.models;
+    engine::FallbackModels {
+        fallback: given.fallback.clone(),
+        backup: given.backup.clone(),
+        large_context: given.large_context.clone(),
+        vision: given.vision.clone(),
+    }
+}
+
+/// Without the pointer there is no title model, so the daemon never calls a model that the user did not
+/// configure.
+pub(super) fn quick(config: &Config, models: &Models) -> Option<engine::TitleModel> {
+    let model = config.models.quick.clone()?;
+    let terms = models.terms(&model.parse::<ModelRef>().ok()?);
+    Some(engine::TitleModel { model, terms })
+}
+
+/// The model data for the engine: tables only, no network.
+pub(super) fn known(models: &Models) -> engine::ModelCatalog {
+    let models = models.clone();
+    engine::ModelCatalog::from_lookup(move |name| {
+        let Ok(model) = name.parse::<ModelRef>() else { return engine::ModelCapabilities::default() };
+        let known = models.model(&model);
+        engine::ModelCapabilities {
+            context_window: known.context_window,
+            max_output_tokens: known.max_output_tokens,
+            sees: models.sees(&model),
+            has_price: known.price.is_some(),
+        }
+    })
+}
+
+/// Reports retry times that make every call fail or send endless events as errors of the configuration file.
+pub(super) fn check_retry(config: &Config) -> Result<(), DaemonError> {
+    let given = &config.retry;
+    let times = [
+        ("heartbeat", given.heartbeat),
+        ("idle_warn", given.idle_warn),
+        ("idle_timeout", given.idle_timeout),
+        ("content_timeout", given.content_timeout),
+        ("attempt_timeout", given.attempt_timeout),
+    ];
+    match times.iter().find(|(_, span)| span.0.is_zero()) {
+        None if given.on_rate_limit == OnRateLimit::Backup && config.models.backup.is_none() => {
+            let why =
+                "[retry] on_rate_limit = \"backup\" needs [models] backup = \"PROVIDER/MODEL\"".to_owned();
+            Err(config.wrong(&["retry", "on_rate_limit"], why).into())
+        }
+        None => Ok(()),
+        Some((key, _)) => {
+            let why = format!("[retry] {key}: expected more than nothing, like \"30s\"");
+            Err(config.wrong(&["retry", key], why).into())
+        }
+    }
+}
+
+pub(super) fn check_model(config: &Config, pointer: &str, text: &str) -> Result<(), DaemonError> {
+    let wrong = |why: String| -> DaemonError {
+        config.wrong(&["models", pointer], format!("[models] {pointer} = {text:?}: {why}")).into()
+    };
+    let model: ModelRef = text.parse().map_err(|why: &str| wrong(why.into()))?;
+    if config.providers.contains_key(&model.provider) {
+        return Ok(());
+    }
+    let known: Vec<&str> = config.providers.keys().map(String::as_str).collect();
+    Err(wrong(format!("there is no [providers.{}]; configured: {}", model.provider, known.join(", "))))
+}

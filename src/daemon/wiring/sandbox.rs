@@ -1,0 +1,130 @@
+//! Sandbox, limits and protected paths from the configuration.
+
+use std::num::NonZeroU64;
+use std::path::{Path, PathBuf};
+
+use crate::daemon::config::{Config, Network, SandboxLevel};
+use crate::daemon::error::DaemonError;
+use crate::daemon::paths::Places;
+use crate::daemon::wiring::HostFacts;
+use crate::tools;
+use crate::types::tool::OfferOutside;
+
+pub(super) fn web_private(config: &Config) -> Result<tools::Ranges, DaemonError> {
+    tools::Ranges::parse(&config.tools.web_private).map_err(|error| {
+        config.wrong(&["tools", "web_private"], format!("[tools] web_private: {error}")).into()
+    })
+}
+
+pub(super) fn web_proxy(config: &Config) -> Result<Option<String>, DaemonError> {
+    match &config.tools.web_proxy {
+        Some(proxy) if !["http://", "https://"].iter().any(|scheme| proxy.starts_with(scheme)) => {
+            // Do not repeat the value: it may contain a password.
+            let why = "[tools] web_proxy: expected a url like http://proxy.example:3128";
+            Err(config.wrong(&["tools", "web_proxy"], why.to_owned()).into())
+        }
+        proxy => Ok(proxy.clone()),
+    }
+}
+
+/// The paths that no tool may write: the daemon's folders and the configuration files.
+pub(super) fn protected(places: &Places, config_files: &[PathBuf]) -> Vec<PathBuf> {
+    let mut protected = vec![places.config_dir.clone(), places.data_dir.clone()];
+    protected.extend_from_slice(config_files);
+    if let Some(folder) = places.socket.parent() {
+        protected.push(folder.to_path_buf());
+    }
+    // Canonical paths, because files are judged by their object and not by their spelling.
+    protected.iter().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())).collect()
+}
+
+pub(super) fn offer_outside(config: &Config) -> OfferOutside {
+    match config.sandbox.offer_outside {
+        None => OfferOutside::Attended,
+        Some(true) => OfferOutside::Always,
+        Some(false) => OfferOutside::Never,
+    }
+}
+
+pub(super) fn sandbox(config: &Config, places: &Places, instance: &str) -> tools::SandboxSettings {
+    let given = &config.sandbox;
+    let mut hidden = protected(places, &config.files);
+    // A folder that the user works in cannot be hidden, but the socket in it can.
+    if let Some(folder) = places.socket.parent()
+        && places.home.starts_with(folder)
+    {
+        hidden.retain(|path| path != folder);
+        hidden.push(places.socket.clone());
+    }
+    let files = config.providers.values().filter(|provider| provider.credential().is_none());
+    hidden.extend(files.filter_map(|provider| provider.api_key_file.clone()));
+    // Where systemd stores credentials; the folder need not exist.
+    hidden.extend(std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from).filter(|it| it.is_absolute()));
+    // The sockets of signing agents and other services of the user's login session, if they are not in
+    // `/run/user`.
+    for name in ["SSH_AUTH_SOCK", "XDG_RUNTIME_DIR"] {
+        let place = std::env::var_os(name).map(PathBuf::from).filter(|it| it.is_absolute());
+        let holds_more = |place: &Path| {
+            let real = place.canonicalize().unwrap_or_else(|_| place.to_owned());
+            places.home.starts_with(&real) || Path::new("/tmp").starts_with(real)
+        };
+        hidden.extend(place.filter(|place| !holds_more(place)));
+    }
+    let uid = nix::unistd::geteuid();
+    tools::SandboxSettings {
+        level: match given.level {
+            SandboxLevel::Auto => tools::LevelSetting::Auto,
+            SandboxLevel::Bubblewrap => tools::LevelSetting::Bubblewrap,
+            SandboxLevel::Landlock => tools::LevelSetting::Landlock,
+            SandboxLevel::Rlimits => tools::LevelSetting::Rlimits,
+            SandboxLevel::Off => tools::LevelSetting::Off,
+        },
+        network: match given.network {
+            Network::Auto => tools::NetworkSetting::Auto,
+            Network::On => tools::NetworkSetting::On,
+            Network::Off => tools::NetworkSetting::Off,
+        },
+        writable: given.writable.clone(),
+        hidden,
+        obeyed: [&places.config_dir, &places.data_dir].into_iter().chain(&config.files).cloned().collect(),
+        offer_outside: offer_outside(config),
+        // The same at every start, so that the next daemon finds it.
+        temp: std::env::temp_dir().join(format!("agentd-{uid}-{}", instance.get(..12).unwrap_or("none"))),
+    }
+}
+
+/// Reports a sandbox that would refuse every command as an error of the configuration file.
+pub(super) fn check_sandbox(
+    config: &Config,
+    sandbox: &tools::SandboxSettings,
+    found: &HostFacts,
+) -> Result<(), DaemonError> {
+    let Some(here) = found.sandboxes else { return Ok(()) };
+    sandbox.check(here).map_err(|why| {
+        let key = if why.contains("network") { "network" } else { "level" };
+        config.wrong(&["sandbox", key], why).into()
+    })
+}
+
+pub(super) fn bypass(config: &Config, is_root: bool) -> Result<(), String> {
+    if !config.permissions.allow_bypass {
+        return Err("bypass is not allowed here: set [permissions] allow_bypass = true".into());
+    }
+    if is_root && !config.permissions.allow_bypass_as_root {
+        return Err("bypass is not allowed for root without a sandbox: set [permissions] \
+                    allow_bypass_as_root = true if you mean it"
+            .into());
+    }
+    Ok(())
+}
+
+pub(super) fn limits(config: &Config, open_files: Option<(u64, u64)>) -> tools::Limits {
+    let given = &config.tools;
+    tools::Limits {
+        memory: given.memory.map(|size| size.0),
+        processes: given.processes.map(NonZeroU64::get),
+        file_size: given.file_size.map(|size| size.0),
+        cpu_time: given.cpu_time.map(|span| span.0),
+        open_files,
+    }
+}

@@ -1,0 +1,62 @@
+//! The grants that may allow a command.
+
+use std::collections::HashMap;
+
+use crate::judge::shell::evaluate::pattern::CommandPattern;
+use crate::judge::shell::lex::word::Word;
+
+/// An allow rule for commands: its pattern, and an identifier for the caller.
+#[derive(Clone, Copy)]
+pub(in crate::judge) struct Grant<'r, R> {
+    pub(in crate::judge) pattern: &'r CommandPattern,
+    pub(in crate::judge) rule: R,
+}
+
+/// Grants indexed by their first words: of thousands, only few can match.
+pub(super) struct Grants<'g, R> {
+    all: &'g [Grant<'g, R>],
+    index: HashMap<(&'g str, Option<&'g str>), Vec<usize>>,
+}
+
+impl<'g, R> Grants<'g, R> {
+    pub(super) fn of(all: &'g [Grant<'g, R>]) -> Self {
+        let mut index: HashMap<_, Vec<usize>> = HashMap::new();
+        for (at, grant) in all.iter().enumerate() {
+            if let Some(key) = grant.pattern.key() {
+                index.entry(key).or_default().push(at);
+            }
+        }
+        Self { all, index }
+    }
+
+    /// The grants that may cover `words`, or the words from `from` on, in their order.
+    pub(super) fn for_command(&self, words: &[Word], from: usize) -> impl Iterator<Item = &Grant<'g, R>> {
+        let mut found: Vec<usize> = Vec::new();
+        for words in [words, &words[from..]].iter().take(if from > 0 { 2 } else { 1 }) {
+            let Some(first) = words.first() else { continue };
+            let second = words.get(1).map(|word| word.text.as_str());
+            found.extend(self.index.get(&(first.text.as_str(), None)).into_iter().flatten());
+            if second.is_some() {
+                found.extend(self.index.get(&(first.text.as_str(), second)).into_iter().flatten());
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        found.into_iter().map(|at| &self.all[at])
+    }
+}
+
+impl CommandPattern {
+    /// How many of the inner command's words the grant contains literally, and whether it is exact.
+    /// `from` is the position of the inner command after wrappers.
+    pub(super) fn spells(&self, words: &[Word], from: usize) -> Option<(usize, bool)> {
+        let exact = matches!(self, Self::Exact { .. });
+        if let Some(spelled) = self.covers(&words[from..]) {
+            return Some((spelled, exact));
+        }
+        // The grant contains the wrapper and more.
+        self.covers(words)
+            .filter(|spelled| from > 0 && *spelled > from)
+            .map(|spelled| (spelled - from, exact))
+    }
+}

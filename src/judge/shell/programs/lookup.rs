@@ -1,0 +1,86 @@
+//! Finds the records of a command.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use crate::judge::shell::lex::word::Word;
+use crate::judge::shell::programs::records::PROGRAMS;
+use crate::judge::shell::programs::table::Row;
+
+/// The rows for a command: one for the program, one for its verb.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::judge::shell) struct Rows {
+    pub(super) program: Option<&'static Row>,
+    pub(super) verb: Option<&'static Row>,
+}
+
+/// Finds the rows of a command. Versions are removed from the name: `python3.11` is `python`.
+pub(in crate::judge::shell) fn rows(words: &[Word]) -> Rows {
+    let Some(first) = words.first() else { return Rows { program: None, verb: None } };
+    let name = stem(&first.text);
+    let program = row(name);
+    let verb = verb(words, program).and_then(|at| row(&format!("{name} {}", words[at].text)));
+    Rows { program, verb }
+}
+
+/// The name without folder and version.
+pub(in crate::judge::shell) fn stem(text: &str) -> &str {
+    let name = text.rsplit('/').next().unwrap_or(text);
+    let name = name.strip_suffix(".exe").unwrap_or(name);
+    // `x86_64-linux-gnu-gcc`
+    let name = if name.len() > "-linux-gnu-".len() && name.contains('-') {
+        name.split_once("-linux-gnu-").map_or(name, |(_, tool)| tool)
+    } else {
+        name
+    };
+    // `arm-none-eabi-gcc`
+    const CROSS: &[&str] = &[
+        "gcc", "g++", "cc", "c++", "clang", "clang++", "ld", "as", "ar", "nm", "objcopy", "objdump", "strip",
+        "gdb",
+    ];
+    let name = match name.rsplit_once('-') {
+        Some((_, tool)) if name.matches('-').count() > 1 && CROSS.contains(&tool) => tool,
+        _ => name,
+    };
+    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let stem = stem.strip_suffix('-').filter(|_| stem.len() < name.len()).unwrap_or(stem);
+    // `7z`, `[`, `md5sum` keep their digits; only a name that is then in the table loses them.
+    if !stem.is_empty() && stem.len() < name.len() && row(name).is_none() { stem } else { name }
+}
+
+/// Position of the verb: the first word that is neither an option nor an option's value.
+pub(in crate::judge::shell) fn verb(words: &[Word], program: Option<&Row>) -> Option<usize> {
+    let values = program.map_or(&[][..], |row| &row.values);
+    let mut at = 1;
+    while let Some(word) = words.get(at) {
+        if !word.text.starts_with('-') && !word.text.starts_with('+') {
+            return Some(at);
+        }
+        at += if values.contains(&word.text.as_str()) { 2 } else { 1 };
+    }
+    None
+}
+
+/// Same as [`verb`], with the program's own row.
+pub(in crate::judge::shell) fn own_verb(words: &[Word]) -> Option<usize> {
+    verb(words, words.first().and_then(|first| row(stem(&first.text))))
+}
+
+/// The row of a name, or of a name and a verb with a blank between.
+pub(in crate::judge::shell) fn row(name: &str) -> Option<&'static Row> {
+    static ROWS: OnceLock<Vec<Row>> = OnceLock::new();
+    static INDEX: OnceLock<HashMap<&'static str, &'static Row>> = OnceLock::new();
+    let index = INDEX.get_or_init(|| {
+        let programs =
+            PROGRAMS.iter().flat_map(|table| table.rows.iter().map(move |row| Row::of(row, table)));
+        let rows = ROWS.get_or_init(|| programs.collect());
+        let mut index = HashMap::new();
+        for row in rows {
+            for name in row.names.split('|') {
+                index.entry(name).or_insert(row);
+            }
+        }
+        index
+    });
+    index.get(name).copied()
+}

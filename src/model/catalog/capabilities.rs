@@ -1,0 +1,168 @@
+//! What providers accept: names and ids of tool calls, thinking as reasoning effort, and encrypted reasoning.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::settings::ModelSettings;
+use crate::types::CallId;
+use crate::types::thinking::Thinking;
+
+/// Maximum length that vendors accept (Anthropic 128, OpenAI 64: their API references, 2026-03).
+const LONGEST: usize = 64;
+
+/// The name of a called tool in the form that every vendor accepts: letters, digits, `_` and `-`. A model may
+/// invent a name; sent back unchanged, every later request would be refused.
+pub(in crate::model) fn called(tool: &str) -> Cow<'_, str> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if tool.is_empty() {
+        return Cow::Borrowed("unnamed");
+    }
+    if tool.len() <= LONGEST && tool.chars().all(is_plain) {
+        return Cow::Borrowed(tool);
+    }
+    Cow::Owned(tool.chars().take(LONGEST).map(|c| if is_plain(c) { c } else { '_' }).collect())
+}
+
+/// Maximum length of a call id for Anthropic and OpenAI Responses, in characters.
+pub(in crate::model) const MAX_CALL_ID_CHARS: usize = 64;
+/// Maximum length of a call id for OpenAI Chat Completions: "Expected a string with maximum length 40".
+pub(in crate::model) const MAX_CHAT_CALL_ID_CHARS: usize = 40;
+
+/// The id for a call and its result: the provider's, or the daemon's if that is missing or does not `fit`. The
+/// daemon's id has 41 characters, is unique and never changes, so the same transcript gives the same bytes.
+pub(in crate::model) fn wire_call_id<'a>(
+    provider_id: &'a str,
+    call_id: &CallId,
+    fits: impl Fn(&str) -> bool,
+) -> Cow<'a, str> {
+    if !provider_id.is_empty() && fits(provider_id) {
+        return Cow::Borrowed(provider_id);
+    }
+    Cow::Owned(call_id.to_string())
+}
+
+/// Largest budget in tokens that maps to low effort, and to medium effort.
+const LITTLE: u32 = 4_096;
+const MEDIUM: u32 = 16_384;
+
+/// The effort to send; `None` leaves it to the model.
+pub(in crate::model) fn effort(thinking: Option<Thinking>, settings: &ModelSettings) -> Option<&str> {
+    if !settings.thinking {
+        return None;
+    }
+    match thinking? {
+        Thinking::Off => settings.least_effort.as_deref(),
+        Thinking::Auto => None,
+        named => Some(word(named)),
+    }
+}
+
+/// The effort for thinking that is on, as a word that all vendors accept.
+pub(in crate::model) const fn word(thinking: Thinking) -> &'static str {
+    match thinking {
+        Thinking::Off | Thinking::Low | Thinking::Tokens(..=LITTLE) => "low",
+        Thinking::Auto | Thinking::Medium | Thinking::Tokens(..=MEDIUM) => "medium",
+        Thinking::High | Thinking::Tokens(_) => "high",
+    }
+}
+
+/// Encrypted reasoning of OpenAI Responses is stored in the place of other providers' signatures. This prefix
+/// distinguishes the two, so that neither is ever sent to the other.
+const MARK: &str = "openai_responses:";
+
+/// A reasoning item in the form that the API expects back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::model) struct Sealed {
+    /// The item's id.
+    pub id: String,
+    /// Opaque data of the provider.
+    pub encrypted_content: String,
+}
+
+/// Encodes the item as a signature.
+pub(in crate::model) fn seal(sealed: &Sealed) -> String {
+    // Writing two strings as JSON cannot fail.
+    format!("{MARK}{}", serde_json::to_string(sealed).unwrap_or_default())
+}
+
+/// Decodes a signature; `None` for another provider's.
+pub(in crate::model) fn unseal(signature: &str) -> Option<Sealed> {
+    serde_json::from_str(signature.strip_prefix(MARK)?).ok()
+}
+
+/// Whether the signature is an encoded reasoning item.
+pub(in crate::model) fn is_sealed(signature: &str) -> bool {
+    signature.starts_with(MARK)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::ids::{Mint, Seed};
+
+    #[test]
+    fn overlong_call_id_becomes_short_and_unique() {
+        let mut mint = Mint::new(1, Seed(1));
+        let (first, second) = (mint.call(), mint.call());
+        let fits = |id: &str| id.chars().count() <= MAX_CALL_ID_CHARS;
+        let long = "call_".repeat(20);
+        assert_eq!(wire_call_id("call_1", &first, fits), "call_1");
+        assert_eq!(wire_call_id(&long, &first, fits), wire_call_id(&long, &first, fits));
+        assert_ne!(wire_call_id(&long, &first, fits), wire_call_id(&long, &second, fits));
+        for given in [long.as_str(), ""] {
+            let id = wire_call_id(given, &first, fits);
+            assert!(
+                fits(&id) && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte)),
+                "{id}"
+            );
+        }
+    }
+
+    #[test]
+    fn invented_tool_name_is_sanitised_for_vendors() {
+        let long = "x".repeat(1_000);
+        for (name, expected) in [
+            ("Bash", "Bash"),
+            ("mcp__a-b__c", "mcp__a-b__c"),
+            ("", "unnamed"),
+            ("a b.c/d", "a_b_c_d"),
+            ("Bash\0", "Bash_"),
+            ("größe", "gr__e"),
+            (long.as_str(), &long[..64]),
+        ] {
+            assert_eq!(called(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn thinking_budget_maps_to_effort_for_thinking_models() {
+        let thinks = ModelSettings { thinking: true, ..ModelSettings::default() };
+        let least = ModelSettings { least_effort: Some("minimal".into()), ..thinks.clone() };
+        for (thinking, expected) in [
+            (None, None),
+            (Some(Thinking::Auto), None),
+            (Some(Thinking::Off), None),
+            (Some(Thinking::Low), Some("low")),
+            (Some(Thinking::Medium), Some("medium")),
+            (Some(Thinking::High), Some("high")),
+            (Some(Thinking::Tokens(4_096)), Some("low")),
+            (Some(Thinking::Tokens(4_097)), Some("medium")),
+            (Some(Thinking::Tokens(60_000)), Some("high")),
+        ] {
+            assert_eq!(effort(thinking, &thinks), expected, "{thinking:?}");
+            assert_eq!(effort(thinking, &ModelSettings::default()), None, "{thinking:?}");
+        }
+        assert_eq!(effort(Some(Thinking::Off), &least), Some("minimal"));
+    }
+
+    #[test]
+    fn only_encoded_reasoning_signatures_are_decoded() {
+        let sealed = Sealed { id: "rs_1".into(), encrypted_content: "gAAA\"".into() };
+        let text = seal(&sealed);
+        assert!(is_sealed(&text));
+        assert_eq!(unseal(&text), Some(sealed));
+        assert_eq!(unseal("EqQBCgIYAhIM"), None);
+        assert_eq!(unseal("openai_responses:{"), None);
+    }
+}

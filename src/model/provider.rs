@@ -1,0 +1,232 @@
+//! One provider with checked settings: its address, its key and the headers of its requests.
+
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use reqwest::Url;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+
+use super::anthropic;
+use super::keys::{Key, Secret};
+use super::replay::Player;
+use super::settings::{Kind, ModelError, Provider};
+use crate::model::replay::record::Recorder;
+use crate::model::settings::Api;
+use crate::model::stream::fault::{OUT_OF_QUOTA, Secrets, is_secret_header};
+use crate::sync::lock;
+use crate::types::model::{FaultKind, ModelFault};
+
+/// The header with the version of the Anthropic API.
+const VERSION_HEADER: HeaderName = HeaderName::from_static("anthropic-version");
+/// Its value if the configuration sets none.
+const DEFAULT_VERSION: &str = "2023-06-01";
+/// From this version on, a request with `temperature`, `top_p` or `top_k` is refused with status 400
+/// (platform.claude.com, "Versions", 2026-11).
+const VERSION_WITHOUT_SAMPLING: &str = "2026-10-21";
+
+/// The source of a provider's answers.
+pub(super) enum Backend {
+    Http(Box<Address>),
+    Replay(Player),
+}
+
+/// A provider on the network with checked settings.
+pub(super) struct Address {
+    pub(super) api: Api,
+    pub(super) url: Url,
+    pub(super) is_direct: bool,
+    /// The provider is the API's vendor, not another server with the same API.
+    pub(super) is_vendor: bool,
+    /// It stores the conversation.
+    pub(super) store: bool,
+    pub(super) key: Key,
+    /// The last output of the key command, so that the command does not run for every call.
+    pub(super) printed: Mutex<Option<Secret>>,
+    pub(super) headers: HeaderMap,
+    pub(super) secrets: Secrets,
+    pub(super) recorder: Option<Arc<Recorder>>,
+}
+
+impl Backend {
+    pub(super) fn new(name: &str, provider: Provider) -> Result<Self, ModelError> {
+        let is_replay = provider.kind == Kind::Replay;
+        match provider.cassette {
+            Some(file) if is_replay => return Ok(Backend::Replay(Player::new(file))),
+            None if is_replay => return Err(ModelError::NoCassette { provider: name.into() }),
+            Some(_) => return Err(ModelError::MisplacedCassette { provider: name.into() }),
+            None => {}
+        }
+        if provider.store && provider.kind != Kind::OpenAiResponses {
+            return Err(ModelError::MisplacedStore { provider: name.into() });
+        }
+        let is_usable = |version: &str| provider.kind == Kind::Anthropic && is_date(version);
+        if provider.api_version.as_deref().is_some_and(|version| !is_usable(version)) {
+            return Err(ModelError::BadApiVersion { provider: name.into() });
+        }
+        let api = match provider.kind {
+            Kind::Anthropic => Api::Anthropic,
+            Kind::OpenAiChat => Api::OpenAiChat,
+            Kind::OpenAiResponses => Api::OpenAiResponses,
+            // A replay provider was created or refused above.
+            Kind::Replay => return Err(ModelError::NoCassette { provider: name.into() }),
+        };
+        let bad_url = |why: String| ModelError::BadBaseUrl { provider: name.into(), why };
+        let base = provider.base_url.as_deref().unwrap_or(api.vendor_url());
+        let url = Url::parse(base).map_err(|error| bad_url(error.to_string()))?;
+        if url.query().is_some() || url.fragment().is_some() {
+            return Err(bad_url("it has a ? or a #".into()));
+        }
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(bad_url(format!("{:?} is neither http nor https", url.scheme())));
+        }
+        let Some(host) = url.host_str() else { return Err(bad_url("it names no host".into())) };
+        let endpoint = Url::parse(&api.endpoint(base)).map_err(|error| bad_url(error.to_string()))?;
+        let is_direct = url.scheme() == "http" && is_loopback(host);
+        let vendor = Url::parse(api.vendor_url()).ok();
+        let is_vendor = vendor.is_some_and(|vendor| vendor.host_str() == Some(host));
+        let mut secrets = Secrets::default();
+        secrets.add_password(&url);
+        let mut headers = HeaderMap::new();
+        for (header, value) in &provider.headers {
+            let bad = || ModelError::BadHeader { provider: name.into(), header: header.clone() };
+            let key: HeaderName = header.parse().map_err(|_| bad())?;
+            let mut parsed: HeaderValue = value.parse().map_err(|_| bad())?;
+            if is_secret_header(header) {
+                parsed.set_sensitive(true);
+                secrets.add(value);
+            }
+            headers.insert(key, parsed);
+        }
+        if api == Api::Anthropic && !headers.contains_key(VERSION_HEADER) {
+            let version = provider.api_version.as_deref().unwrap_or(DEFAULT_VERSION);
+            let bad = || ModelError::BadApiVersion { provider: name.into() };
+            headers.insert(VERSION_HEADER, version.parse().map_err(|_| bad())?);
+        }
+        let recorder = provider.record.map(|file| Arc::new(Recorder::new(file)));
+        let address = Address {
+            api,
+            url: endpoint,
+            is_direct,
+            is_vendor,
+            store: provider.store,
+            key: provider.key,
+            printed: Mutex::default(),
+            headers,
+            secrets,
+            recorder,
+        };
+        Ok(Backend::Http(Box::new(address)))
+    }
+}
+
+impl Address {
+    /// The current key. The output of a key command is kept until the provider refuses it.
+    pub(super) async fn secret(&self, name: &str) -> Result<Option<Secret>, ModelFault> {
+        if let Some(printed) = self.printed().clone() {
+            return Ok(Some(printed));
+        }
+        let secret = self.key.read(name, self.api.key_variable()).await?;
+        if matches!(self.key, Key::Command(_)) {
+            self.printed().clone_from(&secret);
+        }
+        Ok(secret)
+    }
+
+    pub(super) fn printed(&self) -> MutexGuard<'_, Option<Secret>> {
+        lock(&self.printed)
+    }
+
+    pub(super) fn forget_key(&self) {
+        *self.printed() = None;
+    }
+
+    /// Whether the refusal may be caused by a changed key.
+    pub(super) fn doubts_key(&self, fault: &ModelFault) -> bool {
+        match fault.kind {
+            FaultKind::Unauthorized => true,
+            // The key is right, and its account is empty. Part of an answer may have been streamed.
+            FaultKind::Forbidden if fault.word.as_deref() == Some(OUT_OF_QUOTA) => false,
+            FaultKind::Forbidden => matches!(self.key, Key::Command(_)),
+            _ => false,
+        }
+    }
+
+    /// Whether the API version accepts `temperature` and `top_p`.
+    pub(super) fn takes_sampling(&self) -> bool {
+        let version = self.headers.get(VERSION_HEADER).and_then(|value| value.to_str().ok());
+        self.api != Api::Anthropic || version.is_none_or(|version| version < VERSION_WITHOUT_SAMPLING)
+    }
+
+    /// Builds the headers. Headers of the settings take precedence.
+    pub(super) fn headers(
+        &self,
+        name: &str,
+        secret: Option<&Secret>,
+        interleaves: bool,
+        secrets: &mut Secrets,
+    ) -> Result<HeaderMap, ModelFault> {
+        let variable = self.api.key_variable();
+        let own = match self.api {
+            Api::Anthropic => HeaderName::from_static("x-api-key"),
+            Api::OpenAiChat | Api::OpenAiResponses => reqwest::header::AUTHORIZATION,
+        };
+        if secret.is_none() && self.is_vendor && !self.headers.contains_key(&own) {
+            let text = format!(
+                "no key for {name}: set {variable}, or api_key_env, api_key_file or api_key_command of \
+                 [providers.{name}]"
+            );
+            return Err(ModelFault::new(FaultKind::NoKey, text));
+        }
+        let mut headers = HeaderMap::new();
+        if let Some(secret) = secret {
+            secrets.add(secret.reveal());
+            let text = match self.api {
+                Api::Anthropic => secret.reveal().to_owned(),
+                Api::OpenAiChat | Api::OpenAiResponses => format!("Bearer {}", secret.reveal()),
+            };
+            let mut value = HeaderValue::try_from(text).map_err(|_| {
+                let text = format!(
+                    "the key of [providers.{name}] holds characters that no key has (line breaks?): check where \
+                     it comes from"
+                );
+                ModelFault::new(FaultKind::NoKey, text)
+            })?;
+            value.set_sensitive(true);
+            headers.insert(own, value);
+        }
+        headers.extend(self.headers.clone());
+        if interleaves {
+            add_beta(&mut headers, anthropic::INTERLEAVED);
+        }
+        Ok(headers)
+    }
+}
+
+/// Whether the text has the form `2023-06-01`.
+fn is_date(text: &str) -> bool {
+    text.len() == 10
+        && text.bytes().enumerate().all(|(at, byte)| match at {
+            4 | 7 => byte == b'-',
+            _ => byte.is_ascii_digit(),
+        })
+}
+
+/// Adds a value to the header `anthropic-beta`.
+fn add_beta(headers: &mut HeaderMap, word: &'static str) {
+    let name = HeaderName::from_static("anthropic-beta");
+    let known = headers.get(&name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let all = match known {
+        "" => word.to_owned(),
+        known if known.split(',').any(|other| other.trim() == word) => return,
+        known => format!("{known},{word}"),
+    };
+    // Values that are valid separately are valid together.
+    if let Ok(value) = HeaderValue::try_from(all) {
+        headers.insert(name, value);
+    }
+}
+
+pub(super) fn is_loopback(host: &str) -> bool {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || bare.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}

@@ -1,0 +1,283 @@
+//! A tool call as it was prepared and judged: its target, its planned change, and its confinement.
+
+use std::path::PathBuf;
+
+use super::background::BashId;
+use super::ids::BlobId;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The effect of a call, determined without running it. It is judged before the call may start.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PreparedCall {
+    /// The subject that the permission rules judge.
+    pub subject: Subject,
+    /// One line for users. For Bash the first line of the command, then the model's description of it.
+    pub summary: String,
+    /// The change as a unified diff, for calls that change a file.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub diff: Option<String>,
+    /// See [`ToolDefinition::read_only`].
+    pub read_only: bool,
+    /// For calls that change a file: its content hash before and after. It is in the journal before the file is
+    /// touched, so that after a crash the file shows whether the change took effect.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub change: Option<PlannedChange>,
+    /// For commands: their confinement.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sandbox: Option<Confinement>,
+}
+
+/// The confinement of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Confinement {
+    /// 3 bubblewrap, 2 Landlock, 1 rlimits only, 0 off.
+    pub level: u8,
+    /// Whether the command has network access.
+    pub network: bool,
+    /// The command runs outside its usual sandbox, because a user allowed it.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub outside: bool,
+}
+
+impl std::fmt::Display for Confinement {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let outside = if self.outside { "outside the sandbox, " } else { "" };
+        write!(f, "{outside}level {}, network {}", self.level, if self.network { "on" } else { "off" })
+    }
+}
+
+impl Confinement {
+    /// The confinement of a command that a user allowed outside its sandbox: only rlimits apply.
+    pub const OUTSIDE: Self = Self { level: 1, network: true, outside: true };
+
+    /// Whether this confinement is weaker than the other.
+    #[must_use]
+    pub fn is_weaker_than(self, other: Self) -> bool {
+        self.level < other.level || (self.network && !other.network)
+    }
+}
+
+/// Whether a command that the sandbox blocked is offered to run again outside of it: `[sandbox] offer_outside`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OfferOutside {
+    /// Never.
+    Never,
+    /// In attended sessions.
+    #[default]
+    Attended,
+    /// In unattended sessions as well; their deadline applies.
+    Always,
+}
+
+impl OfferOutside {
+    /// Whether a command of such a session may be offered.
+    #[must_use]
+    pub const fn holds(self, unattended: bool) -> bool {
+        match self {
+            OfferOutside::Never => false,
+            OfferOutside::Attended => !unattended,
+            OfferOutside::Always => true,
+        }
+    }
+}
+
+/// The part of the sandbox that blocked a command, according to the command's output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Barrier {
+    /// A file that may not be written or read, or a forbidden system call.
+    Files,
+    /// The network, which is off.
+    Network,
+}
+
+impl Barrier {
+    /// The name on the wire.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Barrier::Files => "files",
+            Barrier::Network => "network",
+        }
+    }
+}
+
+/// The sandbox probably blocked a command: a guess from the command's output.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Blocked {
+    /// The part of the sandbox that blocked it.
+    pub by: Barrier,
+    /// The path or the host that the command named, if it named one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub what: Option<String>,
+}
+
+impl PreparedCall {
+    /// Whether the call may run in parallel with other such calls: it changes nothing on this machine.
+    #[must_use]
+    pub fn runs_beside(&self) -> bool {
+        self.read_only || matches!(self.subject, Subject::Web { .. })
+    }
+}
+
+/// The planned change of a call on files.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum PlannedChange {
+    /// The planned change of several files, in the order of execution.
+    Several {
+        /// The files.
+        files: Vec<PlannedFile>,
+    },
+    /// The planned change of one file: that of [`Subject::Edit`].
+    One(PlannedEdit),
+}
+
+/// The planned change of one of several files.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PlannedFile {
+    /// The file, resolved.
+    pub path: PathBuf,
+    /// SHA-256 of the content before, in hexadecimal; absent for a new file.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sha256_before: Option<String>,
+    /// SHA-256 of the content after; absent if the file is removed.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sha256_after: Option<String>,
+    /// Lines added.
+    pub added: u64,
+    /// Lines removed.
+    pub removed: u64,
+    /// Whether the model then knows the whole file.
+    pub whole: bool,
+}
+
+/// The planned change of one file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PlannedEdit {
+    /// SHA-256 of the content before, in hexadecimal; absent for a new file.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sha256_before: Option<String>,
+    /// SHA-256 of the content after.
+    pub sha256_after: String,
+    /// Lines added.
+    pub added: u64,
+    /// Lines removed.
+    pub removed: u64,
+    /// Whether the model then knows the whole file.
+    pub whole: bool,
+}
+
+/// The subject that the permission rules judge.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Subject {
+    /// Reads or lists a path.
+    Read {
+        /// The object that will be opened.
+        path: ResolvedPath,
+    },
+    /// Creates or changes a file.
+    Edit {
+        /// The object that will be written.
+        path: ResolvedPath,
+    },
+    /// Removes a file.
+    Delete {
+        /// The object that will be removed.
+        path: ResolvedPath,
+    },
+    /// Fetches a web page.
+    Web {
+        /// The complete URL.
+        url: String,
+        /// Its host, lower case, without a port.
+        host: String,
+    },
+    /// Several subjects: each is judged, and the strictest verdict counts.
+    Several {
+        /// The parts; none of them is `Several`.
+        parts: Vec<Subject>,
+    },
+    /// Runs a command.
+    Bash {
+        /// The exact text.
+        command: String,
+        /// Whether it continues in the background after its call returned.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        background: bool,
+        /// The folder in which it starts, if not the workspace itself: an earlier command changed it.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        cwd: Option<PathBuf>,
+    },
+    /// Reads or ends a background command of the session itself.
+    Background {
+        /// Name of the command.
+        bash_id: BashId,
+    },
+    /// Reads a blob of the session itself.
+    Blob {
+        /// Id of the blob.
+        blob_id: BlobId,
+    },
+    /// Any other tool.
+    Tool {
+        /// Its name.
+        name: String,
+    },
+}
+
+impl Subject {
+    /// A foreground command that starts in the workspace itself.
+    #[must_use]
+    pub fn command(text: impl Into<String>) -> Self {
+        Subject::Bash { command: text.into(), background: false, cwd: None }
+    }
+
+    /// Whether the call only changes files, so that after a crash the files show its outcome.
+    #[must_use]
+    pub fn changes_files(&self) -> bool {
+        match self {
+            Subject::Edit { .. } | Subject::Delete { .. } => true,
+            Subject::Several { parts } => !parts.is_empty() && parts.iter().all(Subject::changes_files),
+            Subject::Read { .. }
+            | Subject::Web { .. }
+            | Subject::Bash { .. }
+            | Subject::Background { .. }
+            | Subject::Blob { .. }
+            | Subject::Tool { .. } => false,
+        }
+    }
+}
+
+/// A path after links, `..` and `~` were resolved.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ResolvedPath {
+    /// Absolute and free of links. The last components may not exist yet.
+    pub path: PathBuf,
+    /// Whether it is in the session's workspace.
+    pub in_workspace: bool,
+    /// Whether writing there could change which code runs or which permissions apply.
+    pub care: PathSensitivity,
+    /// Other names of the same file (hard links) that a rule matches.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ruled: Vec<PathBuf>,
+}
+
+/// Sensitivity of a path, from lowest to highest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PathSensitivity {
+    /// An ordinary file.
+    #[default]
+    Ordinary,
+    /// Probably contains secrets: reading needs a request.
+    Secret,
+    /// Has other names (hard links) that were not all found: judged as if it were outside the workspace.
+    HardLinked,
+    /// Executed or read automatically: writing needs a request in every mode.
+    AutoExecuted,
+    /// Belongs to the daemon or to git's hooks: writing is denied, regardless of grants.
+    Protected,
+}
