@@ -12,13 +12,16 @@ use crate::judge::Rules;
 use crate::model::{self, Models};
 use crate::session::actor::journal;
 use crate::session::registry::load::*;
-use crate::session::{Components, NewSessionRequest, Settings, Shared, Submission, SubmittedInput};
+use crate::session::{
+    Components, IdempotencyKey, NewSessionRequest, Settings, Shared, Submission, SubmittedInput,
+};
 use crate::store::{Append, Store, StoreError, StoreOwner};
 use crate::tools::{self, Toolbox};
 use crate::types::event::Envelope;
 use crate::types::event::{Event, Origin};
 use crate::types::ids::{Mint, Seed};
 use crate::types::message::InputBlock;
+use crate::types::outcome::SubmitOutcome;
 use crate::types::permission::Mode;
 use crate::types::time::{Clock, Timestamp};
 use crate::types::tool::ProcessRecord;
@@ -86,16 +89,20 @@ impl Place {
     }
 
     async fn submit(&self, id: SessionId) -> Result<Seq, SessionError> {
-        let submission = Submission {
-            when_busy: Busy::Queue,
-            expected_turn: None,
-            options: Default::default(),
-            keyed: None,
-            origin: Origin::default(),
-        };
+        self.submit_keyed(id, None, Busy::Queue).await.map(|submitted| submitted.seq)
+    }
+
+    async fn submit_keyed(
+        &self,
+        id: SessionId,
+        keyed: Option<IdempotencyKey>,
+        when_busy: Busy,
+    ) -> Result<SubmitOutcome, SessionError> {
+        let (options, origin) = (Default::default(), Origin::default());
+        let submission = Submission { when_busy, expected_turn: None, options, keyed, origin };
         let blocks = vec![InputBlock::Text { text: "go".into() }];
         let input = std::future::ready(Ok(SubmittedInput { blocks, blobs: Vec::new() }));
-        self.registry.submit(id, submission, input).await.map(|submitted| submitted.seq)
+        self.registry.submit(id, submission, input).await
     }
 
     async fn events(&self, id: SessionId) -> Vec<Envelope> {
@@ -321,4 +328,25 @@ async fn unloadable_session_reports_same_error_each_time() {
     assert!(matches!(error, Some(SessionError::Store(StoreError::Corrupt(_)))), "{error:?}");
     let healthy = place.create().await;
     assert!(soon(place.submit(healthy)).await.is_ok());
+}
+
+/// All callers may miss the key in the store before the first of them has committed its input. The commit or the
+/// running turn keeps the others out, and they get the reply of the first.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn concurrent_submits_with_one_key_share_one_turn() {
+    let place = Place::new(NEVER, 1_000).await;
+    let key = |digest: &str| Some(IdempotencyKey { key: "k".into(), digest: digest.into() });
+    for when_busy in [Busy::Queue, Busy::Reject] {
+        let id = place.create().await;
+        let calls = (0..8).map(|_| place.submit_keyed(id, key("d"), when_busy));
+        let replies = soon(futures_util::future::join_all(calls)).await;
+        assert!(replies.iter().all(|reply| reply.is_ok() && *reply == replies[0]), "{replies:?}");
+        let events = place.events(id).await;
+        let turns = events
+            .iter()
+            .filter(|it| matches!(it.event, Event::TurnStarted { .. } | Event::TurnQueued { .. }));
+        assert_eq!(turns.count(), 1, "{when_busy:?}");
+        let other = soon(place.submit_keyed(id, key("other"), when_busy)).await;
+        assert_eq!(other, Err(SessionError::Conflict("idempotency_key")));
+    }
 }
