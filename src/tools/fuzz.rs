@@ -160,7 +160,7 @@ pub fn notebook(data: &[u8]) {
 pub fn path(data: &[u8]) {
     static HOUSE: OnceLock<Mutex<tempfile::TempDir>> = OnceLock::new();
     let shared = HOUSE.get_or_init(|| Mutex::new(path_shared().expect("a folder")));
-    let shared = lock(&shared);
+    let shared = lock(shared);
     let root = shared.path().canonicalize().expect("its path");
     let (target, text) = match data.iter().position(|byte| *byte == 0x1f) {
         Some(at) => (&data[..at], &data[at + 1..]),

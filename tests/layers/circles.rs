@@ -73,8 +73,12 @@ impl Modules {
         }
         let tests: BTreeSet<ModulePath> = tests.iter().map(|path| split(path)).collect();
         modules.code.retain(|path, _| !(1..=path.len()).any(|end| tests.contains(&path[..end])));
-        for path in modules.code.keys().cloned().collect::<Vec<_>>() {
-            modules.read_module(&path);
+        let paths: Vec<ModulePath> = modules.code.keys().cloned().collect();
+        for path in &paths {
+            (1..path.len()).for_each(|end| _ = modules.code.entry(path[..end].to_vec()).or_default());
+        }
+        for path in &paths {
+            modules.read_module(path);
         }
         modules
     }
@@ -198,7 +202,7 @@ fn use_tree(code: &[String], start: usize, base: &[String], found: &mut Vec<(Vec
             "{" => {
                 index += 1;
                 while !matches!(at(index), "}" | "") {
-                    index = use_tree(code, index, &parts, found) + usize::from(at(index) == ",");
+                    index = use_tree(code, index, &parts, found);
                     index += usize::from(at(index) == ",");
                 }
                 return index + 1;

@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn escape_agrees_with_table_of_invisible_characters() {
         for c in char::MIN..=char::MAX {
-            let is_shown = line(c.encode_utf8(&mut [0; 4])).starts_with(c);
+            let is_shown = line(&c.to_string()) == c.to_string();
             assert_eq!(is_shown, !is_invisible(c) && !matches!(c, OPEN | CLOSE), "{c:?}");
         }
     }

@@ -212,3 +212,15 @@ fn git_file(workspace: &Path) -> Option<Alias> {
     let target = follow(&repository::named_in(&name)?).ok()?;
     Some(Alias { name, target })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn path_check_agrees_with_table_of_invisible_characters() {
+        for c in char::MIN..=char::MAX {
+            assert_eq!(refuse_hidden_characters(&format!("a{c}")).is_err(), is_invisible(c), "{c:?}");
+        }
+    }
+}

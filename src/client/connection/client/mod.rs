@@ -42,7 +42,7 @@ struct Waiting<'a> {
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        if let Some(calls) = lock(&self.pending).as_mut() {
+        if let Some(calls) = lock(self.pending).as_mut() {
             calls.remove(&self.id);
         }
     }

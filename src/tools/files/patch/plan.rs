@@ -80,7 +80,7 @@ pub(super) fn subject(targets: &[Target]) -> Subject {
 
 /// The planned state of one file.
 pub(super) enum Step {
-    Write(Box<Change>),
+    Write(Change),
     Remove { path: PinnedPath, before: Content, diff: Diff },
 }
 
@@ -169,7 +169,7 @@ pub(super) fn plan(
             Section::Add { lines, .. } => steps.push(add(context, path, &lines)?),
             Section::Delete { .. } => steps.push(remove(context, path)?),
             Section::Update { move_to: None, hunks, .. } => {
-                steps.push(Step::Write(Box::new(update(context, path, &hunks)?)));
+                steps.push(Step::Write(update(context, path, &hunks)?));
             }
             Section::Update { move_to: Some(to), hunks, .. } => {
                 let to = target(&context.resolve(to, Access::Edit)?.path)?;
@@ -181,7 +181,7 @@ pub(super) fn plan(
                 let moved = Change::new(context, to, None, (None, &new), changed.charset, changed.after);
                 let moved =
                     Change { known_whole: changed.known_whole, mode_of: changed.before.clone(), ..moved };
-                steps.push(Step::Write(Box::new(moved)));
+                steps.push(Step::Write(moved));
                 steps.push(remove(context, path)?);
             }
         }
@@ -210,7 +210,7 @@ pub(super) fn add(context: &ToolContext, path: PinnedPath, lines: &[&str]) -> Re
     let after = content.clone().into_bytes();
     let old = before.as_ref().map(|_| "");
     let change = Change::new(context, path, before, (old, &content), Charset::UTF8, after);
-    Ok(Step::Write(Box::new(change)))
+    Ok(Step::Write(change))
 }
 
 /// A file to remove need not have been read (it may be binary), but if it was read it must be unchanged.
