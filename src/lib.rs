@@ -2,12 +2,13 @@
 //! imports lower layers only (`tests/layers.rs` checks it). ARCHITECTURE.md is the map.
 
 pub mod crash;
-pub mod proc;
+mod sync;
 pub mod types;
 
 pub mod api;
 pub mod engine;
 pub mod judge;
+pub mod proc;
 
 pub mod model;
 #[cfg(any(test, feature = "otel"))]

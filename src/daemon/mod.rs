@@ -177,7 +177,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let (store, store_owner) = Store::open_or_recover(&database, &backups, clock.now(), &summarise).await?;
     stage("database open");
 
-    let copying = store.clone().keep_backups(backups.clone(), config.daemon.backups, Arc::clone(&clock));
+    let copying = store.reader().keep_backups(backups.clone(), config.daemon.backups, Arc::clone(&clock));
     let policies = Policies::at(places.data_dir.join("policy"));
     let shared = Shared::new(store, Arc::clone(&clock), components).with_policies(policies);
     #[cfg(feature = "otel")]

@@ -13,6 +13,7 @@ use tokio::task::JoinHandle;
 
 use crate::proc;
 use crate::session::Registry;
+use crate::types::hex;
 use crate::types::ids::CallId;
 use crate::types::time::Timestamp;
 
@@ -32,7 +33,7 @@ pub(super) fn instance(data_dir: &Path) -> io::Result<String> {
     digest.update(meta.dev().to_be_bytes());
     digest.update(meta.ino().to_be_bytes());
     digest.update(path.as_os_str().as_bytes());
-    Ok(digest.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex::encode(&digest.finalize()[..16]))
 }
 
 /// Raises the limit of open files to the maximum. Returns the original soft and hard limits for commands,
@@ -143,7 +144,7 @@ impl Leftovers {
     /// Removes the records of ended processes. Call it after their sessions were resumed.
     pub(super) async fn forget(self, registry: &Registry) {
         if !self.ended.is_empty()
-            && let Err(error) = registry.shared().store.forget_processes(self.ended).await
+            && let Err(error) = registry.forget_processes(self.ended).await
         {
             tracing::warn!(%error, "records of ended processes stay");
         }

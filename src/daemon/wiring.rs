@@ -12,7 +12,7 @@ use crate::engine;
 use crate::judge::Rules;
 use crate::model::{self, Key, Kind, ModelError, ModelFacts, Models};
 use crate::session::{Components, ConfiguredRule, Settings};
-use crate::tools::{self, Spools, Toolbox};
+use crate::tools::{self, SpoolSettings, Toolbox};
 use crate::types::model::ModelRef;
 use crate::types::permission::{Mode, RuleScope};
 use crate::types::tool::OfferUnsandboxedRetry;
@@ -79,11 +79,11 @@ pub(super) fn components(
         converter: Some(PathBuf::from("/proc/self/exe")),
         web_allowed_private: web_allowed_private(config)?,
         web_proxy: web_proxy(config)?,
-        spools: Some(Spools::new(
-            &places.data_dir.join("blobs"),
-            config.tools.max_spool_size.0,
-            config.tools.max_spool_total.0,
-        )),
+        spools: Some(SpoolSettings {
+            folder: places.data_dir.join("blobs"),
+            call_bytes: config.tools.max_spool_size.0,
+            total_bytes: config.tools.max_spool_total.0,
+        }),
         ..tools::Settings::new(places.home.clone())
     });
     let permissions = &config.permissions;

@@ -8,14 +8,14 @@ use crate::types::message::InputBlock;
 use crate::types::model::{Delta, ModelFault, ModelReply};
 use crate::types::permission::{Decision, Mode, RuleKind, Scope, Verdict};
 use crate::types::question::Choice;
-use crate::types::sampling::Sampling;
 use crate::types::session::Untrusted;
-use crate::types::thinking::Thinking;
 use crate::types::time::Timestamp;
-use crate::types::tool::{Inspection, PreparedCall, Progress, ToolChoice, ToolOutcome};
-use crate::types::usage::{Budgets, ModelSnapshot};
+use crate::types::tool::{Inspection, PreparedCall, Progress, ToolOutcome};
+use crate::types::turn_options::TurnOptions;
+use crate::types::usage::ModelSnapshot;
 
-/// Time and randomness of one decision, so that `decide` is a pure function.
+/// Time and randomness of one decision. `decide` takes both as an argument, so it is a pure function: its ids are
+/// computed from this value.
 #[derive(Clone, Copy, Debug)]
 pub struct Now {
     /// Time of the decision; its events carry it.
@@ -41,18 +41,8 @@ pub struct Submit {
     pub when_busy: Busy,
     /// Refuse unless this is the current turn.
     pub expected_turn: Option<TurnId>,
-    /// Limits of the turn, if not the session's.
-    pub budgets: Option<Budgets>,
-    /// Approval mode of the turn, if not the session's.
-    pub mode: Option<Mode>,
-    /// `PROVIDER/MODEL` of the turn, if not the session's.
-    pub model: Option<String>,
-    /// How much the model may think in this turn, if not the session's setting.
-    pub thinking: Option<Thinking>,
-    /// Tools that the turn offers, if not the session's.
-    pub tools: Option<ToolChoice>,
-    /// Sampling settings of this turn; absent values come from the session.
-    pub sampling: Sampling,
+    /// Options of the turn.
+    pub options: TurnOptions,
     /// The client that submits.
     pub origin: Option<Origin>,
 }
@@ -122,20 +112,10 @@ pub struct EditedCall {
 pub struct Update {
     /// Short name.
     pub title: Option<String>,
-    /// Approval mode, also of the running turn.
-    pub mode: Option<Mode>,
-    /// Limits of later turns.
-    pub budgets: Option<Budgets>,
-    /// `PROVIDER/MODEL` of later turns.
-    pub model: Option<String>,
-    /// Tools of later turns.
-    pub tools: Option<ToolChoice>,
+    /// Options of later turns. The mode also applies to the running turn.
+    pub options: TurnOptions,
     /// The complete list of additional folders of the workspace.
     pub additional_dirs: Option<Vec<String>>,
-    /// How much models may think in later turns.
-    pub thinking: Option<Thinking>,
-    /// Sampling settings of later turns.
-    pub sampling: Sampling,
     /// Pending requests that the new mode allows, each with the reason.
     pub covered: Vec<(PermissionId, String)>,
     /// The client that requests the change.

@@ -6,6 +6,7 @@ mod apply;
 mod decide;
 mod input;
 mod model_catalog;
+mod output;
 mod request;
 mod settings;
 mod state;
@@ -16,14 +17,13 @@ mod window;
 #[doc(hidden)]
 pub use request::build::normalize as normalized;
 
-pub use apply::transient_kinds::{LATEST_ONLY_KINDS, TRANSIENT_KINDS};
-pub use decide::plan::{Effect, Entry, ItemChange, Plan, RequestChange};
-pub use decide::retry::{OnRateLimit, Retry};
+pub use apply::{LATEST_ONLY_KINDS, TRANSIENT_KINDS};
 pub use input::{Answer, Busy, EditedCall, Input, JudgedCall, Now, Recovery, Refusal, Submit, Update};
 pub use model_catalog::{FallbackModels, ModelCapabilities, ModelCatalog, TitleModel};
+pub use output::{Decision, Effect, Entry, ItemChange, Plan, Reply, RequestChange};
 pub use request::repair_history::{Repair, breach, repair};
 pub use request::vision::needs_vision;
-pub use settings::{Settings, Unattended};
+pub use settings::{OnRateLimit, Retry, Settings, Unattended};
 pub use state::{Engine, SessionRules};
 pub use view::{Pending, Snapshot};
 

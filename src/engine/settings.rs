@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::engine::decide::output_limit::DEFAULT_OUTPUT_TOKENS;
-use crate::engine::decide::retry::Retry;
 use crate::engine::model_catalog::{FallbackModels, ModelCatalog, TitleModel};
 use crate::types::permission::OnTimeout;
 use crate::types::session::OnRestart;
 use crate::types::tool::{OfferUnsandboxedRetry, ToolDefinition};
+
+/// Default limit for an answer, in tokens, if no setting gives another.
+pub(in crate::engine) const DEFAULT_OUTPUT_TOKENS: u32 = 32_000;
 
 /// Settings of the engine, shared by all sessions.
 #[derive(Clone, Debug)]
@@ -79,4 +80,48 @@ impl Default for Unattended {
     fn default() -> Self {
         Self { deadline_ms: Some(3_600_000), on_timeout: OnTimeout::Deny }
     }
+}
+
+/// How failed model calls are retried.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Retry {
+    /// Attempts at one model call, including the first.
+    pub attempts: u32,
+    /// First wait, in milliseconds. Each further wait is twice as long.
+    pub base_ms: u64,
+    /// Longest of these waits, in milliseconds.
+    pub max_ms: u64,
+    /// The longest wait in unattended sessions for rate limits and overloads, in milliseconds.
+    pub unattended_max_ms: u64,
+    /// Longest wait that a provider may request in attended sessions, in milliseconds. A longer one fails the
+    /// turn.
+    pub max_retry_after_ms: u64,
+    /// Interval at which a long wait is reported, in milliseconds.
+    pub heartbeat_ms: u64,
+    /// Reaction to a rate limit.
+    pub on_rate_limit: OnRateLimit,
+}
+
+impl Default for Retry {
+    fn default() -> Self {
+        Self {
+            attempts: 10,
+            base_ms: 500,
+            max_ms: 32_000,
+            unattended_max_ms: 300_000,
+            max_retry_after_ms: 600_000,
+            heartbeat_ms: 30_000,
+            on_rate_limit: OnRateLimit::Wait,
+        }
+    }
+}
+
+/// Reaction to a rate limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnRateLimit {
+    /// Wait and retry the same model.
+    #[default]
+    Wait,
+    /// Switch to the backup model.
+    Backup,
 }

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use super::settings::Settings;
 use super::state::{Activity, Call, Engine, Hold, SessionRules, Stage, State};
+use crate::engine::state::background_task::BackgroundTask;
+use crate::types::background::BackgroundCommand;
 use crate::types::ids::{CallId, PermissionId, QuestionId, Seq, SessionId, TurnId};
 use crate::types::message::ToolCall;
 use crate::types::permission::Mode;
@@ -258,5 +260,29 @@ impl Engine {
     #[cfg(test)]
     pub(super) fn same_as(&self, other: &Engine) -> bool {
         self.state == other.state
+    }
+}
+
+impl Engine {
+    /// Known background commands: all running ones, and the newest ended ones.
+    #[must_use]
+    pub fn commands(&self) -> Vec<BackgroundCommand> {
+        self.state.commands.iter().map(|it| it.known.clone()).collect()
+    }
+
+    /// Calls that started the running commands.
+    #[must_use]
+    pub fn running_commands(&self) -> Vec<CallId> {
+        let running = self.state.commands.iter().filter(|it| it.is_running());
+        running.map(|it| it.known.call_id).collect()
+    }
+
+    /// Running commands that end with the turn that is being aborted; the turn ends after them.
+    #[must_use]
+    pub fn aborted_commands(&self) -> Vec<CallId> {
+        let Some(turn) = self.state.turn.as_ref().filter(|turn| turn.aborting) else { return Vec::new() };
+        let goes =
+            |it: &&Arc<BackgroundTask>| it.is_running() && (turn.ending || it.turn_id == Some(turn.id));
+        self.state.commands.iter().filter(goes).map(|it| it.known.call_id).collect()
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Policy;
 use super::glob::PathPattern;
-use super::rule::{Pattern, Rule};
+use super::rule::{Pattern, Rule, verdict};
 use super::shell::{Found, Grant, Outcome, ParsedLine};
 use crate::types::permission::{CommandPart, Mode, Verdict, VerdictKind};
 use VerdictKind::{Allow, Ask, Deny};
@@ -244,18 +244,6 @@ fn part(outcome: Outcome<'_, &Rule>, left: &mut usize) -> CommandPart {
         verdict: if outcome.allowed { Allow } else { Ask },
         rule: outcome.rule.map(ToString::to_string),
         reason,
-    }
-}
-
-fn verdict(kind: VerdictKind, rule: Option<&Rule>, reason: impl Into<String>) -> Verdict {
-    Verdict {
-        verdict: kind,
-        rule: rule.map(ToString::to_string),
-        reason: reason.into(),
-        suggestions: Vec::new(),
-        parts: Vec::new(),
-        read_only_command: false,
-        read_only: false,
     }
 }
 

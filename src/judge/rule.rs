@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use super::glob::PathPattern;
 use super::shell::CommandPattern;
+use crate::types::permission::{Verdict, VerdictKind};
 use crate::types::tool::Subject;
 
 /// Why a text is not a valid rule. Displays the text and how to fix it.
@@ -308,6 +309,19 @@ impl Rules {
             rules.iter().filter_map(|rule| rule.behind_links(workspace, home, real)).collect()
         };
         Self { allow: Vec::new(), ask: led(&self.ask), deny: led(&self.deny) }
+    }
+}
+
+/// A verdict without suggestions and parts.
+pub(super) fn verdict(kind: VerdictKind, rule: Option<&Rule>, reason: impl Into<String>) -> Verdict {
+    Verdict {
+        verdict: kind,
+        rule: rule.map(ToString::to_string),
+        reason: reason.into(),
+        suggestions: Vec::new(),
+        parts: Vec::new(),
+        read_only_command: false,
+        read_only: false,
     }
 }
 

@@ -18,6 +18,7 @@ mod catalog;
 #[doc(hidden)]
 pub mod fuzz;
 mod keys;
+mod list;
 mod models;
 mod openai_chat;
 mod openai_responses;

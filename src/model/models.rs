@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use reqwest::Url;
@@ -24,6 +24,7 @@ use crate::model::stream::assembly::CallIds;
 use crate::model::stream::fault::{OUT_OF_QUOTA, Secrets, is_secret_header};
 use crate::model::stream::http::{Clients, Exchange, hand_on};
 use crate::model::stream::timeouts::Patience;
+use crate::sync::lock;
 use crate::types::model::{Delta, FaultKind, ModelFault, ModelRef, ModelReply, ModelRequest, StopReason};
 use crate::types::thinking::Thinking;
 use crate::types::usage::{ModelSnapshot, Price};
@@ -202,7 +203,7 @@ impl Models {
     /// The notice about an unknown model; once per model.
     fn stranger(&self, model: &ModelRef) -> Option<String> {
         let name = model.to_string();
-        let is_new = self.inner.strangers.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone());
+        let is_new = lock(&self.inner.strangers).insert(name.clone());
         is_new.then(|| {
             format!(
                 "nothing is known of the model {name}: its price is unknown, and that it takes tools and \
@@ -216,8 +217,7 @@ impl Models {
         let thinking = request.thinking.filter(|thinking| *thinking != Thinking::Off)?;
         let name = request.model.to_string();
         let told = &self.inner.unthinking;
-        let is_new =
-            !settings.thinking && told.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone());
+        let is_new = !settings.thinking && lock(told).insert(name.clone());
         is_new.then(|| {
             format!(
                 "thinking = {thinking} was not asked of the model {name}: it is not known to think; \
@@ -230,7 +230,7 @@ impl Models {
     fn unsampled(&self, api: Api, request: &ModelRequest, settings: &ModelSettings) -> Option<String> {
         let text = left_out(api, request, settings)?;
         let told = &self.inner.unsampled;
-        told.lock().unwrap_or_else(PoisonError::into_inner).insert(text.clone()).then_some(text)
+        lock(told).insert(text.clone()).then_some(text)
     }
 
     /// Builds the HTTP clients that the providers will need, so that the first call is faster. The call itself
@@ -467,7 +467,7 @@ impl Address {
     }
 
     fn printed(&self) -> MutexGuard<'_, Option<Secret>> {
-        self.printed.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.printed)
     }
 
     fn forget_key(&self) {

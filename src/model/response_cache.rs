@@ -5,7 +5,7 @@
 //! configuration.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use reqwest::Url;
@@ -13,6 +13,7 @@ use reqwest::header::HeaderMap;
 use sha2::{Digest, Sha256};
 
 use crate::model::stream::assembly::pieces;
+use crate::sync::lock;
 use crate::types::model::{BlockKind, Delta, ModelReply, ReplyBlock, StopReason};
 use crate::types::usage::Usage;
 
@@ -65,7 +66,7 @@ impl Cache {
     /// The answer to the same request, if it is at most five minutes old. It is marked as cached: it costs
     /// nothing.
     pub(super) fn get(&self, key: Key, now: Instant) -> Option<ModelReply> {
-        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = lock(&self.entries);
         entries.retain(|entry| now.saturating_duration_since(entry.given_at) < LIFE);
         let at = entries.iter().position(|entry| entry.key == key)?;
         let entry = entries.remove(at)?;
@@ -93,7 +94,7 @@ impl Cache {
             response_id: reply.response_id.clone(),
             last: Vec::new(),
         };
-        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = lock(&self.entries);
         entries.retain(|entry| entry.key != key);
         entries.push_back(Entry { key, given_at: now, bytes, reply });
         while entries.len() > ENTRIES || entries.iter().map(|entry| entry.bytes).sum::<usize>() > BYTES {

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::histogram::Histogram;
 use super::spans::{Attribute, Kind, Span};
+use crate::types::hex;
 use crate::types::time::Timestamp;
 
 /// Sums since the start instead of since the last request: `AGGREGATION_TEMPORALITY_CUMULATIVE`.
@@ -40,8 +41,8 @@ fn scope() -> Value {
 
 fn span(span: &Span) -> Value {
     let mut made = json!({
-        "traceId": hex(&span.trace),
-        "spanId": hex(&span.id),
+        "traceId": hex::encode(&span.trace),
+        "spanId": hex::encode(&span.id),
         "name": span.name,
         "kind": match span.kind { Kind::Internal => 1, Kind::Client => 3 },
         "startTimeUnixNano": nanos(span.start),
@@ -51,7 +52,7 @@ fn span(span: &Span) -> Value {
         "status": {"code": if span.is_error { 2 } else { 0 }},
     });
     if let Some(parent) = &span.parent {
-        made["parentSpanId"] = hex(parent).into();
+        made["parentSpanId"] = hex::encode(parent).into();
     }
     made
 }
@@ -94,8 +95,4 @@ fn attributes(attributes: &[(&'static str, Attribute)]) -> Vec<Value> {
 
 fn nanos(at: Timestamp) -> String {
     (i128::from(at.0) * 1_000_000).max(0).to_string()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

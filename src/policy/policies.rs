@@ -6,12 +6,14 @@ use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Read, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use sha2::{Digest as _, Sha256};
 
 use super::file::{Entry, Policy};
 use crate::crash;
+use crate::sync::lock;
+use crate::types::hex;
 use crate::types::permission::RuleKind;
 
 /// Maximum size of a file in bytes, far above the needs of any user.
@@ -113,8 +115,7 @@ impl Policies {
             Place::User => dir.join("user.json"),
             Place::Workspace(path) => {
                 let hash = Sha256::digest(path.as_os_str().as_encoded_bytes());
-                let name: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-                dir.join(format!("{name}.json"))
+                dir.join(format!("{}.json", hex::encode(&hash)))
             }
         }
     }
@@ -197,10 +198,6 @@ fn path_of(place: Place<'_>) -> Option<&Path> {
 }
 
 /// Locks a mutex and ignores poisoning: no holder leaves a partial change.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Reads a file through one descriptor, so that the checked file is the file that is read.
 fn look(file: &Path, place: Place<'_>) -> io::Result<(Stamp, Result<Policy, String>)> {
     let handle = OpenOptions::new()

@@ -8,7 +8,7 @@
 use std::fs;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, TryLockError};
+use std::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, TryLockError};
 
 use nix::errno::Errno;
 use nix::sys::wait::{Id, WaitPidFlag, waitid, waitpid};
@@ -16,6 +16,7 @@ use nix::unistd::Pid;
 use tokio::process::{Child, Command};
 
 use crate::proc::{spawn_in_cgroup, stat};
+use crate::sync::{lock, read};
 
 /// Process id and start time of children that were started here and are not known to be gone.
 static OWNED: Mutex<Vec<(i32, u64)>> = Mutex::new(Vec::new());
@@ -28,7 +29,7 @@ static ADOPTS: AtomicBool = AtomicBool::new(false);
 
 fn owned() -> MutexGuard<'static, Vec<(i32, u64)>> {
     // A panic cannot leave the list inconsistent.
-    OWNED.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&OWNED)
 }
 
 /// Starts a child that the caller awaits through its [`Child`]; [`reap`] ignores it. A process that adopts
@@ -62,7 +63,7 @@ pub fn spawn_plain(command: &mut std::process::Command) -> io::Result<std::proce
 
 /// Hold this from before the start of a child until the child is recorded.
 pub(super) fn starting() -> RwLockReadGuard<'static, ()> {
-    STARTING.read().unwrap_or_else(PoisonError::into_inner)
+    read(&STARTING)
 }
 
 /// Records a child that was just started and not awaited yet, so that its process id is in use. Returns its
@@ -75,13 +76,13 @@ pub(super) fn note(pid: i32) -> Option<u64> {
 
 /// Registers a killed child for which no code waits any more. Its exit status is collected once it has ended.
 pub(super) fn reap_later(pid: i32) {
-    LEFT.lock().unwrap_or_else(PoisonError::into_inner).push(pid);
+    lock(&LEFT).push(pid);
     reap_pending();
 }
 
 /// Collects the exit status of registered children that have ended.
 pub(super) fn reap_pending() {
-    let mut left = LEFT.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut left = lock(&LEFT);
     left.retain(|pid| matches!(spawn_in_cgroup::taken(*pid, nix::libc::WNOHANG), Ok(None)));
 }
 
@@ -218,7 +219,7 @@ mod tests {
         let (release, released) = std::sync::mpsc::channel::<()>();
         // Simulates a start that never returns from the kernel.
         let hanging = std::thread::spawn(move || {
-            let _starting = STARTING.read().unwrap_or_else(PoisonError::into_inner);
+            let _starting = read(&STARTING);
             let _ = tell.send(());
             let _ = released.recv();
         });

@@ -4,8 +4,13 @@
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
+use crate::api::params::ApproveParams;
 use crate::api::{Code, Fault};
-use crate::session::{IdempotencyKey, PolicyError, SessionError, StoreError};
+use crate::session::{IdempotencyKey, PermissionAnswer, PolicyError, Rule, SessionError, StoreError};
+use crate::types::depth;
+use crate::types::event::Origin;
+use crate::types::hex;
+use crate::types::permission::{Decision, Scope};
 
 impl From<SessionError> for Fault {
     fn from(error: SessionError) -> Self {
@@ -186,13 +191,68 @@ fn settled(event: &str) -> Fault {
         .with("seq", event["seq"].clone())
 }
 
+/// The answer to a permission request. All checks of its parameters are here; the session checks the request.
+pub(super) fn permission_answer(
+    p: ApproveParams,
+    keyed: Option<IdempotencyKey>,
+    origin: Origin,
+) -> Result<PermissionAnswer, Fault> {
+    if p.answers.is_some() {
+        return Err(wrong("answers", "an answer holds no further answers"));
+    }
+    let request_id = p.request_id.ok_or_else(|| wrong("request_id", "missing field `request_id`"))?;
+    let decision = p.decision.ok_or_else(|| wrong("decision", "missing field `decision`"))?;
+    let allows = decision == Decision::Allow;
+    if p.grant.is_some() && !(allows && p.scope != Scope::Once) {
+        return Err(wrong("grant", "goes with decision allow and scope session or project only"));
+    }
+    if !allows && p.scope != Scope::Once {
+        return Err(wrong("scope", "a denial is for this call only; leave scope out"));
+    }
+    if p.stop && allows {
+        return Err(wrong("stop", "goes with decision deny only; session.abort stops a turn"));
+    }
+    if p.no_approver && (allows || p.feedback.is_some()) {
+        return Err(wrong("no_approver", "goes with decision deny and without feedback only"));
+    }
+    if p.updated_input.is_some() && !(allows && p.scope == Scope::Once) {
+        return Err(wrong("updated_input", "goes with decision allow and scope once only"));
+    }
+    if p.updated_input.as_ref().is_some_and(|input| !input.is_object()) {
+        return Err(wrong("updated_input", "expected an object, as the tool takes it"));
+    }
+    if p.updated_input.as_ref().is_some_and(|input| !depth::is_readable(input)) {
+        return Err(wrong("updated_input", "it has too many levels of lists and objects (at most 96)"));
+    }
+    let grant = p.grant.map(|grant| grant.parse::<Rule>()).transpose();
+    let grant = grant.map_err(|error| wrong("grant", &error.to_string()))?;
+    Ok(PermissionAnswer {
+        request_id,
+        decision,
+        scope: p.scope,
+        grant,
+        feedback: p.feedback,
+        stop: p.stop,
+        no_approver: p.no_approver,
+        updated_input: p.updated_input,
+        digest: p.digest,
+        keyed,
+        origin,
+    })
+}
+
+/// The fault of a wrong parameter.
+pub(super) fn wrong(path: &str, why: &str) -> Fault {
+    Fault::new(Code::InvalidParams, format!("{path}: {why}")).with("path", path)
+}
+
 /// A caller's idempotency key with the digest of the parameters.
 pub(super) fn keyed<P: serde::Serialize>(key: Option<String>, params: &P) -> Option<IdempotencyKey> {
     let key = key?;
     // The parameters were parsed from JSON, so serialising them cannot fail.
     let text = serde_json::to_string(params).unwrap_or_default();
     let digest = Sha256::digest(text.as_bytes());
-    Some(IdempotencyKey { key, digest: digest.iter().map(|byte| format!("{byte:02x}")).collect() })
+    Some(IdempotencyKey { key, digest: hex::encode(&digest) })
 }
 
 /// Limits a page size to the range from 1 to `most`.

@@ -55,10 +55,11 @@ pub(super) async fn hello(_: Arc<RpcContext>, caller: Caller, p: HelloParams) ->
 pub(super) async fn status(ctx: Arc<RpcContext>, _: Caller, _: NoParams) -> Result<StatusReply, Fault> {
     let shared = ctx.registry.shared();
     let counts = shared.store.counts().await;
-    let storage = match counts.as_ref().map(|_| ()).map_err(Clone::clone).and(shared.store.check().await) {
-        Ok(()) => "ok".to_string(),
-        Err(error) => format!("could not {error}"),
-    };
+    let storage =
+        match counts.as_ref().map(|_| ()).map_err(Clone::clone).and(ctx.registry.check_storage().await) {
+            Ok(()) => "ok".to_string(),
+            Err(error) => format!("could not {error}"),
+        };
     let components = shared.components();
     let config = ctx.config.borrow().clone();
     let sandbox = components.tools.sandbox().await;

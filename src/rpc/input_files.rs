@@ -8,8 +8,7 @@ use crate::api::params::{Given, SubmitBlock, SubmitInput};
 use crate::api::{Code, Fault};
 use crate::rpc::context::RpcContext;
 use crate::rpc::convert;
-use crate::session::{GiftSource, IngestedFile, InputFile};
-use crate::types::blob::Blob;
+use crate::session::{GiftSource, IngestedFile, InputFile, SubmittedInput};
 use crate::types::ids::SessionId;
 use crate::types::message::InputBlock;
 
@@ -18,28 +17,14 @@ const MOST: usize = 20;
 /// Maximum total bytes of their stored content.
 const MOST_BYTES: u64 = 20 << 20;
 
-/// An input with its blobs.
-pub(super) struct Input {
-    pub blocks: Vec<InputBlock>,
-    pub blobs: Vec<Blob>,
-}
-
-/// Whether the input contains no image or file.
-pub(super) fn is_plain(input: &SubmitInput) -> bool {
-    match input {
-        SubmitInput::Text(_) => true,
-        SubmitInput::Blocks(blocks) => blocks.iter().all(|block| matches!(block, SubmitBlock::Text { .. })),
-    }
-}
-
 pub(super) async fn ingest(
     ctx: &RpcContext,
     session_id: SessionId,
     input: SubmitInput,
-) -> Result<Input, Fault> {
+) -> Result<SubmittedInput, Fault> {
     let given = match input {
         SubmitInput::Text(text) => {
-            return Ok(Input { blocks: vec![InputBlock::Text { text }], blobs: Vec::new() });
+            return Ok(SubmittedInput { blocks: vec![InputBlock::Text { text }], blobs: Vec::new() });
         }
         SubmitInput::Blocks(blocks) => blocks,
     };
@@ -75,7 +60,7 @@ pub(super) async fn ingest(
         blocks.push(block);
         blobs.push(blob);
     }
-    Ok(Input { blocks, blobs })
+    Ok(SubmittedInput { blocks, blobs })
 }
 
 /// The file to ingest, and the name of its parameter.

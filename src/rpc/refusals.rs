@@ -1,9 +1,10 @@
 //! Records calls that the client's role does not permit in the audit log. In a flood of such calls, only their
 //! number is recorded.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use crate::session::Registry;
+use crate::sync::lock;
 use crate::types::audit::{AuditKind, AuditNote};
 use crate::types::event::Origin;
 
@@ -43,7 +44,7 @@ impl Refusals {
     pub(super) async fn note(&self, registry: &Registry, origin: Origin, method: &'static str, why: &str) {
         let now = registry.shared().clock.now();
         tracing::warn!(method, client = origin.client, pid = origin.pid, exe = origin.exe, "{why}");
-        let Some(left_out) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take(now.0) else {
+        let Some(left_out) = lock(&self.0).take(now.0) else {
             return;
         };
         let mut reason = why.to_owned();

@@ -9,6 +9,7 @@ use crate::api::params::{SessionReply, UpdateParams};
 use crate::rpc::context::RpcContext;
 use crate::session::Changes;
 use crate::types::sampling::Sampling;
+use crate::types::turn_options::TurnOptions;
 
 pub(super) async fn update(
     ctx: Arc<RpcContext>,
@@ -16,18 +17,19 @@ pub(super) async fn update(
     mut p: UpdateParams,
 ) -> Result<SessionReply, Fault> {
     let keyed = convert::keyed(p.idempotency_key.take(), &p);
-    let origin = caller.origin();
     let changes = Changes {
         title: p.title,
-        mode: p.mode,
-        budgets: p.budgets,
-        thinking: p.thinking,
-        sampling: Sampling { temperature: p.temperature, top_p: p.top_p },
-        model: p.model,
-        tools: p.tools,
+        options: TurnOptions {
+            budgets: p.budgets,
+            mode: p.mode,
+            model: p.model,
+            thinking: p.thinking,
+            tools: p.tools,
+            sampling: Sampling { temperature: p.temperature, top_p: p.top_p },
+        },
         additional_dirs: p.additional_dirs,
         keyed,
-        origin,
+        origin: caller.origin(),
     };
     let session = ctx.registry.update(p.session_id, changes).await.map_err(convert::fault)?;
     Ok(SessionReply { session })

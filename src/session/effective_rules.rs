@@ -8,9 +8,9 @@ use tokio::runtime::Handle;
 
 use crate::judge::{self, BypassGuard, Policy, Repository, Rule, Rules, is_unreadable, judge};
 use crate::policy::Place;
-use crate::session::actor::effects::CallContext;
-use crate::session::registry::trust;
+use crate::session::call_context::CallContext;
 use crate::session::shared::{Settings, Shared};
+use crate::session::trust;
 use crate::tools::{Blobs, SessionContext, Unreadable};
 use crate::types::permission::{Mode, Verdict, VerdictKind, unsandboxed_grant};
 use crate::types::tool::{Confinement, PreparedCall, Subject};

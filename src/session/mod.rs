@@ -2,34 +2,43 @@
 //! in that order. Other tasks hold a [`SessionHandle`], whose methods send messages.
 
 mod actor;
+mod attach;
+mod budgets;
+mod call_context;
 mod changes;
 mod effective_rules;
 mod error;
+mod grant_outbox;
 mod handle;
+mod idempotency;
 mod lease;
 mod metrics;
 mod registry;
+mod requests;
 mod shared;
 mod stream;
+mod trust;
 
 pub use actor::journal::summarise;
+pub use attach::AttachReply;
 pub use changes::cumulative_diff as changes_of;
 pub use error::SessionError;
-pub use handle::{
-    AbortOutcome, AnswerOutcome, AttachReply, Changes, IdempotencyKey, PermissionAnswer, QuestionAnswer,
-    SessionHandle, Submission, SubmitOutcome, SubmittedAs,
-};
-pub use registry::create_request::NewSessionRequest;
+pub use handle::SessionHandle;
+pub use idempotency::IdempotencyKey;
+pub use registry::Registry;
+pub use registry::create::NewSessionRequest;
 pub use registry::explain::{Question, explain};
 pub use registry::pending::PendingFollower;
 pub use registry::rules::{KnownRule, RuleChange};
 pub use registry::trust::TrustStatus;
-pub use registry::{Pending, Registry};
+pub use registry::views::Pending;
+pub use requests::{AbortOutcome, Changes, PermissionAnswer, QuestionAnswer, Submission, SubmittedInput};
 pub use shared::{Components, ConfiguredRule, Observer, PendingChange, Settings, Shared};
 pub use stream::follow::Follower;
 
 // Types of lower layers that belong to this layer's interface.
 pub use crate::engine::{Busy, Refusal};
+pub use crate::judge::Rule;
 pub use crate::policy::PolicyError;
 pub use crate::store::{
     AuditCheck, AuditQuery, LedgerQuery, Page, SessionQuery, StoreError, StoredItem, Sync, backups,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use tokio::sync::broadcast;
@@ -14,7 +14,8 @@ use crate::model::Models;
 use crate::policy::Policies;
 use crate::session::error::SessionError;
 use crate::session::metrics::Counts;
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, StoreReader};
+use crate::sync::{read, write};
 use crate::tools::Toolbox;
 use crate::types::event::Envelope;
 use crate::types::ids::{RequestId, SessionId};
@@ -121,8 +122,10 @@ pub struct Components {
 
 /// Everything that all sessions share: the store and the clock, which never change, and the current components.
 pub struct Shared {
-    /// The store with all journals.
-    pub store: Store,
+    /// Reads the store.
+    pub store: StoreReader,
+    /// Changes the store: creates and deletes sessions and makes their journal writers.
+    pub(super) database: Store,
     /// The clock.
     pub clock: Arc<dyn Clock>,
     /// Rules that outlive a session.
@@ -145,7 +148,8 @@ impl Shared {
         let (pending_tx, _) = broadcast::channel(PENDING_CAPACITY);
         let policies = Arc::default();
         Self {
-            store,
+            store: store.reader(),
+            database: store,
             clock,
             policies,
             counts: Counts::default(),
@@ -216,12 +220,12 @@ impl Shared {
     /// use them to the end.
     #[must_use]
     pub fn components(&self) -> Arc<Components> {
-        Arc::clone(&self.components.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&read(&self.components))
     }
 
     /// Replaces the components for all work that starts later.
     pub(super) fn replace(&self, components: Components) {
-        let mut current = self.components.write().unwrap_or_else(PoisonError::into_inner);
+        let mut current = write(&self.components);
         let tools = components.tools.inherit_from(&current.tools);
         *current = Arc::new(Components { tools, ..components });
     }

@@ -9,7 +9,7 @@ use sqlx::ConnectOptions as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
 
 use crate::store::error::StoreError;
-use crate::store::writer::checkpoint;
+use crate::store::wal;
 
 /// How long a connection waits for a lock of another connection.
 const BUSY: Duration = Duration::from_secs(5);
@@ -65,7 +65,7 @@ impl DatabaseFile {
             "pragma foreign_keys = on; pragma cache_size = -16000; pragma temp_store = memory; \
              pragma journal_size_limit = 16777216;",
         )?;
-        checkpoint::count(&connection);
+        wal::count_pages(&connection);
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
         Ok(connection)
     }
@@ -113,4 +113,16 @@ pub(super) fn make_private(path: &Path) -> Result<(), StoreError> {
         }
         _ => Ok(()),
     }
+}
+
+pub(super) fn sibling_path(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(end);
+    PathBuf::from(name)
+}
+
+/// Syncs the folder of `path`, so that file names in it survive a power loss.
+pub(super) fn sync_folder(path: &Path) -> std::io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::fs::File::open(folder)?.sync_all()
 }

@@ -1,17 +1,23 @@
 //! Layer 2: SQLite. No other folder contains SQL.
 //!
 //! One thread owns the only connection that writes, and commits waiting requests as a group. Reads use a small
-//! read-only pool. The journal (table `event`) is authoritative. The other tables are summaries, written in the
+//! read-only pool. Access is split by type, see [`handle`]: only a [`JournalWriter`] appends to a journal. The journal (table `event`) is authoritative. The other tables are summaries, written in the
 //! same transaction.
 
+mod command;
 mod database_file;
 mod error;
 mod fault_injection;
+mod handle;
+mod health;
 mod open;
 mod read;
+mod readers;
 mod recovery;
 mod rows;
+mod sql_batch;
 mod tables;
+mod wal;
 mod writer;
 
 #[cfg(test)]
@@ -23,6 +29,8 @@ mod lasting_tests;
 #[cfg(test)]
 mod ledger_tests;
 #[cfg(test)]
+mod open_tests;
+#[cfg(test)]
 mod power_tests;
 #[cfg(test)]
 mod tests;
@@ -30,17 +38,16 @@ mod tests;
 mod trip_tests;
 
 pub use error::StoreError;
-pub use open::{Store, StoreOwner};
-pub use read::events::{JournalRow, Page, Settled, StoredItem};
+pub use handle::{JournalWriter, Store, StoreOwner, StoreReader};
+pub use read::events::{Settled, StoredItem};
 pub use read::sessions::{IdempotentReply, SessionQuery, SettledRequest, StoredRequest};
 pub use recovery::backup::problems;
 pub use recovery::daily_backups::backups;
 pub use recovery::recover_damaged::{Summarise, notices};
 pub use rows::{
-    Append, Idempotency, ItemRow, NewSession, PendingGrant, ProcessRow, RequestRow, Row, SessionKey, Summary,
-    Sync,
+    Append, Idempotency, ItemRow, JournalRow, NewSession, Page, PendingGrant, ProcessRow, RequestRow, Row,
+    SessionKey, Summary, Sync, TrustChange,
 };
 pub use tables::audit::{AuditCheck, AuditQuery};
 pub use tables::blobs::StoredBlob;
 pub use tables::ledger::LedgerQuery;
-pub use tables::trust::TrustChange;

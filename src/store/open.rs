@@ -1,4 +1,4 @@
-//! Opens and closes the store: pragmas, migrations, the writer thread and the pool of readers.
+//! Opens the store: pragmas, migrations, the writer thread and the pool of readers.
 
 use std::path::Path;
 
@@ -7,48 +7,16 @@ use sqlx::migrate::Migrator;
 use tokio::sync::{mpsc, oneshot};
 
 use super::error::StoreError;
-use super::rows::{Append, Idempotency, NewSession, SessionKey};
-use super::writer::{Deletion, KeptReply, Writer, WriterCommand};
-use crate::store::database_file::{DatabaseFile, make_private};
+use super::writer::Writer;
+use crate::store::database_file::{DatabaseFile, make_private, sibling_path, sync_folder};
 use crate::store::fault_injection::Faults;
-use crate::store::read::pool::Readers;
-use crate::store::recovery::backup::sync_folder;
-use crate::store::recovery::health::Health;
-use crate::store::recovery::recover_damaged::sibling_path;
+use crate::store::handle::{Store, StoreOwner, StoreReader, WriterHandle};
+use crate::store::health::Health;
+use crate::store::readers::Readers;
 use crate::store::tables::blobs::renew_outdated_events;
-use crate::types::time::Timestamp;
 
 /// Capacity of the queue to the writer. When it is full, senders wait.
 const QUEUE: usize = 1024;
-
-/// A handle on the database. Cheap to clone.
-#[derive(Clone)]
-pub struct Store {
-    commands: mpsc::Sender<WriterCommand>,
-    pub(super) readers: Readers,
-    pub(super) health: Health,
-    pub(super) database_file: DatabaseFile,
-    /// Whether the last daemon left its log file, so it did not stop cleanly.
-    pub(super) after_crash: bool,
-}
-
-/// Owner of the writer thread. [`StoreOwner::close`] ends it after all queued commands are written.
-pub struct StoreOwner {
-    /// The thread drops the sender when it ends.
-    over: oneshot::Receiver<()>,
-    store: Store,
-}
-
-impl StoreOwner {
-    /// Writes queued commands, checkpoints the log and closes the database. Later calls on the store return
-    /// `Closed`.
-    pub async fn close(self) {
-        // Close the writer last: only a writable connection can checkpoint the log.
-        self.store.readers.close().await;
-        let _ = self.store.commands.send(WriterCommand::Close).await;
-        let _ = self.over.await;
-    }
-}
 
 impl Store {
     /// Opens the database at `path`, creates it if necessary and migrates its schema.
@@ -85,75 +53,9 @@ impl Store {
             .spawn(run)
             .map_err(|error| StoreError::Sql(format!("no thread for the journal: {error}")))?;
         let after_crash = log.is_ok_and(|log| log.len() > 0);
-        let store = Self { commands, readers, health, database_file, after_crash };
-        Ok((store.clone(), StoreOwner { over, store }))
-    }
-
-    /// Appends one transaction. `Ok` means that it is committed with the requested durability. Not cancel-safe:
-    /// after a dropped call, the transaction may still be committed.
-    ///
-    /// # Errors
-    /// Nothing was written.
-    pub async fn append(&self, append: Append) -> Result<(), StoreError> {
-        self.ask(|answer| WriterCommand::Append(Box::new(append), answer)).await
-    }
-
-    /// Creates a session with its first events, synced.
-    ///
-    /// # Errors
-    /// `Taken` if the id or the idempotency key is in use. Nothing was written.
-    pub async fn create(&self, new: NewSession) -> Result<SessionKey, StoreError> {
-        self.ask(|answer| WriterCommand::Create(Box::new(new), answer)).await
-    }
-
-    /// Removes a session and all its rows, synced.
-    ///
-    /// # Errors
-    /// Nothing was removed.
-    pub async fn delete(
-        &self,
-        key: SessionKey,
-        idempotency: Option<Idempotency>,
-        at: Timestamp,
-    ) -> Result<(), StoreError> {
-        let deletion = Deletion { key, idempotency, at };
-        self.ask(|answer| WriterCommand::Delete(Box::new(deletion), answer)).await
-    }
-
-    /// Stores the reply of a call that wrote to no journal, synced.
-    ///
-    /// # Errors
-    /// `Taken` if the key is in use. Nothing was written.
-    pub async fn keep_reply(
-        &self,
-        key: Option<SessionKey>,
-        idempotency: Idempotency,
-        at: Timestamp,
-    ) -> Result<(), StoreError> {
-        let kept = KeptReply { key, idempotency, at };
-        self.ask(|answer| WriterCommand::KeepReply(Box::new(kept), answer)).await
-    }
-
-    /// Reports trouble with the storage. If the last write failed, it tries one now, so that past trouble is
-    /// not reported forever.
-    ///
-    /// # Errors
-    /// The current trouble.
-    pub async fn check(&self) -> Result<(), StoreError> {
-        self.database_file.is_ours()?;
-        if self.health.cannot_write() {
-            self.ask(WriterCommand::Try).await?;
-        }
-        self.health.trouble().map_or(Ok(()), Err)
-    }
-
-    pub(super) async fn ask<T>(
-        &self,
-        make: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> WriterCommand,
-    ) -> Result<T, StoreError> {
-        let (answer, reply) = oneshot::channel();
-        self.commands.send(make(answer)).await.map_err(|_| StoreError::Closed)?;
-        reply.await.map_err(|_| StoreError::Closed)?
+        let reader = StoreReader { readers, health, database_file, after_crash };
+        let store = Self::new(reader, WriterHandle::new(commands));
+        Ok((store.clone(), StoreOwner::new(over, store)))
     }
 }
 

@@ -190,3 +190,54 @@ pub struct NewSession {
     /// A reply to store.
     pub idempotency: Option<Idempotency>,
 }
+
+/// A change of the trust in a folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrustChange {
+    /// The folder as an absolute path without symbolic links.
+    pub cwd: String,
+    /// Digest of the folder's executable files; `None` revokes the trust.
+    pub digest: Option<String>,
+    /// The audit row of this change.
+    pub note: AuditNote,
+}
+
+/// One row of the journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JournalRow {
+    /// Position in the journal, from 1.
+    pub seq: Seq,
+    /// The event's `type`.
+    pub kind: String,
+    /// The event as JSON on the wire.
+    pub body: String,
+}
+
+/// A page of the journal or of items with a limit in rows and in bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page<T> {
+    /// Entries of the page, oldest first; at least one if any entry exists.
+    pub rows: Vec<T>,
+    /// Whether no later entry existed at the time of the read.
+    pub is_last: bool,
+}
+
+/// How long the reply of a call without a session is kept, in milliseconds: one day. Replies to deletions are
+/// kept longer.
+pub(super) const WITHOUT_SESSION_MS: i64 = 24 * 3_600 * 1_000;
+
+/// Fields that every event body has.
+#[derive(serde::Deserialize)]
+pub(super) struct EventHead {
+    pub seq: u64,
+    pub session_id: String,
+    #[serde(rename = "type")]
+    pub kind: String,
+}
+
+impl EventHead {
+    /// Whether a body has the fields of every event. No version of the daemon wrote a body without them.
+    pub(super) fn is_of(body: &str) -> bool {
+        serde_json::from_str::<Self>(body).is_ok()
+    }
+}

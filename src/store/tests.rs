@@ -17,29 +17,29 @@ use crate::types::time::Timestamp;
 use crate::types::usage::{Budgets, Usage};
 
 /// A store in a temporary folder.
-struct Place {
-    folder: TempDir,
-    store: Store,
-    owner: StoreOwner,
+pub(super) struct Place {
+    pub folder: TempDir,
+    pub store: Store,
+    pub owner: StoreOwner,
 }
 
 impl Place {
-    async fn new() -> Self {
+    pub async fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let (store, owner) = Store::open(&folder.path().join("journal.db")).await.expect("a new database");
         Self { folder, store, owner }
     }
 
-    fn path(&self) -> PathBuf {
+    pub fn path(&self) -> PathBuf {
         self.folder.path().join("journal.db")
     }
 
-    async fn session(&self, number: u128) -> SessionKey {
+    pub async fn session(&self, number: u128) -> SessionKey {
         self.store.create(new_session(number, None)).await.expect("a new session")
     }
 
     /// Seqs of all rows of a session.
-    async fn seqs(&self, key: SessionKey) -> Vec<Seq> {
+    pub async fn seqs(&self, key: SessionKey) -> Vec<Seq> {
         let rows = self.store.events_after(key, 0, 10_000, usize::MAX).await.expect("rows").rows;
         rows.into_iter().map(|row| row.seq).collect()
     }
@@ -346,7 +346,7 @@ async fn deleted_session_leaves_no_rows_and_others_stay() {
     assert_ne!(place.session(4).await, two);
 }
 
-async fn counts(path: &Path) -> Vec<i64> {
+pub(super) async fn counts(path: &Path) -> Vec<i64> {
     let mut connection = SqliteConnectOptions::new().filename(path).connect().await.unwrap();
     let mut counts = Vec::new();
     for table in ["session", "event", "item", "permission_request", "idempotency"] {
@@ -435,168 +435,6 @@ async fn store_lists_sessions_by_state_folder_and_text() {
     assert_eq!(listed(None, &[], None, Some("100__")).await, [], "a word is not a pattern");
     assert_eq!(place.store.counts().await, Ok((3, 1)));
     assert_eq!(place.store.unfinished().await, Ok(vec![id(1)]));
-}
-
-#[tokio::test]
-async fn acknowledged_append_survives_kill() {
-    let place = Place::new().await;
-    let key = place.session(1).await;
-    place.store.append(append(key, vec![row(2, None), row(3, Some(2))])).await.unwrap();
-
-    // The files as a killed process leaves them, with nothing closed.
-    let left = tempfile::tempdir().unwrap();
-    for name in ["journal.db", "journal.db-wal"] {
-        std::fs::copy(place.folder.path().join(name), left.path().join(name)).unwrap();
-    }
-    let (store, owner) = Store::open(&left.path().join("journal.db")).await.unwrap();
-    let key = store.find(id(1)).await.unwrap().expect("the session");
-    let rows = store.events_after(key, 0, 10, usize::MAX).await.unwrap().rows;
-    assert_eq!(rows.iter().map(|row| row.seq).collect::<Vec<_>>(), [1, 2, 3]);
-    assert_eq!(rows[2].body, "{\"n\":3}");
-    store.append(append(key, vec![row(4, None)])).await.unwrap();
-    soon(owner.close()).await;
-}
-
-#[tokio::test]
-async fn dropped_store_reopens_with_all_events() {
-    let Place { folder, store, owner } = Place::new().await;
-    let path = folder.path().join("journal.db");
-    let key = store.create(new_session(1, None)).await.unwrap();
-    store.append(append(key, vec![row(2, None)])).await.unwrap();
-    drop((store, owner));
-    let (store, owner) = Store::open(&path).await.unwrap();
-    assert_eq!(store.events_after(key, 1, 10, usize::MAX).await.unwrap().rows.len(), 1);
-    soon(owner.close()).await;
-    assert_eq!(store.append(append(key, vec![row(3, None)])).await, Err(StoreError::Closed));
-}
-
-#[tokio::test]
-async fn close_writes_all_pending_appends() {
-    let Place { folder, store, owner } = Place::new().await;
-    let key = store.create(new_session(1, None)).await.unwrap();
-    let writes = join_all((2..50).map(|seq| store.append(append(key, vec![row(seq, None)]))));
-    let (results, ()) = soon(async { tokio::join!(writes, owner.close()) }).await;
-    assert!(results.iter().all(Result::is_ok), "{results:?}");
-    assert!(!folder.path().join("journal.db-wal").exists(), "a clean end leaves one file");
-}
-
-#[tokio::test]
-async fn store_refuses_newer_database_and_leaves_it_unchanged() {
-    let Place { folder, store, owner } = Place::new().await;
-    let path = folder.path().join("journal.db");
-    store.create(new_session(1, None)).await.unwrap();
-    soon(owner.close()).await;
-    let mut other = SqliteConnectOptions::new().filename(&path).connect().await.unwrap();
-    let newer = "insert into _sqlx_migrations (version, description, success, checksum, execution_time) \
-                 values (99999999, 'later', 1, x'00', 0)";
-    sqlx::query(newer).execute(&mut other).await.unwrap();
-    other.close().await.unwrap();
-
-    let refused = Store::open(&path).await.map(|_| ());
-    assert!(matches!(&refused, Err(StoreError::NewerSchema(why)) if why.contains("99999999")), "{refused:?}");
-    assert_eq!(counts(&path).await, [1, 1, 0, 0, 0]);
-}
-
-#[tokio::test]
-async fn non_database_file_is_reported_corrupt_and_unchanged() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("journal.db");
-    let text = "shopping list: milk, bread\n".repeat(400);
-    std::fs::write(&path, &text).unwrap();
-    let refused = Store::open(&path).await.map(|_| ());
-    assert!(matches!(refused, Err(StoreError::Corrupt(_))), "{refused:?}");
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
-
-    let folder_missing = Store::open(&folder.path().join("not/there.db")).await.map(|_| ());
-    assert!(matches!(folder_missing, Err(StoreError::Unwritable(_))), "{folder_missing:?}");
-}
-
-#[tokio::test]
-async fn older_database_is_backed_up_before_migration() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("journal.db");
-    let ours = sqlx::migrate!();
-    let newest = ours.iter().map(|migration| migration.version).max().unwrap();
-    // A database of the first version: one migration, one session.
-    let first = sqlx::migrate::Migrator {
-        migrations: ours.iter().filter(|migration| migration.version == 1).cloned().collect(),
-        ..sqlx::migrate::Migrator::DEFAULT
-    };
-    let options = SqliteConnectOptions::new().filename(&path).create_if_missing(true);
-    let mut old = options.connect().await.unwrap();
-    first.run(&mut old).await.unwrap();
-    let row = "insert into session (session_id, title, cwd, model, mode, background, state, created_at_ms, \
-               updated_at_ms, last_seq, usage, last_line) values ('s', '', '', '', 'default', 0, 'idle', 0, 0, 0, '{}', '')";
-    sqlx::query(row).execute(&mut old).await.unwrap();
-    old.close().await.unwrap();
-
-    let (store, owner) = Store::open(&path).await.unwrap();
-    assert_eq!(store.counts().await, Ok((1, 0)));
-    soon(owner.close()).await;
-    let all: Vec<i64> = ours.iter().map(|migration| migration.version).collect();
-    assert_eq!(versions(&path).await, all);
-    let copy = folder.path().join(format!("journal.db.before-{newest}"));
-    assert_eq!(counts(&copy).await, [1, 0, 0, 0, 0]);
-    assert_eq!(versions(&copy).await, [1], "the copy is the old one");
-}
-
-/// The migrations that a database has run.
-async fn versions(path: &Path) -> Vec<i64> {
-    let mut connection = SqliteConnectOptions::new().filename(path).connect().await.unwrap();
-    let query = "select version from _sqlx_migrations order by version";
-    let versions = sqlx::query_scalar(query).fetch_all(&mut connection).await.unwrap();
-    connection.close().await.unwrap();
-    versions
-}
-
-/// A store that reports its `commits`th commit as failed although it succeeded.
-async fn over_lies(commits: u32, blind: bool) -> Place {
-    let folder = tempfile::tempdir().expect("a folder");
-    let faults = crate::store::fault_injection::Faults { commits, blind, unsynced: None };
-    let path = folder.path().join("journal.db");
-    let (store, owner) = Store::open_over(&path, faults).await.expect("a new database");
-    Place { folder, store, owner }
-}
-
-#[tokio::test]
-async fn commit_reported_as_failed_is_found_committed() {
-    let place = over_lies(1, false).await;
-    let key = place.session(1).await;
-    // The append prunes its own last row, so the row before it must prove the commit.
-    let both = Append {
-        prune_deltas_of: vec![2],
-        summary: Some(summary("t")),
-        ..append(key, vec![row(2, None), row(3, None), row(4, Some(2))])
-    };
-    assert_eq!(place.store.append(both).await, Ok(()));
-    assert_eq!(place.seqs(key).await, [1, 2, 3]);
-    assert_eq!(place.store.check().await, Ok(()));
-}
-
-#[tokio::test]
-async fn unknown_commit_is_reported_and_found_by_retry() {
-    let place = over_lies(1, true).await;
-    let key = place.session(1).await;
-    let rows = append(key, vec![row(2, None), row(3, None)]);
-    let doubtful = place.store.append(rows.clone()).await;
-    assert!(matches!(doubtful, Err(StoreError::CommitUnknown(_))), "{doubtful:?}");
-    assert_eq!(place.store.append(rows).await, Ok(()), "the very same is there");
-    assert_eq!(place.seqs(key).await, [1, 2, 3]);
-    // A different decision with the same seqs must not count as committed.
-    let mut other = append(key, vec![row(2, None), row(3, None)]);
-    other.rows[1].body = Arc::from("{}");
-    assert_eq!(place.store.append(other).await, Err(StoreError::Taken));
-}
-
-#[tokio::test]
-async fn replaced_database_file_is_not_written() {
-    let place = Place::new().await;
-    assert_eq!(place.store.check().await, Ok(()));
-    std::fs::rename(place.path(), place.folder.path().join("elsewhere.db")).unwrap();
-    assert!(matches!(place.store.check().await, Err(StoreError::Unwritable(_))));
-    std::fs::write(place.path(), "").unwrap();
-    let why = place.store.check().await.expect_err("another file");
-    assert!(why.to_string().contains("was replaced"), "{why}");
 }
 
 #[tokio::test]

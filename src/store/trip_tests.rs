@@ -6,7 +6,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::error::StoreError;
-use super::open::{Store, StoreOwner};
+use super::handle::{Store, StoreOwner};
 use super::rows::{Append, Idempotency, ItemRow, NewSession, RequestRow, Row, SessionKey, Summary, Sync};
 use crate::types::ids::{PermissionId, RequestId, Seq, SessionId};
 use crate::types::permission::Mode;

@@ -4,14 +4,16 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 
+use crate::sync::lock;
 use crate::tools::files::did_you_mean::nearest;
 use crate::tools::files::read;
 use crate::tools::fs::jail::Jail;
 use crate::tools::fs::text;
 use crate::tools::fs::text::{Endings, Shown};
 use crate::tools::sensitivity::{Access, SensitivePaths, sensitivity};
+use crate::types::invisible_chars::is_invisible;
 use crate::types::names;
 use crate::types::tool::PathSensitivity;
 
@@ -158,7 +160,7 @@ pub fn notebook(data: &[u8]) {
 pub fn path(data: &[u8]) {
     static HOUSE: OnceLock<Mutex<tempfile::TempDir>> = OnceLock::new();
     let shared = HOUSE.get_or_init(|| Mutex::new(path_shared().expect("a folder")));
-    let shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
+    let shared = lock(&shared);
     let root = shared.path().canonicalize().expect("its path");
     let (target, text) = match data.iter().position(|byte| *byte == 0x1f) {
         Some(at) => (&data[..at], &data[at + 1..]),
@@ -178,7 +180,7 @@ pub fn path(data: &[u8]) {
         let path = &held.path;
         assert!(path.is_absolute(), "{path:?}");
         assert!(path.iter().all(|part| part != "." && part != ".."), "{path:?}");
-        assert!(path.to_str().is_some_and(|path| !path.chars().any(names::is_hidden)), "{path:?}");
+        assert!(path.to_str().is_some_and(|path| !path.chars().any(is_invisible)), "{path:?}");
         assert_eq!(held.in_workspace, path.starts_with(&workspace), "{path:?}");
         let is_free_of_links = path.ancestors().all(|part| !part.is_symlink());
         assert!(is_free_of_links, "{path:?}");
@@ -195,8 +197,8 @@ pub fn path(data: &[u8]) {
         if let Ok((_, meta)) = held.open() {
             let now = fs::symlink_metadata(path).expect("it was just opened");
             assert_eq!(
-                crate::tools::fs::disk::Identity::of(&meta),
-                crate::tools::fs::disk::Identity::of(&now),
+                crate::tools::disk::Identity::of(&meta),
+                crate::tools::disk::Identity::of(&now),
                 "{path:?}"
             );
         }

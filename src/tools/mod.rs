@@ -1,13 +1,13 @@
 //! Layer 2: works in the workspace. The tools, the targets of each call (for the permission rules in `judge`),
 //! and running calls without leaving processes behind.
 //!
-//! - `toolbox`: public interface and lifecycle of a call; `context`: data of a call.
+//! - `toolbox`: public interface and lifecycle of a call; `context`: data of a call; `call`: steps that several
+//!   tools share; `settings`: plain values from the configuration.
 //! - `fs/`: `jail` resolves the text of a path (`resolve`) to a judged object (`hardlink`); `pinned` opens or
 //!   replaces it without races; `disk` makes the system calls. `text`: encodings and line endings.
 //! - `sensitivity`: how sensitive a path is.
 //! - `files/`: one file per tool: `read`, `write`, `edit`, `multi_edit`, `patch`, `notebook`, `glob`, `grep`,
 //!   `ls`. Several of them share `edit_guard`, `replace`, `did_you_mean`, and `diff` and `walk` of `fs/`.
-//! - `digest`: computes the SHA-256 of a content in parallel with other work.
 //! - `files/search`: the engine of Grep.
 //! - `active_model_calls`: counts sessions that wait for a model, so that commands with much output slow down.
 //! - `files/inspect`: state of a change that a crash interrupted.
@@ -15,10 +15,13 @@
 //!   `web`: WebFetch; `convert`: converts untrusted documents and pictures in a process of their own.
 
 mod active_model_calls;
-mod ahead;
+mod address;
+mod background_task;
+mod call;
+mod capture;
 mod context;
 mod convert;
-mod digest;
+mod disk;
 mod error;
 mod files;
 mod fs;
@@ -26,8 +29,8 @@ mod fs;
 #[doc(hidden)]
 pub mod fuzz;
 mod input;
-mod room;
 mod sensitivity;
+mod settings;
 mod shell;
 mod toolbox;
 mod web;
@@ -36,7 +39,9 @@ mod web;
 mod tests;
 
 pub use active_model_calls::ActiveModelCall;
-pub use context::{BackgroundTaskView, Blobs, SessionContext, Settings, Unreadable};
+pub use address::{Ranges, WrongRange};
+pub use background_task::{BackgroundTaskView, Live};
+pub use context::{Blobs, SessionContext, Unreadable};
 pub use convert::{DOCUMENT_ARGUMENT, convert_document};
 pub use error::ToolError;
 pub use files::input_files::{IngestedFile, InputFile, Source};
@@ -44,9 +49,8 @@ pub use fs::diff::lines as changed_lines;
 pub use fs::jail::Jail;
 pub use fs::pinned::PinnedPath;
 pub use sensitivity::Access;
-pub use shell::{
-    Available, CgroupSetting, LevelSetting, Limits, Live, NetworkSetting, ProcessStarted, Running,
-    SandboxSettings, Spools, Swept,
+pub use settings::{
+    CgroupSetting, LevelSetting, Limits, NetworkSetting, SandboxSettings, Settings, SpoolSettings,
 };
+pub use shell::{Available, ProcessStarted, Running, Swept};
 pub use toolbox::{CallPreparer, SandboxReport, Toolbox};
-pub use web::{Ranges, WrongRange};

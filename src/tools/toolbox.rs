@@ -10,24 +10,25 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::ahead::Ahead;
-use super::context::{SessionContext, Settings, ToolContext};
+use super::call::{blocking, internal};
+use super::context::{SessionContext, ToolContext};
+use super::settings::Settings;
 use super::shell::{
-    Available, CallChannels, Cgroups, Found, PlaceholderCache, ProcessStarted, Running, Swept,
+    Available, CallChannels, Cgroups, CommandContext, FirstSeen, PlaceholderCache, ProcessStarted, Running,
+    Spools, Swept,
 };
 use crate::tools::error::{ToolError, cancelled};
-use crate::tools::files::edit_guard::Change;
 use crate::tools::files::input_files;
 use crate::tools::files::input_files::{IngestedFile, InputFile};
 use crate::tools::files::{edit, glob, grep, inspect, ls, multi_edit, notebook, patch, read, write};
-use crate::tools::fs::jails::Jails;
+use crate::tools::fs::jail::Jails;
 use crate::tools::fs::resolve;
 use crate::tools::sensitivity::SensitivePaths;
 use crate::tools::{input, shell, web};
 use crate::types::ids::{CallId, SessionId};
 use crate::types::message::ToolCall;
 use crate::types::tool::{
-    Confinement, Inspection, PreparedCall, ProcessRecord, Progress, Subject, ToolDefinition, ToolOutcome,
+    Confinement, Inspection, PreparedCall, ProcessRecord, Progress, ToolDefinition, ToolOutcome,
 };
 
 /// All tools with their settings. Cheap to clone.
@@ -37,9 +38,9 @@ pub struct Toolbox {
     places: Arc<SensitivePaths>,
     cells: Arc<Cgroups>,
     jails: Arc<Jails>,
-    ahead: Arc<Ahead>,
-    layouts: Arc<Found>,
+    first_seen: Arc<FirstSeen>,
     lingering: Arc<PlaceholderCache>,
+    spools: Option<Arc<Spools>>,
     cards: Arc<[ToolDefinition]>,
     web: web::Client,
 }
@@ -78,12 +79,12 @@ impl CallPreparer {
     ) -> Result<PreparedCall, ToolError> {
         let context = self.tools.context(session_context);
         match &self.tools.parse(call)? {
-            Call::Bash(input) => shell::prepare(&context, self.here, call.call_id, input),
+            Call::Bash(input) => shell::prepare(&context, self.here, input),
             Call::BashOutput(input) => shell::prepare_output(&context, input),
             Call::KillBash(input) => shell::prepare_kill(&context, input),
             Call::Read(input) => read::prepare(&context, input),
             Call::Write(input) => write::prepare(&context, input),
-            Call::Edit(input) => edit::prepare(&context, call.call_id, input),
+            Call::Edit(input) => edit::prepare(&context, input),
             Call::MultiEdit(input) => multi_edit::prepare(&context, input),
             Call::ApplyPatch(input) => patch::prepare(&context, input),
             Call::NotebookEdit(input) => notebook::prepare(&context, input),
@@ -124,14 +125,16 @@ impl Toolbox {
         let jails = Arc::new(Jails::new(Arc::clone(&places)));
         Available::mark(&settings.instance);
         let cells = Arc::new(Cgroups::find(&settings.cgroup, &settings.instance));
+        let spools = settings.spools.as_ref();
+        let spools = spools.map(|it| Arc::new(Spools::new(&it.folder, it.call_bytes, it.total_bytes)));
         Self {
             settings: Arc::new(settings),
             places,
             cells,
             jails,
-            ahead: Arc::default(),
-            layouts: Arc::default(),
+            first_seen: Arc::default(),
             lingering: Arc::default(),
+            spools,
             cards: cards(),
             web: web::Client::default(),
         }
@@ -140,7 +143,7 @@ impl Toolbox {
     /// Takes over the first locations of hidden paths from a toolbox with other settings.
     #[must_use]
     pub fn inherit_from(mut self, before: &Self) -> Self {
-        self.layouts = Arc::new(Found::after(&before.layouts));
+        self.first_seen = Arc::clone(&before.first_seen);
         self
     }
 
@@ -248,18 +251,8 @@ impl Toolbox {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
             let here = Available::here().await;
-            shell::spawn_bare(&self.context(session_context), here).await
+            shell::spawn_bare(&self.command_context(session_context), here).await
         })
-    }
-
-    /// Discards data that was prepared for a call that will not run now.
-    pub fn discard_prepared(&self, call_id: CallId) {
-        drop(self.ahead.take(call_id));
-    }
-
-    /// Discards all prepared data.
-    pub fn discard_all(&self) {
-        self.ahead.clear();
     }
 
     /// The session will run no command soon: removes the placeholders in its workspace.
@@ -316,7 +309,8 @@ impl Toolbox {
         match self.parse(call)? {
             Call::Bash(input) => {
                 let wires = CallChannels { progress, births, stop };
-                shell::start(&self.context(session_context), call.call_id, &input, prepared, wires).await
+                shell::start(&self.command_context(session_context), call.call_id, &input, prepared, wires)
+                    .await
             }
             _ => Err(internal().into()),
         }
@@ -360,7 +354,7 @@ impl Toolbox {
             Call::Bash(input) if input.goes_on() => return Err(internal()),
             Call::Bash(input) => {
                 return shell::run(
-                    &context,
+                    &self.command_context(session_context),
                     call_id,
                     &input,
                     prepared,
@@ -375,7 +369,6 @@ impl Toolbox {
             call => call,
         };
         if stop.is_cancelled() {
-            self.discard_prepared(call_id);
             return Ok(cancelled());
         }
         let prepared = prepared.clone();
@@ -400,12 +393,18 @@ impl Toolbox {
         ToolContext {
             settings: self.settings.clone(),
             places: self.places.clone(),
-            cells: self.cells.clone(),
             jails: self.jails.clone(),
-            ahead: self.ahead.clone(),
-            layouts: self.layouts.clone(),
-            lingering: self.lingering.clone(),
             session_context: session_context.clone(),
+        }
+    }
+
+    fn command_context(&self, session_context: &SessionContext) -> CommandContext {
+        CommandContext {
+            tool: self.context(session_context),
+            cells: self.cells.clone(),
+            first_seen: self.first_seen.clone(),
+            lingering: self.lingering.clone(),
+            spools: self.spools.clone(),
         }
     }
 
@@ -470,37 +469,4 @@ fn cards() -> Arc<[ToolDefinition]> {
         card("WebFetch", web::DESCRIPTION, input::schema::<web::Input>(), false),
     ]
     .into()
-}
-
-/// Runs work that blocks on the disk. It is not aborted when the caller is dropped.
-pub(super) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
-) -> Result<T, ToolError> {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(internal()))
-}
-
-/// The error for a bug of the daemon. The log contains the panic.
-fn internal() -> ToolError {
-    ToolError::new("internal", "the tool failed by an error of its own; try another way")
-}
-
-/// Refuses if the call would affect another target than the judged one.
-pub(super) fn same_target(prepared: &PreparedCall, now: &Subject) -> Result<(), ToolError> {
-    if prepared.subject == *now {
-        return Ok(());
-    }
-    Err(ToolError::new(
-        "target_changed",
-        "the call would now touch something else than when it was judged; look again and retry",
-    )
-    .with(json!({ "judged": prepared.subject, "now": now })))
-}
-
-/// Refuses if the change differs from the judged one.
-pub(super) fn same_change(prepared: &PreparedCall, change: &Change) -> Result<(), ToolError> {
-    same_target(prepared, &Subject::Edit { path: change.path.resolved.clone() })?;
-    if prepared.diff.as_ref().is_some_and(|diff| *diff != change.diff.text) {
-        return Err(crate::tools::fs::disk::changed_content(&change.path.path));
-    }
-    Ok(())
 }

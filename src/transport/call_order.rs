@@ -3,9 +3,11 @@
 //! turn. It lets the next call pass when it is answered, or earlier.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::watch;
+
+use crate::sync::lock;
 
 /// The queue of one connection.
 #[derive(Debug)]
@@ -37,7 +39,7 @@ impl CallOrder {
 
     /// Issues the next ticket. Must be called in the order in which the calls arrived.
     pub fn ticket(self: &Arc<Self>) -> Ticket {
-        let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut line = lock(&self.line);
         let number = line.given;
         line.given += 1;
         Ticket { turns: Arc::clone(self), number }
@@ -54,7 +56,7 @@ impl Ticket {
 
     /// Lets the next call pass. Calling it twice has no further effect.
     pub fn pass(&self) {
-        let mut line = self.turns.line.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut line = lock(&self.turns.line);
         if self.number < line.passed {
             return;
         }

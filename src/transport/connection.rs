@@ -5,7 +5,7 @@ use std::fmt;
 use std::future::Future;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::outbox::Outbox;
+use crate::sync::lock;
 use crate::transport::call_order::{CallOrder, Ticket};
 use crate::transport::peer_origin::PeerOrigin;
 use crate::transport::subscription_sink::SubscriptionSink;
@@ -360,9 +361,4 @@ impl Drop for Registered {
     fn drop(&mut self) {
         self.shared.unregister(&self.id);
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // The lock is held for single steps only, so a panic leaves consistent data.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -6,11 +6,12 @@
 //! - Replies are queued at once, because their call has run. While too many bytes of replies wait, the
 //!   connection's reader accepts no further call.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use bytes::Bytes;
 use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 
+use crate::sync::lock;
 use crate::transport::subscription_sink::Text;
 
 /// One thing to write.
@@ -92,7 +93,7 @@ impl Outbox {
     }
 
     fn push(&self, out: Out, reply_bytes: usize) -> bool {
-        let mut queue = self.lock();
+        let mut queue = lock(&self.queue);
         if queue.ended {
             return false;
         }
@@ -123,7 +124,7 @@ impl Outbox {
 
     /// Waits until replies may be queued again.
     pub(super) async fn room_for_replies(&self) {
-        while self.lock().reply_bytes > self.capacity {
+        while lock(&self.queue).reply_bytes > self.capacity {
             // Only the reader waits here; a notification that comes in between is kept for it.
             self.written.notified().await;
         }
@@ -131,7 +132,7 @@ impl Outbox {
 
     /// Whether anything was ever queued.
     pub(super) fn was_used(&self) -> bool {
-        self.lock().used
+        lock(&self.queue).used
     }
 
     /// For the writer: waits for work and moves all of it into `batch`, which must be empty. Returns
@@ -139,7 +140,7 @@ impl Outbox {
     pub(super) async fn take(&self, batch: &mut Vec<Out>) -> bool {
         loop {
             {
-                let mut queue = self.lock();
+                let mut queue = lock(&self.queue);
                 if !queue.items.is_empty() {
                     std::mem::swap(&mut queue.items, batch);
                     return true;
@@ -155,7 +156,7 @@ impl Outbox {
     /// For the writer: this many bytes were written.
     pub(super) fn written(&self, reply_bytes: usize, credit: usize) {
         if reply_bytes > 0 {
-            let mut queue = self.lock();
+            let mut queue = lock(&self.queue);
             // Closing resets the counters to zero.
             queue.reply_bytes = queue.reply_bytes.saturating_sub(reply_bytes);
             drop(queue);
@@ -168,14 +169,14 @@ impl Outbox {
 
     /// Accepts nothing more; queued data is still written.
     pub(super) fn end(&self) {
-        self.lock().ended = true;
+        lock(&self.queue).ended = true;
         self.credit.close();
         self.work.notify_one();
     }
 
     /// Accepts nothing more and discards queued data.
     pub(super) fn close(&self) {
-        let mut queue = self.lock();
+        let mut queue = lock(&self.queue);
         queue.ended = true;
         let forgotten = std::mem::take(&mut queue.items);
         queue.reply_bytes = 0;
@@ -184,11 +185,6 @@ impl Outbox {
         self.credit.close();
         self.work.notify_one();
         self.written.notify_one();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        // No code panics while holding this lock, and a poisoned queue would still be consistent.
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use jsonrpsee::{MethodCallback, Methods};
@@ -18,6 +18,7 @@ use super::envelope::NO_ID;
 use super::limits::Limits;
 use super::reply::{Fault, Kind};
 use super::socket::{Bound, Page, SocketFile};
+use crate::sync::{read, write};
 use crate::transport::connection_task::serve_connection;
 
 /// Waits after the system had no descriptor or memory for a further connection.
@@ -47,7 +48,7 @@ struct Current(Arc<RwLock<Arc<ServerState>>>);
 
 impl Current {
     fn get(&self) -> Arc<ServerState> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&read(&self.0))
     }
 }
 
@@ -143,7 +144,7 @@ impl Serving {
     /// Sets the limits for new connections; open connections keep theirs.
     pub fn set_limits(&self, limits: Limits) {
         let limits = within_descriptors(limits);
-        let mut current = self.current.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut current = write(&self.current.0);
         let old = &**current;
         let (methods, stop, open) = (old.methods.clone(), old.stop.clone(), Arc::clone(&old.open));
         let (mark, page) = (old.mark.clone(), old.page.clone());

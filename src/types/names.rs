@@ -1,22 +1,10 @@
-//! Comparison of file names: which characters are invisible, and which spellings some file systems treat as the
-//! same name.
+//! Comparison of file names: which spellings some file systems treat as the same name.
 //!
-//! Sources: the Unicode property Default_Ignorable_Code_Point (DerivedCoreProperties.txt), which
-//! case-insensitive file systems ignore (Linux `utf8n`, HFS+); the rules of Windows for trailing dots and
-//! blanks, streams and short names, as in git's `is_ntfs_dotgit` (CVE-2014-9390).
+//! Sources: the Unicode property Default_Ignorable_Code_Point, which case-insensitive file systems ignore (Linux
+//! `utf8n`, HFS+); the rules of Windows for trailing dots and blanks, streams and short names, as in git's
+//! `is_ntfs_dotgit` (CVE-2014-9390).
 
-/// Whether a character is invisible to users: control characters, and characters that format text or change its
-/// direction. No displayed path or name may contain one.
-#[must_use]
-pub fn is_hidden(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{110bd}' | '\u{110cd}'
-            | '\u{600}'..='\u{605}' | '\u{6dd}' | '\u{70f}' | '\u{1bca0}'..='\u{1bca3}'
-            | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}'
-            // Invisible letters and marks: fillers, the grapheme joiner, inherent vowels.
-            | '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}')
-}
+use super::invisible_chars::{EMOJI_SELECTOR, is_invisible};
 
 /// The name as the most tolerant file system would compare it. It ignores case, combining marks, ignorable
 /// characters, full width, trailing dots and blanks, and streams.
@@ -61,12 +49,11 @@ fn narrow(c: char) -> char {
     }
 }
 
+/// Combining marks and invisible characters.
 fn is_ignored(c: char) -> bool {
     matches!(c, '\u{300}'..='\u{36f}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}'
-        | '\u{20d0}'..='\u{20ff}' | '\u{fe20}'..='\u{fe2f}'
-        | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}' | '\u{3164}'
-        | '\u{fe00}'..='\u{fe0f}' | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}')
-        || is_hidden(c)
+        | '\u{20d0}'..='\u{20ff}' | '\u{fe20}'..='\u{fe2f}' | EMOJI_SELECTOR)
+        || is_invisible(c)
 }
 
 #[cfg(test)]
@@ -101,16 +88,5 @@ mod tests {
             assert_eq!(fold(name), expected, "{name:?}");
         }
         assert_eq!(fold("e\u{301}"), "e");
-    }
-
-    #[test]
-    fn invisible_characters_are_recognised_as_hidden() {
-        for c in ['\0', '\n', '\u{7f}', '\u{85}', '\u{202e}', '\u{200b}', '\u{feff}', '\u{2028}', '\u{e0041}']
-        {
-            assert!(is_hidden(c), "{c:?}");
-        }
-        for c in ['a', ' ', 'é', '你', '😀', '\u{fe0f}', '\u{301}', '\u{a0}'] {
-            assert!(!is_hidden(c), "{c:?}");
-        }
     }
 }

@@ -1,12 +1,11 @@
 //! Approval modes, verdicts and answers.
 
-use std::fmt::Write as _;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use super::hex;
 use super::ids::SessionId;
 
 /// How much a session may do without a permission request.
@@ -226,10 +225,7 @@ impl RuleScope {
 pub fn digest(session_id: SessionId, folder: &str, tool: &str, input: &Value) -> String {
     // An array of strings, so that two different calls never have the same text.
     let text = serde_json::json!([tool, input, folder, session_id]).to_string();
-    Sha256::digest(text.as_bytes()).iter().fold(String::with_capacity(64), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+    hex::encode(&Sha256::digest(text.as_bytes()))
 }
 
 #[cfg(test)]

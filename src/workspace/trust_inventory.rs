@@ -16,6 +16,7 @@ use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::Mode;
 use sha2::{Digest as _, Sha256};
 
+use crate::types::hex;
 use crate::workspace::project;
 use crate::workspace::project::Project;
 
@@ -116,7 +117,7 @@ pub fn scan(cwd: &Path) -> TrustInventory {
         ground.parts.truncate(PARTS);
         ground.parts.push(format!("and {more} more"));
     }
-    ground.digest = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    ground.digest = hex::encode(&digest.finalize());
     ground
 }
 

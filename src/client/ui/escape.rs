@@ -6,6 +6,8 @@
 
 use std::borrow::Cow;
 
+use crate::types::invisible_chars::is_invisible;
+
 /// A run of at least this many blanks is replaced by its count.
 const MANY: &str = "                                        ";
 const OPEN: char = '⟦';
@@ -81,33 +83,14 @@ fn push_name(shown: &mut String, c: char) {
     shown.push(CLOSE);
 }
 
-/// Controls, all characters that reorder or hide text, and the escape's own brackets.
+/// Invisible characters, and the escape's own brackets.
 fn is_treacherous(c: char) -> bool {
-    c.is_control() // C0, DEL and C1
-        || matches!(c, OPEN | CLOSE)
-        || matches!(u32::from(c),
-            0xAD                        // soft hyphen
-            | 0x34F                     // combining grapheme joiner
-            | 0x61C                     // Arabic letter mark
-            | 0x115F..=0x1160           // Hangul fillers
-            | 0x17B4..=0x17B5           // Khmer inherent vowels
-            | 0x180B..=0x180F           // Mongolian selectors and vowel separator
-            | 0x200B..=0x200F           // zero width, left and right marks
-            | 0x2028..=0x202E           // line and paragraph separators, embeddings, overrides
-            | 0x2060..=0x206F           // word joiner, invisible operators, isolates
-            | 0x3164                    // Hangul filler
-            | 0xFE00..=0xFE0E           // variation selectors; the emoji one stays
-            | 0xFEFF                    // byte order mark
-            | 0xFFA0                    // half-width Hangul filler
-            | 0xFFF0..=0xFFFB           // interlinear annotation
-            | 0x1BCA0..=0x1BCA3         // shorthand format controls
-            | 0x1D173..=0x1D17A         // musical format controls
-            | 0xE0000..=0xE0FFF) // tags and supplementary selectors
+    is_invisible(c) || matches!(c, OPEN | CLOSE)
 }
 
-/// Blanks that look like a space or are invisible.
+/// Blanks that look like a space.
 fn is_odd_blank(c: char) -> bool {
-    matches!(u32::from(c), 0xA0 | 0x1680 | 0x2000..=0x200A | 0x202F | 0x205F | 0x2800 | 0x3000)
+    matches!(u32::from(c), 0xA0 | 0x1680 | 0x2000..=0x200A | 0x202F | 0x205F | 0x3000)
 }
 
 #[cfg(test)]
@@ -144,6 +127,14 @@ mod tests {
         assert_eq!(exact(&many), ["ls⟦SP×4000⟧; rm x"]);
         let indented = format!("{}x", " ".repeat(32));
         assert_eq!(exact(&indented), [indented.as_str()]);
+    }
+
+    #[test]
+    fn escape_agrees_with_table_of_invisible_characters() {
+        for c in char::MIN..=char::MAX {
+            let is_shown = line(c.encode_utf8(&mut [0; 4])).starts_with(c);
+            assert_eq!(is_shown, !is_invisible(c) && !matches!(c, OPEN | CLOSE), "{c:?}");
+        }
     }
 
     proptest! {

@@ -1,8 +1,9 @@
 //! Stopping: abort and kill.
 
-use crate::engine::decide::plan::{Effect, PlanBuilder};
+use crate::engine::decide::plan::PlanBuilder;
 use crate::engine::decide::question::unknown;
 use crate::engine::input::Refusal;
+use crate::engine::output::Effect;
 use crate::engine::request::model_texts;
 use crate::engine::state::{Activity, Call, Stage};
 use crate::types::background::KilledBy;

@@ -5,10 +5,12 @@ use serde_json::Value;
 
 use crate::engine::decide::plan::PlanBuilder;
 use crate::engine::input::{Answer, Refusal};
+use crate::engine::output::Reply;
 use crate::engine::request::model_texts;
 use crate::engine::state::{Call, Deadline, Stage};
 use crate::types::event::{Event, SettledBy};
 use crate::types::ids::{CallId, PermissionId};
+use crate::types::outcome::AnswerOutcome;
 use crate::types::permission::{Decision, OnTimeout, Scope};
 use crate::types::session::Subtype;
 use crate::types::tool::{PathSensitivity, PreparedCall, Subject, ToolOutcome, ToolStatus};
@@ -66,6 +68,7 @@ impl PlanBuilder<'_> {
             stop,
             ..Settled::new(answer.decision, SettledBy::Answer)
         };
+        self.reply_answered(settled.grant.clone());
         self.settle(&call, answer.request_id, settled);
         if answer.decision == Decision::Deny {
             let said = answer.feedback.as_deref().map(str::trim).filter(|text| !text.is_empty());
@@ -85,12 +88,18 @@ impl PlanBuilder<'_> {
         Ok(())
     }
 
+    /// Replies with the next event, which records the answer.
+    fn reply_answered(&mut self, grant: Option<String>) {
+        self.reply = Reply::Answered(AnswerOutcome { seq: self.state.next_seq, grant });
+    }
+
     /// No user can answer: the action of `on_timeout` applies at once.
     fn unasked(&mut self, call: &Call, request_id: PermissionId, stop: bool) -> Result<(), Refusal> {
         let on_timeout = self.engine.settings.unattended.on_timeout;
         if on_timeout == OnTimeout::Pause {
             return Err(Refusal::Paused);
         }
+        self.reply_answered(None);
         let words = (model_texts::NOBODY, model_texts::OUTSIDE_NOBODY);
         if self.settle_unanswered(call, request_id, on_timeout, SettledBy::NoApprover, words, stop) {
             self.end_as_denied();

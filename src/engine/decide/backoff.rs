@@ -1,23 +1,10 @@
 //! Waits before another attempt. A restart continues the wait, and a long wait is reported repeatedly.
 
-use crate::engine::decide::plan::{Effect, PlanBuilder};
+use crate::engine::decide::plan::PlanBuilder;
+use crate::engine::output::Effect;
 use crate::engine::state::Activity;
 use crate::types::event::Event;
 use crate::types::ids::Seq;
-use crate::types::time::Timestamp;
-
-/// A wait, as of its last report.
-#[derive(Clone, Debug, PartialEq)]
-pub(in crate::engine) struct Backoff {
-    /// Remaining wait, in milliseconds.
-    pub left_ms: u64,
-    /// Time at which `left_ms` was valid.
-    pub told_at: Timestamp,
-    /// Reason of the wait.
-    pub reason: String,
-    /// Number of the last failed attempt.
-    pub attempt: u32,
-}
 
 impl PlanBuilder<'_> {
     /// Starts the wait that the event `token` reports.

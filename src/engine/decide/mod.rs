@@ -1,5 +1,5 @@
-//! The decisions for each kind of input. [`plan`] holds `Engine::decide` and the builder of a plan; each other
-//! file adds the decisions about one kind of input to that builder.
+//! The decisions. [`Engine::decide`] passes each input to the file for its kind; [`plan`] holds the builder that
+//! all of them use.
 
 pub(super) mod abort;
 pub(super) mod approval;
@@ -7,6 +7,7 @@ pub(super) mod background;
 pub(super) mod backoff;
 pub(super) mod fallback;
 pub(super) mod model_reply;
+mod model_request;
 pub(super) mod output_limit;
 pub(super) mod plan;
 pub(super) mod question;
@@ -17,3 +18,85 @@ pub(super) mod title;
 pub(super) mod tool_calls;
 pub(super) mod unsandboxed_retry;
 pub(super) mod update;
+
+use crate::engine::input::{Input, Now, Refusal};
+use crate::engine::output::Decision;
+use crate::engine::state::Engine;
+use crate::types::event::Event;
+use plan::PlanBuilder;
+
+impl Engine {
+    /// Decides what an input means. It reads the state and never changes it: the same engine, input and `now`
+    /// give the same decision.
+    ///
+    /// # Errors
+    /// The input is not possible in this state.
+    pub fn decide(&self, input: Input, now: Now) -> Result<Decision, Refusal> {
+        let mut builder = PlanBuilder::new(self, now);
+        match input {
+            Input::Submit(submit) => builder.submit(submit)?,
+            Input::ContextReady { system, sources, untrusted } => {
+                builder.context_ready(system, sources, untrusted);
+            }
+            Input::Untrusted(untrusted) => builder.ask_for_trust(untrusted),
+            Input::Deltas { token, deltas } => builder.stream(token, deltas),
+            Input::ModelDone { token, mut reply, cost_usd_micros, model_snapshot, duration_ms } => {
+                builder.stream(token, std::mem::take(&mut reply.last));
+                builder.model_done(token, *reply, cost_usd_micros, model_snapshot, duration_ms);
+            }
+            Input::ModelFailed { token, fault, model_snapshot, .. } => {
+                builder.model_failed(token, &fault, model_snapshot)
+            }
+            Input::TimerFired { token } => builder.timer_fired(token),
+            Input::Prepared { turn_id, mode, calls } => builder.prepared(turn_id, mode, calls),
+            Input::Progress { call_id, progress } => builder.progress(call_id, progress),
+            Input::ToolDone { call_id, outcome, duration_ms } => {
+                builder.tool_done(call_id, *outcome, duration_ms)
+            }
+            Input::CommandOver { call_id, over } => builder.command_over(call_id, *over),
+            Input::Answer(answer) => {
+                builder.origin = answer.origin.clone();
+                builder.answer(*answer)?;
+            }
+            Input::AllowedByRule { request_id, by, rule } => builder.covered(request_id, by, rule),
+            Input::Update(update) => builder.update(*update)?,
+            Input::Rule { add, kind, rule, origin } => {
+                builder.origin = origin;
+                builder.rule(add, kind, rule)?;
+            }
+            Input::DeadlineReached => builder.expire(),
+            Input::Notice { kind, text } => _ = builder.push_session(Event::Notice { kind, text }),
+            Input::AnswerQuestion { request_id, choice, origin } => {
+                builder.origin = origin;
+                builder.choose(request_id, choice)?;
+            }
+            Input::Inspected { call_id, inspection } => builder.inspected(call_id, inspection),
+            Input::Abort { turn_id, call_id, origin } => {
+                builder.origin = origin;
+                builder.abort(turn_id, call_id)?;
+            }
+            Input::Kill { origin } => {
+                builder.origin = origin;
+                builder.kill();
+            }
+            Input::Stopped { model_snapshot } => builder.stopped(model_snapshot),
+            Input::Attached { clients, origin } => {
+                builder.origin = origin;
+                builder.push_session(Event::SessionAttached { clients });
+            }
+            Input::Detached { clients, origin } => {
+                builder.origin = origin;
+                builder.push_session(Event::SessionDetached { clients });
+            }
+            Input::Parked { helped } => builder.parked(helped),
+            Input::HelperDone { token, outcome, began, duration_ms } => {
+                builder.helper_done(token, *outcome, began, duration_ms);
+            }
+            Input::Reloaded { changed, needs_restart } => {
+                builder.push_session(Event::ConfigReloaded { changed, needs_restart });
+            }
+            Input::Recovered(recovery) => builder.recovered(recovery),
+        }
+        Ok(builder.finish_decision())
+    }
+}

@@ -1,12 +1,12 @@
 //! The model's answer: it is streamed into events, and its end decides the next action.
 
 use crate::engine::decide::output_limit::drop_cut_call;
-use crate::engine::decide::plan::{Entry, Plan, PlanBuilder};
+use crate::engine::decide::plan::PlanBuilder;
 use crate::engine::decide::retry::{CONTEXT_OVERFLOW, RetryDecision};
-use crate::engine::input::Now;
-use crate::engine::state::{Activity, Engine, Partial};
+use crate::engine::state::Activity;
+use crate::engine::state::partial::Partial;
 use crate::types::blob::AttachmentKind;
-use crate::types::event::{Envelope, Event, Phase, UsageReason};
+use crate::types::event::{Event, Phase, UsageReason};
 use crate::types::ids::{ItemId, Seq};
 use crate::types::message::{Block, Role, ToolCall};
 use crate::types::model::{Delta, FaultKind, ModelFault, ModelReply, ModelRequest, ReplyBlock, StopReason};
@@ -15,68 +15,6 @@ use crate::types::usage::{ModelSnapshot, Usage};
 
 /// Maximum bytes of one delta, so that a wire event stays under 64 KiB even when it is escaped.
 const DELTA_BYTES: usize = 8 * 1024;
-
-impl Engine {
-    /// Turns deltas into journal rows. Adjacent deltas of the same block that arrived together become one row.
-    pub(in crate::engine) fn stream(&self, token: Seq, deltas: Vec<Delta>, now: Now) -> Plan {
-        let Some(turn) = &self.state.turn else { return Plan::default() };
-        let Activity::Calling { token: expected, partial } = &turn.activity else { return Plan::default() };
-        if *expected != token || turn.aborting || deltas.is_empty() {
-            return Plan::default();
-        }
-        let mut plan = Plan::default();
-        let mut next_seq = self.state.next_seq;
-        let mut push = |plan: &mut Plan, item_id: Option<ItemId>, delta_of: Option<Seq>, event: Event| {
-            let envelope = Envelope {
-                seq: next_seq,
-                session_id: self.state.session_id,
-                turn_id: Some(turn.id),
-                item_id,
-                at_ms: now.at,
-                origin: None,
-                truncated_fields: Vec::new(),
-                event,
-            };
-            plan.events.push(Entry { envelope, delta_of });
-            next_seq += 1;
-            next_seq - 1
-        };
-        let is_silence = |delta: &Delta| matches!(delta, Delta::Silence { .. });
-        let (silences, deltas): (Vec<Delta>, Vec<Delta>) = deltas.into_iter().partition(is_silence);
-        for silence in silences {
-            if let Delta::Silence { ms: silent_ms } = silence {
-                push(&mut plan, None, None, Event::StreamIdle { silent_ms });
-            }
-        }
-        if deltas.is_empty() {
-            return plan;
-        }
-        let (item_id, first_seq) = match partial {
-            Some(partial) => (partial.item_id, partial.first_seq),
-            None => {
-                let item_id = now.mint().item();
-                let started = Event::MessageStarted {
-                    model: turn.model.clone(),
-                    step: turn.step,
-                    attempt: turn.attempts,
-                };
-                let seq = push(&mut plan, Some(item_id), None, started);
-                plan.items.push(crate::engine::decide::plan::ItemChange {
-                    first_seq: seq,
-                    last_seq: seq,
-                    kind: ItemKind::AssistantMessage,
-                    status: ItemStatus::Running,
-                });
-                (item_id, seq)
-            }
-        };
-        for event in join(deltas) {
-            let delta_of = event.is_delta().then_some(first_seq);
-            push(&mut plan, Some(item_id), delta_of, event);
-        }
-        plan
-    }
-}
 
 /// Deltas → events. Adjacent deltas of the same kind and block are joined up to [`DELTA_BYTES`].
 fn join(deltas: Vec<Delta>) -> Vec<Event> {
@@ -194,28 +132,45 @@ impl std::io::Write for Count {
 }
 
 impl PlanBuilder<'_> {
-    /// The partial message of the call `token`, or `None` if the engine no longer waits for that call.
-    fn awaited(&self, token: Seq) -> Option<Option<Partial>> {
-        let turn = self.state.turn.as_ref()?;
-        match &turn.activity {
-            Activity::Calling { token: expected, partial } if *expected == token && !turn.aborting => {
-                Some(partial.clone())
-            }
-            _ => None,
-        }
+    /// Whether the engine still waits for the model call `token`.
+    fn awaits(&self, token: Seq) -> bool {
+        self.state.turn.as_ref().is_some_and(|turn| {
+            let is_it =
+                matches!(turn.activity, Activity::Calling { token: expected, .. } if expected == token);
+            is_it && !turn.aborting
+        })
     }
 
-    /// Adds the last deltas of an answer, which arrived with its end. They come before every decision about it.
-    pub fn streamed(&mut self, token: Seq, deltas: Vec<Delta>) {
+    /// Adds the deltas of an answer. Adjacent deltas of the same block that arrived together become one event.
+    pub fn stream(&mut self, token: Seq, deltas: Vec<Delta>) {
+        if deltas.is_empty() || !self.awaits(token) {
+            return;
+        }
+        let is_silence = |delta: &Delta| matches!(delta, Delta::Silence { .. });
+        let (silences, deltas): (Vec<Delta>, Vec<Delta>) = deltas.into_iter().partition(is_silence);
+        for silence in silences {
+            if let Delta::Silence { ms: silent_ms } = silence {
+                self.push_turn(Event::StreamIdle { silent_ms });
+            }
+        }
         if deltas.is_empty() {
             return;
         }
-        let Plan { events, items, .. } = self.engine.stream(token, deltas, self.now);
-        // The first id is used already.
-        self.mint.item();
-        events.iter().for_each(|entry| self.state.apply(&entry.envelope));
-        self.plan.events.extend(events);
-        self.plan.items.extend(items);
+        let Some((item_id, _)) = self.open_message() else { return };
+        for event in join(deltas) {
+            self.push_item(item_id, event);
+        }
+    }
+
+    /// The item of the answer and the seq of its first event. Starts the message if it has not begun.
+    fn open_message(&mut self) -> Option<(ItemId, Seq)> {
+        if let Some(partial) = self.state.partial() {
+            return Some((partial.item_id, partial.first_seq));
+        }
+        let turn = self.state.turn.as_ref()?;
+        let (model, step, attempt) = (turn.model.clone(), turn.step, turn.attempts);
+        let item_id = self.mint.item();
+        Some((item_id, self.push_item(item_id, Event::MessageStarted { model, step, attempt })))
     }
 
     pub fn model_done(
@@ -226,22 +181,17 @@ impl PlanBuilder<'_> {
         model_snapshot: ModelSnapshot,
         duration_ms: u64,
     ) {
-        let Some(partial) = self.awaited(token) else { return };
+        if !self.awaits(token) {
+            return;
+        }
         let cut = (reply.stop_reason == StopReason::MaxTokens).then(|| drop_cut_call(&mut reply.content));
-        let received = partial.as_ref().map_or(0, |partial| partial.bytes);
+        let received = self.state.partial().map_or(0, |partial| partial.bytes);
         let Some(turn) = &self.state.turn else { return };
-        let (turn_id, model, step, attempt) = (turn.id, turn.model.clone(), turn.step, turn.attempts);
+        let (turn_id, model) = (turn.id, turn.model.clone());
         for text in reply.notices {
             self.push_turn(Event::Notice { kind: "model".into(), text });
         }
-        let (item_id, first_seq) = match partial {
-            Some(partial) => (partial.item_id, partial.first_seq),
-            None => {
-                let item_id = self.mint.item();
-                let started = Event::MessageStarted { model: model.clone(), step, attempt };
-                (item_id, self.push_item(item_id, started))
-            }
-        };
+        let Some((item_id, first_seq)) = self.open_message() else { return };
         let mut text = String::new();
         let mut calls = Vec::new();
         let content: Vec<Block> = reply
@@ -341,7 +291,10 @@ impl PlanBuilder<'_> {
     }
 
     pub fn model_failed(&mut self, token: Seq, fault: &ModelFault, model_snapshot: ModelSnapshot) {
-        let Some(partial) = self.awaited(token) else { return };
+        if !self.awaits(token) {
+            return;
+        }
+        let partial = self.state.partial().cloned();
         let reaction = self.decide_retry(fault);
         if let Some(partial) = &partial {
             self.interrupt_message(partial, !matches!(reaction, RetryDecision::GiveUp(_)));
@@ -392,14 +345,12 @@ impl PlanBuilder<'_> {
     pub fn interrupt_message(&mut self, partial: &Partial, superseded: bool) {
         let Some(turn_id) = self.state.turn.as_ref().map(|turn| turn.id) else { return };
         let seq = self.state.next_seq;
-        let text = partial
-            .content
-            .iter()
-            .filter_map(|block| match block {
-                Block::Text { text } => Some(text.as_str()),
-                _ => None,
-            })
-            .collect();
+        let content = partial.content();
+        let texts = content.iter().filter_map(|block| match block {
+            Block::Text { text } => Some(text.as_str()),
+            _ => None,
+        });
+        let text = texts.collect();
         let item = Item {
             item_id: partial.item_id,
             turn_id,
@@ -409,7 +360,7 @@ impl PlanBuilder<'_> {
             last_seq: seq,
             text: Some(text),
             role: Some(Role::Assistant),
-            content: partial.content.clone(),
+            content,
             call: None,
             truncated_fields: Vec::new(),
         };

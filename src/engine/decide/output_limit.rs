@@ -4,14 +4,12 @@
 
 use crate::engine::decide::plan::PlanBuilder;
 use crate::engine::request::model_texts;
+use crate::engine::settings::DEFAULT_OUTPUT_TOKENS;
 use crate::types::event::{Event, TombstoneReason};
 use crate::types::ids::ItemId;
 use crate::types::message::{Block, Role};
 use crate::types::model::ReplyBlock;
 use crate::types::session::{Item, ItemKind, ItemStatus, Subtype, TurnError};
-
-/// Default limit for an answer, in tokens, if no setting gives another.
-pub(in crate::engine) const DEFAULT_OUTPUT_TOKENS: u32 = 32_000;
 
 /// How often in a row the model is asked to continue.
 const MAX_CONTINUATIONS: u32 = 3;

@@ -2,6 +2,7 @@
 
 use crate::engine::decide::plan::PlanBuilder;
 use crate::engine::input::Refusal;
+use crate::engine::output::Reply;
 use crate::engine::request::model_texts;
 use crate::engine::state::{Call, Hold, Stage};
 use crate::types::event::{Event, SettledBy};
@@ -77,11 +78,14 @@ impl PlanBuilder<'_> {
         }
         let paused = self.paused_by() == Some(request_id);
         let call = self.unknown_calls().into_iter().find(|(id, _)| *id == request_id);
+        // The next event records the answer.
+        let reply = Reply::QuestionAnswered(self.state.next_seq);
         match call {
             Some((_, call_id)) => self.settle_unknown(call_id, choice, SettledBy::Answer),
             None if paused => self.settle_paused(choice, SettledBy::Answer),
             None => return Err(Refusal::NotPending),
         }
+        self.reply = reply;
         match choice {
             Choice::Continue if paused => self.go_on(),
             Choice::Continue => self.advance_tools(),

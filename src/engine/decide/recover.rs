@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
-use crate::engine::decide::plan::{Effect, PlanBuilder};
+use crate::engine::decide::plan::PlanBuilder;
 use crate::engine::decide::question::unknown;
 use crate::engine::input::Recovery;
+use crate::engine::output::Effect;
 use crate::engine::request::model_texts;
 use crate::engine::request::repair_history::repair;
 use crate::engine::state::{Activity, Call, Hold, Stage};

@@ -3,6 +3,7 @@
 
 use crate::engine::model_catalog::FallbackModels;
 use crate::engine::request::vision::is_about_media;
+use crate::engine::settings::{OnRateLimit, Retry};
 use crate::types::event::SwitchReason;
 use crate::types::model::{FaultKind, ModelFault, Overflow};
 use crate::types::session::TurnError;
@@ -17,50 +18,6 @@ const MAX_OVERLOADS: u32 = 3;
 
 /// Smallest useful answer, in tokens; with less room, an answer would only be cut.
 const MIN_OUTPUT_TOKENS: u64 = 512;
-
-/// How failed model calls are retried.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Retry {
-    /// Attempts at one model call, including the first.
-    pub attempts: u32,
-    /// First wait, in milliseconds. Each further wait is twice as long.
-    pub base_ms: u64,
-    /// Longest of these waits, in milliseconds.
-    pub max_ms: u64,
-    /// The longest wait in unattended sessions for rate limits and overloads, in milliseconds.
-    pub unattended_max_ms: u64,
-    /// Longest wait that a provider may request in attended sessions, in milliseconds. A longer one fails the
-    /// turn.
-    pub max_retry_after_ms: u64,
-    /// Interval at which a long wait is reported, in milliseconds.
-    pub heartbeat_ms: u64,
-    /// Reaction to a rate limit.
-    pub on_rate_limit: OnRateLimit,
-}
-
-impl Default for Retry {
-    fn default() -> Self {
-        Self {
-            attempts: 10,
-            base_ms: 500,
-            max_ms: 32_000,
-            unattended_max_ms: 300_000,
-            max_retry_after_ms: 600_000,
-            heartbeat_ms: 30_000,
-            on_rate_limit: OnRateLimit::Wait,
-        }
-    }
-}
-
-/// Reaction to a rate limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnRateLimit {
-    /// Wait and retry the same model.
-    #[default]
-    Wait,
-    /// Switch to the backup model.
-    Backup,
-}
 
 /// The history of the current model call and the available fallback models.
 #[derive(Clone, Debug, Default)]

@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
-use crate::engine::decide::plan::{Effect, PlanBuilder};
+use crate::engine::decide::plan::PlanBuilder;
 use crate::engine::input::{Busy, Refusal, Submit};
+use crate::engine::output::{Effect, Reply};
 use crate::engine::state::{Activity, QueuedInput};
 use crate::types::event::{Event, Phase, TitledBy};
-use crate::types::ids::Seq;
+use crate::types::ids::{Seq, TurnId};
 use crate::types::message::{Block, InputBlock, Role, input_content, input_text};
+use crate::types::outcome::{SubmitOutcome, SubmittedAs};
 use crate::types::session::{Item, ItemKind, ItemStatus, Subtype, TurnError, TurnResult, Untrusted};
+use crate::types::turn_options::TurnOptions;
 use crate::types::usage::Budgets;
 
 /// Maximum characters of a title made from the first prompt.
@@ -33,36 +36,24 @@ impl PlanBuilder<'_> {
             Busy::Unspecified => !self.is_aborting() && self.has_questions(),
             Busy::Queue | Busy::Interrupt | Busy::Reject => false,
         };
-        if steers && submit.mode.is_some() {
-            return Err(Refusal::ModeOfSteer);
-        }
-        if steers && submit.model.is_some() {
-            return Err(Refusal::ModelOfSteer);
-        }
-        if steers && submit.thinking.is_some() {
-            return Err(Refusal::ThinkingOfSteer);
-        }
-        if steers && submit.tools.is_some() {
-            return Err(Refusal::ToolsOfSteer);
-        }
-        if steers && !submit.sampling.is_empty() {
-            return Err(Refusal::SamplingOfSteer);
+        if steers {
+            check_steering_options(&submit.options)?;
         }
         self.origin = submit.origin;
         self.plan.blobs.extend(submit.blobs);
-        let budgets = submit.budgets.unwrap_or(self.state.spec.budgets);
-        let (input, mode, model) = (submit.input, submit.mode, submit.model);
-        let (thinking, sampling, tools) = (submit.thinking, submit.sampling, submit.tools);
+        let (input, options) = (submit.input, submit.options);
         let Some(running) = current else {
             let turn_id = self.mint.turn();
-            self.begin_turn(QueuedInput { turn_id, input, budgets, mode, model, thinking, sampling, tools });
+            let seq = self.begin_turn(&QueuedInput { turn_id, input, options });
+            self.reply_submitted(turn_id, SubmittedAs::Running, seq);
             return Ok(());
         };
         if submit.when_busy == Busy::Reject {
             return Err(Refusal::Busy { turn_id: running });
         }
         if steers {
-            self.push_turn(Event::TurnSteered { input });
+            let seq = self.push_turn(Event::TurnSteered { input });
+            self.reply_submitted(running, SubmittedAs::Steered, seq);
             // An input during an open question means that the turn continues with this input.
             if self.has_questions() {
                 self.continue_all();
@@ -70,8 +61,11 @@ impl PlanBuilder<'_> {
             return Ok(());
         }
         let (turn_id, front) = (self.mint.turn(), submit.when_busy == Busy::Interrupt);
+        let TurnOptions { budgets, mode, model, thinking, tools, sampling } = options;
+        let budgets = budgets.unwrap_or(self.state.spec.budgets);
         let queued = Event::TurnQueued { input, front, budgets, mode, model, thinking, sampling, tools };
-        self.push(None, Some(turn_id), queued);
+        let seq = self.push(None, Some(turn_id), queued);
+        self.reply_submitted(turn_id, SubmittedAs::Queued, seq);
         if front && !self.is_aborting() {
             self.push_turn(Event::TurnAborting { ending: false, subtype: Subtype::Aborted });
             self.stop_turn();
@@ -79,35 +73,45 @@ impl PlanBuilder<'_> {
         Ok(())
     }
 
+    fn reply_submitted(&mut self, turn_id: TurnId, state: SubmittedAs, seq: Seq) {
+        self.reply = Reply::Submitted(SubmitOutcome { turn_id, state, seq });
+    }
+
     pub fn is_aborting(&self) -> bool {
         self.state.turn.as_ref().is_some_and(|turn| turn.aborting)
     }
 
-    /// Starts a turn; it uses the session's model, thinking and temperature unless the input names others.
-    fn begin_turn(&mut self, turn: QueuedInput) {
-        let QueuedInput { turn_id, input, budgets, mode, model, thinking, sampling, tools } = turn;
+    /// Starts a turn; it uses the session's options unless the input names others. Returns the seq of its first
+    /// event.
+    fn begin_turn(&mut self, turn: &QueuedInput) -> Seq {
+        let QueuedInput { turn_id, input, options } = turn;
         let spec = &self.state.spec;
-        let (mode, thinking) = (mode.unwrap_or(spec.mode), thinking.or(spec.thinking));
-        let sampling = sampling.or(spec.sampling);
-        let model = model.unwrap_or_else(|| spec.model.clone());
-        let started = Event::TurnStarted { model, mode, budgets, thinking, sampling, tools };
+        let started = Event::TurnStarted {
+            model: options.model.clone().unwrap_or_else(|| spec.model.clone()),
+            mode: options.mode.unwrap_or(spec.mode),
+            budgets: options.budgets.unwrap_or(spec.budgets),
+            thinking: options.thinking.or(spec.thinking),
+            sampling: options.sampling.or(spec.sampling),
+            tools: options.tools.clone(),
+        };
         let untitled = spec.title.is_empty();
-        self.push(None, Some(turn_id), started);
+        let seq = self.push(None, Some(*turn_id), started);
         if untitled {
-            let text = input_text(&input);
+            let text = input_text(input);
             let line = text.lines().find(|line| !line.trim().is_empty());
             // The input contains only pictures or documents.
             let line = line.or_else(|| input.iter().find_map(InputBlock::name)).unwrap_or("(no words)");
             let title = line.trim().chars().take(TITLE).collect();
             self.set_title(title, TitledBy::Prompt);
         }
-        self.user_message(input);
+        self.user_message(input.clone());
         if self.state.system.is_some() {
             self.call_model();
         } else {
             self.push_turn(Event::TurnPhase { phase: Phase::Context, step: 0 });
             self.effect(Effect::GatherContext);
         }
+        seq
     }
 
     /// Adds the item of a user's input; the input enters the transcript here.
@@ -184,7 +188,7 @@ impl PlanBuilder<'_> {
     pub fn deliver_steered(&mut self) -> bool {
         let mut delivered = false;
         while let Some(input) = self.state.turn.as_ref().and_then(|turn| turn.steered.front()).cloned() {
-            self.user_message(input);
+            self.user_message((*input).clone());
             delivered = true;
         }
         delivered
@@ -277,7 +281,7 @@ impl PlanBuilder<'_> {
         let Some(turn) = &self.state.turn else { return };
         let result = TurnResult {
             subtype,
-            text: turn.last_text.clone(),
+            text: turn.last_text.to_string(),
             stop_reason: turn.stop_reason,
             usage: turn.spent.usage,
             usage_by_model: turn.usage_by_model.clone(),
@@ -288,7 +292,7 @@ impl PlanBuilder<'_> {
             tools_ms: turn.tools_ms,
             permission_ms: turn.permission_ms,
             model_calls: turn.model_calls,
-            permission_denials: turn.denials.clone(),
+            permission_denials: turn.denials.to_vec(),
             errors: turn.errors.clone(),
         };
         let (ending, step, text, budgets) = (turn.ending, turn.step, turn.last_text.clone(), turn.budgets);
@@ -304,7 +308,7 @@ impl PlanBuilder<'_> {
             self.ask_for_title(&text, &budgets);
         }
         if let Some(next) = self.state.queue.front().cloned() {
-            self.begin_turn(next);
+            self.begin_turn(&next);
         }
     }
 
@@ -315,4 +319,24 @@ impl PlanBuilder<'_> {
     pub(in crate::engine) fn system(&self) -> Arc<str> {
         self.state.system.clone().unwrap_or_else(|| Arc::from(""))
     }
+}
+
+/// Steering input joins the running turn, so it may not have options of its own. Budgets are ignored.
+fn check_steering_options(options: &TurnOptions) -> Result<(), Refusal> {
+    if options.mode.is_some() {
+        return Err(Refusal::ModeOfSteer);
+    }
+    if options.model.is_some() {
+        return Err(Refusal::ModelOfSteer);
+    }
+    if options.thinking.is_some() {
+        return Err(Refusal::ThinkingOfSteer);
+    }
+    if options.tools.is_some() {
+        return Err(Refusal::ToolsOfSteer);
+    }
+    if !options.sampling.is_empty() {
+        return Err(Refusal::SamplingOfSteer);
+    }
+    Ok(())
 }

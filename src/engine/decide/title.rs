@@ -4,14 +4,15 @@
 use std::collections::HashMap;
 
 use crate::engine::decide::model_reply::{estimate, settle};
-use crate::engine::decide::plan::{Effect, PlanBuilder};
+use crate::engine::decide::plan::PlanBuilder;
+use crate::engine::output::Effect;
 use crate::engine::request::model_texts;
 use crate::engine::state::Helper;
 use crate::types::event::{Event, Purpose, TitledBy, UsageReason};
 use crate::types::ids::Seq;
+use crate::types::invisible_chars::is_invisible;
 use crate::types::message::{Block, Message, Role};
 use crate::types::model::{FaultKind, ModelFault, ModelReply, ModelRequest, ReplyBlock, StopReason};
-use crate::types::names::is_hidden;
 use crate::types::sampling::Sampling;
 use crate::types::thinking::Thinking;
 use crate::types::usage::{Budgets, Usage};
@@ -285,7 +286,7 @@ fn without_escapes(text: &str) -> String {
                 continue;
             }
             _ => {
-                if !is_hidden(char) && !is_blank(char) {
+                if !is_invisible(char) && !is_blank(char) {
                     clean.push(char);
                 }
                 continue;

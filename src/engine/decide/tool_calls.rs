@@ -3,50 +3,19 @@
 use std::sync::Arc;
 
 use crate::engine::decide::model_reply::pieces;
-use crate::engine::decide::plan::{Effect, Entry, Plan, PlanBuilder};
-use crate::engine::input::{JudgedCall, Now};
+use crate::engine::decide::plan::PlanBuilder;
+use crate::engine::input::JudgedCall;
+use crate::engine::output::Effect;
 use crate::engine::request::model_texts;
-use crate::engine::state::{Activity, Call, Engine, Stage};
+use crate::engine::state::{Activity, Call, Stage};
 use crate::engine::window::result_budget::Bounded;
-use crate::types::event::{Envelope, Event};
+use crate::types::event::Event;
 use crate::types::ids::{CallId, ItemId, TurnId};
 use crate::types::message::ToolCall;
 use crate::types::permission::{Mode, OnTimeout, RequestKind, Verdict, VerdictKind};
 use crate::types::session::PermissionRequest;
 use crate::types::time::Timestamp;
 use crate::types::tool::{PreparedCall, Progress, ToolOutcome, ToolStatus};
-
-impl Engine {
-    /// Turns the output of a running tool into journal rows; the output of any other tool is ignored.
-    pub(in crate::engine) fn progress(&self, call_id: CallId, progress: Progress, now: Now) -> Plan {
-        let mut plan = Plan::default();
-        // The output belongs to a running call, or to a command that continues in the background.
-        let turn_id = self.state.turn.as_ref().map(|turn| turn.id);
-        let running = self.state.call(call_id).and_then(|call| match call.stage {
-            Stage::Running { started_seq, .. } => Some((turn_id, Some(call.item_id), started_seq)),
-            _ => None,
-        });
-        let behind = || {
-            let command = self.state.running_command(call_id).filter(|_| !self.is_ended())?;
-            Some((turn_id.filter(|id| command.turn_id == Some(*id)), command.item_id, command.opened))
-        };
-        let Some((turn_id, item_id, opener)) = running.or_else(behind) else { return plan };
-        for (offset, text) in (0..).zip(pieces(progress.text)) {
-            let envelope = Envelope {
-                seq: self.state.next_seq + offset,
-                session_id: self.state.session_id,
-                turn_id,
-                item_id,
-                at_ms: now.at,
-                origin: None,
-                truncated_fields: Vec::new(),
-                event: Event::ToolProgress { call_id, stream: progress.stream.into(), text },
-            };
-            plan.events.push(Entry { envelope, delta_of: Some(opener) });
-        }
-        plan
-    }
-}
 
 /// Maximum bytes of changed arguments that the model receives.
 const EDITED_BYTES: usize = 2_000;
@@ -62,6 +31,15 @@ pub(in crate::engine) struct Startable {
 }
 
 impl PlanBuilder<'_> {
+    /// Adds the output of a running tool; the output of any other tool is ignored.
+    pub fn progress(&mut self, call_id: CallId, progress: Progress) {
+        let Some((turn_id, item_id, _)) = self.state.progress_target(call_id) else { return };
+        for text in pieces(progress.text) {
+            let stream = progress.stream.into();
+            self.push(item_id, turn_id, Event::ToolProgress { call_id, stream, text });
+        }
+    }
+
     /// Prepares the calls that are not prepared yet.
     pub fn prepare_open_calls(&mut self) {
         let Some(turn_id) = self.state.turn.as_ref().map(|turn| turn.id) else { return };

@@ -9,24 +9,15 @@ use crate::types::permission::{Mode, RuleKind};
 use crate::types::sampling::Sampling;
 use crate::types::session::SessionState;
 use crate::types::tool::{ToolChoice, ToolDefinition};
+use crate::types::turn_options::TurnOptions;
 
 impl PlanBuilder<'_> {
     /// Applies the changes; a value that is already set is no change. The mode counts for every verdict from
     /// now on, and requests that it allows are settled in the same decision. A stricter mode revokes nothing
     /// that was allowed.
     pub fn update(&mut self, update: Update) -> Result<(), Refusal> {
-        let Update {
-            title,
-            model,
-            mode,
-            budgets,
-            thinking,
-            sampling,
-            tools,
-            additional_dirs,
-            covered,
-            origin,
-        } = update;
+        let Update { title, options, additional_dirs, covered, origin } = update;
+        let TurnOptions { budgets, mode, model, thinking, tools, sampling } = options;
         if self.state.status == SessionState::Ended {
             return Err(Refusal::Ended);
         }

@@ -37,16 +37,16 @@ impl ReferenceModel {
             Input::Submit(submit) if submit.expected_turn.is_some() && submit.expected_turn != current => {
                 Some(Refusal::StaleTurn { current })
             }
-            Input::Submit(submit) if submit.mode.is_some() && self.steers(submit.when_busy) => {
+            Input::Submit(submit) if submit.options.mode.is_some() && self.steers(submit.when_busy) => {
                 Some(Refusal::ModeOfSteer)
             }
-            Input::Submit(submit) if submit.model.is_some() && self.steers(submit.when_busy) => {
+            Input::Submit(submit) if submit.options.model.is_some() && self.steers(submit.when_busy) => {
                 Some(Refusal::ModelOfSteer)
             }
-            Input::Submit(submit) if submit.thinking.is_some() && self.steers(submit.when_busy) => {
+            Input::Submit(submit) if submit.options.thinking.is_some() && self.steers(submit.when_busy) => {
                 Some(Refusal::ThinkingOfSteer)
             }
-            Input::Submit(submit) if submit.tools.is_some() && self.steers(submit.when_busy) => {
+            Input::Submit(submit) if submit.options.tools.is_some() && self.steers(submit.when_busy) => {
                 Some(Refusal::ToolsOfSteer)
             }
             Input::Submit(submit) if submit.when_busy == Busy::Reject => {

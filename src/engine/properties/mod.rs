@@ -10,6 +10,8 @@ mod home;
 mod request;
 mod restart;
 mod script;
+mod setup;
+mod turns;
 mod watch;
 mod words;
 mod world;
@@ -24,7 +26,7 @@ pub(crate) use world::Played;
 
 /// Played random scripts, for tests in higher layers that store their events.
 pub(crate) fn histories() -> impl Strategy<Value = Played> {
-    (script::setup(), script::script()).prop_map(|(setup, script)| world::play(&setup, &script))
+    (setup::setup(), script::script()).prop_map(|(setup, script)| world::play(&setup, &script))
 }
 
 /// Ends the function with the name of the violated property.
@@ -41,7 +43,7 @@ proptest! {
     #![proptest_config(Config { cases: 400, max_shrink_iters: 4_000, ..Config::default() })]
 
     #[test]
-    fn random_scripts_satisfy_all_engine_properties(setup in script::setup(), script in script::script()) {
+    fn random_scripts_satisfy_all_engine_properties(setup in setup::setup(), script in script::script()) {
         world::play(&setup, &script).result.map_err(TestCaseError::fail)?;
     }
 }
@@ -122,7 +124,7 @@ fn random_scripts_reach_every_event_and_result() {
         if wanted.iter().all(|kind| seen.contains(*kind)) {
             return;
         }
-        let case = (script::setup(), script::script()).new_tree(&mut runner).expect("a script").current();
+        let case = (setup::setup(), script::script()).new_tree(&mut runner).expect("a script").current();
         let played = world::play(&case.0, &case.1);
         played.result.expect("the laws hold");
         seen.extend(played.seen);

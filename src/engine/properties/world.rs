@@ -7,11 +7,12 @@ use std::sync::Arc;
 
 use crate::engine::properties::given::{Answer, command_over, someone};
 use crate::engine::properties::law;
-use crate::engine::properties::script::{Chance, Fate, Found, ModelStep, Named, Part, Setup, Step, ToolStep};
+use crate::engine::properties::script::{Chance, Fate, Found, ModelStep, Named, Part, Step, ToolStep};
+use crate::engine::properties::setup::Setup;
 use crate::engine::properties::watch::{CommandWatch, ReferenceModel};
 use crate::engine::{
-    Answer as Answered, EditedCall, Effect, Engine, Entry, Input, Now, Plan, Refusal, Settings, Submit,
-    Update,
+    Answer as Answered, Decision as Decided, EditedCall, Effect, Engine, Entry, Input, Now, Plan, Refusal,
+    Settings, Submit, Update,
 };
 use crate::types::background::BackgroundState;
 use crate::types::blob::{Blob, BlobRef, Picture};
@@ -23,6 +24,7 @@ use crate::types::sampling::{Sampling, Temperature};
 use crate::types::session::SessionSpec;
 use crate::types::time::Timestamp;
 use crate::types::tool::{Progress, ToolStatus};
+use crate::types::turn_options::TurnOptions;
 
 /// An effect that was started and has not delivered its result.
 pub(super) enum Outstanding {
@@ -166,15 +168,18 @@ impl Simulator {
                     blobs,
                     when_busy: *busy,
                     expected_turn: self.name(*named),
-                    budgets: *budgets,
-                    mode: *mode,
-                    model: model.then(|| "p/other".into()),
-                    thinking: *thinking,
-                    tools: None,
-                    // Only `thinking` is set, so that an input that steers a turn is refused for this reason.
-                    sampling: Sampling {
-                        temperature: Temperature::new(300).filter(|_| thinking.is_some()),
-                        top_p: None,
+                    options: TurnOptions {
+                        budgets: *budgets,
+                        mode: *mode,
+                        model: model.then(|| "p/other".into()),
+                        thinking: *thinking,
+                        tools: None,
+                        // Set together with `thinking`, so that an input that steers a turn is refused for that
+                        // reason.
+                        sampling: Sampling {
+                            temperature: Temperature::new(300).filter(|_| thinking.is_some()),
+                            top_p: None,
+                        },
                     },
                     origin: someone(),
                 });
@@ -234,14 +239,16 @@ impl Simulator {
                 self.feed(Input::Update(Box::new(Update { title, origin, ..Update::default() })))?;
             }
             Step::Think(thinking) => {
-                let (thinking, origin) = (*thinking, someone());
-                self.feed(Input::Update(Box::new(Update { thinking, origin, ..Update::default() })))?;
+                let options = TurnOptions { thinking: *thinking, ..TurnOptions::default() };
+                let origin = someone();
+                self.feed(Input::Update(Box::new(Update { options, origin, ..Update::default() })))?;
             }
             Step::Mode { mode, covers } => {
                 let pending = self.engine.pending();
                 let covered = pending.iter().filter(|_| *covers).map(|it| (it.request_id, "the mode".into()));
-                let (mode, covered, origin) = (Some(*mode), covered.collect(), someone());
-                self.feed(Input::Update(Box::new(Update { mode, covered, origin, ..Update::default() })))?;
+                let (covered, origin) = (covered.collect(), someone());
+                let options = TurnOptions { mode: Some(*mode), ..TurnOptions::default() };
+                self.feed(Input::Update(Box::new(Update { options, covered, origin, ..Update::default() })))?;
             }
             Step::Rule { add, kind, covers } => {
                 let (rule, origin) = ("Bash(ls)".to_string(), someone());
@@ -310,8 +317,8 @@ impl Simulator {
         let now = Now { at: Timestamp(self.clock), seed: Seed(u128::from(self.next())) };
         self.trace.push(format!("{:.200}", format!("{input:?}")));
         let expected = self.watch.refusal(&input);
-        let plan = match self.engine.decide(input.clone(), now) {
-            Ok(plan) => plan,
+        let Decided { plan, next, .. } = match self.engine.decide(input.clone(), now) {
+            Ok(decision) => decision,
             Err(refusal) => {
                 law!(expected.as_ref() == Some(&refusal), "refused as {refusal:?}, expected {expected:?}");
                 self.trace.push(format!("    refused: {refusal:?}"));
@@ -326,6 +333,10 @@ impl Simulator {
         );
         self.trace.extend(plan.effects.iter().map(|effect| format!("    → {:.40}", format!("{effect:?}"))));
         self.write(&plan)?;
+        let mut applied = self.engine.clone();
+        plan.events.iter().for_each(|entry| applied.apply(&entry.envelope));
+        law!(applied.same_as(&next), "applying the plan gives the decided state");
+        self.engine = next;
         self.watch.plan(&input, &plan)?;
         self.watch.agrees(&self.engine)?;
         self.started(&plan);
@@ -340,7 +351,6 @@ impl Simulator {
         for entry in &plan.events {
             law!(entry.envelope.session_id == self.id, "facts are of the session");
             law!(entry.envelope.at_ms == Timestamp(self.clock), "facts are of the moment");
-            self.engine.apply(&entry.envelope);
             self.journal.push(entry.clone());
         }
         for opener in &plan.prune_deltas_of {

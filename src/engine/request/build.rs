@@ -1,54 +1,16 @@
 //! State → request. Roles alternate, every call has its result directly after it, no message is empty, and
 //! messages that were sent before stay byte-identical.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::engine::decide::plan::PlanBuilder;
-use crate::engine::state::transcript::Transcript;
+use crate::engine::state::transcript::{Transcript, is_blank};
 use crate::types::message::{Block, Message, Role};
-use crate::types::model::ModelRequest;
-use crate::types::thinking::Thinking;
 
 /// Replaces a result without text, because providers refuse empty content.
 const NO_OUTPUT: &str = "(no output)";
 
 /// Replaces a first user message without text, because providers require a user message first.
 const NO_TEXT: &str = "(no text)";
-
-impl PlanBuilder<'_> {
-    /// The request for the next model call.
-    pub fn request(&self) -> Result<ModelRequest, &'static str> {
-        let model = self.turn_model();
-        if model.is_empty() {
-            return Err("no model is configured: set ANTHROPIC_API_KEY or OPENAI_API_KEY, or [models] main \
-                        in the configuration, or name one with --model PROVIDER/MODEL");
-        }
-        let thinking = self.state.turn.as_ref().map_or(self.state.spec.thinking, |turn| turn.thinking);
-        let thinks = thinking != Some(Thinking::Off);
-        Ok(ModelRequest {
-            model: model.parse()?,
-            system: self.system(),
-            messages: of_transcript(&self.state.transcript, thinks.then_some(model.as_str())),
-            tools: self.offered(),
-            max_output_tokens: self.output_limit(),
-            thinking,
-            sampling: self.state.turn.as_ref().map_or(self.state.spec.sampling, |turn| turn.sampling),
-            media: HashMap::new(),
-            previous_response_id: self.continues(&model),
-            fresh_connection: self.state.turn.as_ref().is_some_and(|turn| turn.is_fresh),
-            aside: false,
-        })
-    }
-}
-
-impl PlanBuilder<'_> {
-    /// The provider's id of the newest answer, if `model` gave it.
-    fn continues(&self, model: &str) -> Option<String> {
-        let (by, response_id) = self.state.continues.as_ref()?;
-        (by == model).then(|| response_id.clone())
-    }
-}
 
 /// Merges adjacent messages of the same role and repairs parts that providers refuse. Unchanged messages are
 /// shared, not copied. Reasoning stays only if `thinker`, the called model, produced it: its signature is
@@ -134,22 +96,6 @@ fn repair(message: &Arc<Message>, thinker: Option<&str>) -> Arc<Message> {
         repaired.content.pop();
     }
     Arc::new(repaired)
-}
-
-/// Whether a message needs no change for any model.
-pub(in crate::engine) fn is_plain(message: &Message) -> bool {
-    let is_plain = |block: &Block| match block {
-        Block::Text { text } => !is_blank(text),
-        Block::ToolResult { content, .. } => !is_blank(content),
-        Block::Thinking { .. } | Block::RedactedThinking { .. } => false,
-        Block::Image(_) | Block::Document(_) | Block::ToolCall(_) => true,
-    };
-    !message.content.is_empty() && message.content.iter().all(is_plain)
-}
-
-/// Stops at the first visible character.
-fn is_blank(text: &str) -> bool {
-    text.chars().all(char::is_whitespace)
 }
 
 #[cfg(test)]

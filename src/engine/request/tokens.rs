@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::engine::decide::plan::PlanBuilder;
+use crate::engine::state::State;
 use crate::types::blob::AttachmentKind;
 use crate::types::message::{Block, Message, Role};
 
@@ -14,18 +14,15 @@ const PLAIN: u64 = 4;
 /// Maximum tokens of a picture of the size that is sent.
 const PICTURE: u64 = 1_600;
 
-impl PlanBuilder<'_> {
-    /// Tokens of the next request, as far as they are known.
-    pub fn sent_tokens(&self) -> u64 {
-        let transcript = &self.state.transcript;
-        let reported = self.state.context_tokens;
-        let since = transcript.iter().rev().take_while(|message| message.role != Role::Assistant).count();
-        let (since, system) = match reported > 0 && since < transcript.len() {
-            true => (since, 0),
-            false => (transcript.len(), self.state.system.as_ref().map_or(0, |system| of_text(system))),
-        };
-        reported + system + of_messages(transcript.iter().rev().take(since))
-    }
+/// Tokens of the next request, as far as they are known.
+pub(in crate::engine) fn sent_tokens(state: &State) -> u64 {
+    let (transcript, reported) = (&state.transcript, state.context_tokens);
+    let since = transcript.iter().rev().take_while(|message| message.role != Role::Assistant).count();
+    let (since, system) = match reported > 0 && since < transcript.len() {
+        true => (since, 0),
+        false => (transcript.len(), state.system.as_ref().map_or(0, |system| of_text(system))),
+    };
+    reported + system + of_messages(transcript.iter().rev().take(since))
 }
 
 fn of_messages<'a>(messages: impl Iterator<Item = &'a Arc<Message>>) -> u64 {

@@ -7,8 +7,7 @@ use std::iter::Chain;
 use std::slice::Iter;
 use std::sync::Arc;
 
-use crate::engine::request::build::is_plain;
-use crate::types::message::{Message, Role};
+use crate::types::message::{Block, Message, Role};
 
 /// Maximum number of messages that are copied with the state; older ones move to the shared part.
 const NEWEST: usize = 32;
@@ -95,11 +94,26 @@ impl PartialEq for Transcript {
     }
 }
 
+/// Whether a message needs no change for any model.
+fn is_plain(message: &Message) -> bool {
+    let is_plain = |block: &Block| match block {
+        Block::Text { text } => !is_blank(text),
+        Block::ToolResult { content, .. } => !is_blank(content),
+        Block::Thinking { .. } | Block::RedactedThinking { .. } => false,
+        Block::Image(_) | Block::Document(_) | Block::ToolCall(_) => true,
+    };
+    !message.content.is_empty() && message.content.iter().all(is_plain)
+}
+
+/// Stops at the first visible character.
+pub(in crate::engine) fn is_blank(text: &str) -> bool {
+    text.chars().all(char::is_whitespace)
+}
+
 #[cfg(test)]
 mod tests {
     use crate::engine::request::build::{normalize, of_transcript};
     use crate::engine::state::transcript::*;
-    use crate::types::message::Block;
     use proptest::prelude::*;
 
     /// A typical conversation: user and model alternate, and no message is empty.

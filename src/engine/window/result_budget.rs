@@ -4,8 +4,8 @@
 //! The excerpt is computed once, when the call ends, and written into `tool.completed`. So a replay shows the
 //! model the same bytes, even with other settings.
 
-use crate::engine::decide::plan::PlanBuilder;
-use crate::engine::state::Stage;
+use crate::engine::settings::Settings;
+use crate::engine::state::{Call, Stage, State};
 use crate::types::blob::{Blob, BlobRef};
 
 /// Minimum bytes of an excerpt, even if the message is already full. It is less only if the message has too
@@ -22,47 +22,38 @@ pub(in crate::engine) struct Bounded {
     pub is_cut: bool,
 }
 
-impl PlanBuilder<'_> {
-    /// Limits a result by its own cap and by the bytes that the other results of the message left. `whole` is
-    /// the blob with the tool's full output, if the tool kept more than `output`.
-    pub fn bound(&mut self, output: String, whole: Option<BlobRef>) -> Bounded {
-        self.bound_sparing(output, whole, 0)
+/// Limits a result by its own cap and by the bytes that the other results of the message left. `whole` is the
+/// blob with the tool's full output, if the tool kept more than `output`. `spare` bytes are reserved for text that
+/// may be added later. Returns the blob to store, if the full output has none yet.
+pub(in crate::engine) fn bound(
+    state: &State,
+    settings: &Settings,
+    output: String,
+    whole: Option<BlobRef>,
+    spare: usize,
+) -> (Bounded, Option<Blob>) {
+    let calls = state.calls();
+    let bytes = |call: &Call| match &call.stage {
+        Stage::Done { output, .. } => output.len(),
+        _ => 0,
+    };
+    let others: usize = calls.iter().map(bytes).sum();
+    let least = LEAST.min((settings.results_bytes / calls.len().max(1)).saturating_sub(NOTE));
+    // Reserve bytes for the calls that have no result yet.
+    let to_come = calls.iter().filter(|call| !call.is_done()).count().saturating_sub(1);
+    let taken = others + to_come * (least + NOTE);
+    let room = settings.result_bytes.min(settings.results_bytes.saturating_sub(taken));
+    let room = room.saturating_sub(spare).max(least);
+    if output.len() <= room {
+        return (Bounded { output, whole, is_cut: false }, None);
     }
-
-    /// Like [`PlanBuilder::bound`], with this many bytes reserved for text that may be added later.
-    pub fn bound_sparing(&mut self, output: String, whole: Option<BlobRef>, spare: usize) -> Bounded {
-        let settings = &self.engine.settings;
-        let others: usize = self
-            .state
-            .calls()
-            .iter()
-            .map(|call| match &call.stage {
-                Stage::Done { output, .. } => output.len(),
-                _ => 0,
-            })
-            .sum();
-        let calls = self.state.calls();
-        let least = LEAST.min((settings.results_bytes / calls.len().max(1)).saturating_sub(NOTE));
-        // Reserve bytes for the calls that have no result yet.
-        let to_come = calls.iter().filter(|call| !call.is_done()).count().saturating_sub(1);
-        let taken = others + to_come * (least + NOTE);
-        let room = settings.result_bytes.min(settings.results_bytes.saturating_sub(taken));
-        let room = room.saturating_sub(spare).max(least);
-        if output.len() <= room {
-            return Bounded { output, whole, is_cut: false };
-        }
-        let whole = whole.unwrap_or_else(|| {
-            let blob = Blob::text(&output);
-            let reference = BlobRef::from(&blob);
-            self.plan.blobs.push(blob);
-            reference
-        });
-        Bounded {
-            output: preview(&output, room.saturating_sub(NOTE).max(least), &whole),
-            whole: Some(whole),
-            is_cut: true,
-        }
-    }
+    let blob = whole.is_none().then(|| Blob::text(&output));
+    let whole = whole.or_else(|| blob.as_ref().map(BlobRef::from));
+    let output = match &whole {
+        Some(whole) => preview(&output, room.saturating_sub(NOTE).max(least), whole),
+        None => output,
+    };
+    (Bounded { output, whole, is_cut: true }, blob)
 }
 
 /// The beginning and the end of a text in at most about `room` bytes, with a note between them.
@@ -71,7 +62,7 @@ fn preview(text: &str, room: usize, whole: &BlobRef) -> String {
     let (head, tail) = (room / 3 * 2, room / 3);
     let head = text.floor_char_boundary(head);
     let tail = text.ceil_char_boundary(text.len() - tail.min(text.len() - head));
-    // Cut at line ends, where there are any.
+    // TruncatedField at line ends, where there are any.
     let head = text[..head].rfind('\n').filter(|end| *end > head / 2).map_or(head, |end| end + 1);
     let tail = text[tail..]
         .find('\n')

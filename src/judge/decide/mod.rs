@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::bash;
-use super::rule::{Pattern, Rule, Rules};
+use super::rule::{Pattern, Rule, Rules, verdict};
 use super::shell::{Folders, Found, ParsedLine};
 use super::suggest;
 use crate::types::permission::{Mode, Verdict, VerdictKind};
@@ -184,18 +184,6 @@ fn judge_all(policy: &Policy<'_>, tool: &str, subject: &Subject, tells_parts: bo
             Verdict { suggestions, read_only_command, ..verdict }
         }
         _ => verdict,
-    }
-}
-
-fn verdict(kind: VerdictKind, rule: Option<&Rule>, reason: impl Into<String>) -> Verdict {
-    Verdict {
-        verdict: kind,
-        rule: rule.map(ToString::to_string),
-        reason: reason.into(),
-        suggestions: Vec::new(),
-        parts: Vec::new(),
-        read_only_command: false,
-        read_only: false,
     }
 }
 

@@ -5,6 +5,8 @@ mod evaluate;
 mod lex;
 pub(super) mod paths;
 pub(super) mod programs;
+mod read_only;
+mod work_budget;
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzz;

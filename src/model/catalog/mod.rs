@@ -4,5 +4,4 @@
 pub(super) mod builtin;
 pub(super) mod called;
 pub(super) mod effort;
-pub(super) mod list;
 pub(super) mod signature;

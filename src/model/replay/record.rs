@@ -4,12 +4,13 @@ use std::fs::{OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::model::api::Api;
 use crate::model::replay::cassette::{Header, Recording};
 use crate::model::replay::request_hash::{answers_so_far, request_hash};
 use crate::model::stream::fault::Secrets;
+use crate::sync::lock;
 use crate::types::model::ModelRequest;
 
 /// Maximum bytes of one answer that are kept.
@@ -82,7 +83,7 @@ impl Recorder {
     }
 
     fn write(&self, recording: &Recording) -> io::Result<()> {
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = lock(&self.turn);
         let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(&self.file)?;
         // The file may have existed before with other permissions.
         file.set_permissions(Permissions::from_mode(0o600))?;

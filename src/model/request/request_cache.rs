@@ -4,10 +4,11 @@
 //! changes no byte of a request.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::model::api::Api;
+use crate::sync::lock;
 use crate::types::message::{Block, Message};
 
 /// Maximum number of cached conversations, and their total bytes; the least recently used one is removed first.
@@ -85,7 +86,7 @@ impl RequestCache {
     /// Removes and returns the entry of this conversation: one with the same first messages. The very first one
     /// may change with each request.
     fn take(&self, manner: CacheKey, messages: &[Arc<Message>]) -> CachedPart {
-        let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = lock(&self.kept);
         let begins =
             |kept: &CachedPart| kept.messages.iter().zip(messages).take(2).any(|(a, b)| Arc::ptr_eq(a, b));
         let found = all.iter().rposition(|kept| kept.manner == manner && begins(kept));
@@ -95,7 +96,7 @@ impl RequestCache {
 
     fn put(&self, mut kept: CachedPart, now: Instant) {
         kept.used = Some(now);
-        let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = lock(&self.kept);
         all.retain(|kept| kept.used.is_some_and(|used| now.saturating_duration_since(used) < LIFE));
         // An entry that uses too much of the limit would displace all others.
         if kept.messages.is_empty() || kept.size() > BYTES / 2 {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::session::changes::edit_script::EditScript;
-use crate::store::{SessionKey, Store, StoreError};
+use crate::store::{SessionKey, StoreError, StoreReader};
 use crate::types::event::{Envelope, Event};
 use crate::types::ids::Seq;
 use crate::types::session::{ChangeKind, FileDiff};
@@ -21,7 +21,7 @@ const LONGEST: usize = 512 << 10;
 /// # Errors
 /// The database could not be read.
 pub async fn cumulative_diff(
-    store: &Store,
+    store: &StoreReader,
     key: SessionKey,
     workspace: &Path,
 ) -> Result<Vec<FileDiff>, StoreError> {

@@ -6,24 +6,84 @@ use std::sync::Arc;
 use crate::engine::Engine;
 use crate::session::actor::audit;
 use crate::session::actor::journal;
+use crate::session::budgets::check_money;
 use crate::session::error::SessionError;
-use crate::session::handle::{Changes, IdempotencyKey};
+use crate::session::idempotency::{IdempotencyKey, method};
 use crate::session::registry::Registry;
-use crate::session::registry::create_request::NewSessionRequest;
-use crate::session::shared::Components;
 use crate::store::{Idempotency, NewSession, StoreError};
-use crate::types::event::{Envelope, Event};
+use crate::types::event::{Envelope, Event, Origin};
 use crate::types::ids::{Mint, Seed, SessionId};
-use crate::types::model::ModelRef;
 use crate::types::permission::Mode;
-use crate::types::session::{SessionSpec, SessionView};
+use crate::types::sampling::Sampling;
+use crate::types::session::{OnRestart, SessionSpec, SessionView};
+use crate::types::thinking::Thinking;
 use crate::types::tool::ToolChoice;
 use crate::types::usage::Budgets;
 
 /// Maximum number of additional folders of a session.
 const MOST_DIRS: usize = 16;
-/// Method name under which the replies to `session.create` are stored.
-const CREATE: &str = "session.create";
+
+/// The parameters of a new session.
+#[derive(Clone, Debug, Default)]
+pub struct NewSessionRequest {
+    /// An id that the caller chose.
+    pub session_id: Option<SessionId>,
+    /// Folder of the session.
+    pub cwd: String,
+    /// Short title.
+    pub title: Option<String>,
+    /// Model as `PROVIDER/MODEL`.
+    pub model: Option<String>,
+    /// Approval mode.
+    pub mode: Option<Mode>,
+    /// Whether the session is unattended.
+    pub background: bool,
+    /// Whether calls run one at a time and each needs a permission request.
+    pub safe_mode: Option<bool>,
+    /// Policy for turns that a restart interrupts.
+    pub on_restart: Option<OnRestart>,
+    /// Limits of each turn.
+    pub budgets: Option<Budgets>,
+    /// Thinking setting of its models.
+    pub thinking: Option<Thinking>,
+    /// Sampling settings of its models.
+    pub sampling: Sampling,
+    /// Text that replaces the default system prompt.
+    pub system_prompt: Option<String>,
+    /// Text that is appended to the system prompt.
+    pub append_system_prompt: Option<String>,
+    /// Tools that the session offers.
+    pub tools: ToolChoice,
+    /// Additional folders of the workspace.
+    pub additional_dirs: Vec<String>,
+    /// Idempotency key, if the caller sent one.
+    pub keyed: Option<IdempotencyKey>,
+    /// The client that sent the request.
+    pub origin: Option<Origin>,
+}
+
+impl NewSessionRequest {
+    /// Whether this request, resolved to `spec`, describes the session `known`.
+    fn is_for(&self, spec: &SessionSpec, known: &SessionSpec) -> bool {
+        fn same<T: PartialEq>(asked: &Option<T>, known: &T) -> bool {
+            asked.as_ref().is_none_or(|asked| asked == known)
+        }
+        known.cwd == spec.cwd
+            && known.background == spec.background
+            && known.on_restart == spec.on_restart
+            && known.system_prompt == spec.system_prompt
+            && known.append_system_prompt == spec.append_system_prompt
+            && known.tools == spec.tools
+            && known.additional_dirs == spec.additional_dirs
+            && same(&self.title, &known.title)
+            && same(&self.model, &known.model)
+            && same(&self.mode, &known.mode)
+            && same(&self.safe_mode, &known.safe_mode)
+            && (self.thinking.is_none() || self.thinking == known.thinking)
+            && self.sampling.or(known.sampling) == known.sampling
+            && (self.budgets.is_none() || spec.budgets == known.budgets)
+    }
+}
 
 impl Registry {
     /// Creates a session. If the id or key was used before with the same request, returns that session.
@@ -51,7 +111,7 @@ impl Registry {
         };
         let (row, _, blobs) = journal::write(&envelope, None);
         let idempotency = request.keyed.clone().map(|keyed| Idempotency {
-            method: CREATE,
+            method: method::CREATE,
             key: keyed.key,
             digest: keyed.digest,
             reply: id.to_string(),
@@ -60,7 +120,7 @@ impl Registry {
         let spec_of = spec.clone();
         let rows = vec![row];
         let new = NewSession { session_id: id, spec: spec_of, at: now, rows, blobs, audit, idempotency };
-        match shared.store.create(new).await {
+        match shared.database.create(new).await {
             Ok(key) => {
                 let mut engine = Engine::new(id, Arc::clone(&shared.components().settings.engine));
                 engine.apply(&envelope);
@@ -81,7 +141,7 @@ impl Registry {
     /// The session that was created with this key, if there is one.
     async fn made_with(&self, keyed: Option<&IdempotencyKey>) -> Result<Option<SessionView>, SessionError> {
         let Some(keyed) = keyed else { return Ok(None) };
-        let Some(known) = self.inner.shared.store.remembered(CREATE, &keyed.key).await? else {
+        let Some(known) = self.inner.shared.store.remembered(method::CREATE, &keyed.key).await? else {
             return Ok(None);
         };
         if known.digest != keyed.digest {
@@ -140,7 +200,7 @@ impl Registry {
 
     /// Checks additional workspace folders. Each must exist and must not be the root or a folder of the system
     /// or the daemon.
-    async fn additional(&self, asked: &[String]) -> Result<Vec<String>, SessionError> {
+    pub(super) async fn additional(&self, asked: &[String]) -> Result<Vec<String>, SessionError> {
         const NAME: &str = "additional_dirs";
         if asked.len() > MOST_DIRS {
             let why = format!("{} folders are too many, {MOST_DIRS} at most", asked.len());
@@ -167,24 +227,6 @@ impl Registry {
         Ok(dirs)
     }
 
-    /// Checks that named tools exist. With a misspelt name the session would offer fewer or more tools than
-    /// intended.
-    ///
-    /// # Errors
-    /// A tool does not exist.
-    pub fn known_tools(&self, choice: ToolChoice) -> Result<ToolChoice, SessionError> {
-        let cards = self.inner.shared.components().tools.cards();
-        let mut named = choice.allow.iter().flatten().chain(&choice.deny);
-        match named.find(|name| !cards.iter().any(|card| card.name == **name)) {
-            None => Ok(choice),
-            Some(name) => {
-                let known: Vec<&str> = cards.iter().map(|card| card.name.as_str()).collect();
-                let why = format!("there is no tool {name:?}; the tools are {}", known.join(", "));
-                Err(SessionError::BadParam("tools", why))
-            }
-        }
-    }
-
     async fn spec(&self, request: &NewSessionRequest) -> Result<SessionSpec, SessionError> {
         let components = self.inner.shared.components();
         let settings = &components.settings;
@@ -197,7 +239,7 @@ impl Registry {
         };
         let asked = request.budgets.unwrap_or(settings.budgets);
         let budgets = if request.background { self.unattended(&model, asked) } else { asked };
-        self.check_budgets(&model, budgets)?;
+        check_money(&components, &model, budgets)?;
         Ok(SessionSpec {
             cwd,
             title: request.title.clone().unwrap_or_default(),
@@ -215,111 +257,4 @@ impl Registry {
             additional_dirs: self.additional(&request.additional_dirs).await?,
         })
     }
-
-    /// Checks that sessions may use this mode.
-    ///
-    /// # Errors
-    /// The configuration does not allow it.
-    pub fn check_mode(&self, mode: Mode) -> Result<(), SessionError> {
-        match (mode, &self.inner.shared.components().settings.bypass) {
-            (Mode::Bypass, Err(why)) => Err(SessionError::BadParam("mode", why.clone())),
-            _ => Ok(()),
-        }
-    }
-
-    /// Limits of an unattended session. The configuration fills in missing ones. The built-in money limit is
-    /// omitted if the model's price is unknown; the other limits apply.
-    fn unattended(&self, model: &str, asked: Budgets) -> Budgets {
-        let components = self.inner.shared.components();
-        let mut limits = components.settings.unattended_budgets;
-        let price = model.parse::<ModelRef>().ok().and_then(|known| components.models.price(&known));
-        if components.settings.unattended_usd_is_default && price.is_none() {
-            limits.usd_micros = None;
-        }
-        asked.or(limits)
-    }
-
-    /// Limits of a turn in this session. An unattended session always has limits.
-    ///
-    /// # Errors
-    /// The session does not exist, or the model's price is unknown.
-    pub async fn turn_budgets(&self, id: SessionId, asked: Budgets) -> Result<Budgets, SessionError> {
-        let view = self.view(id).await?;
-        let budgets = if view.background { self.unattended(&view.model, asked) } else { asked };
-        self.check_budgets(&view.model, budgets)?;
-        Ok(budgets)
-    }
-
-    /// Changes the title, model, mode, limits, tools or folders of a session. Mode and folders apply
-    /// immediately, also to a running turn. Model and tools apply from the next turn.
-    ///
-    /// # Errors
-    /// The session does not exist or has ended, or a value is invalid.
-    pub async fn update(&self, id: SessionId, mut changes: Changes) -> Result<SessionView, SessionError> {
-        if let Some(mode) = changes.mode {
-            self.check_mode(mode)?;
-        }
-        if let Some(model) = changes.model {
-            changes.model = Some(self.known_model(&model)?);
-        }
-        if let Some(tools) = changes.tools {
-            changes.tools = Some(self.known_tools(tools)?);
-        }
-        if let Some(dirs) = changes.additional_dirs {
-            changes.additional_dirs = Some(self.additional(&dirs).await?);
-        }
-        if let Some(budgets) = changes.budgets {
-            changes.budgets = Some(self.turn_budgets(id, budgets).await?);
-        }
-        self.open(id).await?.update(changes).await?;
-        self.view(id).await
-    }
-
-    /// Checks that the model has a price if there is a money limit. Without a price the limit would have no
-    /// effect.
-    ///
-    /// # Errors
-    /// The model's price is unknown.
-    pub fn check_budgets(&self, model: &str, budgets: Budgets) -> Result<(), SessionError> {
-        check_money(&self.inner.shared.components(), model, budgets)
-    }
-
-    /// Resolves a model name or the name of a pointer in `[models]`.
-    ///
-    /// # Errors
-    /// The provider does not exist, or the pointer is not set.
-    pub fn known_model(&self, text: &str) -> Result<String, SessionError> {
-        let components = self.inner.shared.components();
-        let wrong = |why: &str| SessionError::BadParam("model", format!("{text:?}: {why}"));
-        let text = match components.settings.pointers.get(text) {
-            Some(Some(model)) => model.as_str(),
-            Some(None) => return Err(wrong("this pointer of [models] is not set")),
-            None => text,
-        };
-        let model: ModelRef = text.parse().map_err(wrong)?;
-        let providers = components.models.providers();
-        if !providers.contains(&model.provider) {
-            let known = if providers.is_empty() { "none".into() } else { providers.join(", ") };
-            let why = format!("there is no provider {:?}; configured: {known}", model.provider);
-            return Err(SessionError::BadParam("model", why));
-        }
-        Ok(text.to_string())
-    }
-}
-
-/// Checks that the model has a price if there is a money limit. Without a price the limit would have no effect.
-pub(in crate::session) fn check_money(
-    components: &Components,
-    model: &str,
-    budgets: Budgets,
-) -> Result<(), SessionError> {
-    let Ok(known) = model.parse::<ModelRef>() else { return Ok(()) };
-    if !budgets.limits_money() || components.models.price(&known).is_some() {
-        return Ok(());
-    }
-    let why = format!(
-        "the price of {model} is not known, so a limit on money cannot hold: set price in \
-         [model.\"{model}\"], or limit model_calls or output_tokens"
-    );
-    Err(SessionError::BadParam("budgets.usd_micros", why))
 }

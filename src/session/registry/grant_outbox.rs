@@ -1,49 +1,11 @@
-//! The outbox of workspace grants. A grant is first committed with its answer and then written to the policy
-//! file. If a crash comes between, the next start writes it.
+//! The pending grants of all sessions.
 
-use std::path::Path;
-use std::sync::Arc;
-
-use crate::crash;
-use crate::policy::{Entry, Place, PolicyError};
+use crate::policy::Entry;
 use crate::session::error::SessionError;
+use crate::session::grant_outbox;
 use crate::session::registry::Registry;
-use crate::session::shared::Shared;
 use crate::store::PendingGrant;
-use crate::types::ids::{PermissionId, SessionId};
 use crate::types::permission::RuleKind;
-
-/// The pending grant of an answer. It is written in the answer's transaction.
-pub(in crate::session) fn pending_grant(
-    workspace: &str,
-    request_id: PermissionId,
-    entry: &Entry,
-) -> PendingGrant {
-    PendingGrant {
-        request_id: request_id.to_string(),
-        workspace: workspace.into(),
-        // Plain data with string keys: serialising it cannot fail.
-        entry: serde_json::to_string(entry).unwrap_or_default(),
-    }
-}
-
-/// Writes a pending grant to its policy file and removes it from the outbox. The next start retries a failure.
-pub(in crate::session) async fn write_grant(
-    shared: &Arc<Shared>,
-    grant: PendingGrant,
-) -> Result<(), SessionError> {
-    let policies = Arc::clone(&shared.policies);
-    let PendingGrant { request_id, workspace, entry } = grant;
-    crash::point("C24.grant_owed");
-    let written = tokio::task::spawn_blocking(move || {
-        let entry: Entry =
-            serde_json::from_str(&entry).map_err(|error| PolicyError::BadRule(error.to_string()))?;
-        policies.add(Place::Workspace(Path::new(&workspace)), entry)
-    });
-    written.await.map_err(|_| SessionError::Crashed)?.map_err(SessionError::Policy)?;
-    crash::point("C24.grant_written");
-    Ok(shared.store.discard_grants(vec![request_id]).await?)
-}
 
 impl Registry {
     /// Writes the pending grants that a crash or an unwritable file has left. Call it at the start, before any
@@ -59,7 +21,7 @@ impl Registry {
         };
         for grant in owed {
             let (request, workspace) = (grant.request_id.clone(), grant.workspace.clone());
-            match write_grant(shared, grant).await {
+            match grant_outbox::write_grant(shared, grant).await {
                 Ok(()) => tracing::info!(request, workspace, "a grant of before was written"),
                 Err(error) => tracing::error!(request, workspace, %error, "a grant of before is still owed"),
             }
@@ -81,24 +43,6 @@ impl Registry {
         let owed = store.pending_grants().await?;
         let gone: Vec<String> =
             owed.into_iter().filter(|grant| is_it(grant)).map(|grant| grant.request_id).collect();
-        if gone.is_empty() { Ok(()) } else { Ok(store.discard_grants(gone).await?) }
-    }
-}
-
-/// The policy file entry of a grant that a user gave with an answer.
-pub(in crate::session) fn entry(
-    shared: &Shared,
-    rule: String,
-    by: Option<crate::types::event::Origin>,
-    session_id: SessionId,
-    request_id: PermissionId,
-) -> Entry {
-    Entry {
-        kind: RuleKind::Allow,
-        rule,
-        added_at_ms: shared.clock.now(),
-        by,
-        session_id: Some(session_id),
-        request_id: Some(request_id),
+        if gone.is_empty() { Ok(()) } else { Ok(self.inner.shared.database.discard_grants(gone).await?) }
     }
 }

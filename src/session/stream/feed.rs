@@ -3,12 +3,14 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::{OnceCell, watch};
 
-use crate::types::event::Envelope;
+use crate::sync::lock;
+use crate::types::event::{Envelope, Event};
 use crate::types::ids::Seq;
+use crate::types::model::BlockKind;
 
 /// Bytes kept in memory. A reader with an older cursor reads the store. The value is small in tests, so that
 /// followers lag behind.
@@ -93,7 +95,7 @@ impl Feed {
     pub fn publish(&self, lines: Vec<Entry>) {
         let Some(last) = lines.last().map(|line| line.seq) else { return };
         {
-            let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut ring = lock(&self.ring);
             for line in lines {
                 ring.bytes += line.body.len();
                 ring.lines.push_back(line);
@@ -110,7 +112,7 @@ impl Feed {
 
     /// The cell for a full message. It replaces the cell of any other message.
     pub fn whole(&self, first_seq: Seq) -> Arc<FullMessage> {
-        let mut place = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut place = lock(&self.whole);
         match &*place {
             Some((known, whole)) if *known == first_seq => Arc::clone(whole),
             _ => Arc::clone(&place.insert((first_seq, Arc::default())).1),
@@ -119,7 +121,7 @@ impl Feed {
 
     /// The full message, if it was read already.
     pub fn known_whole(&self, first_seq: Seq) -> Option<Arc<Envelope>> {
-        let place = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = lock(&self.whole);
         let (_, whole) = place.as_ref().filter(|(known, _)| *known == first_seq)?;
         whole.get().cloned().flatten()
     }
@@ -155,7 +157,7 @@ impl Feed {
 
     /// The entries after a cursor, at most `most` bytes. At least one is returned, whatever its length.
     pub fn after(&self, cursor: Seq, most: usize) -> ReadResult {
-        let ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
+        let ring = lock(&self.ring);
         if cursor < ring.after {
             return ReadResult::Lagged;
         }
@@ -167,6 +169,28 @@ impl Feed {
             fits
         });
         ReadResult::Entries(batch.cloned().collect())
+    }
+}
+
+/// The kind of an event that will be published.
+pub(in crate::session) fn kind_of(event: &Event) -> EntryKind {
+    match event {
+        Event::MessageStarted { .. } => EntryKind::MessageStarted,
+        Event::MessageBlockStarted { index, block } => EntryKind::BlockStarted(*index, content_of(block)),
+        Event::MessageTextDelta { text, .. } | Event::MessageThinkingDelta { text, .. } => {
+            EntryKind::Streamed(text.len())
+        }
+        Event::MessageToolInputDelta { .. } => EntryKind::Streamed(0),
+        Event::MessageCompleted { .. } => EntryKind::MessageCompleted,
+        _ => EntryKind::Other,
+    }
+}
+
+pub(super) fn content_of(block: &BlockKind) -> Content {
+    match block {
+        BlockKind::Text => Content::Text,
+        BlockKind::Thinking => Content::Thinking,
+        BlockKind::ToolCall { .. } => Content::Arguments,
     }
 }
 

@@ -5,9 +5,9 @@ use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
 
 use crate::store::error::StoreError;
-use crate::store::open::Store;
-use crate::store::rows::SessionKey;
-use crate::store::writer::statements::integer;
+use crate::store::handle::StoreReader;
+use crate::store::rows::{JournalRow, Page, SessionKey};
+use crate::store::sql_batch::integer;
 use crate::types::ids::Seq;
 
 /// Reads a page of the journal if it fits; otherwise no rows.
@@ -79,26 +79,6 @@ const PART_OF_PAGE_OF_ITEMS: &str = "select p.first_seq, p.last_seq, p.status, a
      cross join event b on b.session = ?1 and b.seq = p.last_seq \
      where p.upto <= ?4 or p.nth = 1 order by p.first_seq";
 
-/// One row of the journal.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct JournalRow {
-    /// Position in the journal, from 1.
-    pub seq: Seq,
-    /// The event's `type`.
-    pub kind: String,
-    /// The event as JSON on the wire.
-    pub body: String,
-}
-
-/// A page of the journal or of items with a limit in rows and in bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Page<T> {
-    /// Entries of the page, oldest first; at least one if any entry exists.
-    pub rows: Vec<T>,
-    /// Whether no later entry existed at the time of the read.
-    pub is_last: bool,
-}
-
 /// End of a journal's settled turns, and the kinds that a replay skips in them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settled {
@@ -124,7 +104,7 @@ pub struct StoredItem {
     pub last: String,
 }
 
-impl Store {
+impl StoreReader {
     /// Number of transactions that succeeded and that failed since the start.
     #[must_use]
     pub fn writes(&self) -> (u64, u64) {
@@ -220,7 +200,7 @@ impl Store {
         self.noted(read.await)
     }
 
-    /// A page of the rows that a replay needs. Like [`Store::events_after`], but without transient rows of
+    /// A page of the rows that a replay needs. Like [`StoreReader::events_after`], but without transient rows of
     /// settled turns.
     ///
     /// # Errors

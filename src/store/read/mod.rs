@@ -1,5 +1,4 @@
 //! Reads over a pool of connections: pages of events and summaries of sessions.
 
 pub(super) mod events;
-pub(super) mod pool;
 pub(super) mod sessions;

@@ -6,10 +6,9 @@ use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
 
 use crate::store::error::StoreError;
-use crate::store::open::Store;
+use crate::store::handle::StoreReader;
 use crate::store::read::events::unsigned;
-use crate::store::rows::SessionKey;
-use crate::store::writer::statements::WITHOUT_SESSION_MS;
+use crate::store::rows::{SessionKey, WITHOUT_SESSION_MS};
 use crate::types::ids::{RequestId, SessionId};
 use crate::types::sampling::{Sampling, Temperature, TopP};
 use crate::types::session::{SessionState, SessionView};
@@ -62,7 +61,7 @@ pub struct SessionQuery<'q> {
     pub search: Option<&'q str>,
 }
 
-impl Store {
+impl StoreReader {
     /// The key of a session; `None` if it does not exist.
     ///
     /// # Errors

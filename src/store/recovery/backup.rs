@@ -14,16 +14,16 @@ use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{ConnectOptions as _, Connection as _};
 
-use crate::store::database_file::open_to_read;
+use crate::store::database_file::{open_to_read, sync_folder};
 use crate::store::error::StoreError;
-use crate::store::open::Store;
+use crate::store::handle::StoreReader;
 
 /// Maximum number of problems that a check reports.
 const PROBLEMS: u32 = 20;
 /// Prefix of the temporary name of a copy.
 pub(in crate::store) const PART: &str = ".agentd-backup-";
 
-impl Store {
+impl StoreReader {
     /// Copies the current database into the new file `to` with mode 0600. Returns its size in bytes. Only one
     /// copy or check runs at a time. If the future is dropped, a file named `.agentd-backup-….part` may remain
     /// in the folder of `to`.
@@ -153,12 +153,6 @@ fn publish(part: &Path, to: &Path) -> Result<(), StoreError> {
         linked => linked.map_err(failed)?,
     }
     sync_folder(to).map_err(failed)
-}
-
-/// Syncs the folder of `path`, so that file names in it survive a power loss.
-pub(in crate::store) fn sync_folder(path: &Path) -> std::io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    std::fs::File::open(folder)?.sync_all()
 }
 
 fn is_there(to: &Path) -> StoreError {

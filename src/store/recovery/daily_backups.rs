@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::store::error::StoreError;
-use crate::store::open::Store;
+use crate::store::handle::StoreReader;
 use crate::store::recovery::backup::PART;
 use crate::types::time::Clock;
 
@@ -14,7 +14,7 @@ const FIRST: Duration = Duration::from_secs(5);
 /// Time between two checks of the date.
 const LOOK: Duration = Duration::from_secs(3_600);
 
-impl Store {
+impl StoreReader {
     /// Makes one copy per day in `folder` and keeps the newest `keep`. Runs until it is dropped. A drop may
     /// leave a file with the suffix `.part`; the next run removes it.
     pub async fn keep_backups(self, folder: PathBuf, keep: usize, clock: std::sync::Arc<dyn Clock>) {

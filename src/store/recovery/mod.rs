@@ -2,7 +2,6 @@
 
 pub(super) mod backup;
 pub(super) mod daily_backups;
-pub(super) mod health;
 pub(super) mod recover_damaged;
 pub(super) mod salvage;
 pub(super) mod summaries;

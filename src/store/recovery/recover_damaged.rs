@@ -20,19 +20,19 @@ use std::path::{Path, PathBuf};
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{Connection as _, QueryBuilder, Sqlite};
 
-use crate::store::database_file::{DatabaseFile, make_private};
+use crate::store::database_file::{DatabaseFile, make_private, sibling_path, sync_folder};
 use crate::store::error::StoreError;
-use crate::store::open::{Store, StoreOwner};
-use crate::store::recovery::backup::{problems, sync_folder};
+use crate::store::handle::{Store, StoreOwner};
+use crate::store::recovery::backup::problems;
 use crate::store::recovery::daily_backups::backups;
 use crate::store::recovery::salvage::{SalvagedJournal, SalvagedRow, Source};
 use crate::store::recovery::summaries::Summaries;
 use crate::store::rows::{SessionKey, Summary};
+use crate::store::sql_batch::SqlBatch;
+use crate::store::sql_batch::{integer, to_text};
 use crate::store::tables::audit;
 use crate::store::tables::blobs;
 use crate::store::tables::ledger;
-use crate::store::writer::sql_batch::SqlBatch;
-use crate::store::writer::statements::{integer, to_text};
 use crate::types::event::{Envelope, Event, HISTORY_LOST};
 use crate::types::ledger::UsageRecord;
 use crate::types::time::Timestamp;
@@ -289,12 +289,6 @@ fn stamp(at: Timestamp) -> String {
     let seconds = at.0.div_euclid(1_000).rem_euclid(86_400);
     let time = format!("{:02}{:02}{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60);
     format!("{}-{time}", at.date().replace('-', ""))
-}
-
-pub(in crate::store) fn sibling_path(path: &Path, end: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(end);
-    PathBuf::from(name)
 }
 
 async fn newest_sound(folder: &Path) -> Option<(PathBuf, Source)> {

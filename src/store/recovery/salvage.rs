@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
-use serde::Deserialize;
 use sqlx::sqlite::SqliteConnection;
 
 use crate::store::database_file::open_to_read;
 use crate::store::error::StoreError;
+use crate::store::rows::EventHead;
+use crate::store::sql_batch::integer;
 use crate::store::tables::audit;
 use crate::store::tables::ledger;
 use crate::store::tables::trust;
-use crate::store::writer::statements::integer;
 use crate::types::blob::{Blob, Content};
 use crate::types::event::Envelope;
 use crate::types::ids::BlobId;
@@ -88,22 +88,6 @@ impl SalvagedJournal {
     /// Seq of the last row; 0 if there is none.
     pub fn last_seq(&self) -> u64 {
         self.lines.last().map_or(0, |line| line.seq)
-    }
-}
-
-/// Fields that every event body has.
-#[derive(Deserialize)]
-pub(in crate::store) struct Head {
-    seq: u64,
-    session_id: String,
-    #[serde(rename = "type")]
-    kind: String,
-}
-
-impl Head {
-    /// Whether a body has the fields of every event. No version of the daemon wrote a body without them.
-    pub(in crate::store) fn is_of(body: &str) -> bool {
-        serde_json::from_str::<Self>(body).is_ok()
     }
 }
 
@@ -339,7 +323,7 @@ impl Source {
 
 /// Whether a row is the next one of this session's journal.
 fn fits(line: &SalvagedRow, last: u64, session_id: &mut Option<String>) -> bool {
-    let Ok(head) = serde_json::from_str::<Head>(&line.body) else { return false };
+    let Ok(head) = serde_json::from_str::<EventHead>(&line.body) else { return false };
     let is_first = last == 0;
     let is_known = *session_id.get_or_insert_with(|| head.session_id.clone()) == head.session_id;
     head.seq == line.seq

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use sqlx::sqlite::SqliteConnection;
 
 use crate::store::error::StoreError;
-use crate::store::writer::statements::integer;
+use crate::store::sql_batch::integer;
 use crate::types::event::{Envelope, Event};
 use crate::types::session::{ItemKind, ItemStatus};
 

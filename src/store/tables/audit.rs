@@ -16,14 +16,15 @@ use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use tokio::sync::oneshot;
 
 use crate::crash;
+use crate::store::command::WriterCommand;
+use crate::store::database_file::sibling_path;
 use crate::store::error::StoreError;
-use crate::store::open::Store;
-use crate::store::recovery::recover_damaged::sibling_path;
+use crate::store::handle::{Store, StoreReader};
 use crate::store::rows::Sync;
-use crate::store::writer::WriterCommand;
-use crate::store::writer::sql_batch::{SqlBatch, values};
-use crate::store::writer::statements::integer;
+use crate::store::sql_batch::integer;
+use crate::store::sql_batch::{SqlBatch, values};
 use crate::types::audit::{AuditEntry, AuditHead, AuditKind, AuditNote};
+use crate::types::hex;
 use crate::types::ids::SessionId;
 use crate::types::time::Timestamp;
 
@@ -72,7 +73,9 @@ impl Store {
     pub async fn record(&self, notes: Vec<AuditNote>, sync: Sync) -> Result<(), StoreError> {
         self.ask(|answer: oneshot::Sender<_>| WriterCommand::Record(notes, sync, answer)).await
     }
+}
 
+impl StoreReader {
     /// A page of the log, oldest first.
     ///
     /// # Errors
@@ -275,7 +278,7 @@ fn hash(prev: &str, id: u64, note: &AuditNote) -> String {
 }
 
 fn hash_of(values: &serde_json::Value) -> String {
-    Sha256::digest(values.to_string().as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(&Sha256::digest(values.to_string().as_bytes()))
 }
 
 /// The newest row; an empty hash if the log is empty.

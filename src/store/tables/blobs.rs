@@ -3,7 +3,7 @@
 //!
 //! Most blobs are in the database, in parts. The output of a command is a file in the folder `blobs` next to
 //! the database; backups omit it. The file exists before the transaction that names it and is removed after the
-//! one that deletes its row. So a file without a row is garbage, and [`Store::sweep_blobs`] removes it.
+//! one that deletes its row. So a file without a row is garbage, and [`StoreReader::sweep_blobs`] removes it.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -15,11 +15,9 @@ use sqlx::Row as _;
 use sqlx::sqlite::SqliteConnection;
 
 use crate::store::error::StoreError;
-use crate::store::open::Store;
-use crate::store::recovery::salvage::Head;
-use crate::store::rows::SessionKey;
-use crate::store::writer::sql_batch::{SqlBatch, Value, values};
-use crate::store::writer::statements::integer;
+use crate::store::handle::StoreReader;
+use crate::store::rows::{EventHead, SessionKey};
+use crate::store::sql_batch::{SqlBatch, Value, integer, values};
 use crate::types::blob::{Blob, Content};
 use crate::types::event::Envelope;
 use crate::types::ids::{BlobId, Seq};
@@ -39,7 +37,7 @@ pub struct StoredBlob {
     file: Option<PathBuf>,
 }
 
-impl Store {
+impl StoreReader {
     /// A blob of a session; `None` if the session does not have it.
     ///
     /// # Errors
@@ -124,7 +122,7 @@ impl Store {
         let cuts = wire::truncated_fields(body);
         let known = match serde_json::from_str::<Envelope>(body) {
             Ok(envelope) => envelope,
-            Err(error) if !Head::is_of(body) => {
+            Err(error) if !EventHead::is_of(body) => {
                 return Err(self.unreadable(seq, &error.to_string()));
             }
             Err(error) => {
@@ -225,7 +223,7 @@ pub(in crate::store) fn files_of(
     Ok(files.collect::<Result<_, _>>()?)
 }
 
-/// Removes the files of a deleted session. [`Store::sweep_blobs`] removes those that fail here.
+/// Removes the files of a deleted session. [`StoreReader::sweep_blobs`] removes those that fail here.
 pub(in crate::store) fn remove_files(database: &Path, files: &[String]) {
     for name in files {
         if let Err(error) = std::fs::remove_file(folder_of(database).join(name)) {

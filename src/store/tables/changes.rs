@@ -3,10 +3,9 @@
 use sqlx::Row as _;
 
 use crate::store::error::StoreError;
-use crate::store::open::Store;
-use crate::store::read::events::{JournalRow, Page};
-use crate::store::rows::SessionKey;
-use crate::store::writer::statements::integer;
+use crate::store::handle::StoreReader;
+use crate::store::rows::{JournalRow, Page, SessionKey};
+use crate::store::sql_batch::integer;
 use crate::types::ids::Seq;
 
 /// The rows that fit into a page, at least one. Bodies of other events are not loaded.
@@ -17,7 +16,7 @@ const PAGE: &str = "select seq, body, total from \
       window by_seq as (order by seq rows unbounded preceding)) \
      where upto <= ?4 or nth = 1 order by seq";
 
-impl Store {
+impl StoreReader {
     /// A page of the `file.changed` events after `after`, oldest first: at most `limit` rows and at most
     /// `bytes` of bodies. The first one is always read, whatever its length.
     ///

@@ -2,13 +2,13 @@
 
 use sqlx::Row as _;
 
+use crate::store::command::WriterCommand;
 use crate::store::error::StoreError;
-use crate::store::open::Store;
+use crate::store::handle::{Store, StoreReader};
 use crate::store::rows::PendingGrant;
-use crate::store::writer::WriterCommand;
-use crate::store::writer::sql_batch::{SqlBatch, values};
+use crate::store::sql_batch::{SqlBatch, values};
 
-impl Store {
+impl StoreReader {
     /// All pending grants, oldest first.
     ///
     /// # Errors
@@ -27,7 +27,9 @@ impl Store {
             })
             .collect()
     }
+}
 
+impl Store {
     /// Removes grants that are in their policy file now or that were revoked.
     ///
     /// # Errors

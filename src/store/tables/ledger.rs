@@ -4,9 +4,9 @@ use sqlx::Row as _;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
 use crate::store::error::StoreError;
-use crate::store::open::Store;
-use crate::store::writer::sql_batch::{SqlBatch, values};
-use crate::store::writer::statements::integer;
+use crate::store::handle::StoreReader;
+use crate::store::sql_batch::integer;
+use crate::store::sql_batch::{SqlBatch, values};
 use crate::types::ids::SessionId;
 use crate::types::ledger::{LedgerRow, ModelUsage, UsageRecord};
 use crate::types::time::Timestamp;
@@ -36,7 +36,7 @@ pub struct LedgerQuery {
     pub until: Option<Timestamp>,
 }
 
-impl Store {
+impl StoreReader {
     /// A page of the ledger by session and model after the row `after`, newest sessions first.
     ///
     /// # Errors

@@ -2,16 +2,16 @@
 
 use sqlx::Row as _;
 
+use crate::store::command::WriterCommand;
 use crate::store::error::StoreError;
-use crate::store::open::Store;
+use crate::store::handle::{Store, StoreReader};
 use crate::store::rows::{ProcessRow, SessionKey};
-use crate::store::writer::WriterCommand;
-use crate::store::writer::sql_batch::{SqlBatch, values};
-use crate::store::writer::statements::integer;
+use crate::store::sql_batch::integer;
+use crate::store::sql_batch::{SqlBatch, values};
 use crate::types::ids::CallId;
 use crate::types::tool::ProcessRecord;
 
-impl Store {
+impl StoreReader {
     /// All recorded processes.
     ///
     /// # Errors
@@ -35,7 +35,9 @@ impl Store {
         }
         Ok(records)
     }
+}
 
+impl Store {
     /// Removes the records of these calls.
     ///
     /// # Errors

@@ -2,23 +2,12 @@
 
 use sqlx::sqlite::SqliteConnection;
 
+use crate::store::command::WriterCommand;
 use crate::store::error::StoreError;
-use crate::store::open::Store;
-use crate::store::writer::WriterCommand;
-use crate::types::audit::AuditNote;
+use crate::store::handle::{Store, StoreReader};
+use crate::store::rows::TrustChange;
 
-/// A change of the trust in a folder.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TrustChange {
-    /// The folder as an absolute path without symbolic links.
-    pub cwd: String,
-    /// Digest of the folder's executable files; `None` revokes the trust.
-    pub digest: Option<String>,
-    /// The audit row of this change.
-    pub note: AuditNote,
-}
-
-impl Store {
+impl StoreReader {
     /// The digest for which a folder was trusted; `None` if the folder is not trusted.
     ///
     /// # Errors
@@ -27,7 +16,9 @@ impl Store {
         let digest = sqlx::query_scalar("select digest from trust where cwd = ?").bind(cwd);
         Ok(digest.fetch_optional(&self.readers.now().await).await?)
     }
+}
 
+impl Store {
     /// Grants or revokes trust, synced, together with its audit row.
     ///
     /// # Errors

@@ -5,32 +5,29 @@
 //! That cost more than SQLite itself (`proto-docs/performance.md`, B4 and B8).
 
 pub(super) mod checkpoint;
-pub(super) mod sql_batch;
 pub(super) mod statements;
 
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OptionalExtension as _};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 use super::error::StoreError;
-use super::rows::{Append, Idempotency, NewSession, Row, SessionKey, Sync};
 use crate::crash;
+use crate::store::command::{Answer, Deletion, WriterCommand};
 use crate::store::database_file::DatabaseFile;
 use crate::store::fault_injection::Faults;
-use crate::store::read::pool::Readers;
-use crate::store::recovery::health::Health;
+use crate::store::health::Health;
+use crate::store::readers::Readers;
+use crate::store::rows::{Append, NewSession, Row, SessionKey, Sync, TrustChange};
+use crate::store::sql_batch::{SqlBatch, integer, values};
 use crate::store::tables::audit;
 use crate::store::tables::blobs;
 use crate::store::tables::grants;
 use crate::store::tables::processes;
-use crate::store::tables::trust::TrustChange;
+use crate::store::wal;
 use crate::types::audit::{AuditHead, AuditNote};
-use crate::types::ids::CallId;
-use crate::types::time::Timestamp;
 use checkpoint::Checkpointer;
-use sql_batch::{SqlBatch, values};
-use statements::integer;
 
 /// Maximum number of commands in one transaction.
 const GROUP: usize = 256;
@@ -39,38 +36,6 @@ const GROUP: usize = 256;
 const NOTE_HEAD: Duration = Duration::from_secs(1);
 /// Minimum time between two attempts to reopen the database.
 const RENEW: Duration = Duration::from_millis(250);
-
-type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
-
-/// Removes a session and stores the reply of the call that requested it.
-pub(super) struct Deletion {
-    pub key: SessionKey,
-    pub idempotency: Option<Idempotency>,
-    pub at: Timestamp,
-}
-
-/// A reply to store without journal rows, with the key of its session if there is one.
-pub(super) struct KeptReply {
-    pub key: Option<SessionKey>,
-    pub idempotency: Idempotency,
-    pub at: Timestamp,
-}
-
-/// A command to the writer thread.
-pub(super) enum WriterCommand {
-    Append(Box<Append>, Answer<()>),
-    Create(Box<NewSession>, Answer<SessionKey>),
-    Delete(Box<Deletion>, Answer<()>),
-    KeepReply(Box<KeptReply>, Answer<()>),
-    /// Commits a write that changes nothing, to test the disk.
-    Try(Answer<()>),
-    Forget(Vec<CallId>, Answer<()>),
-    Trust(Box<TrustChange>, Answer<()>),
-    Paid(Vec<String>, Answer<()>),
-    /// Writes audit rows that belong to no journal.
-    Record(Vec<AuditNote>, Sync, Answer<()>),
-    Close,
-}
 
 /// The state of the writer thread.
 pub(super) struct Writer {
@@ -191,7 +156,7 @@ impl Writer {
         self.note_head(true);
         self.checkpointer.end();
         if self.checkpointer.doubt().is_some() {
-            checkpoint::keep_log(&self.connection);
+            wal::keep_log(&self.connection);
         }
         close(self.connection);
     }
@@ -239,11 +204,11 @@ impl Writer {
     /// Closes all connections and opens the database again, so that SQLite checkpoints the log from its first
     /// frame.
     fn start_over(&mut self) -> Result<(), StoreError> {
-        self.checkpointer.wait_for_exclusive_access()?;
+        self.checkpointer.check_exclusive_access()?;
         let readers = self.readers.clone();
         let nobody_reads = readers.close_for_now()?;
         self.checkpointer.release();
-        checkpoint::keep_log(&self.connection);
+        wal::keep_log(&self.connection);
         // While the doubt is set, nothing is written to this temporary in-memory database.
         self.replace(Connection::open_in_memory()?);
         let fresh = self.database_file.open_to_write()?;

@@ -1,12 +1,14 @@
 //! The SQL statements of decisions.
 
-use crate::store::rows::{Append, Idempotency, ItemRow, NewSession, RequestRow, Row, SessionKey, Summary};
+use crate::store::rows::{
+    Append, Idempotency, ItemRow, NewSession, RequestRow, Row, SessionKey, Summary, WITHOUT_SESSION_MS,
+};
+use crate::store::sql_batch::{SqlBatch, integer, to_text, values};
 use crate::store::tables::audit;
 use crate::store::tables::blobs;
 use crate::store::tables::grants;
 use crate::store::tables::ledger;
 use crate::store::tables::processes;
-use crate::store::writer::sql_batch::{SqlBatch, values};
 use crate::types::audit::AuditHead;
 use crate::types::ids::RequestId;
 
@@ -157,8 +159,6 @@ fn summary(script: &mut SqlBatch, key: SessionKey, summary: &Summary, last_seq: 
 
 /// How long the reply of a deletion is kept, in milliseconds: 30 days.
 const DELETED_SESSION_MS: i64 = 30 * 24 * 3_600 * 1_000;
-/// How long any other reply without a session is kept, in milliseconds: one day.
-pub(in crate::store) const WITHOUT_SESSION_MS: i64 = 24 * 3_600 * 1_000;
 
 /// Stores a reply for as long as its session exists. A reply without a session expires, so that the table does
 /// not grow without limit.
@@ -178,17 +178,4 @@ pub(in crate::store) fn remember(
         "insert into idempotency (method, key, session, digest, reply, at_ms) values (?, ?, ?, ?, ?, ?)",
         values![row.method, &row.key, key.map(|key| key.0), &row.digest, &row.reply, at_ms],
     );
-}
-
-/// SQLite's integers are signed. Seqs and amounts of money stay far below the limit.
-pub(in crate::store) fn integer(value: u64) -> i64 {
-    i64::try_from(value).unwrap_or(i64::MAX)
-}
-
-/// The wire name of a unit variant.
-pub(in crate::store) fn to_text<T: serde::Serialize>(value: T) -> String {
-    match serde_json::to_value(value) {
-        Ok(serde_json::Value::String(text)) => text,
-        _ => String::new(),
-    }
 }

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::child::{self, DOCUMENT_ARGUMENT, LARGEST};
 use crate::proc;
-use crate::tools::context::Settings;
+use crate::tools::settings::Settings;
 
 /// Conversions at once: each may use much memory.
 static ROOM: Semaphore = Semaphore::const_new(4);

@@ -1,25 +1,21 @@
 //! The Edit tool: exact replacement of text after a series of checks. Each check has its own error code. Their
 //! order is fixed, so that the first problem is reported first.
 
-use std::sync::Arc;
-
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::tools::ahead::Look;
 use crate::tools::context::ToolContext;
-use crate::tools::digest::LARGE;
 use crate::tools::error::{ToolError, cancelled};
 use crate::tools::files::edit_guard;
 use crate::tools::files::edit_guard::{Change, Needs};
-use crate::tools::files::read::helpful;
+use crate::tools::files::file_checks::with_similar_path;
 use crate::tools::files::replace::Wanted;
 use crate::tools::fs::pinned::{Content, PinnedPath};
 use crate::tools::fs::text::Charset;
+use crate::tools::input;
 use crate::tools::sensitivity::Access;
-use crate::tools::{input, toolbox};
 use crate::types::ids::CallId;
 use crate::types::tool::{PreparedCall, ToolOutcome};
 
@@ -42,20 +38,10 @@ pub(in crate::tools) const DESCRIPTION: &str = "Replaces text in a file. old_str
     (add lines around it until it is), unless replace_all is set. Encoding and line endings are kept. \
     With an empty old_string a new file is created. The file must have been read before.";
 
-pub(in crate::tools) fn prepare(
-    context: &ToolContext,
-    call_id: CallId,
-    input: &Input,
-) -> Result<PreparedCall, ToolError> {
+pub(in crate::tools) fn prepare(context: &ToolContext, input: &Input) -> Result<PreparedCall, ToolError> {
     wanted(input).require_difference()?;
     let path = context.resolve(&input.file_path, Access::Edit)?;
     let plan = plan(context, input, &path, None);
-    if let Ok((change, replaced)) = &plan
-        && change.before.as_ref().is_some_and(|before| before.bytes.len() >= LARGE)
-    {
-        let look = Look { input: input.clone(), change: change.clone(), replaced: *replaced };
-        context.ahead.keep(call_id, look);
-    }
     edit_guard::prepare(context, path, "Edit", plan.map(|(change, _)| change))
 }
 
@@ -66,14 +52,10 @@ pub(in crate::tools) fn run(
     prepared: &PreparedCall,
     stop: &CancellationToken,
 ) -> Result<ToolOutcome, ToolError> {
-    let look = context.ahead.take(call_id);
     wanted(input).require_difference()?;
     let path = context.resolve(&input.file_path, Access::Edit)?;
-    let (change, replaced) = match look.and_then(|look| again(context, input, &path, look)) {
-        Some(known) => known,
-        None => plan(context, input, &path, Some(prepared))?,
-    };
-    toolbox::same_change(prepared, &change)?;
+    let (change, replaced) = plan(context, input, &path, Some(prepared))?;
+    change.require_judged(prepared)?;
     if stop.is_cancelled() {
         return Ok(cancelled());
     }
@@ -84,18 +66,6 @@ pub(in crate::tools) fn run(
         (Some(_), n) => format!("Edited {shown} in {n} places"),
     };
     change.make(call_id, &done, json!({ "replaced": replaced }))
-}
-
-/// The change that was prepared for the same call; `None` if it says nothing about the current file. The
-/// content is compared again before it is replaced.
-fn again(context: &ToolContext, input: &Input, path: &PinnedPath, look: Look) -> Option<(Change, usize)> {
-    let Look { input: seen, change, replaced } = look;
-    let before =
-        path.seen(change.before.as_ref().filter(|_| seen == *input && change.path.path == path.path)?)?;
-    // Otherwise, everything is computed again, which reports any error.
-    edit_guard::require_known(context, &path.path, &before, Needs::AnyPart).ok()?;
-    let known_whole = context.record(&path.path).is_some_and(|record| record.whole);
-    Some((Change { path: path.clone(), before: Some(before), known_whole, ..change }, replaced))
 }
 
 fn wanted(input: &Input) -> Wanted<'_> {
@@ -127,7 +97,7 @@ fn plan(
     // 4
     let Some(before) = found else {
         let missing = ToolError::io(&path.path, &std::io::ErrorKind::NotFound.into());
-        return Err(helpful(context, &path.path, missing));
+        return Err(with_similar_path(context, &path.path, missing));
     };
     // Without permission to read, even a failed match would reveal content.
     if !edit_guard::may_show_content(context, path) {
@@ -141,7 +111,7 @@ fn plan(
     let known_whole = context.record(&path.path).is_some_and(|record| record.whole);
     let texts = (&*original, new);
     let change = Change::within(context, path.clone(), before, texts, charset, "new_string", planned)?;
-    // 9: last, because the digest is computed meanwhile.
+    // 9
     edit_guard::require_known(context, &path.path, &held, Needs::AnyPart)?;
     Ok((Change { known_whole, ..change }, replaced))
 }
@@ -149,5 +119,5 @@ fn plan(
 fn create(context: &ToolContext, input: &Input, path: &PinnedPath, before: Option<Content>) -> Change {
     let old = before.as_ref().map(|_| "");
     let after = input.new_string.clone().into_bytes();
-    Change::new(context, path.clone(), before, (old, &input.new_string), Charset::UTF8, Arc::new(after))
+    Change::new(context, path.clone(), before, (old, &input.new_string), Charset::UTF8, after)
 }

@@ -2,18 +2,16 @@
 
 use std::borrow::Cow;
 use std::path::Path;
-use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::tools::call::same_target;
 use crate::tools::context::ToolContext;
-use crate::tools::digest::{Bytes, Digest};
+use crate::tools::disk;
 use crate::tools::error::ToolError;
-use crate::tools::files::notebook;
-use crate::tools::files::read::refuse_binary;
+use crate::tools::files::file_checks::{is_notebook, refuse_binary};
 use crate::tools::fs::diff;
 use crate::tools::fs::diff::Diff;
-use crate::tools::fs::disk;
 use crate::tools::fs::pinned::{Content, PinnedPath};
 use crate::tools::fs::text;
 use crate::tools::fs::text::{Charset, Endings, Shown};
@@ -45,7 +43,7 @@ pub(in crate::tools) fn require_known(
         }
         return not_read(format!("{shown} was not read yet; read it before changing it"));
     };
-    if record.sha256 != found.digest.hex() {
+    if record.sha256 != found.sha256 {
         return Err(disk::changed_content(path));
     }
     if needs == Needs::Whole && !record.whole && context.settings.edit_requires_read {
@@ -71,7 +69,7 @@ pub(in crate::tools) fn decode<'b>(
     path: &ResolvedPath,
     before: &'b Content,
 ) -> Result<(Charset, Cow<'b, str>), ToolError> {
-    if notebook::is_notebook(&path.path) {
+    if is_notebook(&path.path) {
         let shown = context.show(&path.path);
         let text = format!("{shown} is a Jupyter notebook; change its cells with NotebookEdit");
         return Err(ToolError::new("is_notebook", text).with(json!({ "path": path.path })));
@@ -124,13 +122,13 @@ pub(in crate::tools) fn encode(
 }
 
 /// A change that is ready to be made.
-#[derive(Clone)]
 pub(in crate::tools) struct Change {
     pub(in crate::tools) path: PinnedPath,
     /// The content that is replaced; `None` for a new file.
     pub(in crate::tools) before: Option<Content>,
-    pub(in crate::tools) after: Bytes,
-    pub(in crate::tools) digest: Digest,
+    pub(in crate::tools) after: Vec<u8>,
+    /// SHA-256 of `after`.
+    pub(in crate::tools) sha256: String,
     pub(in crate::tools) charset: Charset,
     pub(in crate::tools) endings: Endings,
     pub(in crate::tools) diff: Diff,
@@ -148,12 +146,12 @@ impl Change {
         before: Option<Content>,
         (old, new): (Option<&str>, &str),
         charset: Charset,
-        after: Bytes,
+        after: Vec<u8>,
     ) -> Self {
-        let digest = Digest::of(&after);
+        let sha256 = disk::sha256(&after);
         let diff = difference(context, &path, old, new);
         let endings = Endings::of(new);
-        Self { path, before, after, digest, charset, endings, diff, known_whole: true, mode_of: None }
+        Self { path, before, after, sha256, charset, endings, diff, known_whole: true, mode_of: None }
     }
 
     /// A change inside a file: `old` and `new` are its texts in their original line endings. `what` names the
@@ -169,24 +167,21 @@ impl Change {
         planned: Option<&PreparedCall>,
     ) -> Result<Self, ToolError> {
         let endings = Endings::of(&new);
-        let new = Arc::new(new);
-        let after: Bytes = if charset == Charset::UTF8 {
-            new.clone()
-        } else {
-            Arc::new(encode(context, &path, charset, &new, what)?)
-        };
-        // Compute the digest in parallel with the diff if it is not known.
-        let made = planned.is_none().then(|| Digest::of(&after));
         let diff = difference(context, &path, Some(old), &new);
+        let after = if charset == Charset::UTF8 {
+            new.into_bytes()
+        } else {
+            encode(context, &path, charset, &new, what)?
+        };
         let known = || {
             let Some(PlannedChange::One(edit)) = &planned?.change else { return None };
-            let is_same = edit.sha256_before.as_deref() == Some(before.digest.hex())
+            let is_same = edit.sha256_before.as_ref() == Some(&before.sha256)
                 && planned?.diff.as_ref() == Some(&diff.text);
-            is_same.then(|| Digest::known(edit.sha256_after.clone()))
+            is_same.then(|| edit.sha256_after.clone())
         };
-        let digest = made.or_else(known).unwrap_or_else(|| Digest::of(&after));
+        let sha256 = known().unwrap_or_else(|| disk::sha256(&after));
         let before = Some(before);
-        Ok(Self { path, before, after, digest, charset, endings, diff, known_whole: true, mode_of: None })
+        Ok(Self { path, before, after, sha256, charset, endings, diff, known_whole: true, mode_of: None })
     }
 
     pub(in crate::tools) fn prepared(&self, context: &ToolContext, verb: &str) -> PreparedCall {
@@ -202,13 +197,22 @@ impl Change {
             read_only: false,
             sandbox: None,
             change: Some(PlannedChange::One(PlannedEdit {
-                sha256_before: self.before.as_ref().map(|before| before.digest.hex().to_owned()),
-                sha256_after: self.digest.hex().to_owned(),
+                sha256_before: self.before.as_ref().map(|before| before.sha256.clone()),
+                sha256_after: self.sha256.clone(),
                 added: self.diff.added,
                 removed: self.diff.removed,
                 whole: self.known_whole,
             })),
         }
+    }
+
+    /// Refuses if the change differs from the judged one.
+    pub(in crate::tools) fn require_judged(&self, prepared: &PreparedCall) -> Result<(), ToolError> {
+        same_target(prepared, &Subject::Edit { path: self.path.resolved.clone() })?;
+        if prepared.diff.as_ref().is_some_and(|diff| *diff != self.diff.text) {
+            return Err(disk::changed_content(&self.path.path));
+        }
+        Ok(())
     }
 
     /// Writes the file. `done` begins the text for the model.
@@ -220,10 +224,10 @@ impl Change {
     ) -> Result<ToolOutcome, ToolError> {
         let path = &self.path.path;
         let stamp = match &self.mode_of {
-            Some(like) => self.path.create_like(call_id, like, (*self.after).as_ref()),
-            None => self.path.replace(call_id, self.before.as_ref(), (*self.after).as_ref()),
+            Some(like) => self.path.create_like(call_id, like, &self.after),
+            None => self.path.replace(call_id, self.before.as_ref(), &self.after),
         }?;
-        let sha256 = self.digest.hex().to_owned();
+        let sha256 = self.sha256;
         let output = format!(
             "{done} (+{} −{} lines; {}, {}).",
             self.diff.added,
@@ -236,7 +240,7 @@ impl Change {
             "encoding": self.charset.name(),
             "line_endings": self.endings.name(),
             "created": self.before.is_none(),
-            "sha256_before": self.before.as_ref().map(|before| before.digest.hex()),
+            "sha256_before": self.before.as_ref().map(|before| &before.sha256),
             "sha256_after": sha256,
             "added": self.diff.added,
             "removed": self.diff.removed,
@@ -258,7 +262,7 @@ impl Change {
             diff: self.diff.text,
             added: self.diff.added,
             removed: self.diff.removed,
-            sha256_before: self.before.map(|before| before.digest.hex().to_owned()),
+            sha256_before: self.before.map(|before| before.sha256),
             sha256_after: Some(sha256),
         };
         Ok(ToolOutcome {

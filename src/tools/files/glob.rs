@@ -12,11 +12,12 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use crate::tools::call;
 use crate::tools::context::ToolContext;
+use crate::tools::disk;
 use crate::tools::error::{ToolError, cancelled};
+use crate::tools::files::walk;
 use crate::tools::fs::pinned::PinnedPath;
-use crate::tools::fs::{disk, walk};
-use crate::tools::toolbox;
 use crate::types::tool::{PreparedCall, Subject, ToolOutcome};
 
 /// Paths in one answer.
@@ -100,7 +101,7 @@ pub(in crate::tools) fn run(
     stop: &CancellationToken,
 ) -> Result<ToolOutcome, ToolError> {
     let (root, pattern) = target(context, input)?;
-    toolbox::same_target(prepared, &Subject::Read { path: root.resolved.clone() })?;
+    call::same_target(prepared, &Subject::Read { path: root.resolved.clone() })?;
     walk::require_existing(&root)?;
     if !root.is_folder() {
         return Err(ToolError::new(

@@ -15,9 +15,9 @@ use tokio_util::sync::CancellationToken;
 use crate::tools::context::ToolContext;
 use crate::tools::error::{ToolError, cancelled};
 use crate::tools::files::search::{OutputMode, Search, Wanted};
+use crate::tools::files::walk;
 use crate::tools::fs::pinned::PinnedPath;
-use crate::tools::fs::walk;
-use crate::tools::{input, toolbox};
+use crate::tools::{call, input};
 use crate::types::tool::{PreparedCall, Subject, ToolOutcome};
 
 /// Default number of lines (or files) in one answer.
@@ -132,7 +132,7 @@ pub(in crate::tools) fn run(
     stop: &CancellationToken,
 ) -> Result<ToolOutcome, ToolError> {
     let root = walk::root(context, input.path.as_deref())?;
-    toolbox::same_target(prepared, &Subject::Read { path: root.resolved.clone() })?;
+    call::same_target(prepared, &Subject::Read { path: root.resolved.clone() })?;
     walk::require_existing(&root)?;
     let mut walk = walk::below(context, "Grep", &root.path);
     choose_files(input, &root, &mut walk.builder)?;

@@ -9,15 +9,16 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::tools::context::Settings;
+use crate::tools::call::blocking;
 use crate::tools::convert;
 use crate::tools::error::ToolError;
+use crate::tools::files::file_checks;
 use crate::tools::files::media;
 use crate::tools::files::media::{
     LARGEST_PDF, LARGEST_PICTURE, LARGEST_SHOWN_PDF, Looked, MOST_PAGES, NoPages,
 };
 use crate::tools::fs::text;
-use crate::tools::toolbox::blocking;
+use crate::tools::settings::Settings;
 use crate::types::blob::{Blob, BlobRef, Document, PDF, Picture};
 use crate::types::message::InputBlock;
 
@@ -93,7 +94,7 @@ pub(in crate::tools) async fn ingest(
     if media::is_pdf(&bytes) {
         return pdf(settings, bytes, name, &shown, &stop).await;
     }
-    crate::tools::files::read::refuse_binary(
+    file_checks::refuse_binary(
         if path.as_os_str().is_empty() { Path::new("the content") } else { &path },
         head,
     )?;

@@ -7,10 +7,11 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use crate::tools::call;
 use crate::tools::context::{ToolContext, spelled_out};
+use crate::tools::disk;
 use crate::tools::error::{ToolError, cancelled};
-use crate::tools::fs::{disk, walk};
-use crate::tools::toolbox;
+use crate::tools::files::walk;
 use crate::types::tool::{PreparedCall, Subject, ToolOutcome};
 
 /// Names in one answer.
@@ -49,7 +50,7 @@ pub(in crate::tools) fn run(
     stop: &CancellationToken,
 ) -> Result<ToolOutcome, ToolError> {
     let root = walk::root(context, input.path.as_deref())?;
-    toolbox::same_target(prepared, &Subject::Read { path: root.resolved.clone() })?;
+    call::same_target(prepared, &Subject::Read { path: root.resolved.clone() })?;
     let io = |e: std::io::Error| ToolError::io(&root.path, &e);
     walk::require_existing(&root)?;
     if !root.is_folder() {

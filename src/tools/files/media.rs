@@ -9,11 +9,12 @@ use serde_json::json;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
-use crate::tools::context::{Settings, ToolContext};
+use crate::tools::context::ToolContext;
 use crate::tools::convert::{Document, Seen, convert};
+use crate::tools::disk;
+use crate::tools::disk::Stamp;
 use crate::tools::error::{ToolError, cancelled};
-use crate::tools::fs::disk;
-use crate::tools::fs::disk::Stamp;
+use crate::tools::settings::Settings;
 use crate::types::blob::{Attachment, AttachmentKind, Blob, BlobRef, PDF};
 use crate::types::tool::{ReadRecord, ToolOutcome};
 

@@ -3,6 +3,7 @@
 pub(super) mod did_you_mean;
 pub(super) mod edit;
 pub(super) mod edit_guard;
+pub(super) mod file_checks;
 pub(super) mod glob;
 pub(super) mod grep;
 pub(super) mod input_files;
@@ -15,4 +16,5 @@ pub(super) mod patch;
 pub(super) mod read;
 pub(super) mod replace;
 pub(super) mod search;
+pub(super) mod walk;
 pub(super) mod write;

@@ -1,8 +1,6 @@
 //! The MultiEdit tool: several exact replacements in one file, each applied to the result of the one before.
 //! All or none are made.
 
-use std::sync::Arc;
-
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -12,12 +10,12 @@ use crate::tools::context::ToolContext;
 use crate::tools::error::{ToolError, cancelled};
 use crate::tools::files::edit_guard;
 use crate::tools::files::edit_guard::{Change, Needs};
-use crate::tools::files::read::helpful;
+use crate::tools::files::file_checks::with_similar_path;
 use crate::tools::files::replace::Wanted;
 use crate::tools::fs::pinned::PinnedPath;
 use crate::tools::fs::text::Charset;
+use crate::tools::input;
 use crate::tools::sensitivity::Access;
-use crate::tools::{input, toolbox};
 use crate::types::ids::CallId;
 use crate::types::tool::{PreparedCall, ToolOutcome};
 
@@ -66,7 +64,7 @@ pub(in crate::tools) fn run(
     require_edits(input)?;
     let path = context.resolve(&input.file_path, Access::Edit)?;
     let (change, replaced) = plan(context, input, &path)?;
-    toolbox::same_change(prepared, &change)?;
+    change.require_judged(prepared)?;
     if stop.is_cancelled() {
         return Ok(cancelled());
     }
@@ -119,7 +117,7 @@ fn plan(context: &ToolContext, input: &Input, path: &PinnedPath) -> Result<(Chan
         }
         None => {
             let missing = ToolError::io(&path.path, &std::io::ErrorKind::NotFound.into());
-            return Err(helpful(context, &path.path, missing));
+            return Err(with_similar_path(context, &path.path, missing));
         }
         Some(before) => {
             // Without permission to read, even a failed match would reveal content.
@@ -148,6 +146,6 @@ fn plan(context: &ToolContext, input: &Input, path: &PinnedPath) -> Result<(Chan
     let after = edit_guard::encode(context, path, charset, &text, "a new_string")?;
     let known_whole = creates || context.record(&path.path).is_some_and(|record| record.whole);
     let old = before.is_some().then_some(original.as_str());
-    let change = Change::new(context, path.clone(), before, (old, &text), charset, Arc::new(after));
+    let change = Change::new(context, path.clone(), before, (old, &text), charset, after);
     Ok((Change { known_whole, ..change }, replaced))
 }

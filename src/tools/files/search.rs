@@ -23,11 +23,12 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use crate::sync::lock;
 use crate::tools::context::ToolContext;
+use crate::tools::files::walk;
+use crate::tools::files::walk::Walk;
 use crate::tools::fs::hardlink::Names;
 use crate::tools::fs::pinned::{PinnedPath, open_regular};
-use crate::tools::fs::walk;
-use crate::tools::fs::walk::Walk;
 use crate::tools::sensitivity::SecretNames;
 use crate::types::tool::ToolOutcome;
 
@@ -199,7 +200,7 @@ struct Kept {
 
 impl Shared {
     fn is_beyond(&self, path: &Path) -> bool {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = lock(&self.kept);
         kept.end.as_deref().is_some_and(|end| path >= end)
     }
 
@@ -218,7 +219,7 @@ impl Shared {
         if hits.matches == 0 {
             return;
         }
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = lock(&self.kept);
         kept.lines += hits.weight();
         kept.bytes += hits.bytes;
         kept.files.insert(path, hits);

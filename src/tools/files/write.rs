@@ -3,8 +3,6 @@
 //! An existing file keeps its encoding. It also keeps its line endings, if it has CRLF (or CR) throughout and
 //! the new content has neither: the model never saw them and should not change them by accident.
 
-use std::sync::Arc;
-
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -14,12 +12,11 @@ use crate::tools::context::ToolContext;
 use crate::tools::error::{ToolError, cancelled};
 use crate::tools::files::edit_guard;
 use crate::tools::files::edit_guard::{Change, Needs};
-use crate::tools::files::read::refuse_binary;
+use crate::tools::files::file_checks::refuse_binary;
 use crate::tools::fs::pinned::PinnedPath;
 use crate::tools::fs::text;
 use crate::tools::fs::text::{Charset, Endings};
 use crate::tools::sensitivity::Access;
-use crate::tools::toolbox;
 use crate::types::ids::CallId;
 use crate::types::tool::{PreparedCall, ToolOutcome};
 
@@ -49,7 +46,7 @@ pub(in crate::tools) fn run(
 ) -> Result<ToolOutcome, ToolError> {
     let path = context.resolve(&input.file_path, Access::Edit)?;
     let change = plan(context, input, &path)?;
-    toolbox::same_change(prepared, &change)?;
+    change.require_judged(prepared)?;
     if stop.is_cancelled() {
         return Ok(cancelled());
     }
@@ -62,14 +59,7 @@ pub(in crate::tools) fn run(
 fn plan(context: &ToolContext, input: &Input, path: &PinnedPath) -> Result<Change, ToolError> {
     let Some(before) = path.load()? else {
         let after = input.content.clone().into_bytes();
-        return Ok(Change::new(
-            context,
-            path.clone(),
-            None,
-            (None, &input.content),
-            Charset::UTF8,
-            Arc::new(after),
-        ));
+        return Ok(Change::new(context, path.clone(), None, (None, &input.content), Charset::UTF8, after));
     };
     if !before.bytes.is_empty() {
         refuse_binary(&path.path, &before.bytes)?;
@@ -89,5 +79,5 @@ fn plan(context: &ToolContext, input: &Input, path: &PinnedPath) -> Result<Chang
         _ => (Charset::UTF8, content.clone().into_bytes()),
     };
     let old = old.unwrap_or_else(|| String::from_utf8_lossy(&before.bytes).into_owned());
-    Ok(Change::new(context, path.clone(), Some(before), (Some(&old), &content), charset, Arc::new(after)))
+    Ok(Change::new(context, path.clone(), Some(before), (Some(&old), &content), charset, after))
 }

@@ -8,7 +8,7 @@ use std::fs::{self, Metadata};
 use std::os::unix::fs::{DirEntryExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use crate::tools::fs::disk::Identity;
+use crate::tools::disk::Identity;
 use crate::tools::sensitivity;
 use crate::tools::sensitivity::{Access, SecretNames, SensitivePaths};
 use crate::types::credentials::{CREDENTIALS, SETTINGS};

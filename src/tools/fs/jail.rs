@@ -7,22 +7,23 @@
 use std::fs::File;
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sys::stat::Mode;
 use serde_json::json;
 
+use crate::sync::lock;
+use crate::tools::disk;
+use crate::tools::disk::Identity;
 use crate::tools::error::ToolError;
-use crate::tools::fs::aliases;
-use crate::tools::fs::disk;
-use crate::tools::fs::disk::Identity;
 use crate::tools::fs::hardlink;
 use crate::tools::fs::pinned::{Anchor, Found, PinnedPath};
 use crate::tools::fs::resolve;
 use crate::tools::sensitivity::git_config_paths;
 use crate::tools::sensitivity::{Access, SensitivePaths, is_directory, sensitivity, strictest};
+use crate::types::ids::SessionId;
 use crate::types::names;
 use crate::types::tool::{PathSensitivity, ResolvedPath};
 
@@ -197,7 +198,7 @@ impl Jail {
         missing: &[std::ffi::OsString],
     ) -> PathSensitivity {
         let roots = self.roots.iter().map(|root| root.path.as_path());
-        let aliases = roots.flat_map(aliases::of).filter_map(|alias| {
+        let aliases = roots.flat_map(resolve::aliases_of).filter_map(|alias| {
             let below = path.strip_prefix(&alias.target).ok()?;
             Some(sensitivity(&alias.name.join(below), Access::Edit, &self.places))
         });
@@ -327,5 +328,36 @@ impl Anchor {
     fn is_removed(&self) -> bool {
         use std::os::unix::fs::MetadataExt as _;
         self.folder.metadata().is_ok_and(|meta| meta.nlink() == 0)
+    }
+}
+
+/// Maximal number of open workspaces; the least recently used one is closed first.
+const MAX_OPEN_WORKSPACES: usize = 128;
+
+/// Open workspaces by session.
+#[derive(Debug)]
+pub(in crate::tools) struct Jails {
+    places: Arc<SensitivePaths>,
+    /// Most recently used last.
+    held: Mutex<Vec<(SessionId, Arc<Jail>)>>,
+}
+
+impl Jails {
+    pub(in crate::tools) fn new(places: Arc<SensitivePaths>) -> Self {
+        Self { places, held: Mutex::new(Vec::new()) }
+    }
+
+    /// The jail of a session with these workspace folders. Blocks on the disk.
+    pub(in crate::tools) fn of(&self, session_id: SessionId, roots: &[PathBuf]) -> Arc<Jail> {
+        let mut held = lock(&self.held);
+        let known = held.iter().position(|(known, _)| *known == session_id);
+        let jail =
+            known.map(|at| held.remove(at).1).filter(|jail| jail.is_of(roots.iter()) && jail.is_current());
+        let jail = jail.unwrap_or_else(|| Arc::new(Jail::hold(roots, Arc::clone(&self.places))));
+        held.push((session_id, Arc::clone(&jail)));
+        if held.len() > MAX_OPEN_WORKSPACES {
+            held.remove(0);
+        }
+        jail
     }
 }

@@ -1,12 +1,8 @@
 //! Access to files: resolves, judges and opens paths without a race; encodings and diffs.
 
-pub(super) mod aliases;
 pub(super) mod diff;
-pub(super) mod disk;
 pub(super) mod hardlink;
 pub(super) mod jail;
-pub(super) mod jails;
 pub(super) mod pinned;
 pub(super) mod resolve;
 pub(super) mod text;
-pub(super) mod walk;

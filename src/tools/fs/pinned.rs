@@ -19,17 +19,17 @@ use nix::unistd::{AccessFlags, UnlinkatFlags};
 use serde_json::json;
 
 use crate::crash;
-use crate::tools::digest;
-use crate::tools::digest::{Bytes, Digest};
+use crate::tools::disk;
+use crate::tools::disk::{Identity, Stamp};
 use crate::tools::error::ToolError;
-use crate::tools::fs::disk;
-use crate::tools::fs::disk::{Identity, Stamp};
-use crate::tools::room;
 use crate::types::ids::CallId;
 use crate::types::tool::ResolvedPath;
 
 /// Larger files, in bytes, are not loaded into memory: they can be read in parts, but not edited.
 pub(in crate::tools) const LARGEST_EDIT: u64 = 32 << 20;
+
+/// Minimal number of bytes for which a thread is worth its start.
+const LARGE_FILE: usize = 1 << 20;
 
 /// Bytes per read.
 const CHUNK: usize = 256 << 10;
@@ -80,7 +80,7 @@ impl Found {
 #[derive(Clone, Debug)]
 pub(in crate::tools) struct Content {
     pub(in crate::tools) bytes: Arc<Vec<u8>>,
-    pub(in crate::tools) digest: Digest,
+    pub(in crate::tools) sha256: String,
     /// Permission bits.
     mode: u32,
     owner: (u32, u32),
@@ -178,31 +178,18 @@ impl PinnedPath {
         if meta.len() > LARGEST_EDIT {
             return Err(self.too_large(meta.len()));
         }
-        let bytes = Arc::new(self.read(file, &meta)?);
-        let shared: Bytes = bytes.clone();
+        let bytes = self.read(file, &meta)?;
         Ok(Some(Content {
-            bytes,
-            digest: Digest::of(&shared),
+            sha256: disk::sha256(&bytes),
+            bytes: Arc::new(bytes),
             mode: meta.mode() & 0o7777,
             owner: (meta.uid(), meta.gid()),
         }))
     }
 
-    /// Combines content that was read before with the current permissions. `None` if the path is not a regular
-    /// file of the same length.
-    pub(in crate::tools) fn seen(&self, before: &Content) -> Option<Content> {
-        let meta = &self.found.as_ref()?.meta;
-        let could_hold = meta.is_file() && meta.len() == before.bytes.len() as u64;
-        could_hold.then(|| Content {
-            mode: meta.mode() & 0o7777,
-            owner: (meta.uid(), meta.gid()),
-            ..before.clone()
-        })
-    }
-
     fn read(&self, file: File, meta: &Metadata) -> Result<Vec<u8>, ToolError> {
         let expected = usize::try_from(meta.len().min(LARGEST_EDIT)).unwrap_or(0);
-        let mut bytes = room::bytes(expected + 1);
+        let mut bytes = Vec::with_capacity(expected + 1);
         file.take(LARGEST_EDIT + 1).read_to_end(&mut bytes).map_err(|e| ToolError::io(&self.path, &e))?;
         if bytes.len() as u64 > LARGEST_EDIT {
             return Err(self.too_large(meta.len()));
@@ -268,9 +255,7 @@ impl PinnedPath {
         temp.write_all(bytes).map_err(io)?;
         crash::point("C16.written");
         let seen = match before {
-            Some(before) if before.bytes.len() >= digest::LARGE => {
-                Some(self.look_while_syncing(&temp, before)?)
-            }
+            Some(before) if before.bytes.len() >= LARGE_FILE => Some(self.look_while_syncing(&temp, before)?),
             _ => {
                 temp.sync_all().map_err(io)?;
                 None

@@ -13,7 +13,8 @@ use std::path::{Component, Path, PathBuf};
 use serde_json::json;
 
 use crate::tools::error::ToolError;
-use crate::types::names;
+use crate::tools::sensitivity::repository;
+use crate::types::invisible_chars::is_invisible;
 
 /// Links in one path; more are a loop (the kernel's own limit).
 const MOST_LINKS: usize = 40;
@@ -66,7 +67,7 @@ fn refuse_hidden_characters(text: &str) -> Result<(), ToolError> {
     if text.is_empty() {
         return Err(ToolError::new("bad_path", "the path is empty"));
     }
-    let hidden = text.chars().find(|c| names::is_hidden(*c));
+    let hidden = text.chars().find(|c| is_invisible(*c));
     match hidden {
         None => Ok(()),
         Some(c) => Err(ToolError::new(
@@ -163,4 +164,51 @@ fn is_process_folder(path: &Path) -> bool {
     first == "self"
         || first == "thread-self"
         || first.to_str().is_some_and(|name| name.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// Entries that are inspected in one workspace.
+const MOST_ENTRIES: usize = 4_000;
+
+/// A link at the path of an auto-executed file: `.git`, `.agentd`, `.github/workflows`, `AGENTS.md` and others. A
+/// repository may contain such a link, so that a file with a harmless name is the one that is executed.
+pub(in crate::tools) struct Alias {
+    /// Path of the link.
+    pub(in crate::tools) name: PathBuf,
+    /// Target of the link.
+    pub(in crate::tools) target: PathBuf,
+}
+
+/// The links at the top of a workspace and in the hidden folders there.
+pub(in crate::tools) fn aliases_of(workspace: &Path) -> Vec<Alias> {
+    let mut found: Vec<Alias> = git_file(workspace).into_iter().collect();
+    let mut left = MOST_ENTRIES;
+    let mut folders = vec![workspace.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = fs::read_dir(&folder) else { continue };
+        for entry in entries.flatten() {
+            if left == 0 {
+                return found;
+            }
+            left -= 1;
+            let Ok(kind) = entry.file_type() else { continue };
+            if kind.is_symlink() {
+                let name = entry.path();
+                found.extend(follow(&name).ok().map(|target| Alias { name, target }));
+            } else if kind.is_dir()
+                && folder == workspace
+                && entry.file_name().as_encoded_bytes().starts_with(b".")
+            {
+                folders.push(entry.path());
+            }
+        }
+    }
+    found
+}
+
+/// The `.git` file of a work tree points to a repository that may have any name.
+fn git_file(workspace: &Path) -> Option<Alias> {
+    let name = workspace.join(".git");
+    fs::symlink_metadata(&name).ok().filter(fs::Metadata::is_file)?;
+    let target = follow(&repository::named_in(&name)?).ok()?;
+    Some(Alias { name, target })
 }

@@ -9,8 +9,6 @@ use std::ops::Range;
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, GB18030, GBK, UTF_8, UTF_16BE, UTF_16LE};
 
-use crate::tools::room;
-
 /// Number of bytes at the beginning that decide whether a file is binary.
 pub(in crate::tools) const SNIFF: usize = 8 << 10;
 
@@ -267,7 +265,7 @@ impl<'t> Shown<'t> {
             }
             Endings::CrLf | Endings::Mixed => {}
         }
-        let mut text = room::text(original.len());
+        let mut text = String::with_capacity(original.len());
         let mut crlf = Vec::new();
         let mut done = 0;
         for at in memchr::memmem::find_iter(original.as_bytes(), b"\r\n") {
@@ -306,7 +304,7 @@ impl<'t> Shown<'t> {
         &self,
         parts: impl IntoIterator<Item = (Range<usize>, &'n str)>,
     ) -> String {
-        let mut out = room::text(self.original.len() + 1024);
+        let mut out = String::with_capacity(self.original.len() + 1024);
         let mut done = 0;
         for (range, new) in parts {
             out.push_str(&self.original[done..self.origin(range.start)]);

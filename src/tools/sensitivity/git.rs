@@ -7,7 +7,7 @@ use std::path::Path;
 use nix::fcntl::OFlag;
 use nix::sys::stat::Mode;
 
-use crate::tools::fs::disk;
+use crate::tools::disk;
 
 /// Decides by the path alone.
 pub(super) fn is_control(parts: &[&str]) -> bool {

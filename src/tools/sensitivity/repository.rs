@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use nix::fcntl::OFlag;
 
-use crate::tools::fs::disk::is_missing;
+use crate::tools::disk::is_missing;
 
 /// Larger than any configuration that a user writes.
 const MOST_BYTES: u64 = 64 * 1024;

@@ -2,59 +2,26 @@
 //! it. The command is judged, sandboxed, limited and recorded like any other, and its process tree ends as a
 //! whole. Only its lifetime is longer than its call's.
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::bash::{self, CallChannels, Started};
-use super::capture::{Capture, Piece};
-use super::limits::Limits;
-use super::output::kept;
-use crate::tools::context::ToolContext;
+use super::bash::{self, CallChannels, CommandContext, Started};
+use crate::sync::lock;
+use crate::tools::background_task::Live;
+use crate::tools::capture::Piece;
 use crate::tools::error::{ToolError, cancelled};
+use crate::tools::settings::Limits;
 use crate::tools::shell::outcome::CommandEnd;
-use crate::types::background::{BackgroundEnd, BackgroundState, KilledBy, Over};
+use crate::types::background::{BackgroundEnd, BackgroundState, Over};
 use crate::types::blob::{Blob, BlobRef};
 use crate::types::ids::CallId;
 use crate::types::tool::{PreparedCall, Progress, ToolOutcome};
 
 /// Characters of output that are kept if there is no folder for spools.
 const MOST: usize = 1 << 20;
-
-/// Access of other calls to a running background task. Cheap to share.
-#[derive(Debug)]
-pub struct Live {
-    capture: Arc<Mutex<Capture>>,
-    stop: CancellationToken,
-    killed_by: OnceLock<KilledBy>,
-    written: CancellationToken,
-}
-
-impl Live {
-    /// Ends the task with all its processes. The first caller is recorded as the one that ended it.
-    pub fn stop(&self, by: KilledBy) {
-        let _ = self.killed_by.set(by);
-        self.stop.cancel();
-    }
-
-    /// Reports that the task's end is in the journal.
-    pub fn written(&self) {
-        self.written.cancel();
-    }
-
-    /// Waits until the task's end is in the journal. Cancel-safe.
-    pub(super) async fn is_written(&self) {
-        self.written.cancelled().await;
-    }
-
-    /// Total bytes of output so far, and the output after the first `from` bytes.
-    pub(super) fn since(&self, from: u64) -> (u64, Piece) {
-        let capture = kept(&self.capture);
-        (capture.bytes(), capture.since(from))
-    }
-}
 
 /// A started background task. Dropping it kills all its processes.
 pub struct Running {
@@ -66,7 +33,7 @@ pub struct Running {
 
 /// Starts a background task.
 pub(in crate::tools) async fn start(
-    context: &ToolContext,
+    context: &CommandContext,
     call_id: CallId,
     input: &bash::Input,
     prepared: &PreparedCall,
@@ -103,7 +70,7 @@ impl Running {
         started.output.progress = progress;
         let (ran, mut output) = started.see_through(limit, &live.stop).await;
         output.close();
-        let bytes = kept(&live.capture).bytes();
+        let bytes = lock(&live.capture).bytes();
         // Keep even a short output, because the model may not have received any of it.
         let spooled = output.into_spool().finish(bytes == 0).await;
 
@@ -115,7 +82,7 @@ impl Running {
             CommandEnd::TimedOut => BackgroundState::TimedOut,
         };
         if ran.end == CommandEnd::Exited && exit_code != Some(0) {
-            let Piece { before, rest, .. } = kept(&live.capture).since(0);
+            let Piece { before, rest, .. } = lock(&live.capture).since(0);
             notes.extend(ran.trouble(&limits, &(before + &rest)).2);
         }
         if ran.end == CommandEnd::TimedOut {
@@ -129,7 +96,7 @@ impl Running {
         // Without a folder for spools, keep the output in memory.
         let blob = blob.or_else(|| {
             (!has_place && bytes > 0)
-                .then(|| Blob::text(&std::mem::take(&mut *kept(&live.capture)).render(MOST).0))
+                .then(|| Blob::text(&std::mem::take(&mut *lock(&live.capture)).render(MOST).0))
         });
         let end = BackgroundEnd {
             exit_code,

@@ -15,18 +15,21 @@ use tokio_util::sync::CancellationToken;
 use super::environment::scrub;
 use super::output::Output;
 use super::process::{self, Launch, Shell};
-use super::sandbox::{Available, Choice, Confined, Draft, FsPolicy, Level, PlaceholderCache, SandboxView};
-use super::spool::Spool;
+use super::sandbox::{
+    Available, Choice, Confined, FirstSeen, FsPolicy, Level, PlaceholderCache, SandboxView,
+};
+use super::spool::{Spool, Spools};
 use crate::crash;
 use crate::proc;
+use crate::tools::call;
 use crate::tools::context::ToolContext;
 use crate::tools::error::{ToolError, cancelled};
 use crate::tools::input;
-use crate::tools::shell::cgroup::Powers;
+use crate::tools::shell::cgroup::Cgroups;
+use crate::tools::shell::limits::Powers;
 use crate::tools::shell::outcome::{CommandEnd, FinishedCommand, Folder, Report, is_plain_folder};
 use crate::tools::shell::process_record::{ProcessStarted, register};
 use crate::tools::shell::process_tree::Tree;
-use crate::tools::toolbox;
 use crate::types::ids::{CallId, SessionId};
 use crate::types::tool::{Confinement, PreparedCall, ProcessRecord, Progress, Subject, ToolOutcome};
 
@@ -80,6 +83,24 @@ impl Input {
     }
 }
 
+/// Context of a call that runs a command. Cheap to clone.
+#[derive(Clone)]
+pub(in crate::tools) struct CommandContext {
+    pub(in crate::tools) tool: ToolContext,
+    pub(in crate::tools) cells: Arc<Cgroups>,
+    pub(in crate::tools) first_seen: Arc<FirstSeen>,
+    pub(in crate::tools) lingering: Arc<PlaceholderCache>,
+    pub(in crate::tools) spools: Option<Arc<Spools>>,
+}
+
+impl std::ops::Deref for CommandContext {
+    type Target = ToolContext;
+
+    fn deref(&self) -> &ToolContext {
+        &self.tool
+    }
+}
+
 pub(in crate::tools) const DESCRIPTION: &str = "Runs a command with bash. The working directory stays for the \
     next command as long as it is inside the workspace; variables and functions do not. There is no terminal and \
     no input, and everything the command started is ended with it; with run_in_background it goes on behind the \
@@ -88,7 +109,6 @@ pub(in crate::tools) const DESCRIPTION: &str = "Runs a command with bash. The wo
 pub(in crate::tools) fn prepare(
     context: &ToolContext,
     here: &Available,
-    call_id: CallId,
     input: &Input,
 ) -> Result<PreparedCall, ToolError> {
     let command = &input.command;
@@ -107,11 +127,8 @@ pub(in crate::tools) fn prepare(
     if input.timeout_ms == Some(0) {
         return Err(ToolError::new("invalid_input", "timeout_ms must be more than 0"));
     }
-    context.jails.of(&context.session_context).in_place(&context.session_context.cwd)?;
+    context.jail().in_place(&context.session_context.cwd)?;
     let choice = context.settings.sandbox.choose(context.session_context.unattended, here)?;
-    if choice.level >= Level::Landlock {
-        context.layouts.look(context, call_id, choice, here);
-    }
     // The command comes first: the user answers for the command, not for the model's description.
     let mut summary = one_line(command.trim());
     if let Some(said) = input.description.as_deref().map(str::trim).filter(|said| !said.is_empty()) {
@@ -146,7 +163,7 @@ pub(in crate::tools) struct CallChannels {
 /// Runs the command to its end. When this returns, every process of the call has ended or is listed as a
 /// survivor. Dropping the future kills them.
 pub(in crate::tools) async fn run(
-    context: &ToolContext,
+    context: &CommandContext,
     call_id: CallId,
     input: &Input,
     prepared: &PreparedCall,
@@ -184,7 +201,7 @@ pub(super) struct Started {
 
 /// Starts a command; `None` if it was stopped before.
 pub(super) async fn start(
-    context: &ToolContext,
+    context: &CommandContext,
     call_id: CallId,
     input: &Input,
     prepared: &PreparedCall,
@@ -195,8 +212,8 @@ pub(super) async fn start(
         return Ok(None);
     }
     let settings = &context.settings;
-    let Place { cwd, choice, confined, ground } = confine(context, call_id, prepared).await?;
-    toolbox::same_target(prepared, &input.subject(&cwd, &context.session_context.workspace))?;
+    let Place { cwd, choice, confined, ground } = confine(context, prepared).await?;
+    call::same_target(prepared, &input.subject(&cwd, &context.session_context.workspace))?;
     let begun = Instant::now();
 
     let cell = context.cells.open(call_id, &settings.limits);
@@ -221,7 +238,7 @@ pub(super) async fn start(
         return Err(refusal);
     }
     crash::point("C13.recorded");
-    let spool = Spool::new(settings.spools.clone(), call_id);
+    let spool = Spool::new(context.spools.as_deref().cloned(), call_id);
     let output = Output::new(&mut shell, settings, progress, spool);
     let how = prepared.sandbox.filter(|held| held.unsandboxed).unwrap_or(choice.told());
     let lingering = (Arc::clone(&context.lingering), context.session_context.session_id);
@@ -293,14 +310,10 @@ struct Place {
 }
 
 /// Creates the sandbox of the command at the judged level or a higher one.
-async fn confine(
-    context: &ToolContext,
-    call_id: CallId,
-    prepared: &PreparedCall,
-) -> Result<Place, ToolError> {
+async fn confine(context: &CommandContext, prepared: &PreparedCall) -> Result<Place, ToolError> {
     let here = Available::here().await;
     // The sandbox refers to folders by path.
-    context.jails.of(&context.session_context).in_place(&context.session_context.cwd)?;
+    context.jail().in_place(&context.session_context.cwd)?;
     let sandbox = &context.settings.sandbox;
     let outside = prepared.sandbox.is_some_and(|judged| judged.unsandboxed);
     if outside && !sandbox.offer_unsandboxed_retry.holds(context.session_context.unattended) {
@@ -321,29 +334,18 @@ async fn confine(
     }
     if choice.level < Level::Landlock {
         context.lingering.end(context.session_context.session_id);
+        let cwd = starting_folder(context);
+        return Ok(Place { cwd, choice, confined: Confined::free(), ground: SandboxView::default() });
     }
-    let drafted = context.layouts.take(context, call_id, choice);
-    let (cwd, draft) = match (choice.level, drafted) {
-        (Level::Off | Level::Rlimits, _) => {
-            let cwd = starting_folder(context);
-            return Ok(Place { cwd, choice, confined: Confined::free(), ground: SandboxView::default() });
-        }
-        // Only the folder remains to be checked, and the start blocks this thread for it anyway.
-        (Level::Landlock | Level::Bubblewrap, Some(draft)) => (starting_folder(context), draft),
-        (Level::Landlock | Level::Bubblewrap, None) => {
-            let context = context.clone();
-            let draft = move || {
-                let layout = FsPolicy::of(&context, choice.network).map_err(not_made)?;
-                let temp = context.settings.sandbox.temp.as_path();
-                let draft = Draft::of(choice, layout, temp, here).map_err(not_made)?;
-                Ok((starting_folder(&context), draft))
-            };
-            toolbox::blocking(draft).await?
-        }
-    };
-    let ground = draft.layout().sandbox_view(&cwd);
-    let confined = Confined::by(draft, here, &cwd).map_err(not_made)?;
-    Ok(Place { cwd, choice, confined, ground })
+    let context = context.clone();
+    call::blocking(move || {
+        let layout = FsPolicy::of(&context, &context.first_seen, choice.network).map_err(not_made)?;
+        let cwd = starting_folder(&context);
+        let temp = context.settings.sandbox.temp.as_path();
+        let confined = Confined::new(choice, &layout, temp, here, &cwd).map_err(not_made)?;
+        Ok(Place { ground: layout.sandbox_view(&cwd), cwd, choice, confined })
+    })
+    .await
 }
 
 fn not_made(error: std::io::Error) -> ToolError {

@@ -5,23 +5,22 @@ use std::os::fd::AsRawFd as _;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::tools::context::ToolContext;
-use crate::tools::shell::sandbox::{Available, Confined, Draft, FsPolicy, Level};
+use crate::tools::shell::bash::CommandContext;
+use crate::tools::shell::sandbox::{Available, Confined, FsPolicy, Level};
 
 /// Starts a shell that does nothing in the sandbox of this context, and waits for its end. The sandbox is
 /// prepared before; the time covers only the start, the kernel's work for the level, and the end.
 ///
 /// # Errors
 /// The level does not work here, or the shell failed.
-pub(in crate::tools) async fn spawn(context: &ToolContext, here: &Available) -> io::Result<Duration> {
+pub(in crate::tools) async fn spawn(context: &CommandContext, here: &Available) -> io::Result<Duration> {
     let choice = context.settings.sandbox.choose(false, here).map_err(|no| io::Error::other(no.text))?;
     let cwd = &context.session_context.cwd;
     let confined = match choice.level {
         Level::Off | Level::Rlimits => Confined::free(),
         Level::Landlock | Level::Bubblewrap => {
-            let layout = FsPolicy::of(context, choice.network)?;
-            let draft = Draft::of(choice, layout, &context.settings.sandbox.temp, here)?;
-            Confined::by(draft, here, cwd)?
+            let layout = FsPolicy::of(context, &context.first_seen, choice.network)?;
+            Confined::new(choice, &layout, &context.settings.sandbox.temp, here, cwd)?
         }
     };
     let mut command = confined.command("/bin/bash");

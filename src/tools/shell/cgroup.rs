@@ -12,35 +12,18 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use nix::unistd::{AccessFlags, eaccess};
 
 use crate::proc;
-use crate::tools::shell::limits::Limits;
+use crate::sync::lock;
+use crate::tools::settings::{CgroupSetting, Limits};
+use crate::tools::shell::limits::Powers;
 use crate::types::ids::CallId;
 
 /// The daemon moves itself here when its own cgroup must be empty to enable controllers for its children.
 const OWN_LEAF: &str = "agentd-self";
-
-/// Where cgroups of calls are created.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum CgroupSetting {
-    /// No cgroups.
-    #[default]
-    Off,
-    /// In the daemon's own cgroup, if possible.
-    Auto,
-    /// In this folder of the cgroup v2 hierarchy.
-    At(PathBuf),
-}
-
-/// Controllers that are available in the cgroups of calls.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Powers {
-    pub(super) memory: bool,
-    pub(super) processes: bool,
-}
 
 /// The cgroups of one daemon.
 #[derive(Debug)]
@@ -140,7 +123,7 @@ impl Cgroups {
     }
 
     fn remove_rest(&self) {
-        let mut rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rest = lock(&self.rest);
         rest.retain(|dir| !remove(dir));
     }
 }
@@ -208,7 +191,7 @@ impl CallCgroup {
 impl Drop for CallCgroup {
     fn drop(&mut self) {
         if !remove(&self.dir) {
-            let mut rest = self.cells.rest.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut rest = lock(&self.cells.rest);
             rest.push(self.dir.clone());
         }
     }

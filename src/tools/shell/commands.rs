@@ -11,8 +11,9 @@ use serde_json::json;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::capture::{Piece, cut_middle};
-use crate::tools::context::{BackgroundTaskView, ToolContext};
+use crate::tools::background_task::BackgroundTaskView;
+use crate::tools::capture::{Piece, cut_middle};
+use crate::tools::context::ToolContext;
 use crate::tools::error::{ToolError, cancelled};
 use crate::types::background::{BackgroundEnd, BackgroundRead, BackgroundState, BashId, KilledBy};
 use crate::types::blob::BlobRef;

@@ -1,30 +1,19 @@
 //! Resource limits of a command, inherited by every process, setrlimit(2). If a cgroup with controllers is
 //! available, it limits memory and processes of the whole call.
 
-use std::time::Duration;
-
 use nix::libc::rlim_t;
 use nix::sys::resource::{Resource, getrlimit};
 
-use crate::tools::shell::cgroup::Powers;
+use crate::tools::settings::Limits;
 
 /// CPU seconds between the signal that can be handled and the one that cannot.
 const CPU_GRACE: u64 = 5;
 
-/// Limits of commands; `None` sets none.
+/// Controllers that are available in the cgroups of calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Limits {
-    /// Bytes of memory: of all processes of a call in a cgroup, otherwise of the data segment of each process.
-    pub memory: Option<u64>,
-    /// Processes and threads: of a call in a cgroup, otherwise of the user. Without a cgroup, root has no
-    /// limit.
-    pub processes: Option<u64>,
-    /// Bytes of the longest file that a command may write.
-    pub file_size: Option<u64>,
-    /// CPU time of each process.
-    pub cpu_time: Option<Duration>,
-    /// Open files, soft and hard: the daemon's own initial limits.
-    pub open_files: Option<(u64, u64)>,
+pub(super) struct Powers {
+    pub(super) memory: bool,
+    pub(super) processes: bool,
 }
 
 /// A limit that a command reached.
@@ -141,6 +130,8 @@ fn bytes(count: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]

@@ -5,7 +5,6 @@ mod background;
 mod bash;
 #[cfg(feature = "fuzzing")]
 mod bench_baseline;
-mod capture;
 mod cgroup;
 mod commands;
 mod environment;
@@ -20,21 +19,21 @@ mod spool;
 mod sweep;
 
 use crate::types::tool::Confinement;
+pub use background::Running;
 pub(super) use background::start;
-pub use background::{Live, Running};
-pub(super) use bash::{CallChannels, DESCRIPTION, Input, prepare, run};
+pub(super) use bash::{CallChannels, CommandContext, DESCRIPTION, Input, prepare, run};
 #[cfg(feature = "fuzzing")]
 pub(super) use bench_baseline::spawn as spawn_bare;
-pub use cgroup::CgroupSetting;
 pub(super) use cgroup::Cgroups;
 pub(super) use commands::{
     KILL, KillInput, OUTPUT, OutputInput, prepare_kill, prepare_output, run_kill, run_output,
 };
-pub use limits::Limits;
 pub use process_record::ProcessStarted;
-pub use sandbox::{Available, LevelSetting, NetworkSetting, SandboxSettings};
-pub(super) use sandbox::{Found, PlaceholderCache, clear_stand_ins, forget_temp, sweep_temp, temp_folders};
-pub use spool::Spools;
+pub use sandbox::Available;
+pub(super) use sandbox::{
+    FirstSeen, PlaceholderCache, clear_stand_ins, forget_temp, sweep_temp, temp_folders,
+};
+pub(super) use spool::Spools;
 pub use sweep::Swept;
 pub(super) use sweep::sweep;
 

@@ -7,15 +7,16 @@ use std::time::Duration;
 use nix::unistd::AccessFlags;
 use serde_json::json;
 
+use crate::tools::call;
 use crate::tools::context::ToolContext;
-use crate::tools::fs::disk;
-use crate::tools::shell::cgroup::Powers;
-use crate::tools::shell::limits::{Breach, Limits};
+use crate::tools::disk;
+use crate::tools::settings::Limits;
+use crate::tools::shell::limits::Breach;
+use crate::tools::shell::limits::Powers;
 use crate::tools::shell::output::OutputExcerpt;
 use crate::tools::shell::process_tree::Ended;
 use crate::tools::shell::sandbox;
 use crate::tools::shell::sandbox::{Choice, SandboxView};
-use crate::tools::toolbox;
 use crate::types::blob::BlobRef;
 use crate::types::tool::{Barrier, Blocked, Confinement, ToolOutcome, ToolStatus};
 
@@ -192,7 +193,7 @@ impl Folder {
                 let folder = folder.clone();
                 // The command itself reports this folder. A path with links may lead anywhere.
                 let look = move || Ok(is_plain_folder(&folder).then_some(folder));
-                let looked = toolbox::blocking(look).await;
+                let looked = call::blocking(look).await;
                 looked.ok().flatten().map_or(Self::Reset, Self::Moved)
             }
             Some(_) => Self::Reset,

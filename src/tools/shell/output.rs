@@ -1,6 +1,6 @@
 //! The output of a command: read as it comes, collected for the model, sent as progress.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::io::AsyncReadExt as _;
@@ -8,11 +8,12 @@ use tokio::process::{ChildStderr, ChildStdout};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
-use super::capture::{Capture, Utf8};
 use super::process::Shell;
 use super::spool::{Spool, Spooled};
+use crate::sync::lock;
 use crate::tools::active_model_calls::ActiveModelCall;
-use crate::tools::context::Settings;
+use crate::tools::capture::{Capture, Utf8};
+use crate::tools::settings::Settings;
 use crate::types::tool::Progress;
 
 /// Bytes that are read without delay. Beyond it, while any session waits for a model, output is read in bursts
@@ -107,7 +108,7 @@ impl Output {
         if text.is_empty() {
             return;
         }
-        kept(&self.capture).push(&text);
+        lock(&self.capture).push(&text);
         self.spool.push(&text);
         if text.len() <= self.budget {
             self.budget -= text.len();
@@ -145,14 +146,9 @@ impl Output {
 
     pub(super) async fn finish(mut self, cap: usize) -> OutputExcerpt {
         self.close();
-        let (text, truncated) = std::mem::take(&mut *kept(&self.capture)).render(cap);
+        let (text, truncated) = std::mem::take(&mut *lock(&self.capture)).render(cap);
         OutputExcerpt { text, truncated, bytes: self.bytes, spooled: self.spool.finish(!truncated).await }
     }
-}
-
-/// Locks the collected output. No code waits while it holds this lock.
-pub(super) fn kept(capture: &Mutex<Capture>) -> MutexGuard<'_, Capture> {
-    capture.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The output of a command for the model.

@@ -10,7 +10,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill, killpg};
@@ -18,6 +18,7 @@ use nix::unistd::Pid;
 use tokio::time::{Instant, sleep};
 
 use crate::proc::{self, Process};
+use crate::sync::lock;
 use crate::tools::shell::cgroup::CallCgroup;
 
 /// From the first signal until survivors are reported.
@@ -34,7 +35,7 @@ static RUNNING: Mutex<Vec<(i32, u64)>> = Mutex::new(Vec::new());
 
 fn running() -> MutexGuard<'static, Vec<(i32, u64)>> {
     // A panic cannot leave the list inconsistent.
-    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&RUNNING)
 }
 
 /// The processes of one call. If it is dropped before [`Tree::end`], the remaining ones are killed.

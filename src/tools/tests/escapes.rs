@@ -8,7 +8,7 @@ use std::path::Path;
 use super::sandbox::{BOTH, bash, git, held};
 use super::{Room, completed, failed};
 use crate::tools::Settings;
-use crate::tools::shell::{LevelSetting, NetworkSetting};
+use crate::tools::settings::{LevelSetting, NetworkSetting};
 
 fn is_root() -> bool {
     nix::unistd::geteuid().is_root()

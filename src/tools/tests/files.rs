@@ -461,7 +461,7 @@ async fn large_file_edit_equals_small_file_edit() {
     let outcome = room.run("Edit", edit("large", "old", "new")).await;
     completed(&outcome);
     assert_eq!(room.bytes("large"), lines("new").as_bytes());
-    let sha256 = crate::tools::fs::disk::sha256(lines("new").as_bytes());
+    let sha256 = crate::tools::disk::sha256(lines("new").as_bytes());
     assert_eq!(outcome.detail.unwrap()["sha256_after"], sha256.as_str());
     assert_eq!(outcome.reads[0].sha256, sha256, "it is known as it is now");
 

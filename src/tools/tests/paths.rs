@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use nix::sys::stat::Mode;
 
-use crate::tools::fs::disk::Stamp;
+use crate::tools::disk::Stamp;
 use crate::tools::{Access, Jail, PinnedPath};
 use crate::types::ids::{CallId, Mint, Seed};
 use crate::types::tool::PathSensitivity;

@@ -4,7 +4,8 @@
 use std::fs;
 
 use super::*;
-use crate::tools::shell::{Available, LevelSetting, NetworkSetting};
+use crate::tools::settings::{LevelSetting, NetworkSetting};
+use crate::tools::shell::Available;
 
 /// A fixture whose commands run at this level. Prints a note and returns `None` if the level does not work
 /// here.

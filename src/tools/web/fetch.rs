@@ -9,11 +9,11 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::hop::{Answer, Client, LARGEST_BODY, host, judge, parse};
+use crate::tools::call;
 use crate::tools::context::ToolContext;
 use crate::tools::convert::{Document, convert};
 use crate::tools::error::{ToolError, cancelled};
 use crate::tools::fs::text;
-use crate::tools::toolbox;
 use crate::types::blob::{Blob, BlobRef};
 use crate::types::tool::{PreparedCall, Subject, ToolOutcome};
 
@@ -61,7 +61,7 @@ pub(in crate::tools) async fn run(
     stop: &CancellationToken,
 ) -> Result<ToolOutcome, ToolError> {
     let url = parse(&input.url)?;
-    toolbox::same_target(prepared, &Subject::Web { host: host(&url), url: url.clone().into() })?;
+    call::same_target(prepared, &Subject::Web { host: host(&url), url: url.clone().into() })?;
     let work = tokio::time::timeout(PATIENCE, fetch(context, client, url.clone(), stop));
     tokio::select! {
         biased;

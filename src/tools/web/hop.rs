@@ -13,7 +13,7 @@ use reqwest::{Url, redirect};
 use serde_json::json;
 use tokio::sync::OnceCell;
 
-use super::address::{Ranges, is_public};
+use crate::tools::address::{Ranges, is_public};
 use crate::tools::error::ToolError;
 
 const CONNECT: Duration = Duration::from_secs(10);

@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use super::address::{Ranges, is_public};
 use super::hop::{host, parse};
+use crate::tools::address::{Ranges, is_public};
 
 #[test]
 fn private_and_reserved_addresses_are_not_public() {

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use std::{fmt, io};
 
@@ -27,6 +27,7 @@ use crate::api::fault::WireFault;
 use crate::api::params::{ClientRole, HelloParams, HelloReply, Include};
 use crate::client::connection::events::Events;
 use crate::client::connection::wire::{Lines, Message, parse};
+use crate::sync::lock;
 use crate::types::ids::{Seq, SessionId};
 
 /// How long the daemon may take to accept, to reply to `daemon.hello` and to open a subscription.
@@ -65,14 +66,7 @@ type Outcome = Result<Box<RawValue>, WireFault>;
 type Calls = HashMap<u64, oneshot::Sender<Outcome>>;
 
 /// Calls that wait for their reply; `None` once the connection has ended.
-#[derive(Clone)]
-struct Pending(Arc<Mutex<Option<Calls>>>);
-
-impl Pending {
-    fn lock(&self) -> MutexGuard<'_, Option<Calls>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+type Pending = Arc<Mutex<Option<Calls>>>;
 
 /// Removes a pending call whose caller has stopped waiting.
 struct Waiting<'a> {
@@ -82,7 +76,7 @@ struct Waiting<'a> {
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        if let Some(calls) = self.pending.lock().as_mut() {
+        if let Some(calls) = lock(&self.pending).as_mut() {
             calls.remove(&self.id);
         }
     }
@@ -123,7 +117,7 @@ impl Client {
     pub async fn connect_as(path: impl AsRef<Path>, name: &str, role: ClientRole) -> Result<Self, CallError> {
         let path = path.as_ref().to_path_buf();
         let (read, write) = dial(&path).await?;
-        let pending = Pending(Arc::new(Mutex::new(Some(HashMap::new()))));
+        let pending = Arc::new(Mutex::new(Some(HashMap::new())));
         let (out, requests) = mpsc::channel(64);
         let mut tasks = JoinSet::new();
         tasks.spawn(write_all(write, requests));
@@ -148,7 +142,7 @@ impl Client {
     /// Whether the connection has ended; every further call then fails with [`CallError::Closed`].
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.0.line.pending.lock().is_none()
+        lock(&self.0.line.pending).is_none()
     }
 
     /// Calls a method and waits for its reply, without a deadline. Dropping the future discards the
@@ -196,7 +190,7 @@ impl Line {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let request = request(id, method, params)?;
         let (tell, told) = oneshot::channel();
-        match self.pending.lock().as_mut() {
+        match lock(&self.pending).as_mut() {
             Some(calls) => calls.insert(id, tell),
             None => return Err(CallError::Closed),
         };
@@ -248,14 +242,14 @@ async fn read_replies(socket: OwnedReadHalf, pending: Pending) {
     let mut lines = Lines::new(socket);
     while let Ok(Some(line)) = lines.next().await {
         let Some(Message::Reply { id: Some(id), outcome }) = parse(&line) else { continue };
-        let caller = pending.lock().as_mut().and_then(|calls| calls.remove(&id));
+        let caller = lock(&pending).as_mut().and_then(|calls| calls.remove(&id));
         if let Some(caller) = caller {
             // The caller may have stopped waiting meanwhile.
             let _ = caller.send(outcome);
         }
     }
     // Dropping the senders wakes every waiting caller.
-    pending.lock().take();
+    lock(&pending).take();
 }
 
 #[cfg(test)]

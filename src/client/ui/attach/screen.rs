@@ -5,7 +5,7 @@
 //! be copied and survive a change of the terminal's width.
 
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use ratatui::backend::{Backend, ClearType, CrosstermBackend, WindowSize};
 use ratatui::buffer::Cell;
@@ -22,6 +22,7 @@ use ratatui::{Terminal, TerminalOptions, Viewport};
 
 use crate::client::ui::attach::view::View;
 use crate::client::ui::style::{Line, Tone, width};
+use crate::sync::lock;
 
 /// Buffered bytes for the terminal: a frame is written at once.
 #[derive(Clone, Default)]
@@ -29,7 +30,7 @@ struct Frame(Arc<Mutex<Vec<u8>>>);
 
 impl Write for Frame {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        lock(&self.0).extend_from_slice(bytes);
         Ok(bytes.len())
     }
     fn flush(&mut self) -> io::Result<()> {
@@ -170,7 +171,7 @@ impl<W: Write> Screen<W> {
     }
 
     fn send(&mut self) -> io::Result<()> {
-        let bytes = std::mem::take(&mut *self.frame.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let bytes = std::mem::take(&mut *lock(&self.frame.0));
         if bytes.is_empty() {
             return Ok(());
         }

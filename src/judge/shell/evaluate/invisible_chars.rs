@@ -2,6 +2,7 @@
 
 use crate::judge::shell::evaluate::pattern::name;
 use crate::judge::shell::lex::word::{Marks, Word};
+use crate::types::invisible_chars::{EMOJI_SELECTOR, is_invisible};
 
 /// Whether a command answers the daemon's requests, or changes its permissions.
 pub(in crate::judge::shell) fn approves_itself(words: &[Word]) -> bool {
@@ -90,33 +91,20 @@ pub(in crate::judge::shell) fn invisible_character(text: &str) -> Option<&'stati
         '\t' | '\n' | ' ' => None,
         c if c.is_control() => Some("the line holds control characters"),
         c if c.is_whitespace() => Some("the line holds blanks that are none to the shell"),
-        '\u{ad}'
-        | '\u{34f}'
-        | '\u{600}'..='\u{605}'
-        | '\u{61c}'
-        | '\u{6dd}'
-        | '\u{70f}'
-        | '\u{8e2}'
-        | '\u{115f}'
-        | '\u{1160}'
-        | '\u{17b4}'
-        | '\u{17b5}'
-        | '\u{180b}'..='\u{180f}'
-        | '\u{200b}'..='\u{200f}'
-        | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}'
-        | '\u{2800}'
-        | '\u{3164}'
-        | '\u{fe00}'..='\u{fe0f}'
-        | '\u{feff}'
-        | '\u{ffa0}'
-        | '\u{fff0}'..='\u{fffb}'
-        | '\u{110bd}'
-        | '\u{110cd}'
-        | '\u{13430}'..='\u{1345f}'
-        | '\u{1bca0}'..='\u{1bca3}'
-        | '\u{1d173}'..='\u{1d17a}'
-        | '\u{e0000}'..='\u{e0fff}' => Some("the line holds characters that cannot be seen"),
+        c if is_invisible(c) || c == EMOJI_SELECTOR => Some("the line holds characters that cannot be seen"),
         _ => None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_line_check_agrees_with_table_of_invisible_characters() {
+        for c in (char::MIN..=char::MAX).filter(|c| !c.is_whitespace()) {
+            let is_refused = invisible_character(&format!("ls {c}é")).is_some();
+            assert_eq!(is_refused, is_invisible(c) || c == EMOJI_SELECTOR, "{c:?}");
+        }
+    }
 }

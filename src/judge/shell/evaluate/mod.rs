@@ -9,7 +9,6 @@ pub(super) mod oversized;
 pub(super) mod pattern;
 pub(super) mod tree_sitter_check;
 pub(super) mod word_checks;
-pub(super) mod work_budget;
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -24,7 +23,7 @@ use crate::judge::shell::paths::files;
 use crate::judge::shell::paths::resolve;
 use crate::judge::shell::paths::resolve::{Folders, may_matter};
 use crate::judge::shell::programs::escape_options::{Call, TOO_COMPLEX, may_become_an_option, rows};
-use crate::judge::shell::programs::read_only;
+use crate::judge::shell::read_only;
 use collect::{Collected, collect};
 use oversized::condense;
 use pattern::{CommandPattern, Found, Programs, name};

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher as _, BuildHasherDefault, Hasher};
 
 use crate::judge::shell::evaluate::collect::{Collected, View};
-use crate::judge::shell::evaluate::work_budget::WorkBudget;
 use crate::judge::shell::lex::lex;
 use crate::judge::shell::lex::word::{Marks, Word};
+use crate::judge::shell::work_budget::WorkBudget;
 
 /// The pattern of a Bash rule.
 #[derive(Clone, Debug)]

@@ -6,8 +6,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::judge::Repository;
-use crate::judge::shell::evaluate::work_budget::WorkBudget;
 use crate::judge::shell::lex::word::{Marks, Word};
+use crate::judge::shell::work_budget::WorkBudget;
 use crate::types::secret_names;
 
 /// Steps that one judgement may take beyond what is linear in the line.

@@ -91,7 +91,7 @@ pub(in crate::judge::shell) fn may_find_private(path: &str, folders: &Folders) -
 }
 
 /// Whether a pattern below a home folder may match a file of the tables, or one of the daemon.
-fn is_kept(parts: &[&str], work_budget: &crate::judge::shell::evaluate::work_budget::WorkBudget) -> bool {
+fn is_kept(parts: &[&str], work_budget: &crate::judge::shell::work_budget::WorkBudget) -> bool {
     if !work_budget.spend(CREDENTIALS.len() + SETTINGS.len()) {
         return true;
     }

@@ -1,11 +1,11 @@
 //! The words of a command that name files to be written.
 
-use crate::judge::shell::evaluate::work_budget::WorkBudget;
 use crate::judge::shell::lex::word::{Marks, Word};
 use crate::judge::shell::paths::braces;
 use crate::judge::shell::programs::escape_options::{Rows, stem};
 use crate::judge::shell::programs::option_spec::OptionSpec;
 use crate::judge::shell::programs::table::FileEffect;
+use crate::judge::shell::work_budget::WorkBudget;
 
 /// A program that copies, with the options that do not change what is written. With options that create
 /// links, both names are one file.

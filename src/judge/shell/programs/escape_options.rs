@@ -5,13 +5,13 @@
 //! This file knows the ways in which they can be written: `-o f`, `-of`, `-uof`, `--output f`,
 //! `--output=f`, and `--outp=f`, because most programs accept any unambiguous abbreviation.
 
-use crate::judge::shell::evaluate::work_budget::WorkBudget;
 use crate::judge::shell::lex::word::{Marks, Word};
 use crate::judge::shell::programs::escape_exceptions::{
     abbreviates, goes_nowhere, is_behind_names, is_no_place, is_of_another, is_read_only, is_short_for,
     is_suspicious,
 };
 use crate::judge::shell::programs::table::{FileEffect, Row, row};
+use crate::judge::shell::work_budget::WorkBudget;
 
 impl Row {
     /// Whether the command begins with a verb after which the other words are names.

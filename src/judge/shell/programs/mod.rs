@@ -5,7 +5,6 @@ pub(super) mod escape_exceptions;
 pub(super) mod escape_options;
 pub(super) mod inner_commands;
 pub(super) mod option_spec;
-pub(super) mod read_only;
 pub(super) mod records;
 pub(super) mod runners;
 pub(super) mod special;

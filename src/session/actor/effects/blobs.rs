@@ -2,13 +2,13 @@
 
 use tokio::runtime::Handle;
 
-use crate::store::{SessionKey, Store, StoreError, StoredBlob};
+use crate::store::{SessionKey, StoreError, StoreReader, StoredBlob};
 use crate::tools::Blobs;
 use crate::types::ids::BlobId;
 
 /// The blobs of one session. Tools read them from blocking threads.
 pub(in crate::session) struct Own {
-    pub store: Store,
+    pub store: StoreReader,
     pub key: SessionKey,
     pub runtime: Handle,
 }

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::store::{SessionKey, Store, StoreError};
+use crate::store::{SessionKey, StoreError, StoreReader};
 use crate::types::ids::BlobId;
 use crate::types::model::ModelRequest;
 
@@ -22,7 +22,7 @@ const MOST: usize = 90;
 /// Loads the content of a request. Content that is unreadable or over the limit is omitted, and the model is
 /// told so.
 pub(in crate::session) async fn of(
-    store: &Store,
+    store: &StoreReader,
     key: SessionKey,
     request: &ModelRequest,
 ) -> HashMap<BlobId, Arc<[u8]>> {

@@ -14,13 +14,11 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::crash;
-use crate::engine::{Engine, Input, SessionRules};
-use crate::session::registry::trust;
+use crate::engine::Input;
 use crate::session::shared::Shared;
+use crate::session::trust;
 use crate::store::SessionKey;
-use crate::tools::{
-    ActiveModelCall, BackgroundTaskView, Blobs, Live, ProcessStarted, Running, SessionContext, Unreadable,
-};
+use crate::tools::{ActiveModelCall, Blobs, Live, ProcessStarted, Running};
 use crate::types::background::KilledBy;
 use crate::types::ids::{CallId, Seq, SessionId};
 use crate::types::model::{Delta, FaultKind, ModelFault, ModelReply, ModelRequest, ReplyBlock};
@@ -134,42 +132,6 @@ async fn next_deltas(stream: &mut Option<Stream>) -> Option<Input> {
     }
     let deltas = stream.batches.recv().await?;
     Some(stream.input(deltas))
-}
-
-/// The session data that an effect needs.
-#[derive(Clone)]
-pub(in crate::session) struct CallContext {
-    pub session_context: Arc<SessionContext>,
-    pub rules: Arc<SessionRules>,
-    pub safe_mode: bool,
-    pub mode: crate::types::permission::Mode,
-}
-
-impl CallContext {
-    pub fn from_engine(
-        engine: &Engine,
-        session_id: crate::types::ids::SessionId,
-        commands: Vec<BackgroundTaskView>,
-    ) -> Self {
-        let spec = engine.spec();
-        let session_context = SessionContext {
-            session_id,
-            workspace: PathBuf::from(&spec.cwd),
-            additional: spec.additional_dirs.iter().map(PathBuf::from).collect(),
-            cwd: engine.cwd().to_path_buf(),
-            reads: engine.reads(),
-            unattended: spec.background,
-            unreadable: Unreadable::default(),
-            blobs: None,
-            commands,
-        };
-        Self {
-            session_context: Arc::new(session_context),
-            rules: engine.rules(),
-            safe_mode: spec.safe_mode,
-            mode: engine.mode(),
-        }
-    }
 }
 
 impl EffectRunner {
@@ -290,7 +252,6 @@ impl EffectRunner {
         for stop in self.tools.values() {
             stop.cancel();
         }
-        self.shared.components().tools.discard_all();
     }
 
     /// Stops model calls, timers and preparations. Running tools continue.

@@ -11,14 +11,15 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::crash;
 use crate::engine::{Input, JudgedCall};
-use crate::session::actor::effects::{CallContext, EffectResult, EffectRunner, PIECES};
+use crate::session::actor::effects::{EffectResult, EffectRunner, PIECES};
+use crate::session::call_context::CallContext;
 use crate::session::effective_rules;
 use crate::session::effective_rules::EffectiveRules;
 use crate::session::shared::Components;
 use crate::tools::{SessionContext, ToolError};
 use crate::types::ids::{CallId, TurnId};
 use crate::types::message::ToolCall;
-use crate::types::permission::{Mode, Verdict, VerdictKind};
+use crate::types::permission::{Mode, Verdict};
 use crate::types::tool::{Inspection, PreparedCall, Progress, Subject, ToolOutcome};
 
 impl EffectRunner {
@@ -52,17 +53,13 @@ impl EffectRunner {
             let session_context = effective.session_context(&components.settings, blobs, &call_context);
             let look = |call: &Arc<ToolCall>| {
                 let prepared = desk.prepare(call, &session_context)?;
-                let judged = effective_rules::judge_call(
+                Ok(effective_rules::judge_call(
                     &effective,
                     &components.settings,
                     &call_context,
                     &call.tool,
                     prepared,
-                );
-                if judged.1.verdict != VerdictKind::Allow {
-                    components.tools.discard_prepared(call.call_id);
-                }
-                Ok(judged)
+                ))
             };
             let look = |call: &Arc<ToolCall>| {
                 let looked = std::panic::catch_unwind(AssertUnwindSafe(|| look(call)));
@@ -72,11 +69,7 @@ impl EffectRunner {
                 };
                 JudgedCall { call_id: call.call_id, result }
             };
-            let judged: Vec<_> = calls.iter().take_while(|_| !unwanted.is_cancelled()).map(look).collect();
-            if unwanted.is_cancelled() {
-                components.tools.discard_all();
-            }
-            judged
+            calls.iter().take_while(|_| !unwanted.is_cancelled()).map(look).collect()
         });
         PendingPreparation { looked, turn_id, mode, given, _wanted: wanted }
     }

@@ -4,9 +4,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::engine::{Engine, Plan, Snapshot};
-use crate::session::stream::feed::Entry;
-use crate::session::stream::follow::kind_of;
-use crate::store::{Append, Idempotency, ItemRow, ProcessRow, RequestRow, Row, SessionKey, Summary, Sync};
+use crate::session::stream::feed::{Entry, kind_of};
+use crate::store::{Append, ItemRow, ProcessRow, RequestRow, Row, SessionKey, Summary, Sync};
 use crate::types::blob::Blob;
 use crate::types::event::{Envelope, Event};
 use crate::types::ids::CallId;
@@ -19,9 +18,9 @@ use crate::types::wire;
 mod tests;
 
 /// One transaction, and the entries to publish after its commit.
-pub(in crate::session) struct Prepared {
+pub(in crate::session) struct Batch {
     pub append: Append,
-    pub lines: Vec<Entry>,
+    pub entries: Vec<Entry>,
 }
 
 /// The row and the feed entry of one event, and the blobs of its truncated values.
@@ -38,28 +37,21 @@ pub(in crate::session) fn write(envelope: &Envelope, delta_of: Option<u64>) -> (
     (row, Entry { seq: envelope.seq, body, shape: kind_of(&envelope.event) }, blobs)
 }
 
-/// Turns a plan into a transaction. `after` is the engine with the plan's events applied, needed for the
-/// summary. `None` leaves the summary unchanged.
-pub(in crate::session) fn prepare(
-    key: SessionKey,
-    plan: &Plan,
-    after: Option<Snapshot>,
-    idempotency: Option<Idempotency>,
-) -> Prepared {
+/// Turns the events of a plan into a transaction.
+pub(in crate::session) fn encode(key: SessionKey, plan: &Plan) -> Batch {
     let mut rows = Vec::with_capacity(plan.events.len());
-    let mut lines = Vec::with_capacity(plan.events.len());
+    let mut entries = Vec::with_capacity(plan.events.len());
     let mut blobs = plan.blobs.clone();
     for entry in &plan.events {
-        let (row, line, cut) = write(&entry.envelope, entry.delta_of);
+        let (row, published, cut) = write(&entry.envelope, entry.delta_of);
         // Events that the same decision prunes are published but need no row.
         if entry.delta_of.is_none_or(|opener| !plan.prune_deltas_of.contains(&opener)) {
             rows.push(row);
         }
-        lines.push(line);
+        entries.push(published);
         blobs.extend(cut);
     }
-    let needs_sync =
-        plan.events.iter().any(|entry| entry.envelope.event.needs_sync()) || idempotency.is_some();
+    let needs_sync = plan.events.iter().any(|entry| entry.envelope.event.needs_sync());
     let items = plan
         .items
         .iter()
@@ -89,15 +81,15 @@ pub(in crate::session) fn prepare(
         items,
         requests,
         bookings: plan.events.iter().filter_map(|entry| UsageRecord::of(&entry.envelope)).collect(),
-        summary: after.map(summary),
-        idempotency,
+        summary: None,
+        idempotency: None,
         processes: Vec::new(),
         blobs,
         pending_grant: None,
         audit: Vec::new(),
         sync: if needs_sync { Sync::Full } else { Sync::Normal },
     };
-    Prepared { append, lines }
+    Batch { append, entries }
 }
 
 /// The transaction that records a started process. It must only survive a kill of the daemon.
@@ -143,7 +135,7 @@ pub(in crate::session) fn survivors(detail: Option<&serde_json::Value>) -> Vec<i
     list.into_iter().flatten().filter_map(|pid| i32::try_from(pid.as_i64()?).ok()).collect()
 }
 
-fn summary(snapshot: Snapshot) -> Summary {
+pub(in crate::session) fn summary(snapshot: Snapshot) -> Summary {
     Summary {
         title: snapshot.title,
         model: snapshot.model,

@@ -37,8 +37,9 @@ async fn check(played: Played) {
     let some_plans = played.plans.iter().filter(|plan| !plan.events.is_empty());
     for plan in some_plans {
         plan.events.iter().for_each(|entry| living.apply(&entry.envelope));
-        let after = changes_summary(plan).then(|| living.snapshot());
-        store.append(prepare(key, plan, after, None).append).await.unwrap();
+        let mut append = encode(key, plan).append;
+        append.summary = changes_summary(plan).then(|| summary(living.snapshot()));
+        store.append(append).await.unwrap();
     }
 
     // As a restart does it.

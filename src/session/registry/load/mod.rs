@@ -8,10 +8,11 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use tokio::sync::{SetOnce, mpsc};
 
 use crate::engine::{Engine, Input, LATEST_ONLY_KINDS, Recovery, TRANSIENT_KINDS};
+use crate::session::actor::command::SessionCommand;
 use crate::session::actor::effects::EffectRunner;
-use crate::session::actor::{Actor, LoopState};
+use crate::session::actor::{Actor, Links};
 use crate::session::error::SessionError;
-use crate::session::handle::{LoadedSession, SessionCommand, SessionHandle};
+use crate::session::handle::{LoadedSession, SessionHandle};
 use crate::session::lease::LeaseCount;
 use crate::session::registry::{Registry, SessionSlot};
 use crate::session::stream::feed::Feed;
@@ -87,7 +88,7 @@ impl Registry {
             match handle.loaded().await {
                 Ok(()) => return Ok(handle),
                 Err(error) => {
-                    handle.wait_unloaded(&self.inner.live).await;
+                    self.remove_ended(&handle).await;
                     crashes += 1;
                     if error != SessionError::Crashed || crashes > CRASHES {
                         return Err(error);
@@ -151,6 +152,13 @@ impl Registry {
         let store = &self.inner.shared.store;
         let key = store.find(id).await?.ok_or(SessionError::NotFound)?;
         Ok((key, store.last_seq(key).await?))
+    }
+
+    /// Waits until the session's task has ended, then removes its slot from the map.
+    async fn remove_ended(&self, handle: &SessionHandle) {
+        handle.ended().await;
+        let is_it = |slot: &SessionSlot| slot.get().is_some_and(|loaded| handle.is_of(loaded));
+        self.inner.live.remove_if(&handle.id(), |_, slot| is_it(slot));
     }
 
     /// Number of loaded sessions.
@@ -265,24 +273,10 @@ impl Registry {
                     // Boxed: otherwise this task would reserve the space twice for its whole life.
                     let running = {
                         let (process_start, process_starts) = mpsc::channel(BIRTHS);
+                        let links = Links { inbox, leaving: left, process_starts, feed, clients, commands };
                         let effects = EffectRunner::new(Arc::clone(&shared), key, process_start);
-                        let leases = Arc::clone(&leases);
-                        let state = LoopState::default();
-                        let actor = Actor {
-                            id,
-                            key,
-                            shared,
-                            engine,
-                            feed,
-                            clients,
-                            inbox,
-                            leaving: left,
-                            process_starts,
-                            effects,
-                            commands,
-                            leases,
-                            state,
-                        };
+                        let journal = shared.database.journal_writer(key);
+                        let actor = Actor::new(shared, engine, journal, effects, links, Arc::clone(&leases));
                         Box::pin(actor.run(first))
                     };
                     running.await;

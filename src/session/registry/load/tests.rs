@@ -12,7 +12,7 @@ use crate::judge::Rules;
 use crate::model::{self, Models};
 use crate::session::actor::journal;
 use crate::session::registry::load::*;
-use crate::session::{Components, NewSessionRequest, Settings, Shared, Submission};
+use crate::session::{Components, NewSessionRequest, Settings, Shared, Submission, SubmittedInput};
 use crate::store::{Append, Store, StoreError, StoreOwner};
 use crate::tools::{self, Toolbox};
 use crate::types::event::Envelope;
@@ -87,20 +87,15 @@ impl Place {
 
     async fn submit(&self, id: SessionId) -> Result<Seq, SessionError> {
         let submission = Submission {
-            input: vec![InputBlock::Text { text: "go".into() }],
-            blobs: Vec::new(),
             when_busy: Busy::Queue,
             expected_turn: None,
-            budgets: None,
-            mode: None,
-            model: None,
-            thinking: None,
-            tools: None,
-            sampling: Default::default(),
+            options: Default::default(),
             keyed: None,
             origin: Origin::default(),
         };
-        Ok(self.registry.open(id).await?.submit(submission).await?.seq)
+        let blocks = vec![InputBlock::Text { text: "go".into() }];
+        let input = std::future::ready(Ok(SubmittedInput { blocks, blobs: Vec::new() }));
+        self.registry.submit(id, submission, input).await.map(|submitted| submitted.seq)
     }
 
     async fn events(&self, id: SessionId) -> Vec<Envelope> {
@@ -276,7 +271,7 @@ async fn lengthen(place: &Place, id: SessionId, rows: u64) {
         ProcessRecord { call_id: Mint::new(0, Seed(1)).call(), pid: 1, started: 1, boot_id: "b".into() };
     let append =
         Append { rows, processes: Vec::new(), ..journal::process_start(key, process_start, Timestamp(1)) };
-    place.registry.shared().store.append(append).await.unwrap();
+    place.registry.shared().database.append(append).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -11,9 +11,8 @@ use serde::Deserialize;
 use tokio::sync::watch;
 
 use crate::session::error::SessionError;
-use crate::session::stream::feed::{Content, Entry, EntryKind, Feed, ReadResult};
-use crate::store::{JournalRow, Page, SessionKey, Store};
-use crate::types::event::Event;
+use crate::session::stream::feed::{Content, Entry, EntryKind, Feed, ReadResult, content_of};
+use crate::store::{JournalRow, Page, SessionKey, StoreReader};
 use crate::types::ids::Seq;
 use crate::types::model::BlockKind;
 
@@ -28,7 +27,7 @@ const PAGE_BYTES: usize = if cfg!(test) { 900 } else { 256 * 1024 };
 
 /// A cursor over one session's journal.
 pub struct Follower {
-    store: Store,
+    store: StoreReader,
     key: SessionKey,
     feed: Arc<Feed>,
     newest: watch::Receiver<Seq>,
@@ -79,7 +78,7 @@ enum Rest {
 
 impl Follower {
     pub(in crate::session) async fn start(
-        store: Store,
+        store: StoreReader,
         key: SessionKey,
         feed: Arc<Feed>,
         after_seq: Seq,
@@ -279,7 +278,7 @@ fn step(open: Option<Open>, line: &Entry) -> Option<Open> {
 
 /// Whether a new cursor is inside a running message, and how much of that message precedes it. For a cursor
 /// inside a completed message the follower receives the item only: `None`.
-async fn joined(store: &Store, key: SessionKey, after_seq: Seq) -> Result<Option<Open>, SessionError> {
+async fn joined(store: &StoreReader, key: SessionKey, after_seq: Seq) -> Result<Option<Open>, SessionError> {
     match store.message_around(key, after_seq).await? {
         Some(item) if item.status == "running" => inside(store, key, item.first_seq, after_seq).await,
         _ => Ok(None),
@@ -288,7 +287,7 @@ async fn joined(store: &Store, key: SessionKey, after_seq: Seq) -> Result<Option
 
 /// The same for a message that was running a moment ago. It may be complete by now.
 async fn inside(
-    store: &Store,
+    store: &StoreReader,
     key: SessionKey,
     first_seq: Seq,
     after_seq: Seq,
@@ -339,26 +338,4 @@ fn line(row: JournalRow) -> Entry {
         _ => EntryKind::Other,
     };
     Entry { seq: row.seq, body: Arc::from(row.body), shape }
-}
-
-/// The kind of an event that will be published.
-pub(in crate::session) fn kind_of(event: &Event) -> EntryKind {
-    match event {
-        Event::MessageStarted { .. } => EntryKind::MessageStarted,
-        Event::MessageBlockStarted { index, block } => EntryKind::BlockStarted(*index, content_of(block)),
-        Event::MessageTextDelta { text, .. } | Event::MessageThinkingDelta { text, .. } => {
-            EntryKind::Streamed(text.len())
-        }
-        Event::MessageToolInputDelta { .. } => EntryKind::Streamed(0),
-        Event::MessageCompleted { .. } => EntryKind::MessageCompleted,
-        _ => EntryKind::Other,
-    }
-}
-
-fn content_of(block: &BlockKind) -> Content {
-    match block {
-        BlockKind::Text => Content::Text,
-        BlockKind::Thinking => Content::Thinking,
-        BlockKind::ToolCall { .. } => Content::Arguments,
-    }
 }

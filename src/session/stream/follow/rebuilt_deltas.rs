@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::session::error::SessionError;
 use crate::session::stream::feed::Feed;
 use crate::session::stream::follow::{Content, Inside};
-use crate::store::{SessionKey, Store, StoredBlob};
+use crate::store::{SessionKey, StoreReader, StoredBlob};
 use crate::types::blob::TruncatedField;
 use crate::types::event::{Envelope, Event};
 use crate::types::ids::Seq;
@@ -40,7 +40,7 @@ impl Piece {
 
 /// The source of parts, kept for one read of the journal.
 pub(super) struct Source<'a> {
-    store: &'a Store,
+    store: &'a StoreReader,
     feed: &'a Feed,
     key: SessionKey,
     /// Maximum bytes of a part as JSON.
@@ -62,7 +62,7 @@ enum Text<'a> {
 }
 
 impl<'a> Source<'a> {
-    pub fn new(store: &'a Store, feed: &'a Feed, key: SessionKey, room: usize) -> Self {
+    pub fn new(store: &'a StoreReader, feed: &'a Feed, key: SessionKey, room: usize) -> Self {
         Self { store, feed, key, room, finished: None, blob: None }
     }
 

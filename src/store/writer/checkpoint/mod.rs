@@ -12,22 +12,22 @@
 //! database open before. Until that checkpoint succeeds, the writer writes nothing and no connection of the
 //! daemon removes the log ([`Checkpointer::doubt`]).
 
-use std::cell::Cell;
 use std::fs::File;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc::{F_UNLCK, F_WRLCK, SEEK_SET, c_short, flock};
 use rusqlite::Connection;
-use rusqlite::config::DbConfig;
 
 use crate::store::database_file::DatabaseFile;
 use crate::store::error::StoreError;
 use crate::store::fault_injection::Faults;
-use crate::store::recovery::health::Health;
+use crate::store::health::Health;
+use crate::store::wal;
+use crate::sync::lock;
 
 /// Number of log pages at which a checkpoint starts: SQLite's own default.
 const AT: u32 = 1_000;
@@ -36,26 +36,6 @@ const MOST: u32 = 8;
 /// The bytes (`SHARED_FIRST` in SQLite's `os.h`) that SQLite locks in an open database. In WAL mode it holds
 /// this lock for as long as the database is open.
 const IN_USE: (i64, i64) = (0x4000_0002, 510);
-
-thread_local! {
-    /// Log pages after the newest commit of this thread.
-    static PAGES: Cell<u32> = const { Cell::new(0) };
-}
-
-/// Disables automatic checkpoints of a connection. Its commits only count the pages of the log.
-pub(in crate::store) fn count(connection: &Connection) {
-    connection.wal_hook(Some(|_, pages| {
-        PAGES.set(u32::try_from(pages).unwrap_or(0));
-        Ok(())
-    }));
-}
-
-/// Prevents SQLite from deleting the log when this connection closes, even if it is the last one.
-pub(in crate::store) fn keep_log(connection: &Connection) {
-    if let Err(error) = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true) {
-        tracing::warn!(%error, "the database cannot be closed as it should be");
-    }
-}
 
 const IDLE: u8 = 0;
 const RUNNING: u8 = 1;
@@ -122,7 +102,7 @@ impl Checkpointer {
 
     /// Starts or finishes a checkpoint if one is due. Call it after commits and outside of any transaction.
     pub fn after_commit(&mut self, connection: &Connection) {
-        let pages = PAGES.get();
+        let pages = wal::pages();
         // The log has restarted, so earlier checkpoint results do not apply to it.
         self.is_anew |= pages < self.last;
         self.last = pages;
@@ -160,7 +140,7 @@ impl Checkpointer {
     /// Returns why no write is allowed until the whole log was checkpointed again; `None` if writes are
     /// allowed.
     pub fn doubt(&self) -> Option<StoreError> {
-        self.shared.lock().clone()
+        lock(&self.shared.doubt).clone()
     }
 
     /// Checkpoints the rest of the log, so that SQLite restarts it. It waits for readers as long as the
@@ -186,7 +166,7 @@ impl Checkpointer {
         let _ = self.shared.database.sync_data();
         self.shared.sync()?;
         self.shared.checkpoint_all(connection)?;
-        *self.shared.lock() = None;
+        *lock(&self.shared.doubt) = None;
         Ok(())
     }
 
@@ -207,7 +187,7 @@ impl Checkpointer {
     ///
     /// # Errors
     /// Another process has the database open, or the lock could not be queried.
-    pub fn wait_for_exclusive_access(&self) -> Result<(), StoreError> {
+    pub fn check_exclusive_access(&self) -> Result<(), StoreError> {
         let mut lock = flock {
             l_type: F_WRLCK as c_short,
             l_whence: SEEK_SET as c_short,
@@ -229,7 +209,7 @@ impl Checkpointer {
             StoreError::Unwritable(why) | StoreError::Unsynced(why) => why.clone(),
             other => other.to_string(),
         };
-        if let Some(doubt) = &mut *self.shared.lock() {
+        if let Some(doubt) = &mut *lock(&self.shared.doubt) {
             let text = format!("the database could not be synced and must be opened anew, but {why}");
             *doubt = StoreError::Unsynced(text);
         }
@@ -282,11 +262,7 @@ impl Drop for Checkpointer {
 impl CheckpointState {
     fn alone(&self) -> MutexGuard<'_, Option<Connection>> {
         // A panic while the lock was held does not damage the connection.
-        self.gate.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<StoreError>> {
-        self.doubt.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.gate)
     }
 
     fn checkpoint_in_background(&self) {
@@ -294,7 +270,7 @@ impl CheckpointState {
         if own.is_none() {
             match self.database_file.open_to_write() {
                 Ok(connection) => {
-                    keep_log(&connection);
+                    wal::keep_log(&connection);
                     *own = Some(connection);
                 }
                 Err(error) => tracing::debug!(%error, "could not checkpoint the write-ahead log"),
@@ -310,7 +286,7 @@ impl CheckpointState {
 
     /// Checkpoints as far as readers allow, without waiting. Returns the log pages that are copied and synced.
     fn checkpoint(&self, connection: &Connection) -> Option<u32> {
-        if self.lock().is_some() {
+        if lock(&self.doubt).is_some() {
             return None;
         }
         let pages = connection
@@ -356,7 +332,7 @@ impl CheckpointState {
     }
 
     fn doubts(&self, error: StoreError) {
-        *self.lock() = Some(error.clone());
+        *lock(&self.doubt) = Some(error.clone());
         self.health.wrote::<()>(&Err(error));
     }
 }

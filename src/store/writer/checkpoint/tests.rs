@@ -5,9 +5,10 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use crate::store::open::{Store, StoreOwner};
+use crate::store::handle::{Store, StoreOwner};
 use crate::store::rows::{Append, Row, SessionKey, Sync};
 use crate::store::tests::{append, new_session, row, soon};
+use crate::store::wal;
 use crate::store::writer::checkpoint::*;
 
 const LONG: Duration = Duration::from_secs(60);
@@ -44,7 +45,7 @@ impl Bench {
         self.connection.execute("insert into t (text) values (?)", [&self.text]).unwrap();
         self.rows += 1;
         self.checkpointer.after_commit(&self.connection);
-        PAGES.get()
+        wal::pages()
     }
 
     fn until_it_begins_anew(&mut self) {
@@ -86,7 +87,7 @@ fn long_reader_does_not_block_writer() {
     for _ in 0..1_000 {
         bench.write();
     }
-    assert!(PAGES.get() > AT * MOST, "the log goes on: {}", PAGES.get());
+    assert!(wal::pages() > AT * MOST, "the log goes on: {}", wal::pages());
     reader.execute_batch("commit").unwrap();
     bench.until_it_begins_anew();
 }
@@ -106,13 +107,13 @@ fn wal_restart_position_is_visible_until_database_closes() {
     let refused = bench.checkpointer.checkpoint_all(&bench.connection).expect_err("it is read");
     assert!(refused.to_string().contains("somebody reads"), "{refused}");
     let open_again = |bench: &mut Bench| {
-        keep_log(&bench.connection);
+        wal::keep_log(&bench.connection);
         bench.connection = Connection::open_in_memory().unwrap();
         bench.connection = bench.database_file.open_to_write().unwrap();
     };
     open_again(&mut bench);
     assert!(Checkpointer::starts_at_first_frame(&bench.connection).is_err(), "the reader had it open");
-    keep_log(&reader);
+    wal::keep_log(&reader);
     drop(reader);
     open_again(&mut bench);
     assert_eq!(Checkpointer::starts_at_first_frame(&bench.connection), Ok(()));
@@ -258,7 +259,7 @@ fn child_process_holds_database_open() {
 #[test]
 fn database_opened_by_other_process_is_detected() {
     let bench = Bench::new(10);
-    assert_eq!(bench.checkpointer.wait_for_exclusive_access(), Ok(()));
+    assert_eq!(bench.checkpointer.check_exclusive_access(), Ok(()));
     let mut other = Command::new(std::env::current_exe().unwrap())
         .args([
             "store::writer::checkpoint::tests::child_process_holds_database_open",
@@ -272,9 +273,9 @@ fn database_opened_by_other_process_is_detected() {
         .unwrap();
     let mut lines = BufReader::new(other.stdout.take().unwrap()).lines().map_while(Result::ok);
     assert!(lines.any(|line| line.contains("it is open")));
-    let why = bench.checkpointer.wait_for_exclusive_access().expect_err("another has it").to_string();
+    let why = bench.checkpointer.check_exclusive_access().expect_err("another has it").to_string();
     assert!(why.contains(&other.id().to_string()), "{why}");
     drop(other.stdin.take());
     assert!(other.wait().unwrap().success());
-    assert_eq!(bench.checkpointer.wait_for_exclusive_access(), Ok(()));
+    assert_eq!(bench.checkpointer.check_exclusive_access(), Ok(()));
 }

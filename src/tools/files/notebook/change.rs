@@ -5,6 +5,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::tools::files::notebook::shape::{Cell, Notebook};
+use crate::types::hex;
 
 /// A change of a notebook.
 pub(super) enum Change<'a> {
@@ -139,7 +140,7 @@ fn new_id(notebook: &Notebook<'_>, at: usize, source: &str) -> String {
     let mut salt = 0_u32;
     loop {
         let digest = Sha256::digest(format!("{at} {salt} {} {source}", notebook.cells.len()));
-        let id: String = digest[..4].iter().map(|byte| format!("{byte:02x}")).collect();
+        let id = hex::encode(&digest[..4]);
         if !notebook.cells.iter().any(|cell| cell.id.as_deref() == Some(&id)) {
             return id;
         }

@@ -9,12 +9,12 @@ use crate::tools::context::ToolContext;
 use crate::tools::error::{ToolError, cancelled};
 use crate::tools::files::edit_guard;
 use crate::tools::files::edit_guard::Needs;
+use crate::tools::files::file_checks::{is_notebook, with_similar_path};
 use crate::tools::files::notebook::change::{Change, apply};
 use crate::tools::files::notebook::shape::{Notebook, read};
-use crate::tools::files::read::helpful;
 use crate::tools::fs::pinned::PinnedPath;
+use crate::tools::input;
 use crate::tools::sensitivity::Access;
-use crate::tools::{input, toolbox};
 use crate::types::ids::CallId;
 use crate::types::tool::{PreparedCall, ToolOutcome};
 
@@ -88,7 +88,7 @@ pub(in crate::tools) fn run(
 ) -> Result<ToolOutcome, ToolError> {
     let path = context.resolve(&input.notebook_path, Access::Edit)?;
     let (change, at) = plan(context, input, &path)?;
-    toolbox::same_change(prepared, &change)?;
+    change.require_judged(prepared)?;
     if stop.is_cancelled() {
         return Ok(cancelled());
     }
@@ -108,13 +108,13 @@ fn plan(
     path: &PinnedPath,
 ) -> Result<(edit_guard::Change, usize), ToolError> {
     let shown = context.show(&path.path);
-    if !crate::tools::files::notebook::is_notebook(&path.path) {
+    if !is_notebook(&path.path) {
         return Err(ToolError::new("not_a_notebook", format!("{shown} is no .ipynb file; use Edit"))
             .with(json!({ "path": path.path })));
     }
     let Some(before) = path.load()? else {
         let missing = ToolError::io(&path.path, &std::io::ErrorKind::NotFound.into());
-        return Err(helpful(context, &path.path, missing));
+        return Err(with_similar_path(context, &path.path, missing));
     };
     // Without permission to read, even the list of cells would reveal content.
     if !edit_guard::may_show_content(context, path) {

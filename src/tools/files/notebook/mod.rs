@@ -16,10 +16,3 @@ pub(in crate::tools) use show::{Window, read};
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(in crate::tools) mod fuzz;
-
-use std::path::Path;
-
-/// Whether a file is a notebook. Only the name counts, because the content is JSON like any other.
-pub(in crate::tools) fn is_notebook(path: &Path) -> bool {
-    path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("ipynb"))
-}

@@ -1,33 +1,31 @@
 //! The patch tool: parses a patch, computes and checks every file, and only then changes the files one after
 //! the other. If a change fails, the result lists the changes that were made.
 
-use std::collections::HashMap;
-use std::ops::Range;
-use std::path::PathBuf;
-use std::sync::Arc;
-
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::PathBuf;
 use tokio_util::sync::CancellationToken;
 
 use crate::crash;
+use crate::tools::call;
 use crate::tools::context::ToolContext;
+use crate::tools::disk;
 use crate::tools::error::{ToolError, cancelled};
 use crate::tools::files::did_you_mean::nearest;
 use crate::tools::files::edit_guard;
 use crate::tools::files::edit_guard::{Change, Needs};
+use crate::tools::files::file_checks::with_similar_path;
 use crate::tools::files::patch::parse::{Hunk, Line, Section, parse, unify};
 use crate::tools::files::patch::seek::seek;
-use crate::tools::files::read::helpful;
 use crate::tools::fs::diff;
 use crate::tools::fs::diff::Diff;
-use crate::tools::fs::disk;
 use crate::tools::fs::pinned::{Content, PinnedPath};
 use crate::tools::fs::text;
 use crate::tools::fs::text::{Charset, Shown};
 use crate::tools::sensitivity::Access;
-use crate::tools::toolbox;
 use crate::types::ids::CallId;
 use crate::types::tool::{
     FileChange, PathSensitivity, PlannedChange, PlannedFile, PreparedCall, Subject, ToolOutcome, ToolStatus,
@@ -103,7 +101,7 @@ pub(in crate::tools) fn run(
     let patch = unify(&input.input);
     let sections = parse(&patch)?;
     let targets = targets(context, &sections)?;
-    toolbox::same_target(prepared, &subject(&targets))?;
+    call::same_target(prepared, &subject(&targets))?;
     let steps = plan(context, sections, &targets)?;
     if let Some(diff) = &prepared.diff
         && *diff != whole_diff(&steps)
@@ -195,14 +193,12 @@ impl Step {
 
     fn planned(&self) -> PlannedFile {
         let (before, after, whole) = match self {
-            Step::Write(change) => {
-                (change.before.as_ref(), Some(change.digest.hex().to_owned()), change.known_whole)
-            }
+            Step::Write(change) => (change.before.as_ref(), Some(change.sha256.clone()), change.known_whole),
             Step::Remove { before, .. } => (Some(before), None, false),
         };
         PlannedFile {
             path: self.path().path.clone(),
-            sha256_before: before.map(|before| before.digest.hex().to_owned()),
+            sha256_before: before.map(|before| before.sha256.clone()),
             sha256_after: after,
             added: self.diff().added,
             removed: self.diff().removed,
@@ -273,7 +269,7 @@ fn plan(
                 require_free(context, &to)?;
                 // The new file is written completely before the old one is removed: a crash between the two
                 // loses nothing.
-                let new = changed.charset.decode((*changed.after).as_ref()).unwrap_or_default();
+                let new = changed.charset.decode(&changed.after).unwrap_or_default();
                 let moved = Change::new(context, to, None, (None, &new), changed.charset, changed.after);
                 let moved =
                     Change { known_whole: changed.known_whole, mode_of: changed.before.clone(), ..moved };
@@ -305,7 +301,7 @@ fn add(context: &ToolContext, path: PinnedPath, lines: &[&str]) -> Result<Step, 
     let content: String = lines.iter().flat_map(|line| [line, "\n"]).collect();
     let after = content.clone().into_bytes();
     let old = before.as_ref().map(|_| "");
-    let change = Change::new(context, path, before, (old, &content), Charset::UTF8, Arc::new(after));
+    let change = Change::new(context, path, before, (old, &content), Charset::UTF8, after);
     Ok(Step::Write(Box::new(change)))
 }
 
@@ -333,7 +329,7 @@ fn remove(context: &ToolContext, path: PinnedPath) -> Result<Step, ToolError> {
 
 fn missing(context: &ToolContext, path: &PinnedPath) -> ToolError {
     let refusal = ToolError::io(&path.path, &std::io::ErrorKind::NotFound.into());
-    helpful(context, &path.path, refusal)
+    with_similar_path(context, &path.path, refusal)
 }
 
 /// The checks of Edit in the same order, for every hunk.
@@ -564,14 +560,14 @@ fn one(context: &ToolContext, call_id: CallId, step: Step) -> Result<ToolOutcome
             path.remove(&before)?;
             let path = path.resolved.path;
             let detail = json!({
-                "path": path, "removed_file": true, "sha256_before": before.digest.hex(),
+                "path": path, "removed_file": true, "sha256_before": before.sha256,
                 "added": diff.added, "removed": diff.removed,
             });
             let change = FileChange {
                 diff: diff.text,
                 added: diff.added,
                 removed: diff.removed,
-                sha256_before: Some(before.digest.hex().to_owned()),
+                sha256_before: Some(before.sha256.clone()),
                 sha256_after: None,
                 path: path.clone(),
             };

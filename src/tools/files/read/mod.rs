@@ -16,16 +16,17 @@ use tokio_util::sync::CancellationToken;
 use window::Window;
 
 use crate::tools::context::ToolContext;
+use crate::tools::disk;
+use crate::tools::disk::Stamp;
 use crate::tools::error::{ToolError, cancelled};
-use crate::tools::files::did_you_mean::similar_path;
+use crate::tools::files::file_checks::{is_notebook, refuse_binary, with_similar_path};
 use crate::tools::files::{media, notebook};
-use crate::tools::fs::disk;
-use crate::tools::fs::disk::Stamp;
 use crate::tools::fs::pinned::PinnedPath;
 use crate::tools::fs::text;
 use crate::tools::fs::text::Charset;
 use crate::tools::sensitivity::Access;
-use crate::tools::{convert, input, toolbox};
+use crate::tools::{call, convert, input};
+use crate::types::hex;
 use crate::types::ids::BlobId;
 use crate::types::tool::{PathSensitivity, PreparedCall, ReadRecord, Subject, ToolOutcome};
 
@@ -81,7 +82,7 @@ pub(in crate::tools) fn prepare(context: &ToolContext, input: &Input) -> Result<
     let path = context.resolve(&input.file_path, Access::Read)?;
     // If no permission is necessary, check the file now; otherwise the user answers a permission request first.
     if path.in_workspace && path.sensitivity == PathSensitivity::Ordinary {
-        path.open().map_err(|refusal| helpful(context, &path.path, refusal))?;
+        path.open().map_err(|refusal| with_similar_path(context, &path.path, refusal))?;
     }
     let summary = format!("Read {}", context.show(&path.path));
     Ok(PreparedCall {
@@ -99,21 +100,6 @@ fn blob(input: &Input) -> Option<BlobId> {
     input.file_path.parse().ok()
 }
 
-/// Adds a suggestion for the intended name to the error of a missing file.
-pub(in crate::tools) fn helpful(context: &ToolContext, path: &Path, refusal: ToolError) -> ToolError {
-    if refusal.code != "file_not_found" {
-        return refusal;
-    }
-    let hidden = |path: &Path| context.session_context.unreadable.covers("Read", path);
-    match similar_path(path, &context.session_context.workspace, &hidden) {
-        None => refusal,
-        Some(similar) => ToolError {
-            text: format!("{}. Did you mean {}?", refusal.text, context.show(&similar)),
-            ..refusal.with(json!({ "path": path, "did_you_mean": similar }))
-        },
-    }
-}
-
 pub(in crate::tools) fn run(
     context: &ToolContext,
     input: &Input,
@@ -124,7 +110,7 @@ pub(in crate::tools) fn run(
         return blob::run(context, input, blob_id, stop);
     }
     let path = context.resolve(&input.file_path, Access::Read)?;
-    toolbox::same_target(prepared, &Subject::Read { path: path.resolved.clone() })?;
+    call::same_target(prepared, &Subject::Read { path: path.resolved.clone() })?;
     read(context, input, &path, stop)
 }
 
@@ -136,9 +122,9 @@ fn read(
 ) -> Result<ToolOutcome, ToolError> {
     let path = &held.path;
     let io = |e: std::io::Error| ToolError::io(path, &e);
-    let (mut file, meta) = held.open().map_err(|refusal| helpful(context, path, refusal))?;
+    let (mut file, meta) = held.open().map_err(|refusal| with_similar_path(context, path, refusal))?;
     let stamp = Stamp::of(&meta);
-    if notebook::is_notebook(path) {
+    if is_notebook(path) {
         return read_notebook(context, input, path, (file, stamp));
     }
     let mut head = Vec::new();
@@ -184,7 +170,7 @@ fn read(
     }
 
     let hashed = bytes <= LARGEST_HASHED;
-    let sha256 = if hashed { disk::hex(&hash.finalize()) } else { String::new() };
+    let sha256 = if hashed { hex::encode(&hash.finalize()) } else { String::new() };
     let all = first == 1 && shown.last == shown.total && !shown.cut_a_line;
     let is_part = hashed && !all && !shown.cut_a_line && shown.last >= first;
     let record = ReadRecord {
@@ -218,16 +204,6 @@ fn sniff(head: &[u8], path: &Path) -> Result<(Charset, char), ToolError> {
     let charset = text::detect(head, head.len() < DETECT);
     let is_cr = head.contains(&b'\r') && !head.contains(&b'\n');
     Ok((charset, if is_cr { '\r' } else { '\n' }))
-}
-
-/// Refuses binary content.
-pub(in crate::tools) fn refuse_binary(path: &Path, head: &[u8]) -> Result<(), ToolError> {
-    let Some(kind) = text::binary_kind(head) else { return Ok(()) };
-    Err(ToolError::new(
-        "binary_file",
-        format!("{} is {kind}; only text files can be opened with this tool", path.display()),
-    )
-    .with(json!({ "path": path, "kind": kind })))
 }
 
 /// A notebook is shown by cells; `offset` and `limit` count these.

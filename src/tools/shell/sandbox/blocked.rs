@@ -3,21 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::layout::FsPolicy;
+use super::layout::{FsPolicy, SandboxView};
 use super::level::{Choice, Level};
 use crate::types::tool::{Barrier, Blocked};
-
-/// Writable paths and the current folder of a command. A failure at a writable path has another cause than the
-/// sandbox.
-#[derive(Clone, Debug, Default)]
-pub(in crate::tools::shell) struct SandboxView {
-    pub(in crate::tools::shell) cwd: PathBuf,
-    pub(in crate::tools::shell) writable: Vec<PathBuf>,
-    pub(in crate::tools::shell) guarded: Vec<PathBuf>,
-    /// Hidden paths.
-    pub(in crate::tools::shell) unseen: Vec<PathBuf>,
-    pub(in crate::tools::shell) home: PathBuf,
-}
 
 /// The text for the model.
 pub(in crate::tools::shell) fn words(blocked: &Blocked, choice: Choice) -> String {
@@ -217,7 +205,7 @@ fn plain(text: &str) -> Option<String> {
     let is_name = !text.is_empty()
         && text.len() <= LONGEST
         && !text.contains(char::is_whitespace)
-        && !text.chars().any(crate::types::names::is_hidden);
+        && !text.chars().any(crate::types::invisible_chars::is_invisible);
     is_name.then(|| text.to_owned())
 }
 

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::tools::fs::disk::is_missing;
+use crate::tools::disk::is_missing;
 use crate::tools::sensitivity::repository;
 
 /// The folder that a `.git` file names.

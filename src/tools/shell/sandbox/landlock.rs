@@ -10,9 +10,12 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::fs::Metadata;
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, PathBeneath, Ruleset,
@@ -21,7 +24,6 @@ use landlock::{
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
 use nix::sys::stat::Mode;
 
-use crate::tools::shell::sandbox::kept::Look;
 use crate::tools::shell::sandbox::layout::FsPolicy;
 use crate::tools::shell::sandbox::level::Choice;
 
@@ -50,7 +52,7 @@ impl Means {
 
 /// Rules that enforce a policy, and the paths on which they depend. `None` for the paths if one could not be
 /// read. Reads the ancestors of hidden paths.
-pub(super) fn of(layout: &FsPolicy, means: Means) -> io::Result<(OwnedFd, Option<Vec<Look>>)> {
+pub(super) fn of(layout: &FsPolicy, means: Means) -> io::Result<(OwnedFd, Option<Vec<PathState>>)> {
     let mut ruleset = Ruleset::default().set_compatibility(CompatLevel::BestEffort);
     ruleset = ruleset.handle_access(AccessFs::from_all(NEWEST)).map_err(io::Error::other)?;
     if !means.network {
@@ -58,7 +60,7 @@ pub(super) fn of(layout: &FsPolicy, means: Means) -> io::Result<(OwnedFd, Option
     }
     let ruleset = ruleset.scope(Scope::from_all(NEWEST)).map_err(io::Error::other)?;
     let ruleset = Some(ruleset.create().map_err(io::Error::other)?);
-    let mut rules = Rules { ruleset, looks: vec![Look::into(Path::new("/"))], is_sure: true };
+    let mut rules = Rules { ruleset, states: vec![PathState::into(Path::new("/"))], is_sure: true };
     let is_left = |path: &&PathBuf| !means.apart || !layout.is_covered(path);
     let hidden: Vec<&Path> = layout.hidden.iter().filter(is_left).map(PathBuf::as_path).collect();
 
@@ -73,11 +75,11 @@ pub(super) fn of(layout: &FsPolicy, means: Means) -> io::Result<(OwnedFd, Option
     let is_shared = !means.apart || layout.lies_in_shared_memory();
     for device in DEVICES.iter().chain(is_shared.then_some(&SHARED)) {
         let device = Path::new("/dev").join(device);
-        rules.looks.push(Look::at(&device));
+        rules.states.push(PathState::at(&device));
         rules.grant(&device, using(), &hidden)?;
     }
     for folder in layout.writable.iter().chain([&layout.temp]) {
-        rules.looks.push(Look::at(folder));
+        rules.states.push(PathState::at(folder));
         rules.grant(folder, reading() | writing(), &hidden)?;
     }
     rules.finish()
@@ -123,10 +125,63 @@ fn writing() -> BitFlags<AccessFs> {
     AccessFs::from_write(NEWEST) & !devices
 }
 
+/// Longer than the clock step of every common file system (FAT: two seconds).
+const SETTLED: Duration = Duration::from_secs(3);
+/// The same for a file system that stores fractions of a millisecond. Its timestamps come from the kernel's
+/// clock, which advances every few milliseconds.
+const SETTLED_FINE: Duration = Duration::from_millis(100);
+
+/// State of a path on which a ruleset depends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PathState {
+    path: PathBuf,
+    /// Device and inode of the object; `None` if it does not exist.
+    object: Option<(u64, u64)>,
+    /// Change times of a folder whose entries were read, in seconds and nanoseconds.
+    changed: Option<[(i64, i64); 2]>,
+}
+
+impl PathState {
+    /// State of an object that has rights with everything below it.
+    pub(super) fn at(path: &Path) -> Self {
+        let object = std::fs::symlink_metadata(path).ok().map(|meta| (meta.dev(), meta.ino()));
+        Self { path: path.to_owned(), object, changed: None }
+    }
+
+    /// State of a folder whose entries have rights one by one. Create it before reading the entries.
+    pub(super) fn into(path: &Path) -> Self {
+        let meta = std::fs::symlink_metadata(path).ok();
+        let object = meta.as_ref().map(|meta| (meta.dev(), meta.ino()));
+        Self { path: path.to_owned(), object, changed: meta.as_ref().map(times) }
+    }
+
+    pub(super) fn again(&self) -> Self {
+        if self.changed.is_some() { Self::into(&self.path) } else { Self::at(&self.path) }
+    }
+
+    /// Whether a later change will be visible in the timestamps.
+    pub(super) fn is_settled(&self, now: SystemTime) -> bool {
+        let Some([written, changed]) = self.changed else { return true };
+        // Every user may set the first time; the second shows the precision of the clock.
+        let is_fine = changed.1 % 1_000_000 != 0;
+        let (seconds, nanos) = written.max(changed);
+        let at = u64::try_from(seconds).ok().zip(u32::try_from(nanos).ok());
+        let settled = at.and_then(|(seconds, nanos)| {
+            let at = SystemTime::UNIX_EPOCH.checked_add(Duration::new(seconds, nanos))?;
+            at.checked_add(if is_fine { SETTLED_FINE } else { SETTLED })
+        });
+        settled.is_some_and(|settled| settled < now)
+    }
+}
+
+fn times(meta: &Metadata) -> [(i64, i64); 2] {
+    [(meta.mtime(), meta.mtime_nsec()), (meta.ctime(), meta.ctime_nsec())]
+}
+
 struct Rules {
     /// `None` after a failure.
     ruleset: Option<RulesetCreated>,
-    looks: Vec<Look>,
+    states: Vec<PathState>,
     /// Whether every path that could not be opened is known to be missing.
     is_sure: bool,
 }
@@ -164,7 +219,7 @@ impl Rules {
         if within.is_empty() {
             return self.add(object, access);
         }
-        self.looks.push(Look::into(path));
+        self.states.push(PathState::into(path));
         let entries = match fs::read_dir(format!("/proc/self/fd/{}", object.as_raw_fd())) {
             Ok(entries) => entries,
             Err(error) => {
@@ -199,9 +254,68 @@ impl Rules {
         self.is_sure &= matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied);
     }
 
-    fn finish(self) -> io::Result<(OwnedFd, Option<Vec<Look>>)> {
+    fn finish(self) -> io::Result<(OwnedFd, Option<Vec<PathState>>)> {
         let fd: Option<OwnedFd> = self.ruleset.and_then(Into::into);
         let fd = fd.ok_or_else(|| io::Error::other("this kernel has no Landlock"))?;
-        Ok((fd, self.is_sure.then_some(self.looks)))
+        Ok((fd, self.is_sure.then_some(self.states)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cache_key_changes_only_with_access_rights() {
+        let dir = tempfile::tempdir().unwrap();
+        let (ws, listed) = (dir.path().join("ws"), dir.path().join("listed"));
+        for folder in [&ws, &listed] {
+            fs::create_dir(folder).unwrap();
+        }
+        fs::write(listed.join("one"), "").unwrap();
+        let (at, into) = (PathState::at(&ws), PathState::into(&listed));
+        fs::write(ws.join("new"), "").unwrap();
+        fs::write(listed.join("one"), "other content").unwrap();
+        assert_eq!((at.again(), into.again()), (at.clone(), into.clone()));
+
+        // The same name, but another object.
+        fs::rename(&ws, dir.path().join("old")).unwrap();
+        assert_ne!(at.again(), at, "gone");
+        fs::create_dir(&ws).unwrap();
+        assert_ne!(at.again(), at, "another");
+        // The file system's clock may not advance for a few milliseconds: see `is_settled`.
+        let old = fs::File::open(&listed).unwrap();
+        old.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        let into = PathState::into(&listed);
+        fs::rename(listed.join("one"), listed.join("two")).unwrap();
+        assert_ne!(into.again(), into);
+    }
+
+    #[test]
+    fn recently_changed_folder_is_not_cached() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = PathState::into(dir.path());
+        let changed = fs::metadata(dir.path()).unwrap().modified().unwrap();
+        assert!(!state.is_settled(changed + Duration::from_millis(50)));
+        assert!(state.is_settled(changed + Duration::from_secs(10)));
+        // Times of a clock with whole seconds and of one with fractions; a time that a user has set.
+        let (whole, fine) = ((1_000, 0), (1_000, 123_456_789));
+        let after = |ms: u64| SystemTime::UNIX_EPOCH + Duration::from_millis(1_000_000 + ms);
+        for (changed, ms, expected) in [
+            ([whole, whole], 1_000, false),
+            ([whole, whole], 2_900, false),
+            ([whole, whole], 3_100, true),
+            ([fine, fine], 200, false),
+            ([fine, fine], 300, true),
+            ([fine, whole], 1_000, false),
+            ([whole, fine], 300, true),
+            ([(2_000, 1), fine], 300, false),
+            ([(i64::MAX, 0), fine], 300, false),
+        ] {
+            let state = PathState { changed: Some(changed), ..state.clone() };
+            assert_eq!(state.is_settled(after(ms)), expected, "{changed:?}, {ms} ms");
+        }
+        assert!(!state.is_settled(SystemTime::UNIX_EPOCH));
+        assert!(PathState::at(dir.path()).is_settled(changed), "only which object it is counts");
     }
 }

@@ -1,10 +1,10 @@
-//! Sandbox levels, and the level that a call gets.
+//! Sandbox levels, which of them work on this machine, and the level that a call gets.
 
 use std::path::PathBuf;
 
-use super::probe::Available;
 use crate::tools::error::ToolError;
-use crate::types::tool::{Confinement, OfferUnsandboxedRetry};
+use crate::tools::settings::{LevelSetting, NetworkSetting, SandboxSettings};
+use crate::types::tool::Confinement;
 
 /// Sandbox level; a greater value is stricter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,65 +19,45 @@ pub(in crate::tools) enum Level {
     Bubblewrap,
 }
 
-/// `[sandbox] level`
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LevelSetting {
-    /// Landlock in attended sessions, bubblewrap in unattended ones; otherwise the next available level.
-    #[default]
-    Auto,
-    /// Bubblewrap; no command runs without it.
-    Bubblewrap,
-    /// Landlock; no command runs without it.
-    Landlock,
-    /// Resource limits only.
-    Rlimits,
-    /// No sandbox.
-    Off,
+/// Which levels work here, or why they do not.
+#[derive(Clone, Debug)]
+pub struct Available {
+    /// The Landlock version; 0 if there is none.
+    pub(super) abi: u32,
+    /// Path of bubblewrap. It is found once, because commands may change the folders of PATH later.
+    pub(super) bwrap: PathBuf,
+    pub(super) landlock: Result<(), String>,
+    pub(super) guards: Result<(), String>,
+    pub(super) bubblewrap: Result<(), String>,
 }
 
-impl LevelSetting {
-    /// The value in the configuration.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            LevelSetting::Auto => "auto",
-            LevelSetting::Bubblewrap => "bubblewrap",
-            LevelSetting::Landlock => "landlock",
-            LevelSetting::Rlimits => "rlimits",
-            LevelSetting::Off => "off",
+impl Available {
+    /// Whether level 2 works.
+    pub(in crate::tools) fn landlock(&self) -> Result<(), &str> {
+        self.landlock.as_ref().copied().map_err(String::as_str)
+    }
+
+    /// Whether level 2 can make files in a writable folder read-only.
+    pub(in crate::tools) fn guards(&self) -> Result<(), &str> {
+        self.guards.as_ref().copied().map_err(String::as_str)
+    }
+
+    /// Whether level 3 works.
+    pub(in crate::tools) fn bubblewrap(&self) -> Result<(), &str> {
+        self.bubblewrap.as_ref().copied().map_err(String::as_str)
+    }
+
+    #[cfg(test)]
+    pub(super) fn pretend(bubblewrap: bool, landlock: bool) -> Self {
+        let so = |works: bool| if works { Ok(()) } else { Err("not here".to_owned()) };
+        Self {
+            abi: 7,
+            bwrap: PathBuf::new(),
+            landlock: so(landlock),
+            guards: so(landlock),
+            bubblewrap: so(bubblewrap),
         }
     }
-}
-
-/// `[sandbox] network`
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum NetworkSetting {
-    /// Network access in attended sessions only.
-    #[default]
-    Auto,
-    /// Commands have network access.
-    On,
-    /// Commands have no network access.
-    Off,
-}
-
-/// Settings of the sandbox for commands.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SandboxSettings {
-    /// The sandbox level.
-    pub level: LevelSetting,
-    /// Whether commands have network access.
-    pub network: NetworkSetting,
-    /// Files and folders outside the workspace that commands may write, absolute.
-    pub writable: Vec<PathBuf>,
-    /// Hidden files and folders: the daemon's own, and those with keys.
-    pub hidden: Vec<PathBuf>,
-    /// Files that configure the daemon, by the path that it opens. No command may replace one.
-    pub obeyed: Vec<PathBuf>,
-    /// The parent of the sessions' folders for temporary files. It is created on first use.
-    pub temp: PathBuf,
-    /// Whether the user may repeat a blocked command without the sandbox.
-    pub offer_unsandboxed_retry: OfferUnsandboxedRetry,
 }
 
 /// The sandbox that a call gets.

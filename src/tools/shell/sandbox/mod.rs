@@ -3,28 +3,21 @@
 //!
 //! - `level`: the levels, the settings, and the level of a call.
 //! - `probe`: tests which levels work on this machine.
-//! - `layout`: writable, protected and hidden paths of a call.
-//! - `first_seen`: first targets of links to hidden paths.
+//! - `layout`: writable, protected and hidden paths of a call, and their first targets.
 //! - `bwrap`, `landlock`, `seccomp`: convert the policy for bubblewrap, Landlock and seccomp.
 //! - `readonly_mounts`: read-only mounts of a workspace; `sockets`: hidden paths that level 2 covers.
-//! - `draft`: the sandbox prepared before its command may start; `found`: prepared sandboxes of judged calls;
-//!   `kept`: cached Landlock rulesets.
 //! - `spawn`: creates the sandbox before a fork and enforces it after the fork.
-//! - `placeholders`: placeholders for missing protected paths; `placeholder_cache`: recent ones; `temp`:
-//!   folders of sessions.
+//! - `placeholders`: placeholders for missing protected paths; `temp`: folders of sessions.
+//! - `cache`: rulesets and placeholders that the next command may reuse.
 //! - `blocked`: guesses whether the sandbox caused a failure.
 
 mod blocked;
 mod bwrap;
-mod draft;
-mod first_seen;
-mod found;
+mod cache;
 mod git;
-mod kept;
 mod landlock;
 mod layout;
 mod level;
-mod placeholder_cache;
 mod placeholders;
 mod probe;
 mod readonly_mounts;
@@ -33,14 +26,12 @@ mod sockets;
 mod spawn;
 mod temp;
 
-pub(super) use blocked::{SandboxView, suspect, words as blocked_words};
-pub(super) use draft::Draft;
-pub(in crate::tools) use found::Found;
-pub(super) use layout::FsPolicy;
+pub(super) use blocked::{suspect, words as blocked_words};
+pub(in crate::tools) use cache::PlaceholderCache;
+pub(in crate::tools) use layout::FirstSeen;
+pub(super) use layout::{FsPolicy, SandboxView};
+pub use level::Available;
 pub(super) use level::{Choice, Level};
-pub use level::{LevelSetting, NetworkSetting, SandboxSettings};
-pub(in crate::tools) use placeholder_cache::PlaceholderCache;
 pub(in crate::tools) use placeholders::clear_left as clear_stand_ins;
-pub use probe::Available;
 pub(super) use spawn::{Confined, raise};
 pub(in crate::tools) use temp::{folders as temp_folders, forget as forget_temp, sweep as sweep_temp};

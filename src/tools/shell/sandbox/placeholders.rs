@@ -9,14 +9,15 @@ use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, OpenHow, RenameFlags, ResolveFlag, openat2, renameat2};
 use nix::sys::stat::{Mode, fstatat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
-use crate::tools::fs::disk;
-use crate::tools::fs::disk::is_missing;
+use crate::sync::lock;
+use crate::tools::disk;
+use crate::tools::disk::is_missing;
 
 /// Number of commands that need each placeholder. Removing a placeholder would remove the mount over it in
 /// every sandbox that uses it.
@@ -30,7 +31,7 @@ struct Need {
 
 fn needed() -> MutexGuard<'static, BTreeMap<PathBuf, Need>> {
     // A panic cannot leave the counts inconsistent.
-    NEEDED.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&NEEDED)
 }
 
 /// Text of a placeholder file; `None` for a folder. Git outside the sandbox reads the file while it exists

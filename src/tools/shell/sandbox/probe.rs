@@ -11,9 +11,8 @@ use tokio::process::Command;
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
 
-use super::draft::Draft;
 use super::layout::FsPolicy;
-use super::level::{Choice, Level};
+use super::level::{Available, Choice, Level};
 use crate::proc;
 use crate::tools::shell::sandbox::spawn::Confined;
 
@@ -26,18 +25,6 @@ static INSTANCE: OnceLock<String> = OnceLock::new();
 const SEES: i32 = 7;
 /// Exit code of the command if it can write a protected file.
 const WRITES: i32 = 9;
-
-/// Which levels work here, or why they do not.
-#[derive(Clone, Debug)]
-pub struct Available {
-    /// The Landlock version; 0 if there is none.
-    pub(super) abi: u32,
-    /// Path of bubblewrap. It is found once, because commands may change the folders of PATH later.
-    pub(super) bwrap: PathBuf,
-    landlock: Result<(), String>,
-    guards: Result<(), String>,
-    bubblewrap: Result<(), String>,
-}
 
 impl Available {
     /// Marks later test processes as this instance's, for [`super::super::sweep`].
@@ -75,33 +62,6 @@ impl Available {
         here.bubblewrap = if bwrap.is_some() { bubblewrap } else { Err("bwrap is not in PATH".into()) };
         tracing::debug!(?here, "sandboxes tried");
         here
-    }
-
-    /// Whether level 2 works.
-    pub(in crate::tools) fn landlock(&self) -> Result<(), &str> {
-        self.landlock.as_ref().copied().map_err(String::as_str)
-    }
-
-    /// Whether level 2 can make files in a writable folder read-only.
-    pub(in crate::tools) fn guards(&self) -> Result<(), &str> {
-        self.guards.as_ref().copied().map_err(String::as_str)
-    }
-
-    /// Whether level 3 works.
-    pub(in crate::tools) fn bubblewrap(&self) -> Result<(), &str> {
-        self.bubblewrap.as_ref().copied().map_err(String::as_str)
-    }
-
-    #[cfg(test)]
-    pub(super) fn pretend(bubblewrap: bool, landlock: bool) -> Self {
-        let so = |works: bool| if works { Ok(()) } else { Err("not here".to_owned()) };
-        Self {
-            abi: 7,
-            bwrap: PathBuf::new(),
-            landlock: so(landlock),
-            guards: so(landlock),
-            bubblewrap: so(bubblewrap),
-        }
     }
 }
 
@@ -148,9 +108,8 @@ async fn try_level(level: Level, guards: bool, here: &Available) -> Result<(), S
         ..FsPolicy::default()
     };
     let choice = Choice { level, network: false, guards };
-    let confined = Draft::of(choice, layout, &root, here)
-        .and_then(|draft| Confined::by(draft, here, Path::new("/")))
-        .map_err(|error| error.to_string())?;
+    let confined =
+        Confined::new(choice, &layout, &root, here, Path::new("/")).map_err(|error| error.to_string())?;
     let mut script =
         format!("read -r line <\"$1\" && [ \"$line\" = seen ] && exit {SEES}; : >\"$2/made\" || exit 8; ");
     if guards {

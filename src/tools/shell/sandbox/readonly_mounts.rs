@@ -19,11 +19,12 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use nix::libc;
 
 use crate::proc;
+use crate::sync::lock;
 use crate::tools::shell::sandbox::landlock;
 use crate::tools::shell::sandbox::temp::Nothing;
 
@@ -56,7 +57,7 @@ pub(super) fn namespace() -> io::Result<Option<Arc<OwnedFd>>> {
     if uid.is_root() {
         return Ok(None);
     }
-    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut made = lock(&MADE);
     if made.is_none() {
         let mut holder = std::process::Command::new("/bin/sh");
         // The holder runs until its input ends.
@@ -383,10 +384,9 @@ fn done(result: libc::c_long) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use crate::tools::shell::sandbox::draft::Draft;
     use crate::tools::shell::sandbox::layout::FsPolicy;
+    use crate::tools::shell::sandbox::level::Available;
     use crate::tools::shell::sandbox::level::{Choice, Level};
-    use crate::tools::shell::sandbox::probe::Available;
     use crate::tools::shell::sandbox::readonly_mounts::*;
     use crate::tools::shell::sandbox::spawn::Confined;
 
@@ -419,8 +419,7 @@ mod tests {
                     continue;
                 }
                 let choice = Choice { level, network: false, guards: true };
-                let draft = Draft::of(choice, layout.clone(), &path("root"), here).unwrap();
-                let made = Confined::by(draft, here, &root).unwrap();
+                let made = Confined::new(choice, &layout, &path("root"), here, &root).unwrap();
                 let (kept, is_there) = (path("kept"), path(name).exists());
                 if is_there {
                     fs::rename(path(name), &kept).unwrap();

@@ -16,17 +16,21 @@ use seccompiler::BpfProgram;
 use tokio::process::Command;
 
 use crate::proc;
+use crate::tools::disk;
 use crate::tools::shell::cgroup::CallCgroup;
 use crate::tools::shell::limits::Rlimit;
 use crate::tools::shell::sandbox::bwrap;
-use crate::tools::shell::sandbox::draft::{Draft, Made};
+use crate::tools::shell::sandbox::cache::{self, PlaceholderCache};
+use crate::tools::shell::sandbox::landlock::{self, Means};
+use crate::tools::shell::sandbox::layout::FsPolicy;
+use crate::tools::shell::sandbox::level::Available;
 use crate::tools::shell::sandbox::level::{Choice, Level};
-use crate::tools::shell::sandbox::placeholder_cache::PlaceholderCache;
-use crate::tools::shell::sandbox::placeholders::Placeholders;
-use crate::tools::shell::sandbox::probe::Available;
-use crate::tools::shell::sandbox::readonly_mounts::Guards;
+use crate::tools::shell::sandbox::placeholders::{Placeholders, notes_beside, there};
+use crate::tools::shell::sandbox::readonly_mounts::{Cover, Guards};
 use crate::tools::shell::sandbox::seccomp;
 use crate::tools::shell::sandbox::seccomp::Allowed;
+use crate::tools::shell::sandbox::sockets::without_sockets;
+use crate::tools::shell::sandbox::temp::{self, Nothing};
 use crate::types::ids::SessionId;
 
 /// Descriptors that a command inherits get numbers above those that scripts and shells use.
@@ -73,22 +77,42 @@ impl Confined {
         }
     }
 
-    /// Creates the sandbox of a command that starts in `cwd` from its prepared form. Checks the placeholders.
+    /// Creates the sandbox for one policy at level 2 or 3, for a command that starts in `cwd`. `root` is the
+    /// folder for temporary files of all sessions. Creates placeholders for missing guarded paths; most exist
+    /// already. Blocks on the disk.
     ///
     /// # Errors
     /// The sandbox could not be created.
-    pub(in crate::tools::shell) fn by(mut draft: Draft, here: &Available, cwd: &Path) -> io::Result<Self> {
-        let placed = draft.stand(here)?;
-        let Draft { choice, layout, made: Made { guards, rules, mut wrapper, .. }, .. } = draft;
+    pub(in crate::tools::shell) fn new(
+        choice: Choice,
+        layout: &FsPolicy,
+        root: &Path,
+        here: &Available,
+        cwd: &Path,
+    ) -> io::Result<Self> {
+        // A folder without a repository may get one: at level 2, the command that creates it is judged like any
+        // other. At level 3, where no request is made, it is denied. A placeholder for `.agentd` would block
+        // `git stash -u` and `git clone URL .`. A new `.agentd` has no effect before the user trusts it.
+        let is_kept = |path: &&PathBuf| match choice.level {
+            Level::Bubblewrap => true,
+            _ => choice.guards && !path.ends_with(".git") && !path.ends_with(".agentd"),
+        };
+        let absent: Vec<PathBuf> = layout.absent.iter().filter(is_kept).cloned().collect();
+        let placed = Placeholders::new(&absent, notes_beside(&layout.temp).as_deref())?;
+        let absent = there(&absent);
         let filter = filter_of(choice, here.abi)?;
-        let mut held = Held { guards, rules, ..Held::default() };
+        let (mut held, mut wrapper) = if choice.level == Level::Bubblewrap {
+            Held::for_bubblewrap(choice, layout, &absent, root, here)?
+        } else {
+            (Held::for_landlock(choice, layout, &absent, root, here)?, Vec::new())
+        };
         let temp = if choice.level == Level::Bubblewrap {
             let fd = readable(&seccomp::bytes(&filter))?;
             wrapper.extend(["--chdir".into(), cwd.into()]);
             wrapper.extend(["--seccomp".into(), fd.as_raw_fd().to_string().into(), "--".into()]);
             wrapper.extend(bwrap::FIRST.iter().map(OsString::from));
             held.filter_fd = Some(fd);
-            bwrap::temp_of(&layout)
+            bwrap::temp_of(layout)
         } else {
             held.filter = Some(filter);
             layout.temp.as_path()
@@ -262,6 +286,56 @@ fn prefer_for_oom() {
 }
 
 impl Held {
+    /// The mounts and rules at level 3, and bubblewrap with its options, except for those of a single start.
+    fn for_bubblewrap(
+        choice: Choice,
+        layout: &FsPolicy,
+        absent: &[PathBuf],
+        root: &Path,
+        here: &Available,
+    ) -> io::Result<(Self, Vec<OsString>)> {
+        let nothing = temp::nothing(root)?;
+        let mut mounts = bwrap::mounts(layout, absent, &nothing);
+        let mut inner = bwrap::within(layout, &mut mounts);
+        bwrap::with_spots(&mut inner, &mounts, |spots| temp::spots(root, spots))?;
+        let mut stages = 0;
+        let mut next = |is_file| {
+            stages += 1;
+            temp::stage(root, stages, is_file)
+        };
+        let hidden = bwrap::hidden(&mut mounts, &disk::real(root)?);
+        let staged = bwrap::staged(&mut mounts, inner, &mut next)?;
+        let guards = Guards::of(staged.into_iter().chain(hidden).collect(), &nothing)?;
+        let mut wrapper = vec![here.bwrap.clone().into()];
+        wrapper.extend(bwrap::arguments(mounts, choice.network, nix::unistd::geteuid().is_root()));
+        let rules = landlock::of_scope(here.abi)?.map(Arc::new);
+        Ok((Self { guards, rules, ..Self::default() }, wrapper))
+    }
+
+    /// The mounts and rules at level 2.
+    fn for_landlock(
+        choice: Choice,
+        layout: &FsPolicy,
+        absent: &[PathBuf],
+        root: &Path,
+        here: &Available,
+    ) -> io::Result<Self> {
+        let rules = cache::rules(layout, Means::of(choice))?;
+        let mut guards = Guards::default();
+        if choice.guards {
+            let nothing = temp::nothing(root)?;
+            let hidden: Vec<(PathBuf, Cover)> = hidden_within(layout, &nothing).collect();
+            // A path in a covered folder is not visible.
+            let is_seen = |(path, _): &(PathBuf, Cover)| {
+                !hidden.iter().any(|(above, _)| path.starts_with(above) && path != above)
+            };
+            let covers = covers(layout, absent).chain(hidden.iter().cloned()).filter(is_seen);
+            let covers = covers.chain(without_sockets(layout, &nothing)?).collect();
+            guards = Guards::apart(covers, &nothing, &rules, here.abi, !layout.lies_in_shared_memory())?;
+        }
+        Ok(Self { guards, rules: Some(rules), ..Self::default() })
+    }
+
     /// Runs after the fork: nothing here may allocate or take a lock.
     fn enforce(&self) -> io::Result<()> {
         fn done(result: libc::c_long) -> io::Result<()> {
@@ -291,6 +365,27 @@ impl Held {
         }
         Ok(())
     }
+}
+
+/// Guards and pins that are mounted at level 2.
+fn covers<'l>(layout: &'l FsPolicy, absent: &'l [PathBuf]) -> impl Iterator<Item = (PathBuf, Cover)> + 'l {
+    // A command could move the folder and put another one in its place.
+    let holds =
+        |folder: &&PathBuf| layout.writable.iter().any(|other| folder.starts_with(other) && other != *folder);
+    let pinned = layout.writable.iter().filter(holds).chain(&layout.pinned).map(|path| (path, Cover::Pin));
+    let guarded = layout.guarded.iter().chain(absent).map(|path| (path, Cover::Guard));
+    pinned.chain(guarded).map(|(path, cover)| (path.clone(), cover))
+}
+
+/// Hidden paths that are covered at level 2 because they lie in a writable folder.
+fn hidden_within<'l>(
+    layout: &'l FsPolicy,
+    nothing: &'l Nothing,
+) -> impl Iterator<Item = (PathBuf, Cover)> + 'l {
+    layout.hidden.iter().filter(|path| layout.is_covered(path)).map(|path| {
+        let cover = if path.is_dir() { &nothing.folder } else { &nothing.file };
+        (path.clone(), Cover::Hide(cover.clone()))
+    })
 }
 
 /// Removes most capabilities of root. Other users have none.

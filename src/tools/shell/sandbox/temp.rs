@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
-use crate::tools::fs::disk;
+use crate::tools::disk;
 use crate::tools::shell::sandbox::placeholders::NOTES;
+use crate::types::hex;
 use crate::types::ids::SessionId;
 
 /// Empty file and empty folder that are mounted over hidden paths.
@@ -43,11 +44,6 @@ pub(in crate::tools) fn folder_of(root: &Path, session: SessionId) -> io::Result
     let folder = disk::real(root)?.join(name_of(session));
     own_whatever_is_in_it(&folder)?;
     Ok(folder)
-}
-
-/// Whether a session has a folder.
-pub(super) fn has_folder(root: &Path, session: SessionId) -> bool {
-    root.join(name_of(session)).is_dir()
 }
 
 /// Removes the folder of a session that has ended, if it exists.
@@ -208,7 +204,7 @@ pub(super) fn spots(root: &Path, spots: &[Spot]) -> io::Result<PathBuf> {
         name.update(path.as_os_str().as_bytes());
         name.update([0, u8::from(*is_file)]);
     }
-    let folder = staged(root, &disk::hex(&name.finalize())[..20], own)?;
+    let folder = staged(root, &hex::encode(&name.finalize())[..20], own)?;
     for Spot { path, is_file } in spots {
         let place = folder.join(path);
         if *is_file {

@@ -10,10 +10,11 @@ use std::fs::File;
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::task::JoinHandle;
 
+use crate::sync::lock;
 use crate::types::blob::{Blob, Content, TEXT};
 use crate::types::ids::{BlobId, CallId};
 
@@ -24,7 +25,7 @@ const TAIL: usize = 128 << 10;
 
 /// The folder of spools and their quotas.
 #[derive(Clone, Debug)]
-pub struct Spools {
+pub(in crate::tools) struct Spools {
     folder: Arc<Path>,
     call_bytes: u64,
     total_bytes: u64,
@@ -35,15 +36,14 @@ pub struct Spools {
 impl Spools {
     /// Spools in `folder`, which is created with the first spool. Each holds at most `call_bytes`, and all
     /// files of the folder together `total_bytes`.
-    #[must_use]
-    pub fn new(folder: &Path, call_bytes: u64, total_bytes: u64) -> Self {
+    pub(in crate::tools) fn new(folder: &Path, call_bytes: u64, total_bytes: u64) -> Self {
         let used = Arc::new(Mutex::new(bytes_in(folder)));
         Self { folder: folder.into(), call_bytes, total_bytes, used }
     }
 
     /// Reserves up to `wanted` bytes of the total quota and returns the granted number.
     fn grant(&self, wanted: u64) -> u64 {
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut used = lock(&self.used);
         if *used + wanted > self.total_bytes {
             // Files of sessions may have been removed since the last count. Each clone may have reserved two
             // pieces.

@@ -1,6 +1,7 @@
 //! Checks the guarantees for all followers. Seqs rise, and no durable event is missing or doubled. The text up
 //! to a cursor plus the deltas after it is the text of the item.
 
+use crate::types::event::Event;
 use std::collections::HashMap;
 
 use serde_json::Value;

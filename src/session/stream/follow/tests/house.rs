@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::session::actor::journal;
 use crate::session::stream::follow::*;
-use crate::store::{Append, ItemRow, NewSession, StoreOwner, Sync};
-use crate::types::event::Envelope;
+use crate::store::{Append, ItemRow, NewSession, Store, StoreOwner, Sync};
+use crate::types::event::{Envelope, Event};
 use crate::types::ids::{ItemId, Mint, Seed, SessionId};
 use crate::types::message::Block;
 use crate::types::message::Role;
@@ -379,7 +379,7 @@ impl FeedFixture {
 
     pub async fn join_after(&mut self, after: Seq) {
         let follower =
-            Follower::start(self.store.clone(), self.key, Arc::clone(&self.feed), after).await.unwrap();
+            Follower::start(self.store.reader(), self.key, Arc::clone(&self.feed), after).await.unwrap();
         let inside = self
             .told
             .iter()

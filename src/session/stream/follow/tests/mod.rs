@@ -265,7 +265,8 @@ async fn replayed_message_contains_each_block_once() {
 async fn cursor_ahead_of_journal_is_refused_with_last_seq() {
     let mut fixture = FeedFixture::new().await;
     fixture.act(Act::Other).await;
-    let start = |after| Follower::start(fixture.store.clone(), fixture.key, Arc::clone(&fixture.feed), after);
+    let start =
+        |after| Follower::start(fixture.store.reader(), fixture.key, Arc::clone(&fixture.feed), after);
     assert!(matches!(start(2).await.map(|_| ()), Err(SessionError::CursorAhead { last_seq: 1 })));
     start(1).await.expect("the end is a place to begin");
     let mut follower = start(0).await.expect("the beginning is one too");

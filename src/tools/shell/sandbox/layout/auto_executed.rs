@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::tools::fs::disk::is_missing;
+use crate::tools::disk::is_missing;
 use crate::tools::sensitivity::repository;
 use crate::tools::shell::sandbox::git;
 use crate::tools::shell::sandbox::layout::FsPolicy;

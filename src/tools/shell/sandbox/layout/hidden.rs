@@ -5,17 +5,19 @@ use std::path::{Path, PathBuf};
 use super::is_within;
 use super::secrets::{self, CACHES, HomeDir, Located, OF_THE_MACHINE, WritableRoots, of_everybody};
 use crate::tools::context::ToolContext;
+use crate::tools::shell::sandbox::layout::first_seen::FirstSeen;
 use crate::tools::shell::sandbox::layout::unreadable::barrier;
 
 /// Existing files and folders that are hidden, without duplicates. Blocks on the disk.
 pub(super) fn hidden(
     context: &ToolContext,
+    first_seen: &FirstSeen,
     at_home: Option<&HomeDir<'_>>,
     reach: &WritableRoots<'_>,
 ) -> Vec<PathBuf> {
     let home = &context.places.home;
     let real_home = at_home.map_or(home.as_path(), HomeDir::real);
-    let (memory, asked) = (&context.layouts.memory, reach.asked);
+    let (memory, asked) = (first_seen, reach.asked);
     let mut given = Vec::new();
     for path in &context.settings.sandbox.hidden {
         let now = reach.sight(path.clone(), real_home);

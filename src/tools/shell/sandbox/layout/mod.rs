@@ -2,6 +2,7 @@
 //! same for all sandbox levels; each level enforces the part that it supports.
 
 mod auto_executed;
+mod first_seen;
 mod hidden;
 mod secrets;
 mod unreadable;
@@ -10,14 +11,13 @@ use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-pub(super) use secrets::Located;
+pub(in crate::tools) use first_seen::FirstSeen;
 use secrets::{CACHES, HomeDir, WritableRoots};
 use unreadable::{barrier, closed_around, link_on_the_way, without_own_links};
 
-use super::blocked::SandboxView;
 use super::temp;
 use crate::tools::context::ToolContext;
-use crate::tools::fs::disk::{is_missing, real};
+use crate::tools::disk::{is_missing, real};
 use crate::tools::shell::sandbox::placeholders::{is_placeholder, notes_beside};
 
 /// Access of a command to the file system.
@@ -45,12 +45,28 @@ pub(in crate::tools::shell) struct FsPolicy {
     pub(super) unreadable: Option<PathBuf>,
 }
 
+/// Writable paths and the current folder of a command. A failure at a writable path has another cause than the
+/// sandbox.
+#[derive(Clone, Debug, Default)]
+pub(in crate::tools::shell) struct SandboxView {
+    pub(in crate::tools::shell) cwd: PathBuf,
+    pub(in crate::tools::shell) writable: Vec<PathBuf>,
+    pub(in crate::tools::shell) guarded: Vec<PathBuf>,
+    /// Hidden paths.
+    pub(in crate::tools::shell) unseen: Vec<PathBuf>,
+    pub(in crate::tools::shell) home: PathBuf,
+}
+
 impl FsPolicy {
     /// Builds the policy from the current files and creates the folder for temporary files. Blocks on the disk.
     ///
     /// # Errors
     /// The folder for temporary files cannot be made, or other users have access to it.
-    pub(in crate::tools::shell) fn of(context: &ToolContext, network: bool) -> std::io::Result<Self> {
+    pub(in crate::tools::shell) fn of(
+        context: &ToolContext,
+        first_seen: &FirstSeen,
+        network: bool,
+    ) -> std::io::Result<Self> {
         let settings = &context.settings.sandbox;
         let (session_context, home) = (&context.session_context, &context.places.home);
         let mut layout = Self {
@@ -70,7 +86,7 @@ impl FsPolicy {
             }
         }
         // An additional folder may be gone, or another file may be in its place.
-        let jail = context.jails.of(session_context);
+        let jail = context.jail();
         let additional =
             session_context.additional.iter().filter(|folder| folder.is_dir() && !jail.is_moved(folder));
         layout.writable.push(session_context.workspace.clone());
@@ -83,7 +99,7 @@ impl FsPolicy {
         layout.writable.extend(caches.iter().cloned());
         let root = layout.temp.parent().unwrap_or(Path::new("/")).to_owned();
         let reach = WritableRoots { asked: &asked, caches: &caches, temp: &root, of_all: false };
-        layout.hidden = hidden::hidden(context, at_home.as_ref(), &reach);
+        layout.hidden = hidden::hidden(context, first_seen, at_home.as_ref(), &reach);
         layout.guard(&session_context.workspace);
         additional.for_each(|folder| layout.guard(folder));
         settings.hidden.iter().for_each(|path| layout.hide(path));

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use nix::fcntl::{AtFlags, OFlag};
 use nix::sys::stat::{Mode, SFlag, fstatat};
 
-use crate::tools::fs::disk::{is_missing, is_plain, real};
+use crate::tools::disk::{is_missing, is_plain, real};
 use crate::tools::sensitivity;
 use crate::tools::shell::sandbox::layout::unreadable::{barrier, link_on_the_way};
 use crate::types::credentials::CREDENTIALS;

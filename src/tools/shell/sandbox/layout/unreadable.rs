@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use nix::unistd::{AccessFlags, eaccess};
 
-use crate::tools::fs::disk::{is_missing, is_plain};
+use crate::tools::disk::{is_missing, is_plain};
 
 /// Links in one path; the kernel's own limit, path_resolution(7).
 const MOST_LINKS: usize = 40;

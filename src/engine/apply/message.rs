@@ -1,0 +1,123 @@
+//! Events of messages: their streamed parts and their completion.
+
+use crate::engine::state::partial::Partial;
+use crate::engine::state::{Activity, State, Turn};
+use crate::types::event::{Envelope, Event};
+use crate::types::message::{Block, Message, Role};
+use crate::types::model::StopReason;
+use crate::types::session::{Item, ItemKind, ItemStatus};
+
+impl State {
+    /// Events of a message that is streaming.
+    pub(super) fn apply_stream_event(&mut self, envelope: &Envelope) {
+        let Some(Turn { activity: Activity::Calling { partial, .. }, .. }) = &mut self.turn else { return };
+        match (&envelope.event, partial, envelope.item_id) {
+            (Event::MessageStarted { .. }, partial, Some(item_id)) => {
+                *partial = Some(Partial::new(item_id, envelope.seq));
+            }
+            (Event::MessageBlockStarted { block, .. }, Some(partial), _) => partial.begin_block(block),
+            (Event::MessageTextDelta { text, .. }, Some(partial), _) => partial.push_text(text),
+            (Event::MessageThinkingDelta { text, .. }, Some(partial), _) => partial.push_thinking(text),
+            (Event::MessageToolInputDelta { json, .. }, Some(partial), _) => partial.bytes += json.len(),
+            _ => {}
+        }
+    }
+
+    /// Events that complete a message, or mark it as discarded.
+    pub(super) fn apply_message_event(&mut self, envelope: &Envelope) {
+        match &envelope.event {
+            Event::MessageCompleted {
+                item,
+                model,
+                stop_reason,
+                usage,
+                duration_ms,
+                response_id,
+                superseded,
+                ..
+            } => {
+                self.message_completed(item, model.as_ref(), *superseded);
+                if item.role == Some(Role::Assistant) && item.status == ItemStatus::Completed {
+                    // The provider cannot continue from an answer that left nothing in the transcript.
+                    self.continues =
+                        model.clone().zip(response_id.clone()).filter(|_| !item.content.is_empty());
+                }
+                if let (Some(_), Some(turn)) = (usage, &mut self.turn) {
+                    turn.stop_reason = *stop_reason;
+                    turn.failures = 0;
+                    (turn.overloads, turn.unreached) = (0, 0);
+                    // The answer is requested again with a higher limit.
+                    turn.output_limit_raised |= *superseded && *stop_reason == Some(StopReason::MaxTokens);
+                    if *stop_reason != Some(StopReason::MaxTokens) {
+                        turn.continuations = 0;
+                    }
+                }
+                if let Some(usage) = usage.filter(|usage| !*superseded && usage.all_tokens() > 0) {
+                    self.context_tokens = usage.all_tokens();
+                }
+                if let (Some(ms), Some(turn)) = (duration_ms, &mut self.turn) {
+                    turn.model_ms += ms;
+                }
+            }
+            Event::MessageTombstone { .. } => {
+                if let Some(turn) = &mut self.turn {
+                    turn.discarded_items.retain(|item_id| Some(*item_id) != envelope.item_id);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn message_completed(&mut self, item: &Item, model: Option<&String>, superseded: bool) {
+        match item.kind {
+            ItemKind::UserMessage | ItemKind::Notice => {
+                match &mut self.turn {
+                    Some(turn) if item.kind == ItemKind::Notice => {
+                        turn.continuations += 1;
+                        turn.continues_previous = true;
+                    }
+                    Some(turn) => _ = turn.steered.pop_front(),
+                    None => {}
+                }
+                let content = match item.content.as_slice() {
+                    [] => vec![Block::Text { text: item.text.clone().unwrap_or_default() }],
+                    content => content.to_vec(),
+                };
+                self.transcript.push(Message::new(Role::User, content));
+            }
+            ItemKind::AssistantMessage if item.status == ItemStatus::Interrupted => {
+                if let Some(Turn {
+                    activity: Activity::Calling { partial, .. },
+                    discarded_items: orphans,
+                    ..
+                }) = &mut self.turn
+                {
+                    *partial = None;
+                    if superseded {
+                        orphans.push(item.item_id);
+                    }
+                }
+            }
+            ItemKind::AssistantMessage => {
+                let text = item.text.clone().unwrap_or_default();
+                if let Some(line) = text.lines().rev().find(|line| !line.trim().is_empty()) {
+                    self.last_line = line.trim().chars().take(160).collect();
+                }
+                if let Some(turn) = &mut self.turn {
+                    if std::mem::take(&mut turn.continues_previous) {
+                        turn.last_text = [&*turn.last_text, &text].concat().into();
+                    } else {
+                        turn.last_text = text.into();
+                    }
+                    turn.discarded_items.clear();
+                    turn.activity = Activity::Tools { calls: Vec::new() };
+                }
+                if !item.content.is_empty() {
+                    let message = Message::new(Role::Assistant, item.content.clone());
+                    self.transcript.push(Message { model: model.cloned(), ..message });
+                }
+            }
+            ItemKind::ToolCall => {}
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Events of the session as a whole: settings, status, context, history, and helper calls.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::engine::request::vision::withhold;
+use crate::engine::state::{Activity, Helper, State};
+use crate::types::event::{Envelope, Event, Purpose};
+use crate::types::session::SessionState;
+
+impl State {
+    pub(super) fn apply_session_event(&mut self, envelope: &Envelope) {
+        match &envelope.event {
+            Event::SessionCreated(spec) => {
+                self.cwd = PathBuf::from(&spec.cwd);
+                self.spec = Arc::new(spec.clone());
+            }
+            Event::SessionUpdated {
+                title,
+                titled_by,
+                model,
+                mode,
+                budgets,
+                thinking,
+                sampling,
+                tools,
+                additional_dirs,
+            } => {
+                let spec = Arc::make_mut(&mut self.spec);
+                if let Some(tools) = tools {
+                    spec.tools.clone_from(tools);
+                }
+                if let Some(dirs) = additional_dirs {
+                    spec.additional_dirs.clone_from(dirs);
+                    self.is_stale = true;
+                }
+                if let Some(title) = title {
+                    spec.title.clone_from(title);
+                    self.titled_by = *titled_by;
+                }
+                if let Some(model) = model {
+                    // The system prompt names the model, and a provider's cache is not shared between models.
+                    self.is_stale |= spec.model != *model;
+                    spec.model.clone_from(model);
+                }
+                if let Some(mode) = mode {
+                    spec.mode = *mode;
+                    if let Some(turn) = &mut self.turn {
+                        turn.mode = *mode;
+                    }
+                }
+                if let Some(budgets) = budgets {
+                    spec.budgets = *budgets;
+                }
+                spec.thinking = thinking.or(spec.thinking);
+                spec.sampling = sampling.or(spec.sampling);
+            }
+            Event::SessionStatus { state, requires } => {
+                self.status = *state;
+                self.requires = *requires;
+            }
+            Event::SessionPromptBuilt { system, .. } => self.system = Some(Arc::from(system.as_str())),
+            Event::WorkspaceTrustRequired { digest, .. } => self.trust_asked = Some(digest.clone()),
+            Event::SessionEnded { .. } => {
+                self.status = SessionState::Ended;
+                self.requires = None;
+                self.queue.clear();
+                self.turn = None;
+            }
+            Event::HistoryRepaired { kept_messages, messages, .. } => {
+                self.transcript.truncate(usize::try_from(*kept_messages).unwrap_or(usize::MAX));
+                // The provider stored the history before its repair.
+                self.continues = None;
+                messages.iter().for_each(|message| self.transcript.push(message.clone()));
+            }
+            Event::HelperStarted { purpose, model, model_snapshot, max_usage } => {
+                let (token, purpose, model) = (envelope.seq, *purpose, model.clone());
+                self.title_tries += u32::from(purpose == Purpose::Title);
+                self.helper = Some(Helper {
+                    token,
+                    purpose,
+                    model,
+                    model_snapshot: *model_snapshot,
+                    max_usage: *max_usage,
+                });
+            }
+            Event::HelperCompleted { .. } => self.helper = None,
+            Event::UsageBooked { purpose: Some(_), .. } => {}
+            Event::UsageBooked { .. } => {
+                if let Some(turn) = &mut self.turn {
+                    turn.unanswered_attempts += 1;
+                    // That attempt has ended: it must not be booked twice.
+                    if matches!(turn.activity, Activity::Calling { .. }) {
+                        turn.activity = Activity::Waiting { token: envelope.seq, wait: None };
+                    }
+                }
+            }
+            Event::MediaWithheld { .. } => {
+                self.transcript.change(withhold);
+                // The conversation stored by the provider may contain the refused media.
+                self.continues = None;
+            }
+            _ => {}
+        }
+    }
+}

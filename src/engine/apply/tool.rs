@@ -1,0 +1,179 @@
+//! Events of tool calls.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::engine::state::output_excerpt::OutputExcerpt;
+use crate::engine::state::{Activity, Call, FirstRun, Stage, State, Turn};
+use crate::types::blob::Attachment;
+use crate::types::event::{Envelope, Event};
+use crate::types::ids::CallId;
+use crate::types::message::{Block, Message, Role};
+use crate::types::session::Denial;
+use crate::types::tool::ToolStatus;
+
+impl State {
+    pub(super) fn apply_tool_event(&mut self, envelope: &Envelope) {
+        if let Event::ToolProgress { call_id, text, .. } = &envelope.event {
+            self.heard_command(*call_id, text);
+        }
+        let Some(turn) = &mut self.turn else { return };
+        match &envelope.event {
+            Event::ToolRequested { call_id, .. } => {
+                let found = self.transcript.last().and_then(|message| {
+                    message.content.iter().find_map(|block| match block {
+                        Block::ToolCall(call) if call.call_id == *call_id => Some(call.clone()),
+                        _ => None,
+                    })
+                });
+                let (Some(call), Some(item_id)) = (found, envelope.item_id) else { return };
+                let call = Call {
+                    call: Arc::new(call),
+                    item_id,
+                    first_seq: envelope.seq,
+                    edited: None,
+                    first: None,
+                    stage: Stage::Requested,
+                };
+                match &mut turn.activity {
+                    Activity::Tools { calls } => calls.push(call),
+                    other => *other = Activity::Tools { calls: vec![call] },
+                }
+            }
+            Event::ToolStatus { call_id, prepared, allowed_by } => {
+                let (prepared, allowed_by) = (Arc::new(prepared.clone()), allowed_by.clone());
+                let stage = Stage::Ready { prepared, allowed_by, bound: None };
+                set_stage(turn, *call_id, stage);
+            }
+            Event::ToolStarted { call_id, .. } => {
+                if let Activity::Tools { calls } = &mut turn.activity
+                    && let Some(call) = calls.iter_mut().find(|call| call.call.call_id == *call_id)
+                    && let Stage::Ready { prepared, .. } = &call.stage
+                {
+                    let (prepared, said) = (Arc::clone(prepared), OutputExcerpt::default());
+                    call.stage = Stage::Running { prepared, started_seq: envelope.seq, said };
+                }
+            }
+            Event::ToolBlocked {
+                call_id,
+                blocked,
+                status,
+                output,
+                output_blob,
+                code,
+                detail,
+                duration_ms,
+                cwd,
+                ..
+            } => {
+                turn.tools_ms += duration_ms;
+                if let Activity::Tools { calls } = &mut turn.activity
+                    && let Some(call) = calls.iter_mut().find(|call| call.call.call_id == *call_id)
+                {
+                    call.first = Some(Arc::new(FirstRun {
+                        blocked: blocked.clone(),
+                        status: *status,
+                        output: output.clone(),
+                        output_blob: output_blob.clone(),
+                        code: code.clone(),
+                        detail: detail.clone(),
+                        duration_ms: *duration_ms,
+                        cwd: cwd.clone(),
+                    }));
+                }
+            }
+            Event::ToolProgress { call_id, text, .. } => {
+                if let Activity::Tools { calls } = &mut turn.activity
+                    && let Some(call) = calls.iter_mut().find(|call| call.call.call_id == *call_id)
+                    && let Stage::Running { said, .. } = &mut call.stage
+                {
+                    said.push(text);
+                }
+            }
+            Event::ToolCompleted {
+                call_id,
+                status,
+                output,
+                attachments,
+                duration_ms,
+                reads,
+                cwd,
+                background_read,
+                ..
+            } => {
+                // The duration of a first run is already counted.
+                if let Activity::Tools { calls } = &turn.activity
+                    && calls.iter().any(|call| {
+                        call.call.call_id == *call_id && (call.first.is_none() || call.has_begun())
+                    })
+                {
+                    turn.tools_ms += duration_ms;
+                }
+                if let Some(cwd) = cwd {
+                    self.cwd = PathBuf::from(cwd);
+                }
+                if !reads.is_empty() {
+                    let known = Arc::make_mut(&mut self.reads);
+                    for read in reads {
+                        let read = read.and_before(known.get(&read.path));
+                        known.insert(read.path.clone(), read);
+                    }
+                }
+                if let Some(read) = background_read {
+                    self.record_background_read(*read);
+                }
+                self.tool_completed(*call_id, *status, output, attachments);
+            }
+            _ => {}
+        }
+    }
+
+    fn tool_completed(
+        &mut self,
+        call_id: CallId,
+        status: ToolStatus,
+        output: &str,
+        attachments: &[Attachment],
+    ) {
+        let Some(turn) = &mut self.turn else { return };
+        let Activity::Tools { calls } = &mut turn.activity else { return };
+        let Some(call) = calls.iter_mut().find(|call| call.call.call_id == call_id) else { return };
+        call.stage = Stage::Done {
+            output: Arc::from(output),
+            is_error: status != ToolStatus::Completed,
+            attachments: attachments.to_vec(),
+        };
+        if status == ToolStatus::Denied {
+            Arc::make_mut(&mut turn.denials).push(Denial {
+                tool: call.call.tool.clone(),
+                call_id,
+                input: call.call.input.clone(),
+            });
+        }
+        // Exactly one result per call, in call order, directly after the assistant's message.
+        if calls.iter().all(Call::is_done) {
+            let content = calls
+                .iter()
+                .filter_map(|call| match &call.stage {
+                    Stage::Done { output, is_error, attachments } => Some(Block::ToolResult {
+                        call_id: call.call.call_id,
+                        provider_id: call.call.provider_id.clone(),
+                        content: output.to_string(),
+                        is_error: *is_error,
+                        attachments: attachments.clone(),
+                    }),
+                    _ => None,
+                })
+                .collect();
+            self.transcript.push(Message::new(Role::User, content));
+        }
+    }
+}
+
+pub(super) fn set_stage(turn: &mut Turn, call_id: CallId, stage: Stage) {
+    if let Activity::Tools { calls } = &mut turn.activity
+        && let Some(call) = calls.iter_mut().find(|call| call.call.call_id == call_id)
+    {
+        call.stage = stage;
+    }
+}

@@ -1,0 +1,168 @@
+//! Events of a turn: its start, phases, retries, questions, and end.
+
+use std::sync::Arc;
+
+use crate::engine::state::backoff::Backoff;
+use crate::engine::state::{Activity, Call, Hold, QueuedInput, Stage, State, Turn};
+use crate::types::event::{Envelope, Event, HISTORY_LOST, Phase};
+use crate::types::ids::RequestId;
+use crate::types::model::FaultKind;
+use crate::types::question::{Question, QuestionKind};
+use crate::types::session::TurnError;
+use crate::types::turn_options::TurnOptions;
+
+impl State {
+    /// Events that open or close a turn.
+    pub(super) fn apply_turn_border(&mut self, envelope: &Envelope) {
+        match &envelope.event {
+            Event::TurnQueued { input, front, budgets, mode, model, thinking, sampling, tools } => {
+                if let Some(turn_id) = envelope.turn_id {
+                    let options = TurnOptions {
+                        budgets: Some(*budgets),
+                        mode: *mode,
+                        model: model.clone(),
+                        thinking: *thinking,
+                        tools: tools.clone(),
+                        sampling: *sampling,
+                    };
+                    let queued = Arc::new(QueuedInput { turn_id, input: input.clone(), options });
+                    if *front {
+                        self.queue.push_front(queued);
+                    } else {
+                        self.queue.push_back(queued);
+                    }
+                }
+            }
+            Event::TurnStarted { model, mode, budgets, thinking, sampling, tools } => {
+                if let Some(turn_id) = envelope.turn_id {
+                    self.queue.retain(|queued| queued.turn_id != turn_id);
+                    let turn = Turn::new(turn_id, model.clone(), *mode, *budgets, envelope.at_ms);
+                    let tools = tools.clone().unwrap_or_else(|| self.spec.tools.clone());
+                    let (thinking, sampling) = (*thinking, *sampling);
+                    self.turn = Some(Turn { tools, thinking, sampling, ..turn });
+                    if std::mem::take(&mut self.is_stale) {
+                        self.system = None;
+                    }
+                }
+            }
+            Event::Notice { kind, .. } if kind == HISTORY_LOST => {
+                if let Some(turn) = &mut self.turn {
+                    turn.journal_truncated = true;
+                }
+            }
+            Event::TurnCompleted { result } => {
+                self.worked_ms = self.worked_ms.saturating_add(result.duration_ms);
+                self.turn = None;
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Turn {
+    /// Events in the course of the running turn.
+    pub(super) fn apply(&mut self, envelope: &Envelope) {
+        let turn = self;
+        match &envelope.event {
+            Event::TurnPhase { phase: Phase::ModelCall, step } => {
+                if turn.step == *step {
+                    turn.attempts += 1;
+                } else {
+                    turn.attempts = 1;
+                    (turn.reduced_output_limit, turn.is_fresh) = (None, false);
+                    turn.discarded_items.clear();
+                }
+                turn.step = *step;
+                turn.model_calls = *step + turn.unanswered_attempts;
+                turn.hold = None;
+                turn.activity = Activity::Calling { token: envelope.seq, partial: None };
+            }
+            Event::TurnPhase { .. } => turn.hold = None,
+            Event::TurnResumed { resumes, delay_ms } => {
+                turn.resumes = *resumes;
+                turn.hold = (*delay_ms > 0).then_some(Hold::Wait { token: envelope.seq });
+            }
+            Event::QuestionRequested { question } => ask(turn, question, envelope),
+            Event::QuestionResolved { request_id, kind, .. } => {
+                if *kind == QuestionKind::Resume {
+                    turn.hold = None;
+                }
+                answered(turn, RequestId::Question(*request_id), envelope);
+            }
+            Event::TurnSteered { input } => turn.steered.push_back(Arc::new(input.clone())),
+            Event::TurnAborting { ending, subtype } => {
+                if !turn.aborting {
+                    turn.ends_as = *subtype;
+                }
+                turn.aborting = true;
+                turn.ending |= ending;
+                if envelope.origin.is_some() {
+                    turn.aborted_by.clone_from(&envelope.origin);
+                }
+            }
+            Event::Retry { attempt, delay_ms, reason, kind, max_output_tokens, .. } => {
+                turn.failures = turn.failures.saturating_add(1);
+                let is = |kinds: &[FaultKind]| kinds.iter().any(|known| known.name() == kind);
+                turn.overloads = if is(&[FaultKind::Overloaded]) { turn.overloads + 1 } else { 0 };
+                turn.unreached = if is(&[FaultKind::Unreachable]) { turn.unreached + 1 } else { 0 };
+                turn.is_fresh = is(&[FaultKind::Interrupted, FaultKind::Idle, FaultKind::Unreachable]);
+                turn.reduced_output_limit = max_output_tokens.or(turn.reduced_output_limit);
+                let (reason, attempt) = (reason.clone(), *attempt);
+                let wait = Backoff { left_ms: *delay_ms, told_at: envelope.at_ms, reason, attempt };
+                turn.activity = Activity::Waiting { token: envelope.seq, wait: Some(wait) };
+            }
+            Event::Heartbeat { reason, attempt, remaining_ms } => {
+                let (reason, attempt) = (reason.clone(), *attempt);
+                let wait = Backoff { left_ms: *remaining_ms, told_at: envelope.at_ms, reason, attempt };
+                turn.hold = None;
+                turn.activity = Activity::Waiting { token: envelope.seq, wait: Some(wait) };
+            }
+            Event::ModelSwitched { from, to, .. } => {
+                turn.tried_models.push(from.clone());
+                turn.model.clone_from(to);
+                (turn.failures, turn.overloads, turn.unreached) = (0, 0, 0);
+                (turn.reduced_output_limit, turn.is_fresh) = (None, false);
+            }
+            Event::Error { kind, message, causes } => turn.errors.push(TurnError {
+                kind: kind.clone(),
+                message: message.clone(),
+                causes: causes.clone(),
+            }),
+            _ => {}
+        }
+    }
+}
+
+/// Applies a new question, about a call or about the whole turn.
+fn ask(turn: &mut Turn, question: &Question, envelope: &Envelope) {
+    turn.waiting_since.get_or_insert(envelope.at_ms);
+    let request_id = question.request_id;
+    let Some(call_id) = question.call_id else {
+        turn.hold = Some(Hold::Paused { request_id });
+        return;
+    };
+    if let Activity::Tools { calls } = &mut turn.activity
+        && let Some(call) = calls.iter_mut().find(|call| call.call.call_id == call_id)
+        && let Stage::Running { started_seq, .. } = call.stage
+    {
+        let said = question.output.clone().unwrap_or_default();
+        call.stage = Stage::Unknown { request_id, started_seq, said };
+    }
+}
+
+/// Applies a user's answer: without other pending requests, the waiting time ends.
+pub(super) fn answered(turn: &mut Turn, request: RequestId, envelope: &Envelope) {
+    let waits = |call: &Call| match call.stage {
+        Stage::Awaiting { request_id, .. } => request != RequestId::Permission(request_id),
+        Stage::Unknown { request_id, .. } => request != RequestId::Question(request_id),
+        _ => false,
+    };
+    let calls: &[Call] = match &turn.activity {
+        Activity::Tools { calls } => calls,
+        _ => &[],
+    };
+    let open = calls.iter().any(waits) || matches!(turn.hold, Some(Hold::Paused { .. }));
+    if !open && let Some(since) = turn.waiting_since.take() {
+        turn.permission_ms += envelope.at_ms.since(since);
+    }
+}

@@ -1,0 +1,61 @@
+//! The request for the next model call, and the limits of what it shows.
+
+use std::collections::HashMap;
+
+use crate::engine::decide::plan::PlanBuilder;
+use crate::engine::request::build::of_transcript;
+use crate::engine::request::tokens;
+use crate::engine::window::result_budget::{self, Bounded};
+use crate::types::blob::BlobRef;
+use crate::types::model::ModelRequest;
+use crate::types::thinking::Thinking;
+
+impl PlanBuilder<'_> {
+    /// The request for the next model call.
+    pub fn request(&self) -> Result<ModelRequest, &'static str> {
+        let model = self.turn_model();
+        if model.is_empty() {
+            return Err("no model is configured: set ANTHROPIC_API_KEY or OPENAI_API_KEY, or [models] main \
+                        in the configuration, or name one with --model PROVIDER/MODEL");
+        }
+        let thinking = self.state.turn.as_ref().map_or(self.state.spec.thinking, |turn| turn.thinking);
+        let thinks = thinking != Some(Thinking::Off);
+        Ok(ModelRequest {
+            model: model.parse()?,
+            system: self.system(),
+            messages: of_transcript(&self.state.transcript, thinks.then_some(model.as_str())),
+            tools: self.offered(),
+            max_output_tokens: self.output_limit(),
+            thinking,
+            sampling: self.state.turn.as_ref().map_or(self.state.spec.sampling, |turn| turn.sampling),
+            media: HashMap::new(),
+            previous_response_id: self.continues(&model),
+            fresh_connection: self.state.turn.as_ref().is_some_and(|turn| turn.is_fresh),
+            aside: false,
+        })
+    }
+
+    /// The provider's id of the newest answer, if `model` gave it.
+    fn continues(&self, model: &str) -> Option<String> {
+        let (by, response_id) = self.state.continues.as_ref()?;
+        (by == model).then(|| response_id.clone())
+    }
+
+    /// Tokens of the next request, as far as they are known.
+    pub fn sent_tokens(&self) -> u64 {
+        tokens::sent_tokens(&self.state)
+    }
+
+    /// Limits a result to the bytes that the message has left. `whole` is the blob with the tool's full output,
+    /// if the tool kept more than `output`.
+    pub fn bound(&mut self, output: String, whole: Option<BlobRef>) -> Bounded {
+        self.bound_sparing(output, whole, 0)
+    }
+
+    /// Like [`PlanBuilder::bound`], with this many bytes reserved for text that may be added later.
+    pub fn bound_sparing(&mut self, output: String, whole: Option<BlobRef>, spare: usize) -> Bounded {
+        let (bounded, blob) = result_budget::bound(&self.state, &self.engine.settings, output, whole, spare);
+        self.plan.blobs.extend(blob);
+        bounded
+    }
+}

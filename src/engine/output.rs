@@ -1,0 +1,162 @@
+//! The output of the engine: a decision with its events in order, the effects to run once the events are on
+//! disk, and the reply to the caller.
+
+use std::sync::Arc;
+
+use crate::engine::state::Engine;
+use crate::types::background::KilledBy;
+use crate::types::blob::Blob;
+use crate::types::event::Envelope;
+use crate::types::ids::{CallId, RequestId, Seq, TurnId};
+use crate::types::message::ToolCall;
+use crate::types::model::ModelRequest;
+use crate::types::outcome::{AnswerOutcome, SubmitOutcome};
+use crate::types::session::{ItemKind, ItemStatus};
+use crate::types::tool::PreparedCall;
+
+/// What an input means. It has no effect before the session commits it.
+#[derive(Clone, Debug)]
+pub struct Decision {
+    /// The events to write and the effects to run.
+    pub plan: Plan,
+    /// The engine after the events of the plan.
+    pub next: Engine,
+    /// The reply to the caller, once the plan is committed.
+    pub reply: Reply,
+}
+
+/// The reply to the caller of an input.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Reply {
+    /// The input was accepted; there is nothing else to report.
+    #[default]
+    Accepted,
+    /// To [`super::Input::Submit`].
+    Submitted(SubmitOutcome),
+    /// To [`super::Input::Answer`].
+    Answered(AnswerOutcome),
+    /// To [`super::Input::AnswerQuestion`]: seq of the event that recorded the answer.
+    QuestionAnswered(Seq),
+}
+
+/// One event with the data that the journal needs about it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// The event with its seq.
+    pub envelope: Envelope,
+    /// For deltas: seq of the event that opened their item; the delta is pruned when the item completes.
+    pub delta_of: Option<Seq>,
+}
+
+/// A change of an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ItemChange {
+    /// Seq of the event that opened it.
+    pub first_seq: Seq,
+    /// Seq of its newest permanent event.
+    pub last_seq: Seq,
+    /// Kind of the item.
+    pub kind: ItemKind,
+    /// Status after this change.
+    pub status: ItemStatus,
+}
+
+/// A change of a permission request or a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestChange {
+    /// Id of the permission request or question.
+    pub request_id: RequestId,
+    /// Seq of the event that changed it.
+    pub seq: Seq,
+    /// `false` when raised, `true` when settled.
+    pub settled: bool,
+}
+
+/// Work that the engine requests from the session.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// Build the system prompt; answer with `ContextReady`.
+    GatherContext,
+    /// Call the model; answer with `Deltas`, then `ModelDone` or `ModelFailed`.
+    CallModel {
+        /// Returned with each answer, so that the engine can match it.
+        token: Seq,
+        /// The messages and settings to send.
+        request: Box<ModelRequest>,
+    },
+    /// Call a model outside the turn; answer with `HelperDone`. No turn waits for it, and only the end of the
+    /// session or of the daemon stops it.
+    AskHelper {
+        /// Returned with the answer.
+        token: Seq,
+        /// The messages and settings to send.
+        request: Box<ModelRequest>,
+    },
+    /// Wait, then `TimerFired`.
+    Sleep {
+        /// Returned with the answer.
+        token: Seq,
+        /// Duration, in milliseconds.
+        delay_ms: u64,
+    },
+    /// Prepare the calls without running them, judge them, answer with `Prepared`.
+    Prepare {
+        /// The turn that made the calls.
+        turn_id: TurnId,
+        /// In call order.
+        calls: Vec<Arc<ToolCall>>,
+    },
+    /// Run a call; answer with `Progress` and `ToolDone`.
+    RunTool {
+        /// The call, with a user's arguments if the user changed them.
+        call: Arc<ToolCall>,
+        /// The prepared call that was judged.
+        prepared: Arc<PreparedCall>,
+    },
+    /// Check the file that an interrupted call was to change, and remove its temporary files; answer with
+    /// `Inspected`.
+    Inspect {
+        /// The interrupted call.
+        call: Arc<ToolCall>,
+        /// The prepared call that was judged.
+        prepared: Arc<PreparedCall>,
+    },
+    /// Stop all effects of the turn; answer with `Stopped` when none runs.
+    StopAll,
+    /// Stop one running call; its `ToolDone` is the answer.
+    StopCall(CallId),
+    /// Stop background commands, each by the call that started it; `CommandOver` is the answer.
+    StopCommands {
+        /// Calls that started the commands.
+        calls: Vec<CallId>,
+        /// The reason of the stop.
+        by: KilledBy,
+    },
+}
+
+/// The events and effects of a decision.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    /// Events, in order.
+    pub events: Vec<Entry>,
+    /// Seqs of opening events whose deltas are pruned.
+    pub prune_deltas_of: Vec<Seq>,
+    /// Item changes.
+    pub items: Vec<ItemChange>,
+    /// Changes of permission requests and questions.
+    pub requests: Vec<RequestChange>,
+    /// Contents that the events refer to.
+    pub blobs: Vec<Blob>,
+    /// Effects, in order.
+    pub effects: Vec<Effect>,
+}
+
+impl Plan {
+    /// Whether the plan only continues streamed text or output. Such a plan settles nothing: it has no effects,
+    /// and its events need no disk sync.
+    #[must_use]
+    pub fn is_stream(&self) -> bool {
+        let streams = |entry: &Entry| entry.delta_of.is_some();
+        self.effects.is_empty() && !self.events.is_empty() && self.events.iter().all(streams)
+    }
+}

@@ -1,0 +1,145 @@
+//! Random settings for a script.
+
+use crate::engine::properties::script::{on_timeout, thinking};
+use crate::engine::{
+    FallbackModels, ModelCapabilities, ModelCatalog, OnRateLimit, Retry, Settings, TitleModel, Unattended,
+};
+use crate::types::session::OnRestart;
+use crate::types::thinking::Thinking;
+use crate::types::tool::OfferUnsandboxedRetry;
+use crate::types::usage::{Budgets, ModelSnapshot};
+use proptest::prelude::*;
+
+/// Settings that are fixed for one script.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    pub settings: Settings,
+    pub safe_mode: bool,
+    pub background: bool,
+    pub on_restart: Option<OnRestart>,
+    pub has_model: bool,
+    pub budgets: Budgets,
+    pub thinking: Option<Thinking>,
+}
+
+/// Model capabilities in these scripts: some models accept no pictures, some have no known price.
+pub fn known(model: &str) -> ModelCapabilities {
+    let (context_window, max_output_tokens) = match model {
+        "p/m" => (Some(90), Some(64_000)),
+        "p/large" => (Some(1_000_000), None),
+        "p/fallback" => (None, Some(8_000)),
+        _ => (None, None),
+    };
+    ModelCapabilities {
+        context_window,
+        max_output_tokens,
+        sees: model != "p/m",
+        has_price: model != "p/backup",
+    }
+}
+
+fn stand_ins() -> impl Strategy<Value = FallbackModels> {
+    let maybe = |name: &'static str| proptest::option::weighted(0.5, Just(name.to_string()));
+    (maybe("p/fallback"), maybe("p/backup"), maybe("p/large"), maybe("p/vision")).prop_map(
+        |(fallback, backup, large_context, vision)| FallbackModels {
+            fallback,
+            backup,
+            large_context,
+            vision,
+        },
+    )
+}
+
+/// A title model with a known price, one without, or none.
+fn quick() -> impl Strategy<Value = Option<TitleModel>> {
+    let model_snapshot = prop_oneof![3 => Just(crate::engine::properties::given::model_snapshot()), 1 => Just(ModelSnapshot::default())];
+    proptest::option::weighted(
+        0.6,
+        model_snapshot.prop_map(|model_snapshot| TitleModel { model: "p/quick".into(), model_snapshot }),
+    )
+}
+
+fn retry() -> impl Strategy<Value = Retry> {
+    let on_rate_limit = prop_oneof![Just(OnRateLimit::Wait), Just(OnRateLimit::Backup)];
+    (1..6u32, on_rate_limit, prop_oneof![3 => Just(30_000), 1 => Just(400)]).prop_map(
+        |(attempts, on_rate_limit, heartbeat_ms)| Retry {
+            attempts,
+            on_rate_limit,
+            heartbeat_ms,
+            max_retry_after_ms: 4_000,
+            ..Retry::default()
+        },
+    )
+}
+
+pub(super) fn budgets() -> impl Strategy<Value = Budgets> {
+    let rarely = |range: std::ops::Range<u64>| proptest::option::weighted(0.2, range);
+    let money = proptest::option::weighted(0.4, 0..400u64);
+    (proptest::option::weighted(0.4, 0..4u64), money, rarely(0..90), rarely(0..2_000)).prop_map(
+        |(model_calls, usd_micros, output_tokens, wall_time_ms)| Budgets {
+            usd_micros,
+            model_calls,
+            output_tokens,
+            wall_time_ms,
+            // A cost of the session in addition to the cost of the turn.
+            session_model_calls: usd_micros.map(|money| money % 7),
+            ..Budgets::default()
+        },
+    )
+}
+
+pub fn setup() -> impl Strategy<Value = Setup> {
+    use OfferUnsandboxedRetry::{Always, Attended, Never};
+    (
+        (
+            retry(),
+            1..4usize,
+            0..4u32,
+            prop_oneof![3 => Just(OnRestart::Resume), 1 => Just(OnRestart::Pause)],
+            0..4usize,
+        ),
+        (
+            prop_oneof![2 => Just(false), 1 => Just(true)],
+            proptest::option::weighted(0.2, prop_oneof![Just(OnRestart::Resume), Just(OnRestart::Pause)]),
+        ),
+        any::<[bool; 2]>(),
+        prop_oneof![9 => Just(true), 1 => Just(false)],
+        (prop_oneof![3 => Just(Budgets::default()), 1 => budgets()], thinking()),
+        (
+            proptest::option::weighted(0.8, 0..1_500u64),
+            on_timeout(),
+            prop_oneof![1 => Just(Never), 2 => Just(Attended), 2 => Just(Always)],
+            (stand_ins(), quick()),
+        ),
+    )
+        .prop_map(
+            |(
+                (retry, parallel_tools, max_resumes, policy, background_commands),
+                own,
+                safe,
+                has_model,
+                (budgets, thinking),
+                unattended,
+            )| Setup {
+                settings: Settings {
+                    retry,
+                    stand_ins: unattended.3.0,
+                    quick: unattended.3.1,
+                    known: ModelCatalog::from_lookup(known),
+                    parallel_tools,
+                    max_resumes,
+                    background_commands,
+                    on_restart: policy,
+                    unattended: Unattended { deadline_ms: unattended.0, on_timeout: unattended.1 },
+                    offer_unsandboxed_retry: unattended.2,
+                    ..Settings::default()
+                },
+                safe_mode: safe == [true, true],
+                background: own.0,
+                on_restart: own.1,
+                has_model,
+                budgets,
+                thinking,
+            },
+        )
+}

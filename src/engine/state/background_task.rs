@@ -1,0 +1,25 @@
+//! Background tasks: they belong to the session, not to the turn that started them. The journal records the
+//! start and the end of each.
+
+use crate::engine::state::output_excerpt::OutputExcerpt;
+use crate::types::background::{BackgroundCommand, BackgroundState};
+use crate::types::ids::{ItemId, Seq, TurnId};
+
+/// State of one background task.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::engine) struct BackgroundTask {
+    pub known: BackgroundCommand,
+    /// The turn and the item of the call that started it.
+    pub turn_id: Option<TurnId>,
+    pub item_id: Option<ItemId>,
+    /// Seq of the event that started it; its progress rows belong to that event.
+    pub opened: Seq,
+    /// Its output while it runs.
+    pub said: OutputExcerpt,
+}
+
+impl BackgroundTask {
+    pub fn is_running(&self) -> bool {
+        self.known.state == BackgroundState::Running
+    }
+}

@@ -1,0 +1,16 @@
+//! A wait before another attempt at a model call.
+
+use crate::types::time::Timestamp;
+
+/// A wait, as of its last report.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::engine) struct Backoff {
+    /// Remaining wait, in milliseconds.
+    pub left_ms: u64,
+    /// Time at which `left_ms` was valid.
+    pub told_at: Timestamp,
+    /// Reason of the wait.
+    pub reason: String,
+    /// Number of the last failed attempt.
+    pub attempt: u32,
+}

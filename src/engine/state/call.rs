@@ -1,0 +1,96 @@
+//! One tool call and its stage.
+
+use std::sync::Arc;
+
+use crate::engine::state::output_excerpt::OutputExcerpt;
+use crate::types::blob::{Attachment, BlobRef};
+use crate::types::ids::{ItemId, PermissionId, QuestionId, Seq};
+use crate::types::message::ToolCall;
+use crate::types::permission::OnTimeout;
+use crate::types::time::Timestamp;
+use crate::types::tool::{Blocked, PreparedCall, ToolStatus};
+
+/// One tool call of the current message.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::engine) struct Call {
+    pub call: Arc<ToolCall>,
+    pub item_id: ItemId,
+    pub first_seq: Seq,
+    /// Arguments of a user that replace the model's.
+    pub edited: Option<serde_json::Value>,
+    /// The result of its first run, if the sandbox blocked it and a second run was requested.
+    pub first: Option<Arc<FirstRun>>,
+    pub stage: Stage,
+}
+
+/// The result of a run that the sandbox blocked: the result of the call unless it runs again.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::engine) struct FirstRun {
+    pub blocked: Blocked,
+    pub status: ToolStatus,
+    pub output: String,
+    pub output_blob: Option<BlobRef>,
+    pub code: Option<String>,
+    pub detail: Option<serde_json::Value>,
+    pub duration_ms: u64,
+    pub cwd: Option<String>,
+}
+
+/// The time at which a request expires, and the action at that time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine) struct Deadline {
+    pub at: Timestamp,
+    pub on_timeout: OnTimeout,
+}
+
+/// The stage of a call.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::engine) enum Stage {
+    /// Requested by the model; not prepared yet.
+    Requested,
+    /// Waits for a user's answer.
+    Awaiting {
+        request_id: PermissionId,
+        prepared: Arc<PreparedCall>,
+        suggestions: Vec<String>,
+        deadline: Option<Deadline>,
+        /// Its deadline has passed and the request stays pending.
+        expired: bool,
+        /// The folder and the digest of the request; empty in old journals.
+        folder: String,
+        digest: String,
+        /// A command whose parts are all read-only.
+        read_only_command: bool,
+    },
+    /// May run once the calls before it are done. `bound` holds the folder and the digest that the user
+    /// allowed.
+    Ready { prepared: Arc<PreparedCall>, allowed_by: String, bound: Option<(String, String)> },
+    /// Runs. `started_seq` identifies its progress rows; `said` holds their excerpt.
+    Running { prepared: Arc<PreparedCall>, started_seq: Seq, said: OutputExcerpt },
+    /// The daemon died while it ran, and a user decides what to do.
+    Unknown { request_id: QuestionId, started_seq: Seq, said: String },
+    /// Has its result.
+    Done { output: Arc<str>, is_error: bool, attachments: Vec<Attachment> },
+}
+
+impl Call {
+    /// Whether the run has started whose result the call will have. A run that the sandbox blocked does not
+    /// count.
+    pub fn has_begun(&self) -> bool {
+        matches!(self.stage, Stage::Running { .. } | Stage::Unknown { .. })
+    }
+
+    pub fn is_done(&self) -> bool {
+        matches!(self.stage, Stage::Done { .. })
+    }
+
+    /// The call as it runs: with a user's arguments, if the user changed them.
+    pub fn effective(&self) -> Arc<ToolCall> {
+        match &self.edited {
+            Some(input) => {
+                Arc::new(ToolCall { input: input.clone(), input_error: None, ..(*self.call).clone() })
+            }
+            None => Arc::clone(&self.call),
+        }
+    }
+}

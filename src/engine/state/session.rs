@@ -1,0 +1,176 @@
+//! The state of a session: its settings, conversation, queue, and the running turn.
+
+use std::collections::{HashMap, VecDeque};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::engine::state::background_task::BackgroundTask;
+use crate::engine::state::partial::Partial;
+use crate::engine::state::transcript::Transcript;
+use crate::engine::state::{Activity, Call, SessionRules, Stage, Turn};
+use crate::types::event::{Purpose, TitledBy};
+use crate::types::ids::{CallId, ItemId, Seq, SessionId, TurnId};
+use crate::types::ledger::ModelUsage;
+use crate::types::message::{InputBlock, ToolCall};
+use crate::types::permission::{Mode, digest};
+use crate::types::sampling::Sampling;
+use crate::types::session::{Requires, SessionSpec, SessionState};
+use crate::types::time::Timestamp;
+use crate::types::tool::{ReadRecord, ToolChoice};
+use crate::types::turn_options::TurnOptions;
+use crate::types::usage::{Budgets, ModelSnapshot, Usage};
+
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::engine) struct State {
+    pub session_id: SessionId,
+    pub spec: Arc<SessionSpec>,
+    /// The source of the title, if no client set it.
+    pub titled_by: Option<TitledBy>,
+    /// Number of requests for a title.
+    pub title_tries: u32,
+    /// The last helper call, while it has no answer.
+    pub helper: Option<Helper>,
+    pub next_seq: Seq,
+    pub status: SessionState,
+    pub requires: Option<Requires>,
+    pub system: Option<Arc<str>>,
+    /// The system prompt names folders or a model that have changed since: the next turn builds it again.
+    pub is_stale: bool,
+    /// Digest of the workspace parts for which trust was requested last.
+    pub trust_asked: Option<String>,
+    pub transcript: Transcript,
+    /// The model that gave the newest answer of the transcript, and the provider's id of that answer.
+    pub continues: Option<(String, String)>,
+    pub turn: Option<Turn>,
+    pub queue: VecDeque<Arc<QueuedInput>>,
+    /// Background commands, oldest first: all running ones and the newest ended ones.
+    pub commands: Vec<Arc<BackgroundTask>>,
+    /// Number of background commands that were started.
+    pub command_count: u32,
+    pub rules: Arc<SessionRules>,
+    pub reads: Arc<HashMap<PathBuf, ReadRecord>>,
+    pub cwd: PathBuf,
+    /// Tokens of the newest answer and of its request.
+    pub context_tokens: u64,
+    /// Usage of all model calls.
+    pub spent: ModelUsage,
+    /// Duration of all ended turns, in milliseconds.
+    pub worked_ms: u64,
+    pub last_line: String,
+    pub updated_at: Timestamp,
+}
+
+/// A model call outside the turns.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::engine) struct Helper {
+    /// Identifies the call: the seq of its `helper.started`.
+    pub token: Seq,
+    pub purpose: Purpose,
+    pub model: String,
+    pub model_snapshot: ModelSnapshot,
+    /// Maximum usage of the call.
+    pub max_usage: Usage,
+}
+
+/// A queued input.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::engine) struct QueuedInput {
+    pub turn_id: TurnId,
+    pub input: Vec<InputBlock>,
+    pub options: TurnOptions,
+}
+
+impl State {
+    pub fn new(session_id: SessionId) -> Self {
+        Self {
+            session_id,
+            spec: Arc::new(SessionSpec {
+                cwd: String::new(),
+                title: String::new(),
+                model: String::new(),
+                mode: Mode::Default,
+                background: false,
+                safe_mode: false,
+                on_restart: None,
+                budgets: Budgets::default(),
+                thinking: None,
+                sampling: Sampling::default(),
+                system_prompt: None,
+                append_system_prompt: None,
+                tools: ToolChoice::default(),
+                additional_dirs: Vec::new(),
+            }),
+            titled_by: None,
+            title_tries: 0,
+            helper: None,
+            next_seq: 1,
+            status: SessionState::Idle,
+            requires: None,
+            system: None,
+            is_stale: false,
+            trust_asked: None,
+            transcript: Transcript::default(),
+            continues: None,
+            turn: None,
+            queue: VecDeque::new(),
+            commands: Vec::new(),
+            command_count: 0,
+            rules: Arc::default(),
+            reads: Arc::default(),
+            cwd: PathBuf::new(),
+            context_tokens: 0,
+            spent: ModelUsage::default(),
+            worked_ms: 0,
+            last_line: String::new(),
+            updated_at: Timestamp(0),
+        }
+    }
+
+    /// The mode for verdicts.
+    pub fn mode(&self) -> Mode {
+        self.turn.as_ref().map_or(self.spec.mode, |turn| turn.mode)
+    }
+
+    /// The digest to which an answer would be bound if the call were allowed now.
+    pub fn digest(&self, call: &ToolCall) -> String {
+        digest(self.session_id, &self.cwd.to_string_lossy(), &call.tool, &call.input)
+    }
+
+    pub fn calls(&self) -> &[Call] {
+        match self.turn.as_ref().map(|turn| &turn.activity) {
+            Some(Activity::Tools { calls }) => calls,
+            _ => &[],
+        }
+    }
+
+    pub fn call(&self, call_id: CallId) -> Option<&Call> {
+        self.calls().iter().find(|call| call.call.call_id == call_id)
+    }
+
+    /// The answer that is streaming.
+    pub fn partial(&self) -> Option<&Partial> {
+        match &self.turn.as_ref()?.activity {
+            Activity::Calling { partial, .. } => partial.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Where the output of a running call or background command belongs: its turn, its item, and the seq of the
+    /// event that started it.
+    pub fn progress_target(&self, call_id: CallId) -> Option<(Option<TurnId>, Option<ItemId>, Seq)> {
+        let turn_id = self.turn.as_ref().map(|turn| turn.id);
+        if let Some(call) = self.call(call_id)
+            && let Stage::Running { started_seq, .. } = call.stage
+        {
+            return Some((turn_id, Some(call.item_id), started_seq));
+        }
+        let command = self.running_command(call_id).filter(|_| self.status != SessionState::Ended)?;
+        Some((turn_id.filter(|id| command.turn_id == Some(*id)), command.item_id, command.opened))
+    }
+
+    /// The running command that the call `call_id` started.
+    pub fn running_command(&self, call_id: CallId) -> Option<&BackgroundTask> {
+        let mut running = self.commands.iter().filter(|it| it.is_running());
+        running.find(|it| it.known.call_id == call_id).map(|it| &**it)
+    }
+}

@@ -1,0 +1,159 @@
+//! The running turn and what it is doing.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use crate::engine::state::Call;
+use crate::engine::state::backoff::Backoff;
+use crate::engine::state::partial::Partial;
+use crate::types::event::Origin;
+use crate::types::ids::{ItemId, QuestionId, Seq, TurnId};
+use crate::types::ledger::ModelUsage;
+use crate::types::message::InputBlock;
+use crate::types::model::StopReason;
+use crate::types::permission::Mode;
+use crate::types::sampling::Sampling;
+use crate::types::session::{Denial, Subtype, TurnError};
+use crate::types::thinking::Thinking;
+use crate::types::time::Timestamp;
+use crate::types::tool::ToolChoice;
+use crate::types::usage::Budgets;
+
+/// The running turn.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::engine) struct Turn {
+    pub id: TurnId,
+    pub model: String,
+    pub mode: Mode,
+    /// The tools on offer until the turn ends.
+    pub tools: ToolChoice,
+    pub budgets: Budgets,
+    /// Constant during a turn, because a change would change the beginning of its requests.
+    pub thinking: Option<Thinking>,
+    /// Sampling settings of the turn.
+    pub sampling: Sampling,
+    pub started_at: Timestamp,
+    /// Number of the model call, from 1; 0 before the first.
+    pub step: u64,
+    /// Failed attempts of this model at this call.
+    pub failures: u32,
+    /// How many of the newest of them were overloads.
+    pub overloads: u32,
+    /// How many of the newest of them did not reach the provider at all.
+    pub unreached: u32,
+    /// The connection broke: the next attempt uses a new connection.
+    pub is_fresh: bool,
+    /// Models that this turn switched away from.
+    pub tried_models: Vec<String>,
+    /// Discarded answers of this call that clients still show.
+    pub discarded_items: Vec<ItemId>,
+    /// The reduced output limit in tokens, if this call did not fit the window.
+    pub reduced_output_limit: Option<u32>,
+    /// The model's highest output limit is requested.
+    pub output_limit_raised: bool,
+    /// Continuations of an answer, in a row.
+    pub continuations: u32,
+    /// The next answer continues the last one.
+    pub continues_previous: bool,
+    /// Attempts at this model call, including those that a restart interrupted.
+    pub attempts: u32,
+    /// Attempts that were booked although they brought no answer.
+    pub unanswered_attempts: u64,
+    pub resumes: u32,
+    /// The daemon stopped cleanly, and no event of the turn followed.
+    pub parked: bool,
+    /// The end of the journal after its last event is lost: a call without a start event may have run.
+    pub journal_truncated: bool,
+    /// After a restart: the condition for continuing the turn.
+    pub hold: Option<Hold>,
+    pub activity: Activity,
+    pub aborting: bool,
+    pub ending: bool,
+    /// The client that aborted the turn, and the result that the turn will have.
+    pub aborted_by: Option<Origin>,
+    pub ends_as: Subtype,
+    pub steered: VecDeque<Arc<Vec<InputBlock>>>,
+    /// Usage of the turn's model calls.
+    pub spent: ModelUsage,
+    pub usage_by_model: BTreeMap<String, ModelUsage>,
+    pub model_ms: u64,
+    pub tools_ms: u64,
+    pub permission_ms: u64,
+    pub model_calls: u64,
+    pub waiting_since: Option<Timestamp>,
+    pub denials: Arc<Vec<Denial>>,
+    pub errors: Vec<TurnError>,
+    pub last_text: Arc<str>,
+    pub stop_reason: Option<StopReason>,
+}
+
+/// Why an interrupted turn is held. While it is held, it starts no effects.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::engine) enum Hold {
+    /// The turn was resumed before, so it waits a while.
+    Wait { token: Seq },
+    /// A user decides what to do.
+    Paused { request_id: QuestionId },
+}
+
+/// The current activity of a turn.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::engine) enum Activity {
+    /// Just started, or waiting for the system prompt.
+    Context,
+    /// Waiting for the model; `token` identifies the call.
+    Calling { token: Seq, partial: Option<Partial> },
+    /// Waiting for another attempt; without a `wait` it is due.
+    Waiting { token: Seq, wait: Option<Backoff> },
+    /// Tools are prepared, wait for permission, or run.
+    Tools { calls: Vec<Call> },
+}
+
+impl Turn {
+    pub fn new(id: TurnId, model: String, mode: Mode, budgets: Budgets, at: Timestamp) -> Self {
+        Self {
+            id,
+            model,
+            mode,
+            tools: ToolChoice::default(),
+            budgets,
+            thinking: None,
+            sampling: Sampling::default(),
+            started_at: at,
+            step: 0,
+            failures: 0,
+            overloads: 0,
+            unreached: 0,
+            is_fresh: false,
+            tried_models: Vec::new(),
+            discarded_items: Vec::new(),
+            reduced_output_limit: None,
+            output_limit_raised: false,
+            continuations: 0,
+            continues_previous: false,
+            attempts: 0,
+            unanswered_attempts: 0,
+            resumes: 0,
+            parked: false,
+            journal_truncated: false,
+            hold: None,
+            activity: Activity::Context,
+            aborting: false,
+            ending: false,
+            aborted_by: None,
+            ends_as: Subtype::Aborted,
+            steered: VecDeque::new(),
+            spent: ModelUsage::default(),
+            usage_by_model: BTreeMap::new(),
+            model_ms: 0,
+            tools_ms: 0,
+            permission_ms: 0,
+            model_calls: 0,
+            waiting_since: None,
+            denials: Arc::default(),
+            errors: Vec::new(),
+            last_text: Arc::from(""),
+            stop_reason: None,
+        }
+    }
+}

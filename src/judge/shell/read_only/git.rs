@@ -1,0 +1,88 @@
+//! Read-only uses of `git`.
+
+use crate::judge::Repository;
+use crate::judge::shell::lex::word::{Marks, Word};
+use crate::judge::shell::paths::resolve::Folders;
+use crate::judge::shell::programs::option_spec::{GivenOption, Parts};
+use crate::judge::shell::read_only::programs;
+use crate::judge::shell::read_only::programs::{Shows, Told};
+use crate::judge::shell::read_only::{Look, names_a_file, values_that_may_be_paths};
+
+/// Position of the verb, or where it would be.
+pub(super) fn verb_at(words: &[Word]) -> usize {
+    let has_option = words.get(1).is_some_and(|word| word.text == "--no-pager");
+    (if has_option { 2 } else { 1 }).min(words.len() - 1)
+}
+
+/// The paths that the command reads.
+pub(super) fn look(words: &[Word], cwds: &[String], folders: &Folders) -> Option<Look> {
+    // Below its top a workspace may contain another repository, whose settings run programs: content
+    // can look like a bare repository.
+    if cwds.iter().any(|cwd| *cwd != folders.workspace) || folders.repository == Repository::Content {
+        return None;
+    }
+    let literal = |at: usize| words.get(at).filter(|word| word.is_literal()).map(|word| word.text.as_str());
+    let name = literal(verb_at(words))?;
+    let in_two = literal(verb_at(words) + 1).and_then(|second| programs::git_in_two(name, second));
+    let at = verb_at(words) + usize::from(in_two.is_some());
+    let call = &words[at..];
+    let verb = in_two.or_else(|| programs::git(name))?;
+    let parts = verb.options.parts(call)?;
+    // For many options git itself does not take the next word as the value.
+    let is_odd = |option: &GivenOption<'_>| {
+        option.value_at.is_some_and(|at| at != option.at && call[at].text.starts_with('-'))
+    };
+    let formats = parts.options.iter().filter(|option| matches!(option.name, "--format" | "--pretty"));
+    let mut formats = formats.map(|option| option.value.unwrap_or_default());
+    let lists = match verb.operands {
+        Told::Shown => false,
+        Told::Listed(beside) if parts.operands.is_empty() || parts.has(beside) => true,
+        Told::Listed(_) => return None,
+    };
+    let is_told = |at: &usize| call[*at].is_literal() || !lists && call[*at].marks.has(Marks::GLOB);
+    let passes = !parts.options.iter().any(is_odd)
+        && parts.operands.iter().all(is_told)
+        && formats.all(is_tame_format)
+        && !(call[0].text == "diff" && may_compare_folders(call, &parts, folders.repository));
+    if !passes {
+        return None;
+    }
+    let mut paths = values_that_may_be_paths(&parts);
+    if !lists {
+        paths.extend(&parts.operands);
+    }
+    Some(Look { shows: Shows::Content, paths: paths.into_iter().map(|path| at + path).collect() })
+}
+
+/// `--format=…` without parts that run gpg: `%G?` and similar, also with modifiers after `%`
+/// (git-log(1), "PRETTY FORMATS"). A name that git does not define is one of the settings, and may
+/// contain anything.
+fn is_tame_format(format: &str) -> bool {
+    const NAMES: &[&str] = &["", "oneline", "short", "medium", "full", "fuller", "reference", "email", "raw"];
+    let verifies =
+        |(at, _): (usize, &str)| format[at + 1..].trim_start_matches(['-', '+', ' ']).starts_with('G');
+    NAMES.contains(&format) || format.contains('%') && !format.match_indices('%').any(verifies)
+}
+
+/// Whether `git diff` may compare two folders. Without a usable repository it compares the content of
+/// two paths, with everything below them (git-diff(1), `--no-index`). With more than two paths it does
+/// not.
+fn may_compare_folders(call: &[Word], parts: &Parts<'_>, repository: Repository) -> bool {
+    let operands: Vec<&Word> = parts.operands.iter().map(|at| &call[*at]).collect();
+    // A pattern may expand to any number of paths.
+    let may_be_two = operands.len() == 2 || operands.iter().any(|word| word.marks.has(Marks::GLOB));
+    // git may refuse an existing repository: it belongs to another user, or is broken.
+    let is_revision = |text: &str| {
+        let name = text.split(['~', '^', ':', '.', '@']).next().unwrap_or_default();
+        let is_hash = name.len() >= 7 && name.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'));
+        let is_mixed =
+            name.bytes().any(|c| c.is_ascii_digit()) && name.bytes().any(|c| c.is_ascii_lowercase());
+        name.is_empty() && text.starts_with('@')
+            || is_hash && is_mixed
+            || name.ends_with("HEAD") && name.bytes().all(|c| c.is_ascii_uppercase() || c == b'_')
+    };
+    let is_of_revisions = || operands.iter().any(|word| is_revision(&word.text));
+    may_be_two
+        && (repository == Repository::Nowhere || !is_of_revisions())
+        && !operands.iter().all(|word| names_a_file(&word.text))
+}

@@ -1,0 +1,222 @@
+//! Answering a permission request. The rules are loaded once per answer and used for every check of it.
+
+use crate::engine::{self, EditedCall, Input, Pending, Refusal, Reply};
+use crate::judge::Rule;
+use crate::session::actor::command::ReplyTo;
+use crate::session::actor::commit::UnwrittenPlan;
+use crate::session::actor::{Actor, effects};
+use crate::session::effective_rules::EffectiveRules;
+use crate::session::error::SessionError;
+use crate::session::grant_outbox;
+use crate::session::idempotency::method;
+use crate::session::requests::PermissionAnswer;
+use crate::store::PendingGrant;
+use crate::types::event::SettledBy;
+use crate::types::ids::PermissionId;
+use crate::types::message::ToolCall;
+use crate::types::outcome::AnswerOutcome;
+use crate::types::permission::{Decision, Scope, VerdictKind};
+
+/// An answer that was committed.
+struct Answered {
+    outcome: AnswerOutcome,
+    /// The rules from now on, if the answer gave a grant.
+    extended: Option<EffectiveRules>,
+}
+
+impl Actor {
+    /// Commits an answer and replies, then settles the other pending requests that its grant allows.
+    pub(super) async fn answer_and_approve_matching(
+        &mut self,
+        answer: PermissionAnswer,
+        reply: ReplyTo<AnswerOutcome>,
+    ) {
+        let (result, extended) = match self.answer(answer).await {
+            Ok(Answered { outcome, extended }) => (Ok(outcome), extended),
+            Err(error) => (Err(error), None),
+        };
+        let _ = reply.send(result);
+        if let Some(effective) = extended {
+            self.approve_matching(&effective).await;
+        }
+    }
+
+    async fn answer(&mut self, answer: PermissionAnswer) -> Result<Answered, SessionError> {
+        if let Some(outcome) = self.remembered(method::APPROVE, answer.keyed.as_ref()).await? {
+            return Ok(Answered { outcome, extended: None });
+        }
+        let asked = self.pending_request(answer.request_id)?;
+        let effective = EffectiveRules::load(&self.shared, &self.call_context()).await;
+        let edited = match answer.updated_input.clone() {
+            Some(input) => Some(self.prepare_edited(&effective, &asked, input).await?),
+            None => None,
+        };
+        self.check_grant(&effective, &asked, &answer)?;
+        match &edited {
+            Some(edited) => self.check_edit(&effective, &asked, edited)?,
+            None => self.check_still(&effective, &asked, &answer)?,
+        }
+        let (request_id, scope, origin) = (answer.request_id, answer.scope, Some(answer.origin));
+        let decision = self.decide(Input::Answer(Box::new(engine::Answer {
+            request_id,
+            decision: answer.decision,
+            scope,
+            grant: answer.grant.map(|grant| grant.to_string()),
+            feedback: answer.feedback,
+            stop: answer.stop,
+            no_approver: answer.no_approver,
+            edited,
+            digest: answer.digest,
+            origin: origin.clone(),
+        })))?;
+        let Reply::Answered(outcome) = decision.reply.clone() else {
+            return Err(SessionError::Refused(Refusal::NotPending));
+        };
+        let pending_grant = outcome.grant.clone().filter(|_| scope == Scope::Project).map(|rule| {
+            let entry = grant_outbox::entry(&self.shared, rule, origin, self.id, request_id);
+            grant_outbox::pending_grant(&self.engine.spec().cwd, request_id, &entry)
+        });
+        let idempotency = answer.keyed.and_then(|keyed| keyed.row(method::APPROVE, self.id, &outcome));
+        let unwritten = UnwrittenPlan {
+            idempotency,
+            pending_grant: pending_grant.clone(),
+            ..UnwrittenPlan::new(decision)
+        };
+        // Commit the grant first, then write the policy file. After a crash in between, the next start writes
+        // the file.
+        self.commit(unwritten).await?;
+        let is_valid = match pending_grant {
+            Some(pending_grant) => self.write_grant(pending_grant).await,
+            None => true,
+        };
+        let granted =
+            outcome.grant.as_deref().filter(|_| is_valid).and_then(|rule| rule.parse::<Rule>().ok());
+        Ok(Answered { outcome, extended: granted.map(|grant| effective.with_grant(&grant)) })
+    }
+
+    /// Writes a grant to its policy file. Returns whether it is valid from now on.
+    async fn write_grant(&mut self, pending_grant: PendingGrant) -> bool {
+        let Err(error) = grant_outbox::write_grant(&self.shared, pending_grant).await else { return true };
+        tracing::error!(session = %self.id, %error, "a grant could not be written; the next start tries again");
+        let text = format!("the grant for this folder does not count yet: {error}");
+        self.handle_input(Input::Notice { kind: "grant_not_written".into(), text }).await;
+        false
+    }
+
+    /// Prepares changed arguments like the model's own: checks them against the tool's schema without running
+    /// the tool.
+    async fn prepare_edited(
+        &self,
+        effective: &EffectiveRules,
+        asked: &Pending,
+        input: serde_json::Value,
+    ) -> Result<EditedCall, SessionError> {
+        let components = self.shared.components();
+        let context =
+            effective.session_context(&components.settings, self.effects.blobs(), &self.call_context());
+        let call = ToolCall { input: input.clone(), input_error: None, ..(*asked.call).clone() };
+        match components.tools.prepare(&call, &context).await {
+            Ok(prepared) => Ok(EditedCall { input, prepared }),
+            Err(outcome) => Err(SessionError::BadParam("updated_input", outcome.output)),
+        }
+    }
+
+    fn pending_request(&self, request_id: PermissionId) -> Result<Pending, SessionError> {
+        let pending = self.engine.pending().into_iter().find(|pending| pending.request_id == request_id);
+        pending.ok_or(SessionError::Refused(Refusal::NotPending))
+    }
+
+    /// A grant must allow this call; any other grant is an error.
+    fn check_grant(
+        &self,
+        effective: &EffectiveRules,
+        asked: &Pending,
+        answer: &PermissionAnswer,
+    ) -> Result<(), SessionError> {
+        let Some(grant) = &answer.grant else { return Ok(()) };
+        if asked.outside.is_some() {
+            // The engine accepts only the single grant for this purpose.
+            return Ok(());
+        }
+        let call_context = self.call_context();
+        let settings = &self.shared.components().settings;
+        let verdict =
+            effective.with_grant(grant).verdict(settings, &call_context, &asked.call.tool, &asked.prepared);
+        if verdict.verdict == VerdictKind::Allow {
+            return Ok(());
+        }
+        let why =
+            format!("{grant} does not cover this call ({}); take one of the suggestions", verdict.reason);
+        Err(SessionError::BadParam("grant", why))
+    }
+
+    /// A current deny rule overrides the answer to an older request. The same applies to a run without sandbox
+    /// that the mode or configuration now forbids. A stricter mode leaves the decision to the user.
+    fn check_still(
+        &self,
+        effective: &EffectiveRules,
+        asked: &Pending,
+        answer: &PermissionAnswer,
+    ) -> Result<(), SessionError> {
+        if answer.decision != Decision::Allow {
+            return Ok(());
+        }
+        let settings = &self.shared.components().settings;
+        if asked.outside.is_some()
+            && !settings.engine.offer_unsandboxed_retry.holds(self.engine.spec().background)
+        {
+            let why = "[sandbox] offer_unsandboxed_retry no longer lets commands out of the sandbox: deny it";
+            return Err(SessionError::BadParam("decision", why.into()));
+        }
+        let verdict = effective.verdict(settings, &self.call_context(), &asked.call.tool, &asked.prepared);
+        if verdict.verdict == VerdictKind::Deny && (asked.outside.is_some() || verdict.rule.is_some()) {
+            let why = format!("the call is not permitted any more: {}; deny it", verdict.reason);
+            return Err(SessionError::BadParam("decision", why));
+        }
+        Ok(())
+    }
+
+    /// Changed arguments are judged like the model's own: a denied call stays denied.
+    fn check_edit(
+        &self,
+        effective: &EffectiveRules,
+        asked: &Pending,
+        edited: &EditedCall,
+    ) -> Result<(), SessionError> {
+        let settings = &self.shared.components().settings;
+        let verdict = effective.verdict(settings, &self.call_context(), &asked.call.tool, &edited.prepared);
+        if verdict.verdict == VerdictKind::Deny {
+            let why = format!("the changed call is not permitted: {}", verdict.reason);
+            return Err(SessionError::BadParam("updated_input", why));
+        }
+        Ok(())
+    }
+
+    /// Settles the other pending requests that a new grant or rule allows.
+    pub(super) async fn approve_matching(&mut self, effective: &EffectiveRules) {
+        let call_context = self.call_context();
+        for pending in self.engine.pending() {
+            if let Some(grant) = &pending.outside {
+                if let Some(rule) = grant.clone().filter(|grant| self.engine.rules().allow.contains(grant)) {
+                    let (request_id, by) = (pending.request_id, SettledBy::Rule);
+                    self.handle_input(Input::AllowedByRule { request_id, by, rule }).await;
+                }
+                continue;
+            }
+            let components = self.shared.components();
+            let verdict = effects::verdict(
+                effective,
+                &components,
+                &call_context,
+                &pending.call.tool,
+                &pending.prepared,
+            )
+            .await;
+            if verdict.verdict == VerdictKind::Allow {
+                let (request_id, by) = (pending.request_id, SettledBy::Rule);
+                let rule = verdict.rule.unwrap_or(verdict.reason);
+                self.handle_input(Input::AllowedByRule { request_id, by, rule }).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! The messages to a session's task.
+
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use crate::engine::SessionRules;
+use crate::session::attach::AttachGuard;
+use crate::session::error::SessionError;
+use crate::session::idempotency::IdempotencyKey;
+use crate::session::requests::{
+    AbortOutcome, Changes, PermissionAnswer, QuestionAnswer, Submission, SubmittedInput,
+};
+use crate::types::event::Origin;
+use crate::types::ids::{CallId, Seq, TurnId};
+use crate::types::outcome::{AnswerOutcome, SubmitOutcome};
+use crate::types::permission::RuleKind;
+
+/// Sends the reply to the caller of a command.
+pub(in crate::session) type ReplyTo<T> = oneshot::Sender<Result<T, SessionError>>;
+
+/// A message to a session. It is boxed: a tokio queue allocates space for 32 entries, and most sessions receive
+/// few messages.
+pub(in crate::session) enum SessionCommand {
+    Submit(Box<Submission>, SubmittedInput, ReplyTo<SubmitOutcome>),
+    Answer(Box<PermissionAnswer>, ReplyTo<AnswerOutcome>),
+    Update(Box<Changes>, ReplyTo<()>),
+    /// Adds or removes a rule of the session.
+    Rule {
+        add: bool,
+        kind: RuleKind,
+        rule: String,
+        origin: Origin,
+        reply: ReplyTo<()>,
+    },
+    Rules(ReplyTo<Arc<SessionRules>>),
+    /// Replies with the seq of the event that recorded the answer.
+    AnswerQuestion(Box<QuestionAnswer>, ReplyTo<Seq>),
+    Abort {
+        turn_id: Option<TurnId>,
+        call_id: Option<CallId>,
+        keyed: Option<IdempotencyKey>,
+        origin: Origin,
+        reply: ReplyTo<AbortOutcome>,
+    },
+    Kill {
+        keyed: Option<IdempotencyKey>,
+        origin: Origin,
+        reply: ReplyTo<AbortOutcome>,
+    },
+    Attach(AttachGuard, ReplyTo<AttachGuard>),
+    /// The configuration was reloaded.
+    Reloaded {
+        changed: Vec<String>,
+        needs_restart: Vec<String>,
+    },
+    /// Park the turn and end the task. With `patient`, running tools get some time to finish.
+    Park {
+        patient: bool,
+        reply: oneshot::Sender<()>,
+    },
+    /// Unload the session if it has no work and no leases.
+    Unload,
+    /// Panic, for tests.
+    #[cfg(test)]
+    Panic,
+}

@@ -1,0 +1,242 @@
+//! The commit of a decision, in this order: encode, write, apply, publish, run effects. Do not change it: clients
+//! must never see an event that a crash could lose, and every effect needs a stored reason.
+
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::engine::{self, Decision, Effect, Engine, Plan, Reply};
+use crate::session::actor::effects::PendingPreparation;
+use crate::session::actor::journal::Batch;
+use crate::session::actor::{Actor, audit, crash_points, journal, sleep_until};
+use crate::session::error::SessionError;
+use crate::session::shared::PendingChange;
+use crate::session::stream::feed::Entry;
+use crate::store::{Idempotency, PendingGrant, StoreError, Sync};
+use crate::tools::ProcessStarted;
+use crate::types::event::Event;
+
+/// A failed write of a process record is retried if the failure was reported within this time.
+const PROCESS_RECORD_RETRY_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long a prepared call may wait for its decision. After that it is prepared again.
+const PREPARATION_TTL: Duration = Duration::from_millis(250);
+/// Wait before a failed write is retried.
+const WRITE_RETRY_DELAY: Duration = Duration::from_millis(500);
+
+/// The engine as of the last commit. Only a commit replaces it.
+pub(super) struct CommittedEngine(Engine);
+
+impl CommittedEngine {
+    pub fn new(engine: Engine) -> Self {
+        Self(engine)
+    }
+
+    pub fn use_settings(&mut self, settings: &Arc<engine::Settings>) {
+        self.0.use_settings(settings);
+    }
+}
+
+impl Deref for CommittedEngine {
+    type Target = Engine;
+
+    fn deref(&self) -> &Engine {
+        &self.0
+    }
+}
+
+/// A decision that is not in the journal yet, with the rows of other tables for the same transaction.
+pub(super) struct UnwrittenPlan {
+    pub decision: Box<Decision>,
+    /// The reply to store under the caller's key.
+    pub idempotency: Option<Idempotency>,
+    /// The grant to write to its policy file after the commit.
+    pub pending_grant: Option<PendingGrant>,
+    /// Whether the write is repeated until it succeeds, because no caller could repeat the input.
+    pub must_write: bool,
+}
+
+impl UnwrittenPlan {
+    pub fn new(decision: Box<Decision>) -> Self {
+        Self { decision, idempotency: None, pending_grant: None, must_write: false }
+    }
+}
+
+impl Actor {
+    /// Stores a decision, publishes its events, then runs its effects. After an error nothing was applied,
+    /// published or run.
+    pub(super) async fn commit(&mut self, unwritten: UnwrittenPlan) -> Result<Reply, SessionError> {
+        if unwritten.decision.plan.events.is_empty() && unwritten.idempotency.is_none() {
+            self.run_effects(unwritten.decision.plan.effects);
+            return Ok(unwritten.decision.reply);
+        }
+        let Batch { append, entries } = self.encode(&unwritten);
+        let prepared_ahead = self.before_write(&unwritten.decision.plan);
+        if let Err(error) = self.journal.append(append).await {
+            return Err(self.keep_unwritten(unwritten, error));
+        }
+        let Decision { mut plan, next, reply } = *unwritten.decision;
+        crash_points::after_commit(&plan);
+        self.engine.0 = next;
+        self.publish(&plan, entries);
+        self.use_preparation(&mut plan, prepared_ahead);
+        self.run_effects(plan.effects);
+        Ok(reply)
+    }
+
+    /// The transaction of a decision. A plan that only continues a stream has no rows in other tables.
+    fn encode(&self, unwritten: &UnwrittenPlan) -> Batch {
+        let Decision { plan, next, .. } = &*unwritten.decision;
+        let mut batch = journal::encode(self.journal.key(), plan);
+        if plan.is_stream() {
+            return batch;
+        }
+        batch.append.summary = journal::changes_summary(plan).then(|| journal::summary(next.snapshot()));
+        batch.append.processes = journal::deaths(plan, &self.state.recorded_calls);
+        batch.append.audit = audit::notes(plan, &self.engine);
+        batch.append.pending_grant.clone_from(&unwritten.pending_grant);
+        if unwritten.idempotency.is_some() {
+            batch.append.idempotency.clone_from(&unwritten.idempotency);
+            batch.append.sync = Sync::Full;
+        }
+        batch
+    }
+
+    /// What happens between a decision and its write.
+    fn before_write(&self, plan: &Plan) -> Option<(PendingPreparation, Instant)> {
+        if plan.is_stream() {
+            return None;
+        }
+        crash_points::after_decision(plan);
+        // Remove sandbox placeholders before publishing `turn.completed`, so that clients never see them.
+        if plan.events.iter().any(|entry| matches!(entry.envelope.event, Event::TurnCompleted { .. })) {
+            self.shared.components().tools.on_session_idle(self.id);
+        }
+        Some((self.prepare_ahead(plan)?, Instant::now()))
+    }
+
+    /// Keeps a decision whose write failed if it must be written, or if it may have been written: the state must
+    /// not lag behind the journal. Returns the error for the caller.
+    fn keep_unwritten(&mut self, unwritten: UnwrittenPlan, error: StoreError) -> SessionError {
+        let is_unknown = matches!(error, StoreError::CommitUnknown(_));
+        let is_lost = error == StoreError::Closed && !self.state.is_rewriting;
+        if is_unknown || (unwritten.must_write && !is_lost) {
+            if !self.state.is_rewriting {
+                tracing::warn!(session = %self.id, %error, "the journal cannot be written; trying again");
+            }
+            self.state.unwritten = Some(unwritten);
+        }
+        error.into()
+    }
+
+    /// Publishes the events to the feed, to the observer, and to the callers that wait for them.
+    fn publish(&mut self, plan: &Plan, entries: Vec<Entry>) {
+        self.notify_pending_changes(plan, &entries);
+        self.feed.publish(entries);
+        for entry in &plan.events {
+            self.shared.on_commit(&entry.envelope);
+            self.on_event(&entry.envelope);
+        }
+        crash_points::after_publish(plan);
+    }
+
+    fn run_effects(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            self.run_effect(effect);
+        }
+    }
+
+    /// Prepares the calls of an answer while the answer is being written. Preparation changes nothing, so it
+    /// need not wait for the journal. Its result is reported after the write; dropping it cancels the
+    /// preparation. The effect stays in the plan until then.
+    fn prepare_ahead(&self, plan: &Plan) -> Option<PendingPreparation> {
+        if self.state.parking.is_some()
+            || self.state.is_rewriting
+            || !plan.events.iter().any(|entry| crash_points::is_answer(&entry.envelope.event))
+        {
+            // Other events may change how a call is judged.
+            return None;
+        }
+        let (turn_id, calls) = plan.effects.iter().find_map(|effect| match effect {
+            Effect::Prepare { turn_id, calls } => Some((*turn_id, calls.clone())),
+            _ => None,
+        })?;
+        Some(self.effects.start_preparation(turn_id, calls, self.call_context()))
+    }
+
+    /// Replaces the effect by a preparation that was started ahead, unless it is old: the rules may have changed.
+    fn use_preparation(&mut self, plan: &mut Plan, prepared_ahead: Option<(PendingPreparation, Instant)>) {
+        if let Some((preparation, begun)) = prepared_ahead
+            && begun.elapsed() < PREPARATION_TTL
+        {
+            plan.effects.retain(|effect| !matches!(effect, Effect::Prepare { .. }));
+            self.effects.report_preparation(preparation);
+        }
+    }
+
+    /// Notifies the followers of pending requests in all sessions.
+    fn notify_pending_changes(&self, plan: &Plan, entries: &[Entry]) {
+        if plan.requests.is_empty() || !self.shared.has_pending_subscribers() {
+            return;
+        }
+        for change in &plan.requests {
+            let Some(entry) = entries.iter().find(|entry| entry.seq == change.seq) else { continue };
+            self.shared.notify_pending(PendingChange {
+                session_id: self.id,
+                request_id: change.request_id,
+                is_pending: !change.settled,
+                background: self.engine.spec().background,
+                body: Arc::clone(&entry.body),
+            });
+        }
+    }
+
+    /// Records a started process before its tool continues.
+    pub(super) async fn on_process_started(&mut self, process_start: ProcessStarted) {
+        let call_id = process_start.record.call_id;
+        let born = journal::process_start(self.journal.key(), *process_start.record, self.shared.clock.now());
+        let begun = Instant::now();
+        let mut stored = self.journal.append(born.clone()).await;
+        if stored.is_err() && begun.elapsed() < PROCESS_RECORD_RETRY_TIMEOUT {
+            // The first write may have succeeded; a second one has the same result. An unrecorded process is
+            // killed, so a retry is useful unless it would delay an abort.
+            stored = self.journal.append(born).await;
+        }
+        if stored.is_ok() {
+            self.state.recorded_calls.insert(call_id);
+        }
+        // Sending fails if the call was dropped.
+        let _ = process_start.stored.send(stored.map_err(|error| error.to_string()));
+    }
+
+    /// Retries a write; after a failure, waits. Returns whether the session should continue.
+    pub(super) async fn retry_write(&mut self, unwritten: UnwrittenPlan) -> bool {
+        self.state.is_rewriting = true;
+        let result = self.commit(UnwrittenPlan { must_write: true, ..unwritten }).await;
+        self.state.is_rewriting = false;
+        if result.is_ok() {
+            tracing::info!(session = %self.id, "the journal can be written again");
+            return true;
+        }
+        let wait = tokio::time::sleep(WRITE_RETRY_DELAY);
+        tokio::pin!(wait);
+        loop {
+            let deadline = self.next_deadline();
+            tokio::select! {
+                () = &mut wait => return true,
+                command = self.inbox.recv() => match command {
+                    // `decide` refuses it and gives the reason; attaching still works.
+                    Some(command) => self.handle_command(*command).await,
+                    None => return false,
+                },
+                // A failing disk must not delay the shutdown.
+                () = sleep_until(deadline), if deadline.is_some() => {
+                    self.on_deadline();
+                    return true;
+                }
+                Some(process_start) = self.process_starts.recv() => self.on_process_started(process_start).await,
+            }
+        }
+    }
+}

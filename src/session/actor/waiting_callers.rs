@@ -1,0 +1,84 @@
+//! After an event: replies to the callers that waited for it, and the records of running processes.
+
+use crate::session::actor::{Actor, journal};
+use crate::session::requests::AbortOutcome;
+use crate::sync::write;
+use crate::types::background::BackgroundState;
+use crate::types::event::{Envelope, Event};
+
+impl Actor {
+    /// Answers callers that waited for this event.
+    pub(super) fn on_event(&mut self, fact: &Envelope) {
+        match &fact.event {
+            Event::TurnCompleted { .. } => {
+                let aborted = std::mem::take(&mut self.state.aborted);
+                self.state.stop_by = None;
+                for reply in self.state.aborts.drain(..) {
+                    let _ = reply.send(Ok(aborted.clone()));
+                }
+                // Callers that wait for background tasks get their reply when these end.
+                let behind = self.engine.running_commands();
+                let over = self.state.call_aborts.extract_if(|call_id, _| !behind.contains(call_id));
+                for reply in over.flat_map(|(_, replies)| replies) {
+                    let _ = reply.send(Ok(AbortOutcome::default()));
+                }
+            }
+            Event::SessionEnded { .. } => {
+                self.effects.drop_helpers();
+                self.effects.forget(self.id);
+            }
+            // The call does not run any more. A user must decide about its remains.
+            Event::QuestionRequested { question } => {
+                let about = question.call_id.and_then(|call_id| self.state.call_aborts.remove(&call_id));
+                for reply in about.unwrap_or_default() {
+                    let _ = reply.send(Ok(AbortOutcome::default()));
+                }
+            }
+            Event::ToolBlocked { call_id, .. } => _ = self.state.recorded_calls.remove(call_id),
+            Event::ToolCompleted { call_id, detail, .. } => {
+                if self.engine.running_commands().contains(call_id) {
+                    return;
+                }
+                self.state.recorded_calls.remove(call_id);
+                for reply in self.state.call_aborts.remove(call_id).unwrap_or_default() {
+                    let survivors = journal::survivors(detail.as_ref());
+                    let _ = reply.send(Ok(AbortOutcome { turn: None, calls: vec![*call_id], survivors }));
+                }
+            }
+            Event::ToolBackground { end: None, .. } => self.publish_background_commands(),
+            Event::ToolBackground { call_id, end: Some(end), .. } => {
+                self.publish_background_commands();
+                self.effects.forget_command(*call_id);
+                self.state.recorded_calls.remove(call_id);
+                let (call_id, survivors) = (*call_id, &end.survivors);
+                for reply in self.state.call_aborts.remove(&call_id).unwrap_or_default() {
+                    let (calls, survivors) = (vec![call_id], survivors.clone());
+                    let _ = reply.send(Ok(AbortOutcome { turn: None, calls, survivors }));
+                }
+                if let Some((_, ended)) = &mut self.state.kills {
+                    ended.survivors.extend(survivors);
+                }
+                if self.engine.running_commands().is_empty()
+                    && let Some((replies, ended)) = self.state.kills.take()
+                {
+                    for reply in replies {
+                        let _ = reply.send(Ok(ended.clone()));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn publish_background_commands(&self) {
+        let mut running = self.engine.commands();
+        running.retain(|command| command.state == BackgroundState::Running);
+        *write(&self.commands) = running;
+    }
+
+    pub(super) fn note_survivors(&mut self, survivors: Vec<i32>) {
+        if self.engine.is_aborting() {
+            self.state.aborted.survivors.extend(survivors);
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! The check of money limits.
+
+use crate::session::error::SessionError;
+use crate::session::shared::Components;
+use crate::types::model::ModelRef;
+use crate::types::usage::Budgets;
+
+/// Checks that the model has a price if there is a money limit. Without a price the limit would have no effect.
+pub(super) fn check_money(
+    components: &Components,
+    model: &str,
+    budgets: Budgets,
+) -> Result<(), SessionError> {
+    let Ok(known) = model.parse::<ModelRef>() else { return Ok(()) };
+    if !budgets.limits_money() || components.models.price(&known).is_some() {
+        return Ok(());
+    }
+    let why = format!(
+        "the price of {model} is not known, so a limit on money cannot hold: set price in \
+         [model.\"{model}\"], or limit model_calls or output_tokens"
+    );
+    Err(SessionError::BadParam("budgets.usd_micros", why))
+}

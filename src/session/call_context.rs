@@ -1,0 +1,41 @@
+//! The data of a session that a tool call needs.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::engine::{Engine, SessionRules};
+use crate::tools::{BackgroundTaskView, SessionContext, Unreadable};
+use crate::types::ids::SessionId;
+use crate::types::permission::Mode;
+
+/// The session data that an effect needs.
+#[derive(Clone)]
+pub(in crate::session) struct CallContext {
+    pub session_context: Arc<SessionContext>,
+    pub rules: Arc<SessionRules>,
+    pub safe_mode: bool,
+    pub mode: Mode,
+}
+
+impl CallContext {
+    pub fn from_engine(engine: &Engine, session_id: SessionId, commands: Vec<BackgroundTaskView>) -> Self {
+        let spec = engine.spec();
+        let session_context = SessionContext {
+            session_id,
+            workspace: PathBuf::from(&spec.cwd),
+            additional: spec.additional_dirs.iter().map(PathBuf::from).collect(),
+            cwd: engine.cwd().to_path_buf(),
+            reads: engine.reads(),
+            unattended: spec.background,
+            unreadable: Unreadable::default(),
+            blobs: None,
+            commands,
+        };
+        Self {
+            session_context: Arc::new(session_context),
+            rules: engine.rules(),
+            safe_mode: spec.safe_mode,
+            mode: engine.mode(),
+        }
+    }
+}

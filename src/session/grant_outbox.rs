@@ -1,0 +1,56 @@
+//! The outbox of workspace grants. A grant is first committed with its answer and then written to the policy
+//! file. If a crash comes between, the next start writes it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::crash;
+use crate::policy::{Entry, Place, PolicyError};
+use crate::session::error::SessionError;
+use crate::session::shared::Shared;
+use crate::store::PendingGrant;
+use crate::types::ids::{PermissionId, SessionId};
+use crate::types::permission::RuleKind;
+
+/// The pending grant of an answer. It is written in the answer's transaction.
+pub(super) fn pending_grant(workspace: &str, request_id: PermissionId, entry: &Entry) -> PendingGrant {
+    PendingGrant {
+        request_id: request_id.to_string(),
+        workspace: workspace.into(),
+        // Plain data with string keys: serialising it cannot fail.
+        entry: serde_json::to_string(entry).unwrap_or_default(),
+    }
+}
+
+/// Writes a pending grant to its policy file and removes it from the outbox. The next start retries a failure.
+pub(super) async fn write_grant(shared: &Arc<Shared>, grant: PendingGrant) -> Result<(), SessionError> {
+    let policies = Arc::clone(&shared.policies);
+    let PendingGrant { request_id, workspace, entry } = grant;
+    crash::point("C24.grant_owed");
+    let written = tokio::task::spawn_blocking(move || {
+        let entry: Entry =
+            serde_json::from_str(&entry).map_err(|error| PolicyError::BadRule(error.to_string()))?;
+        policies.add(Place::Workspace(Path::new(&workspace)), entry)
+    });
+    written.await.map_err(|_| SessionError::Crashed)?.map_err(SessionError::Policy)?;
+    crash::point("C24.grant_written");
+    Ok(shared.database.discard_grants(vec![request_id]).await?)
+}
+
+/// The policy file entry of a grant that a user gave with an answer.
+pub(super) fn entry(
+    shared: &Shared,
+    rule: String,
+    by: Option<crate::types::event::Origin>,
+    session_id: SessionId,
+    request_id: PermissionId,
+) -> Entry {
+    Entry {
+        kind: RuleKind::Allow,
+        rule,
+        added_at_ms: shared.clock.now(),
+        by,
+        session_id: Some(session_id),
+        request_id: Some(request_id),
+    }
+}

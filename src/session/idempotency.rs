@@ -1,0 +1,58 @@
+//! Idempotency keys: a repeated call with the same key and parameters gets the stored reply.
+
+use crate::session::error::SessionError;
+use crate::store::{Idempotency, StoreReader};
+use crate::types::ids::SessionId;
+
+/// Method names under which replies are stored.
+pub(super) mod method {
+    pub const CREATE: &str = "session.create";
+    pub const DELETE: &str = "session.delete";
+    pub const SUBMIT: &str = "session.submit";
+    pub const APPROVE: &str = "session.approve";
+    pub const ANSWER: &str = "session.answer";
+    pub const UPDATE: &str = "session.update";
+    pub const ABORT: &str = "session.abort";
+    pub const KILL: &str = "session.kill";
+}
+
+/// A caller's idempotency key with the digest of its parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdempotencyKey {
+    /// The key that the caller chose.
+    pub key: String,
+    /// Digest of the parameters.
+    pub digest: String,
+}
+
+impl IdempotencyKey {
+    /// The row that stores the reply of a call of the session `id`.
+    pub(super) fn row<T: serde::Serialize>(
+        self,
+        method: &'static str,
+        id: SessionId,
+        reply: &T,
+    ) -> Option<Idempotency> {
+        let reply = serde_json::to_string(reply).ok()?;
+        Some(Idempotency { method, key: scoped(id, &self.key), digest: self.digest, reply })
+    }
+}
+
+/// The stored reply of an earlier call with this key.
+pub(in crate::session) async fn remembered<T: serde::de::DeserializeOwned>(
+    store: &StoreReader,
+    method: &'static str,
+    id: SessionId,
+    keyed: &IdempotencyKey,
+) -> Result<Option<T>, SessionError> {
+    let Some(known) = store.remembered(method, &scoped(id, &keyed.key)).await? else { return Ok(None) };
+    if known.digest != keyed.digest {
+        return Err(SessionError::Conflict("idempotency_key"));
+    }
+    Ok(serde_json::from_str(&known.reply).ok())
+}
+
+/// Prefixes the key with the session id, because two sessions may use the same key.
+pub(in crate::session) fn scoped(id: SessionId, key: &str) -> String {
+    format!("{id}:{key}")
+}

@@ -1,0 +1,66 @@
+//! Calls that write to no journal: replies stored for idempotency keys, and audit rows.
+
+use std::sync::Arc;
+
+use crate::session::error::SessionError;
+use crate::session::idempotency::{IdempotencyKey, scoped};
+use crate::session::registry::Registry;
+use crate::store::{Idempotency, Sync};
+use crate::types::audit::AuditNote;
+use crate::types::ids::SessionId;
+
+impl Registry {
+    /// Runs `work` unless a call of `method` with this key was answered before; then returns that reply again.
+    /// Keys of calls without a session expire after 24 hours. The reply is stored after the work, so after a
+    /// crash in between, a repeated call runs the work again. Errors are not stored.
+    ///
+    /// # Errors
+    /// The key was used with other parameters, the store failed, or the work failed.
+    pub async fn once<T, E>(
+        &self,
+        method: &'static str,
+        session: Option<SessionId>,
+        keyed: Option<IdempotencyKey>,
+        work: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E>
+    where
+        T: serde::Serialize + serde::de::DeserializeOwned,
+        E: From<SessionError>,
+    {
+        let Some(IdempotencyKey { key, digest }) = keyed else { return work.await };
+        let one_at_a_time = Arc::clone(&self.inner.keyed_calls.entry(method).or_default());
+        let _alone = one_at_a_time.lock().await;
+        let (store, clock) = (&self.inner.shared.store, &self.inner.shared.clock);
+        let failed = |error| E::from(SessionError::Store(error));
+        let key = session.map_or_else(|| key.clone(), |id| scoped(id, &key));
+        let known = store.remembered_today(method, &key, clock.now()).await.map_err(failed)?;
+        if let Some(known) = known {
+            if known.digest != digest {
+                return Err(E::from(SessionError::Conflict("idempotency_key")));
+            }
+            if let Ok(reply) = serde_json::from_str(&known.reply) {
+                return Ok(reply);
+            }
+        }
+        let row = match session {
+            Some(id) => store.find(id).await.map_err(failed)?,
+            None => None,
+        };
+        let reply = work.await?;
+        let kept =
+            Idempotency { method, key, digest, reply: serde_json::to_string(&reply).unwrap_or_default() };
+        if let Err(error) = self.inner.shared.database.keep_reply(row, kept, clock.now()).await {
+            // The work cannot be undone, so the caller receives its result.
+            tracing::warn!(method, %error, "a reply could not be kept for its idempotency key");
+        }
+        Ok(reply)
+    }
+
+    /// Writes an audit row for a decision outside of any session.
+    ///
+    /// # Errors
+    /// The row was not written.
+    pub async fn note(&self, note: AuditNote) -> Result<(), SessionError> {
+        Ok(self.inner.shared.database.record(vec![note], Sync::Normal).await?)
+    }
+}

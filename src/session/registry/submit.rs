@@ -1,0 +1,42 @@
+//! `Registry::submit`.
+
+use crate::session::error::SessionError;
+use crate::session::idempotency::{method, remembered};
+use crate::session::registry::Registry;
+use crate::session::requests::{Submission, SubmittedInput};
+use crate::types::ids::SessionId;
+use crate::types::outcome::SubmitOutcome;
+
+impl Registry {
+    /// Submits an input. It is on disk when this returns. A repeated call with the same idempotency key returns
+    /// the same outcome; then `input` is not awaited, because its files may have changed since.
+    ///
+    /// # Errors
+    /// An option is invalid, the input was refused, or the store failed. Nothing was recorded.
+    pub async fn submit<E: From<SessionError>>(
+        &self,
+        id: SessionId,
+        mut submission: Submission,
+        input: impl Future<Output = Result<SubmittedInput, E>>,
+    ) -> Result<SubmitOutcome, E> {
+        let keyed = submission.keyed.clone();
+        let known = async || match &keyed {
+            Some(keyed) => remembered(&self.inner.shared.store, method::SUBMIT, id, keyed).await,
+            None => Ok(None),
+        };
+        if let Some(known) = known().await? {
+            return Ok(known);
+        }
+        submission.options = self.known_options(id, submission.options).await?;
+        self.inner.shared.check_journal_quota()?;
+        let input = input.await?;
+        let submitted = self.open(id).await?.submit(submission, input).await;
+        let Err(error) = submitted else { return Ok(submitted?) };
+        // Another call with the same key may have been faster; the unique key kept this one out of the journal.
+        match known().await {
+            Ok(Some(known)) => Ok(known),
+            Err(conflict @ SessionError::Conflict(_)) => Err(conflict.into()),
+            Ok(None) | Err(_) => Err(error.into()),
+        }
+    }
+}

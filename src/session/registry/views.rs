@@ -1,0 +1,174 @@
+//! Read-only views: sessions, the ledger, models, tools, and pending requests.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::session::error::SessionError;
+use crate::session::registry::Registry;
+use crate::store::{LedgerQuery, SessionQuery, StoredRequest};
+use crate::types::blob::TruncatedField;
+use crate::types::event::{Envelope, Event};
+use crate::types::ids::{PermissionId, SessionId};
+use crate::types::ledger::{LedgerRow, ModelUsage};
+use crate::types::model::ModelView;
+use crate::types::session::{PermissionRequest, SessionView};
+use crate::types::time::Timestamp;
+use crate::types::tool::{Confinement, PlannedChange, ToolDefinition};
+
+/// The pointer of `[models]` for sessions that name no model.
+const MAIN: &str = "main";
+/// Maximum number of models in one session's view.
+const MODELS: u32 = 1_000;
+/// Maximum bytes of the events behind one page of pending requests.
+const PAGE_BYTES: usize = 4 << 20;
+
+/// A pending permission request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pending {
+    /// The session of the request.
+    pub session_id: SessionId,
+    /// When the request was raised.
+    pub at_ms: Timestamp,
+    /// Its truncated fields.
+    pub truncated_fields: Vec<TruncatedField>,
+    /// The permission request.
+    pub request: PermissionRequest,
+    /// Whether the call changes nothing.
+    pub read_only: bool,
+    /// For calls that change a file: its content before and after.
+    pub change: Option<PlannedChange>,
+    /// For commands: their sandbox.
+    pub sandbox: Option<Confinement>,
+}
+
+impl Registry {
+    /// The summary of one session.
+    ///
+    /// # Errors
+    /// The session does not exist.
+    pub async fn view(&self, id: SessionId) -> Result<SessionView, SessionError> {
+        let view = self.inner.shared.store.view(id).await?.ok_or(SessionError::NotFound)?;
+        Ok(self.with_live(view))
+    }
+
+    /// The summary of one session with its usage per model.
+    ///
+    /// # Errors
+    /// The session does not exist.
+    pub async fn view_with_models(&self, id: SessionId) -> Result<SessionView, SessionError> {
+        let view = self.view(id).await?;
+        let query = LedgerQuery { session_id: Some(id), ..LedgerQuery::default() };
+        let rows = self.inner.shared.store.ledger(query, None, MODELS).await?;
+        Ok(SessionView { models: rows.into_iter().map(|row| (row.model, row.spent)).collect(), ..view })
+    }
+
+    /// A page of the ledger, newest sessions first, and the sum over the whole query. Deleted sessions are
+    /// included.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn ledger(
+        &self,
+        query: LedgerQuery,
+        after: Option<(SessionId, String)>,
+        limit: u32,
+    ) -> Result<(Vec<LedgerRow>, ModelUsage, bool), SessionError> {
+        let store = &self.inner.shared.store;
+        let mut rows = store.ledger(query, after, limit.saturating_add(1)).await?;
+        let more = rows.len() > limit as usize;
+        rows.truncate(limit as usize);
+        Ok((rows, store.ledger_total(query).await?, more))
+    }
+
+    /// The tools that sessions offer to their models.
+    #[must_use]
+    pub fn tools(&self) -> Arc<[ToolDefinition]> {
+        self.inner.shared.components().tools.cards()
+    }
+
+    /// The available models with their known properties.
+    #[must_use]
+    pub fn models(&self) -> Vec<ModelView> {
+        let components = self.inner.shared.components();
+        let settings = &components.settings;
+        // `main` comes first; without a configuration its model comes from the environment.
+        let others = settings.pointers.iter().filter(|(name, _)| **name != MAIN);
+        let others = others.filter_map(|(name, model)| Some((*name, model.as_ref()?)));
+        let pointers: Vec<(&str, &String)> =
+            settings.main_model.iter().map(|model| (MAIN, model)).chain(others).collect();
+        let mut models =
+            components.models.list(&pointers.iter().map(|(_, model)| (*model).clone()).collect::<Vec<_>>());
+        for view in &mut models {
+            let own = pointers.iter().filter(|(_, model)| **model == view.model);
+            view.pointers = own.map(|(name, _)| (*name).to_owned()).collect();
+        }
+        models
+    }
+
+    /// A page of sessions, newest first. The returned position is the start of the next page.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn views(
+        &self,
+        before: Option<i64>,
+        limit: u32,
+        wanted: SessionQuery<'_>,
+    ) -> Result<(Vec<SessionView>, Option<i64>), SessionError> {
+        let mut rows = self.inner.shared.store.views(before, limit + 1, wanted).await?;
+        let more = rows.len() > limit as usize;
+        rows.truncate(limit as usize);
+        let next = if more { rows.last().map(|(position, _)| *position) } else { None };
+        Ok((rows.into_iter().map(|(_, view)| self.with_live(view)).collect(), next))
+    }
+
+    fn with_live(&self, mut view: SessionView) -> SessionView {
+        let slot = self.inner.live.get(&view.session_id).map(|slot| Arc::clone(&slot));
+        if let Some(loaded) = slot.as_ref().and_then(|slot| slot.get()) {
+            view.clients = loaded.clients.load(Ordering::Relaxed);
+            view.last_seq = view.last_seq.max(loaded.feed.last_seq());
+            view.background_commands = loaded.commands();
+        }
+        view
+    }
+
+    /// A page of pending permission requests, oldest first.
+    ///
+    /// # Errors
+    /// The session does not exist, or the database could not be read.
+    pub async fn pending(
+        &self,
+        session: Option<SessionId>,
+        after: Option<PermissionId>,
+        limit: u32,
+    ) -> Result<(Vec<Pending>, Option<PermissionId>), SessionError> {
+        let store = &self.inner.shared.store;
+        let key = match session {
+            Some(id) => Some(store.find(id).await?.ok_or(SessionError::NotFound)?),
+            None => None,
+        };
+        let after = after.map(|id| id.to_string());
+        let mut rows = store.pending_requests(key, after.as_deref(), limit + 1).await?;
+        let mut bytes = 0;
+        let mut fits = |row: &StoredRequest| {
+            bytes += row.body.len();
+            bytes <= PAGE_BYTES
+        };
+        let page = rows.iter().take(limit as usize).take_while(|row| fits(row)).count().max(1);
+        let more = rows.len() > page;
+        rows.truncate(page);
+        let requests: Vec<Pending> = rows
+            .iter()
+            .filter_map(|row| serde_json::from_str::<Envelope>(&row.body).ok())
+            .filter_map(|envelope| match envelope.event {
+                Event::PermissionRequested { request, read_only, change, sandbox } => {
+                    let Envelope { session_id, at_ms, truncated_fields, .. } = envelope;
+                    Some(Pending { session_id, at_ms, truncated_fields, request, read_only, change, sandbox })
+                }
+                _ => None,
+            })
+            .collect();
+        let next = if more { requests.last().map(|pending| pending.request.request_id) } else { None };
+        Ok((requests, next))
+    }
+}

@@ -1,0 +1,102 @@
+//! What callers ask of a session, and what an abort replies.
+
+use crate::engine::Busy;
+use crate::judge::Rule;
+use crate::session::idempotency::IdempotencyKey;
+use crate::types::blob::Blob;
+use crate::types::event::Origin;
+use crate::types::ids::{CallId, PermissionId, QuestionId, TurnId};
+use crate::types::message::InputBlock;
+use crate::types::permission::{Decision, Scope};
+use crate::types::question::Choice;
+use crate::types::turn_options::TurnOptions;
+
+/// The parameters of a submit, except its input.
+#[derive(Clone, Debug)]
+pub struct Submission {
+    /// Policy for a session whose turn is running.
+    pub when_busy: Busy,
+    /// Refuse the input unless this is the current turn.
+    pub expected_turn: Option<TurnId>,
+    /// Options of the turn.
+    pub options: TurnOptions,
+    /// Idempotency key, if the caller sent one.
+    pub keyed: Option<IdempotencyKey>,
+    /// The client that sent it.
+    pub origin: Origin,
+}
+
+/// The input of a submit.
+#[derive(Clone, Debug)]
+pub struct SubmittedInput {
+    /// Text, images and documents.
+    pub blocks: Vec<InputBlock>,
+    /// Content of the images and documents, stored in the transaction of the input.
+    pub blobs: Vec<Blob>,
+}
+
+/// An answer to a permission request.
+#[derive(Clone, Debug)]
+pub struct PermissionAnswer {
+    /// Id of the permission request.
+    pub request_id: PermissionId,
+    /// Allow or deny.
+    pub decision: Decision,
+    /// How long the answer applies.
+    pub scope: Scope,
+    /// The grant to store.
+    pub grant: Option<Rule>,
+    /// Feedback text for the model.
+    pub feedback: Option<String>,
+    /// Whether this denial ends the turn.
+    pub stop: bool,
+    /// Whether the client denied because it has no user to ask.
+    pub no_approver: bool,
+    /// Arguments that replace the model's.
+    pub updated_input: Option<serde_json::Value>,
+    /// Digest of the request that the user saw.
+    pub digest: Option<String>,
+    /// Idempotency key, if the caller sent one.
+    pub keyed: Option<IdempotencyKey>,
+    /// The client that sent it.
+    pub origin: Origin,
+}
+
+/// Changes of a session. Absent values stay unchanged.
+#[derive(Clone, Debug)]
+pub struct Changes {
+    /// Short title.
+    pub title: Option<String>,
+    /// Options of later turns. The mode applies immediately.
+    pub options: TurnOptions,
+    /// All additional folders of the workspace.
+    pub additional_dirs: Option<Vec<String>>,
+    /// Idempotency key, if the caller sent one.
+    pub keyed: Option<IdempotencyKey>,
+    /// The client that sent it.
+    pub origin: Origin,
+}
+
+/// An answer to a question.
+#[derive(Clone, Debug)]
+pub struct QuestionAnswer {
+    /// Id of the question.
+    pub request_id: QuestionId,
+    /// The option that the user chose.
+    pub choice: Choice,
+    /// Idempotency key, if the caller sent one.
+    pub keyed: Option<IdempotencyKey>,
+    /// The client that sent it.
+    pub origin: Origin,
+}
+
+/// The work that an abort stopped.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct AbortOutcome {
+    /// The turn, if it was stopped.
+    pub turn: Option<TurnId>,
+    /// The calls that were stopped.
+    pub calls: Vec<CallId>,
+    /// Ids of processes that could not be killed.
+    pub survivors: Vec<i32>,
+}

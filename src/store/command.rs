@@ -1,0 +1,42 @@
+//! The commands to the writer thread.
+
+use tokio::sync::oneshot;
+
+use crate::store::error::StoreError;
+use crate::store::rows::TrustChange;
+use crate::store::rows::{Append, Idempotency, NewSession, SessionKey, Sync};
+use crate::types::audit::AuditNote;
+use crate::types::ids::CallId;
+use crate::types::time::Timestamp;
+
+pub(in crate::store) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
+
+/// Removes a session and stores the reply of the call that requested it.
+pub(in crate::store) struct Deletion {
+    pub key: SessionKey,
+    pub idempotency: Option<Idempotency>,
+    pub at: Timestamp,
+}
+
+/// A reply to store without journal rows, with the key of its session if there is one.
+pub(in crate::store) struct KeptReply {
+    pub key: Option<SessionKey>,
+    pub idempotency: Idempotency,
+    pub at: Timestamp,
+}
+
+/// A command to the writer thread.
+pub(in crate::store) enum WriterCommand {
+    Append(Box<Append>, Answer<()>),
+    Create(Box<NewSession>, Answer<SessionKey>),
+    Delete(Box<Deletion>, Answer<()>),
+    KeepReply(Box<KeptReply>, Answer<()>),
+    /// Commits a write that changes nothing, to test the disk.
+    Try(Answer<()>),
+    Forget(Vec<CallId>, Answer<()>),
+    Trust(Box<TrustChange>, Answer<()>),
+    Paid(Vec<String>, Answer<()>),
+    /// Writes audit rows that belong to no journal.
+    Record(Vec<AuditNote>, Sync, Answer<()>),
+    Close,
+}

@@ -1,0 +1,235 @@
+//! Collects the output of a command: valid UTF-8 from arbitrary pieces, bounded, shortened to its head and tail
+//! for the model.
+
+use std::collections::VecDeque;
+
+/// Bytes kept of the head, and of the tail: more than the model receives. The spool has the full output.
+const HALF: usize = 128 << 10;
+
+/// Decodes bytes that arrive in pieces. An incomplete character is kept for the next piece.
+#[derive(Default)]
+pub(in crate::tools) struct Utf8 {
+    held: Vec<u8>,
+}
+
+impl Utf8 {
+    /// Returns the text of all bytes that were not returned before.
+    pub(in crate::tools) fn push(&mut self, bytes: &[u8]) -> String {
+        self.held.extend_from_slice(bytes);
+        let cut = incomplete_tail(&self.held);
+        let whole = self.held.len() - cut;
+        let text = String::from_utf8_lossy(&self.held[..whole]).into_owned();
+        self.held.drain(..whole);
+        text
+    }
+
+    /// Returns the rest at the end of the output.
+    pub(in crate::tools) fn finish(&mut self) -> String {
+        String::from_utf8_lossy(&std::mem::take(&mut self.held)).into_owned()
+    }
+}
+
+/// Number of bytes at the end that may be the beginning of one character.
+fn incomplete_tail(bytes: &[u8]) -> usize {
+    let from = bytes.len().saturating_sub(3);
+    for at in (from..bytes.len()).rev() {
+        let wanted = match bytes[at] {
+            0xC2..=0xDF => 2,
+            0xE0..=0xEF => 3,
+            0xF0..=0xF4 => 4,
+            0x80..=0xBF => continue,
+            _ => return 0,
+        };
+        let have = bytes.len() - at;
+        let is_cut =
+            have < wanted && std::str::from_utf8(&bytes[at..]).is_err_and(|e| e.error_len().is_none());
+        return if is_cut { have } else { 0 };
+    }
+    0
+}
+
+/// A part of an output, possibly with a gap.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::tools) struct Piece {
+    pub(in crate::tools) before: String,
+    /// Bytes missing in the gap.
+    pub(in crate::tools) gone: u64,
+    pub(in crate::tools) rest: String,
+}
+
+/// Both streams in the order of arrival: the head, and the tail of the rest.
+#[derive(Debug, Default)]
+pub(in crate::tools) struct Capture {
+    head: String,
+    tail: VecDeque<u8>,
+    /// Bytes dropped between head and tail.
+    dropped: u64,
+}
+
+impl Capture {
+    pub(in crate::tools) fn push(&mut self, mut text: &str) {
+        if self.tail.is_empty() && self.head.len() < HALF {
+            let mut fits = text.len().min(HALF - self.head.len());
+            while !text.is_char_boundary(fits) {
+                fits -= 1;
+            }
+            self.head.push_str(&text[..fits]);
+            text = &text[fits..];
+        }
+        self.tail.extend(text.as_bytes());
+        if self.tail.len() > HALF {
+            let excess = self.tail.len() - HALF;
+            self.tail.drain(..excess);
+            self.dropped += excess as u64;
+        }
+    }
+
+    /// Total number of bytes.
+    pub(in crate::tools) fn bytes(&self) -> u64 {
+        self.head.len() as u64 + self.dropped + self.tail.len() as u64
+    }
+
+    /// The kept output after the first `from` bytes, with the number of missing bytes and the start of the part
+    /// after the gap.
+    pub(in crate::tools) fn since(&self, from: u64) -> Piece {
+        let (head_end, tail_start) = (self.head.len() as u64, self.head.len() as u64 + self.dropped);
+        let at = usize::try_from(from.min(head_end)).unwrap_or(0);
+        let mut before = self.head.get(at..).unwrap_or_default().to_owned();
+        let skip = usize::try_from(from.saturating_sub(tail_start)).unwrap_or(usize::MAX);
+        let bytes: Vec<u8> = self.tail.iter().skip(skip).copied().collect();
+        // After a gap or a wrong count, the text may begin inside a character.
+        let cut = bytes.iter().take(3).take_while(|byte| **byte & 0xC0 == 0x80).count();
+        let rest = String::from_utf8_lossy(&bytes[cut..]);
+        let gone = tail_start.saturating_sub(from.max(head_end));
+        if gone == 0 {
+            before.push_str(&rest);
+            return Piece { before, gone, rest: String::new() };
+        }
+        Piece { before, gone, rest: rest.into_owned() }
+    }
+
+    /// The text for the model: at most `cap` characters of output. The flag says whether output was left out.
+    pub(in crate::tools) fn render(mut self, cap: usize) -> (String, bool) {
+        let tail = self.tail.make_contiguous();
+        // The tail may begin inside a character.
+        let start = tail.iter().take(3).take_while(|byte| **byte & 0xC0 == 0x80).count();
+        let start = if self.dropped > 0 { start } else { 0 };
+        let tail = String::from_utf8_lossy(&tail[start..]);
+        if self.dropped == 0 {
+            self.head.push_str(&tail);
+            return cut_middle(&self.head, cap);
+        }
+        let (head, _) = self.head.split_at(boundary(&self.head, cap / 2));
+        let tail = last_chars(&tail, cap - cap / 2);
+        (format!("{head}\n[… some output was left out here …]\n{tail}"), true)
+    }
+}
+
+/// The byte position after the first `chars` characters.
+fn boundary(text: &str, chars: usize) -> usize {
+    text.char_indices().nth(chars).map_or(text.len(), |(at, _)| at)
+}
+
+fn last_chars(text: &str, chars: usize) -> &str {
+    match chars.checked_sub(1).and_then(|n| text.char_indices().rev().nth(n)) {
+        Some((at, _)) => &text[at..],
+        None if chars == 0 => "",
+        None => text,
+    }
+}
+
+/// Head and tail of a text of more than `cap` characters, with a note about the missing part.
+pub(in crate::tools) fn cut_middle(text: &str, cap: usize) -> (String, bool) {
+    let total = text.chars().count();
+    if total <= cap {
+        return (text.to_owned(), false);
+    }
+    let head = &text[..boundary(text, cap / 2)];
+    let tail = last_chars(text, cap - cap / 2);
+    (format!("{head}\n[… {} characters were left out here …]\n{tail}", total - cap), true)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tools::capture::*;
+
+    #[test]
+    fn long_output_keeps_head_and_tail() {
+        let mut short = Capture::default();
+        short.push("a\n");
+        short.push("b\n");
+        assert_eq!(short.render(10), ("a\nb\n".into(), false));
+
+        let mut long = Capture::default();
+        long.push("12345é67890");
+        assert_eq!(long.render(4), ("12\n[… 7 characters were left out here …]\n90".into(), true));
+
+        let mut huge = Capture::default();
+        huge.push("BEGIN");
+        for _ in 0..200 {
+            huge.push(&"é".repeat(10_000));
+            assert!(huge.head.len() + huge.tail.len() <= 2 * HALF);
+        }
+        huge.push("END");
+        let (text, cut) = huge.render(100);
+        assert!(cut && text.starts_with("BEGIN") && text.ends_with("END"), "{text}");
+        assert!(text.chars().count() < 160);
+    }
+
+    #[test]
+    fn capture_returns_new_output_from_any_offset() {
+        let mut small = Capture::default();
+        small.push("aé\nb");
+        for (from, expected) in [(0, "aé\nb"), (3, "\nb"), (5, ""), (9, "")] {
+            let piece = Piece { before: expected.into(), gone: 0, rest: String::new() };
+            assert_eq!(small.since(from), piece, "{from}");
+        }
+        let mut flood = Capture::default();
+        for _ in 0..100_000 {
+            flood.push("123456789\n");
+        }
+        flood.push("end");
+        assert_eq!(flood.bytes(), 1_000_003);
+        let (half, all) = (HALF as u64, flood.bytes());
+        let whole = flood.since(0);
+        assert_eq!((whole.before.len(), whole.gone, whole.rest.len()), (HALF, all - 2 * half, HALF));
+        let later = flood.since(500_000);
+        assert_eq!((later.before.as_str(), later.gone), ("", all - half - 500_000));
+        assert_eq!(flood.since(all - 5), Piece { before: "9\nend".into(), gone: 0, rest: String::new() });
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn utf8_decoding_is_independent_of_chunks(
+            text in "[aé€😀\n]{0,30}", cuts in proptest::collection::vec(0usize..8, 0..20),
+        ) {
+            let mut utf8 = Utf8::default();
+            let mut rest = text.as_bytes();
+            let mut out = String::new();
+            for cut in cuts {
+                let (piece, later) = rest.split_at(cut.min(rest.len()));
+                let fresh = utf8.push(piece);
+                let has_replacement = fresh.contains(char::REPLACEMENT_CHARACTER);
+                proptest::prop_assert!(!has_replacement);
+                out.push_str(&fresh);
+                rest = later;
+            }
+            out.push_str(&utf8.push(rest));
+            out.push_str(&utf8.finish());
+            proptest::prop_assert_eq!(out, text);
+        }
+
+        #[test]
+        fn utf8_decoding_keeps_all_valid_text(
+            bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..40),
+        ) {
+            let mut utf8 = Utf8::default();
+            let mut out = String::new();
+            for byte in &bytes {
+                out.push_str(&utf8.push(&[*byte]));
+            }
+            out.push_str(&utf8.finish());
+            proptest::prop_assert_eq!(out, String::from_utf8_lossy(&bytes));
+        }
+    }
+}

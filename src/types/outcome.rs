@@ -1,0 +1,37 @@
+//! What a session replies to a request. These values are stored with an idempotency key, so that a repeated
+//! request gets the same reply.
+
+use serde::{Deserialize, Serialize};
+
+use crate::types::ids::{Seq, TurnId};
+
+/// The result of a submit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SubmitOutcome {
+    /// The turn that answers the input.
+    pub turn_id: TurnId,
+    /// Whether the input runs, is queued or steers.
+    pub state: SubmittedAs,
+    /// Seq of the event that recorded the input.
+    pub seq: Seq,
+}
+
+/// How a submit was accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SubmittedAs {
+    /// Its turn is running.
+    Running,
+    /// The input is queued.
+    Queued,
+    /// The running turn receives the input.
+    Steered,
+}
+
+/// An accepted answer to a permission request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AnswerOutcome {
+    /// Seq of the event that recorded the answer.
+    pub seq: Seq,
+    /// The stored grant.
+    pub grant: Option<String>,
+}

@@ -1,0 +1,142 @@
+//! Takes a Rust file apart: tokens of code, texts, and no tests.
+
+/// Where the modules declared in a file lie: `engine/mod.rs` → `engine`, `engine/plan.rs` → `engine/plan`.
+pub fn submodules_of(path: &str) -> String {
+    let stem = path.strip_suffix(".rs").unwrap_or(path);
+    stem.strip_suffix("/mod").unwrap_or(if stem == "lib" { "" } else { stem }).into()
+}
+
+/// A token of code, or the inside of a text.
+#[derive(Debug, PartialEq)]
+pub enum Piece {
+    Code(String),
+    Text(String),
+}
+
+pub fn tokens(code: &str) -> Vec<String> {
+    pieces(code)
+        .into_iter()
+        .filter_map(|piece| match piece {
+            Piece::Code(token) => Some(token),
+            Piece::Text(_) => None,
+        })
+        .collect()
+}
+
+/// Takes Rust apart into tokens and texts; comments are dropped.
+pub fn pieces(text: &str) -> Vec<Piece> {
+    let chars: Vec<char> = text.chars().collect();
+    let at = |index: usize| chars.get(index).copied().unwrap_or('\0');
+    let mut out = Vec::new();
+    let mut i = 0;
+    while i < chars.len() {
+        match (at(i), at(i + 1)) {
+            ('/', '/') => {
+                while i < chars.len() && at(i) != '\n' {
+                    i += 1;
+                }
+            }
+            ('/', '*') => {
+                let mut inner = 0;
+                loop {
+                    match (at(i), at(i + 1)) {
+                        ('/', '*') => (inner, i) = (inner + 1, i + 2),
+                        ('*', '/') => (inner, i) = (inner - 1, i + 2),
+                        _ => i += 1,
+                    }
+                    if inner == 0 || i >= chars.len() {
+                        break;
+                    }
+                }
+            }
+            ('"', _) => i = quoted(&chars, i + 1, '"', &mut out),
+            // 'a' and '\n' are characters, 'a is a lifetime.
+            ('\'', next) if next == '\\' || at(i + 2) == '\'' => i = quoted(&chars, i + 1, '\'', &mut out),
+            (c, _) if c.is_alphanumeric() || c == '_' => {
+                let start = i;
+                while at(i).is_alphanumeric() || at(i) == '_' {
+                    i += 1;
+                }
+                let word: String = chars[start..i].iter().collect();
+                let hashes = (i..chars.len()).take_while(|index| at(*index) == '#').count();
+                if matches!(word.as_str(), "r" | "br" | "cr") && at(i + hashes) == '"' {
+                    i = raw(&chars, i + hashes + 1, hashes, &mut out);
+                } else {
+                    out.push(Piece::Code(word));
+                }
+            }
+            (':', ':') => {
+                out.push(Piece::Code("::".into()));
+                i += 2;
+            }
+            (c, _) => {
+                if !c.is_whitespace() {
+                    out.push(Piece::Code(c.into()));
+                }
+                i += 1;
+            }
+        }
+    }
+    out
+}
+
+/// Reads a text up to its quote; gives the place after it.
+fn quoted(chars: &[char], start: usize, quote: char, out: &mut Vec<Piece>) -> usize {
+    let mut i = start;
+    let mut text = String::new();
+    while i < chars.len() && chars[i] != quote {
+        if chars[i] == '\\' {
+            i += 1;
+        }
+        text.extend(chars.get(i));
+        i += 1;
+    }
+    out.push(Piece::Text(text));
+    i + 1
+}
+
+fn raw(chars: &[char], start: usize, hashes: usize, out: &mut Vec<Piece>) -> usize {
+    let ends = |i: usize| chars[i] == '"' && (1..=hashes).all(|n| chars.get(i + n) == Some(&'#'));
+    let end = (start..chars.len()).find(|i| ends(*i)).unwrap_or(chars.len());
+    out.push(Piece::Text(chars[start..end].iter().collect()));
+    end + 1 + hashes
+}
+
+/// Drops what stands under `#[cfg(test)]`; test modules in files of their own are collected.
+pub fn without_tests(pieces: Vec<Piece>, folder: &str, tests: &mut Vec<String>) -> Vec<Piece> {
+    let is = |piece: Option<&Piece>, code: &str| matches!(piece, Some(Piece::Code(token)) if token == code);
+    let mark = ["#", "[", "cfg", "(", "test", ")", "]"];
+    let mut out: Vec<Piece> = Vec::new();
+    let mut rest = pieces.into_iter().peekable();
+    while let Some(piece) = rest.next() {
+        out.push(piece);
+        let begins = out.len().checked_sub(mark.len());
+        let Some(begins) =
+            begins.filter(|begins| mark.iter().enumerate().all(|(n, word)| is(out.get(begins + n), word)))
+        else {
+            continue;
+        };
+        out.truncate(begins);
+        // The item: up to its `;` or to the end of its braces.
+        let mut item: Vec<Piece> = Vec::new();
+        let mut inner = 0;
+        for piece in rest.by_ref() {
+            inner += i32::from(is(Some(&piece), "{")) - i32::from(is(Some(&piece), "}"));
+            let ends = inner == 0 && (is(Some(&piece), ";") || is(Some(&piece), "}"));
+            item.push(piece);
+            if ends {
+                break;
+            }
+        }
+        let name = item.iter().position(|piece| is(Some(piece), "mod")).and_then(|at| item.get(at + 1));
+        if let (Some(Piece::Code(name)), true) = (name, is(item.last(), ";")) {
+            let parent = folder.rsplit_once('/').map_or("", |(parent, _)| parent);
+            let path = item.iter().find_map(|piece| match piece {
+                Piece::Text(path) => path.strip_suffix(".rs").map(|stem| format!("{parent}/{stem}")),
+                Piece::Code(_) => None,
+            });
+            tests.push(path.unwrap_or_else(|| format!("{folder}/{name}")));
+        }
+    }
+    out
+}
