@@ -35,7 +35,7 @@ pub struct ToolChoice {
 }
 
 impl ToolDefinition {
-    /// Whether calls of this tool may run in parallel: see [`PreparedCall::runs_beside`].
+    /// Whether calls of this tool may run in parallel: see [`PreparedCall::can_run_in_parallel`].
     #[must_use]
     pub fn is_concurrency_safe(&self) -> bool {
         self.read_only || self.name == "WebFetch"
@@ -166,7 +166,7 @@ pub struct Blocked {
 impl PreparedCall {
     /// Whether the call may run in parallel with other such calls: it changes nothing on this machine.
     #[must_use]
-    pub fn runs_beside(&self) -> bool {
+    pub fn can_run_in_parallel(&self) -> bool {
         self.read_only || matches!(self.subject, Subject::Web { .. })
     }
 }

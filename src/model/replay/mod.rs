@@ -16,7 +16,7 @@ use tokio::sync::{OnceCell, mpsc};
 use super::api::{Api, Reader};
 use crate::model::stream::assembly::{Assembly, CallIds};
 use crate::model::stream::fault;
-use crate::model::stream::http::{hand_on, nobody_listens};
+use crate::model::stream::http::{hand_on, no_listener};
 use crate::types::model::{Delta, FaultKind, ModelFault, ModelReply, ModelRequest, StopReason};
 use cassette::{Cassette, Match, Record, Recording, Script};
 use request_hash::{answers_so_far, request_hash};
@@ -56,7 +56,7 @@ impl Player {
         match record {
             Some(Record::Recording(recording)) => play_recording(provider, number, recording, out).await,
             Some(Record::Script(script)) => tokio::select! {
-                () = out.closed() => Err(nobody_listens()),
+                () = out.closed() => Err(no_listener()),
                 outcome = play_script(number, script, out) => outcome,
             },
             None => {

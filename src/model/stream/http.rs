@@ -326,11 +326,11 @@ pub(in crate::model) async fn hand_on(
     if batch.is_empty() {
         return Ok(());
     }
-    out.send(batch).await.map_err(|_| nobody_listens())
+    out.send(batch).await.map_err(|_| no_listener())
 }
 
 /// The fault for a closed receiver.
-pub(in crate::model) fn nobody_listens() -> ModelFault {
+pub(in crate::model) fn no_listener() -> ModelFault {
     ModelFault::new(FaultKind::Interrupted, "the answer was stopped: nobody listens to it any more")
 }
 

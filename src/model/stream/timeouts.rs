@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
-use crate::model::stream::http::nobody_listens;
+use crate::model::stream::http::no_listener;
 use crate::types::model::{Delta, FaultKind, ModelFault};
 
 /// Factor on the limit of silence for a model that answers in one piece.
@@ -81,7 +81,7 @@ impl<'a> Watchdog<'a> {
             let until = limit.map(|(at, _)| at);
             let next = [until, warn_at].into_iter().flatten().min();
             tokio::select! {
-                () = self.out.closed() => return Err(nobody_listens()),
+                () = self.out.closed() => return Err(no_listener()),
                 done = &mut work => return Ok(done),
                 () = async {
                     match next {
@@ -95,7 +95,7 @@ impl<'a> Watchdog<'a> {
                     warn_at = None;
                     let ms = u64::try_from(self.patience.warn.as_millis()).unwrap_or(u64::MAX);
                     if self.out.send(vec![Delta::Silence { ms }]).await.is_err() {
-                        return Err(nobody_listens());
+                        return Err(no_listener());
                     }
                 }
             }
