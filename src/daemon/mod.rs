@@ -209,7 +209,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     };
     let (state, told) = watch::channel(ConfigState { files: reload::files(&config), last_reload: None });
     let (reload, mut reloads) = mpsc::channel(RELOADS);
-    let office = RpcContext {
+    let context = RpcContext {
         registry: registry.clone(),
         info: Arc::new(info),
         config: told,
@@ -218,7 +218,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         hurry: hurry.clone(),
         refusals: Arc::default(),
     };
-    let methods = rpc::methods(office).map_err(DaemonError::Bug)?;
+    let methods = rpc::methods(context).map_err(DaemonError::Bug)?;
     if signals.ask_to_stop() {
         tracing::info!("asked to stop before the start was done");
         store_owner.close().await;
@@ -262,8 +262,8 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let copying = tokio::spawn(copying);
     let tidying = tokio::spawn(orphans::sweep_temp(registry.clone()));
     let removing = tokio::spawn(retention::run(registry.clone()));
-    let (herald, heralded) = watch::channel(ways);
-    let calling = tokio::spawn(notifier::run(registry.clone(), heralded));
+    let (notifier, notify_channels) = watch::channel(ways);
+    let calling = tokio::spawn(notifier::run(registry.clone(), notify_channels));
 
     let mut reloader = Reloader {
         flag: options.config,
@@ -274,7 +274,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         at_start: config.clone(),
         in_force: config,
         state,
-        herald,
+        notifier,
     };
     loop {
         tokio::select! {

@@ -109,7 +109,7 @@ async fn by_hook(ways: &NotifyChannels, poster: &Poster, pending_change: &Pendin
 async fn notification_text(registry: &Registry, pending_change: &PendingChange) -> Value {
     let event: Value = serde_json::from_str(&pending_change.body).unwrap_or_default();
     let id = pending_change.request_id.to_string();
-    let mut tidings = json!({
+    let mut notification = json!({
         "type": event["type"],
         "session_id": pending_change.session_id,
         "request_id": id,
@@ -123,13 +123,13 @@ async fn notification_text(registry: &Registry, pending_change: &PendingChange) 
         "on_timeout": event["on_timeout"],
     });
     if let Ok(view) = registry.view(pending_change.session_id).await {
-        tidings["title"] = view.title.into();
-        tidings["cwd"] = view.cwd.into();
+        notification["title"] = view.title.into();
+        notification["cwd"] = view.cwd.into();
     }
-    if let Some(members) = tidings.as_object_mut() {
+    if let Some(members) = notification.as_object_mut() {
         members.retain(|_, value| !value.is_null());
     }
-    tidings
+    notification
 }
 
 /// Starts the command, writes the text to its input and waits for its end.

@@ -28,7 +28,7 @@ pub(super) struct Reloader {
     pub in_force: Config,
     pub state: watch::Sender<ConfigState>,
     /// The notification channels.
-    pub herald: watch::Sender<notifier::NotifyChannels>,
+    pub notifier: watch::Sender<notifier::NotifyChannels>,
 }
 
 impl Reloader {
@@ -55,7 +55,7 @@ impl Reloader {
         };
         serving.set_limits(config.limits.of_transport());
         telemetry::set_level(config.daemon.log);
-        self.herald.send_replace(ways);
+        self.notifier.send_replace(ways);
         self.state.send_replace(ConfigState {
             files: files(&config),
             last_reload: Some(LastReload { at_ms, error: None, needs_restart: reply.needs_restart.clone() }),

@@ -56,7 +56,7 @@ mod tests {
         assert!(corpus.len() >= 10, "the corpus of {name} has {} inputs", corpus.len());
         for (line, input) in corpus {
             if catch_unwind(AssertUnwindSafe(|| target(&input))).is_err() {
-                panic!("{}:{line} breaks a law of {name}; the reason stands above", path.display());
+                panic!("{}:{line} breaks a property of {name}; the reason is above", path.display());
             }
         }
     }

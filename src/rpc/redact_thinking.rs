@@ -119,8 +119,8 @@ mod tests {
     }
 
     fn shown(body: &Arc<str>, thinking: ThinkingShown) -> Option<Value> {
-        let veiled = redact(Arc::clone(body), Include { thinking })?;
-        Some(serde_json::from_str(&veiled).expect("an event"))
+        let redacted = redact(Arc::clone(body), Include { thinking })?;
+        Some(serde_json::from_str(&redacted).expect("an event"))
     }
 
     fn message(content: &Value, truncated: &Value) -> Arc<str> {
@@ -143,8 +143,8 @@ mod tests {
         {
             assert_eq!(shown(&thought, mode).is_some(), is_shown, "{mode:?}");
             for other in [&said, &call] {
-                let veiled = redact(Arc::clone(other), Include { thinking: mode }).expect("it is shown");
-                assert!(Arc::ptr_eq(other, &veiled), "{mode:?}: {veiled}");
+                let redacted = redact(Arc::clone(other), Include { thinking: mode }).expect("it is shown");
+                assert!(Arc::ptr_eq(other, &redacted), "{mode:?}: {redacted}");
             }
         }
     }
@@ -165,15 +165,15 @@ mod tests {
         let Some(whole) = shown(&body, ThinkingShown::Full) else { panic!("it is shown") };
         assert_eq!(whole["item"]["content"], content);
         for (mode, text) in [(ThinkingShown::Summary, "First this. …"), (ThinkingShown::None, "")] {
-            let veiled = shown(&body, mode).expect("it is shown");
-            assert_eq!(veiled["seq"], 7);
+            let redacted = shown(&body, mode).expect("it is shown");
+            assert_eq!(redacted["seq"], 7);
             let expected = json!([
                 {"type":"thinking","text":text},
                 {"type":"redacted_thinking","data":""},
                 {"type":"text","text":"so"},
             ]);
-            assert_eq!(veiled["item"]["content"], expected, "{mode:?}");
-            let left: Vec<&Value> = veiled["truncated_fields"]
+            assert_eq!(redacted["item"]["content"], expected, "{mode:?}");
+            let left: Vec<&Value> = redacted["truncated_fields"]
                 .as_array()
                 .expect("a list")
                 .iter()
@@ -182,8 +182,8 @@ mod tests {
             assert_eq!(left, ["/item/text"], "{mode:?}: what is hidden cannot be fetched");
         }
         let plain = message(&json!([{"type":"text","text":"so"}]), &json!([]));
-        let veiled = redact(Arc::clone(&plain), Include { thinking: ThinkingShown::None }).expect("shown");
-        assert!(Arc::ptr_eq(&plain, &veiled), "to the letter");
+        let redacted = redact(Arc::clone(&plain), Include { thinking: ThinkingShown::None }).expect("shown");
+        assert!(Arc::ptr_eq(&plain, &redacted), "to the letter");
     }
 
     #[test]

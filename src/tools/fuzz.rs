@@ -158,8 +158,8 @@ pub fn notebook(data: &[u8]) {
 /// # Panics
 /// If a property does not hold, or the folder for the test cannot be created.
 pub fn path(data: &[u8]) {
-    static HOUSE: OnceLock<Mutex<tempfile::TempDir>> = OnceLock::new();
-    let shared = HOUSE.get_or_init(|| Mutex::new(path_shared().expect("a folder")));
+    static SHARED_FOLDER: OnceLock<Mutex<tempfile::TempDir>> = OnceLock::new();
+    let shared = SHARED_FOLDER.get_or_init(|| Mutex::new(path_shared().expect("a folder")));
     let shared = lock(shared);
     let root = shared.path().canonicalize().expect("its path");
     let (target, text) = match data.iter().position(|byte| *byte == 0x1f) {

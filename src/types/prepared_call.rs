@@ -116,7 +116,7 @@ pub struct Blocked {
 impl PreparedCall {
     /// Whether the call may run in parallel with other such calls: it changes nothing on this machine.
     #[must_use]
-    pub fn runs_beside(&self) -> bool {
+    pub fn can_run_in_parallel(&self) -> bool {
         self.read_only || matches!(self.subject, Subject::Web { .. })
     }
 }

@@ -38,7 +38,7 @@ pub struct ToolChoice {
 }
 
 impl ToolDefinition {
-    /// Whether calls of this tool may run in parallel: see [`PreparedCall::runs_beside`].
+    /// Whether calls of this tool may run in parallel: see [`PreparedCall::can_run_in_parallel`].
     #[must_use]
     pub fn is_concurrency_safe(&self) -> bool {
         self.read_only || self.name == "WebFetch"

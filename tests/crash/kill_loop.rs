@@ -26,7 +26,7 @@ use crate::support::wait::within;
 const LANES: usize = 4;
 /// Number of rounds until the loop starts a new state folder, so that it tests both long and short
 /// journals.
-const ROUNDS_OF_A_HOUSE: u32 = 50;
+const ROUNDS_PER_DAEMON: u32 = 50;
 /// The complete check of the files runs after every so many rounds.
 const WHOLE_LOOK: u32 = 10;
 
@@ -49,12 +49,12 @@ pub async fn run(rounds: u32, seed: u64) -> Figures {
     let mut random = Random(seed);
     let mut figures = Figures::default();
     while figures.rounds < rounds {
-        let of_this_daemon = ROUNDS_OF_A_HOUSE.min(rounds - figures.rounds);
+        let of_this_daemon = ROUNDS_PER_DAEMON.min(rounds - figures.rounds);
         let api = BOTH_APIS[random.below(2) as usize];
         // Every second folder checkpoints continuously, so that many kills hit a checkpoint.
-        let is_folded_often = (figures.rounds / ROUNDS_OF_A_HOUSE).is_multiple_of(2);
+        let has_small_checkpoints = (figures.rounds / ROUNDS_PER_DAEMON).is_multiple_of(2);
         let plan = TestDaemon::builder().api(api).config(CONFIG);
-        let plan = if is_folded_often { plan.environment("AGENTD_FOLD_AT", "12") } else { plan };
+        let plan = if has_small_checkpoints { plan.environment("AGENTD_FOLD_AT", "12") } else { plan };
         let mut folder = Folder::new(CrashScenario::start_idle(plan).await, random.next()).await;
         for round in 1..=of_this_daemon {
             folder.round(round).await;

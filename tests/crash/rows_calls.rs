@@ -21,7 +21,7 @@ matrix_ways! {
     c14_edit_without_committed_result_is_found_applied => c14_edit,
     c14_page_without_committed_fetch_is_not_refetched => c14_fetch,
     c13_c14_background_task_is_killed_and_reported_lost => behind,
-    c15_committed_results_of_parallel_calls_are_kept => c15_beside,
+    c15_committed_results_of_parallel_calls_are_kept => c15_parallel,
     c15_committed_results_of_sequential_calls_are_kept => c15_after,
     c16_file_write_is_atomic_across_crash => c16,
     c16_multi_file_patch_reports_which_files_changed => c16_several,
@@ -219,7 +219,7 @@ async fn c14_edit(way: CrashMode) {
     assert_eq!(outcomes(&journals, &pilot)[0]["status"], "completed");
 }
 
-async fn c15_beside(way: CrashMode) {
+async fn c15_parallel(way: CrashMode) {
     for point in ["C15", "C15:2"] {
         let mut story = CrashScenario::begin(plan(), point, way).await;
         let names = ["a.txt", "b.txt", "c.txt"];

@@ -183,12 +183,12 @@ async fn notify_command_receives_pending_request() {
     let (daemon, session, mut seen) = wants(&config, "touch it").await;
     let asked = seen.wait_for("permission.requested").await;
     let text = until("the command to be told", || daemon.log(), || std::fs::read_to_string(&said).ok()).await;
-    let tidings: Value = serde_json::from_str(&text).expect("JSON");
-    assert_eq!(tidings["type"], "permission.requested");
+    let notification: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(notification["type"], "permission.requested");
     for name in ["request_id", "session_id", "tool", "input", "deadline_ms"] {
-        assert_eq!(tidings[name], asked[name], "{name}");
+        assert_eq!(notification[name], asked[name], "{name}");
     }
-    assert_eq!(tidings["cwd"], json!(daemon.workspace()));
+    assert_eq!(notification["cwd"], json!(daemon.workspace()));
     session.allow(&asked).await;
     seen.turn_ends("success").await;
 
@@ -254,9 +254,9 @@ async fn notify_url_receives_pending_request_with_retry() {
     .expect("two posts");
     let text = second.strip_prefix("204 true ").expect("a post of JSON").to_owned();
     assert_eq!(first, format!("503 true {text}"));
-    let tidings: Value = serde_json::from_str(&text).expect("JSON");
+    let notification: Value = serde_json::from_str(&text).expect("JSON");
     for name in ["type", "request_id", "session_id", "tool", "input", "deadline_ms", "kind"] {
-        assert_eq!(tidings[name], asked[name], "{name}");
+        assert_eq!(notification[name], asked[name], "{name}");
     }
     session.allow(&asked).await;
     seen.turn_ends("success").await;

@@ -80,7 +80,7 @@ impl Drop for Reader {
             && let Ok(inbox) = self.wire.inbox.lock()
             && let Some(breach) = &inbox.breach
         {
-            panic!("an event breaks a law: {breach}");
+            panic!("an event breaks a property: {breach}");
         }
     }
 }
@@ -182,7 +182,7 @@ impl Wire {
                 if let Some(breach) = &inbox.breach {
                     let breach = breach.clone();
                     drop(inbox);
-                    panic!("an event breaks a law: {breach}");
+                    panic!("an event breaks a property: {breach}");
                 }
                 if let Some(found) = look(&mut inbox) {
                     return found;

@@ -54,10 +54,10 @@ impl State {
         }
     }
 
-    pub(super) fn record_background_read(&mut self, told: BackgroundRead) {
-        if let Some(command) = self.commands.iter_mut().find(|it| it.known.bash_id == told.bash_id) {
+    pub(super) fn record_background_read(&mut self, read: BackgroundRead) {
+        if let Some(command) = self.commands.iter_mut().find(|it| it.known.bash_id == read.bash_id) {
             let known = &mut Arc::make_mut(command).known;
-            known.read_bytes = known.read_bytes.max(told.bytes);
+            known.read_bytes = known.read_bytes.max(read.bytes);
         }
     }
 }

@@ -53,7 +53,8 @@ pub const TRANSIENT_KINDS: &[&str] = &[
 ];
 
 /// Kinds of which only the newest row at or before the last `turn.completed` counts.
-pub const LATEST_ONLY_KINDS: &[&str] = &["session.status", "session.context", "workspace.trust_required"];
+pub const LATEST_ONLY_KINDS: &[&str] =
+    &["session.status", "session.prompt_built", "workspace.trust_required"];
 
 impl Engine {
     /// Applies a committed event to the state.

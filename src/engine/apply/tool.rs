@@ -119,8 +119,8 @@ impl State {
                         known.insert(read.path.clone(), read);
                     }
                 }
-                if let Some(background_read) = background_read {
-                    self.record_background_read(*background_read);
+                if let Some(read) = background_read {
+                    self.record_background_read(*read);
                 }
                 self.tool_completed(*call_id, *status, output, attachments);
             }

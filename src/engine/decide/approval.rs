@@ -100,7 +100,7 @@ impl PlanBuilder<'_> {
             return Err(Refusal::Paused);
         }
         self.reply_answered(None);
-        let words = (model_texts::NOBODY, model_texts::OUTSIDE_NOBODY);
+        let words = (model_texts::NO_APPROVER, model_texts::OUTSIDE_NO_APPROVER);
         if self.settle_unanswered(call, request_id, on_timeout, SettledBy::NoApprover, words, stop) {
             self.end_as_denied();
         } else {

@@ -131,7 +131,7 @@ impl PlanBuilder<'_> {
                 self.complete(call_id, outcome, 0);
             }
             VerdictKind::Ask if self.has_no_approver() => {
-                self.deny(call_id, "unattended", model_texts::nobody_to_ask(&verdict.reason));
+                self.deny(call_id, "unattended", model_texts::no_approver_to_ask(&verdict.reason));
             }
             VerdictKind::Ask => {
                 let (deadline_ms, on_timeout) = self.deadline().unzip();
@@ -258,10 +258,10 @@ impl PlanBuilder<'_> {
                 Stage::Done { .. } => continue,
                 Stage::Requested | Stage::Unknown { .. } => (true, None),
                 Stage::Awaiting { prepared, .. } | Stage::Running { prepared, .. } => {
-                    (serial || !prepared.runs_beside(), None)
+                    (serial || !prepared.can_run_in_parallel(), None)
                 }
                 Stage::Ready { prepared, allowed_by, bound } => (
-                    serial || !prepared.runs_beside(),
+                    serial || !prepared.can_run_in_parallel(),
                     Some((Arc::clone(prepared), allowed_by.clone(), bound.clone())),
                 ),
             };

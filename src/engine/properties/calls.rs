@@ -1,6 +1,6 @@
 //! Properties of the events of tool calls: requested before allowed, allowed before started, ended once.
 
-use crate::engine::properties::law;
+use crate::engine::properties::property;
 use crate::engine::properties::watch::{CallWatch, CommandWatch, ReferenceModel};
 use crate::engine::request::model_texts;
 use crate::types::background::BackgroundState;
@@ -21,34 +21,34 @@ impl ReferenceModel {
         match &envelope.event {
             Event::ToolRequested { call_id, tool, input } => {
                 let known = self.message.iter().find(|call| call.call_id == *call_id);
-                law!(
+                property!(
                     known.is_some_and(|call| call.tool == *tool && call.input == *input),
                     "what is requested is what the model said"
                 );
-                law!(self.calls.insert(*call_id, CallWatch::default()).is_none(), "call ids are new");
+                property!(self.calls.insert(*call_id, CallWatch::default()).is_none(), "call ids are new");
                 self.items.insert(envelope.seq, (ItemKind::ToolCall, ItemStatus::Running));
                 self.turn.as_mut().ok_or("a call belongs to a turn")?.calls.push(*call_id);
             }
             Event::ToolStatus { call_id, prepared, allowed_by } => {
                 let call = self.open_call(*call_id)?;
-                law!(call.asked.is_none() && !call.allowed, "a call is judged once");
-                law!(!allowed_by.is_empty(), "whoever may run knows why");
+                property!(call.asked.is_none() && !call.allowed, "a call is judged once");
+                property!(!allowed_by.is_empty(), "whoever may run knows why");
                 (call.allowed, call.read_only) = (true, Some(prepared.read_only));
                 call.is_edit = prepared.subject.changes_files();
                 call.is_background = matches!(prepared.subject, Subject::Bash { background: true, .. });
             }
             Event::PermissionRequested { request, read_only, sandbox, .. } => {
                 let leaves = request.kind == RequestKind::Sandbox;
-                law!(leaves || !self.asked_before, "all requests of a message are raised together");
+                property!(leaves || !self.asked_before, "all requests of a message are raised together");
                 let may_leave = self.setup.settings.offer_unsandboxed_retry.holds(self.setup.background);
                 let call = self.open_call(request.call_id)?;
-                law!(call.asked.is_none() && !call.allowed, "a call is judged once");
-                law!(call.blocked.is_some() == leaves, "what the sandbox stopped may ask to leave it");
-                law!(
+                property!(call.asked.is_none() && !call.allowed, "a call is judged once");
+                property!(call.blocked.is_some() == leaves, "what the sandbox stopped may ask to leave it");
+                property!(
                     sandbox.is_some_and(|held| held.unsandboxed) == leaves,
                     "a request says where it would run"
                 );
-                law!(!leaves || may_leave, "who forbids the offer is not asked");
+                property!(!leaves || may_leave, "who forbids the offer is not asked");
                 (call.asked, call.read_only) = (Some(request.request_id), Some(*read_only));
                 call.passes_as_reading = match request.subject {
                     Subject::Bash { .. } => request.read_only_command,
@@ -56,41 +56,41 @@ impl ReferenceModel {
                 };
                 call.is_edit = request.subject.changes_files();
                 call.folder = Some(request.cwd.clone());
-                law!(request.cwd == self.folder, "a request names the folder");
-                law!(request.digest.len() == 64, "a request has a digest");
-                law!(
+                property!(request.cwd == self.folder, "a request names the folder");
+                property!(request.digest.len() == 64, "a request has a digest");
+                property!(
                     request.deadline_ms.is_some() == self.setup.background,
                     "requests of unattended sessions have a deadline, others have none"
                 );
                 if let (Some(at), Some(on_timeout)) = (request.deadline_ms, request.on_timeout) {
                     let wait = self.setup.settings.unattended.deadline_ms;
-                    law!(
+                    property!(
                         Some(at.since(envelope.at_ms)) == wait,
                         "a deadline is as far away as is configured"
                     );
                     self.deadlines.insert(request.request_id, (at, on_timeout, false));
                 }
                 let entry = (request.call_id, !request.suggestions.is_empty(), false);
-                law!(self.requests.insert(request.request_id, entry).is_none(), "request ids are new");
+                property!(self.requests.insert(request.request_id, entry).is_none(), "request ids are new");
                 if leaves {
-                    law!(self.turn_mode != Mode::DontAsk, "a session that never asks does not offer");
+                    property!(self.turn_mode != Mode::DontAsk, "a session that never asks does not offer");
                     self.outside.insert(request.request_id);
                 }
                 self.asks_now |= !leaves;
             }
             Event::PermissionExpired { request_id, call_id, on_timeout } => {
                 let request = self.requests.get(request_id).ok_or("what expires was asked")?;
-                law!(request.0 == *call_id && !request.2, "what is settled does not expire");
+                property!(request.0 == *call_id && !request.2, "what is settled does not expire");
                 let deadline = self.deadlines.get_mut(request_id).ok_or("what expires has a deadline")?;
-                law!(envelope.at_ms >= deadline.0, "nothing expires before its deadline");
-                law!(deadline.1 == *on_timeout && !deadline.2, "a request expires once, as it was said");
+                property!(envelope.at_ms >= deadline.0, "nothing expires before its deadline");
+                property!(deadline.1 == *on_timeout && !deadline.2, "a request expires once, as it was said");
                 deadline.2 = true;
             }
             Event::PermissionRuleAdded { kind, rule } => {
-                law!(self.rules.insert((kind.name(), rule.clone())), "a rule is added once");
+                property!(self.rules.insert((kind.name(), rule.clone())), "a rule is added once");
             }
             Event::PermissionRuleRemoved { kind, rule } => {
-                law!(self.rules.remove(&(kind.name(), rule.clone())), "what is taken back was there");
+                property!(self.rules.remove(&(kind.name(), rule.clone())), "what is taken back was there");
             }
             Event::PermissionResolved {
                 request_id,
@@ -106,49 +106,49 @@ impl ReferenceModel {
             } => {
                 let leaves = self.outside.contains(request_id);
                 let request = self.requests.get_mut(request_id).ok_or("what is settled was asked")?;
-                law!(request.0 == *call_id && !request.2, "a request is settled once");
+                property!(request.0 == *call_id && !request.2, "a request is settled once");
                 request.2 = true;
                 let allows = *decision == Decision::Allow;
-                law!(!allows || *by != SettledBy::Abort, "an abort allows nothing");
+                property!(!allows || *by != SettledBy::Abort, "an abort allows nothing");
                 let by_change = matches!(by, SettledBy::Rule | SettledBy::Mode);
-                law!(allows || !by_change, "a rule or a mode that comes denies nothing that was asked");
+                property!(allows || !by_change, "a rule or a mode that comes denies nothing that was asked");
                 let by_its_grant =
                     *by == SettledBy::Rule && matches!(rule.as_deref(), Some(OUTSIDE | OUTSIDE_SERVE));
-                law!(
+                property!(
                     !(leaves && allows) || *by == SettledBy::Answer || by_its_grant,
                     "no mode, no rule and no deadline leads out of the sandbox: its own grant does"
                 );
-                law!(
+                property!(
                     !leaves
                         || *scope != Scope::Project
                             && grant.as_ref().is_none_or(|grant| grant == OUTSIDE || grant == OUTSIDE_SERVE),
                     "leaving the sandbox is granted to a session, for one command"
                 );
-                law!(!stop || !allows, "only a denial ends a turn");
-                law!(
+                property!(!stop || !allows, "only a denial ends a turn");
+                property!(
                     updated_input.is_none() || allows && *by == SettledBy::Answer,
                     "a person changes a call"
                 );
                 let on_timeout = match by {
                     SettledBy::Timeout => {
                         let (_, on_timeout, expired) = self.deadlines[request_id];
-                        law!(expired, "a request that is not answered expires first");
-                        law!(*stop == (on_timeout == OnTimeout::Fail), "who fails ends the turn");
+                        property!(expired, "a request that is not answered expires first");
+                        property!(*stop == (on_timeout == OnTimeout::Fail), "who fails ends the turn");
                         Some(on_timeout)
                     }
                     SettledBy::NoApprover => Some(self.setup.settings.unattended.on_timeout),
                     _ => None,
                 };
                 if let Some(on_timeout) = on_timeout {
-                    law!(on_timeout != OnTimeout::Pause, "who pauses waits on");
-                    law!(*stop || on_timeout != OnTimeout::Fail, "who fails ends the turn");
+                    property!(on_timeout != OnTimeout::Pause, "who pauses waits on");
+                    property!(*stop || on_timeout != OnTimeout::Fail, "who fails ends the turn");
                     let passes = self.calls[call_id].passes_as_reading;
-                    law!(
+                    property!(
                         allows == (on_timeout == OnTimeout::AllowReadOnly && passes && !leaves),
                         "without an answer only reading passes, if that was said"
                     );
                 }
-                law!(allows || grant.is_none(), "a denial grants nothing");
+                property!(allows || grant.is_none(), "a denial grants nothing");
                 if let (true, Scope::Session, Some(grant)) = (allows, scope, grant) {
                     self.rules.insert((RuleKind::Allow.name(), grant.clone()));
                 }
@@ -161,7 +161,7 @@ impl ReferenceModel {
             Event::ToolBlocked { call_id, status, output, .. } => {
                 self.running.retain(|running| running != call_id);
                 let call = self.open_call(*call_id)?;
-                law!(
+                property!(
                     call.started.is_some() && call.blocked.is_none(),
                     "a run is stopped once, while it runs"
                 );
@@ -177,17 +177,23 @@ impl ReferenceModel {
             Event::ToolStarted { call_id, allowed_by, read_only, sandbox, attempt, .. } => {
                 let here = self.folder.clone();
                 let call = self.open_call(*call_id)?;
-                law!(call.allowed, "nothing starts that was not allowed");
-                law!(call.started.is_none(), "a run starts once");
+                property!(call.allowed, "nothing starts that was not allowed");
+                property!(call.started.is_none(), "a run starts once");
                 let again = call.blocked.is_some();
-                law!((*attempt == 2) == again && *attempt <= 2, "a second run follows one that was stopped");
-                law!(sandbox.is_some_and(|held| held.unsandboxed) == again, "only a second run is outside");
-                law!(
+                property!(
+                    (*attempt == 2) == again && *attempt <= 2,
+                    "a second run follows one that was stopped"
+                );
+                property!(
+                    sandbox.is_some_and(|held| held.unsandboxed) == again,
+                    "only a second run is outside"
+                );
+                property!(
                     call.folder.as_ref().is_none_or(|shown| *shown == here),
                     "what a person allowed runs where they saw it"
                 );
-                law!(call.read_only == Some(*read_only), "what starts is what was judged");
-                law!(!allowed_by.is_empty(), "whoever starts knows why");
+                property!(call.read_only == Some(*read_only), "what starts is what was judged");
+                property!(!allowed_by.is_empty(), "whoever starts knows why");
                 call.started = Some(envelope.seq);
                 if again {
                     self.seen.insert("outside run".into());
@@ -197,19 +203,19 @@ impl ReferenceModel {
                 call_id, bash_id, state: BackgroundState::Running, end: None, ..
             } => {
                 let most = self.setup.settings.background_commands;
-                law!(self.running_commands().count() < most, "no more commands run than may");
+                property!(self.running_commands().count() < most, "no more commands run than may");
                 let call = self.open_call(*call_id)?;
-                law!(call.started.is_some() && call.is_background, "only what was judged so goes on");
-                law!(envelope.turn_id.is_some(), "a command begins in a turn");
-                law!(bash_id.0 as usize == self.commands.len() + 1, "commands are numbered in order");
+                property!(call.started.is_some() && call.is_background, "only what was judged so goes on");
+                property!(envelope.turn_id.is_some(), "a command begins in a turn");
+                property!(bash_id.0 as usize == self.commands.len() + 1, "commands are numbered in order");
                 let (call_id, turn_id, opened) = (*call_id, envelope.turn_id, envelope.seq);
                 self.commands.push(CommandWatch { call_id, turn_id, opened, is_over: false });
             }
             Event::ToolBackground { call_id, bash_id, state, end, .. } => {
                 let known = self.commands.get_mut(bash_id.0 as usize - 1).ok_or("what ends had begun")?;
-                law!(known.call_id == *call_id && !known.is_over, "a command ends once");
-                law!(*state != BackgroundState::Running && end.is_some(), "an end says how");
-                law!(
+                property!(known.call_id == *call_id && !known.is_over, "a command ends once");
+                property!(*state != BackgroundState::Running && end.is_some(), "an end says how");
+                property!(
                     envelope.turn_id.is_none() || envelope.turn_id == known.turn_id,
                     "an end names no other turn"
                 );
@@ -219,44 +225,44 @@ impl ReferenceModel {
                 if self.running_commands().any(|it| it.call_id == *call_id) =>
             {
                 let opened = self.running_commands().find(|it| it.call_id == *call_id).map(|it| it.opened);
-                law!(delta_of == opened, "what a command says belongs to its beginning");
+                property!(delta_of == opened, "what a command says belongs to its beginning");
             }
             Event::ToolProgress { call_id, text, .. } => {
                 let call = self.open_call(*call_id)?;
-                law!(call.started.is_some() && delta_of == call.started, "only a running tool speaks");
+                property!(call.started.is_some() && delta_of == call.started, "only a running tool speaks");
                 call.said.push_str(text);
             }
             Event::QuestionRequested { question } => {
                 let about = question.call_id;
                 let is_asked = self.questions.values().any(|(call, settled)| *call == about && !settled);
-                law!(!is_asked, "a question is asked once");
+                property!(!is_asked, "a question is asked once");
                 if let Some(call_id) = about {
                     let pauses = self.setup.settings.unattended.on_timeout == OnTimeout::Pause;
-                    law!(
+                    property!(
                         !self.setup.background || pauses,
                         "in the background nobody is asked, unless it is to pause"
                     );
                     let call = self.open_call(call_id)?;
-                    law!(
+                    property!(
                         call.started.is_some() && call.read_only == Some(false),
                         "only a call with effects is asked about"
                     );
                     let output = question.output.clone().unwrap_or_default();
-                    law!(
+                    property!(
                         output == call.said || call.said.len() > 16 * 1024 && output.len() < 17 * 1024,
                         "a question tells what the call had said"
                     );
                 }
                 let known = self.questions.insert(question.request_id, (about, false));
-                law!(known.is_none(), "question ids are new");
+                property!(known.is_none(), "question ids are new");
             }
             Event::QuestionResolved { request_id, call_id, .. } => {
                 let question = self.questions.get_mut(request_id).ok_or("what is settled was asked")?;
-                law!(question.0 == *call_id && !question.1, "a question is settled once");
+                property!(question.0 == *call_id && !question.1, "a question is settled once");
                 question.1 = true;
             }
             Event::FileChanged { call_id, .. } => {
-                law!(self.open_call(*call_id)?.started.is_some(), "only a running tool changes files");
+                property!(self.open_call(*call_id)?.started.is_some(), "only a running tool changes files");
             }
             Event::ToolCompleted { call_id, status, output, cwd, .. } => {
                 self.ended(*call_id, *status, output)?;
@@ -270,17 +276,17 @@ impl ReferenceModel {
     fn ended(&mut self, call_id: CallId, status: ToolStatus, output: &str) -> Result<(), String> {
         self.running.retain(|running| *running != call_id);
         let call = self.open_call(call_id)?;
-        law!(
+        property!(
             !call.denied || status == ToolStatus::Denied || call.blocked.is_some(),
             "what was denied ends as denied"
         );
         if let Some((first, said)) = &call.blocked {
             let again = call.started.is_some();
-            law!(
+            property!(
                 again || status == *first && output.contains(said),
                 "without a second run the first one counts"
             );
-            law!(
+            property!(
                 !again || output.contains("let it run a second time"),
                 "the model is told that it ran twice"
             );
@@ -288,21 +294,21 @@ impl ReferenceModel {
         let says_not_run =
             [model_texts::DENIED, model_texts::ABORTED_UNSTARTED, model_texts::NOT_RUN_RESTART]
                 .contains(&output);
-        law!(
+        property!(
             !says_not_run || call.started.is_none(),
             "the model is not told that a started call did not run"
         );
         let asked = self.questions.values().any(|(call, settled)| *call == Some(call_id) && !settled);
-        law!(!asked, "a call with an open question does not end");
+        property!(!asked, "a call with an open question does not end");
         let call = self.open_call(call_id)?;
         let says_maybe = output == model_texts::ABORTED || output.starts_with(model_texts::UNKNOWN);
-        law!(
+        property!(
             !says_maybe || call.started.is_some(),
             "the model is not told that an unstarted call may have run"
         );
         call.status = Some(status);
         let asked = call.asked;
-        law!(asked.is_none_or(|id| self.requests[&id].2), "a call with an open question does not end");
+        property!(asked.is_none_or(|id| self.requests[&id].2), "a call with an open question does not end");
         if let (ToolStatus::Denied, Some(turn)) = (status, &mut self.turn) {
             turn.denied.push(call_id);
         }
@@ -321,7 +327,7 @@ impl ReferenceModel {
 
     fn open_call(&mut self, call_id: CallId) -> Result<&mut CallWatch, String> {
         let call = self.calls.get_mut(&call_id).ok_or("a call was requested before")?;
-        law!(call.status.is_none(), "nothing happens to a call that has its result");
+        property!(call.status.is_none(), "nothing happens to a call that has its result");
         Ok(call)
     }
 }

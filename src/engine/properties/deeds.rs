@@ -1,7 +1,7 @@
 //! Properties of effects, of refusals, and of the state between two inputs.
 
 use crate::engine::properties::calls::OUTSIDE;
-use crate::engine::properties::law;
+use crate::engine::properties::property;
 use crate::engine::properties::request::{continues, is_valid, words};
 use crate::engine::properties::watch::ReferenceModel;
 use crate::engine::{Busy, Effect, Engine, Input, Plan, Refusal};
@@ -120,10 +120,13 @@ impl ReferenceModel {
         let first_new = plan.events.first().map_or(Seq::MAX, |entry| entry.envelope.seq);
         for change in &plan.items {
             let known = self.items.get(&change.first_seq);
-            law!(known.is_some_and(|(kind, _)| *kind == change.kind), "an item row belongs to an item");
-            law!((first_new..=self.last_seq).contains(&change.last_seq), "an item row names a new event");
+            property!(known.is_some_and(|(kind, _)| *kind == change.kind), "an item row belongs to an item");
+            property!(
+                (first_new..=self.last_seq).contains(&change.last_seq),
+                "an item row names a new event"
+            );
             let last = plan.items.iter().rev().find(|other| other.first_seq == change.first_seq);
-            law!(
+            property!(
                 last.map(|last| last.status) == known.map(|(_, status)| *status),
                 "item rows are up to date"
             );
@@ -148,7 +151,7 @@ impl ReferenceModel {
             })
             .collect();
         let rows = plan.requests.iter().map(|change| (change.request_id, change.seq, change.settled));
-        law!(rows.eq(raised_or_settled), "request rows are the request events");
+        property!(rows.eq(raised_or_settled), "request rows are the request events");
         Ok(())
     }
 
@@ -159,59 +162,65 @@ impl ReferenceModel {
         if let Effect::StopAll = effect {
             let told =
                 plan.events.iter().any(|entry| matches!(entry.envelope.event, Event::TurnAborting { .. }));
-            law!(told, "everything is stopped when an abort was written");
+            property!(told, "everything is stopped when an abort was written");
             return Ok(());
         }
         if let Effect::StopCommands { calls, .. } = effect {
             let runs = |call_id: &CallId| self.running_commands().any(|it| it.call_id == *call_id);
-            law!(!calls.is_empty() && calls.iter().all(runs), "only a command that runs is stopped");
+            property!(!calls.is_empty() && calls.iter().all(runs), "only a command that runs is stopped");
             return Ok(());
         }
         if let Effect::AskHelper { token, request } = effect {
-            law!(
+            property!(
                 matches!(event_at(*token), Some(Event::HelperStarted { .. })),
                 "a helper is written before it is asked"
             );
             is_valid(request, false)?;
-            law!(
+            property!(
                 request.tools.is_empty() && request.messages.len() == 1,
                 "a helper is shown little and does nothing"
             );
-            law!(
+            property!(
                 request.thinking == Some(Thinking::Off) && request.max_output_tokens.is_some(),
                 "a helper is brief"
             );
-            law!(words(&request.messages[0]).len() < 5_000, "a helper is shown the beginning");
+            property!(words(&request.messages[0]).len() < 5_000, "a helper is shown the beginning");
             return Ok(());
         }
-        law!(self.turn.is_some(), "without a turn nothing is done");
+        property!(self.turn.is_some(), "without a turn nothing is done");
         if let Effect::StopCall(call_id) = effect {
             let is_looked_at = self.calls.get(call_id).is_some_and(|call| call.is_edit && call.runs > 0);
-            law!(self.running.contains(call_id) || is_looked_at, "a call that runs can be stopped");
+            property!(self.running.contains(call_id) || is_looked_at, "a call that runs can be stopped");
             return Ok(());
         }
         if let Effect::Inspect { call, prepared } = effect {
             let call = &self.calls[&call.call_id];
-            law!(call.started.is_some() && call.status.is_none(), "a change that had begun is looked at");
-            law!(call.is_edit && !prepared.read_only, "only a change of a file is looked at");
-            law!(call.runs > 0 && (!self.is_held() || self.is_aborting()), "what never ran needs no look");
+            property!(
+                call.started.is_some() && call.status.is_none(),
+                "a change that had begun is looked at"
+            );
+            property!(call.is_edit && !prepared.read_only, "only a change of a file is looked at");
+            property!(
+                call.runs > 0 && (!self.is_held() || self.is_aborting()),
+                "what never ran needs no look"
+            );
             return Ok(());
         }
-        law!(!self.is_aborting(), "nothing begins during an abort: {effect:?}");
-        law!(
+        property!(!self.is_aborting(), "nothing begins during an abort: {effect:?}");
+        property!(
             !self.is_held() || matches!(effect, Effect::Sleep { .. }),
             "nothing begins while a turn is held"
         );
         match effect {
-            Effect::GatherContext => law!(!self.has_context, "the system prompt is put together once"),
+            Effect::GatherContext => property!(!self.has_context, "the system prompt is put together once"),
             Effect::CallModel { token, request } => {
                 let told = event_at(*token);
-                law!(
+                property!(
                     matches!(told, Some(Event::TurnPhase { phase: Phase::ModelCall, .. })),
                     "a model call is written before it is made"
                 );
-                law!(self.has_context, "the model is asked after the system prompt is there");
-                law!(self.running.is_empty(), "the model is not asked while tools run");
+                property!(self.has_context, "the model is asked after the system prompt is there");
+                property!(self.running.is_empty(), "the model is not asked while tools run");
                 self.asked(request)?;
             }
             Effect::Sleep { token, delay_ms } => {
@@ -223,7 +232,7 @@ impl ReferenceModel {
                     }
                     _ => false,
                 };
-                law!(told, "a wait is written before it begins");
+                property!(told, "a wait is written before it begins");
             }
             Effect::Prepare { calls, .. } => {
                 let unseen: Vec<CallId> = self
@@ -236,17 +245,17 @@ impl ReferenceModel {
                     })
                     .collect();
                 let asked: Vec<CallId> = calls.iter().map(|call| call.call_id).collect();
-                law!(asked == unseen, "all calls of a message are looked at together");
+                property!(asked == unseen, "all calls of a message are looked at together");
             }
             Effect::RunTool { call, prepared } => {
                 let edited = self.calls[&call.call_id].edited.as_ref();
                 let said = self.message.iter().find(|said| said.call_id == call.call_id);
-                law!(
+                property!(
                     Some(&call.input) == edited.or(said.map(|said| &said.input)),
                     "a call runs with the model's arguments, or with a person's"
                 );
                 let again = self.calls[&call.call_id].blocked.is_some();
-                law!(
+                property!(
                     prepared.sandbox.is_some_and(|held| held.unsandboxed) == again,
                     "outside runs what may, and nothing else"
                 );
@@ -265,11 +274,11 @@ impl ReferenceModel {
         let paused = self.turn.as_ref().is_some_and(|turn| turn.paused);
         is_valid(request, paused)?;
         let thinking = self.turn.as_ref().and_then(|turn| turn.thinking);
-        law!(request.thinking == thinking, "a turn thinks as it began: {thinking:?}");
+        property!(request.thinking == thinking, "a turn thinks as it began: {thinking:?}");
         let sampling = self.turn.as_ref().map(|turn| turn.sampling).unwrap_or_default();
-        law!(request.sampling == sampling, "a turn chooses its words as it began: {sampling:?}");
+        property!(request.sampling == sampling, "a turn chooses its words as it began: {sampling:?}");
         let blocks = request.messages.iter().flat_map(|message| &message.content);
-        law!(
+        property!(
             !blocks.flat_map(Block::shown).any(|(_, blob)| self.withheld.contains(&blob.blob_id)),
             "what a provider refused is not shown again"
         );
@@ -281,13 +290,13 @@ impl ReferenceModel {
         }
         let all: Vec<String> = request.messages.iter().map(|message| words(message)).collect();
         for cut in &self.cut {
-            law!(
+            property!(
                 !all.iter().any(|text| text.contains(cut)),
                 "words that were cut short are never sent: {cut}"
             );
         }
         for heard in &self.heard {
-            law!(all.iter().any(|text| text.contains(heard)), "what people said is sent: {heard}");
+            property!(all.iter().any(|text| text.contains(heard)), "what people said is sent: {heard}");
         }
         self.sent = Some(request.clone());
         Ok(())
@@ -295,21 +304,21 @@ impl ReferenceModel {
 
     fn run(&mut self, call_id: CallId, read_only: bool) -> Result<(), String> {
         let call = self.calls.get_mut(&call_id).ok_or("what runs was requested")?;
-        law!(call.started.is_some(), "what runs was written before");
-        law!(call.status.is_none(), "what has its result does not run");
-        law!(call.read_only == Some(read_only), "what runs is what was judged");
-        law!(read_only || call.runs == 0, "what may have an effect runs once");
-        law!(!self.running.contains(&call_id), "a call does not run beside itself");
+        property!(call.started.is_some(), "what runs was written before");
+        property!(call.status.is_none(), "what has its result does not run");
+        property!(call.read_only == Some(read_only), "what runs is what was judged");
+        property!(read_only || call.runs == 0, "what may have an effect runs once");
+        property!(!self.running.contains(&call_id), "a call does not run beside itself");
         call.runs += 1;
         self.running.push(call_id);
         let limit = self.setup.settings.parallel_tools;
-        law!(self.running.len() <= limit, "no more than {limit} tools run beside each other");
+        property!(self.running.len() <= limit, "no more than {limit} tools run beside each other");
         let alone = self.running.len() == 1 || !self.running.iter().any(|id| self.is_exclusive(*id));
-        law!(alone, "a call with effects runs alone");
+        property!(alone, "a call with effects runs alone");
         let exclusive = self.is_exclusive(call_id);
         for earlier in self.message.iter().take_while(|other| other.call_id != call_id) {
             let done = self.calls[&earlier.call_id].status.is_some();
-            law!(
+            property!(
                 done || !(exclusive || self.is_exclusive(earlier.call_id)),
                 "calls with effects keep their place"
             );
@@ -343,8 +352,12 @@ impl ReferenceModel {
             Some(_) if pending => (SessionState::RequiresAction, Some(Requires::Permission)),
             Some(_) => (SessionState::Running, None),
         };
-        law!(self.status == expected, "the status told is {:?}, the facts say {expected:?}", self.status);
-        law!(self.turn.is_some() || self.queue.is_empty(), "nothing waits behind nothing");
+        property!(
+            self.status == expected,
+            "the status told is {:?}, the facts say {expected:?}",
+            self.status
+        );
+        property!(self.turn.is_some() || self.queue.is_empty(), "nothing waits behind nothing");
         if self.is_aborting() || self.is_held() || self.message.is_empty() {
             return Ok(());
         }
@@ -358,7 +371,7 @@ impl ReferenceModel {
             let exclusive = self.is_exclusive(call_id);
             let free = if exclusive { !unfinished } else { !barrier };
             let waits = call.allowed && call.started.is_none();
-            law!(
+            property!(
                 !(waits && free && running < self.setup.settings.parallel_tools),
                 "what may run does not wait"
             );
@@ -366,50 +379,50 @@ impl ReferenceModel {
             unfinished = true;
             barrier |= exclusive;
         }
-        law!(unfinished, "when every call has its result, the turn goes on");
+        property!(unfinished, "when every call has its result, the turn goes on");
         Ok(())
     }
 
     /// Checks that the engine's state agrees with its events.
     pub fn agrees(&self, engine: &Engine) -> Result<(), String> {
         let view = engine.snapshot();
-        law!(engine.next_seq() == self.last_seq + 1, "the next number follows the last");
-        law!(engine.turn_id() == self.turn.as_ref().map(|turn| turn.id), "the engine knows its turn");
-        law!(engine.is_aborting() == self.is_aborting(), "the engine knows of its abort");
-        law!((view.state, view.requires) == self.status, "the snapshot has the status");
-        law!(view.usage == self.usage, "the snapshot has the usage");
+        property!(engine.next_seq() == self.last_seq + 1, "the next number follows the last");
+        property!(engine.turn_id() == self.turn.as_ref().map(|turn| turn.id), "the engine knows its turn");
+        property!(engine.is_aborting() == self.is_aborting(), "the engine knows of its abort");
+        property!((view.state, view.requires) == self.status, "the snapshot has the status");
+        property!(view.usage == self.usage, "the snapshot has the usage");
         let spent = &engine.state.spent;
-        law!(spent.calls == self.calls_made, "every call is booked once");
-        law!(spent.cost_at_least_usd_micros == self.at_least, "what is known of the cost is kept");
+        property!(spent.calls == self.calls_made, "every call is booked once");
+        property!(spent.cost_at_least_usd_micros == self.at_least, "what is known of the cost is kept");
         let queue = engine.state.queue.iter().map(|queued| queued.turn_id);
-        law!(queue.eq(self.queue.iter().copied()), "the engine knows who waits");
+        property!(queue.eq(self.queue.iter().copied()), "the engine knows who waits");
         let rules = engine.rules();
         let known: usize = [&rules.allow, &rules.ask, &rules.deny].iter().map(|rules| rules.len()).sum();
-        law!(known == self.rules.len(), "the engine knows its rules");
+        property!(known == self.rules.len(), "the engine knows its rules");
         let mode = if self.turn.is_some() { self.turn_mode } else { self.mode };
-        law!((engine.mode(), view.mode) == (mode, self.mode), "the engine knows its mode");
+        property!((engine.mode(), view.mode) == (mode, self.mode), "the engine knows its mode");
         let waits = |(id, (at, _, expired)): (&PermissionId, &(Timestamp, _, bool))| {
             (!expired && !self.requests[id].2).then_some(*at)
         };
         let next = self.deadlines.iter().filter_map(waits).min().filter(|_| !self.is_aborting());
-        law!(engine.next_deadline() == next, "the engine knows its next deadline, also after a restart");
+        property!(engine.next_deadline() == next, "the engine knows its next deadline, also after a restart");
         let running = self.running_commands().map(|it| it.call_id);
-        law!(running.eq(engine.running_commands()), "the engine knows what runs in the background");
+        property!(running.eq(engine.running_commands()), "the engine knows what runs in the background");
         let mut questions = engine.questions();
         questions.sort();
         let open = self.questions.iter().filter(|(_, (_, settled))| !settled).map(|(id, _)| *id);
-        law!(open.eq(questions), "the engine knows its open questions");
+        property!(open.eq(questions), "the engine knows its open questions");
         let open: Vec<CallId> = self
             .message
             .iter()
             .map(|call| call.call_id)
             .filter(|id| self.calls.get(id).is_some_and(|call| call.status.is_none()))
             .collect();
-        law!(engine.open_calls() == open, "the engine knows its open calls");
+        property!(engine.open_calls() == open, "the engine knows its open calls");
         let mut asked: Vec<_> = engine.pending().into_iter().map(|pending| pending.request_id).collect();
         asked.sort();
         let pending = self.requests.iter().filter(|(_, (.., settled))| !settled).map(|(id, _)| *id);
-        law!(pending.eq(asked), "the engine knows what is pending");
+        property!(pending.eq(asked), "the engine knows what is pending");
         Ok(())
     }
 }

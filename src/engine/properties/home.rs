@@ -2,7 +2,7 @@
 
 use crate::engine::properties::given;
 use crate::engine::properties::given::{Answer, context, inspected, model_snapshot, prepared, tool_done};
-use crate::engine::properties::law;
+use crate::engine::properties::property;
 use crate::engine::properties::script::{Chance, Failure, Found, ModelStep, ToolStep};
 use crate::engine::properties::world::{Outstanding, Simulator, calm, choose};
 use crate::engine::{Answer as Answered, Input, Plan};
@@ -195,7 +195,7 @@ impl Simulator {
             return Ok(());
         }
         let plan = self.feed(input)?;
-        law!(plan == Some(Plan::default()), "what comes late changes nothing");
+        property!(plan == Some(Plan::default()), "what comes late changes nothing");
         Ok(())
     }
 
@@ -229,18 +229,18 @@ impl Simulator {
                 self.come(0, &calm)?;
             }
         }
-        law!(self.watch.turn.is_none(), "every turn ends once everything has come home");
-        law!(self.queued.is_empty() && self.watch.queue.is_empty(), "every queued turn starts");
-        law!(self.watch.helper.is_none(), "every helper comes to its end");
+        property!(self.watch.turn.is_none(), "every turn ends once everything has come home");
+        property!(self.queued.is_empty() && self.watch.queue.is_empty(), "every queued turn starts");
+        property!(self.watch.helper.is_none(), "every helper comes to its end");
         let open = self
             .watch
             .items
             .values()
             .any(|(_, status)| *status == crate::types::session::ItemStatus::Running);
-        law!(!open, "no item stays open");
+        property!(!open, "no item stays open");
         for said in &self.said {
             let times = self.watch.heard.iter().filter(|heard| heard.contains(said)).count();
-            law!(times == 1, "what people said is taken in once: {said}, {times}");
+            property!(times == 1, "what people said is taken in once: {said}, {times}");
         }
         Ok(())
     }

@@ -30,14 +30,14 @@ pub(crate) fn histories() -> impl Strategy<Value = Played> {
 }
 
 /// Ends the function with the name of the violated property.
-macro_rules! law {
+macro_rules! property {
     ($holds:expr, $($name:tt)*) => {
         if !$holds {
             return Err(format!($($name)*));
         }
     };
 }
-use law;
+use property;
 
 proptest! {
     #![proptest_config(Config { cases: 400, max_shrink_iters: 4_000, ..Config::default() })]
@@ -126,7 +126,7 @@ fn random_scripts_reach_every_event_and_result() {
         }
         let case = (setup::setup(), script::script()).new_tree(&mut runner).expect("a script").current();
         let played = world::play(&case.0, &case.1);
-        played.result.expect("the laws hold");
+        played.result.expect("the properties hold");
         seen.extend(played.seen);
     }
     let missing: Vec<_> = wanted.iter().filter(|kind| !seen.contains(**kind)).collect();

@@ -1,6 +1,6 @@
 //! Properties of model requests: a strict provider accepts each one, and its beginning never changes.
 
-use crate::engine::properties::law;
+use crate::engine::properties::property;
 use crate::types::message::{Block, Message, Role};
 use crate::types::model::ModelRequest;
 use crate::types::thinking::Thinking;
@@ -8,13 +8,16 @@ use crate::types::thinking::Thinking;
 /// Checks the rules for message order that a strict provider enforces.
 pub fn is_valid(request: &ModelRequest, may_end_with_assistant: bool) -> Result<(), String> {
     let messages = &request.messages;
-    law!(messages.first().is_some_and(|first| first.role == Role::User), "a request starts with the user");
+    property!(
+        messages.first().is_some_and(|first| first.role == Role::User),
+        "a request starts with the user"
+    );
     for pair in messages.windows(2) {
-        law!(pair[0].role != pair[1].role, "roles alternate");
+        property!(pair[0].role != pair[1].role, "roles alternate");
     }
     let none = Vec::new();
     for (at, message) in messages.iter().enumerate() {
-        law!(!message.content.is_empty(), "no message of a request is empty");
+        property!(!message.content.is_empty(), "no message of a request is empty");
         for block in &message.content {
             let (fits, text) = match (message.role, block) {
                 (_, Block::Text { text }) => (true, text.as_str()),
@@ -24,18 +27,21 @@ pub fn is_valid(request: &ModelRequest, may_end_with_assistant: bool) -> Result<
                 (Role::Assistant, Block::Thinking { .. } | Block::RedactedThinking { .. }) => (true, "-"),
                 _ => (false, "-"),
             };
-            law!(fits, "{:?} has no block like {block:?}", message.role);
-            law!(!text.trim().is_empty(), "no block of a request is empty: {block:?}");
+            property!(fits, "{:?} has no block like {block:?}", message.role);
+            property!(!text.trim().is_empty(), "no block of a request is empty: {block:?}");
         }
         let thinks = |block: &Block| matches!(block, Block::Thinking { .. } | Block::RedactedThinking { .. });
         if message.content.iter().any(thinks) {
             let maker = message.model.as_deref();
-            law!(maker == Some(&request.model.to_string()), "reasoning goes to its own model: {maker:?}");
-            law!(request.thinking != Some(Thinking::Off), "with thinking off there is none");
+            property!(
+                maker == Some(&request.model.to_string()),
+                "reasoning goes to its own model: {maker:?}"
+            );
+            property!(request.thinking != Some(Thinking::Off), "with thinking off there is none");
         }
         if message.role == Role::Assistant {
             let last = message.content.last();
-            law!(
+            property!(
                 !matches!(last, Some(Block::Thinking { .. } | Block::RedactedThinking { .. })),
                 "thinking is never last"
             );
@@ -57,34 +63,37 @@ pub fn is_valid(request: &ModelRequest, may_end_with_assistant: bool) -> Result<
                 _ => None,
             })
             .collect();
-        law!(asked == answered, "every call is answered exactly once, in order: {asked:?}, {answered:?}");
+        property!(
+            asked == answered,
+            "every call is answered exactly once, in order: {asked:?}, {answered:?}"
+        );
         let results_first = message
             .content
             .iter()
             .take(answered.len())
             .all(|block| matches!(block, Block::ToolResult { .. }));
-        law!(results_first, "results come before what a person says");
+        property!(results_first, "results come before what a person says");
     }
     if let Some(last) = messages.last().filter(|last| last.role == Role::Assistant) {
-        law!(may_end_with_assistant, "a request ends with the assistant only after a pause");
+        property!(may_end_with_assistant, "a request ends with the assistant only after a pause");
         let calls = last.content.iter().any(|block| matches!(block, Block::ToolCall(_)));
-        law!(!calls, "a request never ends with calls");
+        property!(!calls, "a request never ends with calls");
     }
     Ok(())
 }
 
 /// Messages that were sent before stay byte-identical; only the last one may have grown.
 pub fn continues(before: &ModelRequest, now: &ModelRequest) -> Result<(), String> {
-    law!(before.system == now.system, "the system prompt never changes");
-    law!(before.tools == now.tools, "the tools never change");
+    property!(before.system == now.system, "the system prompt never changes");
+    property!(before.tools == now.tools, "the tools never change");
     let Some((grown, fixed)) = before.messages.split_last() else { return Ok(()) };
-    law!(now.messages.len() > fixed.len(), "a request never forgets");
+    property!(now.messages.len() > fixed.len(), "a request never forgets");
     for (old, new) in fixed.iter().zip(&now.messages) {
-        law!(old == new, "what was sent stays as it was: {old:?}, then {new:?}");
+        property!(old == new, "what was sent stays as it was: {old:?}, then {new:?}");
     }
     let new = &now.messages[fixed.len()];
     let same = grown.role == new.role && new.content.starts_with(&grown.content);
-    law!(same, "the last message may only grow: {grown:?}, then {new:?}");
+    property!(same, "the last message may only grow: {grown:?}, then {new:?}");
     Ok(())
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::engine::properties::given::model_snapshot;
-use crate::engine::properties::law;
+use crate::engine::properties::property;
 use crate::engine::properties::world::Simulator;
 use crate::engine::{Effect, Engine, Input, LATEST_ONLY_KINDS, Now, Plan, Recovery, TRANSIENT_KINDS};
 use crate::types::event::{Envelope, Event};
@@ -31,7 +31,7 @@ impl Simulator {
         let of_helper = if self.watch.helper.is_some() { 1 + usize::from(helped) } else { 0 };
         let plan = self.feed(Input::Parked { helped })?.unwrap_or_default();
         let said = usize::from(running) + of_helper;
-        law!(plan.events.len() == said && plan.effects.is_empty(), "a stop says so, once");
+        property!(plan.events.len() == said && plan.effects.is_empty(), "a stop says so, once");
         self.crash(false, false)
     }
 
@@ -41,7 +41,7 @@ impl Simulator {
             let now = Now { at: Timestamp(self.clock), seed: Seed(u128::from(self.next())) };
             let before = self.engine.clone();
             let _ = self.engine.decide(Input::Kill { origin: None }, now);
-            law!(self.engine.same_as(&before), "a decision that was not written leaves no trace");
+            property!(self.engine.same_as(&before), "a decision that was not written leaves no trace");
         }
         let lost: Vec<CallId> = std::mem::take(&mut self.watch.running);
         let (turn, was_aborting) = (self.engine.turn_id(), self.engine.is_aborting());
@@ -49,14 +49,14 @@ impl Simulator {
         let helped = self.watch.helper.is_some();
         self.die()?;
         let first = self.feed(recovered())?.unwrap_or_default();
-        law!(self.watch.running_commands().next().is_none(), "nothing runs on behind a crash");
+        property!(self.watch.running_commands().next().is_none(), "nothing runs on behind a crash");
         let over =
             first.events.iter().filter(|it| matches!(it.envelope.event, Event::HelperCompleted { .. }));
-        law!(
+        property!(
             over.count() == usize::from(helped),
             "a helper that a crash cut off is closed and not asked again"
         );
-        law!(
+        property!(
             turn.is_some() || behind > 0 || first == Plan::default(),
             "without a turn there is nothing to recover"
         );
@@ -90,7 +90,7 @@ impl Simulator {
                 (Some(false), false, None) => runs == 0 && is_asked,
                 _ => false,
             };
-            law!(
+            property!(
                 holds,
                 "after a crash what only reads runs again, a file is looked at, a person asked: {call:?}, {runs}"
             );
@@ -123,7 +123,7 @@ impl Simulator {
         }
         for entry in &second.events {
             let event = &entry.envelope.event;
-            law!(
+            property!(
                 matches!(
                     event,
                     Event::TurnResumed { .. }
@@ -139,7 +139,7 @@ impl Simulator {
         if waits(first) || waits(second) {
             return Ok(());
         }
-        let anew = |plan: &Plan| {
+        let decision_of = |plan: &Plan| {
             let mut effects: Vec<String> = plan
                 .effects
                 .iter()
@@ -154,7 +154,7 @@ impl Simulator {
             effects.sort();
             effects
         };
-        law!(anew(first) == anew(second), "a second recovery asks for the same");
+        property!(decision_of(first) == decision_of(second), "a second recovery asks for the same");
         Ok(())
     }
 
@@ -176,7 +176,7 @@ impl Simulator {
         for entry in &self.journal {
             let text = serde_json::to_string(&entry.envelope).map_err(|error| error.to_string())?;
             let read = serde_json::from_str(&text).map_err(|error| format!("{error}: {text}"))?;
-            law!(entry.envelope == read, "an event is read as it was written: {text}");
+            property!(entry.envelope == read, "an event is read as it was written: {text}");
             engine.apply(&read);
         }
         engine.skip_to(self.watch.last_seq + 1);
@@ -209,7 +209,7 @@ impl Simulator {
         for engine in [&again, &read, &lasting] {
             let mut engine = engine.clone();
             engine.skip_to(self.engine.next_seq());
-            law!(engine.same_as(&self.engine), "replaying the journal gives the living state");
+            property!(engine.same_as(&self.engine), "replaying the journal gives the living state");
         }
         for entry in self.journal.iter().filter(|entry| entry.delta_of.is_some()) {
             let streaming = self.watch.streaming.as_ref().map(|(_, first_seq, _)| *first_seq);
@@ -217,7 +217,10 @@ impl Simulator {
                 call.status.is_none() && call.started.is_some() && call.started == entry.delta_of
             });
             let by_command = self.watch.running_commands().any(|it| entry.delta_of == Some(it.opened));
-            law!(entry.delta_of == streaming || by_tool || by_command, "deltas of complete items are pruned");
+            property!(
+                entry.delta_of == streaming || by_tool || by_command,
+                "deltas of complete items are pruned"
+            );
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ use crate::types::usage::{Budgets, Usage};
 /// The turn that a client names.
 #[derive(Clone, Copy, Debug)]
 pub enum Named {
-    Nobody,
+    NoTurn,
     Current,
     Stale,
 }
@@ -207,7 +207,7 @@ pub(super) fn on_timeout() -> impl Strategy<Value = OnTimeout> {
 }
 
 fn named() -> impl Strategy<Value = Named> {
-    prop_oneof![3 => Just(Named::Nobody), 1 => Just(Named::Current), 1 => Just(Named::Stale)]
+    prop_oneof![3 => Just(Named::NoTurn), 1 => Just(Named::Current), 1 => Just(Named::Stale)]
 }
 
 pub(super) fn thinking() -> impl Strategy<Value = Option<Thinking>> {

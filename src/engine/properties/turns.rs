@@ -1,7 +1,7 @@
 //! Properties of turns: their order, phases, retries, and results.
 
 use crate::engine::Input;
-use crate::engine::properties::law;
+use crate::engine::properties::property;
 use crate::engine::properties::setup;
 use crate::engine::properties::watch::{CommandWatch, ReferenceModel, TurnWatch};
 use crate::types::event::{Envelope, Event, Phase};
@@ -16,18 +16,18 @@ impl ReferenceModel {
     pub(super) fn turn_fact(&mut self, envelope: &Envelope, input: &Input) -> Result<(), String> {
         match &envelope.event {
             Event::TurnQueued { front, .. } => {
-                law!(self.turn.is_some(), "only behind a running turn is there a queue");
+                property!(self.turn.is_some(), "only behind a running turn is there a queue");
                 let id = envelope.turn_id.ok_or("a queued turn has an id")?;
-                law!(self.turns.insert(id), "turn ids are new");
+                property!(self.turns.insert(id), "turn ids are new");
                 if *front { self.queue.push_front(id) } else { self.queue.push_back(id) }
             }
             Event::TurnStarted { budgets, mode, model, thinking, sampling, .. } => {
                 (self.turn_mode, self.aborted_by) = (*mode, None);
-                law!(self.turn.is_none(), "turns never overlap");
+                property!(self.turn.is_none(), "turns never overlap");
                 let id = envelope.turn_id.ok_or("a turn has an id")?;
                 match self.queue.pop_front() {
-                    Some(next) => law!(next == id, "turns start in the order of the queue"),
-                    None => law!(self.turns.insert(id), "turn ids are new"),
+                    Some(next) => property!(next == id, "turns start in the order of the queue"),
+                    None => property!(self.turns.insert(id), "turn ids are new"),
                 }
                 self.turn = Some(TurnWatch {
                     id,
@@ -69,7 +69,7 @@ impl ReferenceModel {
             Event::TurnCompleted { result } => {
                 let turn = self.turn.take().ok_or("only a running turn ends")?;
                 let is_left = |it: &&CommandWatch| turn.ending || it.turn_id == Some(turn.id);
-                law!(
+                property!(
                     !turn.aborting || !self.running_commands().any(|it| is_left(&it)),
                     "what an aborted turn started is gone before it ends"
                 );
@@ -79,7 +79,7 @@ impl ReferenceModel {
         }
         let resumable = matches!(input, Input::Recovered(_));
         if let Event::UsageBooked { purpose: Some(_), .. } = &envelope.event {
-            law!(envelope.turn_id.is_none(), "what a helper took is the session's and no turn's");
+            property!(envelope.turn_id.is_none(), "what a helper took is the session's and no turn's");
             return Ok(());
         }
         if let (Event::UsageBooked { usage, .. }, Some(_)) = (&envelope.event, &self.turn) {
@@ -104,49 +104,55 @@ impl ReferenceModel {
                 let (spent, elapsed) = (turn.at_least, envelope.at_ms.since(turn.started_at));
                 let within = |limit: Option<u64>, used: u64| limit.is_none_or(|limit| used < limit);
                 let made = *step - 1 + turn.lost;
-                law!(within(turn.budgets.model_calls, made), "no more model calls than the budget");
-                law!(within(turn.budgets.usd_micros, spent), "no model call without money");
-                law!(within(turn.budgets.output_tokens, turn.usage.output_tokens), "no call without tokens");
-                law!(within(turn.budgets.wall_time_ms, elapsed), "no model call without time");
+                property!(within(turn.budgets.model_calls, made), "no more model calls than the budget");
+                property!(within(turn.budgets.usd_micros, spent), "no model call without money");
+                property!(
+                    within(turn.budgets.output_tokens, turn.usage.output_tokens),
+                    "no call without tokens"
+                );
+                property!(within(turn.budgets.wall_time_ms, elapsed), "no model call without time");
                 turn.model_calls = step + turn.lost;
                 if *step == turn.step + 1 {
                     turn.retries = 0;
                     turn.orphans.clear();
                 } else {
                     let again = turn.may_repeat || resumable;
-                    law!(*step == turn.step && *step > 0 && again, "a step is repeated after a failure only");
+                    property!(
+                        *step == turn.step && *step > 0 && again,
+                        "a step is repeated after a failure only"
+                    );
                 }
                 (turn.step, turn.may_repeat) = (*step, false);
                 (self.message, self.asked_before) = (Vec::new(), false);
             }
             Event::TurnPhase { .. } => turn.waits = false,
             Event::UsageBooked { usage, cost_usd_micros, estimated, .. } => {
-                law!(*estimated && usage.input_tokens > 0, "what was sent was not free");
+                property!(*estimated && usage.input_tokens > 0, "what was sent was not free");
                 turn.usage.add(usage);
                 turn.cost = turn.cost.zip(*cost_usd_micros).map(|(sum, more)| sum + more);
                 turn.at_least += cost_usd_micros.unwrap_or(0);
                 self.calls_made += 1;
                 self.at_least += cost_usd_micros.unwrap_or(0);
                 turn.lost += 1;
-                law!(self.streaming.is_none(), "a lost message is closed before it is booked");
+                property!(self.streaming.is_none(), "a lost message is closed before it is booked");
                 turn.may_repeat = true;
             }
             Event::QuestionResolved { call_id: None, .. } => turn.may_repeat = true,
             Event::TurnResumed { resumes, delay_ms } => {
-                law!(
+                property!(
                     (*delay_ms == 0) == (*resumes == 1 || was_parked),
                     "the first resume, and one after a stop in good order, is at once; the others wait"
                 );
                 (turn.waits, turn.may_repeat) = (*delay_ms > 0, true);
-                law!(resumable, "turns resume after restarts");
-                law!(
+                property!(resumable, "turns resume after restarts");
+                property!(
                     *resumes == turn.resumes + u32::from(!was_parked) && *resumes <= max_resumes,
                     "resumes are counted and limited"
                 );
                 turn.resumes = *resumes;
             }
             Event::TurnAborting { ending, subtype } => {
-                law!(!turn.aborting || (*ending && !turn.ending), "an abort is told once");
+                property!(!turn.aborting || (*ending && !turn.ending), "an abort is told once");
                 if !turn.aborting {
                     turn.ends_as = *subtype;
                 }
@@ -158,28 +164,37 @@ impl ReferenceModel {
                 let endless = *max == 0 && self.setup.background;
                 let shorter = max_output_tokens.is_some() && *max == attempt + 1;
                 let limited = endless || shorter || (attempt < max && *max <= retry.attempts);
-                law!(*attempt == turn.retries && limited, "attempts are limited");
-                law!(
+                property!(*attempt == turn.retries && limited, "attempts are limited");
+                property!(
                     self.setup.background || *delay_ms <= retry.max_retry_after_ms.max(retry.max_ms),
                     "nobody who sits there waits for ever"
                 );
                 (turn.may_repeat, turn.waits_ms) = (true, *delay_ms);
             }
             Event::Heartbeat { remaining_ms, .. } => {
-                law!(*remaining_ms > 0 && *remaining_ms <= turn.waits_ms, "a wait only gets shorter");
+                property!(*remaining_ms > 0 && *remaining_ms <= turn.waits_ms, "a wait only gets shorter");
                 (turn.may_repeat, turn.waits, turn.waits_ms) = (true, false, *remaining_ms);
             }
             Event::ModelSwitched { from, to, .. } => {
-                law!(*from == turn.model && from != to, "a turn goes on with another model than its own");
-                law!(turn.tried.insert(from.clone()) && !turn.tried.contains(to), "no model twice in a turn");
+                property!(
+                    *from == turn.model && from != to,
+                    "a turn goes on with another model than its own"
+                );
+                property!(
+                    turn.tried.insert(from.clone()) && !turn.tried.contains(to),
+                    "no model twice in a turn"
+                );
                 let known =
                     [&stand_ins.fallback, &stand_ins.backup, &stand_ins.large_context, &stand_ins.vision];
-                law!(
+                property!(
                     known.iter().any(|known| known.as_ref() == Some(to)),
                     "only the user says who stands in"
                 );
                 let limits_money = limits_money || turn.budgets.limits_money();
-                law!(!limits_money || setup::known(to).has_price, "a limit on money holds for every model");
+                property!(
+                    !limits_money || setup::known(to).has_price,
+                    "a limit on money holds for every model"
+                );
                 turn.model.clone_from(to);
                 (turn.retries, turn.may_repeat) = (0, true);
             }
@@ -188,13 +203,16 @@ impl ReferenceModel {
                 let asked = self.sent.take().ok_or("what is refused was sent")?;
                 let shown = asked.messages.iter().flat_map(|message| &message.content);
                 let shown: Vec<_> = shown.flat_map(Block::shown).map(|(_, blob)| blob.blob_id).collect();
-                law!(shown.len() == *count as usize && *count > 0, "what is withheld was shown: {count}");
+                property!(
+                    shown.len() == *count as usize && *count > 0,
+                    "what is withheld was shown: {count}"
+                );
                 self.withheld.extend(shown);
                 turn.may_repeat = true;
             }
             Event::MessageTombstone { .. } => {
                 let orphan = envelope.item_id.is_some_and(|item_id| turn.orphans.remove(&item_id));
-                law!(orphan, "only an answer that was superseded counts no more");
+                property!(orphan, "only an answer that was superseded counts no more");
             }
             Event::Error { kind, message, causes } => {
                 let (kind, message, causes) = (kind.clone(), message.clone(), causes.clone());
@@ -208,33 +226,36 @@ impl ReferenceModel {
     fn completed(&mut self, turn: &TurnWatch, result: &TurnResult, at: Timestamp) -> Result<(), String> {
         self.seen.insert(format!("turn {}", result.subtype.name()));
         for call_id in &turn.calls {
-            law!(self.calls[call_id].status.is_some(), "a turn leaves no call open");
+            property!(self.calls[call_id].status.is_some(), "a turn leaves no call open");
         }
-        law!(self.streaming.is_none(), "a turn leaves no message open");
-        law!(self.running.is_empty(), "a turn leaves no tool running");
-        law!(self.requests.values().all(|(.., settled)| *settled), "a turn leaves no request pending");
-        law!(self.questions.values().all(|(_, settled)| *settled), "a turn leaves no question open");
+        property!(self.streaming.is_none(), "a turn leaves no message open");
+        property!(self.running.is_empty(), "a turn leaves no tool running");
+        property!(self.requests.values().all(|(.., settled)| *settled), "a turn leaves no request pending");
+        property!(self.questions.values().all(|(_, settled)| *settled), "a turn leaves no question open");
         let stopped = matches!(result.subtype, Subtype::Aborted | Subtype::PermissionDenied);
-        law!(stopped == turn.aborting, "exactly stopped turns end as stopped");
-        law!(!stopped || result.subtype == turn.ends_as, "a stopped turn ends as it was told");
-        law!(result.errors == turn.errors, "a result lists the errors of its turn");
-        law!(result.usage == turn.usage && result.cost_usd_micros == turn.cost, "a result sums its turn up");
-        law!(result.cost_at_least_usd_micros == turn.at_least, "what is known of the cost is told");
+        property!(stopped == turn.aborting, "exactly stopped turns end as stopped");
+        property!(!stopped || result.subtype == turn.ends_as, "a stopped turn ends as it was told");
+        property!(result.errors == turn.errors, "a result lists the errors of its turn");
+        property!(
+            result.usage == turn.usage && result.cost_usd_micros == turn.cost,
+            "a result sums its turn up"
+        );
+        property!(result.cost_at_least_usd_micros == turn.at_least, "what is known of the cost is told");
         let mut by_model = ModelUsage::default();
         result.usage_by_model.values().for_each(|spent| by_model.add(spent));
-        law!(by_model.usage == turn.usage, "models sum up");
-        law!(
+        property!(by_model.usage == turn.usage, "models sum up");
+        property!(
             (by_model.cost_usd_micros, by_model.cost_at_least_usd_micros) == (turn.cost, turn.at_least),
             "what the models cost is what the turn cost"
         );
-        law!(by_model.lost_attempts == turn.lost, "lost attempts are told");
-        law!(
+        property!(by_model.lost_attempts == turn.lost, "lost attempts are told");
+        property!(
             result.model_calls == turn.model_calls && result.text == turn.text,
             "a result tells calls and text"
         );
-        law!(result.stop_reason == turn.stop, "a result tells why the model stopped");
-        law!(result.duration_ms == at.since(turn.started_at), "a result tells how long it took");
-        law!(
+        property!(result.stop_reason == turn.stop, "a result tells why the model stopped");
+        property!(result.duration_ms == at.since(turn.started_at), "a result tells how long it took");
+        property!(
             result.permission_denials.iter().map(|denial| denial.call_id).eq(turn.denied.iter().copied()),
             "a result lists what was denied"
         );

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
-use crate::engine::properties::law;
+use crate::engine::properties::property;
 use crate::engine::properties::setup::Setup;
 use crate::engine::{Entry, Input};
 use crate::types::event::{Event, Origin, Phase, SettledBy, TitledBy};
@@ -227,14 +227,17 @@ impl ReferenceModel {
     pub fn event(&mut self, entry: &Entry, input: &Input) -> Result<(), String> {
         let envelope = &entry.envelope;
         self.seen.insert(envelope.event.kind().into());
-        law!(
+        property!(
             envelope.seq == self.last_seq + 1,
             "numbers rise by one: {} after {}",
             envelope.seq,
             self.last_seq
         );
         self.last_seq = envelope.seq;
-        law!(entry.delta_of.is_some() == envelope.event.is_delta(), "exactly deltas name their opener");
+        property!(
+            entry.delta_of.is_some() == envelope.event.is_delta(),
+            "exactly foldable rows name their opener"
+        );
         let by_client = matches!(
             input,
             Input::Submit(_)
@@ -249,30 +252,33 @@ impl ReferenceModel {
         );
         // An event that ends because of an abort names the client that aborted.
         let by_abort = matches!(input, Input::Stopped { .. } | Input::Recovered(_));
-        law!(
+        property!(
             by_client || envelope.origin.is_none() || by_abort && envelope.origin == self.aborted_by,
             "only what a client caused names one"
         );
         let withdrawn = matches!(envelope.event, Event::PermissionResolved { by: SettledBy::Abort, .. });
-        law!(
+        property!(
             !withdrawn || !self.is_aborting() || envelope.origin == self.aborted_by,
             "who withdraws a request is named"
         );
-        law!(
+        property!(
             self.status.0 != SessionState::Ended || is_of_session(&envelope.event),
             "an ended session does nothing"
         );
         let opens = matches!(envelope.event, Event::TurnQueued { .. } | Event::TurnStarted { .. });
         let current = self.turn.as_ref().map(|turn| turn.id);
-        law!(
+        property!(
             opens || envelope.turn_id.is_none() || envelope.turn_id == current,
             "only the current turn does something: {:?} is not {current:?}",
             envelope.turn_id
         );
-        law!(!self.is_aborting() || may_follow_abort(&envelope.event), "nothing new begins during an abort");
+        property!(
+            !self.is_aborting() || may_follow_abort(&envelope.event),
+            "nothing new begins during an abort"
+        );
         match &envelope.event {
             Event::SessionStatus { state, requires } => {
-                law!((*state, *requires) != self.status, "a status is told when it changes");
+                property!((*state, *requires) != self.status, "a status is told when it changes");
                 self.status = (*state, *requires);
             }
             Event::SessionUpdated { mode, title, titled_by, .. } => {
@@ -282,14 +288,14 @@ impl ReferenceModel {
                 (self.mode, self.turn_mode) = (mode.unwrap_or(self.mode), mode.unwrap_or(self.turn_mode));
             }
             Event::SessionEnded { .. } => {
-                law!(self.helper.is_none(), "a session ends after its helpers");
-                law!(self.turn.is_none(), "a session ends after its turn");
+                property!(self.helper.is_none(), "a session ends after its helpers");
+                property!(self.turn.is_none(), "a session ends after its turn");
                 self.status = (SessionState::Ended, None);
                 self.queue.clear();
             }
             Event::HistoryRepaired { .. } => return Err("a healthy history is never repaired".into()),
             Event::SessionPromptBuilt { .. } => {
-                law!(!self.has_context, "the system prompt is put together once");
+                property!(!self.has_context, "the system prompt is put together once");
                 self.has_context = true;
             }
             _ => {}

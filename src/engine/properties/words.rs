@@ -1,7 +1,7 @@
 //! Properties of texts: messages, answers, titles, and helper calls outside the turns.
 
 use crate::engine::Input;
-use crate::engine::properties::law;
+use crate::engine::properties::property;
 use crate::engine::properties::watch::ReferenceModel;
 use crate::types::event::{Envelope, Event, TitledBy, UsageReason};
 use crate::types::ids::Seq;
@@ -13,13 +13,21 @@ impl ReferenceModel {
     /// Checks that a title comes from the source that its event names.
     pub(super) fn titled(&mut self, title: &str, by: Option<TitledBy>, input: &Input) -> Result<(), String> {
         match by {
-            None => law!(matches!(input, Input::Update(_)), "a client's title is a client's"),
-            Some(TitledBy::Prompt) => law!(self.titled_by.is_none(), "the prompt is only the first word"),
+            None => property!(matches!(input, Input::Update(_)), "a client's title is a client's"),
+            Some(TitledBy::Prompt) => {
+                property!(self.titled_by.is_none(), "the prompt is only the first word")
+            }
             Some(TitledBy::Model) => {
-                law!(self.helper.is_some(), "a model's title is the answer to a request for one");
-                law!(self.titled_by == Some(TitledBy::Prompt), "who gave a title knows better than a model");
-                law!(!title.trim().is_empty() && title.lines().count() == 1, "a title is a line: {title:?}");
-                law!(title.chars().count() <= 60, "a title is short: {title:?}");
+                property!(self.helper.is_some(), "a model's title is the answer to a request for one");
+                property!(
+                    self.titled_by == Some(TitledBy::Prompt),
+                    "who gave a title knows better than a model"
+                );
+                property!(
+                    !title.trim().is_empty() && title.lines().count() == 1,
+                    "a title is a line: {title:?}"
+                );
+                property!(title.chars().count() <= 60, "a title is short: {title:?}");
             }
         }
         self.titled_by = by;
@@ -33,21 +41,24 @@ impl ReferenceModel {
         );
         match &envelope.event {
             Event::HelperStarted { model, model_snapshot, max_usage, .. } => {
-                law!(self.turn.is_none() && ended_well, "a title is asked for when a turn has ended well");
-                law!(self.helper.is_none(), "one helper at a time is asked");
+                property!(
+                    self.turn.is_none() && ended_well,
+                    "a title is asked for when a turn has ended well"
+                );
+                property!(self.helper.is_none(), "one helper at a time is asked");
                 let quick = self.setup.settings.quick.as_ref();
-                law!(quick.is_some_and(|quick| quick.model == *model), "only the quick model is asked");
-                law!(self.titled_by == Some(TitledBy::Prompt), "a session with a title needs none");
+                property!(quick.is_some_and(|quick| quick.model == *model), "only the quick model is asked");
+                property!(self.titled_by == Some(TitledBy::Prompt), "a session with a title needs none");
                 self.title_tries += 1;
-                law!(self.title_tries <= 3, "a title is asked for three times at max_usage");
+                property!(self.title_tries <= 3, "a title is asked for three times at max_usage");
                 let budgets = self.setup.budgets;
                 let left = |limit: Option<u64>, used: u64| limit.is_none_or(|limit| used < limit);
-                law!(left(budgets.session_model_calls, self.calls_made), "no helper beyond the budget");
-                law!(
+                property!(left(budgets.session_model_calls, self.calls_made), "no helper beyond the budget");
+                property!(
                     !budgets.limits_money() || model_snapshot.price.is_some(),
                     "a limit on money holds for helpers"
                 );
-                law!(max_usage.input_tokens > 0 && max_usage.output_tokens > 0, "a request is not free");
+                property!(max_usage.input_tokens > 0 && max_usage.output_tokens > 0, "a request is not free");
                 self.helper = Some((envelope.seq, *model_snapshot, *max_usage));
                 self.helper_booked = false;
             }
@@ -55,27 +66,30 @@ impl ReferenceModel {
                 let (_, model_snapshot, max_usage) =
                     self.helper.ok_or("only a helper that was asked is booked")?;
                 let known = model_snapshot.cost_usd_micros(usage);
-                law!(*cost_usd_micros == known, "a helper costs what its price was");
+                property!(*cost_usd_micros == known, "a helper costs what its price was");
                 let is_lost = *reason == UsageReason::LostAttempt;
-                law!(
+                property!(
                     !is_lost || usage.output_tokens >= max_usage.output_tokens,
                     "a lost one is estimated from above"
                 );
-                law!(*estimated || !is_lost, "what was lost is an estimate");
-                law!(!self.helper_booked, "a helper is booked once");
+                property!(*estimated || !is_lost, "what was lost is an estimate");
+                property!(!self.helper_booked, "a helper is booked once");
                 self.helper_booked = true;
                 self.usage.add(usage);
                 self.calls_made += 1;
                 self.at_least += cost_usd_micros.unwrap_or(0);
             }
             Event::HelperCompleted { .. } => {
-                law!(self.helper.take().is_some(), "a helper ends once");
+                property!(self.helper.take().is_some(), "a helper ends once");
                 if let Input::HelperDone { outcome, began, .. } = input {
                     let may_cost = outcome.as_ref().as_ref().map_or_else(
                         |fault| *began || fault.usage.is_some() || fault.kind == FaultKind::Idle,
                         |_| true,
                     );
-                    law!(self.helper_booked == may_cost, "a helper's call is booked if it may be charged");
+                    property!(
+                        self.helper_booked == may_cost,
+                        "a helper's call is booked if it may be charged"
+                    );
                 }
             }
             _ => {}
@@ -86,7 +100,7 @@ impl ReferenceModel {
     pub(super) fn message_fact(&mut self, envelope: &Envelope, delta_of: Option<Seq>) -> Result<(), String> {
         match &envelope.event {
             Event::MessageStarted { .. } => {
-                law!(self.streaming.is_none() && self.turn.is_some(), "one message streams at a time");
+                property!(self.streaming.is_none() && self.turn.is_some(), "one message streams at a time");
                 let item_id = envelope.item_id.ok_or("a message is an item")?;
                 self.streaming = Some((item_id, envelope.seq, String::new()));
                 self.items.insert(envelope.seq, (ItemKind::AssistantMessage, ItemStatus::Running));
@@ -98,8 +112,11 @@ impl ReferenceModel {
             | Event::MessageTextDelta { .. } => {
                 let (item_id, first_seq, sum) =
                     self.streaming.as_mut().ok_or("a part belongs to a message")?;
-                law!(envelope.item_id == Some(*item_id), "a part belongs to the message that streams");
-                law!(delta_of.is_none_or(|opener| opener == *first_seq), "a delta belongs to its message");
+                property!(envelope.item_id == Some(*item_id), "a part belongs to the message that streams");
+                property!(
+                    delta_of.is_none_or(|opener| opener == *first_seq),
+                    "a delta belongs to its message"
+                );
                 let size = match &envelope.event {
                     Event::MessageTextDelta { text, .. } => {
                         sum.push_str(text);
@@ -109,18 +126,21 @@ impl ReferenceModel {
                     Event::MessageToolInputDelta { json, .. } => json.len(),
                     _ => 0,
                 };
-                law!(size <= 8 * 1024, "a part is small enough for one event");
+                property!(size <= 8 * 1024, "a part is small enough for one event");
             }
             Event::MessageCompleted { item, usage, cost_usd_micros, stop_reason, superseded, .. } => {
                 let cut = item.status == ItemStatus::Interrupted;
-                law!(!superseded || (cut && !self.is_aborting()), "only what is asked again is superseded");
+                property!(
+                    !superseded || (cut && !self.is_aborting()),
+                    "only what is asked again is superseded"
+                );
                 self.items.insert(item.first_seq, (item.kind, item.status));
                 match item.kind {
                     ItemKind::UserMessage => self.heard.push(item.text.clone().unwrap_or_default()),
                     ItemKind::Notice => {
                         let turn = self.turn.as_mut().ok_or("a model is told something in a turn")?;
                         turn.go_ons += 1;
-                        law!(
+                        property!(
                             turn.cut && turn.go_ons <= 3,
                             "an answer that was cut goes on, and not for ever"
                         );
@@ -137,12 +157,15 @@ impl ReferenceModel {
                             self.at_least += cost_usd_micros.unwrap_or(0);
                             turn.stop = *stop_reason;
                             let is_cut = *stop_reason == Some(StopReason::MaxTokens);
-                            law!(
+                            property!(
                                 *superseded || !cut,
                                 "an answer that is told of is whole, or asked for again"
                             );
                             if *superseded {
-                                law!(is_cut && !turn.raised, "a limit is raised once, where it was reached");
+                                property!(
+                                    is_cut && !turn.raised,
+                                    "a limit is raised once, where it was reached"
+                                );
                                 turn.raised = true;
                             } else {
                                 turn.cut = is_cut;
@@ -165,12 +188,12 @@ impl ReferenceModel {
 
     fn answered(&mut self, envelope: &Envelope, item: &Item) -> Result<(), String> {
         let (item_id, first_seq, streamed) = self.streaming.take().ok_or("an answer was begun")?;
-        law!(
+        property!(
             envelope.item_id == Some(item_id) && item.first_seq == first_seq,
             "an answer ends where it began"
         );
         let text = item.text.clone().unwrap_or_default();
-        law!(text == streamed, "deltas joined are the text: {streamed:?}, {text:?}");
+        property!(text == streamed, "deltas joined are the text: {streamed:?}, {text:?}");
         let blocks: String = item
             .content
             .iter()
@@ -179,14 +202,14 @@ impl ReferenceModel {
                 _ => None,
             })
             .collect();
-        law!(blocks == text, "the blocks joined are the text");
+        property!(blocks == text, "the blocks joined are the text");
         if item.status == ItemStatus::Interrupted {
             self.cut.extend(text.split_whitespace().filter(|word| word.ends_with('.')).map(String::from));
             let calls = item.content.iter().any(|block| matches!(block, Block::ToolCall(_)));
-            law!(!calls, "a call of a message that was cut short is dropped");
+            property!(!calls, "a call of a message that was cut short is dropped");
             return Ok(());
         }
-        law!(item.status == ItemStatus::Completed, "a message ends whole or cut short");
+        property!(item.status == ItemStatus::Completed, "a message ends whole or cut short");
         self.message = item
             .content
             .iter()

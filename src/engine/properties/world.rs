@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::engine::properties::given::{Answer, command_over, someone};
-use crate::engine::properties::law;
+use crate::engine::properties::property;
 use crate::engine::properties::script::{Chance, Fate, Found, ModelStep, Named, Part, Step, ToolStep};
 use crate::engine::properties::setup::Setup;
 use crate::engine::properties::watch::{CommandWatch, ReferenceModel};
@@ -144,7 +144,7 @@ impl Simulator {
             self.step(step)?;
             let asks = !self.engine.pending().is_empty() || !self.engine.questions().is_empty();
             let to_come = !self.outstanding.is_empty() || asks;
-            law!(self.watch.turn.is_none() || to_come, "a turn always has something to come");
+            property!(self.watch.turn.is_none() || to_come, "a turn always has something to come");
         }
         self.trace.push("— everything comes home —".into());
         self.come_home()?;
@@ -320,12 +320,18 @@ impl Simulator {
         let Decided { plan, next, .. } = match self.engine.decide(input.clone(), now) {
             Ok(decision) => decision,
             Err(refusal) => {
-                law!(expected.as_ref() == Some(&refusal), "refused as {refusal:?}, expected {expected:?}");
+                property!(
+                    expected.as_ref() == Some(&refusal),
+                    "refused as {refusal:?}, expected {expected:?}"
+                );
                 self.trace.push(format!("    refused: {refusal:?}"));
                 return Ok(None);
             }
         };
-        law!(expected != Some(Refusal::NotPending) && expected.is_none(), "accepted, expected {expected:?}");
+        property!(
+            expected != Some(Refusal::NotPending) && expected.is_none(),
+            "accepted, expected {expected:?}"
+        );
         self.trace.extend(
             plan.events
                 .iter()
@@ -335,7 +341,7 @@ impl Simulator {
         self.write(&plan)?;
         let mut applied = self.engine.clone();
         plan.events.iter().for_each(|entry| applied.apply(&entry.envelope));
-        law!(applied.same_as(&next), "applying the plan gives the decided state");
+        property!(applied.same_as(&next), "applying the plan gives the decided state");
         self.engine = next;
         self.watch.plan(&input, &plan)?;
         self.watch.agrees(&self.engine)?;
@@ -349,13 +355,13 @@ impl Simulator {
 
     fn write(&mut self, plan: &Plan) -> Result<(), String> {
         for entry in &plan.events {
-            law!(entry.envelope.session_id == self.id, "facts are of the session");
-            law!(entry.envelope.at_ms == Timestamp(self.clock), "facts are of the moment");
+            property!(entry.envelope.session_id == self.id, "facts are of the session");
+            property!(entry.envelope.at_ms == Timestamp(self.clock), "facts are of the moment");
             self.journal.push(entry.clone());
         }
         for opener in &plan.prune_deltas_of {
             let goes = |entry: &Entry| entry.delta_of == Some(*opener);
-            law!(
+            property!(
                 self.journal.iter().filter(|entry| goes(entry)).all(|entry| entry.envelope.event.is_delta()),
                 "only deltas are pruned"
             );
@@ -395,7 +401,7 @@ impl Simulator {
         };
         let next = match effect {
             Effect::AskHelper { token, .. } => {
-                law!(self.helpers.is_empty(), "one helper at a time is asked");
+                property!(self.helpers.is_empty(), "one helper at a time is asked");
                 self.helpers.push(*token);
                 return Ok(());
             }
@@ -421,7 +427,7 @@ impl Simulator {
             // The tool ends soon, with any result.
             Effect::StopCall(_) | Effect::StopCommands { .. } => return Ok(()),
         };
-        law!(
+        property!(
             !(thinking(&next) && self.outstanding.iter().any(thinking)),
             "one thing at a time is waited for"
         );
@@ -443,7 +449,7 @@ impl Simulator {
 
     fn name(&mut self, named: Named) -> Option<TurnId> {
         match named {
-            Named::Nobody => None,
+            Named::NoTurn => None,
             Named::Current => self.engine.turn_id(),
             Named::Stale => {
                 let past =

@@ -13,11 +13,11 @@ pub const NO_ANSWER: &str = "This call needs a person's permission, and nobody a
 has refused it; but do not wait for it: try another way that needs no permission, or say what is left to do.";
 
 /// Result of a call that was denied because the client has no user to ask.
-pub const NOBODY: &str = "This call needs a person's permission, and there is nobody at a terminal to ask. It was not run. \
+pub const NO_APPROVER: &str = "This call needs a person's permission, and there is nobody at a terminal to ask. It was not run. \
 Nobody has refused it; but do not wait for it: try another way that needs no permission, or say what is left to do.";
 
 /// Result of a call that needs a request although no user can answer.
-pub fn nobody_to_ask(reason: &str) -> String {
+pub fn no_approver_to_ask(reason: &str) -> String {
     format!(
         "This call needs a person's permission ({reason}), and nobody can be asked in this unattended session. It was not \
          run. Try another way that needs no permission, or say what is left to do."
@@ -63,7 +63,7 @@ pub const OUTSIDE_NO_ANSWER: &str = "The user was asked whether to run this agai
 time. It ran once, as above. Find a way that works inside the sandbox, or say what is left to do.";
 
 /// A run outside the sandbox was possible, but no user can answer.
-pub const OUTSIDE_NOBODY: &str = "It could run again outside the sandbox if a person permitted it, and there is nobody at a \
+pub const OUTSIDE_NO_APPROVER: &str = "It could run again outside the sandbox if a person permitted it, and there is nobody at a \
 terminal to ask. It ran once, as above. Find a way that works inside the sandbox, or say what is left to do.";
 
 /// The turn ended before the second run of a command outside the sandbox.

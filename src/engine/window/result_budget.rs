@@ -62,7 +62,7 @@ fn preview(text: &str, room: usize, whole: &BlobRef) -> String {
     let (head, tail) = (room / 3 * 2, room / 3);
     let head = text.floor_char_boundary(head);
     let tail = text.ceil_char_boundary(text.len() - tail.min(text.len() - head));
-    // Cut at line ends, where there are any.
+    // TruncatedField at line ends, where there are any.
     let head = text[..head].rfind('\n').filter(|end| *end > head / 2).map_or(head, |end| end + 1);
     let tail = text[tail..]
         .find('\n')

@@ -17,7 +17,7 @@ use super::api::Reader;
 use crate::model::settings::Api;
 use crate::model::stream::assembly::{Assembly, CallIds};
 use crate::model::stream::fault;
-use crate::model::stream::timeouts::{hand_on, nobody_listens};
+use crate::model::stream::timeouts::{hand_on, no_listener};
 use crate::types::model::{Delta, FaultKind, ModelFault, ModelReply, ModelRequest, StopReason};
 use cassette::{Cassette, Match, Record, Recording, Script};
 use request_hash::{answers_so_far, request_hash};
@@ -57,7 +57,7 @@ impl Player {
         match record {
             Some(Record::Recording(recording)) => play_recording(provider, number, recording, out).await,
             Some(Record::Script(script)) => tokio::select! {
-                () = out.closed() => Err(nobody_listens()),
+                () = out.closed() => Err(no_listener()),
                 outcome = play_script(number, script, out) => outcome,
             },
             None => {

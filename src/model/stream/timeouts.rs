@@ -80,7 +80,7 @@ impl<'a> Watchdog<'a> {
             let until = limit.map(|(at, _)| at);
             let next = [until, warn_at].into_iter().flatten().min();
             tokio::select! {
-                () = self.out.closed() => return Err(nobody_listens()),
+                () = self.out.closed() => return Err(no_listener()),
                 done = &mut work => return Ok(done),
                 () = async {
                     match next {
@@ -94,7 +94,7 @@ impl<'a> Watchdog<'a> {
                     warn_at = None;
                     let ms = u64::try_from(self.patience.warn.as_millis()).unwrap_or(u64::MAX);
                     if self.out.send(vec![Delta::Silence { ms }]).await.is_err() {
-                        return Err(nobody_listens());
+                        return Err(no_listener());
                     }
                 }
             }
@@ -138,10 +138,10 @@ pub(in crate::model) async fn hand_on(
     if batch.is_empty() {
         return Ok(());
     }
-    out.send(batch).await.map_err(|_| nobody_listens())
+    out.send(batch).await.map_err(|_| no_listener())
 }
 
 /// The fault for a closed receiver.
-pub(in crate::model) fn nobody_listens() -> ModelFault {
+pub(in crate::model) fn no_listener() -> ModelFault {
     ModelFault::new(FaultKind::Interrupted, "the answer was stopped: nobody listens to it any more")
 }

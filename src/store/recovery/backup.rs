@@ -36,7 +36,7 @@ impl StoreReader {
         if to.symlink_metadata().is_ok() {
             return Err(is_there(to));
         }
-        let part = Part::beside(to)?;
+        let part = Part::next_to(to)?;
         let done = self.copy(&part.0).await.and_then(|()| publish(&part.0, to));
         drop(part);
         let read = self.noted(done);
@@ -115,7 +115,7 @@ async fn all_problems(connection: &mut SqliteConnection) -> Result<Vec<String>, 
 struct Part(PathBuf);
 
 impl Part {
-    fn beside(to: &Path) -> Result<Self, StoreError> {
+    fn next_to(to: &Path) -> Result<Self, StoreError> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         loop {
             let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -171,7 +171,7 @@ mod tests {
     fn backup_does_not_replace_file_created_meanwhile() {
         let folder = tempfile::tempdir().expect("a folder");
         let to = folder.path().join("copy.db");
-        let part = Part::beside(&to).expect("made");
+        let part = Part::next_to(&to).expect("made");
         std::fs::write(&to, "somebody's").expect("written");
         let refused = publish(&part.0, &to);
         assert!(

@@ -206,7 +206,7 @@ impl Writer {
     fn start_over(&mut self) -> Result<(), StoreError> {
         self.checkpointer.check_exclusive_access()?;
         let readers = self.readers.clone();
-        let nobody_reads = readers.close_for_now()?;
+        let no_readers = readers.close_for_now()?;
         self.checkpointer.release();
         wal::keep_log(&self.connection);
         // While the doubt is set, nothing is written to this temporary in-memory database.
@@ -214,7 +214,7 @@ impl Writer {
         let fresh = self.database_file.open_to_write()?;
         self.replace(fresh);
         Checkpointer::starts_at_first_frame(&self.connection)?;
-        drop(nobody_reads);
+        drop(no_readers);
         self.checkpointer.checkpoint_from_start(&self.connection)
     }
 

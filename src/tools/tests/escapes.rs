@@ -31,7 +31,7 @@ async fn room_at(level: LevelSetting, set: impl FnOnce(&mut Settings, &Path)) ->
 async fn nested_submodules_and_work_trees_are_protected() {
     for level in BOTH {
         let Some(mut room) = held(level, NetworkSetting::On).await else { continue };
-        tree_beside(&room);
+        outside_tree(&room);
         let repository = |name: &str| {
             let folder = room.path(name);
             fs::create_dir_all(folder.join("hooks")).unwrap();
@@ -150,7 +150,7 @@ async fn command_cannot_remove_repository_marker_files() {
 }
 
 /// A work tree that commands cannot write.
-fn tree_beside(room: &Room) {
+fn outside_tree(room: &Room) {
     let own = room.path(".git/worktrees/w1");
     fs::create_dir_all(&own).unwrap();
     fs::create_dir(room.root.join("w1")).unwrap();
@@ -192,7 +192,7 @@ async fn hidden_sockets_except_daemon_socket_are_unreachable() {
 async fn file_lease_or_unreadable_folder_does_not_prevent_protection() {
     for level in BOTH {
         let Some(mut room) = held(level, NetworkSetting::On).await else { continue };
-        tree_beside(&room);
+        outside_tree(&room);
         let own = room.path(".git/worktrees/w1");
         fs::create_dir_all(room.path(".git/modules/sub/hooks")).unwrap();
         fs::write(room.path(".git/modules/sub/HEAD"), "ref: refs/heads/main\n").unwrap();
@@ -240,7 +240,7 @@ async fn file_lease_or_unreadable_folder_does_not_prevent_protection() {
 async fn linked_repository_files_are_protected_from_work_tree() {
     for level in BOTH {
         let Some(mut room) = held(level, NetworkSetting::On).await else { continue };
-        tree_beside(&room);
+        outside_tree(&room);
         for (name, real) in [("hooks", "lib/hooks"), ("config", "lib/config")] {
             fs::create_dir_all(room.path(".git/lib")).unwrap();
             fs::rename(room.path(".git").join(name), room.path(".git").join(real)).unwrap();

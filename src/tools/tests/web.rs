@@ -189,7 +189,7 @@ async fn hanging_web_fetch_is_cancelled_by_token() {
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let call = room.call("WebFetch", json!({"url": url}));
     let prepared = room.tools.prepare(&call, &room.session_context).await.unwrap();
-    assert!(!prepared.read_only && prepared.runs_beside());
+    assert!(!prepared.read_only && prepared.can_run_in_parallel());
     assert_eq!(prepared.summary, format!("Fetch {url}"));
     let stop = CancellationToken::new();
     let (progress, _ignored) = tokio::sync::mpsc::channel(1);

@@ -37,7 +37,7 @@ impl RateLimiter {
         deltas: usize,
         bytes: usize,
         now: Instant,
-        beside_others: bool,
+        has_other_streams: bool,
     ) -> Option<Instant> {
         let cost = deltas.saturating_mul(BYTES_PER_DELTA).saturating_add(bytes);
         self.unhurried = self.unhurried.saturating_add(cost);
@@ -47,7 +47,7 @@ impl RateLimiter {
         let takes = Duration::from_secs_f64(cost as f64 / BYTES_PER_SECOND as f64);
         let due = self.due.filter(|due| *due > now).unwrap_or(now) + takes;
         // A stream without competition builds up no delay for later.
-        self.due = beside_others.then_some(due);
+        self.due = has_other_streams.then_some(due);
         self.due.filter(|due| due.duration_since(now) >= MIN_PAUSE)
     }
 }

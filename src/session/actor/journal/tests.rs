@@ -14,7 +14,7 @@ use crate::types::ids::Seq;
 use crate::types::ledger::{ModelUsage, UsageRecord};
 
 async fn check(played: Played) {
-    played.result.expect("the laws hold");
+    played.result.expect("the properties hold");
     let folder = tempfile::tempdir().unwrap();
     let (store, owner) = Store::open(&folder.path().join("journal.db")).await.unwrap();
     let Event::SessionCreated(spec) = played.created.event.clone() else { panic!("the first event") };

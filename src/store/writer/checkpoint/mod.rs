@@ -73,7 +73,7 @@ pub(in crate::store) struct Checkpointer {
     next: u32,
     last: u32,
     /// Whether the log has restarted since the thread was last asked for a checkpoint.
-    is_anew: bool,
+    has_restarted: bool,
 }
 
 impl Checkpointer {
@@ -97,21 +97,21 @@ impl Checkpointer {
             health,
             faults,
         });
-        Ok(Self { shared, ask: None, thread: None, at, next: at, last: 0, is_anew: false })
+        Ok(Self { shared, ask: None, thread: None, at, next: at, last: 0, has_restarted: false })
     }
 
     /// Starts or finishes a checkpoint if one is due. Call it after commits and outside of any transaction.
     pub fn after_commit(&mut self, connection: &Connection) {
         let pages = wal::pages();
         // The log has restarted, so earlier checkpoint results do not apply to it.
-        self.is_anew |= pages < self.last;
+        self.has_restarted |= pages < self.last;
         self.last = pages;
-        if self.is_anew {
+        if self.has_restarted {
             self.next = self.at;
         }
-        if self.is_anew && self.shared.phase.load(Ordering::Acquire) != RUNNING {
+        if self.has_restarted && self.shared.phase.load(Ordering::Acquire) != RUNNING {
             self.shared.phase.store(IDLE, Ordering::Release);
-            self.is_anew = false;
+            self.has_restarted = false;
         }
         if pages < self.next || self.doubt().is_some() {
             return;

@@ -48,7 +48,7 @@ impl Bench {
         wal::pages()
     }
 
-    fn until_it_begins_anew(&mut self) {
+    fn until_log_restarts(&mut self) {
         let (until, mut before) = (Instant::now() + LONG, 0);
         loop {
             let pages = self.write();
@@ -65,7 +65,7 @@ impl Bench {
 fn checkpoint_thread_lets_wal_restart() {
     let mut bench = Bench::new(20_000);
     for _ in 0..3 {
-        bench.until_it_begins_anew();
+        bench.until_log_restarts();
     }
     assert!(bench.checkpointer.thread.is_some(), "another thread did it");
     assert!(pages_of(&bench.database_file.path) > u64::from(AT), "and it stands in the database");
@@ -89,7 +89,7 @@ fn long_reader_does_not_block_writer() {
     }
     assert!(wal::pages() > AT * MOST, "the log goes on: {}", wal::pages());
     reader.execute_batch("commit").unwrap();
-    bench.until_it_begins_anew();
+    bench.until_log_restarts();
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Tests with notebooks of several layouts, changed and shown.
 
 use crate::tools::files::notebook::change::{Change, apply};
-use crate::tools::files::notebook::fuzz::notebook as laws;
+use crate::tools::files::notebook::fuzz::notebook as check_properties;
 use crate::tools::files::notebook::shape::read;
 use crate::tools::files::notebook::show;
 use crate::tools::files::notebook::show::Window;
@@ -164,7 +164,7 @@ fn notebook_edit_properties_hold_for_every_layout() {
     {
         for what in 0..4 {
             for which in 0..3 {
-                laws(&[&[what, which], text.as_bytes()].concat());
+                check_properties(&[&[what, which], text.as_bytes()].concat());
             }
         }
     }

@@ -147,7 +147,7 @@ pub(super) struct Placeholders(Vec<PathBuf>);
 pub(super) const NOTES: &str = "stand-ins";
 
 /// The notes folder of the sessions whose folders for temporary files are siblings of `temp`.
-pub(super) fn notes_beside(temp: &Path) -> Option<PathBuf> {
+pub(super) fn notes_path(temp: &Path) -> Option<PathBuf> {
     Some(temp.parent().filter(|root| !root.as_os_str().is_empty())?.join(NOTES))
 }
 
@@ -346,7 +346,7 @@ mod tests {
         fs::create_dir(&root).unwrap();
         let paths = ["commondir", "hooks", "there"].map(|name| dir.path().join(name));
         fs::create_dir(&paths[2]).unwrap();
-        let notes = notes_beside(&root.join("session"));
+        let notes = notes_path(&root.join("session"));
         let first = Placeholders::new(&paths, notes.as_deref()).unwrap();
         assert_eq!(fs::metadata(&paths[0]).unwrap().permissions().mode() & 0o777, 0o644);
         std::mem::forget(first);
@@ -364,6 +364,6 @@ mod tests {
         fs::create_dir(&paths[1]).unwrap();
         assert_eq!(clear_left(&root), 0);
         assert!(paths[1].exists());
-        assert_eq!(notes_beside(Path::new("")), None);
+        assert_eq!(notes_path(Path::new("")), None);
     }
 }

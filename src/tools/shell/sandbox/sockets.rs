@@ -26,8 +26,8 @@ pub(super) fn without_sockets(layout: &FsPolicy, nothing: &Nothing) -> io::Resul
         if kept.iter().any(|other| other.starts_with(&path)) {
             // Cover all siblings one by one.
             let entries = fs::read_dir(&path).into_iter().flatten().flatten();
-            left.extend(entries.take(MOST_BESIDE + 1).map(|entry| entry.path()));
-            if left.len() > MOST_BESIDE {
+            left.extend(entries.take(MAX_UNHIDDEN_ENTRIES + 1).map(|entry| entry.path()));
+            if left.len() > MAX_UNHIDDEN_ENTRIES {
                 return Err(io::Error::other(format!(
                     "{} holds too much beside what is not hidden: sockets in it cannot be covered",
                     path.display()
@@ -43,7 +43,7 @@ pub(super) fn without_sockets(layout: &FsPolicy, nothing: &Nothing) -> io::Resul
 }
 
 /// Entries in the folders of the daemon's own socket, and of writable paths in a hidden folder.
-const MOST_BESIDE: usize = 2_000;
+const MAX_UNHIDDEN_ENTRIES: usize = 2_000;
 
 /// The paths that lie in no other one: paths in a covered folder are invisible.
 fn tops(paths: &[PathBuf]) -> Vec<&PathBuf> {

@@ -25,7 +25,7 @@ use crate::tools::shell::sandbox::landlock::{self, Means};
 use crate::tools::shell::sandbox::layout::FsPolicy;
 use crate::tools::shell::sandbox::level::Available;
 use crate::tools::shell::sandbox::level::{Choice, Level};
-use crate::tools::shell::sandbox::placeholders::{Placeholders, notes_beside, there};
+use crate::tools::shell::sandbox::placeholders::{Placeholders, notes_path, there};
 use crate::tools::shell::sandbox::readonly_mounts::{Cover, Guards};
 use crate::tools::shell::sandbox::seccomp;
 use crate::tools::shell::sandbox::seccomp::Allowed;
@@ -98,7 +98,7 @@ impl Confined {
             _ => choice.guards && !path.ends_with(".git") && !path.ends_with(".agentd"),
         };
         let absent: Vec<PathBuf> = layout.absent.iter().filter(is_kept).cloned().collect();
-        let placed = Placeholders::new(&absent, notes_beside(&layout.temp).as_deref())?;
+        let placed = Placeholders::new(&absent, notes_path(&layout.temp).as_deref())?;
         let absent = there(&absent);
         let filter = filter_of(choice, here.abi)?;
         let (mut held, mut wrapper) = if choice.level == Level::Bubblewrap {

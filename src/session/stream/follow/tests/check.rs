@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use crate::session::stream::follow::tests::house::{FeedFixture, Reader, Told};
+use crate::session::stream::follow::tests::fixture::{FeedFixture, Reader, Told};
 use crate::session::stream::follow::*;
 
 impl FeedFixture {

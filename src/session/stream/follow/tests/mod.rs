@@ -2,7 +2,7 @@
 //! plus the deltas after it is the text of the item.
 
 mod check;
-mod house;
+mod fixture;
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use crate::session::stream::follow::*;
-use house::{Act, FeedFixture, act};
+use fixture::{Act, FeedFixture, act};
 
 async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(60), future).await.expect("in time")

@@ -18,7 +18,7 @@ use unreadable::{barrier, closed_around, link_on_the_way, without_own_links};
 use super::temp;
 use crate::tools::context::ToolContext;
 use crate::tools::disk::{is_missing, real};
-use crate::tools::shell::sandbox::placeholders::{is_placeholder, notes_beside};
+use crate::tools::shell::sandbox::placeholders::{is_placeholder, notes_path};
 
 /// Access of a command to the file system.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -104,7 +104,7 @@ impl FsPolicy {
         additional.for_each(|folder| layout.guard(folder));
         settings.hidden.iter().for_each(|path| layout.hide(path));
         // After a crash, the daemon removes placeholders by these notes. Nothing else records them.
-        if let Some(notes) = notes_beside(&layout.temp).filter(|notes| layout.may_change(notes)) {
+        if let Some(notes) = notes_path(&layout.temp).filter(|notes| layout.may_change(notes)) {
             temp::own(&notes)?;
             layout.guarded.push(notes);
             // Guard the folders that the daemon mounts for commands, and their sources.
