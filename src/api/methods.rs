@@ -340,7 +340,7 @@ pub static METHODS: &[Method] = &[
     Method {
         name: "tool.list",
         summary: "The tools that sessions offer their models, by name: what each does, the JSON Schema of its input, \
-                  whether it changes nothing, and whether its calls run beside each other.",
+                  whether it changes nothing, and whether its calls run in parallel.",
         unbuilt: &[],
         errors: &[],
         mutates: false,

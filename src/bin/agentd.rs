@@ -92,7 +92,7 @@ fn main() -> ExitCode {
 }
 
 fn told(text: &str) -> ExitCode {
-    // Nobody may be there to read it.
+    // The reader may be gone.
     let _ = writeln!(std::io::stdout(), "{text}");
     ExitCode::SUCCESS
 }

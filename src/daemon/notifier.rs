@@ -18,7 +18,7 @@ use crate::proc;
 use crate::session::{PendingChange, Registry};
 
 /// Time limit of a command. After that it is killed.
-const WITHIN: Duration = Duration::from_secs(15);
+const NOTIFY_TIMEOUT: Duration = Duration::from_secs(15);
 /// Maximum number of commands that run in parallel. Later notifications wait.
 const AT_ONCE: usize = 4;
 /// Maximum number of waiting notifications. Further ones are dropped, and the daemon logs that.
@@ -71,7 +71,7 @@ pub(super) async fn run(registry: Registry, ways: watch::Receiver<NotifyChannels
                         continue;
                     }
                     if running.len() >= AT_ONCE + WAITING {
-                        tracing::warn!(session = %pending_change.session_id, "too much waits: nobody is told of this");
+                        tracing::warn!(session = %pending_change.session_id, "too many notifications wait; this one is dropped");
                         continue;
                     }
                     let (registry, turns) = (registry.clone(), Arc::clone(&turns));
@@ -82,7 +82,7 @@ pub(super) async fn run(registry: Registry, ways: watch::Receiver<NotifyChannels
                         tokio::join!(by_command(&ways, &pending_change, &text), by_hook(&ways, &poster, &pending_change, &text));
                     });
                 }
-                Err(RecvError::Lagged(missed)) => tracing::warn!(missed, "nobody was told of some of what waits"),
+                Err(RecvError::Lagged(missed)) => tracing::warn!(missed, "some notifications were lost"),
                 Err(RecvError::Closed) => return,
             },
             Some(_) = running.join_next() => {}
@@ -93,7 +93,7 @@ pub(super) async fn run(registry: Registry, ways: watch::Receiver<NotifyChannels
 async fn by_command(ways: &NotifyChannels, pending_change: &PendingChange, text: &str) {
     let Some(program) = ways.command.first() else { return };
     if let Err(why) = send(&ways.command, text).await {
-        tracing::warn!(session = %pending_change.session_id, program, why, "nobody was told of what waits");
+        tracing::warn!(session = %pending_change.session_id, program, why, "could not send the notification");
     }
 }
 
@@ -101,7 +101,7 @@ async fn by_hook(ways: &NotifyChannels, poster: &Poster, pending_change: &Pendin
     let Some(hook) = &ways.hook else { return };
     if let Err(why) = poster.tell(hook, text).await {
         let host = hook.shown();
-        tracing::warn!(session = %pending_change.session_id, host, why, "nobody was told of what waits");
+        tracing::warn!(session = %pending_change.session_id, host, why, "could not send the notification");
     }
 }
 
@@ -157,13 +157,13 @@ async fn send(command: &[String], text: &str) -> Result<(), String> {
         }
         child.wait().await
     };
-    match tokio::time::timeout(WITHIN, work).await {
+    match tokio::time::timeout(NOTIFY_TIMEOUT, work).await {
         Ok(Ok(status)) if status.success() => Ok(()),
         Ok(Ok(status)) => Err(format!("it ended with {status}")),
         Ok(Err(error)) => Err(error.to_string()),
         Err(_) => {
             let _ = child.kill().await;
-            Err(format!("it did not end within {} s and was killed", WITHIN.as_secs()))
+            Err(format!("it did not end within {} s and was killed", NOTIFY_TIMEOUT.as_secs()))
         }
     }
 }

@@ -18,9 +18,9 @@ use crate::types::ids::CallId;
 use crate::types::time::Timestamp;
 
 /// Maximum time between two reaping passes. Signals are coalesced, so one may be missed.
-const LOOK_ANYWAY: Duration = Duration::from_secs(30);
+const SWEEP_INTERVAL: Duration = Duration::from_secs(30);
 /// Delay until the next pass if a starting process prevented this one.
-const LOOK_SOON: Duration = Duration::from_millis(50);
+const SWEEP_DELAY: Duration = Duration::from_millis(50);
 
 /// An id of this daemon that is the same at every start with the same state folder and unique per folder. It is
 /// not secret.
@@ -56,7 +56,7 @@ pub(super) fn adopt() -> io::Result<JoinHandle<()>> {
     }
     let mut ended = signal(SignalKind::child())?;
     Ok(tokio::spawn(async move {
-        let mut wait = LOOK_ANYWAY;
+        let mut wait = SWEEP_INTERVAL;
         loop {
             let _ = tokio::time::timeout(wait, ended.recv()).await;
             // Usually there is no orphan. Then this takes two system calls and no other thread.
@@ -64,7 +64,7 @@ pub(super) fn adopt() -> io::Result<JoinHandle<()>> {
                 true => Ok(proc::reap()),
                 false => tokio::task::spawn_blocking(proc::reap).await,
             };
-            wait = if matches!(reaped, Ok(None)) { LOOK_SOON } else { LOOK_ANYWAY };
+            wait = if matches!(reaped, Ok(None)) { SWEEP_DELAY } else { SWEEP_INTERVAL };
         }
     }))
 }
@@ -81,7 +81,7 @@ pub(super) async fn sweep_spools(registry: &Registry) {
 /// Temporary files of a session without activity are removed after this time.
 const TEMP_FOR: Duration = Duration::from_secs(7 * 24 * 3_600);
 /// Time between two such checks.
-const LOOK_AT_TEMP: Duration = Duration::from_secs(6 * 3_600);
+const TEMP_SWEEP_INTERVAL: Duration = Duration::from_secs(6 * 3_600);
 
 /// Removes temporary files of sessions that ended, were deleted or were not used for a week. Runs at the start
 /// and at intervals, until it is dropped.
@@ -92,7 +92,7 @@ pub(super) async fn sweep_temp(registry: Registry) {
             Ok(count) => tracing::info!(count, "temporary files of sessions that are over were removed"),
             Err(why) => tracing::warn!(why, "temporary files of sessions stay for now"),
         }
-        tokio::time::sleep(LOOK_AT_TEMP).await;
+        tokio::time::sleep(TEMP_SWEEP_INTERVAL).await;
     }
 }
 
@@ -128,7 +128,7 @@ pub(super) async fn sweep(registry: &Registry) -> Leftovers {
         return Leftovers { survivors: swept.survivors, ended: Vec::new() };
     }
     // No process uses the placeholders any more.
-    shared.components().tools.clear_stand_ins().await;
+    shared.components().tools.remove_leftover_placeholders().await;
     Leftovers { survivors: Vec::new(), ended: calls }
 }
 

@@ -6,7 +6,7 @@ use crate::session::Registry;
 use crate::types::origin::Origin;
 
 /// Shortest and longest time between two measurements.
-const LOOK: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
+const CHECK_INTERVALS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
 /// Sessions that one pass deletes. If more remain, the next pass follows immediately.
 const MANY: u32 = 100;
 
@@ -15,17 +15,17 @@ const MANY: u32 = 100;
 pub(super) async fn run(registry: Registry) {
     loop {
         let kept = registry.shared().components().settings.delete_ended_after;
-        let mut pause = LOOK.1;
+        let mut pause = CHECK_INTERVALS.1;
         if let Err(error) = registry.shared().measure_journal().await {
             tracing::warn!(%error, "how much the journal holds cannot be read");
         }
         if let Some(kept) = kept {
-            pause = kept.clamp(LOOK.0, LOOK.1);
+            pause = kept.clamp(CHECK_INTERVALS.0, CHECK_INTERVALS.1);
             match remove(&registry, kept).await {
                 Ok(0) => {}
                 Ok(count) => {
                     tracing::info!(count, "sessions that had ended were removed, as delete_ended_after says");
-                    pause = LOOK.0;
+                    pause = CHECK_INTERVALS.0;
                 }
                 Err(why) => tracing::warn!(why, "sessions that have ended stay for now"),
             }

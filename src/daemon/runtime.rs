@@ -13,7 +13,7 @@ const AT_HAND: usize = 4;
 
 /// Longer than any daemon runs. By default tokio ends a thread after ten idle seconds. If none can be created
 /// afterwards, the next `spawn_blocking` panics. With one thread left, tasks wait for it.
-const KEPT: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+const KEEP_ALIVE: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 /// How long each of the first tasks waits for the others, so that each one gets a separate thread.
 const APART: Duration = Duration::from_secs(1);
@@ -26,7 +26,7 @@ const APART: Duration = Duration::from_secs(1);
 /// # Panics
 /// Not a single blocking thread could be created.
 pub fn runtime() -> io::Result<Runtime> {
-    let runtime = Builder::new_multi_thread().enable_all().thread_keep_alive(KEPT).build()?;
+    let runtime = Builder::new_multi_thread().enable_all().thread_keep_alive(KEEP_ALIVE).build()?;
     let met = Arc::new((Mutex::new(0), Condvar::new()));
     for _ in 0..AT_HAND {
         let met = Arc::clone(&met);

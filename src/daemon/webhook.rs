@@ -12,7 +12,7 @@ use tokio::sync::OnceCell;
 
 const CONNECT: Duration = Duration::from_secs(5);
 /// Time limit of one attempt.
-const WITHIN: Duration = Duration::from_secs(10);
+const REQUEST_TIMEOUT_LIMIT: Duration = Duration::from_secs(10);
 /// Waits between attempts. The last attempt follows the last wait.
 const WAITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(5)];
 
@@ -82,7 +82,7 @@ async fn build() -> Result<Client, String> {
         Client::builder()
             .user_agent(concat!("agentd/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(CONNECT)
-            .timeout(WITHIN)
+            .timeout(REQUEST_TIMEOUT_LIMIT)
             // The text contains model output, so it may go to the configured address only.
             .redirect(redirect::Policy::none())
             .referer(false)

@@ -16,7 +16,7 @@ pub struct Settings {
     /// How failed model calls are retried.
     pub retry: Retry,
     /// Models that replace the session's own after a failure.
-    pub stand_ins: FallbackModels,
+    pub fallback_models: FallbackModels,
     /// The model that generates titles; `None` turns titles off.
     pub quick: Option<TitleModel>,
     /// Known capabilities of models.
@@ -49,7 +49,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             retry: Retry::default(),
-            stand_ins: FallbackModels::default(),
+            fallback_models: FallbackModels::default(),
             quick: None,
             known: ModelCatalog::default(),
             output_tokens: DEFAULT_OUTPUT_TOKENS,

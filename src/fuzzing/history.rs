@@ -127,7 +127,7 @@ fn paired(history: &[Arc<Message>]) -> Result<(), String> {
     if history.first().is_some_and(|first| first.role != Role::User) {
         return Err("the model begins".into());
     }
-    let nobody = Message::new(Role::User, Vec::new());
+    let empty = Message::new(Role::User, Vec::new());
     for (at, message) in history.iter().enumerate() {
         let rule = |kept: bool, text: &str| if kept { Ok(()) } else { Err(format!("{at}: {text}")) };
         rule(!message.content.is_empty(), "a message is empty")?;
@@ -149,7 +149,7 @@ fn paired(history: &[Arc<Message>]) -> Result<(), String> {
                 }
             }
         }
-        let next = history.get(at + 1).map_or(&nobody, |next| next);
+        let next = history.get(at + 1).map_or(&empty, |next| next);
         for block in &next.content {
             if let Block::ToolResult { call_id, provider_id, .. } = block {
                 results.push((*call_id, provider_id.clone()));

@@ -25,7 +25,7 @@ pub fn key_folders(home: &Path) -> Vec<PathBuf> {
     [".ssh", ".gnupg"].iter().map(|name| home.join(name)).collect()
 }
 
-/// Everything a judgement depends on, beside the call itself.
+/// Everything a verdict depends on, apart from the call itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Policy<'a> {
     /// The session's mode.

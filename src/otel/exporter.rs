@@ -25,7 +25,7 @@ const BATCH: usize = 512;
 /// Interval between requests.
 const EVERY: Duration = Duration::from_secs(5);
 /// Time limit of a request.
-const WITHIN: Duration = Duration::from_secs(10);
+const EXPORT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Receiver and identity of the exporter.
 #[derive(Clone, Default)]
@@ -241,7 +241,7 @@ impl Work {
             // Other code may have installed a provider already, which is sufficient.
             let _ = rustls::crypto::ring::default_provider().install_default();
             let redirects = reqwest::redirect::Policy::none();
-            Client::builder().timeout(WITHIN).redirect(redirects).build()
+            Client::builder().timeout(EXPORT_TIMEOUT).redirect(redirects).build()
         };
         let built = tokio::task::spawn_blocking(build).await.map_err(|error| error.to_string())?;
         let client = built.map_err(|error| error.without_url().to_string())?;

@@ -17,7 +17,7 @@ use crate::types::hex;
 use crate::types::permission::RuleKind;
 
 /// Maximum size of a file in bytes, far above the needs of any user.
-const MOST: u64 = 4 << 20;
+const MAX_FILE_BYTES: u64 = 4 << 20;
 
 /// The scope of a policy file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -210,7 +210,7 @@ fn look(file: &Path, place: Place<'_>) -> io::Result<(Stamp, Result<Policy, Stri
         return Ok((stamp, Err(why)));
     }
     let mut text = String::new();
-    let read = Read::take(&handle, MOST).read_to_string(&mut text);
+    let read = Read::take(&handle, MAX_FILE_BYTES).read_to_string(&mut text);
     let policy = match read {
         Ok(_) => Policy::read(&text, path_of(place)),
         Err(error) => Err(error.to_string()),
@@ -230,7 +230,7 @@ fn distrust(meta: &Metadata) -> Option<String> {
     if meta.mode() & 0o022 != 0 {
         return Some("others may write it: chmod 600".into());
     }
-    (meta.size() > MOST).then(|| format!("it is longer than {MOST} bytes"))
+    (meta.size() > MAX_FILE_BYTES).then(|| format!("it is longer than {MAX_FILE_BYTES} bytes"))
 }
 
 /// Replaces a file as a whole and syncs it, or changes nothing.

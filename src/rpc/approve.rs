@@ -11,7 +11,7 @@ use crate::session::IdempotencyKey;
 use crate::types::event::Origin;
 
 /// Maximum number of answers per call.
-const MOST: usize = 256;
+const MAX_ANSWERS: usize = 256;
 
 pub(super) async fn approve(
     ctx: Arc<RpcContext>,
@@ -27,10 +27,10 @@ pub(super) async fn approve(
     if !alone {
         return Err(convert::wrong("answers", "give one answer or a list of them, not both"));
     }
-    if answers.is_empty() || answers.len() > MOST {
+    if answers.is_empty() || answers.len() > MAX_ANSWERS {
         return Err(convert::wrong(
             "answers",
-            &format!("expected 1 to {MOST} answers, got {}", answers.len()),
+            &format!("expected 1 to {MAX_ANSWERS} answers, got {}", answers.len()),
         ));
     }
     let mut results = Vec::with_capacity(answers.len());

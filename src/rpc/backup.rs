@@ -27,7 +27,9 @@ async fn copy_to(ctx: &RpcContext, p: BackupParams) -> Result<BackupReply, Fault
     let real = |path: &Path| tokio::fs::canonicalize(path.to_owned());
     let folder = real(folder).await.map_err(|error| wrong(format!("{}: {error}", folder.display())))?;
     if real(Path::new(&ctx.info.data_dir)).await.is_ok_and(|data| data == folder) {
-        return Err(wrong("a copy beside the database is lost with it: choose another folder".into()));
+        return Err(wrong(
+            "a copy in the folder of the database is lost with it: choose another folder".into(),
+        ));
     }
     let bytes = ctx.registry.shared().store.backup(path).await.map_err(|error| storage(&error))?;
     tracing::info!(path = p.path, bytes, "a backup was written");

@@ -39,7 +39,7 @@ pub(super) fn fault(error: SessionError) -> Fault {
         }
         SessionError::Refused(Refusal::Paused) => Fault::new(
             Code::InvalidParams,
-            "no_approver: on_timeout = \"pause\" holds: the request waits until somebody answers it",
+            "no_approver: on_timeout = \"pause\" holds: the request waits until a user answers it",
         )
         .with("path", "no_approver"),
         SessionError::Refused(Refusal::NoSuchCall) => {

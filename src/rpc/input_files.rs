@@ -13,7 +13,7 @@ use crate::types::ids::SessionId;
 use crate::types::message::InputBlock;
 
 /// Maximum number of images and files in one submit.
-const MOST: usize = 20;
+const MAX_FILES: usize = 20;
 /// Maximum total bytes of their stored content.
 const MOST_BYTES: u64 = 20 << 20;
 
@@ -29,9 +29,9 @@ pub(super) async fn ingest(
         SubmitInput::Blocks(blocks) => blocks,
     };
     let count = given.iter().filter(|block| !matches!(block, SubmitBlock::Text { .. })).count();
-    if count > MOST {
-        let why = format!("input: {count} images and files; at most {MOST} are taken at once");
-        return Err(Fault::new(Code::InvalidParams, why).with("path", "input").with("most", MOST));
+    if count > MAX_FILES {
+        let why = format!("input: {count} images and files; at most {MAX_FILES} are taken at once");
+        return Err(Fault::new(Code::InvalidParams, why).with("path", "input").with("most", MAX_FILES));
     }
     let tools = ctx.registry.shared().components().tools.clone();
     let (mut blocks, mut blobs, mut bytes) = (Vec::with_capacity(given.len()), Vec::new(), 0);

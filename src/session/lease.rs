@@ -79,7 +79,7 @@ mod tests {
         let first = door.acquire(1).expect("it is open");
         let second = first.clone();
         drop(first);
-        assert!(!door.try_close(), "somebody is inside");
+        assert!(!door.try_close(), "a lease is held");
         drop(second);
         assert!(door.try_close() && door.is_closed());
         assert!(door.acquire(2).is_none() && !door.try_close());

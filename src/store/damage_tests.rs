@@ -340,11 +340,11 @@ async fn backup_is_private_complete_and_never_overwrites() {
     // Files of other programs stay, even if their names resemble a temporary copy.
     let others = [place.0.path().join("second.db.part"), place.0.path().join("second.part")];
     for other in &others {
-        std::fs::write(other, "somebody's").unwrap();
+        std::fs::write(other, "another's").unwrap();
     }
     store.backup(&place.0.path().join("second.db")).await.unwrap();
     for other in &others {
-        assert_eq!(std::fs::read_to_string(other).unwrap(), "somebody's");
+        assert_eq!(std::fs::read_to_string(other).unwrap(), "another's");
         std::fs::remove_file(other).unwrap();
     }
     let nowhere = store.backup(&place.0.path().join("no/where.db")).await;

@@ -14,7 +14,7 @@ use crate::store::error::StoreError;
 /// Number of parallel readers.
 const READERS: u32 = 3;
 /// How long the writer waits for readers to finish.
-const PATIENCE: Duration = Duration::from_secs(2);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A small pool of read-only connections. Cheap to clone; all clones share one pool.
 #[derive(Clone, Debug)]
@@ -57,7 +57,7 @@ impl Readers {
     /// # Errors
     /// A reader did not finish in time.
     pub fn close_for_now(&self) -> Result<Closed<'_>, StoreError> {
-        let still = || StoreError::Unwritable("somebody still reads the database".into());
+        let still = || StoreError::Unwritable("a reader still uses the database".into());
         let turn = Arc::clone(&self.chores).try_acquire_owned().map_err(|_| still())?;
         let closed =
             Closed { pool: self.pool.blocking_write(), database_file: &self.database_file, _turn: turn };
@@ -67,7 +67,7 @@ impl Readers {
             pool.close().await;
             let _ = over.send(());
         });
-        is_over.recv_timeout(PATIENCE).map_err(|_| still())?;
+        is_over.recv_timeout(CLOSE_TIMEOUT).map_err(|_| still())?;
         Ok(closed)
     }
 

@@ -163,7 +163,7 @@ pub struct SandboxSettings {
     /// Hidden files and folders: the daemon's own, and those with keys.
     pub hidden: Vec<PathBuf>,
     /// Files that configure the daemon, by the path that it opens. No command may replace one.
-    pub obeyed: Vec<PathBuf>,
+    pub daemon_files: Vec<PathBuf>,
     /// The parent of the sessions' folders for temporary files. It is created on first use.
     pub temp: PathBuf,
     /// Whether the user may repeat a blocked command without the sandbox.

@@ -194,11 +194,13 @@ impl Toolbox {
     }
 
     /// Removes placeholders that a crashed daemon left. Call it before any command runs.
-    pub async fn clear_stand_ins(&self) {
+    pub async fn remove_leftover_placeholders(&self) {
         let root = self.settings.sandbox.temp.clone();
-        let removed = tokio::task::spawn_blocking(move || shell::clear_stand_ins(&root)).await.unwrap_or(0);
+        let removed = tokio::task::spawn_blocking(move || shell::remove_leftover_placeholders(&root))
+            .await
+            .unwrap_or(0);
         if removed > 0 {
-            tracing::info!(removed, "stand-ins of commands that a dead daemon left were removed");
+            tracing::info!(removed, "removed placeholders that commands of a dead daemon left");
         }
     }
 

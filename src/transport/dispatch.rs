@@ -255,8 +255,8 @@ fn settle_batch(shared: &Shared, mut answers: Vec<Answer>, max_response: usize) 
 
 /// A name from outside, shortened for an error text.
 fn shown(name: &str) -> String {
-    const MOST: usize = 100;
-    match name.char_indices().nth(MOST) {
+    const MAX_ENTRIES: usize = 100;
+    match name.char_indices().nth(MAX_ENTRIES) {
         Some((end, _)) => format!("{:?}…", &name[..end]),
         None => format!("{name:?}"),
     }

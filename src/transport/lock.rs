@@ -23,7 +23,7 @@ const MAX_NOTE_BYTES: u64 = 8 << 10;
 
 /// How long a dead holder's children may keep the lock, and how often that is looked at.
 const LAST_CHILDREN: Duration = Duration::from_secs(2);
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
+const RETRY_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The lock on a state folder. Held until dropped or until the process ends; children do not
 /// inherit it (close-on-exec).
@@ -34,7 +34,7 @@ pub struct StateLock {
 
 impl StateLock {
     /// Takes the lock in `path`, making the file (0600) and its folder (0700) if needed, and writes
-    /// this process's number into it. Waits for nobody who lives, and up to two seconds for what a dead holder left.
+    /// this process's number into it. Does not wait for a living holder, and up to two seconds for the remains of a dead one.
     ///
     /// # Errors
     /// [`TransportError::Locked`] names the holder; everything else is `Io`.
@@ -66,7 +66,7 @@ impl StateLock {
                     if !pid.is_none_or(is_dead) || Instant::now() > until {
                         return Err(TransportError::Locked { path: path.to_owned(), pid });
                     }
-                    std::thread::park_timeout(LOOK_AGAIN);
+                    std::thread::park_timeout(RETRY_INTERVAL);
                 }
                 Err(TryLockError::Error(e)) => return Err(TransportError::io("lock", path, e)),
             }
@@ -81,7 +81,7 @@ impl StateLock {
 }
 
 impl StateLock {
-    /// Notes behind the number that its holder ends because somebody wanted it, for those who lose it and
+    /// Notes behind the number that its holder ends on request, for clients that lose it and
     /// would start another. To be called before anybody can notice; a file that cannot be written says less.
     pub fn leaving(&self) {
         let _ = (&self.file).write_all(format!("{LEAVING}\n").as_bytes());
@@ -143,7 +143,7 @@ impl Drop for StateLock {
     }
 }
 
-/// Whether no process of this number runs any more; one that nobody waited for counts as dead, proc_pid_stat(5).
+/// Whether no process of this number runs any more; a zombie counts as dead, proc_pid_stat(5).
 fn is_dead(pid: u32) -> bool {
     match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
         Ok(stat) => stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with(['Z', 'X'])),
@@ -214,7 +214,7 @@ mod tests {
         // A number that no process has.
         fs::write(&path, "4194999\n").unwrap();
         let child = std::thread::spawn(move || {
-            std::thread::park_timeout(LOOK_AGAIN * 4);
+            std::thread::park_timeout(RETRY_INTERVAL * 4);
             drop(held);
         });
         StateLock::try_lock(&path).unwrap();
@@ -226,7 +226,7 @@ mod tests {
     fn stale_lock_file_does_not_block_start() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("agentd.lock");
-        fs::write(&path, "4294967295 and more that nobody asked for\n").unwrap();
+        fs::write(&path, "4294967295 and more\n").unwrap();
         let _lock = StateLock::try_lock(&path).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), format!("{}\n", std::process::id()));
     }

@@ -24,17 +24,17 @@ use tokio::sync::Semaphore;
 use crate::proc;
 
 /// Time limit of one inspection: a process can make its own environment unreadable for any time.
-const WITHIN: Duration = Duration::from_secs(2);
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum number of concurrent inspections; each takes two descriptors, which may be scarce.
-const LOOKS: usize = 4;
+const MAX_LOOKUPS: usize = 4;
 /// Wait between two attempts when no descriptor was free.
 const AGAIN: Duration = Duration::from_millis(20);
 /// Maximum number of parents that are followed.
-const LONGEST: usize = 128;
+const MAX_ANCESTORS: usize = 128;
 /// Maximum number of walks that restart because a process in the chain ended.
 const WALKS: usize = 16;
 
-static LOOKING: Semaphore = Semaphore::const_new(LOOKS);
+static LOOKUPS: Semaphore = Semaphore::const_new(MAX_LOOKUPS);
 
 /// Result of the inspection of a peer when it connected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -66,7 +66,7 @@ pub(super) async fn of_peer(
     }
     let look = async {
         loop {
-            let permit = LOOKING.acquire().await.ok()?;
+            let permit = LOOKUPS.acquire().await.ok()?;
             let handle = match peer_handle(socket.as_fd()) {
                 Err(error) if is_shortage(&error) => {
                     drop(permit);
@@ -89,7 +89,7 @@ pub(super) async fn of_peer(
             }
         }
     };
-    match tokio::time::timeout(WITHIN, look).await {
+    match tokio::time::timeout(LOOKUP_TIMEOUT, look).await {
         Ok(Some(descent)) => descent,
         Ok(None) | Err(_) => PeerOrigin::tool("its process could not be looked at in time"),
     }
@@ -286,7 +286,7 @@ fn walk(pid: i32, own: i32) -> Result<Chain, Broken> {
 fn climb(pid: i32, own: i32, read: impl Fn(i32) -> Result<(i32, u64), Broken>) -> Result<Chain, Broken> {
     let mut links: Vec<Link> = Vec::new();
     let mut at = pid;
-    while links.len() < LONGEST {
+    while links.len() < MAX_ANCESTORS {
         if at == own {
             return Ok(Chain { links, ends_here: true });
         }

@@ -1,17 +1,17 @@
 //! The maximum nesting depth of a value from outside.
 //!
 //! The JSON parser (serde_json) stops at 128 levels, and the journal wraps a model's values in some levels of
-//! its own. A deeper value than [`MOST`] could be written and never be read again.
+//! its own. A deeper value than [`MAX_DEPTH`] could be written and never be read again.
 
 use serde_json::Value;
 
 /// Maximum accepted levels of lists and objects.
-pub const MOST: usize = 96;
+pub const MAX_DEPTH: usize = 96;
 
-/// Whether a value has at most [`MOST`] levels.
+/// Whether a value has at most [`MAX_DEPTH`] levels.
 #[must_use]
 pub fn is_readable(value: &Value) -> bool {
-    fits(value, MOST)
+    fits(value, MAX_DEPTH)
 }
 
 fn fits(value: &Value, levels: usize) -> bool {
@@ -32,11 +32,11 @@ mod tests {
             let text = format!("{}{}", "[".repeat(levels), "]".repeat(levels));
             serde_json::from_str::<Value>(&text).expect("a list")
         };
-        assert!(is_readable(&nested(MOST)) && !is_readable(&nested(MOST + 1)));
-        assert!(!is_readable(&serde_json::json!({"a": {"b": nested(MOST - 1)}})));
+        assert!(is_readable(&nested(MAX_DEPTH)) && !is_readable(&nested(MAX_DEPTH + 1)));
+        assert!(!is_readable(&serde_json::json!({"a": {"b": nested(MAX_DEPTH - 1)}})));
         // The levels of item, content, block and input, with some reserve.
         let wrapped =
-            serde_json::json!({"item": {"content": [{"call": {"input": nested(MOST)}}]}}).to_string();
+            serde_json::json!({"item": {"content": [{"call": {"input": nested(MAX_DEPTH)}}]}}).to_string();
         assert!(serde_json::from_str::<Value>(&wrapped).is_ok());
     }
 }

@@ -38,15 +38,15 @@ pub type Temperature = Thousandths<2_000>;
 /// A share of the most likely tokens, from 0 to 1.
 pub type TopP = Thousandths<1_000>;
 
-/// A number from 0 to `MOST` thousandths. More precise numbers are rounded.
+/// A number from 0 to `MAX_THOUSANDTHS` thousandths. More precise numbers are rounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Thousandths<const MOST: u16>(u16);
+pub struct Thousandths<const MAX_THOUSANDTHS: u16>(u16);
 
-impl<const MOST: u16> Thousandths<MOST> {
-    /// A value in thousandths; `None` above `MOST`.
+impl<const MAX_THOUSANDTHS: u16> Thousandths<MAX_THOUSANDTHS> {
+    /// A value in thousandths; `None` above `MAX_THOUSANDTHS`.
     #[must_use]
     pub const fn new(thousandths: u16) -> Option<Self> {
-        if thousandths <= MOST { Some(Self(thousandths)) } else { None }
+        if thousandths <= MAX_THOUSANDTHS { Some(Self(thousandths)) } else { None }
     }
 
     /// The value in thousandths.
@@ -56,37 +56,37 @@ impl<const MOST: u16> Thousandths<MOST> {
     }
 
     fn of(number: f64) -> Option<Self> {
-        let is_inside = (0.0..=f64::from(MOST) / 1e3).contains(&number);
+        let is_inside = (0.0..=f64::from(MAX_THOUSANDTHS) / 1e3).contains(&number);
         // The range check guarantees that the cast fits.
         is_inside.then(|| Self((number * 1e3).round() as u16))
     }
 }
 
-impl<const MOST: u16> fmt::Display for Thousandths<MOST> {
+impl<const MAX_THOUSANDTHS: u16> fmt::Display for Thousandths<MAX_THOUSANDTHS> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (f64::from(self.0) / 1e3).fmt(f)
     }
 }
 
-impl<const MOST: u16> Serialize for Thousandths<MOST> {
+impl<const MAX_THOUSANDTHS: u16> Serialize for Thousandths<MAX_THOUSANDTHS> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_f64(f64::from(self.0) / 1e3)
     }
 }
 
-impl<'de, const MOST: u16> Deserialize<'de> for Thousandths<MOST> {
+impl<'de, const MAX_THOUSANDTHS: u16> Deserialize<'de> for Thousandths<MAX_THOUSANDTHS> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Visitor::<MOST>)
+        deserializer.deserialize_any(Visitor::<MAX_THOUSANDTHS>)
     }
 }
 
-struct Visitor<const MOST: u16>;
+struct Visitor<const MAX_THOUSANDTHS: u16>;
 
-impl<const MOST: u16> de::Visitor<'_> for Visitor<MOST> {
-    type Value = Thousandths<MOST>;
+impl<const MAX_THOUSANDTHS: u16> de::Visitor<'_> for Visitor<MAX_THOUSANDTHS> {
+    type Value = Thousandths<MAX_THOUSANDTHS>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a number from 0 to {}", f64::from(MOST) / 1e3)
+        write!(f, "a number from 0 to {}", f64::from(MAX_THOUSANDTHS) / 1e3)
     }
 
     fn visit_f64<E: de::Error>(self, number: f64) -> Result<Self::Value, E> {
@@ -104,15 +104,15 @@ impl<const MOST: u16> de::Visitor<'_> for Visitor<MOST> {
     }
 }
 
-impl<const MOST: u16> JsonSchema for Thousandths<MOST> {
+impl<const MAX_THOUSANDTHS: u16> JsonSchema for Thousandths<MAX_THOUSANDTHS> {
     fn schema_name() -> Cow<'static, str> {
-        if MOST == 2_000 { "Temperature".into() } else { "TopP".into() }
+        if MAX_THOUSANDTHS == 2_000 { "Temperature".into() } else { "TopP".into() }
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
             "description": "A number with at most three decimals; finer ones are rounded.",
-            "type": "number", "minimum": 0, "maximum": f64::from(MOST) / 1e3
+            "type": "number", "minimum": 0, "maximum": f64::from(MAX_THOUSANDTHS) / 1e3
         })
     }
 }

@@ -12,11 +12,11 @@ use tokio::process::Command;
 use crate::proc;
 
 /// Limit of the whole text, in characters.
-const MOST: usize = 2_000;
+const MAX_CHARS: usize = 2_000;
 /// Bytes read of one answer.
 const ANSWER: u64 = 16 << 10;
 /// Time limit of git. In a large repository, a slow part is omitted.
-const WITHIN: Duration = Duration::from_secs(3);
+const GIT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Options before every command. <https://git-scm.com/docs/git-config>
 const CAREFUL: [&str; 26] = [
@@ -82,7 +82,7 @@ pub(super) async fn facts(cwd: &Path) -> Option<String> {
 }
 
 fn cut(text: String) -> String {
-    match text.char_indices().nth(MOST) {
+    match text.char_indices().nth(MAX_CHARS) {
         Some((end, _)) => format!("{}\n[cut: there is more; ask git]", &text[..end]),
         None => text,
     }
@@ -128,7 +128,7 @@ async fn ask(cwd: &Path, what: &[&str]) -> Option<String> {
         let text: String = text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
         Some(text.trim_end().to_owned())
     };
-    tokio::time::timeout(WITHIN, answer).await.ok().flatten()
+    tokio::time::timeout(GIT_TIMEOUT, answer).await.ok().flatten()
 }
 
 #[cfg(test)]
@@ -185,7 +185,7 @@ mod tests {
             std::fs::write(path.join(format!("a-file-with-a-long-name-{n}")), "").expect("written");
         }
         let facts = facts(&path).await.expect("facts");
-        assert!(facts.chars().count() < MOST + 60 && facts.contains("[cut"), "{}", facts.len());
+        assert!(facts.chars().count() < MAX_CHARS + 60 && facts.contains("[cut"), "{}", facts.len());
     }
 
     #[tokio::test]

@@ -46,12 +46,12 @@ fn leads(folder: &Path, own: &Path) -> Option<PathBuf> {
         return Some(real);
     }
     let mut text = String::new();
-    std::fs::File::open(real).ok()?.take(LONGEST).read_to_string(&mut text).ok()?;
+    std::fs::File::open(real).ok()?.take(MAX_FILE_BYTES).read_to_string(&mut text).ok()?;
     folder.join(text.strip_prefix("gitdir:")?.trim()).canonicalize().ok()
 }
 
 /// Longest path with its prefix, in bytes.
-const LONGEST: u64 = 4_200;
+const MAX_FILE_BYTES: u64 = 4_200;
 
 #[cfg(test)]
 mod tests {

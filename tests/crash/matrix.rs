@@ -81,7 +81,7 @@ pub const ROWS: &[Row] = &[
         "C9",
         "permission pending, with a client attached and with none",
         &["C9"],
-        "the same request is pending with the same deadline, announced to whoever attaches, and its answer runs \
+        "the same request is pending with the same deadline, announced to each client that attaches, and its answer runs \
          the tool once; so is one about a second run outside the sandbox",
     ),
     row("C10", "answer received, before its commit", &["C10"], "pending again under the same id"),
@@ -115,7 +115,7 @@ pub const ROWS: &[Row] = &[
     ),
     row(
         "C15",
-        "one of three tools done, beside each other and one after the other",
+        "one of three tools done, in parallel and one after the other",
         &["C15"],
         "its result is kept, the others as C12 to C14; the model gets the results in the order of the calls",
     ),

@@ -9,7 +9,7 @@ use super::story::{CrashScenario, bash};
 use crate::support::daemon::{CrashMode, TestDaemon, TestDaemonBuilder};
 use crate::support::model_server::Step;
 use crate::support::pages::Pages;
-use crate::support::wait::{LOOK_AGAIN, within};
+use crate::support::wait::{POLL_INTERVAL, within};
 
 matrix_ways! {
     c12_command_about_to_start_has_unknown_outcome => c12_command,
@@ -165,7 +165,7 @@ async fn behind(way: CrashMode) {
         assert_eq!(first["state"], "lost", "{point}");
         let idle = async {
             while session.view().await["state"] != "idle" {
-                tokio::time::sleep(LOOK_AGAIN).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         };
         within("the turn's end", String::new, idle).await;

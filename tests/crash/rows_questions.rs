@@ -66,7 +66,11 @@ async fn c9(way: CrashMode) {
         let asked = asked.expect("it was asked").clone();
         story.restart().await;
         let (session, mut log) = story.look(&pilot).await;
-        assert_eq!(log.wait_for("permission.requested").await, asked, "announced to whoever attaches");
+        assert_eq!(
+            log.wait_for("permission.requested").await,
+            asked,
+            "announced to each client that attaches"
+        );
         let pending = session.pending().await;
         assert_eq!(pending.len(), 1);
         assert_eq!(pending[0]["request_id"], asked["request_id"]);

@@ -4,6 +4,7 @@
 
 mod circles;
 mod source;
+mod words;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -282,7 +283,7 @@ impl Source {
     /// Names of the crate's folders that the code mentions.
     fn imports(&self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
-        // `engine/laws/world.rs` is three deep: three times `super` is the crate.
+        // `engine/properties/world.rs` is three deep: three times `super` is the crate.
         let depth = submodules_of(&self.path).split('/').count();
         let mut supers = 0;
         for (at, token) in self.code.iter().enumerate() {
@@ -373,7 +374,7 @@ fn forbidden_imports_are_reported_by_layer_check() {
             "#[cfg(test)] mod tests { use crate::store::Store; } use crate::rpc::x;",
             "engine must not know rpc",
         ),
-        ("engine/a.rs", "#[cfg(test)] mod laws; use crate::rpc::x;", "engine must not know rpc"),
+        ("engine/a.rs", "#[cfg(test)] mod properties; use crate::rpc::x;", "engine must not know rpc"),
         ("engine/a.rs", "fn f<'a>(x: &'a str) { let q = '\"'; crate::rpc::f() }", "engine must not know rpc"),
     ];
     for (path, text, expected) in cases {
@@ -407,9 +408,9 @@ fn allowed_text_is_not_reported_as_breach() {
     }
     // Tests in files of their own, in folders of their own, under another name.
     let files = [
-        ("engine/mod.rs", "#[cfg(test)]\npub(crate) mod laws;"),
-        ("engine/laws.rs", "use crate::session::x; mod deep;"),
-        ("engine/laws/deep.rs", "use crate::session::x;"),
+        ("engine/mod.rs", "#[cfg(test)]\npub(crate) mod properties;"),
+        ("engine/properties.rs", "use crate::session::x; mod deep;"),
+        ("engine/properties/deep.rs", "use crate::session::x;"),
         ("client/args.rs", "#[cfg(test)]\n#[path = \"args_tests.rs\"]\nmod tests;"),
         ("client/args_tests.rs", "use crate::session::x;"),
         ("session/follow.rs", "#[cfg(test)]\nmod tests;"),

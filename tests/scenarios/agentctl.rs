@@ -173,9 +173,9 @@ async fn run_without_terminal_denies_request_and_exits_1() {
     assert!(!daemon.workspace().join("never").exists());
     let results = daemon.models.requests()[1].tool_results();
     let told = &results[0].1;
-    assert!(told.contains("nobody at a terminal to ask") && told.contains("Nobody has refused"), "{told}");
+    assert!(told.contains("no user at a terminal to ask") && told.contains("No user has refused"), "{told}");
     let audit = ctl(&daemon, &["audit"]).await;
-    assert!(audit.fine().contains("nobody could be asked"), "and so is the audit");
+    assert!(audit.fine().contains("no user could be asked"), "and so is the audit");
 }
 
 #[tokio::test]
@@ -277,7 +277,7 @@ async fn run_starts_daemon_and_session_survives_its_stop() {
     assert_eq!(again["pid"], status["pid"], "one daemon for both");
 
     assert!(ctl(&daemon, &["daemon", "stop"]).await.fine().contains("stopped"));
-    assert!(UnixStream::connect(daemon.socket()).await.is_err(), "nobody listens any more");
+    assert!(UnixStream::connect(daemon.socket()).await.is_err(), "the socket is closed");
     let said = ctl(&daemon, &["daemon", "stop"]).await;
     assert!(said.err.contains("no daemon was running"), "{said:?}");
     said.fine();

@@ -61,8 +61,8 @@ async fn lost_command_raises_question_and_informs_model() {
     let wrong = json!({"request_id": asked["request_id"], "choice": "perhaps"});
     let refused = session.client.refused("session.answer", wrong).await;
     assert_eq!((refused.code, &refused.data["options"]), (-32602, &json!(["continue", "abort"])));
-    let nobody = json!({"request_id": "ask_0190f2a4-0000-7000-8000-000000000001", "choice": "continue"});
-    assert_eq!(session.client.refused("session.answer", nobody).await.code, -32002);
+    let unknown = json!({"request_id": "ask_0190f2a4-0000-7000-8000-000000000001", "choice": "continue"});
+    assert_eq!(session.client.refused("session.answer", unknown).await.code, -32002);
     let words = json!({"request_id": asked["request_id"], "choice": "continue", "text": "hm"});
     assert_eq!(session.client.refused("session.answer", words).await.kind, "unsupported");
 

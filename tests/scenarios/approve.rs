@@ -202,9 +202,9 @@ async fn one_of_many_concurrent_answers_takes_effect() {
 async fn answer_to_unknown_request_is_refused() {
     let daemon = TestDaemon::start().await;
     let alice = daemon.client("alice").await;
-    let nobody = json!({"request_id": "perm_0190f2a4-0000-7000-8000-000000000000"});
+    let unknown = json!({"request_id": "perm_0190f2a4-0000-7000-8000-000000000000"});
     let refusal = alice.refused("session.approve", {
-        let mut params = nobody.clone();
+        let mut params = unknown.clone();
         params["decision"] = json!("allow");
         params
     });

@@ -137,7 +137,10 @@ async fn answer_is_bound_to_request_digest_and_folder() {
     let ended = seen.seen_of("tool.completed").pop().expect("the second");
     assert_eq!((&ended["status"], &ended["code"]), (&json!("failed"), &json!("folder_changed")));
     for folder in ["", "sub"] {
-        assert!(!daemon.workspace().join(folder).join("here").exists(), "not run where nobody saw it");
+        assert!(
+            !daemon.workspace().join(folder).join("here").exists(),
+            "not run in a folder that the user did not see"
+        );
     }
     assert!(told(&daemon)[1].contains("sub"), "{:?}", told(&daemon));
 }

@@ -179,13 +179,13 @@ async fn tool_list_contains_schema_and_properties() {
         [&page, &rest].iter().flat_map(|page| page["tools"].as_array().expect("tools")).collect();
     let names: Vec<&str> = tools.iter().filter_map(|tool| tool["name"].as_str()).collect();
     assert!(names.is_sorted() && names.contains(&"Bash") && names.contains(&"ApplyPatch"), "{names:?}");
-    for (name, read_only, beside) in
+    for (name, read_only, parallel) in
         [("Read", true, true), ("Edit", false, false), ("Bash", false, false), ("WebFetch", false, true)]
     {
         let tool = tools.iter().find(|tool| tool["name"] == name).expect("listed");
         assert_eq!(
             (&tool["read_only"], &tool["concurrency_safe"]),
-            (&json!(read_only), &json!(beside)),
+            (&json!(read_only), &json!(parallel)),
             "{name}"
         );
         assert_eq!(tool["input_schema"]["type"], "object", "{name}");

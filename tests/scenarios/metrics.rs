@@ -207,12 +207,12 @@ async fn metrics_count_events_and_rpc_equals_http_page() {
 
 #[tokio::test]
 async fn tool_processes_cannot_read_metrics() {
-    const LOOK: &str = "import socket, sys\ns = socket.socket(socket.AF_UNIX)\ns.settimeout(30)\n\
+    const SCRIPT: &str = "import socket, sys\ns = socket.socket(socket.AF_UNIX)\ns.settimeout(30)\n\
                         s.connect(sys.argv[1])\ns.sendall(b'GET /metrics HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n')\n\
                         text = b''\nwhile True:\n    more = s.recv(65536)\n    if not more:\n        break\n    \
                         text += more\nprint(text.decode())\n";
     let daemon = TestDaemon::builder().config("[permissions]\nallow = [\"Bash(sh look.sh)\"]").start().await;
-    daemon.write("look.py", LOOK);
+    daemon.write("look.py", SCRIPT);
     daemon.write("look.sh", &format!("python3 look.py {}", daemon.socket().display()));
     let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
@@ -243,8 +243,8 @@ async fn telemetry_config_without_otel_feature_warns_only() {
     session.follow().await.turn_ends("success").await;
     daemon.stop().await;
     assert!(!daemon.log().contains("hush"));
-    let nobody = std::future::poll_fn(|context| std::task::Poll::Ready(receiver.poll_accept(context)));
-    assert!(nobody.await.is_pending(), "somebody came");
+    let accepted = std::future::poll_fn(|context| std::task::Poll::Ready(receiver.poll_accept(context)));
+    assert!(accepted.await.is_pending(), "a connection came");
 
     // What is wrong is wrong in every build.
     let daemon = TestDaemon::builder().config("[telemetry]\nendpiont = \"http://localhost:1\"").build().await;

@@ -15,7 +15,7 @@ use super::bash;
 use crate::support::client::Session;
 use crate::support::daemon::TestDaemon;
 use crate::support::model_server::Step;
-use crate::support::wait::{LOOK_AGAIN, until, within};
+use crate::support::wait::{POLL_INTERVAL, until, within};
 
 const BASH_ALLOWED: &str = "[permissions]\nallow = [\"Bash\"]";
 
@@ -199,7 +199,7 @@ async fn start_spares_foreign_processes_with_reused_pid() {
     daemon.launch().await;
     assert_eq!(marked.alive(), [], "found by its environment");
     assert_eq!(spared.alive().len(), 3, "another daemon's");
-    assert_eq!(bystander.try_wait().expect("ours"), None, "somebody else with the recorded number");
+    assert_eq!(bystander.try_wait().expect("ours"), None, "another process with the recorded number");
     is_forgotten(&daemon).await;
 }
 
@@ -279,7 +279,7 @@ async fn reparented_children_leave_no_zombie() {
     seen.turn_ends("success").await;
     let codes: Vec<_> =
         seen.seen_of("tool.completed").iter().map(|done| done["detail"]["exit_code"].clone()).collect();
-    assert_eq!(codes, [json!(0), json!(7)], "nobody else took the exit status of a shell");
+    assert_eq!(codes, [json!(0), json!(7)], "no other code took the exit status of a shell");
     // One process lives a little longer than its call, and the daemon did not know it.
     let seen = || format!("{:?}", children(&daemon));
     until("the last child to end and be taken in", seen, || children(&daemon).is_empty().then_some(())).await;
@@ -305,7 +305,7 @@ async fn database(daemon: &TestDaemon) -> SqliteConnection {
 async fn is_forgotten(daemon: &TestDaemon) {
     let look = async {
         while !recorded(daemon).await.is_empty() {
-            tokio::time::sleep(LOOK_AGAIN).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     };
     within("the list to be empty again", || daemon.log(), look).await;

@@ -124,7 +124,7 @@ async fn damaged_database_is_set_aside_and_readable_sessions_continue() {
     for name in ["last_seq", "updated_at_ms", "clients"] {
         now[name] = view[name].clone();
     }
-    assert_eq!(now, view, "the summary is made anew");
+    assert_eq!(now, view, "the summary is computed again");
     assert_eq!(session.submit_with(json!({"input": "log it", "idempotency_key": "k"})).await, turn);
     let told = alice.call("daemon.status", json!({})).await;
     assert_eq!(told["storage"], "ok");

@@ -28,7 +28,7 @@ async fn identical_request_is_answered_from_cache_for_free() {
         daemon.models.push(Step::text("It is so."));
         let asked = answers(&daemon, "is it?").await;
         let again = answers(&daemon, "is it?").await;
-        assert_eq!(daemon.models.requests().len(), 2, "{api:?}: nobody was asked again");
+        assert_eq!(daemon.models.requests().len(), 2, "{api:?}: no request was sent again");
         let cost = |answers: &[Value]| -> u64 {
             answers.iter().map(|answer| answer["cost_usd_micros"].as_u64().expect("a known cost")).sum()
         };

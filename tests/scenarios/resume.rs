@@ -29,7 +29,11 @@ async fn pending_request_survives_restart_and_answer_runs_once() {
         }
         assert_eq!(session.view().await["state"], "requires_action");
         let mut seen = session.follow().await;
-        assert_eq!(seen.wait_for("permission.requested").await, asked, "announced to whoever attaches");
+        assert_eq!(
+            seen.wait_for("permission.requested").await,
+            asked,
+            "announced to each client that attaches"
+        );
         session.allow(&asked).await;
         assert_eq!(seen.turn_ends("success").await["text"], "Logged.");
         assert_eq!(daemon.read("log.txt"), "once\n");

@@ -259,7 +259,7 @@ async fn unsent_results_count_towards_context_window() {
     let switched = seen.wait_for("model.switched").await;
     assert_eq!((&switched["to"], &switched["reason"]), (&json!("scripted/large"), &json!("large_context")));
     seen.turn_ends("success").await;
-    assert_eq!([0, 1].map(|n| model_of(&daemon, n)), ["model", "large"], "nobody was asked in vain");
+    assert_eq!([0, 1].map(|n| model_of(&daemon, n)), ["model", "large"], "no call was wasted");
     daemon.models.assert_no_breach();
 }
 
@@ -347,7 +347,7 @@ async fn backoff_continues_after_restart() {
         let left = seen.wait_for("heartbeat").await["remaining_ms"].as_u64().expect("a wait");
         assert!((3_000_000..3_600_000).contains(&left), "{left}");
     }
-    assert_eq!(daemon.models.requests().len(), 1, "nobody is asked earlier because of a restart");
+    assert_eq!(daemon.models.requests().len(), 1, "a restart does not shorten the wait");
     let session = daemon.client("carol").await.join(&session);
     let mut seen = session.follow().await;
     session.call("abort", json!({})).await;

@@ -56,7 +56,7 @@ async fn command_cannot_answer_permission_request_over_any_path() {
 
     let attacked = seen.wait_for("tool.completed").await;
     assert!(attacked["output"].as_str().expect("text").contains("tried everything"), "{attacked:#}");
-    assert_eq!(session.pending().await.len(), 1, "nobody answered it");
+    assert_eq!(session.pending().await.len(), 1, "no user answered it");
     for (way, _) in WAYS {
         let told = daemon.read(way);
         let is_refused = told.contains("not_authorised") || told.contains("not for processes of a tool");

@@ -36,7 +36,7 @@ async fn works(daemon: &TestDaemon, level: &str) -> bool {
 async fn protected_paths_are_enforced_for_unprivileged_user() {
     if !nix::unistd::geteuid().is_root() {
         // The other tests already run as an ordinary user.
-        eprintln!("SKIPPED: only root can become somebody else");
+        eprintln!("SKIPPED: only root can change its user");
         return;
     }
     const AS: [&str; 5] = ["--reuid", "65534", "--regid", "65534", "--clear-groups"];
@@ -47,17 +47,17 @@ async fn protected_paths_are_enforced_for_unprivileged_user() {
         .status()
         .is_ok_and(|status| status.success())
     {
-        eprintln!("SKIPPED: nobody else may run {}", env!("CARGO_BIN_EXE_agentd"));
+        eprintln!("SKIPPED: other users may not run {}", env!("CARGO_BIN_EXE_agentd"));
         return;
     }
-    let nobody = format!(
+    let as_nobody = format!(
         "set -- {} \"$0\" \"$@\"; chown -R 65534:65534 \"$TMPDIR\"; exec setpriv \"$@\"",
         AS.join(" ")
     );
     let config = format!(
         "{BASH_ALLOWED}\n[sandbox]\nlevel = \"landlock\"\noffer_unsandboxed_retry = false\n[limits]\nallow_root = true"
     );
-    let mut daemon = TestDaemon::builder().config(&config).under(&nobody).build().await;
+    let mut daemon = TestDaemon::builder().config(&config).under(&as_nobody).build().await;
     daemon.write(".git/config", "[core]\n");
     daemon.write(".git/HEAD", "ref: refs/heads/main\n");
     daemon.write(".git/hooks/sample", "");

@@ -205,7 +205,7 @@ async fn client_that_never_reads_uses_bounded_memory() {
 async fn until_clients(session: &Session, wanted: usize) {
     let look = async {
         while session.view().await["clients"] != wanted as u64 {
-            tokio::time::sleep(crate::support::wait::LOOK_AGAIN).await;
+            tokio::time::sleep(crate::support::wait::POLL_INTERVAL).await;
         }
     };
     crate::support::wait::within("all to be attached", String::new, look).await;

@@ -115,7 +115,7 @@ async fn project_allow_rules_apply_only_while_trusted() {
     daemon.models.push(Step::calls([bash("touch allowed")]));
     session.submit("again").await;
     seen.turn_ends("success").await;
-    assert!(daemon.workspace().join("allowed").exists(), "nobody was asked");
+    assert!(daemon.workspace().join("allowed").exists(), "no user was asked");
 
     // Changed content needs trust again, and until then allows nothing.
     daemon.write(".agentd/config.toml", &RULES.replace("touch allowed", "touch more"));
@@ -198,7 +198,7 @@ async fn trust_survives_crash_and_can_be_revoked() {
     let mut daemon = TestDaemon::start().await;
     daemon.write(".agentd/config.toml", RULES);
     let shown = ctl(&daemon, &["trust"]).await;
-    assert_eq!(shown.code, 64, "nobody can be asked: {shown:?}");
+    assert_eq!(shown.code, 64, "no user can be asked: {shown:?}");
     assert!(shown.out.contains("allow Bash(touch allowed)"), "{shown:?}");
     ctl(&daemon, &["trust", "--yes"]).await.fine();
     daemon.crash_and_restart().await;

@@ -41,7 +41,7 @@ async fn expired_request_is_denied_and_reported_to_model() {
     assert_eq!(seen.wait_for("permission.resolved").await["by"], "timeout");
     seen.turn_ends("success").await;
     let words = told(&daemon);
-    assert!(words.contains("nobody answered in time") && !words.contains("denied"), "{words}");
+    assert!(words.contains("no user answered in time") && !words.contains("denied"), "{words}");
     assert!(!daemon.workspace().join("never").exists());
     let late = session.answer_refused(&asked, json!({"decision": "allow"})).await;
     assert!(late.code == -32014 && late.message.contains("want of an answer"), "{late:?}");
@@ -69,7 +69,7 @@ async fn unattended_request_without_deadline_is_denied_immediately() {
     assert!(seen.seen_of("permission.requested").is_empty());
     let ended = seen.seen_of("tool.completed").pop().expect("a result");
     assert_eq!((&ended["status"], &ended["code"]), (&json!("denied"), &json!("unattended")));
-    assert!(told(&daemon).contains("nobody can be asked"), "{}", told(&daemon));
+    assert!(told(&daemon).contains("no user can be asked"), "{}", told(&daemon));
 }
 
 #[tokio::test]
@@ -119,7 +119,7 @@ async fn allow_read_only_policy_excludes_sensitive_paths() {
     let last = daemon.models.requests().pop().expect("a request");
     let results: Vec<String> = last.tool_results().into_iter().map(|(_, text)| text).collect();
     assert!(results[0].contains("far away"), "{results:?}");
-    assert!(results[1..4].iter().all(|text| text.contains("nobody answered")), "{results:?}");
+    assert!(results[1..4].iter().all(|text| text.contains("no user answered")), "{results:?}");
     assert_eq!(results[4].trim(), "3", "a command that only looks: {results:?}");
     assert_eq!(seen.seen_of("permission.expired").len(), 5);
 }
@@ -202,7 +202,7 @@ async fn notify_command_receives_pending_request() {
     let asked = seen.wait_for("permission.requested").await;
     attended.allow(&asked).await;
     seen.turn_ends("success").await;
-    assert!(!said.exists(), "nobody is called to a session with a person");
+    assert!(!said.exists(), "no notification is sent for an attended session");
 }
 
 /// A server that stores posted bodies. It answers with these statuses in order, then with the last one

@@ -8,13 +8,13 @@ use super::bash;
 use crate::support::client::{Client, Session};
 use crate::support::daemon::TestDaemon;
 use crate::support::model_server::Step;
-use crate::support::wait::{LOOK_AGAIN, within};
+use crate::support::wait::{POLL_INTERVAL, within};
 
 /// Waits until this many sessions are loaded.
 pub(super) async fn loaded(client: &Client, wanted: u64) {
     let look = async {
         while client.call("daemon.status", json!({})).await["loaded_sessions"] != wanted {
-            tokio::time::sleep(LOOK_AGAIN).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     };
     within(&format!("{wanted} sessions in memory"), String::new, look).await;
@@ -24,7 +24,7 @@ pub(super) async fn loaded(client: &Client, wanted: u64) {
 async fn is_in_state(session: &Session, state: &str) {
     let look = async {
         while session.view().await["state"] != state {
-            tokio::time::sleep(LOOK_AGAIN).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     };
     within(&format!("the state {state}"), String::new, look).await;
@@ -150,7 +150,7 @@ async fn idle_sessions_over_limit_are_unloaded() {
         seen.unsubscribe().await;
         let look = async {
             while session.view().await["clients"] != 0 {
-                tokio::time::sleep(LOOK_AGAIN).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         };
         within("everybody to have left", String::new, look).await;
@@ -170,7 +170,7 @@ async fn ended_sessions_are_deleted_after_retention_time() {
     let look = async {
         while let Ok(view) = client.try_call("session.get", json!({"session_id": ended.id})).await {
             assert_eq!(view["session"]["state"], "ended");
-            tokio::time::sleep(LOOK_AGAIN).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     };
     within("the end of a session's time", String::new, look).await;
@@ -193,7 +193,7 @@ async fn journal_over_quota_refuses_new_input() {
     seen.turn_ends("success").await;
     let held = async {
         while client.call("daemon.status", json!({})).await["journal_bytes"].as_u64() < Some(4 << 20) {
-            tokio::time::sleep(LOOK_AGAIN).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     };
     within("a look at the journal", String::new, held).await;
@@ -210,7 +210,7 @@ async fn journal_over_quota_refuses_new_input() {
             .await
             .is_err()
         {
-            tokio::time::sleep(LOOK_AGAIN).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     };
     within("room", String::new, taken).await;

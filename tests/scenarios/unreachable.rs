@@ -78,12 +78,12 @@ type Plan = Box<dyn Fn() -> TestDaemonBuilder>;
 #[tokio::test]
 async fn unreachable_provider_error_gives_advice() {
     let (tls, refusing) = (tls_server(), refusing_proxy());
-    let nobody = TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("an address");
+    let closed = TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("an address");
     let at = |url: &str| TestDaemon::builder().model_server_at(url);
     let name = "https://no-such-host.invalid";
     let rows: Vec<(&str, Plan)> = vec![
-        ("nobody listens there", Box::new(move || at(&format!("http://{nobody}")))),
-        ("a certificate that nobody known has signed", Box::new(move || at(&format!("https://{tls}")))),
+        ("no server listens there", Box::new(move || at(&format!("http://{closed}")))),
+        ("a certificate without a known signer", Box::new(move || at(&format!("https://{tls}")))),
         (
             "a certificate of an authority in the file `SSL_CERT_FILE` names",
             Box::new(move || at(&format!("https://{tls}")).environment("SSL_CERT_FILE", AUTHORITY)),
@@ -91,7 +91,7 @@ async fn unreachable_provider_error_gives_advice() {
         ("a host whose name is not known", Box::new(move || at(name))),
         (
             "a proxy that is not there",
-            Box::new(move || at(name).environment("HTTPS_PROXY", &format!("http://me:hush@{nobody}"))),
+            Box::new(move || at(name).environment("HTTPS_PROXY", &format!("http://me:hush@{closed}"))),
         ),
         (
             "a proxy that refuses",
@@ -111,7 +111,7 @@ async fn unreachable_provider_error_gives_advice() {
             let (kind, message, retries) = error_of(plan).await;
             assert!(!message.contains("hush"), "{api:?}, {what}: {message}");
             // Ports differ each time.
-            let message = [(tls, "PORT"), (nobody, "PORT"), (refusing, "PORT")]
+            let message = [(tls, "PORT"), (closed, "PORT"), (refusing, "PORT")]
                 .iter()
                 .fold(message, |text, (address, word)| text.replace(&address.port().to_string(), word));
             // Replace the resolver's own words, which depend on whether it reached a name server.
@@ -146,6 +146,6 @@ async fn provider_offering_http2_is_called_with_http2() {
     // The server closes the connection after that; this test needs no answer.
     let (kind, ..) = error_of(plan.environment("SSL_CERT_FILE", AUTHORITY)).await;
     assert!(kind == "interrupted" || kind == "unreachable", "{kind}");
-    let (chosen, first) = told.try_recv().expect("somebody came");
+    let (chosen, first) = told.try_recv().expect("a connection came");
     assert_eq!((chosen.as_deref(), &first), (Some(&b"h2"[..]), b"PRI * HTTP/2.0"));
 }

@@ -217,7 +217,7 @@ async fn unsandboxed_retry_is_not_offered_when_disabled() {
     assert!(asked["deadline_ms"].is_i64(), "{asked}");
     assert_eq!(seen.wait_for("permission.resolved").await["by"], "timeout");
     seen.turn_ends("success").await;
-    assert!(told(&daemon).contains("nobody answered in time. It ran once"), "{}", told(&daemon));
+    assert!(told(&daemon).contains("no user answered in time. It ran once"), "{}", told(&daemon));
     assert_eq!(runs(&daemon), 1);
 }
 

@@ -17,7 +17,7 @@ use super::{is_delta, permanent};
 use crate::support::client::Session;
 use crate::support::daemon::TestDaemon;
 use crate::support::model_server::{Gate, Request, Step};
-use crate::support::wait::{LOOK_AGAIN, until, within};
+use crate::support::wait::{POLL_INTERVAL, until, within};
 
 const RESTARTS: usize = 20;
 const SESSIONS: usize = 3;
@@ -44,7 +44,7 @@ impl Reader {
                 if let Ok(stream) = UnixStream::connect(&socket).await {
                     let _ = read_on(stream, &session, &all).await;
                 }
-                tokio::time::sleep(LOOK_AGAIN).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         });
         Self { seen, task }

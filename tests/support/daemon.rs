@@ -21,7 +21,7 @@ use tokio::process::{Child, Command};
 use super::client::Client;
 use super::model_server::ModelServer;
 use super::raw::Raw;
-use super::wait::{LOOK_AGAIN, until, within};
+use super::wait::{POLL_INTERVAL, until, within};
 
 /// The API of the model server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -281,7 +281,7 @@ impl TestDaemon {
                 if is_ready() {
                     return None;
                 }
-                tokio::time::sleep(LOOK_AGAIN).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         };
         let ended = within(&format!("a crash at {point}"), || self.log(), end).await;
@@ -302,7 +302,7 @@ impl TestDaemon {
                 if let Ok(Some(status)) = child.try_wait() {
                     panic!("agentd ended at once ({status}):\n{}", self.log());
                 }
-                tokio::time::sleep(LOOK_AGAIN).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         };
         within("the socket to answer", || self.log(), ready).await;
@@ -373,7 +373,7 @@ impl TestDaemon {
             loop {
                 match UnixStream::connect(socket).await {
                     Ok(stream) => return stream,
-                    Err(_) => tokio::time::sleep(LOOK_AGAIN).await,
+                    Err(_) => tokio::time::sleep(POLL_INTERVAL).await,
                 }
             }
         };
@@ -444,7 +444,7 @@ async fn kill_when_stopped(pid: u32) {
             let _ = kill(number, Signal::SIGKILL);
             return;
         }
-        tokio::time::sleep(LOOK_AGAIN).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 

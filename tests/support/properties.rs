@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use serde_json::Value;
 
 /// Maximum bytes of a delta on the wire, with a small allowance for its frame.
-const LONGEST: usize = 64 * 1024 + 512;
+const MAX_EVENT_BYTES: usize = 64 * 1024 + 512;
 
 /// The properties of one subscription, with the state that they need.
 #[derive(Default)]
@@ -29,7 +29,7 @@ impl StreamProperties {
         rule(event["session_id"].as_str().is_some_and(|id| id.starts_with("ses_")), || "no session".into())?;
         rule(event["at_ms"].is_i64() || event["at_ms"].is_u64(), || "no time".into())?;
         rule(documented().contains(kind), || format!("{kind} has no heading in proto-docs/events.md"))?;
-        rule(bytes <= LONGEST, || format!("{bytes} bytes"))?;
+        rule(bytes <= MAX_EVENT_BYTES, || format!("{bytes} bytes"))?;
         let item = event["item_id"].as_str().unwrap_or_default().to_owned();
         match kind {
             "message.started" => {

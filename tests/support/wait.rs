@@ -7,7 +7,7 @@ use std::time::Duration;
 /// asserts a speed.
 pub const DEADLINE: Duration = Duration::from_secs(20);
 /// Interval between two checks of a condition without a notification.
-pub const LOOK_AGAIN: Duration = Duration::from_millis(5);
+pub const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The result of the work. After the timeout, panics with the text of `seen`.
 pub async fn within<T>(what: &str, seen: impl FnOnce() -> String, work: impl Future<Output = T>) -> T {
@@ -25,7 +25,7 @@ pub async fn until<T>(what: &str, seen: impl Fn() -> String, mut look: impl FnMu
             if let Some(found) = look() {
                 return found;
             }
-            tokio::time::sleep(LOOK_AGAIN).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     };
     within(what, seen, work).await

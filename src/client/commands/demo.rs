@@ -62,9 +62,9 @@ async fn play(reach: &Connector, scratch: &Scratch, asking: Asking, out: &mut Ou
     heading(out, &format!("agentctl run \"{PROMPT}\""))?;
     match asking {
         Asking::Person => out.say("Nothing is changed or run before you allow it: y, n, …")?,
-        _ => {
-            out.say("Nobody is at the keyboard: the demonstration allows each request once, and says so.")?
-        }
+        _ => out.say(
+            "There is no user at the keyboard: the demonstration allows each request once, and says so.",
+        )?,
     }
     let cwd =
         scratch.work().to_str().map(String::from).ok_or_else(|| Failure::usage("TMPDIR is not UTF-8"))?;

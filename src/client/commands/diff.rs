@@ -39,7 +39,7 @@ pub(in crate::client) async fn diff(
             out.line(&line)?;
         }
         if !file.exact {
-            let why = "    not the whole change: somebody else changed the file too, or a diff was too long to keep";
+            let why = "    not the whole change: another program changed the file too, or a diff was too long to keep";
             out.line(&Line::new(Tone::Dim, why))?;
         }
     }

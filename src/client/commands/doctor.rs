@@ -120,7 +120,7 @@ async fn judged(reach: &Connector) -> Finding {
         }
         Ok(Err(error)) => warn(
             format!("{name} was not judged: agentd: {error}"),
-            "install agentd beside agentctl or in PATH",
+            "install agentd in the folder of agentctl or in PATH",
         ),
         Err(_) => {
             warn(format!("{name} was not judged: agentd did not answer in time"), "agentd --check-config")

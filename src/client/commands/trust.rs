@@ -82,7 +82,7 @@ fn show(found: &WorkspaceReply, out: &mut Out) -> Result<(), Failure> {
 /// Asks the user for confirmation.
 fn asked(name: &str) -> Result<bool, Failure> {
     if !stdin().is_terminal() {
-        return Err(Failure::usage("nobody can be asked here: look at it first, then say --yes"));
+        return Err(Failure::usage("no user can be asked here: read it first, then say --yes"));
     }
     // On stderr, which the user sees while the output is redirected.
     let mut err = std::io::stderr();

@@ -93,8 +93,8 @@ impl Connector {
             Err(CallError::Io(error)) => error,
             other => return Ok(other?),
         };
-        let nobody = is_absent(&error);
-        if nobody && self.is_within_a_tool() {
+        let is_daemon_absent = is_absent(&error);
+        if is_daemon_absent && self.is_within_a_tool() {
             return Err(Failure::new(
                 code::DENIED,
                 "a command of a session may not answer, submit or start a daemon, and does not see its own from here; \
@@ -102,7 +102,7 @@ impl Connector {
             ));
         }
         // A data folder has one daemon: if it listens on another socket, a second one could not start.
-        if !self.may_start || !nobody || self.listens_elsewhere() {
+        if !self.may_start || !is_daemon_absent || self.listens_elsewhere() {
             return Err(Failure::unreachable(self.absent(&error)));
         }
         self.start().await
@@ -190,8 +190,8 @@ pub(in crate::client) fn is_absent(error: &io::Error) -> bool {
 
 /// The `agentd` in the folder of this program, else the one in PATH.
 fn agentd() -> PathBuf {
-    let beside = std::env::current_exe().ok().and_then(|exe| Some(exe.parent()?.join("agentd")));
-    beside.filter(|path| path.is_file()).unwrap_or_else(|| PathBuf::from("agentd"))
+    let sibling = std::env::current_exe().ok().and_then(|exe| Some(exe.parent()?.join("agentd")));
+    sibling.filter(|path| path.is_file()).unwrap_or_else(|| PathBuf::from("agentd"))
 }
 
 /// Creates a folder that only its owner can access; an existing one is left unchanged.
@@ -228,7 +228,7 @@ fn spawn(places: &Places) -> Result<(Child, Log), Failure> {
     let mut command = tokio::process::Command::from(command);
     let child = command.spawn().map_err(|e| {
         Failure::unreachable(format!(
-            "could not start {}: {e}; install agentd beside agentctl or in PATH",
+            "could not start {}: {e}; install agentd in the folder of agentctl or in PATH",
             escape::line(&command.as_std().get_program().to_string_lossy())
         ))
     })?;

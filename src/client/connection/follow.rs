@@ -17,7 +17,7 @@ use crate::client::failure::{Failure, code};
 use crate::types::ids::{Seq, SessionId};
 
 /// How long to try to reconnect to a lost daemon.
-const PATIENCE: Duration = Duration::from_secs(15);
+const RECONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The next step of a followed session.
 pub enum Step {
@@ -175,7 +175,7 @@ async fn seek(
     after: Seq,
     include: Include,
 ) -> Result<(Client, Events), Failure> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + RECONNECT_TIMEOUT;
     let mut wait = Duration::from_millis(50);
     loop {
         sleep(wait).await;

@@ -12,7 +12,7 @@ use nix::unistd::Pid;
 use crate::client::terminal::escape;
 use crate::transport::LockNote;
 
-/// Whether the last daemon of this folder ended, or is ending, because somebody wanted it: then its lock file
+/// Whether the last daemon of this folder ended, or is ending, on request: then its lock file
 /// is empty or says so. After a crash it holds a process id, at most with the path of its socket.
 pub(in crate::client) fn was_stopped(data_dir: &Path) -> bool {
     let Ok(file) = open(data_dir) else { return false };
@@ -29,7 +29,7 @@ pub(in crate::client) struct Holder {
     pub(in crate::client) socket: Option<PathBuf>,
     /// Whether it is being stopped.
     is_stopping: bool,
-    /// Whether that process is an `agentd`, and not a number that has passed to somebody else.
+    /// Whether that process is an `agentd`, and not a number that has passed to another process.
     is_agentd: bool,
 }
 
@@ -106,7 +106,7 @@ mod tests {
         let path = dir.path().join("agentd.lock");
         assert_eq!(Holder::of(dir.path()), None, "no lock");
         std::fs::write(&path, format!("{}\n", std::process::id())).expect("written");
-        assert_eq!(Holder::of(dir.path()), None, "nobody holds it");
+        assert_eq!(Holder::of(dir.path()), None, "it is not held");
         let lock = StateLock::try_lock(&path).expect("free");
         let holder = Holder::of(dir.path()).expect("held");
         assert_eq!(holder.pid.cast_unsigned(), std::process::id());
@@ -119,7 +119,7 @@ mod tests {
     fn stopping_daemon_is_distinguished_from_crashed_daemon() {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("agentd.lock");
-        assert!(!was_stopped(dir.path()), "nobody was ever there");
+        assert!(!was_stopped(dir.path()), "it was never held");
         let lock = StateLock::try_lock(&path).expect("free");
         assert!(!was_stopped(dir.path()), "running, or dead since");
         lock.leaving();

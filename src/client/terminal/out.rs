@@ -216,11 +216,11 @@ mod tests {
     fn note_during_streamed_text_starts_new_line() {
         let (mut out, text, side) = testing::papers();
         out.stream("half").expect("written");
-        out.note("beside").expect("written");
+        out.note("aside").expect("written");
         out.stream("rest\n").expect("written");
         out.fresh_line().expect("written");
         assert_eq!(text.text(), "half\nrest\n");
-        assert_eq!(side.text(), "beside\n");
+        assert_eq!(side.text(), "aside\n");
     }
 
     #[test]

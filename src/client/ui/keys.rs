@@ -24,7 +24,7 @@ use crate::client::failure::code;
 const POLL: Duration = Duration::from_millis(40);
 
 /// Interval between two checks whether the terminal still exists.
-const LOOK: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// How long the reader may take to end, and how long the program may take after the terminal is closed
 /// or a signal arrives.
@@ -138,7 +138,7 @@ async fn watch(signals: bool, mut unwatched: oneshot::Receiver<()>, gone: onesho
     else {
         return false;
     };
-    let mut look = interval(LOOK);
+    let mut look = interval(POLL_INTERVAL);
     loop {
         tokio::select! {
             // A closed terminal may have left a reader that never ends.

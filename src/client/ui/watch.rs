@@ -251,7 +251,7 @@ impl Watch {
     fn question(&mut self, question: &Question, out: &mut Out) -> io::Result<()> {
         let (choice, word) = match self.asking {
             Asking::Person => return self.asker.push_question(question.clone(), Instant::now(), out),
-            Asking::Deny(_) => (Choice::Abort, "▌ aborted: there is nobody to ask"),
+            Asking::Deny(_) => (Choice::Abort, "▌ aborted: there is no user to ask"),
             Asking::Allow => (Choice::Continue, "▌ answered by the demonstration: c (continue)"),
         };
         if self.output == Output::Text {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::daemon::config::{Config, Network, SandboxLevel};
 use crate::daemon::error::DaemonError;
 use crate::daemon::paths::Places;
-use crate::daemon::wiring::models::{check_model, check_retry, known, models, quick, retry, stand_ins};
+use crate::daemon::wiring::models::{check_model, check_retry, fallback_models, known, models, quick, retry};
 use crate::daemon::wiring::sandbox::{
     bypass, check_sandbox, limits, offer_unsandboxed_retry, protected, sandbox, web_allowed_private,
     web_proxy,
@@ -97,7 +97,7 @@ pub(super) fn components(
     let settings = Settings {
         engine: Arc::new(engine::Settings {
             retry: retry(config),
-            stand_ins: stand_ins(config),
+            fallback_models: fallback_models(config),
             quick: quick(config, &models),
             known: known(&models),
             output_tokens: config.session.output_tokens.get(),

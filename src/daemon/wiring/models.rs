@@ -111,7 +111,7 @@ pub(super) fn retry(config: &Config) -> engine::Retry {
     }
 }
 
-pub(super) fn stand_ins(config: &Config) -> engine::FallbackModels {
+pub(super) fn fallback_models(config: &Config) -> engine::FallbackModels {
     let given = &config.models;
     engine::FallbackModels {
         fallback: given.fallback.clone(),

@@ -88,7 +88,11 @@ pub(super) fn sandbox(config: &Config, places: &Places, instance: &str) -> tools
         },
         writable: given.writable.clone(),
         hidden,
-        obeyed: [&places.config_dir, &places.data_dir].into_iter().chain(&config.files).cloned().collect(),
+        daemon_files: [&places.config_dir, &places.data_dir]
+            .into_iter()
+            .chain(&config.files)
+            .cloned()
+            .collect(),
         offer_unsandboxed_retry: offer_unsandboxed_retry(config),
         // The same at every start, so that the next daemon finds it.
         temp: std::env::temp_dir().join(format!("agentd-{uid}-{}", instance.get(..12).unwrap_or("none"))),

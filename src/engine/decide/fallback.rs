@@ -24,7 +24,7 @@ impl PlanBuilder<'_> {
             asked: self.output_limit(),
             is_fitted: turn.reduced_output_limit.is_some(),
             shows: self.shown() > 0,
-            stand_ins: self.fallback_models(fault.overflow),
+            fallback_models: self.fallback_models(fault.overflow),
             time_left_ms: self.time_left(),
             random,
             now: self.now.at,
@@ -94,10 +94,11 @@ impl PlanBuilder<'_> {
             window.is_none_or(|window| u64::from(window) > needed)
         };
         FallbackModels {
-            fallback: may(&settings.stand_ins.fallback),
-            backup: may(&settings.stand_ins.backup),
-            large_context: may(&settings.stand_ins.large_context).filter(has_room),
-            vision: may(&settings.stand_ins.vision).filter(|model| settings.known.capabilities(model).sees),
+            fallback: may(&settings.fallback_models.fallback),
+            backup: may(&settings.fallback_models.backup),
+            large_context: may(&settings.fallback_models.large_context).filter(has_room),
+            vision: may(&settings.fallback_models.vision)
+                .filter(|model| settings.known.capabilities(model).sees),
         }
     }
 

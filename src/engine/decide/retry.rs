@@ -37,7 +37,7 @@ pub(in crate::engine) struct RetryContext {
     /// The request contained pictures or documents.
     pub shows: bool,
     /// Available fallback models: configured, not tried in this turn, and within the limits on money.
-    pub stand_ins: FallbackModels,
+    pub fallback_models: FallbackModels,
     /// Milliseconds until the turn's time limit.
     pub time_left_ms: Option<u64>,
     /// Random value that spreads the waits.
@@ -80,12 +80,13 @@ impl Retry {
         let switch = |to: &Option<String>, reason| to.clone().map(|to| RetryDecision::Switch { to, reason });
         // Every later request would contain the same media and be refused.
         if past.shows && is_about_media(fault) {
-            return switch(&past.stand_ins.vision, SwitchReason::Vision).unwrap_or(RetryDecision::Withhold);
+            return switch(&past.fallback_models.vision, SwitchReason::Vision)
+                .unwrap_or(RetryDecision::Withhold);
         }
-        let fallback = |reason| switch(&past.stand_ins.fallback, reason);
+        let fallback = |reason| switch(&past.fallback_models.fallback, reason);
         let now = match fault.kind {
             FaultKind::RateLimited if self.on_rate_limit == OnRateLimit::Backup => {
-                switch(&past.stand_ins.backup, SwitchReason::RateLimited)
+                switch(&past.fallback_models.backup, SwitchReason::RateLimited)
             }
             FaultKind::Overloaded if past.overloads + 1 >= MAX_OVERLOADS => {
                 fallback(SwitchReason::Overloaded)
@@ -164,7 +165,7 @@ impl Retry {
             let max = past.failures.saturating_add(2);
             return Some(RetryDecision::Retry { max, delay_ms: 0, max_output_tokens });
         }
-        if let Some(to) = past.stand_ins.large_context.clone() {
+        if let Some(to) = past.fallback_models.large_context.clone() {
             return Some(RetryDecision::Switch { to, reason: SwitchReason::LargeContext });
         }
         let mut error = error(fault, past.failures);
@@ -220,13 +221,13 @@ mod tests {
     /// A context in which all four fallback models are available.
     fn past() -> RetryContext {
         let of = |name: &str| Some(format!("p/{name}"));
-        let stand_ins = FallbackModels {
+        let fallback_models = FallbackModels {
             fallback: of("fallback"),
             backup: of("backup"),
             large_context: of("large"),
             vision: of("vision"),
         };
-        RetryContext { stand_ins, ..RetryContext::default() }
+        RetryContext { fallback_models, ..RetryContext::default() }
     }
 
     fn switch(to: &str, reason: SwitchReason) -> RetryDecision {

@@ -32,7 +32,7 @@ impl ReferenceModel {
             Event::ToolStatus { call_id, prepared, allowed_by } => {
                 let call = self.open_call(*call_id)?;
                 property!(call.asked.is_none() && !call.allowed, "a call is judged once");
-                property!(!allowed_by.is_empty(), "whoever may run knows why");
+                property!(!allowed_by.is_empty(), "an allowed call has a reason");
                 (call.allowed, call.read_only) = (true, Some(prepared.read_only));
                 call.is_edit = prepared.subject.changes_files();
                 call.is_background = matches!(prepared.subject, Subject::Bash { background: true, .. });
@@ -193,7 +193,7 @@ impl ReferenceModel {
                     "what a person allowed runs where they saw it"
                 );
                 property!(call.read_only == Some(*read_only), "what starts is what was judged");
-                property!(!allowed_by.is_empty(), "whoever starts knows why");
+                property!(!allowed_by.is_empty(), "a started call has a reason");
                 call.started = Some(envelope.seq);
                 if again {
                     self.seen.insert("outside run".into());
@@ -240,7 +240,7 @@ impl ReferenceModel {
                     let pauses = self.setup.settings.unattended.on_timeout == OnTimeout::Pause;
                     property!(
                         !self.setup.background || pauses,
-                        "in the background nobody is asked, unless it is to pause"
+                        "an unattended session asks no user, unless it pauses"
                     );
                     let call = self.open_call(call_id)?;
                     property!(

@@ -308,11 +308,11 @@ impl ReferenceModel {
         property!(call.status.is_none(), "what has its result does not run");
         property!(call.read_only == Some(read_only), "what runs is what was judged");
         property!(read_only || call.runs == 0, "what may have an effect runs once");
-        property!(!self.running.contains(&call_id), "a call does not run beside itself");
+        property!(!self.running.contains(&call_id), "a call runs at most once at a time");
         call.runs += 1;
         self.running.push(call_id);
         let limit = self.setup.settings.parallel_tools;
-        property!(self.running.len() <= limit, "no more than {limit} tools run beside each other");
+        property!(self.running.len() <= limit, "no more than {limit} tools run in parallel");
         let alone = self.running.len() == 1 || !self.running.iter().any(|id| self.is_exclusive(*id));
         property!(alone, "a call with effects runs alone");
         let exclusive = self.is_exclusive(call_id);

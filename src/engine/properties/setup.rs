@@ -38,7 +38,7 @@ pub fn known(model: &str) -> ModelCapabilities {
     }
 }
 
-fn stand_ins() -> impl Strategy<Value = FallbackModels> {
+fn fallback_models() -> impl Strategy<Value = FallbackModels> {
     let maybe = |name: &'static str| proptest::option::weighted(0.5, Just(name.to_string()));
     (maybe("p/fallback"), maybe("p/backup"), maybe("p/large"), maybe("p/vision")).prop_map(
         |(fallback, backup, large_context, vision)| FallbackModels {
@@ -109,7 +109,7 @@ pub fn setup() -> impl Strategy<Value = Setup> {
             proptest::option::weighted(0.8, 0..1_500u64),
             on_timeout(),
             prop_oneof![1 => Just(Never), 2 => Just(Attended), 2 => Just(Always)],
-            (stand_ins(), quick()),
+            (fallback_models(), quick()),
         ),
     )
         .prop_map(
@@ -123,7 +123,7 @@ pub fn setup() -> impl Strategy<Value = Setup> {
             )| Setup {
                 settings: Settings {
                     retry,
-                    stand_ins: unattended.3.0,
+                    fallback_models: unattended.3.0,
                     quick: unattended.3.1,
                     known: ModelCatalog::from_lookup(known),
                     parallel_tools,

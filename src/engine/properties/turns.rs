@@ -86,7 +86,7 @@ impl ReferenceModel {
             self.usage.add(usage);
         }
         let retry = self.setup.settings.retry.clone();
-        let stand_ins = self.setup.settings.stand_ins.clone();
+        let fallback_models = self.setup.settings.fallback_models.clone();
         let limits_money = self.setup.budgets.limits_money();
         let max_resumes = self.setup.settings.max_resumes;
         let Some(turn) = &mut self.turn else { return Ok(()) };
@@ -167,7 +167,7 @@ impl ReferenceModel {
                 property!(*attempt == turn.retries && limited, "attempts are limited");
                 property!(
                     self.setup.background || *delay_ms <= retry.max_retry_after_ms.max(retry.max_ms),
-                    "nobody who sits there waits for ever"
+                    "an attended session does not wait for ever"
                 );
                 (turn.may_repeat, turn.waits_ms) = (true, *delay_ms);
             }
@@ -184,8 +184,12 @@ impl ReferenceModel {
                     turn.tried.insert(from.clone()) && !turn.tried.contains(to),
                     "no model twice in a turn"
                 );
-                let known =
-                    [&stand_ins.fallback, &stand_ins.backup, &stand_ins.large_context, &stand_ins.vision];
+                let known = [
+                    &fallback_models.fallback,
+                    &fallback_models.backup,
+                    &fallback_models.large_context,
+                    &fallback_models.vision,
+                ];
                 property!(
                     known.iter().any(|known| known.as_ref() == Some(to)),
                     "only the user says who stands in"

@@ -9,17 +9,17 @@ pub const DENIED: &str =
     "The user denied this call. It was not run. Do not repeat it; try another way or ask.";
 
 /// Result of a call whose permission request was not answered in time.
-pub const NO_ANSWER: &str = "This call needs a person's permission, and nobody answered in time. It was not run. Nobody \
+pub const NO_ANSWER: &str = "This call needs a user's permission, and no user answered in time. It was not run. No user \
 has refused it; but do not wait for it: try another way that needs no permission, or say what is left to do.";
 
 /// Result of a call that was denied because the client has no user to ask.
-pub const NO_APPROVER: &str = "This call needs a person's permission, and there is nobody at a terminal to ask. It was not run. \
-Nobody has refused it; but do not wait for it: try another way that needs no permission, or say what is left to do.";
+pub const NO_APPROVER: &str = "This call needs a user's permission, and there is no user at a terminal to ask. It was not run. \
+No user has refused it; but do not wait for it: try another way that needs no permission, or say what is left to do.";
 
 /// Result of a call that needs a request although no user can answer.
 pub fn no_approver_to_ask(reason: &str) -> String {
     format!(
-        "This call needs a person's permission ({reason}), and nobody can be asked in this unattended session. It was not \
+        "This call needs a user's permission ({reason}), and no user can be asked in this unattended session. It was not \
          run. Try another way that needs no permission, or say what is left to do."
     )
 }
@@ -59,11 +59,11 @@ pub fn outside_denied(feedback: Option<&str>) -> String {
 }
 
 /// The request for a run outside the sandbox was not answered in time.
-pub const OUTSIDE_NO_ANSWER: &str = "The user was asked whether to run this again outside the sandbox, and nobody answered in \
+pub const OUTSIDE_NO_ANSWER: &str = "The user was asked whether to run this again outside the sandbox, and no user answered in \
 time. It ran once, as above. Find a way that works inside the sandbox, or say what is left to do.";
 
 /// A run outside the sandbox was possible, but no user can answer.
-pub const OUTSIDE_NO_APPROVER: &str = "It could run again outside the sandbox if a person permitted it, and there is nobody at a \
+pub const OUTSIDE_NO_APPROVER: &str = "It could run again outside the sandbox if a user permitted it, and there is no user at a \
 terminal to ask. It ran once, as above. Find a way that works inside the sandbox, or say what is left to do.";
 
 /// The turn ended before the second run of a command outside the sandbox.

@@ -38,7 +38,7 @@ pub fn explain(policy: &Policy<'_>, tool: &str, subject: &Subject) -> Verdict {
     verdict
 }
 
-/// So many bytes of parts are judged alone, and so many each counts beside its own.
+/// Bytes of parts that are judged alone, and bytes that each part counts in addition to its own.
 const MOST_ALONE: usize = 8 * 1024;
 const ONE_ALONE: usize = 256;
 
@@ -184,7 +184,7 @@ fn judge_subject(policy: &Policy<'_>, tool: &str, subject: &Subject, extra: Opti
     by_mode(policy.mode, perhaps, subject)
 }
 
-/// A rule that may speak of a file by a name that nobody has found.
+/// A rule that may name the file by a name that was not found.
 fn rule_for_hard_link<'p>(policy: &Policy<'p>, tool: &str, subject: &Subject) -> Option<&'p Rule> {
     let (Subject::Read { path } | Subject::Edit { path } | Subject::Delete { path }) = subject else {
         return None;
@@ -231,7 +231,7 @@ fn by_mode(mode: Mode, perhaps: Option<&Rule>, subject: &Subject) -> Verdict {
         },
         Subject::Edit { path } => match (mode, path.in_workspace, path.sensitivity) {
             (_, _, PathSensitivity::AutoExecuted) => {
-                verdict(Ask, None, "the file is run or obeyed automatically")
+                verdict(Ask, None, "the file is run or applied automatically")
             }
             (_, _, PathSensitivity::Secret) => verdict(Ask, None, "the file likely holds secrets"),
             (_, _, PathSensitivity::HardLinked) => verdict(Ask, None, OTHER_NAMES),

@@ -9,7 +9,7 @@ use crate::types::CallId;
 use crate::types::thinking::Thinking;
 
 /// Maximum length that vendors accept (Anthropic 128, OpenAI 64: their API references, 2026-03).
-const LONGEST: usize = 64;
+const MAX_NAME_CHARS: usize = 64;
 
 /// The name of a called tool in the form that every vendor accepts: letters, digits, `_` and `-`. A model may
 /// invent a name; sent back unchanged, every later request would be refused.
@@ -18,10 +18,10 @@ pub(in crate::model) fn called(tool: &str) -> Cow<'_, str> {
     if tool.is_empty() {
         return Cow::Borrowed("unnamed");
     }
-    if tool.len() <= LONGEST && tool.chars().all(is_plain) {
+    if tool.len() <= MAX_NAME_CHARS && tool.chars().all(is_plain) {
         return Cow::Borrowed(tool);
     }
-    Cow::Owned(tool.chars().take(LONGEST).map(|c| if is_plain(c) { c } else { '_' }).collect())
+    Cow::Owned(tool.chars().take(MAX_NAME_CHARS).map(|c| if is_plain(c) { c } else { '_' }).collect())
 }
 
 /// Maximum length of a call id for Anthropic and OpenAI Responses, in characters.

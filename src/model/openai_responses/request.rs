@@ -180,7 +180,7 @@ pub(in super::super) fn output_limit(request: &ModelRequest, settings: &ModelSet
 }
 
 /// What the API is asked of reasoning. A summary is told only to organisations that the vendor has
-/// verified, so it is asked for only where somebody wants thinking.
+/// verified, so it is requested only with thinking.
 fn reasoning(thinking: Option<Thinking>, settings: &ModelSettings) -> Option<Reasoning<'_>> {
     let wanted = thinking.is_some_and(|thinking| thinking != Thinking::Off) && settings.thinking;
     let reasoning = Reasoning { effort: effort(thinking, settings), summary: wanted.then_some("auto") };

@@ -47,7 +47,7 @@ impl Player {
         let number = answers_so_far(request);
         let (record, wanted) = match cassette.by {
             // A helper call has no index in the order of a conversation.
-            Match::Order if request.aside => (None, "for a call beside the conversation".into()),
+            Match::Order if request.aside => (None, "for a helper call".into()),
             Match::Order => (cassette.by_order(number), format!("number {}", number + 1)),
             Match::Hash => {
                 let hash = request_hash(request);

@@ -4,7 +4,7 @@ use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::Value;
 
 /// The largest integer that all JSON parsers represent exactly (RFC 8259, section 6).
-const MOST: f64 = 9_007_199_254_740_991.0;
+const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_991.0;
 
 /// An integer in any notation; `None` for other values.
 pub(in crate::model) fn count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
@@ -16,7 +16,7 @@ pub(in crate::model) fn count<'de, D: Deserializer<'de>>(from: D) -> Result<Opti
 }
 
 fn whole(number: f64) -> Option<u64> {
-    (0.0..=MOST).contains(&number).then_some(number as u64)
+    (0.0..=MAX_EXACT_INTEGER).contains(&number).then_some(number as u64)
 }
 
 /// A group of counts; `None` for other values.

@@ -195,12 +195,12 @@ mod tests {
         messages.truncate(2);
         assert_eq!(write(&written, &messages, 9), ("[a,b,".into(), 0));
         // Equal content in a new allocation.
-        let anew: Vec<_> = messages.iter().take(1).cloned().chain(said(&["b"])).collect();
-        assert_eq!(write(&written, &anew, 9), ("[a,b,".into(), 0));
+        let changed: Vec<_> = messages.iter().take(1).cloned().chain(said(&["b"])).collect();
+        assert_eq!(write(&written, &changed, 9), ("[a,b,".into(), 0));
         assert_eq!(write(&written, &said(&["a", "b"]), 9), ("[a,b,".into(), 2), "another conversation");
         // The first message is allocated again for each request.
-        let anew: Vec<_> = said(&["a"]).into_iter().chain(messages.iter().skip(1).cloned()).collect();
-        assert_eq!(write(&written, &anew, 9), ("[a,b,".into(), 0));
+        let changed: Vec<_> = said(&["a"]).into_iter().chain(messages.iter().skip(1).cloned()).collect();
+        assert_eq!(write(&written, &changed, 9), ("[a,b,".into(), 0));
         assert_eq!(write(&written, &[], 9), ("[".into(), 0));
     }
 
@@ -219,9 +219,9 @@ mod tests {
         assert!((1..=8).contains(&before), "{before}");
         write(&written, &said(&[&"x".repeat(BYTES)]), 9);
         write(&written, &[], 9);
-        assert_eq!(count(), before, "what is too long, or nothing, sends nobody away");
+        assert_eq!(count(), before, "an empty or too long text evicts no entry");
         let later = Instant::now() + LIFE;
         written.put(CachedPart::new(MANNER), later);
-        assert_eq!(count(), 0, "nobody has used them for long");
+        assert_eq!(count(), 0, "entries expire");
     }
 }

@@ -257,7 +257,7 @@ fn read_input(json: String) -> Result<Value, (String, String)> {
     }
     match serde_json::from_str(&json) {
         Ok(input) if depth::is_readable(&input) => Ok(input),
-        Ok(_) => Err((json, format!("more than {} levels of lists and objects", depth::MOST))),
+        Ok(_) => Err((json, format!("more than {} levels of lists and objects", depth::MAX_DEPTH))),
         Err(error) => Err((json, error.to_string())),
     }
 }

@@ -9,7 +9,7 @@ use crate::types::model::Overflow;
 pub(in crate::model) const WORD: &str = "context_length_exceeded";
 
 /// More tokens than any window or request has: a larger number has another meaning.
-const MOST: u64 = 1_000_000_000;
+const MAX_TOKENS: u64 = 1_000_000_000;
 
 /// Whether the text names the error without numbers: proxies put the code into the text, and send another code
 /// (LiteLLM: `ContextWindowExceededError`).
@@ -49,7 +49,7 @@ pub(in crate::model) fn read(text: &str) -> Option<Overflow> {
     } else {
         return None;
     };
-    let is_count = |number: u64| (1..=MOST).contains(&number);
+    let is_count = |number: u64| (1..=MAX_TOKENS).contains(&number);
     (is_count(overflow.limit) && is_count(overflow.input)).then_some(overflow)
 }
 

@@ -143,5 +143,5 @@ pub(in crate::model) async fn hand_on(
 
 /// The fault for a closed receiver.
 pub(in crate::model) fn no_listener() -> ModelFault {
-    ModelFault::new(FaultKind::Interrupted, "the answer was stopped: nobody listens to it any more")
+    ModelFault::new(FaultKind::Interrupted, "the answer was stopped: its receiver is closed")
 }

@@ -45,7 +45,7 @@ fn note(plan: &Plan, before: &Engine, fact: &Envelope) -> Option<AuditNote> {
             // A rule, or another reason for the permission as text: the mode or a built-in table.
             let is_rule = allowed_by.parse::<Rule>().is_ok();
             let reason =
-                if is_rule { "nobody was asked".into() } else { format!("nobody was asked: {allowed_by}") };
+                if is_rule { "no user was asked".into() } else { format!("no user was asked: {allowed_by}") };
             let note = made(AuditKind::Rule, "allow", reason);
             let note = AuditNote { rule: is_rule.then(|| allowed_by.clone()), ..note };
             Some(of_call(*call_id, held(note, prepared.sandbox)))
@@ -63,8 +63,8 @@ fn note(plan: &Plan, before: &Engine, fact: &Envelope) -> Option<AuditNote> {
             };
             let reason = match (by, &fact.origin, scope) {
                 (SettledBy::Abort, _, _) => "withdrawn by an abort".to_owned(),
-                (SettledBy::Timeout, _, _) => "nobody answered in time".to_owned(),
-                (SettledBy::NoApprover, _, _) => "nobody could be asked".to_owned(),
+                (SettledBy::Timeout, _, _) => "no user answered in time".to_owned(),
+                (SettledBy::NoApprover, _, _) => "no user could be asked".to_owned(),
                 (SettledBy::Rule, _, _) => "a rule that came meanwhile covers it".to_owned(),
                 (SettledBy::Mode, _, _) => "the mode was changed to one that lets it pass".to_owned(),
                 (_, None, _) => "a grant of the session covers it".to_owned(),

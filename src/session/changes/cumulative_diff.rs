@@ -14,7 +14,7 @@ use crate::types::tool::FileChange;
 const ROWS: u32 = 200;
 const BYTES: usize = 4 << 20;
 /// Maximum length of a file's diffs that cannot be merged, in bytes. Longer ones are truncated.
-const LONGEST: usize = 512 << 10;
+const MAX_DIFF_BYTES: usize = 512 << 10;
 
 /// All file changes of a session, by path. Files with their original content are omitted.
 ///
@@ -135,9 +135,9 @@ impl File {
     }
 
     fn push(&mut self, text: &str) {
-        if self.past.len() < LONGEST {
+        if self.past.len() < MAX_DIFF_BYTES {
             self.past.push_str(text);
-            if self.past.len() >= LONGEST {
+            if self.past.len() >= MAX_DIFF_BYTES {
                 self.past.push_str("\n[cut: further changes are in the journal]\n");
             }
         }

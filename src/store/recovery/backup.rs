@@ -172,13 +172,13 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let to = folder.path().join("copy.db");
         let part = Part::next_to(&to).expect("made");
-        std::fs::write(&to, "somebody's").expect("written");
+        std::fs::write(&to, "another's").expect("written");
         let refused = publish(&part.0, &to);
         assert!(
             matches!(&refused, Err(StoreError::Target(why)) if why.contains("there already")),
             "{refused:?}"
         );
-        assert_eq!(std::fs::read_to_string(&to).expect("there"), "somebody's");
+        assert_eq!(std::fs::read_to_string(&to).expect("there"), "another's");
         let path = part.0.clone();
         drop(part);
         assert!(!path.exists());

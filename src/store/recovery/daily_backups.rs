@@ -12,7 +12,7 @@ use crate::types::time::Clock;
 /// Delay before the first copy, so that it does not slow down the start.
 const FIRST: Duration = Duration::from_secs(5);
 /// Time between two checks of the date.
-const LOOK: Duration = Duration::from_secs(3_600);
+const CHECK_INTERVAL: Duration = Duration::from_secs(3_600);
 
 impl StoreReader {
     /// Makes one copy per day in `folder` and keeps the newest `keep`. Runs until it is dropped. A drop may
@@ -34,7 +34,7 @@ impl StoreReader {
                 Ok(None) => {}
                 Err(error) => tracing::warn!(%error, "the backup of the day failed; tried again in an hour"),
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(CHECK_INTERVAL).await;
         }
     }
 

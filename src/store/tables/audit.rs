@@ -105,7 +105,7 @@ impl StoreReader {
         // Read the head file first, so that rows added meanwhile are no fault.
         let noted = anchor(&self.database_file.path);
         let marks = [
-            (noted, "the file audit.head, which the daemon keeps beside the database,"),
+            (noted, "the file audit.head, which the daemon keeps in the folder of the database,"),
             (known, "the row that was given"),
         ];
         let mut chain = Chain::default();

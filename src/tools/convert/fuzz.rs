@@ -37,7 +37,7 @@ pub fn picture(data: &[u8]) {
     };
     assert_eq!(seen.scaled.is_none(), fits(seen.width, seen.height, data.len()), "{seen:?}");
     let Some(scaled) = seen.scaled else {
-        assert!(made.is_empty(), "a picture that fits was made anew");
+        assert!(made.is_empty(), "a picture that fits was converted again");
         return;
     };
     assert!(fits(scaled.width, scaled.height, made.len()), "{scaled:?} of {} bytes", made.len());

@@ -17,7 +17,7 @@ use crate::tools::settings::Settings;
 static ROOM: Semaphore = Semaphore::const_new(4);
 
 /// Wall time of a conversion.
-const PATIENCE: Duration = Duration::from_secs(20);
+const CONVERT_TIMEOUT: Duration = Duration::from_secs(20);
 /// Bytes of output that are read.
 const LARGEST_MADE: u64 = 8 << 20;
 
@@ -112,10 +112,10 @@ pub(in crate::tools) async fn convert(
         };
         tokio::select! {
             () = stop.cancelled() => return None,
-            read = tokio::time::timeout(PATIENCE, work) => match read {
+            read = tokio::time::timeout(CONVERT_TIMEOUT, work) => match read {
                 Ok(Ok(_)) => None,
                 Ok(Err(error)) => Some(error.to_string()),
-                Err(_) => Some(format!("it took more than {} seconds", PATIENCE.as_secs())),
+                Err(_) => Some(format!("it took more than {} seconds", CONVERT_TIMEOUT.as_secs())),
             },
         }
     };
@@ -124,7 +124,7 @@ pub(in crate::tools) async fn convert(
     let why = match why {
         Some(why) => Some(why),
         None if is_too_much => Some("it holds too much text".into()),
-        None => match tokio::time::timeout(PATIENCE, child.wait()).await {
+        None => match tokio::time::timeout(CONVERT_TIMEOUT, child.wait()).await {
             Ok(Ok(status)) if status.success() => None,
             Ok(Ok(status)) => {
                 use std::os::unix::process::ExitStatusExt as _;

@@ -21,7 +21,7 @@ use crate::tools::fs::pinned::PinnedPath;
 use crate::types::tool::{PreparedCall, Subject, ToolOutcome};
 
 /// Paths in one answer.
-const MOST: usize = 100;
+const MAX_MATCHES: usize = 100;
 /// Matches that are collected for sorting.
 const MOST_SORTED: usize = 100_000;
 
@@ -136,14 +136,14 @@ pub(in crate::tools) fn run(
         let below = path.strip_prefix(&root.path).unwrap_or(path);
         disk::open_below(folder.as_fd(), below, OFlag::O_PATH, Mode::empty()).is_ok()
     };
-    let newest = found.iter().map(|(_, path)| path).take(MOST);
+    let newest = found.iter().map(|(_, path)| path).take(MAX_MATCHES);
     let mut lines: Vec<String> =
         newest.filter(|path| is_still_below(path)).map(|path| context.show(path)).collect();
     let shown = lines.len();
     if total == 0 {
         lines.push("No files match.".into());
-    } else if total > MOST {
-        lines.push(format!("(the {MOST} newest of {total} files; narrow the pattern to see others)"));
+    } else if total > MAX_MATCHES {
+        lines.push(format!("(the {MAX_MATCHES} newest of {total} files; narrow the pattern to see others)"));
     }
     lines.extend(walk.hidden_note());
     let detail = json!({ "count": total, "shown": shown, "hidden_by_rules": walk.hidden() });

@@ -15,7 +15,7 @@ use crate::tools::files::walk;
 use crate::types::tool::{PreparedCall, Subject, ToolOutcome};
 
 /// Names in one answer.
-const MOST: usize = 1_000;
+const MAX_ENTRIES: usize = 1_000;
 /// Names that are collected for sorting.
 const MOST_SORTED: usize = 100_000;
 
@@ -88,7 +88,7 @@ pub(in crate::tools) fn run(
         });
     }
     names.sort();
-    names.truncate(MOST);
+    names.truncate(MAX_ENTRIES);
     let shown = names.len();
     if total == 0 && hidden == 0 {
         names.push("(the folder is empty)".into());

@@ -84,16 +84,16 @@ impl Wanted<'_> {
     }
 
     fn ambiguous(&self, path: &str, real: &Path, text: &str, places: &[Range<usize>]) -> ToolError {
-        const MOST: usize = 20;
+        const MAX_LINES: usize = 20;
         let mut lines = Vec::new();
         let (mut line, mut done) = (1, 0);
-        for place in places.iter().take(MOST) {
+        for place in places.iter().take(MAX_LINES) {
             line += text[done..place.start].matches('\n').count();
             done = place.start;
             lines.push(line);
         }
         let list = lines.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
-        let more = if places.len() > MOST { ", …" } else { "" };
+        let more = if places.len() > MAX_LINES { ", …" } else { "" };
         let message = format!(
             "old_string is in {path} {} times, at lines {list}{more}. Add lines around it until it is unique, \
              or set replace_all.",

@@ -6,7 +6,7 @@ use similar::{ChangeTag, TextDiff};
 
 /// Bytes of a diff; a longer one is truncated at a line with a note. A diff that is too long for an event is
 /// truncated on the wire, and complete in a blob.
-const LONGEST: usize = 1 << 20;
+const MAX_DIFF_BYTES: usize = 1 << 20;
 
 /// Bytes of the changed part of a text; longer parts are not compared line by line.
 const LARGEST: usize = 1 << 20;
@@ -70,13 +70,13 @@ pub(in crate::tools) fn unified(path: &str, old: Option<&str>, new: Option<&str>
 }
 
 /// Time limit of the thorough comparison; afterwards, the rest is shown in larger replaced blocks.
-const PATIENCE: Duration = Duration::from_secs(1);
+const DIFF_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Compares two texts line by line. A line ends with `\n` only, as for `diff` and `patch`: a single carriage
 /// return is a character of its line.
 pub fn lines<'t>(old: &'t str, new: &'t str) -> TextDiff<'t, 't, str> {
     let of = |text: &'t str| text.split_inclusive('\n').collect::<Vec<_>>();
-    TextDiff::configure().timeout(PATIENCE).diff_slices(&of(old), &of(new))
+    TextDiff::configure().timeout(DIFF_TIMEOUT).diff_slices(&of(old), &of(new))
 }
 
 /// A common beginning of two texts.
@@ -136,10 +136,10 @@ fn common<'a>(
 }
 
 fn cut(mut text: String) -> String {
-    if text.len() <= LONGEST {
+    if text.len() <= MAX_DIFF_BYTES {
         return text;
     }
-    let mut end = LONGEST;
+    let mut end = MAX_DIFF_BYTES;
     while !text.is_char_boundary(end) {
         end -= 1;
     }
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn long_diff_is_truncated_and_huge_diff_only_counted() {
         let long = unified("x", None, Some(&"0123456789\n".repeat(95_000)));
-        assert!(long.text.len() < LONGEST + 100 && long.text.ends_with("more lines of this diff]\n"));
+        assert!(long.text.len() < MAX_DIFF_BYTES + 100 && long.text.ends_with("more lines of this diff]\n"));
         assert_eq!(long.added, 95_000);
         let whole = unified("x", None, Some(&"a line that repeats\n".repeat(5_000)));
         assert_eq!(whole.text.lines().count(), 5_003, "past the size of an event, and whole");

@@ -18,14 +18,14 @@ use crate::types::tool::PathSensitivity;
 const MOST_ENTRIES: usize = 10_000;
 
 /// Further folders of a home folder with auto-executed files.
-const OBEYED: &[&str] =
+const AUTO_EXECUTED_FOLDERS: &[&str] =
     &["", ".cargo", ".config/agentd", ".local/share/agentd", ".config/autostart", ".config/systemd/user"];
 
 /// The folders of a home folder with credentials and auto-executed files, without duplicates.
 fn delicate_folders(home: &Path) -> BTreeSet<PathBuf> {
     let kept = CREDENTIALS.iter().chain(SETTINGS).map(Path::new);
     let around = kept.flat_map(|kept| [Some(kept), kept.parent()]).flatten();
-    around.chain(OBEYED.iter().map(Path::new)).map(|folder| home.join(folder)).collect()
+    around.chain(AUTO_EXECUTED_FOLDERS.iter().map(Path::new)).map(|folder| home.join(folder)).collect()
 }
 
 /// Folders that package managers fill with hard links to their own store.
@@ -64,8 +64,8 @@ pub(in crate::tools) fn sensitivity_of_names<'r>(
     search.names.dedup();
     let is_all = search.names.len() >= wanted || is_filled;
     let of_names = search.names.iter().map(|name| sensitivity::sensitivity(name, access, places));
-    let beside = if is_all { PathSensitivity::Ordinary } else { PathSensitivity::HardLinked };
-    let by_names = of_names.fold(sensitivity::strictest(by_name, beside), sensitivity::strictest);
+    let linked = if is_all { PathSensitivity::Ordinary } else { PathSensitivity::HardLinked };
+    let by_names = of_names.fold(sensitivity::strictest(by_name, linked), sensitivity::strictest);
     let matched_aliases: Vec<PathBuf> =
         search.names.into_iter().filter(|name| name != path && hidden(name)).collect();
     let of_rules =

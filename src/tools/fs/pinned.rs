@@ -416,7 +416,7 @@ impl PinnedPath {
         }
         let name = temp_name(call_id);
         if nix::unistd::unlinkat(self.folder.as_ref(), name.as_str(), UnlinkatFlags::NoRemoveDir).is_ok() {
-            tracing::info!(beside = %self.path.display(), name, "a temporary file of a killed call was removed");
+            tracing::info!(folder = %self.path.display(), name, "a temporary file of a killed call was removed");
         }
     }
 }

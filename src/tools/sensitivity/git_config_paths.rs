@@ -29,11 +29,11 @@ pub(in crate::tools) fn by_git(folder: &Path, home: &Path) -> Vec<PathBuf> {
         let Some(text) = repository::text_of(&file) else { continue };
         // An include is relative to the folder of its file; other paths are relative to the top of the work
         // tree.
-        let beside = file.parent().unwrap_or(root);
+        let folder = file.parent().unwrap_or(root);
         for (is_include, value) in named(&text) {
             let path = plain(&match value.strip_prefix("~/") {
                 Some(rest) => home.join(rest),
-                None => if is_include { beside } else { root }.join(value),
+                None => if is_include { folder } else { root }.join(value),
             });
             if is_include && !files.contains(&path) {
                 files.push(path.clone());

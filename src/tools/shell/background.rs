@@ -21,7 +21,7 @@ use crate::types::ids::CallId;
 use crate::types::tool::{PreparedCall, Progress, ToolOutcome};
 
 /// Characters of output that are kept if there is no folder for spools.
-const MOST: usize = 1 << 20;
+const MAX_READ_BYTES: usize = 1 << 20;
 
 /// A started background task. Dropping it kills all its processes.
 pub struct Running {
@@ -96,7 +96,7 @@ impl Running {
         // Without a folder for spools, keep the output in memory.
         let blob = blob.or_else(|| {
             (!has_place && bytes > 0)
-                .then(|| Blob::text(&std::mem::take(&mut *lock(&live.capture)).render(MOST).0))
+                .then(|| Blob::text(&std::mem::take(&mut *lock(&live.capture)).render(MAX_READ_BYTES).0))
         });
         let end = BackgroundEnd {
             exit_code,

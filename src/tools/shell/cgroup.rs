@@ -313,7 +313,7 @@ mod tests {
         // SAFETY: nothing is done in the child.
         let child = unsafe { proc::spawn_inside(&command, Some(cell.folder()), &mut || Ok(())) };
         let Some(mut child) = child.expect("started") else {
-            eprintln!("SKIPPED: this kernel starts nobody in a cgroup");
+            eprintln!("SKIPPED: this kernel starts no process in a cgroup");
             return;
         };
         let mut place = String::new();

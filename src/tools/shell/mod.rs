@@ -30,7 +30,7 @@ pub(super) use commands::{
 pub use process::ProcessStarted;
 pub use sandbox::Available;
 pub(super) use sandbox::{
-    FirstSeen, PlaceholderCache, clear_stand_ins, forget_temp, sweep_temp, temp_folders,
+    FirstSeen, PlaceholderCache, forget_temp, remove_leftover_placeholders, sweep_temp, temp_folders,
 };
 pub(super) use spool::Spools;
 pub use sweep::Swept;

@@ -24,7 +24,7 @@ use crate::tools::shell::cgroup::CallCgroup;
 /// From the first signal until survivors are reported.
 const AT_MOST: Duration = Duration::from_secs(5);
 /// Time between two scans.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Scans in which a process has no environment before it is accepted as having none.
 const DOUBTS: u8 = 5;
 /// Scans and kills of a dropped tree; no code waits for them.
@@ -230,7 +230,7 @@ impl Tree {
                 // A stopped process must continue to receive the signal.
                 self.signal(&members, Signal::SIGCONT);
             }
-            sleep(LOOK).await;
+            sleep(POLL_INTERVAL).await;
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::types::tool::ProcessRecord;
 /// From the first kill until survivors are reported.
 const AT_MOST: Duration = Duration::from_secs(5);
 /// Time between two scans.
-const LOOK: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// Longest time for which a call starts processes after its first one, in clock ticks (100 a second on every
 /// Linux: a constant of its interface, proc(5) and sysconf(3)). Later members of a session without a leader may
 /// belong to another session with a reused number.
@@ -66,7 +66,7 @@ pub(in crate::tools) async fn sweep(
         if survivors.is_empty() || begun.elapsed() >= AT_MOST {
             return Swept { found: wanted.known.len(), survivors };
         }
-        sleep(LOOK).await;
+        sleep(POLL_INTERVAL).await;
     }
 }
 

@@ -227,7 +227,7 @@ async fn patch_progress_after_crash_is_found_from_files() {
     assert!(
         matches!(inspect(&room).await, Inspection::Done { records, changes } if (records.len(), changes.len()) == (3, 4))
     );
-    room.put("b.txt", "somebody else\n");
+    room.put("b.txt", "another user\n");
     assert!(matches!(inspect(&room).await, Inspection::Conflict(why) if why.contains("b.txt")));
 }
 

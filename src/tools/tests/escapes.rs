@@ -174,7 +174,7 @@ async fn hidden_sockets_except_daemon_socket_are_unreachable() {
         });
         let Some(mut room) = made.await else { continue };
         let sockets =
-            ["beside", "run/socket", "run/user/other/socket", "run/user/agentd/own", "run/user/agentd/agent"];
+            ["open", "run/socket", "run/user/other/socket", "run/user/agentd/own", "run/user/agentd/agent"];
         let sockets = sockets.map(|name| room.root.join(name));
         let _listening = sockets.each_ref().map(|socket| UnixListener::bind(socket).unwrap());
         for (socket, is_reached) in

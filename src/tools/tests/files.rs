@@ -180,9 +180,9 @@ async fn write_overwrites_only_fully_read_unchanged_file() {
     room.run("Read", json!({"file_path": "a.txt", "limit": 1})).await;
     failed(&room.run("Write", write.clone()).await, "not_read");
     room.run("Read", json!({"file_path": "a.txt"})).await;
-    room.put("a.txt", "changed by somebody\n");
+    room.put("a.txt", "changed by another program\n");
     failed(&room.run("Write", write.clone()).await, "file_changed");
-    assert_eq!(room.bytes("a.txt"), b"changed by somebody\n");
+    assert_eq!(room.bytes("a.txt"), b"changed by another program\n");
     room.run("Read", json!({"file_path": "a.txt"})).await;
     completed(&room.run("Write", write).await);
     assert_eq!(room.bytes("a.txt"), b"new\n");
@@ -247,9 +247,9 @@ async fn edit_checks_run_in_order_with_error_codes() {
         assert!(outcome.detail.unwrap()["meta"].is_object());
     }
     room.run("Read", json!({"file_path": "src/a.txt"})).await;
-    room.put("src/a.txt", "alpha\nsomebody else\n");
+    room.put("src/a.txt", "alpha\nanother user\n");
     failed(&room.run("Edit", edit("src/a.txt", "alpha", "x")).await, "file_changed");
-    assert_eq!(room.bytes("src/a.txt"), b"alpha\nsomebody else\n");
+    assert_eq!(room.bytes("src/a.txt"), b"alpha\nanother user\n");
 }
 
 #[tokio::test]

@@ -69,11 +69,11 @@ async fn hidden_path_stays_hidden_through_symlink() {
         }
         let temp = root.join("open/temp");
         let change = format!(
-            "cd {}; touch beside; mv nothing x; mv empty x; mv stages x; mv stand-ins x; rm -rf nothing empty stages stand-ins",
+            "cd {}; touch free; mv nothing x; mv empty x; mv stages x; mv placeholders x; rm -rf nothing empty stages placeholders",
             temp.display()
         );
         room.run("Bash", bash(&change)).await;
-        assert!(temp.join("beside").exists(), "{level:?}: it may write there");
+        assert!(temp.join("free").exists(), "{level:?}: it may write there");
         for name in ["nothing", "empty", "stages"] {
             assert!(temp.join(name).exists(), "{level:?} {name}");
         }
@@ -125,8 +125,8 @@ async fn workspace_in_shared_memory_or_tmp_is_usable() {
         assert!(room.path("made").exists(), "{level:?} {place}");
         // At level 2, all shared memory of the machine is writable then.
         if (level, place) != (LevelSetting::Landlock, "/dev/shm") {
-            room.run("Bash", bash(&format!("touch {}/beside", room.root.display()))).await;
-            assert!(!room.root.join("beside").exists(), "{level:?} {place}");
+            room.run("Bash", bash(&format!("touch {}/free", room.root.display()))).await;
+            assert!(!room.root.join("free").exists(), "{level:?} {place}");
         }
     }
 }
@@ -152,11 +152,11 @@ async fn writable_path_in_hidden_folder_works_from_home() {
         for _ in 0..2 {
             completed(&room.run("Bash", bash("echo x > .ssh/work/deep/new && echo y >> .ssh/list")).await);
             failed(&room.run("Bash", bash("cat .ssh/id")).await, "exit_code");
-            failed(&room.run("Bash", bash("echo x > .ssh/work/beside")).await, "exit_code");
+            failed(&room.run("Bash", bash("echo x > .ssh/work/free")).await, "exit_code");
             failed(&room.run("Bash", bash("mv .ssh keys")).await, "exit_code");
         }
         assert_eq!(fs::read_to_string(home.join(".ssh/list")).unwrap(), "y\ny\n");
         assert!(home.join(".ssh/work/deep/new").exists());
-        assert!(!home.join(".ssh/work/beside").exists());
+        assert!(!home.join(".ssh/work/free").exists());
     }
 }

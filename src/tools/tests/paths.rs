@@ -178,7 +178,7 @@ fn names(folder: &Path) -> Vec<String> {
 #[test]
 fn remove_temp_removes_file_of_killed_call_only() {
     let fixture = ToolFixture::new();
-    let (mine, theirs) = (format!(".agentd-tmp-{}", call()), ".agentd-tmp-somebody");
+    let (mine, theirs) = (format!(".agentd-tmp-{}", call()), ".agentd-tmp-other");
     fixture.put(&format!("ws/{mine}"), "half");
     fixture.put(&format!("ws/{theirs}"), "theirs");
     fixture.edit("a").remove_temp(call());

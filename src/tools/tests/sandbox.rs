@@ -291,7 +291,7 @@ async fn workspace_in_writable_folder_cannot_be_moved() {
         (room.session_context.workspace, room.session_context.cwd) =
             (outer.join("inner"), outer.join("inner"));
         room.session_context.additional = vec![outer.clone()];
-        completed(&room.run("Bash", bash("touch ../beside")).await);
+        completed(&room.run("Bash", bash("touch ../free")).await);
         failed(&room.run("Bash", bash("mv ../inner ../gone")).await, "exit_code");
         assert!(outer.join("inner/.git").exists(), "{level:?}");
     }

@@ -121,7 +121,7 @@ async fn web_fetch_refuses_private_addresses() {
     ] {
         failed(&fetch(&mut room, url).await, "address_not_public");
     }
-    assert!(server.heads.try_recv().is_err(), "nobody was asked");
+    assert!(server.heads.try_recv().is_err(), "no user was asked");
     for url in ["file:///etc/passwd", "gopher://x/", "x"] {
         failed(&fetch(&mut room, url).await, "bad_url");
     }

@@ -20,9 +20,9 @@ use crate::types::tool::{PreparedCall, Subject, ToolOutcome};
 /// Redirects that are followed.
 const MOST_HOPS: usize = 5;
 /// Time limit of the whole call.
-const PATIENCE: Duration = Duration::from_secs(60);
+const FETCH_TIMEOUT: Duration = Duration::from_secs(60);
 /// Characters of the page for the model.
-const LONGEST: usize = 100_000;
+const MAX_TEXT_CHARS: usize = 100_000;
 /// Characters of an error page.
 const LONGEST_ERROR: usize = 2_000;
 
@@ -62,12 +62,12 @@ pub(in crate::tools) async fn run(
 ) -> Result<ToolOutcome, ToolError> {
     let url = parse(&input.url)?;
     call::same_target(prepared, &Subject::Web { host: host(&url), url: url.clone().into() })?;
-    let work = tokio::time::timeout(PATIENCE, fetch(context, client, url.clone(), stop));
+    let work = tokio::time::timeout(FETCH_TIMEOUT, fetch(context, client, url.clone(), stop));
     tokio::select! {
         biased;
         () = stop.cancelled() => Ok(cancelled()),
         done = work => done.unwrap_or_else(|_| {
-            let text = format!("{url} did not come within {} seconds", PATIENCE.as_secs());
+            let text = format!("{url} did not come within {} seconds", FETCH_TIMEOUT.as_secs());
             Err(ToolError::new("fetch_timeout", text).with(json!({ "url": url.as_str() })))
         }),
     }
@@ -161,9 +161,9 @@ async fn page(
         )
         .with(json!({ "url": url.as_str(), "status": status })));
     }
-    let is_long = shown.char_indices().nth(LONGEST).is_some();
+    let is_long = shown.char_indices().nth(MAX_TEXT_CHARS).is_some();
     let whole = is_long.then(|| Blob::text(&shown));
-    let left_out = cut(&mut shown, LONGEST);
+    let left_out = cut(&mut shown, MAX_TEXT_CHARS);
     if shown.trim().is_empty() && trouble.is_some() {
         let why = trouble.unwrap_or_default();
         return Err(ToolError::new("not_convertible", format!("{url} could not be made text: {why}"))

@@ -67,9 +67,9 @@ async fn run_exit_code_follows_turn_result() {
 #[tokio::test]
 async fn run_without_terminal_denies_requests_and_exits_1() {
     let fake = Fake::start(answers(vec![asks()], vec![completed("success")]));
-    let (ended, _, side) = run_task(&fake, Asking::Deny("nobody is here"), Output::Text).await;
+    let (ended, _, side) = run_task(&fake, Asking::Deny("no user is here"), Output::Text).await;
     assert_eq!(ended.expect("ended").code, 1);
-    assert!(side.text().contains("$ make") && side.text().contains("▌ nobody is here"));
+    assert!(side.text().contains("$ make") && side.text().contains("▌ no user is here"));
     let (method, params) = fake.seen().pop().expect("calls");
     assert_eq!(
         (method.as_str(), &params["decision"], &params["no_approver"]),

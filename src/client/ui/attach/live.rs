@@ -168,7 +168,7 @@ impl Live {
                     match client.call::<ApproveReply>("session.approve", &params).await {
                         Ok(_) => Done::Taken,
                         Err(CallError::Fault(fault)) if fault.kind() == "not_pending" => {
-                            Done::Said("somebody else answered first")
+                            Done::Said("another client answered first")
                         }
                         Err(error) => Done::Failed(error.into()),
                     }
@@ -182,7 +182,7 @@ impl Live {
                 Effect::Answer(params) => match client.call::<AnswerReply>("session.answer", &params).await {
                     Ok(_) => Done::Taken,
                     Err(CallError::Fault(fault)) if fault.kind() == "not_pending" => {
-                        Done::Said("somebody else answered first")
+                        Done::Said("another client answered first")
                     }
                     Err(error) => Done::Failed(error.into()),
                 },

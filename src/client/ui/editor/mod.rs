@@ -129,7 +129,7 @@ impl Editor {
         if start > 0 {
             let column = self.at - start;
             let above = self.text[..start - 1].rfind('\n').map_or(0, |at| at + 1);
-            self.at = self.floor((above + column).min(start - 1));
+            self.at = self.boundary_at_or_before((above + column).min(start - 1));
         } else if self.shown > 0 {
             if self.shown == self.history.len() {
                 self.draft.clone_from(&self.text);
@@ -144,7 +144,7 @@ impl Editor {
         if end < self.text.len() {
             let column = self.at - self.line_start();
             let below_end = self.text[end + 1..].find('\n').map_or(self.text.len(), |n| end + 1 + n);
-            self.at = self.floor((end + 1 + column).min(below_end));
+            self.at = self.boundary_at_or_before((end + 1 + column).min(below_end));
         } else if self.shown < self.history.len() {
             self.show(self.shown + 1);
         }
@@ -168,7 +168,7 @@ impl Editor {
         self.text[self.at..].find('\n').map_or(self.text.len(), |n| self.at + n)
     }
 
-    fn floor(&self, mut at: usize) -> usize {
+    fn boundary_at_or_before(&self, mut at: usize) -> usize {
         while !self.text.is_char_boundary(at) {
             at -= 1;
         }

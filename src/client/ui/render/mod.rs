@@ -168,7 +168,7 @@ impl Transcript {
                 let what = self.asked.get(request_id).cloned().unwrap_or_default();
                 lines(vec![
                     Line::new(Tone::Dim, format!("  └ {} ", cut(&what, 60)))
-                        .and(Tone::Warn, "nobody answered in time: ")
+                        .and(Tone::Warn, "no user answered in time: ")
                         .and(Tone::Plain, on_timeout.name().replace('_', " ")),
                 ])
             }

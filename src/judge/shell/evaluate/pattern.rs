@@ -167,7 +167,7 @@ impl CommandPattern {
 const MOST_GUESSES: usize = 64;
 /// Maximum number of inspected commands and options for all rules together, beyond commands that begin
 /// with exactly the words of a rule.
-const LOOKS: usize = 100_000;
+const MAX_STEPS: usize = 100_000;
 
 fn is_option(word: &str) -> bool {
     word.starts_with(['-', '+'])
@@ -235,7 +235,7 @@ impl Programs {
             at: HashMap::default(),
             hasher: BuildHasherDefault::default(),
             unknown: Vec::new(),
-            looks: WorkBudget::new(LOOKS),
+            looks: WorkBudget::new(MAX_STEPS),
         };
         for view in &all.views {
             let words = all.words(*view);

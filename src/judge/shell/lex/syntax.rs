@@ -96,7 +96,7 @@ impl UnsupportedSyntax {
             UnsupportedSyntax::ControlFlow => "control flow (if, for, while, case, select)",
             UnsupportedSyntax::Function => "a function is defined",
             UnsupportedSyntax::Conditional => "[[ … ]] and (( … )) can run commands",
-            UnsupportedSyntax::Coproc => "coproc runs a command beside the others",
+            UnsupportedSyntax::Coproc => "coproc runs a command in parallel",
             UnsupportedSyntax::Background => "& leaves a command running",
             UnsupportedSyntax::Array => "an array is assigned",
             UnsupportedSyntax::HereBody => "the here-document is expanded by the shell",

@@ -2,7 +2,7 @@
 //! command's name or in a possible option always need a request.
 
 /// Maximum number of expansions of a word; a word with more is not expanded.
-const MOST: usize = 64;
+const MAX_WORDS: usize = 64;
 
 /// The brace expansions of `text` (bash(1), "Brace Expansion"). A sequence becomes `*` instead of being
 /// expanded. `None` if there are too many.
@@ -10,7 +10,7 @@ pub(in crate::judge::shell) fn choices(text: &str) -> Option<Vec<String>> {
     let mut done = Vec::new();
     let mut open = vec![(text.to_owned(), 0)];
     while let Some((text, from)) = open.pop() {
-        if done.len() + open.len() >= MOST {
+        if done.len() + open.len() >= MAX_WORDS {
             return None;
         }
         let Some(group) = group(&text, from) else {
@@ -40,7 +40,7 @@ struct Group {
 /// The first pair that begins at `from` or later.
 fn group(text: &str, from: usize) -> Option<Group> {
     let starts = text[from..].match_indices('{').map(|(at, _)| from + at);
-    for start in starts.take(MOST) {
+    for start in starts.take(MAX_WORDS) {
         let mut depth = 0_usize;
         let mut cuts = vec![start];
         for (at, c) in text[start..].char_indices().map(|(at, c)| (start + at, c)) {

@@ -438,7 +438,7 @@ pub(in crate::judge::shell) fn candidates(word: &Word, texts: bool) -> Vec<(&str
     found
 }
 
-/// Letters of options in one word; nobody writes more, and behind more may be any path.
+/// Letters of options in one word; longer words may hide any path.
 const LONGEST_CLUSTER: usize = 40;
 
 /// `--output=FILE` and its like: a file that even a program which else reads would write.

@@ -282,7 +282,7 @@ pub(in crate::judge::shell) fn is_read_only(words: &[Word], at: usize) -> bool {
         "tool",
         "python",
     ];
-    const LOOKS: &[&str] = &[
+    const READ_ONLY_VERBS: &[&str] = &[
         "ls",
         "list",
         "inspect",
@@ -309,7 +309,8 @@ pub(in crate::judge::shell) fn is_read_only(words: &[Word], at: usize) -> bool {
     let of_yarn = words[0].text == "yarn" && words[at].text == "upgrade";
     of_iam
         || of_yarn
-        || is(Some(at), KINDS) && (is(at.checked_add(1), LOOKS) || is(at.checked_sub(1), &["search"]))
+        || is(Some(at), KINDS)
+            && (is(at.checked_add(1), READ_ONLY_VERBS) || is(at.checked_sub(1), &["search"]))
         || composes
         || bundles
 }

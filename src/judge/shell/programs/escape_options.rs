@@ -90,7 +90,7 @@ impl Rows {
         if call.words.iter().filter(|word| word.text != "--").count() <= 1 {
             return self
                 .program
-                .filter(|row| row.alone || row.obeys)
+                .filter(|row| row.alone || row.runs_input)
                 .map(|_| format!("{} runs what it reads", call.words.first().map_or("it", |w| &w.text)));
         }
         if runs_what_is_spelled(call) {

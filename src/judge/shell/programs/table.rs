@@ -118,7 +118,7 @@ pub(in crate::judge::shell) struct Row {
     /// `***`: the words after code that is part of the grant belong to the code.
     pub(in crate::judge::shell) code: bool,
     /// `!`: without arguments it executes its input.
-    pub(in crate::judge::shell) obeys: bool,
+    pub(in crate::judge::shell) runs_input: bool,
     pub(in crate::judge::shell) kind: FileEffect,
     pub(in crate::judge::shell) also: Option<ExtraCheck>,
     /// Same as in its [`Table`].
@@ -183,7 +183,7 @@ impl Row {
             everything: asks.iter().any(|item| matches!(*item, "*" | "**" | "***")),
             alone: asks.iter().any(|item| matches!(*item, "**" | "***")),
             code: asks.contains(&"***"),
-            obeys: asks.contains(&"!"),
+            runs_input: asks.contains(&"!"),
             fine: cut(program.fine),
             looks: cut(program.looks),
             kind: program.kind,

@@ -36,7 +36,7 @@ pub(super) fn look(words: &[Word], cwds: &[String], folders: &Folders) -> Option
     let mut formats = formats.map(|option| option.value.unwrap_or_default());
     let lists = match verb.operands {
         Told::Shown => false,
-        Told::Listed(beside) if parts.operands.is_empty() || parts.has(beside) => true,
+        Told::Listed(flags) if parts.operands.is_empty() || parts.has(flags) => true,
         Told::Listed(_) => return None,
     };
     let is_told = |at: &usize| call[*at].is_literal() || !lists && call[*at].marks.has(Marks::GLOB);

@@ -279,9 +279,9 @@ const fn lists(
     name: &'static str,
     letters: &'static str,
     long: &'static str,
-    beside: &'static [&'static str],
+    flags: &'static [&'static str],
 ) -> Verb {
-    Verb { name, options: OptionSpec { letters, long: [long, NONE] }, operands: Told::Listed(beside) }
+    Verb { name, options: OptionSpec { letters, long: [long, NONE] }, operands: Told::Listed(flags) }
 }
 
 /// With one of these options `branch` and `tag` list, whatever follows (git-branch(1), git-tag(1)).

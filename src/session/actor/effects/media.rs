@@ -17,7 +17,7 @@ use crate::types::model::ModelRequest;
 const MOST_BYTES: u64 = 21 << 20;
 /// Maximum number of images and documents in a request. Providers accept 100 images
 /// (docs.anthropic.com/en/docs/build-with-claude/vision).
-const MOST: usize = 90;
+const MAX_MEDIA: usize = 90;
 
 /// Loads the content of a request. Content that is unreadable or over the limit is omitted, and the model is
 /// told so.
@@ -55,8 +55,8 @@ fn first_shown(all: &[(BlobId, u64)]) -> usize {
     let (mut first, mut bytes) = (0, 0_u64);
     for (at, (_, size)) in all.iter().enumerate() {
         bytes += size;
-        if bytes > MOST_BYTES || at + 1 - first > MOST {
-            while first < at && (bytes > MOST_BYTES / 2 || at + 1 - first > MOST / 2) {
+        if bytes > MOST_BYTES || at + 1 - first > MAX_MEDIA {
+            while first < at && (bytes > MOST_BYTES / 2 || at + 1 - first > MAX_MEDIA / 2) {
                 bytes -= all[first].1;
                 first += 1;
             }
@@ -83,12 +83,14 @@ mod tests {
                 let first = first_shown(&all[..end]);
                 assert!(first >= last && first <= end, "{size} {end}: {first} after {last}");
                 let shown = &all[first..end];
-                assert!(shown.len() <= MOST && shown.iter().map(|(_, size)| size).sum::<u64>() <= MOST_BYTES);
+                assert!(
+                    shown.len() <= MAX_MEDIA && shown.iter().map(|(_, size)| size).sum::<u64>() <= MOST_BYTES
+                );
                 assert!(end == 0 || !shown.is_empty(), "the newest is always shown");
                 moves += usize::from(first != last);
                 last = first;
             }
-            let room = (MOST_BYTES / size).min(MOST as u64) as usize;
+            let room = (MOST_BYTES / size).min(MAX_MEDIA as u64) as usize;
             assert!(moves <= 400 / (room / 2).max(1) + 1, "{size}: moved {moves} times");
         }
         assert_eq!(first_shown(&all(&[5 << 20; 4])), 0);

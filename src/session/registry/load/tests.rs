@@ -156,7 +156,7 @@ async fn submit_during_unload_is_accepted_once() {
                 // A different moment each time.
                 let pause = (round * 613 + caller * 331) % 2_500;
                 tokio::time::sleep(Duration::from_micros(pause as u64)).await;
-                seqs.push(place.submit(id).await.expect("nobody is refused"));
+                seqs.push(place.submit(id).await.expect("no submit is refused"));
             }
             seqs
         });
@@ -217,7 +217,7 @@ async fn cancelled_attach_is_not_counted_as_lease() {
     }
     drop(handle);
     tokio::time::sleep(Duration::from_millis(20)).await;
-    assert!(place.is_loaded(id).await, "somebody is attached");
+    assert!(place.is_loaded(id).await, "a client is attached");
     assert!(soon(follower.next()).await.unwrap().is_some());
     drop(attachment);
     place.loaded_are(0).await;
@@ -249,7 +249,7 @@ async fn panicked_session_is_reloaded_without_affecting_others() {
     }
     let before = place.events(broken).await.len();
     assert!(soon(place.submit(healthy)).await.is_ok());
-    let seq = soon(place.submit(broken)).await.expect("it is loaded anew");
+    let seq = soon(place.submit(broken)).await.expect("it is loaded again");
     assert!(seq > before as Seq, "numbers do not repeat");
     place.loaded_are(2).await;
     let events = place.events(broken).await;

@@ -32,7 +32,7 @@ use crate::sync::lock;
 /// Number of log pages at which a checkpoint starts: SQLite's own default.
 const AT: u32 = 1_000;
 /// At this multiple of the threshold, the writer waits for a checkpoint: 32 MiB of log.
-const MOST: u32 = 8;
+const MAX_ATTEMPTS: u32 = 8;
 /// The bytes (`SHARED_FIRST` in SQLite's `os.h`) that SQLite locks in an open database. In WAL mode it holds
 /// this lock for as long as the database is open.
 const IN_USE: (i64, i64) = (0x4000_0002, 510);
@@ -116,7 +116,7 @@ impl Checkpointer {
         if pages < self.next || self.doubt().is_some() {
             return;
         }
-        let is_long = pages >= self.at.saturating_mul(MOST);
+        let is_long = pages >= self.at.saturating_mul(MAX_ATTEMPTS);
         match self.shared.phase.load(Ordering::Acquire) {
             RUNNING if !is_long => {}
             // A reader held the log, so a large part of it is not copied yet.
@@ -179,7 +179,7 @@ impl Checkpointer {
         if pages == 0 {
             return Ok(());
         }
-        Err(StoreError::Unwritable("somebody still has the database open".into()))
+        Err(StoreError::Unwritable("another connection still has the database open".into()))
     }
 
     /// Checks that no other process has the database open. Such a process would preserve SQLite's count of
@@ -210,7 +210,7 @@ impl Checkpointer {
             other => other.to_string(),
         };
         if let Some(doubt) = &mut *lock(&self.shared.doubt) {
-            let text = format!("the database could not be synced and must be opened anew, but {why}");
+            let text = format!("the database could not be synced and must be opened again, but {why}");
             *doubt = StoreError::Unsynced(text);
         }
     }
@@ -317,7 +317,7 @@ impl CheckpointState {
         if is_busy? {
             // Part of the log may have been copied.
             self.sync()?;
-            return Err(StoreError::Unwritable("somebody reads what is in the log of the database".into()));
+            return Err(StoreError::Unwritable("a reader still uses the database's write-ahead log".into()));
         }
         Ok(())
     }

@@ -87,7 +87,7 @@ fn long_reader_does_not_block_writer() {
     for _ in 0..1_000 {
         bench.write();
     }
-    assert!(wal::pages() > AT * MOST, "the log goes on: {}", wal::pages());
+    assert!(wal::pages() > AT * MAX_ATTEMPTS, "the log goes on: {}", wal::pages());
     reader.execute_batch("commit").unwrap();
     bench.until_log_restarts();
 }
@@ -105,7 +105,7 @@ fn wal_restart_position_is_visible_until_database_closes() {
     bench.write();
     assert_eq!(bench.checkpointer.shared.checkpoint(&bench.connection).map(|pages| pages > 50), Some(true));
     let refused = bench.checkpointer.checkpoint_all(&bench.connection).expect_err("it is read");
-    assert!(refused.to_string().contains("somebody reads"), "{refused}");
+    assert!(refused.to_string().contains("a reader still uses"), "{refused}");
     let open_again = |bench: &mut Bench| {
         wal::keep_log(&bench.connection);
         bench.connection = Connection::open_in_memory().unwrap();
@@ -216,10 +216,10 @@ async fn reader_waits_while_connections_are_closed() {
     let (open, opened) = std::sync::mpsc::channel::<()>();
     let (closed, is_closed) = tokio::sync::oneshot::channel();
     let holder = tokio::task::spawn_blocking(move || {
-        let nobody = readers.close_for_now();
+        let no_readers = readers.close_for_now();
         let _ = closed.send(());
         let _ = opened.recv_timeout(LONG);
-        nobody.is_ok()
+        no_readers.is_ok()
     });
     soon(is_closed).await.unwrap();
     let mut read = std::pin::pin!(disk.store.find(crate::store::tests::id(1)));

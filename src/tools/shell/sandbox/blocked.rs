@@ -91,7 +91,7 @@ const TRACED: usize = 12;
 /// Lines from the end that are read: programs usually report their failure last.
 const LINES: usize = 200;
 /// Longest name that is reported, in bytes.
-const LONGEST: usize = 400;
+const MAX_TEXT_BYTES: usize = 400;
 
 /// Guesses which restriction stopped a failed command.
 pub(in crate::tools::shell) fn suspect(
@@ -203,7 +203,7 @@ fn host(line: &str) -> Option<String> {
 /// Returns the name if it is plausible, because a program may print anything.
 fn plain(text: &str) -> Option<String> {
     let is_name = !text.is_empty()
-        && text.len() <= LONGEST
+        && text.len() <= MAX_TEXT_BYTES
         && !text.contains(char::is_whitespace)
         && !text.chars().any(crate::types::invisible_chars::is_invisible);
     is_name.then(|| text.to_owned())

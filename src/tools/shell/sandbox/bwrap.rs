@@ -15,7 +15,7 @@ use crate::tools::shell::sandbox::temp::{Nothing, Spot};
 const TMP: &str = "/tmp";
 
 /// Capabilities that root keeps inside: enough to change files of other users in writable folders.
-const KEPT: &[&str] =
+const KEPT_VARIABLES: &[&str] =
     &["CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_KILL", "CAP_SETGID", "CAP_SETUID"];
 
 /// The first process in the sandbox. It waits for the command and returns its exit status. Bubblewrap's own
@@ -75,7 +75,7 @@ pub(super) fn arguments(mounts: Vec<(PathBuf, Mount)>, network: bool, is_root: b
     }
     // If bubblewrap is killed, all processes in the sandbox end.
     push(&[&"--die-with-parent", &"--as-pid-1", &"--cap-drop", &"ALL"]);
-    for kept in KEPT.iter().filter(|_| is_root) {
+    for kept in KEPT_VARIABLES.iter().filter(|_| is_root) {
         push(&[&"--cap-add", kept]);
     }
     args

@@ -117,7 +117,7 @@ impl SandboxSettings {
                 (false, Err(_), Err(_)) => Level::Rlimits,
                 (true, Err(bubblewrap), Err(landlock)) => {
                     return Err(no_sandbox(format!(
-                        "a session that nobody attends runs commands only in a sandbox, and there is none here \
+                        "an unattended session runs commands only in a sandbox, and there is none here \
                          (bubblewrap: {bubblewrap}; Landlock: {landlock}): install bubblewrap, or set [sandbox] \
                          level to \"rlimits\" or \"off\" if you mean it"
                     )));

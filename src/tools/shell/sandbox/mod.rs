@@ -32,6 +32,6 @@ pub(in crate::tools) use layout::FirstSeen;
 pub(super) use layout::{FsPolicy, SandboxView};
 pub use level::Available;
 pub(super) use level::{Choice, Level};
-pub(in crate::tools) use placeholders::clear_left as clear_stand_ins;
+pub(in crate::tools) use placeholders::clear_left as remove_leftover_placeholders;
 pub(super) use spawn::{Confined, raise};
 pub(in crate::tools) use temp::{folders as temp_folders, forget as forget_temp, sweep as sweep_temp};

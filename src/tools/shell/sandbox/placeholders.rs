@@ -144,7 +144,7 @@ impl<'p> Place<'p> {
 pub(super) struct Placeholders(Vec<PathBuf>);
 
 /// Folder of the notes of placeholders, below the folder for temporary files.
-pub(super) const NOTES: &str = "stand-ins";
+pub(super) const NOTES: &str = "placeholders";
 
 /// The notes folder of the sessions whose folders for temporary files are siblings of `temp`.
 pub(super) fn notes_path(temp: &Path) -> Option<PathBuf> {

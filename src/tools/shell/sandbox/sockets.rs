@@ -29,7 +29,7 @@ pub(super) fn without_sockets(layout: &FsPolicy, nothing: &Nothing) -> io::Resul
             left.extend(entries.take(MAX_UNHIDDEN_ENTRIES + 1).map(|entry| entry.path()));
             if left.len() > MAX_UNHIDDEN_ENTRIES {
                 return Err(io::Error::other(format!(
-                    "{} holds too much beside what is not hidden: sockets in it cannot be covered",
+                    "{} holds too many entries that are not hidden: sockets in it cannot be covered",
                     path.display()
                 )));
             }

@@ -41,7 +41,7 @@ const LOW_INHERITED: RawFd = 20;
 const OOM_SCORE: &[u8] = b"500";
 /// Capabilities that root keeps at level 2: CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID,
 /// capabilities(7).
-const KEPT: u64 = 0b1111_1011;
+const KEPT_NAMESPACES: u64 = 0b1111_1011;
 const LAST_CAPABILITY: u64 = 63;
 
 /// The sandbox of a command; keep it until the command has ended.
@@ -408,7 +408,7 @@ fn drop_capabilities() -> io::Result<()> {
     let mut data = [Data::default(); 2];
     // SAFETY: the kernel reads and writes one header and two data structures, as version 3 specifies.
     unsafe {
-        for capability in (0..=LAST_CAPABILITY).filter(|capability| KEPT >> capability & 1 == 0) {
+        for capability in (0..=LAST_CAPABILITY).filter(|capability| KEPT_NAMESPACES >> capability & 1 == 0) {
             // Unknown capability numbers and a missing right to drop them are not errors; the checks below
             // decide.
             libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0);
@@ -417,7 +417,7 @@ fn drop_capabilities() -> io::Result<()> {
             return Err(io::Error::last_os_error());
         }
         for (half, data) in data.iter_mut().enumerate() {
-            let kept = (KEPT >> (32 * half)) as u32;
+            let kept = (KEPT_NAMESPACES >> (32 * half)) as u32;
             data.effective &= kept;
             data.permitted &= kept;
             data.inheritable = 0;

@@ -118,7 +118,7 @@ fn aws(call: &Call<'_>) -> Option<String> {
         "--profile --region --output --query --endpoint-url --color --cli-read-timeout --cli-connect-timeout";
     let found = operands(call.words, values);
     let (at, action) = found.get(1)?;
-    const LOOKS: &[&str] = &[
+    const READ_ONLY_VERBS: &[&str] = &[
         "describe",
         "list",
         "get",
@@ -145,7 +145,7 @@ fn aws(call: &Call<'_>) -> Option<String> {
         "start-query",
         "decode",
     ];
-    let looks = LOOKS.iter().any(|begin| {
+    let looks = READ_ONLY_VERBS.iter().any(|begin| {
         action.text.strip_prefix(begin).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
     });
     let secret = action.text.contains("password")
@@ -170,7 +170,7 @@ pub(in crate::judge::shell) fn systemctl(call: &Call<'_>) -> Option<String> {
 
 /// gpg: without a read-only verb, it decrypts, signs, encrypts or changes keys.
 pub(in crate::judge::shell) fn gpg(call: &Call<'_>) -> Option<String> {
-    const LOOKS: &[&str] = &[
+    const READ_ONLY_VERBS: &[&str] = &[
         "--verify",
         "-k",
         "-K",
@@ -197,7 +197,7 @@ pub(in crate::judge::shell) fn gpg(call: &Call<'_>) -> Option<String> {
         return None;
     }
     let name = |text: &'_ str| text.split('=').next().unwrap_or_default().to_owned();
-    if call.words.iter().any(|word| LOOKS.contains(&name(&word.text).as_str())) {
+    if call.words.iter().any(|word| READ_ONLY_VERBS.contains(&name(&word.text).as_str())) {
         return None;
     }
     let spelled = call.words[..call.granted.min(call.words.len())]

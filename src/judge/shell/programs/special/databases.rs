@@ -6,7 +6,7 @@ use crate::judge::shell::programs::special::clients::{has_word, statement};
 use crate::judge::shell::programs::special::{any, hit};
 
 /// Without a command these clients execute their input: a pipe, a file, a here-document.
-const OBEYS: &str = "without a command it does what its input says";
+const RUNS_INPUT: &str = "without a command it runs its input";
 
 /// Whether a cluster of short options, or a long one, contains the client's command (or only requests
 /// help or the version).
@@ -45,7 +45,7 @@ pub(in crate::judge::shell) fn redis(call: &Call<'_>) -> Option<String> {
     let told = !operands(call.words, "-h -p -n -a -u --user --pass -i -r").is_empty()
         || call.words.iter().any(|word| matches!(word.text.as_str(), "--version" | "--help" | "-v"));
     if !told {
-        return hit(&call.words[0].text, OBEYS);
+        return hit(&call.words[0].text, RUNS_INPUT);
     }
     any(call, "this runs code or changes the server", |text| {
         CHANGES.contains(&text.to_ascii_lowercase().as_str())
@@ -58,7 +58,7 @@ pub(in crate::judge::shell) fn sqlite(call: &Call<'_>) -> Option<String> {
         > 1
         || call.words.iter().any(|word| matches!(word.text.trim_start_matches('-'), "version" | "help"));
     if !told {
-        return hit(&call.words[0].text, OBEYS);
+        return hit(&call.words[0].text, RUNS_INPUT);
     }
     any(call, "this may run a program, load code or write a file", |text| {
         let lower = text.to_ascii_lowercase();
@@ -143,7 +143,7 @@ pub(in crate::judge::shell) fn psql_client(call: &Call<'_>) -> Option<String> {
         call.words[1..].iter().any(|word| gives_command(&word.text, &['c', 'l', 'V', '?'], &values, &long));
     let spelled = &call.words[..call.granted.min(call.words.len())];
     let told = told || spelled.iter().any(|word| matches!(word.text.as_str(), "-f" | "--file"));
-    if told { psql(call) } else { hit(&call.words[0].text, OBEYS) }
+    if told { psql(call) } else { hit(&call.words[0].text, RUNS_INPUT) }
 }
 
 fn is_tame_backslash(text: &str) -> bool {
@@ -161,7 +161,7 @@ pub(in crate::judge::shell) fn mysql(call: &Call<'_>) -> Option<String> {
     let long = ["--execute", "--version", "--help"];
     let told = call.words[1..].iter().any(|word| gives_command(&word.text, &['e', 'V', '?'], &values, &long));
     if client && !told {
-        return hit(&call.words[0].text, OBEYS);
+        return hit(&call.words[0].text, RUNS_INPUT);
     }
     any(call, "this may run a program or write a file", |text| {
         // `--loose-tee` is `--tee`, and `_` is `-`.

@@ -18,7 +18,7 @@ const MOST_LOOKS: usize = 1_000;
 const MOST_ENTRIES: usize = 4_000;
 /// Bytes of the path of a submodule's folder. The kernel's limit is 4,095, and the path is also mounted at a
 /// longer one.
-const LONGEST: usize = 2_000;
+const MAX_ENTRIES: usize = 2_000;
 impl FsPolicy {
     /// Protects files of a workspace that programs outside the sandbox execute or apply.
     pub(in crate::tools::shell::sandbox) fn guard(&mut self, workspace: &Path) {
@@ -158,7 +158,7 @@ impl FsPolicy {
             let is_excessive = seen > MOST_FOLDERS
                 || inner.len().max(folders.len()) > MOST_ENTRIES
                 || self.looked > MOST_LOOKS;
-            let is_long = folder.as_os_str().len() > LONGEST;
+            let is_long = folder.as_os_str().len() > MAX_ENTRIES;
             // A command can remove `HEAD` but not `config`.
             let named = ["HEAD", "config"].map(|name| kind(&folder.join(name)));
             let is_unknown = is_unknown || is_shut(&folder) || named.iter().any(Result::is_err);

@@ -115,11 +115,13 @@ impl FsPolicy {
             layout.pinned.push(layout.temp.clone());
         }
         layout.pin_what_is_above();
-        if let Some(link) =
-            settings.obeyed.iter().find_map(|path| link_on_the_way(path, &|folder| layout.may_change(folder)))
+        if let Some(link) = settings
+            .daemon_files
+            .iter()
+            .find_map(|path| link_on_the_way(path, &|folder| layout.may_change(folder)))
         {
             return Err(std::io::Error::other(format!(
-                "{} is a link on the way to what the daemon itself obeys, in a folder that commands may write: put what \
+                "{} is a link on the way to what the daemon itself reads, in a folder that commands may write: put what \
                  it leads to in its place, or work in another folder",
                 link.display()
             )));
@@ -278,10 +280,10 @@ mod tests {
         // A placeholder counts as a missing path.
         let placed =
             crate::tools::shell::sandbox::placeholders::Placeholders::new(&layout.absent, None).unwrap();
-        let mut beside = FsPolicy { writable: vec![home.clone()], ..FsPolicy::default() };
-        beside.hide(&home.join(".config/agentd"));
+        let mut policy = FsPolicy { writable: vec![home.clone()], ..FsPolicy::default() };
+        policy.hide(&home.join(".config/agentd"));
         drop(placed);
-        assert_eq!(beside.absent, [home.join(".config")]);
+        assert_eq!(policy.absent, [home.join(".config")]);
     }
 
     #[test]
