@@ -167,19 +167,25 @@ impl Change {
         planned: Option<&PreparedCall>,
     ) -> Result<Self, ToolError> {
         let endings = Endings::of(&new);
-        let diff = difference(context, &path, Some(old), &new);
-        let after = if charset == Charset::UTF8 {
-            new.into_bytes()
+        // The same content before and after has the same diff. For a large file, comparing hashes is faster than
+        // computing the diff again.
+        let judged_diff = |sha256: &str| {
+            let planned = planned?;
+            let Some(PlannedChange::One(edit)) = &planned.change else { return None };
+            let is_same = edit.sha256_before.as_ref() == Some(&before.sha256) && edit.sha256_after == sha256;
+            let text = planned.diff.clone().filter(|_| is_same)?;
+            Some(Diff { text, added: edit.added, removed: edit.removed })
+        };
+        let (after, sha256, diff) = if charset == Charset::UTF8 {
+            let sha256 = disk::sha256(new.as_bytes());
+            let diff = judged_diff(&sha256).unwrap_or_else(|| difference(context, &path, Some(old), &new));
+            (new.into_bytes(), sha256, diff)
         } else {
-            encode(context, &path, charset, &new, what)?
+            let after = encode(context, &path, charset, &new, what)?;
+            let sha256 = disk::sha256(&after);
+            let diff = judged_diff(&sha256).unwrap_or_else(|| difference(context, &path, Some(old), &new));
+            (after, sha256, diff)
         };
-        let known = || {
-            let Some(PlannedChange::One(edit)) = &planned?.change else { return None };
-            let is_same = edit.sha256_before.as_ref() == Some(&before.sha256)
-                && planned?.diff.as_ref() == Some(&diff.text);
-            is_same.then(|| edit.sha256_after.clone())
-        };
-        let sha256 = known().unwrap_or_else(|| disk::sha256(&after));
         let before = Some(before);
         Ok(Self { path, before, after, sha256, charset, endings, diff, known_whole: true, mode_of: None })
     }
