@@ -1,4 +1,4 @@
-//! Layer 4: `agentctl`, and the typed client that it is built on. It uses the contract (`api`) and the
+//! Layer 6: `agentctl`, and the typed client that it is built on. It uses the contract (`api`) and the
 //! values (`types`), and no internals of the daemon.
 //!
 //! A program starts with [`Client::connect`]. Calls are [`Client::call`] with the `…Params` and

@@ -1,4 +1,4 @@
-//! Layer 3: one task owns one session. For each input it decides, writes, applies, publishes and runs effects,
+//! Layer 4: one task owns one session. For each input it decides, writes, applies, publishes and runs effects,
 //! in that order. Other tasks hold a [`SessionHandle`], whose methods send messages.
 
 mod actor;

@@ -26,7 +26,7 @@ const LAYERS: &[(&str, u8, &[&str])] = &[
     ("policy", 2, &["types", "crash", "sync", "judge"]),
     ("store", 2, &["types", "crash", "sync"]),
     ("model", 2, &["types", "crash", "sync", "proc"]),
-    ("tools", 2, &["types", "crash", "sync", "proc"]),
+    ("tools", 3, &["types", "crash", "sync", "proc"]),
     ("workspace", 2, &["types", "crash", "proc", "judge"]),
     // `proc` for the parents of a peer.
     ("transport", 2, &["sync", "proc"]),
@@ -38,9 +38,9 @@ const LAYERS: &[(&str, u8, &[&str])] = &[
         &["types", "crash", "sync", "engine", "judge", "policy", "store", "model", "tools", "workspace"],
     ),
     // `transport` for the connection and where a subscription's events go out.
-    ("rpc", 4, &["types", "crash", "sync", "api", "session", "transport"]),
+    ("rpc", 6, &["types", "crash", "sync", "api", "session", "transport"]),
     // `transport` for the framing that both ends share, and for the rules of a private folder.
-    ("client", 4, &["types", "sync", "api", "transport"]),
+    ("client", 6, &["types", "sync", "api", "transport"]),
     (
         "daemon",
         5,
@@ -62,8 +62,8 @@ const LAYERS: &[(&str, u8, &[&str])] = &[
             "rpc",
         ],
     ),
-    // Not in a release: the doors of the fuzz targets.
-    ("fuzzing", 6, &["types", "engine", "judge", "model", "tools", "transport", "client"]),
+    // Not in a release: entry points of the fuzz targets.
+    ("fuzzing", 8, &["types", "engine", "judge", "model", "tools", "transport", "client"]),
 ];
 
 /// A program and the one folder that it calls.
