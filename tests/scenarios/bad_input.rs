@@ -74,7 +74,7 @@ async fn invalid_parameter_is_named_by_path() {
         ("session.create", json!({"cwd": daemon.path("config.toml")}), "cwd"),
         ("session.create", json!({"cwd": daemon.workspace(), "mode": "reckless"}), "mode"),
         ("session.create", json!({"cwd": daemon.workspace(), "model": "no-slash"}), "model"),
-        ("session.create", json!({"cwd": daemon.workspace(), "model": "missing/"}), "model"),
+        ("session.create", json!({"cwd": daemon.workspace(), "model": "missing/model"}), "model"),
         (
             "session.create",
             json!({"cwd": daemon.workspace(), "budgets": {"model_calls": "three"}}),

@@ -36,7 +36,7 @@ async fn invalid_configuration_is_refused_with_file_line_and_key() {
     .await;
     refuses("[providers.x]\nkind = \"telepathy\"\n", &["config.toml:2", "providers.x.kind", "telepathy"])
         .await;
-    refuses("\n[models]\nmain = \"missing/\"\n", &["config.toml:3: ", "missing", "[models] main"]).await;
+    refuses("\n[models]\nmain = \"missing/model\"\n", &["config.toml:3: ", "missing", "[models] main"]).await;
     let provider = "[providers.x]\nkind = \"anthropic\"\n";
     refuses(&format!("{provider}base_url = \"host:80\"\n"), &["config.toml:3: ", "[providers.x]"]).await;
     refuses(&format!("{provider}cassette = \"c\"\n"), &["config.toml:3: ", "cassette"]).await;
@@ -194,7 +194,7 @@ async fn unusable_session_settings_are_refused_by_start_and_doctor() {
     use super::agentctl::ctl;
     for (config, words) in [
         ("\n[session]\nmode = \"bypass\"\n", ["config.toml:3: ", "allow_bypass"]),
-        ("[models]\nmain = \"missing/\"\n", ["config.toml:2: ", "missing"]),
+        ("[models]\nmain = \"missing/model\"\n", ["config.toml:2: ", "missing"]),
         ("[retry]\natempts = 2\n", ["config.toml:2: ", "attempts"]),
     ] {
         refuses(config, &words).await;

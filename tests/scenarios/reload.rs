@@ -110,7 +110,7 @@ async fn invalid_reload_is_refused_and_old_configuration_stays() {
     for (old, new) in [
         ("attempts = 3", "atempts = 3"),
         ("parallel = 4", "parallel = \"many\""),
-        ("main = \"scripted/model\"", "main = \"missing/\""),
+        ("main = \"scripted/model\"", "main = \"missing/model\""),
         ("[tools]", "[session]\nmode = \"bypass\"\n[tools]"),
     ] {
         rewrite(&daemon, old, new);

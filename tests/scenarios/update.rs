@@ -37,7 +37,7 @@ async fn updated_model_answers_next_turn() {
     seen.find("the third turn", |event| event["result"]["text"] == "Three.").await;
     let models: Vec<Value> = daemon.models.requests().iter().map(|it| it.body["model"].clone()).collect();
     assert_eq!(models, ["model", "other", "other"]);
-    for wrong in ["no-slash", "missing/"] {
+    for wrong in ["no-slash", "missing/model"] {
         let refused = session.refused("update", json!({"model": wrong})).await;
         assert_eq!((refused.kind.as_str(), refused.code), ("invalid_params", -32602), "{wrong}");
     }
