@@ -4,12 +4,13 @@
 //! stays inside its folder. The path of an answer:
 //!
 //! ```text
-//! bytes ─ sse (events) ─ anthropic | openai_chat (what they mean) ─ assembly (deltas + reply)
+//! bytes ─ sse (events) ─ adapter of the API (what they mean) ─ assembly (deltas + reply)
 //!   ▲ http (a provider)   or   ▲ replay (a cassette)
 //! ```
 //!
-//! This layer never waits and retries: a call ends with one reply or one fault, and the engine decides what
-//! follows.
+//! This layer does not wait and retry: a call ends with one reply or one fault, and the engine decides what
+//! follows. Two requests are repeated at once: after a refused key that has changed meanwhile, and after a provider
+//! lost the conversation that it kept.
 
 mod anthropic;
 mod api;

@@ -35,16 +35,16 @@ pub struct Models {
 }
 
 struct Inner {
-    ways: BTreeMap<String, Backend>,
+    backends: BTreeMap<String, Backend>,
     models: BTreeMap<String, ModelFacts>,
     /// Unknown models about which users received a notice.
-    strangers: Mutex<BTreeSet<String>>,
+    reported_unknown: Mutex<BTreeSet<String>>,
     /// Models about which users received a notice that they do not think.
-    unthinking: Mutex<BTreeSet<String>>,
+    reported_unthinking: Mutex<BTreeSet<String>>,
     /// Notices about omitted sampling settings that users received.
-    unsampled: Mutex<BTreeSet<String>>,
+    reported_unsampled: Mutex<BTreeSet<String>>,
     clients: Clients,
-    written: RequestCache,
+    request_cache: RequestCache,
     cache: Option<Cache>,
     connect_timeout: Duration,
     patience: Patience,
@@ -61,19 +61,19 @@ impl Models {
     ///
     /// # Errors Settings that cannot work for any call.
     pub fn new(settings: Settings) -> Result<Models, ModelError> {
-        let mut ways = BTreeMap::new();
+        let mut backends = BTreeMap::new();
         for (name, provider) in settings.providers {
             let way = Backend::new(&name, provider)?;
-            ways.insert(name, way);
+            backends.insert(name, way);
         }
         Ok(Models {
             inner: Arc::new(Inner {
-                ways,
+                backends,
                 models: settings.models,
-                strangers: Mutex::default(),
-                unthinking: Mutex::default(),
-                unsampled: Mutex::default(),
-                written: RequestCache::default(),
+                reported_unknown: Mutex::default(),
+                reported_unthinking: Mutex::default(),
+                reported_unsampled: Mutex::default(),
+                request_cache: RequestCache::default(),
                 cache: settings.cache.then(Cache::default),
                 clients: Clients::new(settings.user_agent, settings.connect_timeout),
                 connect_timeout: settings.connect_timeout,
@@ -90,7 +90,7 @@ impl Models {
     /// Names of the configured providers, sorted.
     #[must_use]
     pub fn providers(&self) -> Vec<String> {
-        self.inner.ways.keys().cloned().collect()
+        self.inner.backends.keys().cloned().collect()
     }
 
     /// Price of the model; `None` if unknown.
@@ -120,7 +120,7 @@ impl Models {
     /// Chat Completions do not.
     #[must_use]
     pub fn sees(&self, model: &ModelRef) -> bool {
-        let hope = match self.inner.ways.get(&model.provider) {
+        let hope = match self.inner.backends.get(&model.provider) {
             Some(Backend::Http(address)) => address.is_vendor || address.api != Api::OpenAiChat,
             Some(Backend::Replay(_)) | None => true,
         };
@@ -139,7 +139,7 @@ impl Models {
 
     /// The API of a provider on the network.
     pub(super) fn kind(&self, provider: &str) -> Option<Kind> {
-        match self.inner.ways.get(provider)? {
+        match self.inner.backends.get(provider)? {
             Backend::Http(address) => Some(address.api.kind()),
             Backend::Replay(_) => None,
         }
@@ -151,18 +151,18 @@ impl Models {
             Backend::Http(address) if address.is_vendor => Some((name.clone(), address.api.kind())),
             Backend::Http(_) | Backend::Replay(_) => None,
         };
-        self.inner.ways.iter().filter_map(vendor).collect()
+        self.inner.backends.iter().filter_map(vendor).collect()
     }
 
     /// Properties of the model, and whether the model is known at all.
     pub(super) fn look_up(&self, model: &ModelRef) -> (ModelSettings, bool) {
-        let (kind, at_vendor) = match self.inner.ways.get(&model.provider) {
+        let (kind, at_vendor) = match self.inner.backends.get(&model.provider) {
             Some(Backend::Http(address)) => (Some(address.api.kind()), address.is_vendor),
             Some(Backend::Replay(_)) | None => (None, false),
         };
         let given = self.inner.models.get(&model.to_string());
         let (mut settings, is_known) = look_up(kind, at_vendor, &model.model, given);
-        if let Some(Backend::Http(address)) = self.inner.ways.get(&model.provider) {
+        if let Some(Backend::Http(address)) = self.inner.backends.get(&model.provider) {
             settings.sampling &= address.takes_sampling();
         }
         (settings, is_known)
@@ -171,7 +171,7 @@ impl Models {
     /// The notice about an unknown model; once per model.
     fn stranger(&self, model: &ModelRef) -> Option<String> {
         let name = model.to_string();
-        let is_new = lock(&self.inner.strangers).insert(name.clone());
+        let is_new = lock(&self.inner.reported_unknown).insert(name.clone());
         is_new.then(|| {
             format!(
                 "nothing is known of the model {name}: its price is unknown, and that it takes tools and \
@@ -181,10 +181,10 @@ impl Models {
     }
 
     /// The notice about a model that should think and is not known to; once per model.
-    fn unthinking(&self, request: &ModelRequest, settings: &ModelSettings) -> Option<String> {
+    fn reported_unthinking(&self, request: &ModelRequest, settings: &ModelSettings) -> Option<String> {
         let thinking = request.thinking.filter(|thinking| *thinking != Thinking::Off)?;
         let name = request.model.to_string();
-        let told = &self.inner.unthinking;
+        let told = &self.inner.reported_unthinking;
         let is_new = !settings.thinking && lock(told).insert(name.clone());
         is_new.then(|| {
             format!(
@@ -195,10 +195,15 @@ impl Models {
     }
 
     /// The notice about a sampling setting that was not sent; each text once.
-    fn unsampled(&self, api: Api, request: &ModelRequest, settings: &ModelSettings) -> Option<String> {
+    fn reported_unsampled(
+        &self,
+        api: Api,
+        request: &ModelRequest,
+        settings: &ModelSettings,
+    ) -> Option<String> {
         let thinks = api == Api::Anthropic && anthropic::asks_to_think(request, settings);
         let text = left_out(api, thinks, request, settings)?;
-        let told = &self.inner.unsampled;
+        let told = &self.inner.reported_unsampled;
         lock(told).insert(text.clone()).then_some(text)
     }
 
@@ -206,7 +211,7 @@ impl Models {
     /// reports problems.
     pub async fn warm(&self) {
         let mut wanted = [false, false];
-        for way in self.inner.ways.values() {
+        for way in self.inner.backends.values() {
             if let Backend::Http(address) = way {
                 wanted[usize::from(address.is_direct)] = true;
             }
@@ -225,14 +230,15 @@ impl Models {
     /// Cancel-safe: dropping the future ends the request.
     ///
     /// # Errors One fault without secrets. Deltas may have come before it. `Interrupted` if `out` is closed.
-    /// This function retries nothing.
+    /// Nothing is retried after a wait. A request is sent again at once if its key was refused and has changed, or if
+    /// the provider lost the conversation that it kept.
     pub async fn call(
         &self,
         request: &ModelRequest,
         out: &mpsc::Sender<Vec<Delta>>,
     ) -> Result<ModelReply, ModelFault> {
         let name = &request.model.provider;
-        match self.inner.ways.get(name) {
+        match self.inner.backends.get(name) {
             Some(Backend::Http(address)) => self.ask(name, address, request, out).await,
             Some(Backend::Replay(player)) => player.play(name, request, out).await,
             None => {
@@ -270,7 +276,7 @@ impl Models {
                 api: address.api,
                 url: address.url.clone(),
                 headers: headers.clone(),
-                body: address.api.body(request, &settings, to, &self.inner.written)?,
+                body: address.api.body(request, &settings, to, &self.inner.request_cache)?,
                 patience: patience.clone(),
                 connect_timeout: self.inner.connect_timeout,
                 is_direct: address.is_direct,
@@ -281,7 +287,7 @@ impl Models {
         let mut known = match &self.inner.cache {
             Some(cache) if !address.store => {
                 let to = RequestTarget { is_vendor: address.is_vendor, ..RequestTarget::default() };
-                let body = address.api.body(request, &settings, to, &self.inner.written)?;
+                let body = address.api.body(request, &settings, to, &self.inner.request_cache)?;
                 let key = CacheKey::of(name, &address.url, &headers, &body);
                 if let Some(reply) = cache.get(key, Instant::now()) {
                     hand_on(deltas(&reply), out).await?;
@@ -330,8 +336,8 @@ impl Models {
         }
         let tape = played;
         if let Ok(reply) = &mut outcome {
-            reply.notices.extend(self.unthinking(request, &settings));
-            reply.notices.extend(self.unsampled(address.api, request, &settings));
+            reply.notices.extend(self.reported_unthinking(request, &settings));
+            reply.notices.extend(self.reported_unsampled(address.api, request, &settings));
         }
         // A self-hosted server may use its own model names.
         if let Ok(reply) = &mut outcome

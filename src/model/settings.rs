@@ -111,7 +111,7 @@ impl fmt::Debug for Provider {
     }
 }
 
-/// The API of a provider.
+/// The kind of a provider: an API, or recorded answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Anthropic Messages: `base_url` + `/v1/messages`.
@@ -124,7 +124,7 @@ pub enum Kind {
     Replay,
 }
 
-/// An API.
+/// An API that is spoken over HTTP. Recorded answers name the API that they were recorded from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Api {
     /// Anthropic Messages.

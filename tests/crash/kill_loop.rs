@@ -18,7 +18,7 @@ use super::pilot::{AnswerPolicy, CrashTolerantClient};
 use super::story::{CrashScenario, bash};
 use super::witness::StreamCursor;
 use crate::support::client::Session;
-use crate::support::daemon::{BOTH_APIS, TestDaemon};
+use crate::support::daemon::{MESSAGE_APIS, TestDaemon};
 use crate::support::model_server::{Request, Step};
 use crate::support::wait::within;
 
@@ -50,7 +50,7 @@ pub async fn run(rounds: u32, seed: u64) -> Figures {
     let mut figures = Figures::default();
     while figures.rounds < rounds {
         let of_this_daemon = ROUNDS_PER_DAEMON.min(rounds - figures.rounds);
-        let api = BOTH_APIS[random.below(2) as usize];
+        let api = MESSAGE_APIS[random.below(2) as usize];
         // Every second folder checkpoints continuously, so that many kills hit a checkpoint.
         let has_small_checkpoints = (figures.rounds / ROUNDS_PER_DAEMON).is_multiple_of(2);
         let plan = TestDaemon::builder().api(api).config(CONFIG);

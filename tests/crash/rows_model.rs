@@ -7,7 +7,7 @@ use super::matrix_ways;
 use super::pilot::{AnswerPolicy, CrashTolerantClient};
 use super::story::{CrashScenario, bash};
 use super::witness::StreamCursor;
-use crate::support::daemon::{BOTH_APIS, CrashMode, TestDaemon};
+use crate::support::daemon::{CrashMode, MESSAGE_APIS, TestDaemon};
 use crate::support::model_server::{Gate, Step};
 
 matrix_ways! {
@@ -52,7 +52,7 @@ async fn c3(way: CrashMode) {
 
 /// The response head has arrived (crash point), or nothing has (killed while the server is silent).
 async fn c4(way: CrashMode) {
-    for api in BOTH_APIS {
+    for api in MESSAGE_APIS {
         for silent in [false, true] {
             let plan = TestDaemon::builder().api(api);
             let mut story = if silent && way == CrashMode::Kill {
@@ -94,7 +94,7 @@ fn lost_attempt_is_booked(journals: &Journals, pilot: &CrashTolerantClient) {
 }
 
 async fn c5(way: CrashMode) {
-    for api in BOTH_APIS {
+    for api in MESSAGE_APIS {
         for point in ["C5", "C5:3"] {
             let mut story = CrashScenario::begin(TestDaemon::builder().api(api), point, way).await;
             let steps = ["one ", "two ", "three ", "four"].map(str::to_owned);
@@ -145,7 +145,7 @@ fn interrupted<'a>(journals: &'a Journals, pilot: &CrashTolerantClient) -> &'a V
 }
 
 async fn c6(way: CrashMode) {
-    for api in BOTH_APIS {
+    for api in MESSAGE_APIS {
         for point in ["C6", "C6:2"] {
             let mut story =
                 CrashScenario::begin(TestDaemon::builder().api(api).config(ALLOWED), point, way).await;

@@ -5,14 +5,14 @@ use sqlx::ConnectOptions as _;
 use sqlx::sqlite::SqliteConnectOptions;
 
 use super::bash;
-use crate::support::daemon::{BOTH_APIS, TestDaemon};
+use crate::support::daemon::{MESSAGE_APIS, TestDaemon};
 use crate::support::model_server::{Gate, Step};
 
 const BASH_ALLOWED: &str = "[permissions]\nallow = [\"Bash\"]";
 
 #[tokio::test]
 async fn aborted_message_is_kept_and_not_sent_to_model() {
-    for api in BOTH_APIS {
+    for api in MESSAGE_APIS {
         let daemon = TestDaemon::builder().api(api).start().await;
         let session = daemon.client("alice").await.create(&daemon).await;
         let mut seen = session.follow().await;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{is_delta, permanent};
 use crate::support::client::Session;
-use crate::support::daemon::{BOTH_APIS, TestDaemon};
+use crate::support::daemon::{MESSAGE_APIS, TestDaemon};
 use crate::support::log::Log;
 use crate::support::model_server::{Gate, Step};
 use crate::support::raw::Raw;
@@ -27,7 +27,7 @@ async fn in_mid_message(daemon: &TestDaemon) -> (Session, Log, Gate) {
 
 #[tokio::test]
 async fn attach_during_message_sends_text_so_far_then_deltas() {
-    for api in BOTH_APIS {
+    for api in MESSAGE_APIS {
         let daemon = TestDaemon::builder().api(api).start().await;
         let (session, mut seen, gate) = in_mid_message(&daemon).await;
         let mut late = daemon.client("bob").await.join(&session).follow().await;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::agentctl;
 use crate::support::client::{Client, Session};
-use crate::support::daemon::{Api, BOTH_APIS, CrashMode, TestDaemon};
+use crate::support::daemon::{Api, CrashMode, MESSAGE_APIS, TestDaemon};
 use crate::support::model_server::Step;
 use crate::support::pictures::{noise, pdf, picture};
 
@@ -81,7 +81,7 @@ async fn read(daemon: &TestDaemon, file: &str) -> (Client, Session, Value, Value
 
 #[tokio::test]
 async fn image_read_by_tool_is_sent_to_model() {
-    for api in BOTH_APIS {
+    for api in MESSAGE_APIS {
         // Compatible servers receive pictures if the configuration says that the model has vision.
         let sees = "[model.\"scripted/model\"]\nvision = true\ndocuments = true\n";
         let daemon = TestDaemon::builder().api(api).config(sees).start().await;

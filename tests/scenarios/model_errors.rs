@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::support::client::Session;
-use crate::support::daemon::{ALL_APIS, Api, BOTH_APIS, TestDaemon};
+use crate::support::daemon::{ALL_APIS, Api, MESSAGE_APIS, TestDaemon};
 use crate::support::log::Log;
 use crate::support::model_server::Step;
 
@@ -61,7 +61,7 @@ async fn unreachable_model_server_error_gives_advice() {
 async fn garbage_model_reply_fails_turn_without_crash() {
     let page = "<html><body>Welcome to the hotel network</body></html>";
     let no_json = "event: message_start\ndata: {\"type\": oops\n\n";
-    for api in BOTH_APIS {
+    for api in MESSAGE_APIS {
         for (content_type, body) in [
             ("text/html", page),
             ("application/json", page),
@@ -85,7 +85,7 @@ async fn garbage_model_reply_fails_turn_without_crash() {
 
 #[tokio::test]
 async fn refused_api_key_is_reported_without_its_value() {
-    for api in BOTH_APIS {
+    for api in MESSAGE_APIS {
         let daemon = TestDaemon::builder()
             .api(api)
             .provider("api_key_env = \"CANARY_KEY\"")
@@ -143,7 +143,7 @@ async fn missing_configuration_error_names_settings() {
 
 #[tokio::test]
 async fn overloaded_server_is_retried_with_visible_reason() {
-    for api in BOTH_APIS {
+    for api in MESSAGE_APIS {
         let daemon = TestDaemon::builder().api(api).config(FAST).start().await;
         let (session, mut seen) = start(&daemon).await;
         daemon.models.push(Step::error(529, "overloaded_error", "come back later"));
@@ -176,7 +176,7 @@ async fn turn_ends_with_reason_after_last_attempt() {
 
 #[tokio::test]
 async fn bad_request_is_not_retried_and_next_turn_works() {
-    for api in BOTH_APIS {
+    for api in MESSAGE_APIS {
         let daemon = TestDaemon::builder().api(api).config(FAST).start().await;
         let (session, mut seen) = start(&daemon).await;
         daemon.models.push(Step::error(400, "invalid_request_error", "no such thing"));
@@ -187,7 +187,7 @@ async fn bad_request_is_not_retried_and_next_turn_works() {
 
 #[tokio::test]
 async fn broken_stream_is_retried_without_duplicate_text() {
-    for api in BOTH_APIS {
+    for api in MESSAGE_APIS {
         let daemon = TestDaemon::builder().api(api).config(FAST).start().await;
         let (session, mut seen) = start(&daemon).await;
         daemon.models.push(Step::text("broken off").break_off("overloaded_error", "sorry"));
@@ -275,7 +275,7 @@ async fn exhausted_quota_inside_a_stream_ends_the_turn_at_once() {
 
 #[tokio::test]
 async fn closed_connection_is_retried_until_success() {
-    for api in BOTH_APIS {
+    for api in MESSAGE_APIS {
         let daemon = TestDaemon::builder().api(api).config(FAST).start().await;
         let (session, mut seen) = start(&daemon).await;
         daemon.models.push(Step::text("one two three").cut_after(700));
@@ -289,7 +289,7 @@ async fn closed_connection_is_retried_until_success() {
 
 #[tokio::test]
 async fn invalid_tool_call_is_returned_to_model() {
-    for api in BOTH_APIS {
+    for api in MESSAGE_APIS {
         let daemon = TestDaemon::builder().api(api).start().await;
         let (session, mut seen) = start(&daemon).await;
         daemon.models.push(Step::calls([

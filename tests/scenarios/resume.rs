@@ -4,14 +4,14 @@
 use serde_json::json;
 
 use super::bash;
-use crate::support::daemon::{BOTH_APIS, TestDaemon};
+use crate::support::daemon::{MESSAGE_APIS, TestDaemon};
 use crate::support::model_server::{Gate, Step};
 
 const BASH_ALLOWED: &str = "[permissions]\nallow = [\"Bash\"]";
 
 #[tokio::test]
 async fn pending_request_survives_restart_and_answer_runs_once() {
-    for api in BOTH_APIS {
+    for api in MESSAGE_APIS {
         let mut daemon = TestDaemon::builder().api(api).start().await;
         let session = daemon.client("alice").await.create(&daemon).await;
         let mut seen = session.follow().await;
@@ -52,7 +52,7 @@ async fn pending_request_survives_restart_and_answer_runs_once() {
 
 #[tokio::test]
 async fn interrupted_message_is_marked_and_requested_again() {
-    for api in BOTH_APIS {
+    for api in MESSAGE_APIS {
         let mut daemon = TestDaemon::builder().api(api).start().await;
         let session = daemon.client("alice").await.create(&daemon).await;
         let mut seen = session.follow().await;

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::agentctl::ctl;
 use super::bash;
-use crate::support::daemon::{BOTH_APIS, TestDaemon};
+use crate::support::daemon::{MESSAGE_APIS, TestDaemon};
 use crate::support::model_server::Step;
 
 #[tokio::test]
@@ -47,7 +47,7 @@ async fn folder_without_executable_files_requires_no_trust() {
 
 #[tokio::test]
 async fn project_instructions_are_sent_and_fixed_for_session() {
-    for api in BOTH_APIS {
+    for api in MESSAGE_APIS {
         let mut daemon = TestDaemon::builder().api(api).start().await;
         daemon.write("AGENTS.md", "Always indent with tabs. See @docs/style.md\n");
         daemon.write("docs/style.md", "Never use emojis.\n");

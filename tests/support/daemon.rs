@@ -33,7 +33,8 @@ pub enum Api {
 
 pub const ALL_APIS: [Api; 3] = [Api::Anthropic, Api::OpenAiChat, Api::OpenAiResponses];
 
-pub const BOTH_APIS: [Api; 2] = [Api::Anthropic, Api::OpenAiChat];
+/// The APIs whose requests hold a list of messages.
+pub const MESSAGE_APIS: [Api; 2] = [Api::Anthropic, Api::OpenAiChat];
 
 /// Builder of a [`TestDaemon`].
 pub struct TestDaemonBuilder {

@@ -1,4 +1,4 @@
-//! Parts of a streamed answer that all adapters share: HTTP, server-sent events, assembly of blocks, time
+//! Parts of a streamed answer that all adapters share: server-sent events, assembly of blocks, time
 //! limits, faults.
 
 pub(super) mod assembly;
