@@ -2,6 +2,7 @@
 
 use crate::types::background::Over;
 use crate::types::blob::Blob;
+use crate::types::compaction::CompactRequest;
 use crate::types::event::{Origin, SettledBy};
 use crate::types::ids::{CallId, Mint, PermissionId, QuestionId, Seed, Seq, TurnId};
 use crate::types::message::InputBlock;
@@ -127,6 +128,13 @@ pub struct Update {
 pub enum Input {
     /// A client submitted an input.
     Submit(Submit),
+    /// A client requests that the conversation is compacted.
+    Compact {
+        /// The user's wishes.
+        request: CompactRequest,
+        /// The client that requests it.
+        origin: Option<Origin>,
+    },
     /// The session built the system prompt.
     ContextReady {
         /// The complete system prompt.

@@ -6,6 +6,7 @@ mod approve;
 mod audit;
 mod backup;
 mod blob;
+mod compact;
 mod context;
 mod convert;
 mod create;
@@ -54,6 +55,8 @@ pub fn methods(ctx: RpcContext) -> Result<Methods, String> {
     params::serve(m, "session.get", list::get)?;
     params::serve(m, "session.submit", submit::submit)?;
     params::serve(m, "session.abort", abort::abort)?;
+    params::serve(m, "session.compact", compact::compact)?;
+    params::serve(m, "session.context", compact::context)?;
     params::serve(m, "session.approve", approve::approve)?;
     params::serve(m, "session.update", update::update)?;
     params::serve(m, "session.answer", answer::answer)?;

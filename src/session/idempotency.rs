@@ -14,6 +14,7 @@ pub(super) mod method {
     pub const UPDATE: &str = "session.update";
     pub const ABORT: &str = "session.abort";
     pub const KILL: &str = "session.kill";
+    pub const COMPACT: &str = "session.compact";
 }
 
 /// A caller's idempotency key with the digest of its parameters.

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::background::{BackgroundEnd, BackgroundRead, BackgroundState, BashId};
 use super::blob::{Attachment, BlobRef, TruncatedField};
+use super::compaction::{CompactRequest, CompactStage, CompactTrigger, WindowEdit};
 use super::ids::{CallId, ItemId, PermissionId, QuestionId, Seq, SessionId, TurnId};
 use super::message::{InputBlock, Message};
 use super::model::{BlockKind, StopReason};
@@ -198,6 +199,9 @@ pub enum Event {
         /// Sampling settings, if not the session's.
         #[serde(flatten)]
         sampling: Sampling,
+        /// The turn has no input and only compacts the conversation.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        compact: Option<CompactRequest>,
     },
     /// A turn started.
     #[serde(rename = "turn.started")]
@@ -218,6 +222,9 @@ pub enum Event {
         /// Sampling settings; constant until the turn ends.
         #[serde(flatten)]
         sampling: Sampling,
+        /// The turn has no input and only compacts the conversation.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        compact: Option<CompactRequest>,
     },
     /// The phase of the turn changed.
     #[serde(rename = "turn.phase")]
@@ -226,6 +233,9 @@ pub enum Event {
         phase: Phase,
         /// Number of the model call, from 1.
         step: u64,
+        /// With `model_call`: tokens of the request, counted from its characters without calibration.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        uncalibrated_tokens: Option<u64>,
     },
     /// The daemon stops cleanly, and the turn is at a point where it can continue: its resume does not count.
     #[serde(rename = "turn.parked")]
@@ -346,6 +356,10 @@ pub enum Event {
         /// nothing.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         cache_hit: bool,
+        /// For an answer: tokens of its request, counted from its characters. Their ratio to the reported tokens
+        /// corrects later estimates for this model.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        uncalibrated_tokens: Option<u64>,
     },
     /// A partial answer (`item_id`) is discarded: another answer replaces it. Clients remove what they show of
     /// it. It stays in the journal, and was never sent to a model.
@@ -364,6 +378,38 @@ pub enum Event {
         messages: Vec<Message>,
         /// The repairs, as text for users.
         changes: Vec<String>,
+    },
+    /// A stage of compaction started. Most stages complete in the same transaction; `autocompact` calls a model.
+    #[serde(rename = "compact.started")]
+    CompactStarted {
+        /// The stage.
+        stage: CompactStage,
+        /// Why the conversation is compacted.
+        trigger: CompactTrigger,
+        /// Tokens of the next request, as far as they are known.
+        tokens_before: u64,
+        /// For `autocompact`: number of messages, from the oldest, that the summary replaces.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        messages: Option<u64>,
+    },
+    /// A stage of compaction ended. Later requests contain less; the journal keeps all events.
+    #[serde(rename = "compact.completed")]
+    CompactCompleted {
+        /// The stage.
+        stage: CompactStage,
+        /// Why the conversation is compacted.
+        trigger: CompactTrigger,
+        /// Tokens of the next request before the stage.
+        tokens_before: u64,
+        /// Tokens of the next request after the stage, estimated.
+        tokens_after: u64,
+        /// Why the stage changed nothing: a code of `error`, `empty_summary`, `no_saving`, or `aborted`.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        error: Option<String>,
+        /// The change of the messages that later requests contain. Absent after an error, and for a result that was
+        /// shortened when its call ended: its `tool.completed` has the short text.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        edit: Option<WindowEdit>,
     },
     /// Tokens that belong to no complete answer of a turn. They count like those of an answer, and the attempt
     /// counts as a model call, so that budgets hold over any number of crashes. Tokens of a helper call count

@@ -2,6 +2,7 @@
 //! events.
 
 mod background;
+mod compaction;
 mod message;
 mod permission;
 mod session;
@@ -44,6 +45,7 @@ pub const TRANSIENT_KINDS: &[&str] = &[
     "question.requested",
     "question.resolved",
     "message.tombstone",
+    "compact.started",
     "retry",
     "heartbeat",
     "stream.idle",
@@ -126,6 +128,7 @@ impl State {
             Event::MessageCompleted { .. } | Event::MessageTombstone { .. } => {
                 self.apply_message_event(envelope);
             }
+            Event::CompactStarted { .. } | Event::CompactCompleted { .. } => self.apply_compaction(envelope),
             Event::ToolRequested { .. }
             | Event::ToolStatus { .. }
             | Event::ToolStarted { .. }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::engine::request::vision::withhold;
 use crate::engine::state::{Activity, Helper, State};
-use crate::types::event::{Envelope, Event, Purpose};
+use crate::types::event::{Envelope, Event, Purpose, UsageReason};
 use crate::types::session::SessionState;
 
 impl State {
@@ -85,6 +85,15 @@ impl State {
                 });
             }
             Event::HelperCompleted { .. } => self.helper = None,
+            Event::UsageBooked {
+                purpose: Some(Purpose::Compaction), reason: UsageReason::Helper, ..
+            } => {
+                if let Some(turn) = &mut self.turn {
+                    // It counts as a model call of the turn.
+                    turn.unanswered_attempts += 1;
+                    turn.model_calls += 1;
+                }
+            }
             Event::UsageBooked { purpose: Some(_), .. } => {}
             Event::UsageBooked { .. } => {
                 if let Some(turn) = &mut self.turn {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::engine::state::backoff::Backoff;
-use crate::engine::state::{Activity, Call, Hold, QueuedInput, Stage, State, Turn};
+use crate::engine::state::{Activity, CONTEXT_OVERFLOW, Call, Hold, QueuedInput, Stage, State, Turn};
 use crate::types::event::{Envelope, Event, HISTORY_LOST, Phase};
 use crate::types::ids::RequestId;
 use crate::types::model::FaultKind;
@@ -15,7 +15,7 @@ impl State {
     /// Events that open or close a turn.
     pub(super) fn apply_turn_border(&mut self, envelope: &Envelope) {
         match &envelope.event {
-            Event::TurnQueued { input, front, budgets, mode, model, thinking, sampling, tools } => {
+            Event::TurnQueued { input, front, budgets, mode, model, thinking, sampling, tools, compact } => {
                 if let Some(turn_id) = envelope.turn_id {
                     let options = TurnOptions {
                         budgets: Some(*budgets),
@@ -25,7 +25,8 @@ impl State {
                         tools: tools.clone(),
                         sampling: *sampling,
                     };
-                    let queued = Arc::new(QueuedInput { turn_id, input: input.clone(), options });
+                    let (input, compact) = (input.clone(), compact.clone());
+                    let queued = Arc::new(QueuedInput { turn_id, input, options, compact });
                     if *front {
                         self.queue.push_front(queued);
                     } else {
@@ -33,13 +34,14 @@ impl State {
                     }
                 }
             }
-            Event::TurnStarted { model, mode, budgets, thinking, sampling, tools } => {
+            Event::TurnStarted { model, mode, budgets, thinking, sampling, tools, compact } => {
                 if let Some(turn_id) = envelope.turn_id {
                     self.queue.retain(|queued| queued.turn_id != turn_id);
                     let turn = Turn::new(turn_id, model.clone(), *mode, *budgets, envelope.at_ms);
                     let tools = tools.clone().unwrap_or_else(|| self.spec.tools.clone());
                     let (thinking, sampling) = (*thinking, *sampling);
-                    self.turn = Some(Turn { tools, thinking, sampling, ..turn });
+                    let compact = compact.clone();
+                    self.turn = Some(Turn { tools, thinking, sampling, compact, ..turn });
                     if std::mem::take(&mut self.is_stale) {
                         self.system = None;
                     }
@@ -64,7 +66,8 @@ impl Turn {
     pub(super) fn apply(&mut self, envelope: &Envelope) {
         let turn = self;
         match &envelope.event {
-            Event::TurnPhase { phase: Phase::ModelCall, step } => {
+            Event::TurnPhase { phase: Phase::ModelCall, step, uncalibrated_tokens } => {
+                turn.uncalibrated_tokens = *uncalibrated_tokens;
                 if turn.step == *step {
                     turn.attempts += 1;
                 } else {
@@ -76,6 +79,14 @@ impl Turn {
                 turn.model_calls = *step + turn.unanswered_attempts;
                 turn.hold = None;
                 turn.activity = Activity::Calling { token: envelope.seq, partial: None };
+            }
+            Event::TurnPhase { phase: Phase::CompactCheck, step, .. } => {
+                turn.hold = None;
+                turn.compacted_step = *step;
+                if let Some(compaction) = &mut turn.compaction {
+                    compaction.step = *step;
+                    turn.activity = Activity::Calling { token: envelope.seq, partial: None };
+                }
             }
             Event::TurnPhase { .. } => turn.hold = None,
             Event::TurnResumed { resumes, delay_ms } => {
@@ -107,6 +118,9 @@ impl Turn {
                 turn.unreached = if is(&[FaultKind::Unreachable]) { turn.unreached + 1 } else { 0 };
                 turn.is_fresh = is(&[FaultKind::Interrupted, FaultKind::Idle, FaultKind::Unreachable]);
                 turn.reduced_output_limit = max_output_tokens.or(turn.reduced_output_limit);
+                if let Some(compaction) = turn.compaction.as_mut().filter(|_| kind == CONTEXT_OVERFLOW) {
+                    compaction.overflows += u32::from(max_output_tokens.is_none());
+                }
                 let (reason, attempt) = (reason.clone(), *attempt);
                 let wait = Backoff { left_ms: *delay_ms, told_at: envelope.at_ms, reason, attempt };
                 turn.activity = Activity::Waiting { token: envelope.seq, wait: Some(wait) };

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use crate::engine::decide::plan::PlanBuilder;
 use crate::engine::input::{Busy, Refusal, Submit};
 use crate::engine::output::{Effect, Reply};
+use crate::engine::request::tokens;
 use crate::engine::state::{Activity, QueuedInput};
+use crate::types::compaction::CompactTrigger;
 use crate::types::event::{Event, Phase, TitledBy};
 use crate::types::ids::{Seq, TurnId};
 use crate::types::message::{Block, InputBlock, input_content, input_text};
@@ -44,7 +46,7 @@ impl PlanBuilder<'_> {
         let (input, options) = (submit.input, submit.options);
         let Some(running) = current else {
             let turn_id = self.mint.turn();
-            let seq = self.begin_turn(&QueuedInput { turn_id, input, options });
+            let seq = self.begin_turn(&QueuedInput { turn_id, input, options, compact: None });
             self.reply_submitted(turn_id, SubmittedAs::Running, seq);
             return Ok(());
         };
@@ -63,7 +65,9 @@ impl PlanBuilder<'_> {
         let (turn_id, front) = (self.mint.turn(), submit.when_busy == Busy::Interrupt);
         let TurnOptions { budgets, mode, model, thinking, tools, sampling } = options;
         let budgets = budgets.unwrap_or(self.state.spec.budgets);
-        let queued = Event::TurnQueued { input, front, budgets, mode, model, thinking, sampling, tools };
+        let compact = None;
+        let queued =
+            Event::TurnQueued { input, front, budgets, mode, model, thinking, sampling, tools, compact };
         let seq = self.push(None, Some(turn_id), queued);
         self.reply_submitted(turn_id, SubmittedAs::Queued, seq);
         if front && !self.is_aborting() {
@@ -83,8 +87,8 @@ impl PlanBuilder<'_> {
 
     /// Starts a turn; it uses the session's options unless the input names others. Returns the seq of its first
     /// event.
-    fn begin_turn(&mut self, turn: &QueuedInput) -> Seq {
-        let QueuedInput { turn_id, input, options } = turn;
+    pub(in crate::engine) fn begin_turn(&mut self, turn: &QueuedInput) -> Seq {
+        let QueuedInput { turn_id, input, options, compact } = turn;
         let spec = &self.state.spec;
         let started = Event::TurnStarted {
             model: options.model.clone().unwrap_or_else(|| spec.model.clone()),
@@ -93,8 +97,9 @@ impl PlanBuilder<'_> {
             thinking: options.thinking.or(spec.thinking),
             sampling: options.sampling.or(spec.sampling),
             tools: options.tools.clone(),
+            compact: compact.clone(),
         };
-        let untitled = spec.title.is_empty();
+        let untitled = spec.title.is_empty() && compact.is_none();
         let seq = self.push(None, Some(*turn_id), started);
         if untitled {
             let text = input_text(input);
@@ -104,11 +109,13 @@ impl PlanBuilder<'_> {
             let title = line.trim().chars().take(TITLE).collect();
             self.set_title(title, TitledBy::Prompt);
         }
-        self.user_message(input.clone());
+        if compact.is_none() {
+            self.user_message(input.clone());
+        }
         if self.state.system.is_some() {
             self.call_model();
         } else {
-            self.push_turn(Event::TurnPhase { phase: Phase::Context, step: 0 });
+            self.push_phase(Phase::Context, 0);
             self.effect(Effect::GatherContext);
         }
         seq
@@ -171,12 +178,29 @@ impl PlanBuilder<'_> {
 
     /// Calls the model (again) for this step, unless a budget is used up.
     pub fn call_model_step(&mut self, step: u64) {
+        if let Some(compaction) = self.state.compacting() {
+            self.call_summary(compaction.step);
+            return;
+        }
+        let is_compaction = self.state.turn.as_ref().is_some_and(|turn| turn.compact.is_some());
+        if is_compaction {
+            if !self.start_summary(CompactTrigger::Manual, step) {
+                self.finish(Subtype::Success, Vec::new());
+            }
+            return;
+        }
         if let Some((subtype, message)) = self.over_budget(step) {
             self.finish(subtype, vec![TurnError::new("budget", message)]);
             return;
         }
-        self.choose_model();
-        let token = self.push_turn(Event::TurnPhase { phase: Phase::ModelCall, step });
+        self.choose_seeing_model();
+        if !self.fit_window(step) {
+            return;
+        }
+        self.choose_larger_model();
+        let uncalibrated_tokens = Some(tokens::of_request(&self.state, &self.offered()));
+        let phase = Phase::ModelCall;
+        let token = self.push_turn(Event::TurnPhase { phase, step, uncalibrated_tokens });
         match self.request() {
             Ok(request) => self.effect(Effect::CallModel { token, request: Box::new(request) }),
             Err(message) => {
@@ -185,7 +209,12 @@ impl PlanBuilder<'_> {
         }
     }
 
-    fn over_budget(&self, step: u64) -> Option<(Subtype, String)> {
+    /// Reports a phase of the turn other than a model call.
+    pub fn push_phase(&mut self, phase: Phase, step: u64) -> Seq {
+        self.push_turn(Event::TurnPhase { phase, step, uncalibrated_tokens: None })
+    }
+
+    pub fn over_budget(&self, step: u64) -> Option<(Subtype, String)> {
         let turn = self.state.turn.as_ref()?;
         let made = step.saturating_sub(1) + turn.unanswered_attempts;
         let budgets = turn.budgets;
@@ -241,6 +270,7 @@ impl PlanBuilder<'_> {
 
     /// Ends the turn and starts the next queued one.
     pub fn finish(&mut self, subtype: Subtype, errors: Vec<TurnError>) {
+        self.close_compaction();
         // No user input is lost: the next turn's request will contain it.
         self.deliver_steered();
         for error in errors {
@@ -264,8 +294,9 @@ impl PlanBuilder<'_> {
             permission_denials: turn.denials.to_vec(),
             errors: turn.errors.clone(),
         };
+        let is_compaction = turn.compact.is_some();
         let (ending, step, text, budgets) = (turn.ending, turn.step, turn.last_text.clone(), turn.budgets);
-        self.push_turn(Event::TurnPhase { phase: Phase::Result, step });
+        self.push_phase(Phase::Result, step);
         self.push_turn(Event::TurnCompleted { result });
         if ending {
             self.end_session();
@@ -273,7 +304,7 @@ impl PlanBuilder<'_> {
         }
         // Another client may have submitted the queued input than the one that ended this turn.
         self.origin = None;
-        if subtype == Subtype::Success {
+        if subtype == Subtype::Success && !is_compaction {
             self.ask_for_title(&text, &budgets);
         }
         if let Some(next) = self.state.queue.front().cloned() {

@@ -4,6 +4,7 @@
 //! crash.
 
 mod calls;
+mod compaction;
 mod deeds;
 mod given;
 mod home;
@@ -58,6 +59,11 @@ fn random_scripts_reach_every_event_and_result() {
     let mut runner = TestRunner::deterministic();
     let mut seen: BTreeSet<String> = BTreeSet::new();
     let wanted = [
+        "compact.completed",
+        "compact.started",
+        "compacted autocompact",
+        "compacted collapse",
+        "compacted microcompact",
         "config.reloaded",
         "error",
         "file.changed",

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use crate::engine::properties::property;
 use crate::engine::properties::setup::Setup;
 use crate::engine::{Entry, Input};
+use crate::types::compaction::{CompactStage, CompactTrigger};
 use crate::types::event::{Event, Origin, Phase, SettledBy, TitledBy};
 use crate::types::ids::{BlobId, CallId, ItemId, PermissionId, QuestionId, Seq, TurnId};
 use crate::types::message::ToolCall;
@@ -79,6 +80,8 @@ pub struct TurnWatch {
     pub woken: Option<Timestamp>,
     /// Number of attempts that were booked without an answer.
     pub lost: u64,
+    /// Number of summaries that were booked.
+    pub summaries: u64,
     pub model_calls: u64,
     /// The turn waits before it continues.
     pub waits: bool,
@@ -133,6 +136,8 @@ pub struct ReferenceModel {
     /// How the newest turn ended, if no event followed.
     pub ended_well: bool,
     pub items: BTreeMap<Seq, (ItemKind, ItemStatus)>,
+    /// The stage of compaction that is not complete: its first seq, the stage, and why it runs.
+    pub compacting: Option<(Seq, CompactStage, CompactTrigger)>,
     /// The message that is streaming.
     pub streaming: Option<(ItemId, Seq, String)>,
     /// Calls that this process runs.
@@ -144,6 +149,8 @@ pub struct ReferenceModel {
     pub cut: Vec<String>,
     /// User texts that entered the transcript.
     pub heard: Vec<String>,
+    /// Number of the oldest of them that a compaction may have replaced.
+    pub compacted: usize,
     pub has_context: bool,
     /// Rules of the session.
     pub rules: BTreeSet<(&'static str, String)>,
@@ -186,12 +193,14 @@ impl ReferenceModel {
             titled_by: None,
             ended_well: false,
             items: BTreeMap::new(),
+            compacting: None,
             streaming: None,
             running: Vec::new(),
             sent: None,
             withheld: HashSet::new(),
             cut: Vec::new(),
             heard: Vec::new(),
+            compacted: 0,
             has_context: false,
             rules: BTreeSet::new(),
             deadlines: BTreeMap::new(),
@@ -241,6 +250,7 @@ impl ReferenceModel {
         let by_client = matches!(
             input,
             Input::Submit(_)
+                | Input::Compact { .. }
                 | Input::Answer(_)
                 | Input::Update(_)
                 | Input::Rule { .. }
@@ -303,6 +313,7 @@ impl ReferenceModel {
         self.helper_fact(envelope, input)?;
         self.turn_fact(envelope, input)?;
         self.message_fact(envelope, entry.delta_of)?;
+        self.compaction_fact(envelope)?;
         self.tool_fact(envelope, entry.delta_of)
     }
 
@@ -348,6 +359,7 @@ fn may_follow_abort(event: &Event) -> bool {
         | Event::ToolStatus { .. }
         | Event::PermissionRequested { .. }
         | Event::QuestionRequested { .. }
+        | Event::CompactStarted { .. }
         | Event::MessageStarted { .. }
         | Event::MessageTextDelta { .. }
         | Event::MessageThinkingDelta { .. }

@@ -196,3 +196,31 @@ without quotes, markup or a full stop.";
 pub fn for_title(said: &str, answer: &str) -> String {
     format!("<user>\n{said}\n</user>\n<assistant>\n{answer}\n</assistant>\n\nThe title:")
 }
+
+/// Asks the model for a summary of the conversation.
+pub fn summary_request(instructions: Option<&str>) -> String {
+    let wishes = instructions.map_or_else(String::new, |text| format!("\nThe user wishes: {text}"));
+    format!(
+        "<reminder>The conversation becomes too long for the context window. Do not call tools and do not continue the \
+         work now. Write a summary that replaces the conversation, for yourself, so that the work continues without \
+         loss: what the user asked for, word for word where it matters; decisions and their reasons; files that were \
+         read or changed, with the parts that matter; commands with their results; errors and how they were solved; \
+         what is done, what is left, and the next step.{wishes}</reminder>"
+    )
+}
+
+/// The message in the place of the summarised conversation.
+pub fn summary(text: &str) -> String {
+    format!(
+        "<reminder>The conversation before this point was replaced by a summary, because it became too long for the \
+         context window. Continue from it, without a recap.</reminder>\n<summary>\n{text}\n</summary>"
+    )
+}
+
+/// Precedes the user's newest input after a summary.
+pub const NEWEST_INPUT: &str = "The user's newest input, word for word:";
+
+/// The content of a file after a summary.
+pub fn file_after_summary(file: &str, content: &str) -> String {
+    format!("The file {file}, as it was last read:\n<file>\n{content}\n</file>")
+}

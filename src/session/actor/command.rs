@@ -11,6 +11,8 @@ use crate::session::idempotency::IdempotencyKey;
 use crate::session::requests::{
     AbortOutcome, Changes, PermissionAnswer, QuestionAnswer, Submission, SubmittedInput,
 };
+use crate::types::compaction::CompactRequest;
+use crate::types::context_view::ContextView;
 use crate::types::event::Origin;
 use crate::types::ids::{CallId, Seq, TurnId};
 use crate::types::outcome::{AnswerOutcome, SubmitOutcome};
@@ -23,6 +25,10 @@ pub(in crate::session) type ReplyTo<T> = oneshot::Sender<Result<T, SessionError>
 /// few messages.
 pub(in crate::session) enum SessionCommand {
     Submit(Box<Submission>, SubmittedInput, ReplyTo<SubmitOutcome>),
+    /// Compact the conversation.
+    Compact(Box<CompactRequest>, Option<IdempotencyKey>, Origin, ReplyTo<SubmitOutcome>),
+    /// What fills the context window.
+    Context(ReplyTo<ContextView>),
     Answer(Box<PermissionAnswer>, ReplyTo<AnswerOutcome>),
     Update(Box<Changes>, ReplyTo<()>),
     /// Adds or removes a rule of the session.

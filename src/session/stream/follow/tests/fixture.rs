@@ -300,6 +300,7 @@ impl FeedFixture {
             response_id: None,
             superseded: false,
             cache_hit: false,
+            uncalibrated_tokens: None,
         });
         self.write(events).await;
     }
