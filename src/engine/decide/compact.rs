@@ -31,6 +31,8 @@ use crate::types::usage::ModelSnapshot;
 
 /// Maximum tokens of a summary, if the model does not think before it answers.
 const SUMMARY_TOKENS: u32 = 8_000;
+/// Part of the usable window that the request for a summary may fill, in percent: its estimate may be wrong.
+const SUMMARY_REQUEST_PERCENT: u64 = 85;
 /// Part of the usable window that a summary may fill, and part that restored files may fill.
 const SUMMARY_PART: u64 = 8;
 /// A summary must reduce the request at least to this part of its length, in percent.
@@ -47,6 +49,8 @@ struct Limits {
     min_saving: u64,
     /// Tokens of the newest messages that stay.
     recent: u64,
+    /// Tokens of the most recently read files that stay.
+    files: u64,
     results: ResultLimits,
 }
 
@@ -103,6 +107,7 @@ impl PlanBuilder<'_> {
             target: size.target(&settings),
             min_saving: size.min_saving(),
             recent: size.recent(&settings),
+            files: size.usable() / SUMMARY_PART,
             results: self.result_limits(),
         };
         self.run_stages(CompactTrigger::Auto, &limits);
@@ -124,7 +129,11 @@ impl PlanBuilder<'_> {
         let Some(turn) = &self.state.turn else { return false };
         match &turn.compaction {
             Some(compaction) => compaction.overflows < MAX_SUMMARY_OVERFLOWS,
-            None => turn.compacted_step != turn.step && self.may_summarise() && self.summary_count(true) > 1,
+            None => {
+                turn.compacted_step != turn.step
+                    && self.may_summarise()
+                    && self.summary_count(CompactTrigger::Overflow) > 1
+            }
         }
     }
 
@@ -139,6 +148,7 @@ impl PlanBuilder<'_> {
             target: usable / 2,
             min_saving: 1,
             recent: settings.keep_recent_tokens.min(usable / 4),
+            files: usable / SUMMARY_PART,
             results: self.result_limits(),
         };
         self.run_stages(CompactTrigger::Overflow, &limits);
@@ -169,7 +179,9 @@ impl PlanBuilder<'_> {
             let found = match stage {
                 CompactStage::ToolResults => shorten(&history, limits.results),
                 CompactStage::Snip => snip(&history),
-                CompactStage::Microcompact => microcompact(&history, excess),
+                CompactStage::Microcompact => {
+                    microcompact(&history, excess, ratio.uncalibrated(limits.files))
+                }
                 CompactStage::Collapse => collapse(&history, excess),
                 CompactStage::Autocompact => None,
             };
@@ -198,15 +210,18 @@ impl PlanBuilder<'_> {
         self.push_item(item_id, completed);
     }
 
-    /// Number of messages, from the oldest, that a summary would replace. `keeps_recent`: the newest messages stay.
-    fn summary_count(&self, keeps_recent: bool) -> usize {
+    /// Number of messages, from the oldest, that a summary would replace. The newest messages stay, unless a user
+    /// asked for the summary.
+    fn summary_count(&self, trigger: CompactTrigger) -> usize {
         let settings = self.engine.settings.compaction;
         let messages: Vec<Arc<Message>> = self.state.transcript.iter().cloned().collect();
-        if !keeps_recent {
-            return messages.len();
-        }
-        let used = self.sent_tokens();
-        let recent = self.window_size().map_or(used / 4, |size| size.recent(&settings));
+        let part = self.sent_tokens() / 4;
+        let recent = match trigger {
+            CompactTrigger::Manual => return messages.len(),
+            CompactTrigger::Auto => self.window_size().map_or(part, |size| size.recent(&settings)),
+            // The known window is wrong, so only the length of the conversation can tell.
+            CompactTrigger::Overflow => part,
+        };
         let recent = recent.min(settings.keep_recent_tokens);
         let ratio = self.state.token_ratio(&self.turn_model());
         History::new(&messages, ratio.uncalibrated(recent)).recent_from
@@ -214,7 +229,7 @@ impl PlanBuilder<'_> {
 
     /// Requests a summary. Returns `false` if there is nothing to summarise.
     pub fn start_summary(&mut self, trigger: CompactTrigger, step: u64) -> bool {
-        let count = self.summary_count(trigger != CompactTrigger::Manual);
+        let count = self.summary_count(trigger);
         // A summary of a summary alone saves nothing.
         if count == 0 || (count == 1 && trigger != CompactTrigger::Manual) {
             return false;
@@ -252,6 +267,7 @@ impl PlanBuilder<'_> {
         let ratio = self.state.token_ratio(&self.turn_model());
         let fixed = tokens::of_system(&self.state) + tokens::of_tools(&conversation.tools);
         let usable = size.map_or(compaction.tokens_before, WindowSize::usable);
+        let usable = usable.saturating_mul(SUMMARY_REQUEST_PERCENT) / 100;
         // Each refusal of the provider leaves out a further quarter.
         let parts = u64::from(MAX_SUMMARY_OVERFLOWS + 1);
         let usable = usable / parts * parts.saturating_sub(u64::from(compaction.overflows)).max(1);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::engine::decide::plan::PlanBuilder;
 use crate::engine::input::Now;
+use crate::engine::request::model_texts::REMINDER;
 use crate::engine::request::tokens;
 use crate::engine::state::Engine;
 use crate::engine::window::size::WindowSize;
@@ -11,9 +12,6 @@ use crate::types::context_view::{
     ContextPart, ContextView, INSTRUCTIONS_HEADING, PartName, SURROUNDINGS_HEADING,
 };
 use crate::types::message::Block;
-
-/// Begins each reminder of the daemon.
-const REMINDER: &str = "<reminder>";
 
 impl Engine {
     /// What the next request of the session contains.

@@ -209,11 +209,17 @@ pub fn summary_request(instructions: Option<&str>) -> String {
     )
 }
 
+/// Begins each reminder of the daemon.
+pub const REMINDER: &str = "<reminder>";
+
+/// Begins the message in the place of a summarised conversation.
+pub const SUMMARY_BEGINS: &str = "<reminder>The conversation before this point was replaced by a summary";
+
 /// The message in the place of the summarised conversation.
 pub fn summary(text: &str) -> String {
     format!(
-        "<reminder>The conversation before this point was replaced by a summary, because it became too long for the \
-         context window. Continue from it, without a recap.</reminder>\n<summary>\n{text}\n</summary>"
+        "{SUMMARY_BEGINS}, because it became too long for the context window. Continue from it, without a \
+         recap.</reminder>\n<summary>\n{text}\n</summary>"
     )
 }
 

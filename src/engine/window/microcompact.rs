@@ -15,9 +15,13 @@ const MIN_BYTES: usize = 400;
 const MAX_KEPT_FILES: usize = 5;
 
 /// The edit that saves about `excess` uncalibrated tokens, or less if there are not enough old results. `None` if
-/// there are none.
-pub(in crate::engine) fn microcompact(history: &History<'_>, excess: u64) -> Option<StageEdit> {
-    let kept = newest_reads(history);
+/// there are none. The most recently read files stay, as far as `file_room` uncalibrated tokens allow.
+pub(in crate::engine) fn microcompact(
+    history: &History<'_>,
+    excess: u64,
+    file_room: u64,
+) -> Option<StageEdit> {
+    let kept = newest_reads(history, file_room);
     let old = history.results.iter().filter(|entry| {
         entry.message < history.recent_from
             && entry.content.len() >= MIN_BYTES
@@ -47,11 +51,17 @@ pub(in crate::engine) fn microcompact(history: &History<'_>, excess: u64) -> Opt
 }
 
 /// The newest read of each of the most recently read files.
-fn newest_reads(history: &History<'_>) -> HashSet<CallId> {
+fn newest_reads(history: &History<'_>, mut room: u64) -> HashSet<CallId> {
     let mut files = HashSet::new();
     let reads = history.results.iter().rev().filter(|entry| entry.is_read());
-    let newest = reads.filter(|entry| entry.file().is_some_and(|file| files.insert(file.to_owned())));
-    newest.take(MAX_KEPT_FILES).map(|entry| entry.call.call_id).collect()
+    let newest = reads.filter(|entry| entry.file().is_some_and(|file| files.insert(file)));
+    let fits = newest.take(MAX_KEPT_FILES).take_while(|entry| {
+        let size = of_text(entry.content);
+        let fits = size <= room;
+        room = room.saturating_sub(size);
+        fits
+    });
+    fits.map(|entry| entry.call.call_id).collect()
 }
 
 /// The blob with the whole result, if the content is only an excerpt of it.

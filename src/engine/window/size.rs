@@ -13,7 +13,7 @@ const BYTES_PER_TOKEN: u64 = 3;
 /// Smallest limit of a result: less would show nothing useful.
 const MIN_RESULT_BYTES: usize = 4 * 1024;
 /// A compaction shrinks the request to this part of the threshold, in percent.
-const TARGET_PERCENT: u64 = 75;
+const TARGET_PERCENT: u64 = 60;
 /// Smallest part of the usable window that an edit must save, as a divisor: a smaller one is not worth a changed
 /// beginning of the request.
 const MIN_SAVING_PART: u64 = 20;

@@ -2,7 +2,6 @@
 //! that takes their place.
 
 use std::collections::HashSet;
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use crate::engine::request::model_texts;
@@ -51,39 +50,49 @@ pub(in crate::engine) fn summary_message(
     summary: &str,
     file_room: u64,
 ) -> Message {
-    let mut text = model_texts::summary(summary.trim());
+    let text = model_texts::summary(summary.trim());
     let replaced = &history.messages[..count];
-    if !history.messages[count..].iter().any(|message| is_input(message))
-        && let Some(input) = replaced.iter().rev().find(|message| is_input(message))
-    {
-        let said = text_of(input);
+    let mut blocks = vec![Block::Text { text }];
+    let is_shown = history.messages[count..].iter().any(|message| input_of(message).is_some());
+    if !is_shown && let Some(said) = replaced.iter().rev().find_map(|message| input_of(message)) {
         let cut = said.floor_char_boundary(INPUT_BYTES);
         let rest = if cut < said.len() { "…" } else { "" };
-        let _ = write!(text, "\n\n{}\n{}{rest}", model_texts::NEWEST_INPUT, &said[..cut]);
+        blocks.push(Block::Text { text: format!("{}\n{}{rest}", model_texts::NEWEST_INPUT, &said[..cut]) });
     }
     let mut left = file_room;
     for (file, content) in recent_files(history, count) {
         let size = of_text(content);
         if size <= left {
             left -= size;
-            let _ = write!(text, "\n\n{}", model_texts::file_after_summary(file, content));
+            blocks.push(Block::Text { text: model_texts::file_after_summary(file, content) });
         }
     }
-    Message::user(text)
+    Message::new(Role::User, blocks)
 }
 
-fn is_input(message: &Message) -> bool {
-    message.role == Role::User
-        && !has_results(message)
-        && message.content.iter().any(|block| matches!(block, Block::Text { .. }))
-}
-
-fn text_of(message: &Message) -> String {
+/// The user's input in a message. A summary repeats the newest input before it.
+fn input_of(message: &Message) -> Option<String> {
+    if message.role != Role::User || has_results(message) {
+        return None;
+    }
     let texts = message.content.iter().filter_map(|block| match block {
         Block::Text { text } => Some(text.as_str()),
         _ => None,
     });
-    texts.collect::<Vec<_>>().join("\n")
+    let mut said = Vec::new();
+    for (at, text) in texts.enumerate() {
+        if at == 0 && text.starts_with(model_texts::SUMMARY_BEGINS) {
+            let mut blocks = message.content.iter().filter_map(|block| match block {
+                Block::Text { text } => text.strip_prefix(model_texts::NEWEST_INPUT),
+                _ => None,
+            });
+            return blocks.next().map(|said| said.trim_start_matches('\n').to_owned());
+        }
+        if !text.starts_with(model_texts::REMINDER) {
+            said.push(text);
+        }
+    }
+    (!said.is_empty()).then(|| said.join("\n"))
 }
 
 /// The newest content of the most recently read files among the first `count` messages. A file that was changed

@@ -149,8 +149,8 @@ proptest! {
         prop_assert_eq!(shorten(&History::new(&now, recent), limits), None);
         now = check(&now, recent, snip(&History::new(&now, recent)), true);
         prop_assert_eq!(snip(&History::new(&now, recent)), None);
-        now = check(&now, recent, microcompact(&History::new(&now, recent), u64::MAX), true);
-        prop_assert_eq!(microcompact(&History::new(&now, recent), excess), None);
+        now = check(&now, recent, microcompact(&History::new(&now, recent), u64::MAX, 500), true);
+        prop_assert_eq!(microcompact(&History::new(&now, recent), excess, 500), None);
         now = check(&now, recent, collapse(&History::new(&now, recent), u64::MAX), true);
         let again = collapse(&History::new(&now, recent), excess);
         prop_assert_eq!(again, None);
@@ -197,12 +197,13 @@ fn microcompact_clears_oldest_first_and_keeps_recent_files() {
         vec![vec![vec![(3, 1, 2_000, false)], vec![(3, 2, 2_000, false)], vec![(0, 3, 2_000, false)]]];
     let before = messages(&turns, false);
     let history = History::new(&before, 0);
-    let found = microcompact(&history, 10).expect("old results");
+    let found = microcompact(&history, 10, 2_000).expect("old results");
     let WindowEdit::Results { results } = found.edit else { panic!("results are replaced") };
     assert_eq!(results.len(), 1, "one result saves enough");
     assert_eq!(results[0].call_id, history.results[0].call.call_id);
     assert!(results[0].content.contains(&found.blobs[0].blob_id.to_string()), "{}", results[0].content);
-    let WindowEdit::Results { results } = microcompact(&history, u64::MAX).expect("old results").edit else {
+    let WindowEdit::Results { results } = microcompact(&history, u64::MAX, 2_000).expect("old results").edit
+    else {
         panic!("results are replaced")
     };
     assert_eq!(results.len(), 2, "the file that was read last stays");
