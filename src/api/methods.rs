@@ -165,8 +165,6 @@ pub static METHODS: &[Method] = &[
             "append_system_prompt",
             "additional_dirs",
             "fallback_model",
-            "output_schema",
-            "raw",
         ],
         errors: &[
             Code::NotFound,
@@ -336,6 +334,18 @@ pub static METHODS: &[Method] = &[
         params: schema::<p::ExplainParams>,
         names: field_names::<p::ExplainParams>,
         reply: schema::<p::ExplainReply>,
+    },
+    Method {
+        name: "command.list",
+        summary: "The slash commands of a session or a folder: the built-in ones, the user's, and those of a trusted \
+                  project.",
+        unbuilt: &[],
+        errors: &[Code::NotFound],
+        mutates: false,
+        waits: false,
+        params: schema::<p::CommandListParams>,
+        names: field_names::<p::CommandListParams>,
+        reply: schema::<p::CommandListReply>,
     },
     Method {
         name: "tool.list",

@@ -9,7 +9,7 @@ use super::args::{AuditCommand, Cli, Command, PermissionsCommand};
 use super::failure::{Failure, code};
 use crate::api::params::ClientRole;
 use crate::client::commands::{
-    abort, answer, approve, audit, backup, cost, daemon, demo, diff, doctor, explain, logs, models, ps, rpc,
+    abort, answer, approve, audit, backup, command, cost, daemon, demo, diff, doctor, explain, logs, models, ps, rpc,
     rules, submit, trust,
 };
 use crate::client::connection::connector::Connector;
@@ -81,8 +81,11 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Logs(args) => logs::logs(&reach, &args, out).await,
         Command::Cost(args) => cost::cost_of(&reach, &args, out).await,
         Command::Models { json } => models::models(&reach, json, out).await,
-        Command::Submit { session, text, model, given } => {
-            submit::submit(&reach, &session, text, model, &given, out).await
+        Command::Submit { session, text, model, raw, given } => {
+            submit::submit(&reach, &session, text, model, raw, &given, out).await
+        }
+        Command::Commands { session, json } => {
+            command::commands(&reach, session.as_deref(), json, out).await
         }
         Command::Abort { session, call } => abort::abort(&reach, &session, call.as_deref(), out).await,
         Command::Diff { session, json, stat } => diff::diff(&reach, &session, json, stat, out).await,

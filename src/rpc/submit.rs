@@ -34,7 +34,10 @@ pub(super) async fn submit(
             thinking: p.thinking,
             tools: p.tools,
             sampling: Sampling { temperature: p.temperature, top_p: p.top_p },
+            command: None,
+            output_schema: p.output_schema,
         },
+        raw: p.raw,
         keyed,
         origin: caller.origin(),
     };
@@ -49,7 +52,9 @@ fn reply(submitted: SubmitOutcome) -> SubmitReply {
             SubmittedAs::Running => SubmitState::Running,
             SubmittedAs::Queued => SubmitState::Queued,
             SubmittedAs::Steered => SubmitState::Steered,
+            SubmittedAs::Completed => SubmitState::Completed,
         },
         seq: submitted.seq,
+        text: submitted.text,
     }
 }

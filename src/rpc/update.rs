@@ -26,6 +26,8 @@ pub(super) async fn update(
             thinking: p.thinking,
             tools: p.tools,
             sampling: Sampling { temperature: p.temperature, top_p: p.top_p },
+            command: None,
+            output_schema: None,
         },
         additional_dirs: p.additional_dirs,
         keyed,

@@ -37,6 +37,10 @@ pub struct Settings {
     pub home: PathBuf,
     /// The user's folder with an `AGENTS.md` for all projects.
     pub user_dir: Option<PathBuf>,
+    /// The configuration files that were read, for `/bug`.
+    pub config_files: Vec<PathBuf>,
+    /// The folder for diagnostic bundles.
+    pub reports_dir: PathBuf,
     /// Model of sessions that name none.
     pub main_model: Option<String>,
     /// The pointers of `[models]` by name, including unset ones.

@@ -198,6 +198,8 @@ pub enum Subtype {
     Aborted,
     /// A user denied a call and ended the turn with it, or a request expired with `on_timeout = "fail"`.
     PermissionDenied,
+    /// The final answer does not satisfy `output_schema`, also after corrections.
+    StructuredOutputInvalid,
     /// The model or its server failed.
     LlmError,
 }
@@ -216,6 +218,7 @@ impl Subtype {
             Subtype::MaxOutputTokens => "max_output_tokens",
             Subtype::Aborted => "aborted",
             Subtype::PermissionDenied => "permission_denied",
+            Subtype::StructuredOutputInvalid => "structured_output_invalid",
             Subtype::LlmError => "llm_error",
         }
     }
@@ -228,6 +231,9 @@ pub struct TurnResult {
     pub subtype: Subtype,
     /// The text of the last answer; may be empty.
     pub text: String,
+    /// The value that satisfies the turn's `output_schema`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub structured: Option<Value>,
     /// Why the last answer ended.
     pub stop_reason: Option<StopReason>,
     /// Tokens of this turn.

@@ -2,6 +2,7 @@
 
 use crate::types::permission::Mode;
 use crate::types::sampling::Sampling;
+use crate::types::slash_command::SlashCommand;
 use crate::types::thinking::Thinking;
 use crate::types::tool::ToolChoice;
 use crate::types::usage::Budgets;
@@ -22,4 +23,8 @@ pub struct TurnOptions {
     pub tools: Option<ToolChoice>,
     /// Temperature and `top_p`.
     pub sampling: Sampling,
+    /// The slash command that the input is the expansion of.
+    pub command: Option<SlashCommand>,
+    /// JSON Schema of the result.
+    pub output_schema: Option<serde_json::Value>,
 }

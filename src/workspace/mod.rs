@@ -3,6 +3,7 @@
 
 mod git;
 mod instructions;
+mod notes;
 mod project;
 mod prompt;
 mod repository;
@@ -10,10 +11,11 @@ mod trust_inventory;
 
 use std::path::{Path, PathBuf};
 
+pub use notes::{NoteError, NoteFile};
 pub use project::Project;
-pub use prompt::{Gathered, Request, gather};
+pub use prompt::{Gathered, Request, gather, instruction_versions};
 pub use repository::repository;
-pub use trust_inventory::{TrustInventory, scan};
+pub use trust_inventory::{ScannedFile, TrustInventory, scan, scan_with_files};
 
 /// The nearest folder at or above `cwd` that contains `.git`. Git itself is not run.
 fn repository_root(cwd: &Path) -> Option<PathBuf> {

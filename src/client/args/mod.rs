@@ -71,9 +71,20 @@ pub enum Command {
         /// For this turn: PROVIDER/MODEL, or a pointer of [models] like `reasoning`
         #[arg(long)]
         model: Option<String>,
+        /// Send the text to the model even if it looks like a slash command or a note
+        #[arg(long)]
+        raw: bool,
         /// Files that are sent with the input.
         #[command(flatten)]
         given: GivenArgs,
+    },
+    /// List the slash commands of a folder or a session
+    Commands {
+        /// Session id, unique start of it, or title; by default the current folder
+        session: Option<String>,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
     },
     /// Stop the running turn of a session, or one tool call
     Abort {
@@ -346,6 +357,12 @@ pub struct RunArgs {
     /// Trust the folder's current content and print what trust activates
     #[arg(long)]
     pub trust: bool,
+    /// A file with a JSON Schema that the final answer must satisfy
+    #[arg(long, value_name = "FILE")]
+    pub output_schema: Option<PathBuf>,
+    /// Send the task to the model even if it looks like a slash command or a note
+    #[arg(long)]
+    pub raw: bool,
 }
 
 /// Arguments of `ps`.

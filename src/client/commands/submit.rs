@@ -1,12 +1,13 @@
 //! `agentctl submit`: submits input to a session and returns.
 
-use crate::api::params::SubmitState;
+use crate::api::params::{SubmitParams, SubmitReply, SubmitState};
 use crate::client::connection::connector::Connector;
 use crate::client::connection::input_files::GivenArgs;
 use crate::client::connection::session_calls;
 use crate::client::connection::stdin;
 use crate::client::failure::Failure;
 use crate::client::resolve_id;
+use crate::client::terminal::escape;
 use crate::client::terminal::out::Out;
 
 pub(in crate::client) async fn submit(
@@ -14,6 +15,7 @@ pub(in crate::client) async fn submit(
     name: &str,
     text: String,
     model: Option<String>,
+    raw: bool,
     given: &GivenArgs,
     out: &mut Out,
 ) -> Result<(), Failure> {
@@ -26,10 +28,15 @@ pub(in crate::client) async fn submit(
     let input = given.input(text, piped)?;
     let client = reach.connect_or_start().await?;
     let session = resolve_id::session(&client, name).await?.session_id;
-    let reply = session_calls::submit_to(&client, session, input, None, model).await?;
+    let params = SubmitParams { raw, ..session_calls::submit_params(session, input, None, model) };
+    let reply: SubmitReply = client.call("session.submit", &params).await?;
+    if let Some(text) = &reply.text {
+        out.stream(&escape::text(text))?;
+        return Ok(out.fresh_line()?);
+    }
     out.say(&reply.turn_id.to_string())?;
     match reply.state {
-        SubmitState::Running => Ok(()),
+        SubmitState::Running | SubmitState::Completed => Ok(()),
         SubmitState::Queued => Ok(out.note("queued: it starts when the running turn has ended")?),
         SubmitState::Steered => Ok(out.note("given to the running turn")?),
     }

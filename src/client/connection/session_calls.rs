@@ -15,18 +15,7 @@ pub(in crate::client) async fn submit(
     input: impl Into<SubmitInput>,
     when_busy: Option<WhenBusy>,
 ) -> Result<SubmitReply, Failure> {
-    submit_to(client, session_id, input, when_busy, None).await
-}
-
-/// Same as `submit`, with a model for this turn only.
-pub(in crate::client) async fn submit_to(
-    client: &Client,
-    session_id: SessionId,
-    input: impl Into<SubmitInput>,
-    when_busy: Option<WhenBusy>,
-    model: Option<String>,
-) -> Result<SubmitReply, Failure> {
-    Ok(client.call("session.submit", &submit_params(session_id, input.into(), when_busy, model)).await?)
+    Ok(client.call("session.submit", &submit_params(session_id, input.into(), when_busy, None)).await?)
 }
 
 /// The parameters of a submission with a new idempotency key.
@@ -49,6 +38,8 @@ pub(in crate::client) fn submit_params(
         tools: None,
         temperature: None,
         top_p: None,
+        output_schema: None,
+        raw: false,
     }
 }
 

@@ -15,7 +15,18 @@ impl State {
     /// Events that open or close a turn.
     pub(super) fn apply_turn_border(&mut self, envelope: &Envelope) {
         match &envelope.event {
-            Event::TurnQueued { input, front, budgets, mode, model, thinking, sampling, tools } => {
+            Event::TurnQueued {
+                input,
+                front,
+                budgets,
+                mode,
+                model,
+                thinking,
+                sampling,
+                tools,
+                command,
+                output_schema,
+            } => {
                 if let Some(turn_id) = envelope.turn_id {
                     let options = TurnOptions {
                         budgets: Some(*budgets),
@@ -24,6 +35,8 @@ impl State {
                         thinking: *thinking,
                         tools: tools.clone(),
                         sampling: *sampling,
+                        command: command.clone(),
+                        output_schema: output_schema.clone(),
                     };
                     let queued = Arc::new(QueuedInput { turn_id, input: input.clone(), options });
                     if *front {
@@ -33,13 +46,23 @@ impl State {
                     }
                 }
             }
-            Event::TurnStarted { model, mode, budgets, thinking, sampling, tools } => {
+            Event::TurnStarted {
+                model,
+                mode,
+                budgets,
+                thinking,
+                sampling,
+                tools,
+                command,
+                output_schema,
+            } => {
                 if let Some(turn_id) = envelope.turn_id {
                     self.queue.retain(|queued| queued.turn_id != turn_id);
                     let turn = Turn::new(turn_id, model.clone(), *mode, *budgets, envelope.at_ms);
                     let tools = tools.clone().unwrap_or_else(|| self.spec.tools.clone());
                     let (thinking, sampling) = (*thinking, *sampling);
-                    self.turn = Some(Turn { tools, thinking, sampling, ..turn });
+                    let (command, output_schema) = (command.clone(), output_schema.clone().map(Arc::new));
+                    self.turn = Some(Turn { tools, thinking, sampling, command, output_schema, ..turn });
                     if std::mem::take(&mut self.is_stale) {
                         self.system = None;
                     }
@@ -88,6 +111,12 @@ impl Turn {
                     turn.hold = None;
                 }
                 answered(turn, RequestId::Question(*request_id), envelope);
+            }
+            // The answer is the result of a turn that the command started.
+            Event::CommandCompleted { name, text, .. } => {
+                if turn.command.as_ref().is_some_and(|command| command.name == *name) {
+                    turn.last_text = text.as_str().into();
+                }
             }
             Event::TurnSteered { input } => turn.steered.push_back(Arc::new(input.clone())),
             Event::TurnAborting { ending, subtype } => {

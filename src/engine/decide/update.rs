@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::engine::decide::plan::PlanBuilder;
 use crate::engine::input::{Refusal, Update};
 use crate::types::event::{Event, SettledBy};
-use crate::types::permission::{Mode, RuleKind};
+use crate::types::permission::RuleKind;
 use crate::types::sampling::Sampling;
 use crate::types::session::SessionState;
 use crate::types::tool::{ToolChoice, ToolDefinition};
@@ -17,7 +17,7 @@ impl PlanBuilder<'_> {
     /// that was allowed.
     pub fn update(&mut self, update: Update) -> Result<(), Refusal> {
         let Update { title, options, additional_dirs, covered, origin } = update;
-        let TurnOptions { budgets, mode, model, thinking, tools, sampling } = options;
+        let TurnOptions { budgets, mode, model, thinking, tools, sampling, .. } = options;
         if self.state.status == SessionState::Ended {
             return Err(Refusal::Ended);
         }
@@ -97,10 +97,5 @@ impl PlanBuilder<'_> {
 
     fn choice(&self) -> &ToolChoice {
         self.state.turn.as_ref().map_or(&self.state.spec.tools, |turn| &turn.tools)
-    }
-
-    /// The reminder that is added to a user's input, if the mode requires one.
-    pub fn reminder(&self) -> Option<&'static str> {
-        (self.state.mode() == Mode::Plan).then_some(crate::engine::request::model_texts::PLAN_MODE)
     }
 }

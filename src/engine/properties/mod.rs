@@ -58,6 +58,7 @@ fn random_scripts_reach_every_event_and_result() {
     let mut runner = TestRunner::deterministic();
     let mut seen: BTreeSet<String> = BTreeSet::new();
     let wanted = [
+        "command.completed",
         "config.reloaded",
         "error",
         "file.changed",
@@ -82,7 +83,9 @@ fn random_scripts_reach_every_event_and_result() {
         "permission.rule_removed",
         "question.requested",
         "question.resolved",
+        "reminder.added",
         "retry",
+        "session.cleared",
         "session.attached",
         "session.prompt_built",
         "session.detached",
@@ -107,9 +110,11 @@ fn random_scripts_reach_every_event_and_result() {
         "turn llm_error",
         "turn max_output_tokens",
         "turn permission_denied",
+        "turn structured_output_invalid",
         "turn success",
         "turn.aborting",
         "turn.completed",
+        "turn.output_rejected",
         "turn.phase",
         "turn.queued",
         "turn.parked",

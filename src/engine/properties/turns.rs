@@ -21,7 +21,7 @@ impl ReferenceModel {
                 property!(self.turns.insert(id), "turn ids are new");
                 if *front { self.queue.push_front(id) } else { self.queue.push_back(id) }
             }
-            Event::TurnStarted { budgets, mode, model, thinking, sampling, .. } => {
+            Event::TurnStarted { budgets, mode, model, thinking, sampling, command, output_schema, .. } => {
                 (self.turn_mode, self.aborted_by) = (*mode, None);
                 property!(self.turn.is_none(), "turns never overlap");
                 let id = envelope.turn_id.ok_or("a turn has an id")?;
@@ -64,6 +64,9 @@ impl ReferenceModel {
                     errors: Vec::new(),
                     denied: Vec::new(),
                     calls: Vec::new(),
+                    command: command.as_ref().map(|command| command.name.clone()),
+                    has_schema: output_schema.is_some(),
+                    rejected: 0,
                 });
             }
             Event::TurnCompleted { result } => {
@@ -159,6 +162,17 @@ impl ReferenceModel {
                 self.aborted_by = envelope.origin.clone().or(self.aborted_by.take());
                 (turn.aborting, turn.ending) = (true, turn.ending || *ending);
             }
+            Event::CommandCompleted { name, text, .. } => {
+                if turn.command.as_ref() == Some(name) {
+                    property!(turn.step == 0, "a command's own turn calls no model");
+                    turn.text.clone_from(text);
+                }
+            }
+            Event::TurnOutputRejected { attempt, max, errors, .. } => {
+                turn.rejected += 1;
+                property!(turn.has_schema && !errors.is_empty(), "only a schema rejects an answer");
+                property!(*attempt == turn.rejected && attempt <= max, "corrections are limited");
+            }
             Event::Retry { attempt, max, delay_ms, max_output_tokens, .. } => {
                 turn.retries += 1;
                 let endless = *max == 0 && self.setup.background;
@@ -252,6 +266,9 @@ impl ReferenceModel {
             (by_model.cost_usd_micros, by_model.cost_at_least_usd_micros) == (turn.cost, turn.at_least),
             "what the models cost is what the turn cost"
         );
+        let is_invalid = result.subtype == Subtype::StructuredOutputInvalid;
+        property!(!is_invalid || turn.rejected == 3, "an answer may be corrected three times");
+        property!(result.structured.is_none() || turn.has_schema, "only a schema gives a value");
         property!(by_model.lost_attempts == turn.lost, "lost attempts are told");
         property!(
             result.model_calls == turn.model_calls && result.text == turn.text,

@@ -14,6 +14,7 @@ use crate::types::model::StopReason;
 use crate::types::permission::Mode;
 use crate::types::sampling::Sampling;
 use crate::types::session::{Denial, Subtype, TurnError};
+use crate::types::slash_command::SlashCommand;
 use crate::types::thinking::Thinking;
 use crate::types::time::Timestamp;
 use crate::types::tool::ToolChoice;
@@ -32,6 +33,12 @@ pub(in crate::engine) struct Turn {
     pub thinking: Option<Thinking>,
     /// Sampling settings of the turn.
     pub sampling: Sampling,
+    /// The slash command that the input is the expansion of.
+    pub command: Option<SlashCommand>,
+    /// JSON Schema of the result.
+    pub output_schema: Option<Arc<serde_json::Value>>,
+    /// Final answers that did not satisfy it.
+    pub rejected_outputs: u32,
     pub started_at: Timestamp,
     /// Number of the model call, from 1; 0 before the first.
     pub step: u64,
@@ -119,6 +126,9 @@ impl Turn {
             budgets,
             thinking: None,
             sampling: Sampling::default(),
+            command: None,
+            output_schema: None,
+            rejected_outputs: 0,
             started_at: at,
             step: 0,
             failures: 0,

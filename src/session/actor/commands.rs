@@ -15,6 +15,7 @@ use crate::session::call_context::CallContext;
 use crate::session::effective_rules::EffectiveRules;
 use crate::session::error::SessionError;
 use crate::session::idempotency::{self, IdempotencyKey, method};
+use crate::session::requests::SessionFacts;
 use crate::session::requests::{Changes, QuestionAnswer};
 use crate::types::background::KilledBy;
 use crate::types::event::Origin;
@@ -39,6 +40,17 @@ impl Actor {
         match command {
             SessionCommand::Submit(submission, input, reply) => {
                 let _ = reply.send(self.submit(*submission, input).await);
+            }
+            SessionCommand::Command(command, reply) => {
+                let _ = reply.send(self.answer_command(*command).await);
+            }
+            SessionCommand::Facts(reply) => {
+                let _ = reply.send(Ok(SessionFacts {
+                    spec: self.engine.spec().clone(),
+                    mode: self.engine.mode(),
+                    model: self.engine.model().to_owned(),
+                    context_tokens: self.engine.context_tokens(),
+                }));
             }
             SessionCommand::Answer(answer, reply) => self.answer_and_approve_matching(*answer, reply).await,
             SessionCommand::Update(changes, reply) => {
@@ -131,7 +143,7 @@ impl Actor {
 
     /// Pending requests that another mode allows, with the reason. No mode lets a command run without its
     /// sandbox.
-    async fn covered_by(&self, mode: Mode) -> Vec<(PermissionId, String)> {
+    pub(super) async fn covered_by(&self, mode: Mode) -> Vec<(PermissionId, String)> {
         let call_context = CallContext { mode, ..self.call_context() };
         let effective = EffectiveRules::load(&self.shared, &call_context).await;
         let components = self.shared.components();
@@ -190,6 +202,8 @@ impl Actor {
 fn refuse_command(command: SessionCommand) {
     match command {
         SessionCommand::Submit(_, _, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
+        SessionCommand::Command(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
+        SessionCommand::Facts(reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::Answer(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::Update(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::Rule { reply, .. } => drop(reply.send(Err(SessionError::ShuttingDown))),

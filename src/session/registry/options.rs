@@ -1,5 +1,6 @@
 //! Checks the options of turns and sessions against the configuration, and changes sessions.
 
+use crate::engine::check_schema;
 use crate::session::budgets::check_money;
 use crate::session::error::SessionError;
 use crate::session::registry::Registry;
@@ -33,7 +34,7 @@ impl Registry {
         id: SessionId,
         options: TurnOptions,
     ) -> Result<TurnOptions, SessionError> {
-        let TurnOptions { budgets, mode, model, thinking, tools, sampling } = options;
+        let TurnOptions { budgets, mode, model, thinking, tools, sampling, command, output_schema } = options;
         if let Some(mode) = mode {
             self.check_mode(mode)?;
         }
@@ -43,7 +44,10 @@ impl Registry {
             Some(budgets) => Some(self.turn_budgets(id, budgets).await?),
             None => None,
         };
-        Ok(TurnOptions { budgets, mode, model, thinking, tools, sampling })
+        if let Some(schema) = &output_schema {
+            check_schema(schema).map_err(|why| SessionError::BadParam("output_schema", why))?;
+        }
+        Ok(TurnOptions { budgets, mode, model, thinking, tools, sampling, command, output_schema })
     }
 
     /// Limits of a turn in this session. An unattended session always has limits.
@@ -79,7 +83,7 @@ impl Registry {
     ///
     /// # Errors
     /// The configuration does not allow it.
-    pub(super) fn check_mode(&self, mode: Mode) -> Result<(), SessionError> {
+    pub(in crate::session) fn check_mode(&self, mode: Mode) -> Result<(), SessionError> {
         match (mode, &self.inner.shared.components().settings.bypass) {
             (Mode::Bypass, Err(why)) => Err(SessionError::BadParam("mode", why.clone())),
             _ => Ok(()),
@@ -102,7 +106,7 @@ impl Registry {
     ///
     /// # Errors
     /// The provider does not exist, or the pointer is not set.
-    pub(super) fn known_model(&self, text: &str) -> Result<String, SessionError> {
+    pub(in crate::session) fn known_model(&self, text: &str) -> Result<String, SessionError> {
         let components = self.inner.shared.components();
         let wrong = |why: &str| SessionError::BadParam("model", format!("{text:?}: {why}"));
         let text = match components.settings.pointers.get(text) {

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _};
 use std::path::Path;
 
 use crate::api::params::{
-    CreateParams, Done, EndParams, NoParams, SessionReply, StatusReply, SubmitInput, SubmitReply,
+    CreateParams, Done, EndParams, NoParams, SessionReply, StatusReply, SubmitInput, SubmitParams, SubmitReply,
 };
 use crate::client::args::{Output, RunArgs, Thinking};
 use crate::client::commands::trust;
@@ -32,6 +32,7 @@ pub(in crate::client) async fn run(reach: &Connector, args: RunArgs, out: &mut O
     let prompt = prompt(args.prompt.clone())?;
     let piped = if is_piped { None } else { stdin::read_piped(out)? };
     let input = args.given.input(prompt, piped)?;
+    let task = Task { input, output_schema: output_schema(args.output_schema.as_deref())?, raw: args.raw };
     let client = reach.connect_or_start().await?;
     let status: StatusReply = client.call("daemon.status", &NoParams {}).await?;
     if status.main_model.is_none() && args.model.is_none() {
@@ -42,7 +43,7 @@ pub(in crate::client) async fn run(reach: &Connector, args: RunArgs, out: &mut O
     }
     if args.background {
         let session = create(&client, &params).await?.session_id;
-        submit_first(&client, session, input).await?;
+        submit_first(&client, session, task).await?;
         return Ok(out.say(&session.to_string())?);
     }
     let interactive = io::stdin().is_terminal() && io::stdout().is_terminal() && args.output == Output::Text;
@@ -50,16 +51,41 @@ pub(in crate::client) async fn run(reach: &Connector, args: RunArgs, out: &mut O
     let is_whole = args.output == Output::StreamJson;
     let thinking = args.thinking.unwrap_or(if is_whole { Thinking::Show } else { Thinking::Hide });
     let shown = (args.output, thinking);
-    let ended = task(reach, client, &params, input, asking, shown, out).await?;
+    let ended = follow(reach, client, &params, task, asking, shown, out).await?;
     finish(&ended, args.output, out)
 }
 
+/// The input of a new session, and how its result must look.
+pub(in crate::client) struct Task {
+    pub(in crate::client) input: SubmitInput,
+    /// JSON Schema of the result.
+    pub(in crate::client) output_schema: Option<serde_json::Value>,
+    /// The text is no command.
+    pub(in crate::client) raw: bool,
+}
+
+impl Task {
+    /// A task with this text.
+    pub(in crate::client) fn new(text: &str) -> Self {
+        Self { input: text.into(), output_schema: None, raw: false }
+    }
+}
+
+/// Reads the JSON Schema of a file.
+fn output_schema(file: Option<&Path>) -> Result<Option<serde_json::Value>, Failure> {
+    let Some(file) = file else { return Ok(None) };
+    let shown = file.display().to_string();
+    let wrong = |why: String| Failure::usage(format!("{}: {why}", crate::client::terminal::escape::line(&shown)));
+    let text = std::fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
+    serde_json::from_str(&text).map(Some).map_err(|error| wrong(format!("no JSON: {error}")))
+}
+
 /// Creates a session, submits the task and follows the turn.
-pub(in crate::client) async fn task(
+pub(in crate::client) async fn follow(
     reach: &Connector,
     client: Client,
     params: &CreateParams,
-    input: SubmitInput,
+    task: Task,
     asking: Asking,
     (output, thinking): (Output, Thinking),
     out: &mut Out,
@@ -67,7 +93,7 @@ pub(in crate::client) async fn task(
     let session = create(&client, params).await?;
     let id = session.session_id;
     let follow = Follow::start_with(reach, &client, id, 0, thinking.include()).await?;
-    let turn = submit_first(&client, id, input).await?.turn_id;
+    let turn = submit_first(&client, id, task).await?.turn_id;
     if output == Output::Text {
         out.note(&format!("session {}", crate::client::terminal::format::short_id(id)))?;
     }
@@ -159,9 +185,11 @@ async fn create(client: &Client, params: &CreateParams) -> Result<SessionView, F
 async fn submit_first(
     client: &Client,
     session_id: SessionId,
-    input: SubmitInput,
+    task: Task,
 ) -> Result<SubmitReply, Failure> {
-    match client.call("session.submit", &submit_params(session_id, input, None, None)).await {
+    let Task { input, output_schema, raw } = task;
+    let params = SubmitParams { output_schema, raw, ..submit_params(session_id, input, None, None) };
+    match client.call("session.submit", &params).await {
         Err(CallError::Fault(fault)) => {
             let params = EndParams { session_id, idempotency_key: None };
             // The reason of the refusal matters more than a session that could not be deleted.

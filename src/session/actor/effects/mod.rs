@@ -28,6 +28,7 @@ use rate_limiter::RateLimiter;
 
 mod background;
 pub(in crate::session) mod blobs;
+pub(in crate::session) mod context_check;
 pub(in crate::session) mod media;
 pub(in crate::session) mod rate_limiter;
 #[cfg(test)]
@@ -290,6 +291,7 @@ impl EffectRunner {
             Some(Input::ContextReady {
                 system: gathered.system,
                 sources: gathered.sources,
+                instructions: gathered.instructions,
                 untrusted: gathered.untrusted,
             })
         });
