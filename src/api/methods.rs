@@ -159,13 +159,7 @@ pub static METHODS: &[Method] = &[
     Method {
         name: "session.submit",
         summary: "Give the session something to do. The reply means that it is on disk.",
-        unbuilt: &[
-            "safe_mode",
-            "system_prompt",
-            "append_system_prompt",
-            "additional_dirs",
-            "fallback_model",
-        ],
+        unbuilt: &["safe_mode", "system_prompt", "append_system_prompt", "additional_dirs", "fallback_model"],
         errors: &[
             Code::NotFound,
             Code::Conflict,

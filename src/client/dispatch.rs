@@ -9,8 +9,8 @@ use super::args::{AuditCommand, Cli, Command, PermissionsCommand};
 use super::failure::{Failure, code};
 use crate::api::params::ClientRole;
 use crate::client::commands::{
-    abort, answer, approve, audit, backup, command, cost, daemon, demo, diff, doctor, explain, logs, models, ps, rpc,
-    rules, submit, trust,
+    abort, answer, approve, audit, backup, command, cost, daemon, demo, diff, doctor, explain, logs, models,
+    ps, rpc, rules, submit, trust,
 };
 use crate::client::connection::connector::Connector;
 use crate::client::connection::paths::Places;
@@ -84,9 +84,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Submit { session, text, model, raw, given } => {
             submit::submit(&reach, &session, text, model, raw, &given, out).await
         }
-        Command::Commands { session, json } => {
-            command::commands(&reach, session.as_deref(), json, out).await
-        }
+        Command::Commands { session, json } => command::commands(&reach, session.as_deref(), json, out).await,
         Command::Abort { session, call } => abort::abort(&reach, &session, call.as_deref(), out).await,
         Command::Diff { session, json, stat } => diff::diff(&reach, &session, json, stat, out).await,
         Command::Kill { sessions, all } => abort::kill(&reach, &sessions, all, out).await,

@@ -145,7 +145,7 @@ pub struct Update {
 #[derive(Clone, Debug)]
 pub enum Input {
     /// A client submitted an input.
-    Submit(Submit),
+    Submit(Box<Submit>),
     /// A client submitted a command that needs no model.
     Command(Box<AnsweredCommand>),
     /// The session built the system prompt.

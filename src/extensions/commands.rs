@@ -65,7 +65,9 @@ pub fn parse(
         let parsed = if is_name(&name) {
             command(name, &text, source, &path)
         } else {
-            Err(format!("{name:?} cannot be typed as a command: use a-z, 0-9, _ and -, and begin with a letter"))
+            Err(format!(
+                "{name:?} cannot be typed as a command: use a-z, 0-9, _ and -, and begin with a letter"
+            ))
         };
         match parsed {
             Ok(command) => commands.push(command),
@@ -180,7 +182,8 @@ mod tests {
 
     #[test]
     fn arguments_are_filled_in_or_appended() {
-        let expand = |body: &str, arguments: &str| load(body).expect("right").expand(arguments).expect("short");
+        let expand =
+            |body: &str, arguments: &str| load(body).expect("right").expand(arguments).expect("short");
         assert_eq!(expand("Fix $ARGUMENTS now", "a  b"), "Fix a  b now");
         assert_eq!(expand("$1, $2, $3.", "one 'two three'"), "one, two three, .");
         assert_eq!(expand("Cost: $10 and $x", ""), "Cost: $10 and $x");
@@ -193,11 +196,8 @@ mod tests {
 
     #[test]
     fn file_with_invalid_name_is_reported() {
-        let file = |name: &str| MarkdownFile {
-            path: name.into(),
-            name: vec![name.into()],
-            text: "Do it.".into(),
-        };
+        let file =
+            |name: &str| MarkdownFile { path: name.into(), name: vec![name.into()], text: "Do it.".into() };
         let is_name = |name: &str| name.chars().all(|c| c.is_ascii_lowercase());
         let (commands, diagnostics) = parse(vec![file("good"), file("Not Good")], Source::Project, is_name);
         assert_eq!(commands.len(), 1);

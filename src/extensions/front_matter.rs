@@ -19,7 +19,8 @@ pub(super) fn read<T: DeserializeOwned + Default>(text: &str) -> Result<(T, &str
     let Some(rest) = after_fence(text) else { return Ok((T::default(), text)) };
     let mut at = 0;
     let end = loop {
-        let line = rest[at..].split_inclusive('\n').next().ok_or("the front matter has no closing line ---")?;
+        let line =
+            rest[at..].split_inclusive('\n').next().ok_or("the front matter has no closing line ---")?;
         if line.trim_end() == "---" {
             break at;
         }

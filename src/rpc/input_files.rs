@@ -192,7 +192,9 @@ mod tests {
         assert_eq!(of("file:///a%20b/c.txt#L1").ok(), Some(file("/a b/c.txt")));
         assert_eq!(of("file://localhost/a").ok(), Some(file("/a")));
         assert_eq!(of("https://h/x").ok(), Some(Resource::Reference("[resource n: https://h/x]".into())));
-        for uri in ["", "x", "file://host/a", "file:a", "file:///%zz", "file:///%f", "https://a b", "file:///%ff"] {
+        for uri in
+            ["", "x", "file://host/a", "file:a", "file:///%zz", "file:///%f", "https://a b", "file:///%ff"]
+        {
             assert!(of(uri).is_err(), "{uri}");
         }
     }

@@ -131,7 +131,10 @@ impl SessionHandle {
     }
 
     /// Records a command whose answer is known, with the changes that it requests.
-    pub(super) async fn answer_command(&self, command: CommandSubmission) -> Result<SubmitOutcome, SessionError> {
+    pub(super) async fn answer_command(
+        &self,
+        command: CommandSubmission,
+    ) -> Result<SubmitOutcome, SessionError> {
         self.ask(|reply| SessionCommand::Command(Box::new(command), reply)).await
     }
 

@@ -23,6 +23,7 @@ use crate::types::permission::{Mode, RuleKind, RuleScope};
 use crate::types::thinking::Thinking;
 use crate::types::time::Clock;
 use crate::types::usage::Budgets;
+use crate::workspace::GitFacts;
 
 /// Settings of all sessions.
 #[derive(Clone, Debug)]
@@ -134,6 +135,8 @@ pub struct Shared {
     pub clock: Arc<dyn Clock>,
     /// Rules that outlive a session.
     pub policies: Arc<Policies>,
+    /// Git facts of the workspaces, for system prompts.
+    pub(super) git_facts: GitFacts,
     /// Counters since the start.
     pub(super) counts: Counts,
     /// Receives every committed event, in addition to the followers of a session.
@@ -156,6 +159,7 @@ impl Shared {
             database: store,
             clock,
             policies,
+            git_facts: GitFacts::default(),
             counts: Counts::default(),
             observer: None,
             pending_tx,

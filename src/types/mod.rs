@@ -5,6 +5,7 @@ pub mod background;
 pub mod blob;
 pub mod credentials;
 pub mod depth;
+pub mod envelope;
 pub mod event;
 pub mod hex;
 pub mod ids;

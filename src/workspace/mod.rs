@@ -2,6 +2,7 @@
 //! as data, a description of the repository, and the files that need the user's trust.
 
 mod git;
+mod git_facts;
 mod instructions;
 mod notes;
 mod project;
@@ -11,6 +12,7 @@ mod trust_inventory;
 
 use std::path::{Path, PathBuf};
 
+pub use git_facts::GitFacts;
 pub use notes::{NoteError, NoteFile};
 pub use project::Project;
 pub use prompt::{Gathered, Request, gather, instruction_versions};

@@ -81,10 +81,13 @@ impl NoteFile {
             .flags(OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC)
             .resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
         let folder = openat2(AT_FDCWD, folder, how).map(File::from)?;
-        let how = |flags: OFlag| OpenHow::new().flags(flags | OFlag::O_CLOEXEC).resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
+        let how = |flags: OFlag| {
+            OpenHow::new().flags(flags | OFlag::O_CLOEXEC).resolve(ResolveFlag::RESOLVE_NO_SYMLINKS)
+        };
         let (mut text, mut mode) = (Vec::new(), 0o644);
         if !self.is_new {
-            let old = openat2(&folder, Path::new(name), how(OFlag::O_RDONLY | OFlag::O_NONBLOCK)).map(File::from)?;
+            let old = openat2(&folder, Path::new(name), how(OFlag::O_RDONLY | OFlag::O_NONBLOCK))
+                .map(File::from)?;
             let meta = old.metadata()?;
             if !meta.is_file() || meta.len() > MAX_BYTES {
                 return Err(io::Error::other(format!("it is no file of at most {MAX_BYTES} bytes")));
@@ -107,7 +110,8 @@ impl NoteFile {
             .and_then(|()| file.set_permissions(fs::Permissions::from_mode(mode)))
             .and_then(|()| file.sync_all())
             .and_then(|()| {
-                nix::fcntl::renameat(&folder, Path::new(&temporary), &folder, Path::new(name)).map_err(Into::into)
+                nix::fcntl::renameat(&folder, Path::new(&temporary), &folder, Path::new(name))
+                    .map_err(Into::into)
             });
         if written.is_err() {
             let _ = nix::unistd::unlinkat(

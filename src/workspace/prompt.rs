@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
-use super::git;
+use super::git_facts::GitFacts;
 use super::instructions::{self, Instruction};
 use crate::types::hex;
 use crate::types::reminder::FileVersion;
@@ -60,11 +60,14 @@ You are a coding agent. You work in the user's folder with the tools you are giv
 
 /// Reads the folder and builds the prompt. Runs no program except git in a folder whose current content is
 /// trusted. Cancel-safe.
-pub async fn gather(request: Request) -> Option<Gathered> {
+pub async fn gather(request: Request, git_facts: &GitFacts) -> Option<Gathered> {
     let cwd = request.cwd.clone();
     let ground = tokio::task::spawn_blocking(move || scan(&cwd)).await.ok()?;
     let trusted = request.trusted.as_ref() == Some(&ground.digest);
-    let facts = if trusted && ground.has_git { git::facts(&request.cwd).await } else { None };
+    let facts = match trusted && ground.has_git {
+        true => git_facts.get(&request.cwd, &ground.digest).await,
+        false => None,
+    };
     let waits = !trusted && !ground.parts.is_empty();
     let untrusted = waits.then_some(Untrusted { digest: ground.digest, parts: ground.parts });
     tokio::task::spawn_blocking(move || compose(&request, facts.as_deref(), untrusted)).await.ok()
@@ -104,11 +107,7 @@ fn compose(request: &Request, git: Option<&str>, untrusted: Option<Untrusted>) -
 
 /// The files with project instructions as they are now. Blocking.
 #[must_use]
-pub fn instruction_versions(
-    cwd: &Path,
-    additional: &[PathBuf],
-    user_dir: Option<&Path>,
-) -> Vec<FileVersion> {
+pub fn instruction_versions(cwd: &Path, additional: &[PathBuf], user_dir: Option<&Path>) -> Vec<FileVersion> {
     versions(&instructions::collect(cwd, additional, user_dir))
 }
 

@@ -83,8 +83,14 @@ pub fn scan_with_files(cwd: &Path, folders: &[&str]) -> (TrustInventory, Vec<Sca
     let mut digest = Sha256::new();
     digest.update(VERSION);
     let folders: Vec<PathBuf> = folders.iter().map(|folder| cwd.join(folder)).collect();
-    let mut walk =
-        Walk { digest: &mut digest, entries: 0, bytes: 0, too_large: false, folders: &folders, files: Vec::new() };
+    let mut walk = Walk {
+        digest: &mut digest,
+        entries: 0,
+        bytes: 0,
+        too_large: false,
+        folders: &folders,
+        files: Vec::new(),
+    };
     let settings = read_below(cwd, Path::new(SETTINGS), FILE);
     walk.note(SETTINGS.as_bytes(), b"settings");
     match &settings {
@@ -418,7 +424,10 @@ mod tests {
         let (ground, files) = scan_with_files(&folder.path(), &[".agentd/commands", ".claude/commands"]);
         assert_eq!(ground.digest, folder.digest());
         let names: Vec<_> = files.iter().map(|(path, _)| path.display().to_string()).collect();
-        assert_eq!(names, [".claude/commands/a.md", ".claude/commands/leak.md", ".claude/commands/team/b.md"]);
+        assert_eq!(
+            names,
+            [".claude/commands/a.md", ".claude/commands/leak.md", ".claude/commands/team/b.md"]
+        );
         assert_eq!(files[0].1, Ok(b"one".to_vec()));
         assert!(files[1].1.is_err());
     }
@@ -447,7 +456,9 @@ mod tests {
         let told = ground.parts.join("\n");
         let settings = ".agentd/config.toml (not understood, so every call asks: it is not a file)";
         assert!(told.contains(settings), "{told}");
-        for (name, usage) in BOUND.into_iter().filter(|(name, _)| [".mcprc", ".kode", ".agentd/skills"].contains(name)) {
+        for (name, usage) in
+            BOUND.into_iter().filter(|(name, _)| [".mcprc", ".kode", ".agentd/skills"].contains(name))
+        {
             assert!(told.contains(&format!("{name} ({usage}, and too large")), "{name}: {told}");
         }
         assert!(ground.project.is_closed && !ground.has_git, "{told}");

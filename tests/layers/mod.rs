@@ -28,7 +28,7 @@ const LAYERS: &[(&str, u8, &[&str])] = &[
     ("model", 2, &["types", "crash", "sync", "proc"]),
     ("extensions", 2, &["types", "crash"]),
     ("tools", 3, &["types", "crash", "sync", "proc"]),
-    ("workspace", 2, &["types", "crash", "proc", "judge"]),
+    ("workspace", 2, &["types", "crash", "sync", "proc", "judge"]),
     // `proc` for the parents of a peer.
     ("transport", 2, &["sync", "proc"]),
     // With the feature `otel` alone.

@@ -119,7 +119,11 @@ async fn unsupported_parameter_is_refused_and_not_ignored() {
         ("session.create", json!({"cwd": cwd, "agent": "reviewer"}), "agent"),
         ("session.update", json!({"session_id": id, "system_prompt": "x"}), "system_prompt"),
         ("session.create", json!({"cwd": cwd, "fallback_model": "p/m"}), "fallback_model"),
-        ("session.submit", json!({"session_id": id, "input": "x", "fallback_model": "p/m"}), "fallback_model"),
+        (
+            "session.submit",
+            json!({"session_id": id, "input": "x", "fallback_model": "p/m"}),
+            "fallback_model",
+        ),
     ] {
         let line = call(method, params.clone());
         let refusal = check(&mut raw, &line, json!(7), -32602, "unsupported").await;

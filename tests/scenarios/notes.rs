@@ -35,7 +35,8 @@ async fn note_prefers_the_only_existing_file_and_never_leaves_the_workspace() {
     assert_eq!(daemon.read("CLAUDE.md"), "Be kind.\n- one\n");
     assert_eq!(daemon.read("AGENTS.md"), "");
     std::fs::write(daemon.path("outside.md"), "outside\n").expect("written");
-    std::os::unix::fs::symlink(daemon.path("outside.md"), daemon.workspace().join("AGENTS.md")).expect("linked");
+    std::os::unix::fs::symlink(daemon.path("outside.md"), daemon.workspace().join("AGENTS.md"))
+        .expect("linked");
     let before = session.events().await.len();
     let refusal = session.refused("submit", json!({"input": "# two"})).await;
     assert_eq!((refusal.code, &refusal.data["path"]), (-32602, &json!("input")));

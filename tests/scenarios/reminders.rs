@@ -22,7 +22,10 @@ async fn turn(daemon: &TestDaemon, session: &Session, seen: &mut Log, text: &str
 /// Each request begins with the messages of the one before; the last may only have grown.
 fn assert_prefixes(requests: &[Request]) {
     let blocks = |request: &Request| -> Vec<Value> {
-        let all = request.messages().iter().flat_map(|message| message["content"].as_array().expect("blocks").clone());
+        let all = request
+            .messages()
+            .iter()
+            .flat_map(|message| message["content"].as_array().expect("blocks").clone());
         all.map(|mut block| {
             block.as_object_mut().map(|block| block.remove("cache_control"));
             block
@@ -44,7 +47,11 @@ async fn changed_files_are_reported_once_in_the_newest_message() {
     let mut seen = session.follow().await;
     daemon.models.push(Step::calls([("Read", json!({"file_path": daemon.workspace().join("a.txt")}))]));
     let first = turn(&daemon, &session, &mut seen, "read it").await;
-    assert!(first.messages()[0]["content"].to_string().contains("A new conversation begins"), "{}", first.body);
+    assert!(
+        first.messages()[0]["content"].to_string().contains("A new conversation begins"),
+        "{}",
+        first.body
+    );
     assert!(!newest(&turn(&daemon, &session, &mut seen, "unchanged").await).contains("<reminder>"));
 
     daemon.write("a.txt", "beta beta\n");

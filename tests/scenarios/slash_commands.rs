@@ -64,7 +64,8 @@ async fn settings_commands_change_the_session_at_once() {
     session.submit("hello").await;
     let started = seen.find("the turn", |event| event["model"] == "scripted/other").await;
     assert_eq!(started["type"], "session.updated");
-    seen.find("the answer", |event| event["type"] == "turn.completed" && event["result"]["model_calls"] == 1).await;
+    seen.find("the answer", |event| event["type"] == "turn.completed" && event["result"]["model_calls"] == 1)
+        .await;
     let request = &daemon.models.requests()[0];
     assert_eq!(request.body["model"], "other");
     assert!(request.body["system"].to_string().contains(&more));
@@ -163,7 +164,8 @@ const REVIEW: &str = "---\ndescription: Review a file\nargument-hint: FILE\nallo
 
 #[tokio::test]
 async fn project_command_runs_with_its_model_and_rules_for_one_turn() {
-    let daemon = TestDaemon::builder().config("[permissions]\ndeny = [\"Bash(touch forbidden)\"]").start().await;
+    let daemon =
+        TestDaemon::builder().config("[permissions]\ndeny = [\"Bash(touch forbidden)\"]").start().await;
     daemon.write(".claude/commands/team/review.md", REVIEW);
     let session = daemon.client("alice").await.create(&daemon).await;
     let refusal = session.refused("submit", json!({"input": "/team:review a.txt"})).await;
@@ -201,7 +203,8 @@ async fn listed_commands_name_sources_and_broken_files() {
     daemon.write(".agentd/commands/deploy.md", "Deploy it.");
     let user = daemon.path("home/.claude/commands");
     std::fs::create_dir_all(&user).expect("made");
-    std::fs::write(user.join("greet.md"), "---\ndescription: Say hello\n---\nGreet $ARGUMENTS.").expect("written");
+    std::fs::write(user.join("greet.md"), "---\ndescription: Say hello\n---\nGreet $ARGUMENTS.")
+        .expect("written");
     std::fs::write(user.join("broken.md"), "---\ndescription: [\n---\nx").expect("written");
     std::fs::write(user.join("help.md"), "Mine.").expect("written");
     std::fs::write(daemon.path("secret.md"), "secret").expect("written");
@@ -241,10 +244,10 @@ async fn listed_commands_name_sources_and_broken_files() {
 async fn agentctl_prints_answers_of_commands() {
     let daemon = TestDaemon::start().await;
     let shown = ctl(&daemon, &["run", "/help"]).await;
-    assert!(shown.fine().contains("/status"), "{shown:?}");
+    assert!(shown.fine().contains("/status"));
     let session = daemon.client("alice").await.create(&daemon).await;
     let shown = ctl(&daemon, &["submit", &session.id, "/mode plan"]).await;
-    assert!(shown.fine().contains("plan"), "{shown:?}");
+    assert!(shown.fine().contains("plan"));
     let refused = ctl(&daemon, &["run", "/hlep"]).await;
     assert!(refused.code != 0 && refused.err.contains("/help"), "{refused:?}");
     assert_eq!(daemon.models.requests().len(), 0);
@@ -259,17 +262,20 @@ async fn bug_report_holds_events_and_no_keys() {
         .await;
     let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    daemon.models.push(Step::text("Your key is verysecretkey123, or sk-ant-REDACTED."));
+    let token = format!("sk-ant-{}", "x1".repeat(20));
+    daemon.models.push(Step::text(&format!("Your key is verysecretkey123, or {token}.")));
     session.submit("what is my key? password=correcthorse").await;
     seen.turn_ends("success").await;
     let reply = answer(&session, "/bug it hangs").await;
     let text = reply["text"].as_str().expect("text");
-    let path = text.split_whitespace().find(|word| word.contains("bug-")).expect("a path").trim_end_matches('.');
+    let path =
+        text.split_whitespace().find(|word| word.contains("bug-")).expect("a path").trim_end_matches('.');
     let bundle = std::fs::read_to_string(path).expect("written");
-    for secret in ["verysecretkey123", "sk-ant-api", "correcthorse"] {
+    for secret in ["verysecretkey123", &token, "correcthorse"] {
         assert!(!bundle.contains(secret), "{secret}");
     }
-    for part in ["it hangs", "turn.completed", "[providers.scripted]", env!("CARGO_PKG_VERSION"), &session.id] {
+    for part in ["it hangs", "turn.completed", "[providers.scripted]", env!("CARGO_PKG_VERSION"), &session.id]
+    {
         assert!(bundle.contains(part), "{part}: {bundle}");
     }
     use std::os::unix::fs::PermissionsExt as _;

@@ -75,7 +75,8 @@ async fn play(reach: &Connector, scratch: &Scratch, asking: Asking, out: &mut Ou
         ..CreateParams::default()
     };
     let ended =
-        follow(reach, client, &params, Task::new(PROMPT), asking, (Output::Text, Thinking::Hide), out).await?;
+        follow(reach, client, &params, Task::new(PROMPT), asking, (Output::Text, Thinking::Hide), out)
+            .await?;
 
     heading(out, "What is left")?;
     let now = fs::read_to_string(scratch.work().join("greet.sh"))?;

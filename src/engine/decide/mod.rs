@@ -38,7 +38,7 @@ impl Engine {
     pub fn decide(&self, input: Input, now: Now) -> Result<Decision, Refusal> {
         let mut builder = PlanBuilder::new(self, now);
         match input {
-            Input::Submit(submit) => builder.submit(submit)?,
+            Input::Submit(submit) => builder.submit(*submit)?,
             Input::Command(command) => builder.answer_command(*command)?,
             Input::ContextReady { system, sources, instructions, untrusted } => {
                 builder.context_ready(system, sources, instructions, untrusted);

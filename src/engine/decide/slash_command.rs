@@ -15,7 +15,8 @@ use crate::types::turn_options::TurnOptions;
 /// The name of a note in `command.completed`.
 pub const NOTE: &str = "#";
 /// The answer of `/clear`.
-pub const CLEARED: &str = "The conversation starts again. The model sees none of the earlier messages; the journal keeps them.";
+pub const CLEARED: &str =
+    "The conversation starts again. The model sees none of the earlier messages; the journal keeps them.";
 const CLEAR: &str = "clear";
 
 /// A text that is not for the model as it is.
@@ -153,11 +154,24 @@ mod tests {
 
     #[test]
     fn only_one_line_with_valid_name_is_a_command() {
-        let command = |name: &str, arguments: &str| Some(TypedLine::Command(SlashCommand::new(name, arguments)));
+        let command =
+            |name: &str, arguments: &str| Some(TypedLine::Command(SlashCommand::new(name, arguments)));
         assert_eq!(typed("/help"), command("help", ""));
         assert_eq!(typed("/team:review-all  src main \n"), command("team:review-all", "src main"));
         assert_eq!(typed("# use tabs"), Some(TypedLine::Note("use tabs".into())));
-        let plain = ["/home/x is broken", "/Help", "/", "/ help", "/9", "help", "#tag", "#", "#  ", "/a\nb", " /help"];
+        let plain = [
+            "/home/x is broken",
+            "/Help",
+            "/",
+            "/ help",
+            "/9",
+            "help",
+            "#tag",
+            "#",
+            "#  ",
+            "/a\nb",
+            " /help",
+        ];
         for text in plain {
             assert_eq!(typed(text), None, "{text:?}");
         }

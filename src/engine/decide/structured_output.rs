@@ -134,7 +134,8 @@ mod tests {
 
     #[test]
     fn invalid_and_remote_schemas_are_refused() {
-        let person = json!({"type": "object", "properties": {"age": {"type": "integer"}}, "required": ["age"]});
+        let person =
+            json!({"type": "object", "properties": {"age": {"type": "integer"}}, "required": ["age"]});
         assert_eq!(check_schema(&person), Ok(()));
         for (schema, word) in [
             (json!("x"), "object"),
@@ -168,7 +169,8 @@ mod tests {
                 let _ = value_of(&schema, "{}");
             }
         }
-        let tree = json!({"type": "object", "properties": {"next": {"$ref": "#"}}, "additionalProperties": false});
+        let tree =
+            json!({"type": "object", "properties": {"next": {"$ref": "#"}}, "additionalProperties": false});
         assert!(value_of(&tree, "{\"next\": {\"next\": {}}}").is_ok());
         assert!(value_of(&tree, "{\"next\": {\"other\": {}}}").is_err());
     }

@@ -228,7 +228,10 @@ impl ReferenceModel {
         match effect {
             Effect::CheckContext { turn_id } => {
                 property!(self.has_context, "a prompt that exists is checked");
-                property!(self.turn.as_ref().map(|turn| turn.id) == Some(*turn_id), "a check is for its turn");
+                property!(
+                    self.turn.as_ref().map(|turn| turn.id) == Some(*turn_id),
+                    "a check is for its turn"
+                );
             }
             Effect::GatherContext => property!(!self.has_context, "the system prompt is put together once"),
             Effect::CallModel { token, request } => {

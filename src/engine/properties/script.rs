@@ -242,16 +242,8 @@ fn step() -> impl Strategy<Value = Step> {
         (seldom(), seldom(), seldom()),
         prop_oneof![9 => Just(None), 1 => thinking()],
     )
-        .prop_map(|(busy, named, blank, budgets, mode, (model, command, schema), thinking)| Step::Submit {
-            busy,
-            named,
-            blank,
-            budgets,
-            mode,
-            model,
-            thinking,
-            command,
-            schema,
+        .prop_map(|(busy, named, blank, budgets, mode, (model, command, schema), thinking)| {
+            Step::Submit { busy, named, blank, budgets, mode, model, thinking, command, schema }
         });
     let slash = (seldom(), busy(), named(), proptest::option::weighted(0.2, mode()))
         .prop_map(|(clear, busy, named, mode)| Step::Slash { clear, busy, named, mode });

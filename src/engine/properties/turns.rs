@@ -21,7 +21,9 @@ impl ReferenceModel {
                 property!(self.turns.insert(id), "turn ids are new");
                 if *front { self.queue.push_front(id) } else { self.queue.push_back(id) }
             }
-            Event::TurnStarted { budgets, mode, model, thinking, sampling, command, output_schema, .. } => {
+            Event::TurnStarted {
+                budgets, mode, model, thinking, sampling, command, output_schema, ..
+            } => {
                 (self.turn_mode, self.aborted_by) = (*mode, None);
                 property!(self.turn.is_none(), "turns never overlap");
                 let id = envelope.turn_id.ok_or("a turn has an id")?;
@@ -162,11 +164,9 @@ impl ReferenceModel {
                 self.aborted_by = envelope.origin.clone().or(self.aborted_by.take());
                 (turn.aborting, turn.ending) = (true, turn.ending || *ending);
             }
-            Event::CommandCompleted { name, text, .. } => {
-                if turn.command.as_ref() == Some(name) {
-                    property!(turn.step == 0, "a command's own turn calls no model");
-                    turn.text.clone_from(text);
-                }
+            Event::CommandCompleted { name, text, .. } if turn.command.as_ref() == Some(name) => {
+                property!(turn.step == 0, "a command's own turn calls no model");
+                turn.text.clone_from(text);
             }
             Event::TurnOutputRejected { attempt, max, errors, .. } => {
                 turn.rejected += 1;

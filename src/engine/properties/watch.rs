@@ -303,12 +303,18 @@ impl ReferenceModel {
                 self.queue.clear();
             }
             Event::SessionCleared {} => {
-                property!(self.turn.as_ref().is_some_and(|turn| turn.step == 0), "a turn clears and does nothing else");
+                property!(
+                    self.turn.as_ref().is_some_and(|turn| turn.step == 0),
+                    "a turn clears and does nothing else"
+                );
                 self.forgotten.append(&mut self.heard);
                 (self.sent, self.has_context) = (None, false);
             }
             Event::ReminderAdded { text, .. } => {
-                property!(envelope.turn_id.is_some() && envelope.turn_id == current, "a reminder is for a turn");
+                property!(
+                    envelope.turn_id.is_some() && envelope.turn_id == current,
+                    "a reminder is for a turn"
+                );
                 property!(text.starts_with("<reminder>"), "a reminder looks like one: {text}");
                 // Reminders are sent like what people say.
                 self.heard.push(text.clone());

@@ -11,8 +11,8 @@ use crate::engine::properties::script::{Chance, Fate, Found, ModelStep, Named, P
 use crate::engine::properties::setup::Setup;
 use crate::engine::properties::watch::{CommandWatch, ReferenceModel};
 use crate::engine::{
-    Answer as Answered, AnsweredCommand, Decision as Decided, EditedCall, Effect, Engine, Entry, Input, Now, Plan, Refusal,
-    Settings, Submit, Update,
+    Answer as Answered, AnsweredCommand, Decision as Decided, EditedCall, Effect, Engine, Entry, Input, Now,
+    Plan, Refusal, Settings, Submit, Update,
 };
 use crate::types::background::BackgroundState;
 use crate::types::blob::{Blob, BlobRef, Picture};
@@ -165,7 +165,7 @@ impl Simulator {
                     input.push(InputBlock::Image(Picture { blob: BlobRef::from(&blob), name: None }));
                     blobs.push(blob);
                 }
-                let input = Input::Submit(Submit {
+                let input = Input::Submit(Box::new(Submit {
                     input,
                     blobs,
                     when_busy: *busy,
@@ -189,7 +189,7 @@ impl Simulator {
                         output_schema: schema.then(|| serde_json::json!({"type": "object"})),
                     },
                     origin: someone(),
-                });
+                }));
                 if let Some(plan) = self.feed(input)? {
                     let queued = plan.events.iter().find_map(|entry| match entry.envelope.event {
                         Event::TurnQueued { .. } => entry.envelope.turn_id,
@@ -203,19 +203,20 @@ impl Simulator {
             }
             Step::Slash { clear: true, busy, named, .. } => {
                 let command = Some(SlashCommand::new("clear", ""));
-                let input = Input::Submit(Submit {
+                let input = Input::Submit(Box::new(Submit {
                     input: vec![InputBlock::Text { text: "/clear".into() }],
                     blobs: Vec::new(),
                     when_busy: *busy,
                     expected_turn: self.name(*named),
                     options: TurnOptions { command, ..TurnOptions::default() },
                     origin: someone(),
-                });
+                }));
                 self.feed(input)?;
             }
             Step::Slash { clear: false, busy, named, mode } => {
                 let options = TurnOptions { mode: *mode, ..TurnOptions::default() };
-                let change = mode.map(|_| Box::new(Update { options, origin: someone(), ..Update::default() }));
+                let change =
+                    mode.map(|_| Box::new(Update { options, origin: someone(), ..Update::default() }));
                 let input = Input::Command(Box::new(AnsweredCommand {
                     command: SlashCommand::new("status", ""),
                     text: format!("all is well {}", self.next()),

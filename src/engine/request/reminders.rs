@@ -30,10 +30,9 @@ fn plain(kind: ReminderKind, text: impl Into<String>) -> Reminder {
 /// The reminders for a user's message that need nothing but the state. `is_first`: it begins the conversation.
 pub(in crate::engine) fn of_message(state: &State, now: Timestamp, is_first: bool) -> Vec<Reminder> {
     let start = is_first.then(|| plain(ReminderKind::SessionStart, model_texts::SESSION_START));
-    let plan =
-        (state.mode() == Mode::Plan).then(|| plain(ReminderKind::PlanMode, model_texts::PLAN_MODE));
-    let day = (now.day() != state.told_day)
-        .then(|| plain(ReminderKind::NewDay, model_texts::new_day(&now.date())));
+    let plan = (state.mode() == Mode::Plan).then(|| plain(ReminderKind::PlanMode, model_texts::PLAN_MODE));
+    let day =
+        (now.day() != state.told_day).then(|| plain(ReminderKind::NewDay, model_texts::new_day(&now.date())));
     [start, plan, day].into_iter().flatten().collect()
 }
 

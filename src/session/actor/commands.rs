@@ -89,6 +89,7 @@ impl Actor {
                     tracing::warn!(session = %self.id, "an attach could not be written");
                 }
                 self.recheck_trust();
+                self.prefetch_git();
                 // If the caller is gone, the guard is dropped here, which sends a detach.
                 let _ = reply.send(Ok(attachment));
             }
@@ -121,6 +122,14 @@ impl Actor {
     pub(super) fn recheck_trust(&mut self) {
         if self.engine.has_context() && self.state.parking.is_none() {
             self.effects.recheck_trust(self.engine.spec().cwd.clone().into());
+        }
+    }
+
+    /// Gathers git facts for the first prompt, if it is not built yet.
+    pub(super) fn prefetch_git(&mut self) {
+        let waits = !self.engine.has_context() && self.engine.turn_id().is_none();
+        if waits && !self.engine.is_ended() && self.state.parking.is_none() {
+            self.effects.prefetch_git(self.engine.spec().cwd.clone().into());
         }
     }
 

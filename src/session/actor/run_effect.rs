@@ -32,12 +32,15 @@ impl Actor {
             }
             Effect::CheckContext { turn_id } => {
                 let spec = self.engine.spec();
-                self.effects.check_context(turn_id, ContextFiles {
-                    reads: self.engine.reads(),
-                    cwd: spec.cwd.clone().into(),
-                    additional: spec.additional_dirs.iter().map(PathBuf::from).collect(),
-                    user_dir: self.shared.components().settings.user_dir.clone(),
-                });
+                self.effects.check_context(
+                    turn_id,
+                    ContextFiles {
+                        reads: self.engine.reads(),
+                        cwd: spec.cwd.clone().into(),
+                        additional: spec.additional_dirs.iter().map(PathBuf::from).collect(),
+                        user_dir: self.shared.components().settings.user_dir.clone(),
+                    },
+                );
             }
             Effect::CallModel { token, request } => self.effects.call_model(token, *request),
             Effect::AskHelper { token, request } => self.effects.ask_helper(token, *request),

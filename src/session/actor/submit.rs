@@ -25,7 +25,7 @@ impl Actor {
         }
         let SubmittedInput { blocks: input, blobs } = input;
         let submit = Submit { input, blobs, when_busy, expected_turn, options, origin: Some(origin) };
-        let decision = self.decide(Input::Submit(submit))?;
+        let decision = self.decide(Input::Submit(Box::new(submit)))?;
         let Reply::Submitted(submitted) = decision.reply.clone() else {
             return Err(SessionError::Refused(Refusal::EmptyInput));
         };
@@ -73,7 +73,9 @@ impl Actor {
         if let Some((file, note)) = written {
             let appended = tokio::task::spawn_blocking(move || file.append(&note)).await;
             let failed = |why: String| SessionError::BadParam("input", why);
-            appended.map_err(|error| failed(error.to_string()))?.map_err(|error| failed(error.to_string()))?;
+            appended
+                .map_err(|error| failed(error.to_string()))?
+                .map_err(|error| failed(error.to_string()))?;
         }
         let idempotency = keyed.and_then(|keyed| keyed.row(method::SUBMIT, self.id, &submitted));
         self.commit(UnwrittenPlan { idempotency, must_write, ..UnwrittenPlan::new(decision) }).await?;

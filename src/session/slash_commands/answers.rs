@@ -66,7 +66,10 @@ pub(super) fn context(facts: &SessionFacts, window: Option<u64>) -> String {
         _ if used == 0 => "No model call yet: nothing fills the context window.".into(),
         Some(window) => {
             let percent = used.saturating_mul(100) / window.max(1);
-            format!("{used} of {window} tokens of the context window are used ({percent} %) by {}.", facts.model)
+            format!(
+                "{used} of {window} tokens of the context window are used ({percent} %) by {}.",
+                facts.model
+            )
         }
         None => format!("{used} tokens are used; the context window of {} is unknown.", facts.model),
     }

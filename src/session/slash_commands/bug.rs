@@ -23,7 +23,16 @@ const REDACTED: &str = "[redacted]";
 
 /// Parts of a name whose value is a secret.
 const SECRET_NAMES: [&str; 11] = [
-    "key", "token", "secret", "password", "passwd", "authorization", "cookie", "credential", "signature", "headers",
+    "key",
+    "token",
+    "secret",
+    "password",
+    "passwd",
+    "authorization",
+    "cookie",
+    "credential",
+    "signature",
+    "headers",
     "private",
 ];
 /// Names that contain such a part and hold no secret.
@@ -43,8 +52,23 @@ const HARMLESS_NAMES: [&str; 12] = [
 ];
 /// Beginnings of tokens of well-known services.
 const TOKEN_PREFIXES: [&str; 17] = [
-    "sk-", "sk_", "pk_", "rk_", "ghp_", "gho_", "ghs_", "ghu_", "github_pat_", "glpat-", "xoxb-", "xoxp-", "xapp-",
-    "AKIA", "ASIA", "AIza", "eyJ",
+    "sk-",
+    "sk_",
+    "pk_",
+    "rk_",
+    "ghp_",
+    "gho_",
+    "ghs_",
+    "ghu_",
+    "github_pat_",
+    "glpat-",
+    "xoxb-",
+    "xoxp-",
+    "xapp-",
+    "AKIA",
+    "ASIA",
+    "AIza",
+    "eyJ",
 ];
 /// Words before a secret in a line of text.
 const SECRET_WORDS: [&str; 4] = ["bearer", "basic", "token", "password"];
@@ -74,7 +98,8 @@ impl Registry {
             "events": events,
         });
         let name = format!("bug-{}-{id}.json", now.0);
-        let failed = |why: String| SessionError::BadParam("input", format!("could not write the bundle: {why}"));
+        let failed =
+            |why: String| SessionError::BadParam("input", format!("could not write the bundle: {why}"));
         let written = tokio::task::spawn_blocking(move || {
             let mut bundle = bundle;
             let secrets = known_secrets();
@@ -198,7 +223,7 @@ mod tests {
         let secrets = vec!["hunter2hunter2".to_owned()];
         let mut value = json!({
             "input": {"command": "curl -H 'Authorization: Bearer abcdefgh12345678' https://x"},
-            "text": "key sk-ant-REDACTED and hunter2hunter2, password=correcthorse, plain words stay",
+            "text": format!("key sk-ant-{} and hunter2hunter2, password=correcthorse, plain words stay", "x1".repeat(20)),
             "api_key": "abc", "usage": {"input_tokens": 5},
             "more": "-----BEGIN PRIVATE KEY-----\nMIIE",
         });

@@ -174,7 +174,8 @@ impl Registry {
                 let own: Vec<_> = project.iter().filter_map(below).collect();
                 let place = Path::new(&cwd).join(folder);
                 if !own.is_empty() && !is_trusted {
-                    let message = "these commands are not used: the workspace is not trusted (agentctl trust)";
+                    let message =
+                        "these commands are not used: the workspace is not trusted (agentctl trust)";
                     files.diagnostics.push(Diagnostic { path: place, message: message.into() });
                     continue;
                 }

@@ -7,7 +7,7 @@ mod custom;
 
 use std::path::Path;
 
-pub use custom::{CommandList, ListedCommand, CommandSource};
+pub use custom::{CommandList, CommandSource, ListedCommand};
 
 use crate::engine::{BUILT_IN, NOTE, TypedLine, find_built_in};
 use crate::session::error::SessionError;
@@ -46,7 +46,8 @@ impl Registry {
         match command.name.as_str() {
             "clear" => {
                 let line = command.line();
-                let input = SubmittedInput { blocks: vec![InputBlock::Text { text: line }], blobs: Vec::new() };
+                let input =
+                    SubmittedInput { blocks: vec![InputBlock::Text { text: line }], blobs: Vec::new() };
                 let options = TurnOptions { command: Some(command), ..TurnOptions::default() };
                 handle.submit(Submission { options, ..submission }, input).await
             }
@@ -69,7 +70,8 @@ impl Registry {
             "context" => {
                 let facts = handle.facts().await?;
                 let components = self.shared().components();
-                let window = facts.model.parse().ok().and_then(|model| components.models.model(&model).context_window);
+                let window =
+                    facts.model.parse().ok().and_then(|model| components.models.model(&model).context_window);
                 let text = answers::context(&facts, window.map(u64::from));
                 self.show(&handle, submission, command, text).await
             }
@@ -83,7 +85,10 @@ impl Registry {
             }
             "bug" => {
                 let path = self.write_bug_report(id, &handle, &command.arguments).await?;
-                let text = format!("Wrote {}. It holds no keys; read it before you send it to anyone.", path.display());
+                let text = format!(
+                    "Wrote {}. It holds no keys; read it before you send it to anyone.",
+                    path.display()
+                );
                 self.show(&handle, submission, command, text).await
             }
             "model" => self.submit_model(&handle, submission, command).await,
@@ -116,7 +121,8 @@ impl Registry {
         let what = if file.is_new { "Created" } else { "Added to" };
         let text = format!("{what} {}: - {note}", file.path.display());
         let command = SlashCommand::new(NOTE, note);
-        let answered = CommandSubmission { note: Some(file), ..CommandSubmission::new(submission, command, text) };
+        let answered =
+            CommandSubmission { note: Some(file), ..CommandSubmission::new(submission, command, text) };
         handle.answer_command(answered).await
     }
 
@@ -133,7 +139,8 @@ impl Registry {
         let model = self.known_model(&command.arguments).map_err(of_input)?;
         let text = format!("Later turns use {model}.");
         let options = TurnOptions { model: Some(model), ..TurnOptions::default() };
-        let answered = CommandSubmission { change: options, ..CommandSubmission::new(submission, command, text) };
+        let answered =
+            CommandSubmission { change: options, ..CommandSubmission::new(submission, command, text) };
         handle.answer_command(answered).await
     }
 
@@ -150,12 +157,16 @@ impl Registry {
             return self.show(handle, submission, command, text).await;
         }
         let mode: Mode = serde_json::from_value(command.arguments.clone().into()).map_err(|_| {
-            SessionError::BadParam("input", format!("there is no mode {:?}; the modes are {known}", command.arguments))
+            SessionError::BadParam(
+                "input",
+                format!("there is no mode {:?}; the modes are {known}", command.arguments),
+            )
         })?;
         self.check_mode(mode).map_err(of_input)?;
         let text = format!("The mode is {} now.", mode.name());
         let options = TurnOptions { mode: Some(mode), ..TurnOptions::default() };
-        let answered = CommandSubmission { change: options, ..CommandSubmission::new(submission, command, text) };
+        let answered =
+            CommandSubmission { change: options, ..CommandSubmission::new(submission, command, text) };
         handle.answer_command(answered).await
     }
 
@@ -178,7 +189,8 @@ impl Registry {
         let all = self.additional(&all).await.map_err(of_input)?;
         let text = format!("The workspace has {} additional folder(s) now: {}.", all.len(), all.join(", "));
         let added = all.last().cloned();
-        let answered = CommandSubmission { add_dir: added, ..CommandSubmission::new(submission, command, text) };
+        let answered =
+            CommandSubmission { add_dir: added, ..CommandSubmission::new(submission, command, text) };
         handle.answer_command(answered).await
     }
 

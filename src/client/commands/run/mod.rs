@@ -4,7 +4,8 @@ use std::io::{self, IsTerminal as _};
 use std::path::Path;
 
 use crate::api::params::{
-    CreateParams, Done, EndParams, NoParams, SessionReply, StatusReply, SubmitInput, SubmitParams, SubmitReply,
+    CreateParams, Done, EndParams, NoParams, SessionReply, StatusReply, SubmitInput, SubmitParams,
+    SubmitReply,
 };
 use crate::client::args::{Output, RunArgs, Thinking};
 use crate::client::commands::trust;
@@ -75,7 +76,8 @@ impl Task {
 fn output_schema(file: Option<&Path>) -> Result<Option<serde_json::Value>, Failure> {
     let Some(file) = file else { return Ok(None) };
     let shown = file.display().to_string();
-    let wrong = |why: String| Failure::usage(format!("{}: {why}", crate::client::terminal::escape::line(&shown)));
+    let wrong =
+        |why: String| Failure::usage(format!("{}: {why}", crate::client::terminal::escape::line(&shown)));
     let text = std::fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
     serde_json::from_str(&text).map(Some).map_err(|error| wrong(format!("no JSON: {error}")))
 }
@@ -182,11 +184,7 @@ async fn create(client: &Client, params: &CreateParams) -> Result<SessionView, F
 
 /// Submits the task to a new session. If the daemon refuses it, the session is deleted, because it has
 /// no history. After a lost connection the session stays, because the task may have arrived.
-async fn submit_first(
-    client: &Client,
-    session_id: SessionId,
-    task: Task,
-) -> Result<SubmitReply, Failure> {
+async fn submit_first(client: &Client, session_id: SessionId, task: Task) -> Result<SubmitReply, Failure> {
     let Task { input, output_schema, raw } = task;
     let params = SubmitParams { output_schema, raw, ..submit_params(session_id, input, None, None) };
     match client.call("session.submit", &params).await {
