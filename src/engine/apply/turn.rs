@@ -9,22 +9,14 @@ use crate::types::ids::RequestId;
 use crate::types::model::FaultKind;
 use crate::types::question::{Question, QuestionKind};
 use crate::types::session::TurnError;
-use crate::types::turn_options::TurnOptions;
 
 impl State {
     /// Events that open or close a turn.
     pub(super) fn apply_turn_border(&mut self, envelope: &Envelope) {
         match &envelope.event {
-            Event::TurnQueued { input, front, budgets, mode, model, thinking, sampling, tools } => {
+            Event::TurnQueued { input, front, options } => {
                 if let Some(turn_id) = envelope.turn_id {
-                    let options = TurnOptions {
-                        budgets: Some(*budgets),
-                        mode: *mode,
-                        model: model.clone(),
-                        thinking: *thinking,
-                        tools: tools.clone(),
-                        sampling: *sampling,
-                    };
+                    let options = (**options).clone();
                     let queued = Arc::new(QueuedInput { turn_id, input: input.clone(), options });
                     if *front {
                         self.queue.push_front(queued);
@@ -33,16 +25,18 @@ impl State {
                     }
                 }
             }
-            Event::TurnStarted { model, mode, budgets, thinking, sampling, tools } => {
+            Event::TurnStarted { options } => {
                 if let Some(turn_id) = envelope.turn_id {
                     self.queue.retain(|queued| queued.turn_id != turn_id);
-                    let turn = Turn::new(turn_id, model.clone(), *mode, *budgets, envelope.at_ms);
-                    let tools = tools.clone().unwrap_or_else(|| self.spec.tools.clone());
-                    let (thinking, sampling) = (*thinking, *sampling);
-                    self.turn = Some(Turn { tools, thinking, sampling, ..turn });
+                    self.turn = Some(Turn::new(turn_id, (**options).clone(), &self.spec, envelope.at_ms));
                     if std::mem::take(&mut self.is_stale) {
                         self.system = None;
                     }
+                }
+            }
+            Event::TurnPromptBuilt { system, .. } => {
+                if let Some(turn) = &mut self.turn {
+                    turn.system = Some(Arc::from(system.as_str()));
                 }
             }
             Event::Notice { kind, .. } if kind == HISTORY_LOST => {
