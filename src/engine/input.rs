@@ -124,7 +124,7 @@ pub struct Update {
 #[derive(Clone, Debug)]
 pub enum Input {
     /// A client submitted an input.
-    Submit(Submit),
+    Submit(Box<Submit>),
     /// The session built the system prompt.
     ContextReady {
         /// The complete system prompt.

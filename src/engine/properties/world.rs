@@ -164,7 +164,7 @@ impl Simulator {
                     input.push(InputBlock::Image(Picture { blob: BlobRef::from(&blob), name: None }));
                     blobs.push(blob);
                 }
-                let input = Input::Submit(Submit {
+                let input = Input::Submit(Box::new(Submit {
                     input,
                     blobs,
                     when_busy: *busy,
@@ -185,7 +185,7 @@ impl Simulator {
                         ..TurnOptions::default()
                     },
                     origin: someone(),
-                });
+                }));
                 if let Some(plan) = self.feed(input)? {
                     let queued = plan.events.iter().find_map(|entry| match entry.envelope.event {
                         Event::TurnQueued { .. } => entry.envelope.turn_id,
