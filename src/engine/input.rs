@@ -131,10 +131,8 @@ pub struct EditedCall {
 pub struct Update {
     /// Short name.
     pub title: Option<String>,
-    /// Options of later turns. The mode also applies to the running turn.
+    /// Options of later turns. Mode, safe mode and folders also apply to the running turn.
     pub options: TurnOptions,
-    /// The complete list of additional folders of the workspace.
-    pub additional_dirs: Option<Vec<String>>,
     /// Pending requests that the new mode allows, each with the reason.
     pub covered: Vec<(PermissionId, String)>,
     /// The client that requests the change.
@@ -393,8 +391,8 @@ pub enum Refusal {
     SamplingOfSteer,
     /// A slash command starts a turn of its own.
     CommandOfSteer,
-    /// Steering input may not set an `output_schema`.
-    SchemaOfSteer,
+    /// Steering input may not set this option, because the running turn has its own.
+    OptionOfSteer(&'static str),
     /// This session has no such rule.
     NoSuchRule,
     /// A command that the sandbox blocked may run outside only unchanged, once or with its own grant of the

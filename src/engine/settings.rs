@@ -43,8 +43,6 @@ pub struct Settings {
     pub unattended: Unattended,
     /// Whether commands that the sandbox blocked may be offered to run outside of it.
     pub offer_unsandboxed_retry: OfferUnsandboxedRetry,
-    /// Whether the model is reminded of changes around the conversation.
-    pub reminders: bool,
 }
 
 impl Default for Settings {
@@ -65,7 +63,6 @@ impl Default for Settings {
             tools: Arc::from([]),
             unattended: Unattended::default(),
             offer_unsandboxed_retry: OfferUnsandboxedRetry::default(),
-            reminders: true,
         }
     }
 }

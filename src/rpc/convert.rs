@@ -86,16 +86,13 @@ pub(super) fn fault(error: SessionError) -> Fault {
              them for the turns to come",
         )
         .with("path", "temperature"),
-        SessionError::Refused(Refusal::CommandOfSteer) => Fault::new(
-            Code::InvalidParams,
-            "input: a slash command starts a turn of its own; let it wait (when_busy: queue)",
-        )
-        .with("path", "input"),
-        SessionError::Refused(Refusal::SchemaOfSteer) => Fault::new(
-            Code::InvalidParams,
-            "output_schema: this input joins the running turn; let it wait (when_busy: queue)",
-        )
-        .with("path", "output_schema"),
+        SessionError::Refused(Refusal::CommandOfSteer) => {
+            wrong("input", "a slash command starts a turn of its own; let it wait (when_busy: queue)")
+        }
+        SessionError::Refused(Refusal::OptionOfSteer(name)) => wrong(
+            name,
+            "this input joins the running turn, which has its options; let it wait (when_busy: queue)",
+        ),
         SessionError::Refused(Refusal::RetryMustBeUnchanged) => Fault::new(
             Code::InvalidParams,
             "this request is about running the same command again outside the sandbox: it takes deny, or allow \

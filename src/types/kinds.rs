@@ -22,6 +22,7 @@ impl Event {
             Event::WorkspaceTrustRequired { .. } => "workspace.trust_required",
             Event::TurnQueued { .. } => "turn.queued",
             Event::TurnStarted { .. } => "turn.started",
+            Event::TurnPromptBuilt { .. } => "turn.prompt_built",
             Event::TurnPhase { .. } => "turn.phase",
             Event::TurnParked {} => "turn.parked",
             Event::TurnResumed { .. } => "turn.resumed",

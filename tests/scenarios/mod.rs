@@ -33,6 +33,7 @@ mod models;
 mod modes;
 mod notes;
 mod one_daemon;
+mod options;
 mod orphans;
 mod output_limit;
 mod processes;

@@ -20,3 +20,4 @@ pub(super) mod rules;
 pub(super) mod run;
 pub(super) mod submit;
 pub(super) mod trust;
+pub(super) mod update;

@@ -1,6 +1,7 @@
 //! `agentctl submit`: submits input to a session and returns.
 
 use crate::api::params::{SubmitParams, SubmitReply, SubmitState};
+use crate::client::args::TurnArgs;
 use crate::client::connection::connector::Connector;
 use crate::client::connection::input_files::GivenArgs;
 use crate::client::connection::session_calls;
@@ -14,8 +15,7 @@ pub(in crate::client) async fn submit(
     reach: &Connector,
     name: &str,
     text: String,
-    model: Option<String>,
-    raw: bool,
+    (turn, raw): (&TurnArgs, bool),
     given: &GivenArgs,
     out: &mut Out,
 ) -> Result<(), Failure> {
@@ -26,9 +26,10 @@ pub(in crate::client) async fn submit(
     }
     let piped = if is_piped { None } else { stdin::read_piped(out)? };
     let input = given.input(text, piped)?;
+    let options = turn.options()?;
     let client = reach.connect_or_start().await?;
     let session = resolve_id::session(&client, name).await?.session_id;
-    let params = SubmitParams { raw, ..session_calls::submit_params(session, input, None, model) };
+    let params = SubmitParams { raw, ..session_calls::submit_params(session, input, None, options) };
     let reply: SubmitReply = client.call("session.submit", &params).await?;
     if let Some(text) = &reply.text {
         out.stream(&escape::text(text))?;

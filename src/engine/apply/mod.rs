@@ -25,6 +25,7 @@ pub const TRANSIENT_KINDS: &[&str] = &[
     "session.detached",
     "config.reloaded",
     "turn.phase",
+    "turn.prompt_built",
     "turn.parked",
     "turn.resumed",
     "turn.steered",
@@ -106,6 +107,7 @@ impl State {
             | Event::UsageBooked { .. } => self.apply_session_event(envelope),
             Event::TurnQueued { .. }
             | Event::TurnStarted { .. }
+            | Event::TurnPromptBuilt { .. }
             | Event::TurnCompleted { .. }
             | Event::Notice { .. } => self.apply_turn_border(envelope),
             Event::TurnPhase { .. }

@@ -9,35 +9,14 @@ use crate::types::ids::RequestId;
 use crate::types::model::FaultKind;
 use crate::types::question::{Question, QuestionKind};
 use crate::types::session::TurnError;
-use crate::types::turn_options::TurnOptions;
 
 impl State {
     /// Events that open or close a turn.
     pub(super) fn apply_turn_border(&mut self, envelope: &Envelope) {
         match &envelope.event {
-            Event::TurnQueued {
-                input,
-                front,
-                budgets,
-                mode,
-                model,
-                thinking,
-                sampling,
-                tools,
-                command,
-                output_schema,
-            } => {
+            Event::TurnQueued { input, front, options } => {
                 if let Some(turn_id) = envelope.turn_id {
-                    let options = TurnOptions {
-                        budgets: Some(*budgets),
-                        mode: *mode,
-                        model: model.clone(),
-                        thinking: *thinking,
-                        tools: tools.clone(),
-                        sampling: *sampling,
-                        command: command.clone(),
-                        output_schema: output_schema.clone(),
-                    };
+                    let options = (**options).clone();
                     let queued = Arc::new(QueuedInput { turn_id, input: input.clone(), options });
                     if *front {
                         self.queue.push_front(queued);
@@ -46,26 +25,18 @@ impl State {
                     }
                 }
             }
-            Event::TurnStarted {
-                model,
-                mode,
-                budgets,
-                thinking,
-                sampling,
-                tools,
-                command,
-                output_schema,
-            } => {
+            Event::TurnStarted { options } => {
                 if let Some(turn_id) = envelope.turn_id {
                     self.queue.retain(|queued| queued.turn_id != turn_id);
-                    let turn = Turn::new(turn_id, model.clone(), *mode, *budgets, envelope.at_ms);
-                    let tools = tools.clone().unwrap_or_else(|| self.spec.tools.clone());
-                    let (thinking, sampling) = (*thinking, *sampling);
-                    let (command, output_schema) = (command.clone(), output_schema.clone().map(Arc::new));
-                    self.turn = Some(Turn { tools, thinking, sampling, command, output_schema, ..turn });
+                    self.turn = Some(Turn::new(turn_id, (**options).clone(), &self.spec, envelope.at_ms));
                     if std::mem::take(&mut self.is_stale) {
                         self.system = None;
                     }
+                }
+            }
+            Event::TurnPromptBuilt { system, .. } => {
+                if let Some(turn) = &mut self.turn {
+                    turn.system = Some(Arc::from(system.as_str()));
                 }
             }
             Event::Notice { kind, .. } if kind == HISTORY_LOST => {
@@ -114,7 +85,7 @@ impl Turn {
             }
             // The answer is the result of a turn that the command started.
             Event::CommandCompleted { name, text, .. }
-                if turn.command.as_ref().is_some_and(|command| command.name == *name) =>
+                if turn.options.command.as_ref().is_some_and(|command| command.name == *name) =>
             {
                 turn.last_text = text.as_str().into();
             }

@@ -41,7 +41,7 @@ impl PlanBuilder<'_> {
     }
 
     fn remind(&mut self, due: impl IntoIterator<Item = Reminder>) {
-        if !self.engine.settings.reminders {
+        if self.state.spec.ablation.reminders {
             return;
         }
         for Reminder { kind, text, files } in due {

@@ -103,7 +103,7 @@ impl PlanBuilder<'_> {
     /// schema of the turn.
     pub fn finish_answered(&mut self) {
         let Some(turn) = &self.state.turn else { return };
-        let Some(schema) = turn.output_schema.clone() else {
+        let Some(schema) = turn.options.output_schema.clone() else {
             self.finish(Subtype::Success, Vec::new());
             return;
         };

@@ -15,6 +15,7 @@ use crate::types::outcome::{SubmitOutcome, SubmittedAs};
 use crate::types::reminder::FileVersion;
 use crate::types::session::{ItemKind, Subtype, TurnError, TurnResult, Untrusted};
 use crate::types::slash_command::SlashCommand;
+use crate::types::thinking::Thinking;
 use crate::types::turn_options::TurnOptions;
 use crate::types::usage::Budgets;
 
@@ -72,20 +73,9 @@ impl PlanBuilder<'_> {
             return Ok(());
         }
         let (turn_id, front) = (self.mint.turn(), submit.when_busy == Busy::Interrupt);
-        let TurnOptions { budgets, mode, model, thinking, tools, sampling, command, output_schema } = options;
-        let budgets = budgets.unwrap_or(self.state.spec.budgets);
-        let queued = Event::TurnQueued {
-            input,
-            front,
-            budgets,
-            mode,
-            model,
-            thinking,
-            sampling,
-            tools,
-            command,
-            output_schema,
-        };
+        let budgets = Some(options.budgets.unwrap_or(self.state.spec.budgets));
+        let options = Box::new(TurnOptions { budgets, ..options });
+        let queued = Event::TurnQueued { input, front, options };
         let seq = self.push(None, Some(turn_id), queued);
         self.reply_submitted(turn_id, SubmittedAs::Queued, seq);
         if front && !self.is_aborting() {
@@ -114,17 +104,18 @@ impl PlanBuilder<'_> {
     pub fn start_turn(&mut self, turn: &QueuedInput) -> Seq {
         let QueuedInput { turn_id, options, .. } = turn;
         let spec = &self.state.spec;
-        let started = Event::TurnStarted {
-            model: options.model.clone().unwrap_or_else(|| spec.model.clone()),
-            mode: options.mode.unwrap_or(spec.mode),
-            budgets: options.budgets.unwrap_or(spec.budgets),
-            thinking: options.thinking.or(spec.thinking),
+        let thinking = options.thinking.or(spec.thinking);
+        let schema = options.output_schema.clone().or_else(|| spec.output_schema.clone());
+        let options = TurnOptions {
+            model: Some(options.model.clone().unwrap_or_else(|| spec.model.clone())),
+            mode: Some(options.mode.unwrap_or(spec.mode)),
+            budgets: Some(options.budgets.unwrap_or(spec.budgets)),
+            thinking: if spec.ablation.thinking { Some(Thinking::Off) } else { thinking },
             sampling: options.sampling.or(spec.sampling),
-            tools: options.tools.clone(),
-            command: options.command.clone(),
-            output_schema: options.output_schema.clone(),
+            output_schema: schema.filter(|schema| *schema != serde_json::json!({})),
+            ..options.clone()
         };
-        self.push(None, Some(*turn_id), started)
+        self.push(None, Some(*turn_id), Event::TurnStarted { options: Box::new(options) })
     }
 
     /// Starts a turn and its work. Returns the seq of its first event.
@@ -144,7 +135,8 @@ impl PlanBuilder<'_> {
             let title = line.trim().chars().take(TITLE).collect();
             self.set_title(title, TitledBy::Prompt);
         }
-        self.user_message(input.clone(), options);
+        let options = self.state.turn.as_ref().map(|turn| Arc::clone(&turn.options));
+        self.user_message(input.clone(), options.as_deref());
         self.prepare_context(0);
         seq
     }
@@ -152,27 +144,29 @@ impl PlanBuilder<'_> {
     /// Builds the system prompt, or checks whether it and the read files are still up to date.
     pub fn prepare_context(&mut self, step: u64) {
         let Some(turn_id) = self.state.turn.as_ref().map(|turn| turn.id) else { return };
-        if self.state.system.is_some() && !self.engine.settings.reminders {
+        if self.state.system().is_some() && self.state.spec.ablation.reminders {
             self.deliver_steered();
             self.call_model();
             return;
         }
         self.push_turn(Event::TurnPhase { phase: Phase::Context, step });
-        self.effect(match self.state.system {
+        self.effect(match self.state.system() {
             Some(_) => Effect::CheckContext { turn_id },
             None => Effect::GatherContext,
         });
     }
 
     /// Adds the item of a user's input; the input enters the transcript here.
-    fn user_message(&mut self, input: Vec<InputBlock>, options: &TurnOptions) {
+    /// `options` are those of the turn that it starts.
+    fn user_message(&mut self, input: Vec<InputBlock>, options: Option<&TurnOptions>) {
         let is_first = self.state.transcript.len() == 0;
         let text = input_text(&input);
         let mut content = input_content(input);
-        if let Some(schema) = &options.output_schema {
+        if let Some(schema) = options.and_then(|options| options.output_schema.as_ref()) {
             content.push(Block::Text { text: model_texts::output_schema(schema) });
         }
-        let command = options.command.clone().map(|it| SlashCommand { allow_rules: Vec::new(), ..it });
+        let command = options.and_then(|options| options.command.clone());
+        let command = command.map(|it| SlashCommand { allow_rules: Vec::new(), ..it });
         self.push_input_message(ItemKind::UserMessage, text, content, command);
         self.remind_of_message(is_first);
     }
@@ -185,10 +179,16 @@ impl PlanBuilder<'_> {
         untrusted: Option<Untrusted>,
     ) {
         let waits = matches!(self.state.turn.as_ref().map(|turn| &turn.activity), Some(Activity::Context));
-        if self.state.system.is_some() || !waits || self.is_aborting() {
+        if self.state.system().is_some() || !waits || self.is_aborting() {
             return;
         }
-        self.push_session(Event::SessionPromptBuilt { system, sources, instructions: Some(instructions) });
+        let is_of_turn = self.state.turn.as_ref().is_some_and(|turn| turn.options.change_system_prompt());
+        if is_of_turn {
+            self.push_turn(Event::TurnPromptBuilt { system, sources });
+        } else {
+            let instructions = Some(instructions);
+            self.push_session(Event::SessionPromptBuilt { system, sources, instructions });
+        }
         if let Some(untrusted) = untrusted {
             self.ask_for_trust(untrusted);
         }
@@ -216,7 +216,7 @@ impl PlanBuilder<'_> {
     pub fn deliver_steered(&mut self) -> bool {
         let mut delivered = false;
         while let Some(input) = self.state.turn.as_ref().and_then(|turn| turn.steered.front()).cloned() {
-            self.user_message((*input).clone(), &TurnOptions::default());
+            self.user_message((*input).clone(), None);
             delivered = true;
         }
         delivered
@@ -348,7 +348,7 @@ impl PlanBuilder<'_> {
     }
 
     pub(in crate::engine) fn system(&self) -> Arc<str> {
-        self.state.system.clone().unwrap_or_else(|| Arc::from(""))
+        self.state.system().cloned().unwrap_or_else(|| Arc::from(""))
     }
 }
 
@@ -372,8 +372,18 @@ fn check_steering_options(options: &TurnOptions) -> Result<(), Refusal> {
     if options.command.is_some() {
         return Err(Refusal::CommandOfSteer);
     }
-    if options.output_schema.is_some() {
-        return Err(Refusal::SchemaOfSteer);
+    let others = [
+        ("output_schema", options.output_schema.is_some()),
+        ("safe_mode", options.safe_mode.is_some()),
+        ("system_prompt", options.system_prompt.is_some()),
+        ("append_system_prompt", options.append_system_prompt.is_some()),
+        ("additional_dirs", options.additional_dirs.is_some()),
+        ("fallback_model", options.fallback_model.is_some()),
+        ("stop", options.stop.is_some()),
+        ("metadata", options.metadata.is_some()),
+    ];
+    match others.iter().find(|(_, is_given)| *is_given) {
+        Some((name, _)) => Err(Refusal::OptionOfSteer(name)),
+        None => Ok(()),
     }
-    Ok(())
 }

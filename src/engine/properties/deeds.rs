@@ -53,7 +53,7 @@ impl ReferenceModel {
                 Some(Refusal::CommandOfSteer)
             }
             Input::Submit(submit) if submit.options.output_schema.is_some() && self.steers(submit) => {
-                Some(Refusal::SchemaOfSteer)
+                Some(Refusal::OptionOfSteer("output_schema"))
             }
             Input::Command(_) if self.status.0 == SessionState::Ended => Some(Refusal::Ended),
             Input::Command(it) if it.expected_turn.is_some() && it.expected_turn != current => {
@@ -61,6 +61,9 @@ impl ReferenceModel {
             }
             Input::Command(it) if it.when_busy == Busy::Reject => {
                 current.map(|turn_id| Refusal::Busy { turn_id })
+            }
+            Input::Submit(submit) if submit.options.system_prompt.is_some() && self.steers(submit) => {
+                Some(Refusal::OptionOfSteer("system_prompt"))
             }
             Input::Submit(submit) if submit.when_busy == Busy::Reject => {
                 current.map(|turn_id| Refusal::Busy { turn_id })
@@ -227,20 +230,20 @@ impl ReferenceModel {
         );
         match effect {
             Effect::CheckContext { turn_id } => {
-                property!(self.has_context, "a prompt that exists is checked");
+                property!(self.has_prompt(), "a prompt that exists is checked");
                 property!(
                     self.turn.as_ref().map(|turn| turn.id) == Some(*turn_id),
                     "a check is for its turn"
                 );
             }
-            Effect::GatherContext => property!(!self.has_context, "the system prompt is put together once"),
+            Effect::GatherContext => property!(!self.has_prompt(), "the system prompt is put together once"),
             Effect::CallModel { token, request } => {
                 let told = event_at(*token);
                 property!(
                     matches!(told, Some(Event::TurnPhase { phase: Phase::ModelCall, .. })),
                     "a model call is written before it is made"
                 );
-                property!(self.has_context, "the model is asked after the system prompt is there");
+                property!(self.has_prompt(), "the model is asked after the system prompt is there");
                 property!(self.running.is_empty(), "the model is not asked while tools run");
                 self.asked(request)?;
             }
@@ -308,6 +311,13 @@ impl ReferenceModel {
             self.sent.as_ref().filter(|before| before.thinking == thinking && before.model == request.model)
         {
             continues(before, request)?;
+        }
+        if let Some(before) = &self.sent {
+            let may_differ = std::mem::take(&mut self.prompt_may_differ);
+            property!(
+                may_differ || before.system == request.system,
+                "the system prompt changes between turns only"
+            );
         }
         let all: Vec<String> = request.messages.iter().map(|message| words(message)).collect();
         for cut in &self.cut {

@@ -88,6 +88,7 @@ fn random_scripts_reach_every_event_and_result() {
         "session.cleared",
         "session.attached",
         "session.prompt_built",
+        "turn.prompt_built",
         "session.detached",
         "session.ended",
         "session.status",

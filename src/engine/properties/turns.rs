@@ -21,10 +21,12 @@ impl ReferenceModel {
                 property!(self.turns.insert(id), "turn ids are new");
                 if *front { self.queue.push_front(id) } else { self.queue.push_back(id) }
             }
-            Event::TurnStarted {
-                budgets, mode, model, thinking, sampling, command, output_schema, ..
-            } => {
-                (self.turn_mode, self.aborted_by) = (*mode, None);
+            Event::TurnStarted { options } => {
+                let mode = options.mode.ok_or("a turn tells its mode")?;
+                (self.turn_mode, self.aborted_by) = (mode, None);
+                let had_own = self.own_prompt.is_some();
+                self.own_prompt = options.change_system_prompt().then_some(false);
+                self.prompt_may_differ |= had_own || self.own_prompt.is_some();
                 property!(self.turn.is_none(), "turns never overlap");
                 let id = envelope.turn_id.ok_or("a turn has an id")?;
                 match self.queue.pop_front() {
@@ -34,9 +36,9 @@ impl ReferenceModel {
                 self.turn = Some(TurnWatch {
                     id,
                     started_at: envelope.at_ms,
-                    budgets: *budgets,
-                    thinking: *thinking,
-                    sampling: *sampling,
+                    budgets: options.budgets.ok_or("a turn tells its limits")?,
+                    thinking: options.thinking,
+                    sampling: options.sampling,
                     aborting: false,
                     ending: false,
                     ends_as: Subtype::Aborted,
@@ -44,7 +46,7 @@ impl ReferenceModel {
                     may_repeat: false,
                     retries: 0,
                     waits_ms: 0,
-                    model: model.clone(),
+                    model: options.model.clone().ok_or("a turn tells its model")?,
                     tried: BTreeSet::new(),
                     orphans: BTreeSet::new(),
                     paused: false,
@@ -66,8 +68,8 @@ impl ReferenceModel {
                     errors: Vec::new(),
                     denied: Vec::new(),
                     calls: Vec::new(),
-                    command: command.as_ref().map(|command| command.name.clone()),
-                    has_schema: output_schema.is_some(),
+                    command: options.command.as_ref().map(|command| command.name.clone()),
+                    has_schema: options.output_schema.is_some(),
                     rejected: 0,
                 });
             }

@@ -107,6 +107,7 @@ impl Simulator {
             append_system_prompt: None,
             tools: Default::default(),
             additional_dirs: Vec::new(),
+            ..SessionSpec::default()
         };
         let envelope = Envelope {
             seq: 1,
@@ -175,7 +176,8 @@ impl Simulator {
                         mode: *mode,
                         model: model.then(|| "p/other".into()),
                         thinking: *thinking,
-                        tools: None,
+                        // Some turns have their own system prompt.
+                        system_prompt: number.is_multiple_of(11).then(|| "be brief".into()),
                         // Set together with `thinking`, so that an input that steers a turn is refused for that
                         // reason.
                         sampling: Sampling {
@@ -187,6 +189,7 @@ impl Simulator {
                             ..SlashCommand::new("custom", "x")
                         }),
                         output_schema: schema.then(|| serde_json::json!({"type": "object"})),
+                        ..TurnOptions::default()
                     },
                     origin: someone(),
                 }));
@@ -267,9 +270,12 @@ impl Simulator {
             }
             Step::Title { same } => {
                 let now = self.engine.snapshot().title;
-                let title = Some(if *same { now } else { format!("mine {}", self.next()) });
+                let number = self.next();
+                let title = Some(if *same { now } else { format!("mine {number}") });
+                let append_system_prompt = number.is_multiple_of(3).then(|| format!("note {number}"));
+                let options = TurnOptions { append_system_prompt, ..TurnOptions::default() };
                 let origin = someone();
-                self.feed(Input::Update(Box::new(Update { title, origin, ..Update::default() })))?;
+                self.feed(Input::Update(Box::new(Update { title, options, origin, ..Update::default() })))?;
             }
             Step::Think(thinking) => {
                 let options = TurnOptions { thinking: *thinking, ..TurnOptions::default() };

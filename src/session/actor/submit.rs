@@ -47,14 +47,14 @@ impl Actor {
             Some(mode) => self.covered_by(mode).await,
             None => Vec::new(),
         };
-        let additional_dirs = add_dir.map(|dir| {
+        let mut options = change;
+        options.additional_dirs = add_dir.map(|dir| {
             let known = self.engine.spec().additional_dirs.iter().filter(|known| **known != dir);
             known.cloned().chain([dir.clone()]).collect()
         });
-        let has_change = change != TurnOptions::default() || additional_dirs.is_some();
+        let has_change = options != TurnOptions::default();
         let origin = Some(origin);
-        let update =
-            Update { title: None, options: change, additional_dirs, covered, origin: origin.clone() };
+        let update = Update { title: None, options, covered, origin: origin.clone() };
         let written = note.map(|file| (file, command.arguments.clone()));
         let answered = AnsweredCommand {
             command,
