@@ -9,21 +9,51 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::background::{BackgroundEnd, BackgroundRead, BackgroundState, BashId};
-use super::blob::{Attachment, BlobRef};
-use super::ids::{CallId, PermissionId, QuestionId};
+use super::blob::{Attachment, BlobRef, TruncatedField};
+use super::ids::{CallId, ItemId, PermissionId, QuestionId, Seq, SessionId, TurnId};
 use super::message::{InputBlock, Message};
 use super::model::{BlockKind, StopReason};
 use super::permission::{Decision, OnTimeout, RuleKind, Scope};
 use super::question::{Choice, Question, QuestionKind};
 use super::reminder::{FileVersion, ReminderKind};
 use super::session::{Item, PermissionRequest, Requires, SessionSpec, SessionState, Subtype, TurnResult};
+use super::time::Timestamp;
 use super::tool::{Blocked, Confinement, FileChange, PlannedChange, PreparedCall, ReadRecord, ToolStatus};
 use super::turn_options::TurnOptions;
 use super::usage::{ModelSnapshot, Usage};
 
-pub use super::envelope::{Envelope, Fact, HISTORY_LOST};
 pub use super::origin::Origin;
 pub use super::reason::{Phase, Purpose, SettledBy, SwitchReason, TitledBy, TombstoneReason, UsageReason};
+
+/// `kind` of the notice at the end of a journal whose later events are lost.
+pub const HISTORY_LOST: &str = "history_lost";
+
+/// One event as it is stored in the journal and sent on the wire.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Envelope {
+    /// Its position in the session's journal, from 1.
+    pub seq: Seq,
+    /// Id of the session.
+    pub session_id: SessionId,
+    /// The turn, if the event belongs to one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub turn_id: Option<TurnId>,
+    /// The item, if the event belongs to one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub item_id: Option<ItemId>,
+    /// Time of the event.
+    pub at_ms: Timestamp,
+    /// The client that caused it, if any.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub origin: Option<Origin>,
+    /// Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the
+    /// complete value. Absent if the event is complete.
+    #[serde(skip_serializing_if = "Vec::is_empty", default, alias = "cut")]
+    pub truncated_fields: Vec<TruncatedField>,
+    /// Type and content of the event.
+    #[serde(flatten)]
+    pub event: Event,
+}
 
 const fn aborted() -> Subtype {
     Subtype::Aborted

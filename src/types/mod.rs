@@ -6,7 +6,6 @@ pub mod background;
 pub mod blob;
 pub mod credentials;
 pub mod depth;
-pub mod envelope;
 pub mod event;
 pub mod hex;
 pub mod ids;
@@ -36,6 +35,6 @@ pub mod turn_options;
 pub mod usage;
 pub mod wire;
 
-pub use event::{Envelope, Event, Fact, Origin};
+pub use event::{Envelope, Event, Origin};
 pub use ids::{CallId, ItemId, Mint, PermissionId, Seed, Seq, SessionId, TurnId};
 pub use time::{Clock, Timestamp};

@@ -118,11 +118,6 @@ async fn unsupported_parameter_is_refused_and_not_ignored() {
     for (method, params, path) in [
         ("session.create", json!({"cwd": cwd, "agent": "reviewer"}), "agent"),
         ("session.create", json!({"cwd": cwd, "coordinator": true}), "coordinator"),
-        (
-            "session.submit",
-            json!({"session_id": id, "input": "x", "fallback_model": "p/m"}),
-            "fallback_model",
-        ),
     ] {
         let line = call(method, params.clone());
         let refusal = check(&mut raw, &line, json!(7), -32602, "unsupported").await;

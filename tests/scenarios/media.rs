@@ -333,7 +333,8 @@ async fn unusable_input_file_is_refused_without_stored_blob() {
         (json!({"type": "image", "data": STANDARD.encode(b"BM no")}), "input[1].data", "PNG"),
         (json!({"type": "image", "path": "a", "data": "b"}), "input[1]", "not both"),
         (json!({"type": "image"}), "input[1]", "needs path"),
-        (json!({"type": "resource_link", "uri": "x"}), "input[1].type", "not built"),
+        (json!({"type": "resource_link", "uri": "x"}), "input[1].uri", "file:///path"),
+        (json!({"type": "resource_link", "uri": "file:///gone"}), "input[1].path", "does not exist"),
     ] {
         let refusal = session.refused("submit", json!({"input": [ok, block]})).await;
         assert_eq!(refusal.code, -32602, "{block}: {}", refusal.message);
