@@ -127,7 +127,7 @@ pub static METHODS: &[Method] = &[
     Method {
         name: "session.create",
         summary: "Make a session in a folder.",
-        unbuilt: &["agent", "fallback_model", "output_schema", "initial_items", "coordinator", "ablation"],
+        unbuilt: &["agent", "coordinator"],
         errors: &[Code::Conflict, Code::StorageReadOnly, Code::ShuttingDown],
         mutates: true,
         waits: false,
@@ -160,15 +160,7 @@ pub static METHODS: &[Method] = &[
     Method {
         name: "session.submit",
         summary: "Give the session something to do. The reply means that it is on disk.",
-        unbuilt: &[
-            "safe_mode",
-            "system_prompt",
-            "append_system_prompt",
-            "additional_dirs",
-            "fallback_model",
-            "output_schema",
-            "raw",
-        ],
+        unbuilt: &[],
         errors: &[
             Code::NotFound,
             Code::Conflict,
@@ -230,8 +222,8 @@ pub static METHODS: &[Method] = &[
     },
     Method {
         name: "session.update",
-        summary: "Change a session's title, model, approval mode, limits, tools or folders, also while a turn runs.",
-        unbuilt: &["safe_mode", "system_prompt", "append_system_prompt", "fallback_model", "output_schema"],
+        summary: "Change a session's title, model, approval mode, limits, tools, folders or other options, also while a turn runs.",
+        unbuilt: &[],
         errors: &[Code::NotFound, Code::Conflict, Code::StorageReadOnly],
         mutates: true,
         waits: false,
@@ -360,6 +352,18 @@ pub static METHODS: &[Method] = &[
         params: schema::<p::ExplainParams>,
         names: field_names::<p::ExplainParams>,
         reply: schema::<p::ExplainReply>,
+    },
+    Method {
+        name: "command.list",
+        summary: "The slash commands of a session or a folder: the built-in ones, the user's, and those of a trusted \
+                  project.",
+        unbuilt: &[],
+        errors: &[Code::NotFound],
+        mutates: false,
+        waits: false,
+        params: schema::<p::CommandListParams>,
+        names: field_names::<p::CommandListParams>,
+        reply: schema::<p::CommandListReply>,
     },
     Method {
         name: "tool.list",

@@ -105,7 +105,29 @@ impl Engine {
     /// Whether the system prompt is built and the workspace was checked for it.
     #[must_use]
     pub fn has_context(&self) -> bool {
-        self.state.system.is_some()
+        self.state.system().is_some()
+    }
+
+    /// The settings for the next system prompt: the session's, with the options of a turn that needs its own.
+    #[must_use]
+    pub fn prompt_spec(&self) -> SessionSpec {
+        let mut spec = (*self.state.spec).clone();
+        if let Some(turn) = self.state.turn.as_ref().filter(|turn| turn.options.change_system_prompt()) {
+            spec.set(&turn.options);
+        }
+        spec
+    }
+
+    /// Whether tools run one at a time and every call needs a request.
+    #[must_use]
+    pub fn safe_mode(&self) -> bool {
+        self.state.safe_mode()
+    }
+
+    /// Additional folders of the workspace, of the running turn or the session.
+    #[must_use]
+    pub fn additional_dirs(&self) -> &[String] {
+        self.state.additional_dirs()
     }
 
     /// Id of the session.
@@ -164,6 +186,30 @@ impl Engine {
     #[must_use]
     pub fn rules(&self) -> Arc<SessionRules> {
         Arc::clone(&self.state.rules)
+    }
+
+    /// The same, with the rules of the running turn's slash command.
+    #[must_use]
+    pub fn rules_in_force(&self) -> Arc<SessionRules> {
+        let command = self.state.turn.as_ref().and_then(|turn| turn.options.command.as_ref());
+        let Some(command) = command.filter(|command| !command.allow_rules.is_empty()) else {
+            return self.rules();
+        };
+        let mut rules = (*self.state.rules).clone();
+        rules.allow.extend(command.allow_rules.iter().cloned());
+        Arc::new(rules)
+    }
+
+    /// Time of the session's first event.
+    #[must_use]
+    pub fn created_at(&self) -> Timestamp {
+        self.state.created_at
+    }
+
+    /// Tokens of the newest answer and of its request, as the provider reported them.
+    #[must_use]
+    pub fn context_tokens(&self) -> u64 {
+        self.state.context_tokens
     }
 
     /// The mode for verdicts: the running turn's, else the session's.

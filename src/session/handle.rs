@@ -1,6 +1,5 @@
 //! The handle on a session; its methods send messages to the session's task.
 
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
@@ -10,11 +9,12 @@ use tokio::time::timeout;
 use super::error::SessionError;
 use crate::engine::SessionRules;
 use crate::session::actor::command::{ReplyTo, SessionCommand};
-use crate::session::attach::{AttachGuard, AttachReply, Stay};
+use crate::session::attach::{AttachGuard, AttachReply, AttachedClients, Stay};
 use crate::session::idempotency::IdempotencyKey;
 use crate::session::lease::{Lease, LeaseCount};
 use crate::session::requests::{
-    AbortOutcome, Changes, PermissionAnswer, QuestionAnswer, Submission, SubmittedInput,
+    AbortOutcome, Changes, CommandSubmission, PermissionAnswer, QuestionAnswer, SessionFacts, Submission,
+    SubmittedInput,
 };
 use crate::session::stream::feed::Feed;
 use crate::session::stream::follow::Follower;
@@ -51,7 +51,7 @@ pub(super) struct LoadedSession {
     /// at most one entry.
     pub(super) leaving: mpsc::UnboundedSender<Box<Origin>>,
     pub(super) feed: Arc<Feed>,
-    pub(super) clients: Arc<AtomicU32>,
+    pub(super) clients: Arc<AttachedClients>,
     pub(super) leases: Arc<LeaseCount>,
     /// Background tasks of the session.
     pub(super) commands: Arc<RwLock<Vec<BackgroundCommand>>>,
@@ -110,7 +110,7 @@ impl SessionHandle {
     /// Number of attached clients.
     #[must_use]
     pub fn clients(&self) -> u32 {
-        self.at.clients.load(Ordering::Relaxed)
+        self.at.clients.count()
     }
 
     /// Seq of the newest published event.
@@ -150,6 +150,19 @@ impl SessionHandle {
     /// The session could not be loaded.
     pub async fn context(&self) -> Result<ContextView, SessionError> {
         self.ask(SessionCommand::Context).await
+    }
+
+    /// Records a command whose answer is known, with the changes that it requests.
+    pub(super) async fn answer_command(
+        &self,
+        command: CommandSubmission,
+    ) -> Result<SubmitOutcome, SessionError> {
+        self.ask(|reply| SessionCommand::Command(Box::new(command), reply)).await
+    }
+
+    /// What the session's task knows and the summary does not show.
+    pub(super) async fn facts(&self) -> Result<SessionFacts, SessionError> {
+        self.ask(SessionCommand::Facts).await
     }
 
     /// Answers a permission request. The answer is on disk when this returns.
@@ -222,10 +235,11 @@ impl SessionHandle {
         &self,
         after_seq: Seq,
         origin: Origin,
+        role: &'static str,
     ) -> Result<(Follower, AttachReply), SessionError> {
         let LoadedSession { store, key, feed, leaving, .. } = &self.at;
         let follower = Follower::start(store.clone(), *key, Arc::clone(feed), after_seq).await?;
-        let attachment = AttachGuard::new(leaving.clone(), origin, self.lease.clone());
+        let attachment = AttachGuard::new(leaving.clone(), origin, role, self.lease.clone());
         let (reply, mut answer) = oneshot::channel();
         let command = Box::new(SessionCommand::Attach(attachment, reply));
         self.at.mailbox.send(command).await.map_err(|_| self.gone())?;

@@ -16,6 +16,7 @@ mod metrics;
 mod registry;
 mod requests;
 mod shared;
+mod slash_commands;
 mod stream;
 mod trust;
 
@@ -28,16 +29,19 @@ pub use idempotency::IdempotencyKey;
 pub use registry::Registry;
 pub use registry::create::NewSessionRequest;
 pub use registry::explain::{Question, explain};
+pub use registry::initial_items::InitialMessage;
 pub use registry::pending::PendingFollower;
 pub use registry::rules::{KnownRule, RuleChange};
 pub use registry::trust::TrustStatus;
 pub use registry::views::Pending;
 pub use requests::{AbortOutcome, Changes, PermissionAnswer, QuestionAnswer, Submission, SubmittedInput};
 pub use shared::{Components, ConfiguredRule, Observer, PendingChange, Settings, Shared};
+pub use slash_commands::{CommandList, CommandSource, ListedCommand};
 pub use stream::follow::Follower;
 
 // Types of lower layers that belong to this layer's interface.
 pub use crate::engine::{Busy, Refusal};
+pub use crate::extensions::Diagnostic;
 pub use crate::judge::Rule;
 pub use crate::policy::PolicyError;
 pub use crate::store::{

@@ -17,12 +17,14 @@ use crate::session::metrics::Counts;
 use crate::store::{Store, StoreError, StoreReader};
 use crate::sync::{read, write};
 use crate::tools::Toolbox;
+use crate::types::ablation::Ablation;
 use crate::types::event::Envelope;
 use crate::types::ids::{RequestId, SessionId};
 use crate::types::permission::{Mode, RuleKind, RuleScope};
 use crate::types::thinking::Thinking;
 use crate::types::time::Clock;
 use crate::types::usage::Budgets;
+use crate::workspace::GitFacts;
 
 /// Settings of all sessions.
 #[derive(Clone, Debug)]
@@ -37,6 +39,10 @@ pub struct Settings {
     pub home: PathBuf,
     /// The user's folder with an `AGENTS.md` for all projects.
     pub user_dir: Option<PathBuf>,
+    /// The configuration files that were read, for `/bug`.
+    pub config_files: Vec<PathBuf>,
+    /// The folder for diagnostic bundles.
+    pub reports_dir: PathBuf,
     /// Model of sessions that name none.
     pub main_model: Option<String>,
     /// The pointers of `[models]` by name, including unset ones.
@@ -47,6 +53,8 @@ pub struct Settings {
     pub thinking: Option<Thinking>,
     /// Safe mode of sessions that do not set it.
     pub safe_mode: bool,
+    /// Optimisations that sessions do without, if they do not set it.
+    pub ablation: Ablation,
     /// Read-only commands inside the workspace run without a rule.
     pub safe_commands: bool,
     /// Whether some calls need a permission request even in `bypass`: see [`crate::judge::BypassGuard`].
@@ -130,6 +138,8 @@ pub struct Shared {
     pub clock: Arc<dyn Clock>,
     /// Rules that outlive a session.
     pub policies: Arc<Policies>,
+    /// Git facts of the workspaces, for system prompts.
+    pub(super) git_facts: GitFacts,
     /// Counters since the start.
     pub(super) counts: Counts,
     /// Receives every committed event, in addition to the followers of a session.
@@ -152,6 +162,7 @@ impl Shared {
             database: store,
             clock,
             policies,
+            git_facts: GitFacts::default(),
             counts: Counts::default(),
             observer: None,
             pending_tx,

@@ -183,6 +183,8 @@ pub struct NewSession {
     pub at: Timestamp,
     /// Its first journal rows.
     pub rows: Vec<Row>,
+    /// The items of these rows.
+    pub items: Vec<ItemRow>,
     /// Blobs that the rows refer to.
     pub blobs: Vec<Blob>,
     /// Audit rows of the decisions in these rows.

@@ -69,6 +69,7 @@ pub(super) fn spec() -> SessionSpec {
         append_system_prompt: None,
         tools: Default::default(),
         additional_dirs: Vec::new(),
+        ..SessionSpec::default()
     }
 }
 
@@ -78,6 +79,7 @@ pub(super) fn new_session(number: u128, idempotency: Option<Idempotency>) -> New
         spec: spec(),
         at: Timestamp(1),
         blobs: Vec::new(),
+        items: Vec::new(),
         rows: vec![row(1, None)],
         audit: Vec::new(),
         idempotency,

@@ -63,6 +63,7 @@ fn spec() -> SessionSpec {
         append_system_prompt: None,
         tools: Default::default(),
         additional_dirs: Vec::new(),
+        ..SessionSpec::default()
     }
 }
 
@@ -72,6 +73,7 @@ fn new(session_id: SessionId, key: &str) -> NewSession {
         session_id,
         spec: spec(),
         at: Timestamp(5),
+        items: Vec::new(),
         rows: vec![row(1, None)],
         blobs: Vec::new(),
         audit: Vec::new(),

@@ -10,20 +10,18 @@ use serde_json::Value;
 
 use super::background::{BackgroundEnd, BackgroundRead, BackgroundState, BashId};
 use super::blob::{Attachment, BlobRef, TruncatedField};
-use super::compaction::{CompactRequest, CompactStage, CompactTrigger, WindowEdit};
+use super::compaction::{CompactStage, CompactTrigger, WindowEdit};
 use super::ids::{CallId, ItemId, PermissionId, QuestionId, Seq, SessionId, TurnId};
 use super::message::{InputBlock, Message};
 use super::model::{BlockKind, StopReason};
-use super::permission::{Decision, Mode, OnTimeout, RuleKind, Scope};
+use super::permission::{Decision, OnTimeout, RuleKind, Scope};
 use super::question::{Choice, Question, QuestionKind};
-use super::sampling::Sampling;
+use super::reminder::{FileVersion, ReminderKind};
 use super::session::{Item, PermissionRequest, Requires, SessionSpec, SessionState, Subtype, TurnResult};
-use super::thinking::Thinking;
 use super::time::Timestamp;
-use super::tool::{
-    Blocked, Confinement, FileChange, PlannedChange, PreparedCall, ReadRecord, ToolChoice, ToolStatus,
-};
-use super::usage::{Budgets, ModelSnapshot, Usage};
+use super::tool::{Blocked, Confinement, FileChange, PlannedChange, PreparedCall, ReadRecord, ToolStatus};
+use super::turn_options::TurnOptions;
+use super::usage::{ModelSnapshot, Usage};
 
 pub use super::origin::Origin;
 pub use super::reason::{Phase, Purpose, SettledBy, SwitchReason, TitledBy, TombstoneReason, UsageReason};
@@ -58,19 +56,6 @@ pub struct Envelope {
     pub event: Event,
 }
 
-/// An event without a seq.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Fact {
-    /// The turn, if the event belongs to one.
-    pub turn_id: Option<TurnId>,
-    /// The item, if the event belongs to one.
-    pub item_id: Option<ItemId>,
-    /// The client that caused it, if any.
-    pub origin: Option<Origin>,
-    /// Type and content of the event.
-    pub event: Event,
-}
-
 const fn aborted() -> Subtype {
     Subtype::Aborted
 }
@@ -86,8 +71,8 @@ pub enum Event {
     /// The session was created.
     #[serde(rename = "session.created")]
     SessionCreated(SessionSpec),
-    /// Title, model, mode, limits, tools or folders changed; unchanged values are absent. Model and tools apply
-    /// from the next turn on.
+    /// Title or options changed; unchanged values are absent. Mode, safe mode, folders and fallback model apply
+    /// at once, the others from the next turn on.
     #[serde(rename = "session.updated")]
     SessionUpdated {
         /// New title.
@@ -96,27 +81,9 @@ pub enum Event {
         /// Source of the title, if no client set it.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         titled_by: Option<TitledBy>,
-        /// New model.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        model: Option<String>,
-        /// New approval mode.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        mode: Option<Mode>,
-        /// New limits of later turns.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        budgets: Option<Budgets>,
-        /// The tools on offer from now on.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        tools: Option<ToolChoice>,
-        /// The complete list of additional folders of the workspace from now on.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        additional_dirs: Option<Vec<String>>,
-        /// How much models may think from the next turn on.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        thinking: Option<Thinking>,
-        /// Sampling settings of the model from the next turn on.
+        /// New options. An empty value removes the session's own.
         #[serde(flatten)]
-        sampling: Sampling,
+        options: Box<TurnOptions>,
     },
     /// The session's state changed.
     #[serde(rename = "session.status")]
@@ -134,6 +101,10 @@ pub enum Event {
         system: String,
         /// Sources of its parts, as text for users.
         sources: Vec<String>,
+        /// The files with project instructions that it contains. A later change of them is reported to the model.
+        /// Absent in journals of older versions.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        instructions: Option<Vec<FileVersion>>,
     },
     /// A client attached.
     #[serde(rename = "session.attached")]
@@ -173,6 +144,45 @@ pub enum Event {
         #[serde(default)]
         digest: String,
     },
+    /// The conversation started again: the model sees none of the earlier messages, and has read no file. The
+    /// journal keeps them.
+    #[serde(rename = "session.cleared")]
+    SessionCleared {},
+    /// A slash command or a note was answered without a model call. It belongs to the running turn, if there is
+    /// one, else to a turn of its own that ends at once.
+    #[serde(rename = "command.completed")]
+    CommandCompleted {
+        /// The command's name without the slash, or `#` for a note.
+        name: String,
+        /// The text after the name.
+        #[serde(skip_serializing_if = "String::is_empty", default)]
+        arguments: String,
+        /// The answer for users.
+        text: String,
+    },
+    /// A reminder for the model was added to the newest message of the user's role. It stays there unchanged.
+    #[serde(rename = "reminder.added")]
+    ReminderAdded {
+        /// The occasion.
+        kind: ReminderKind,
+        /// The text for the model.
+        text: String,
+        /// The versions of files that it reports, so that it reports each version once.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        files: Vec<FileVersion>,
+    },
+    /// The final answer does not satisfy the turn's `output_schema`; the model is told why and asked again.
+    #[serde(rename = "turn.output_rejected")]
+    TurnOutputRejected {
+        /// Number of rejected answers so far, from 1.
+        attempt: u32,
+        /// Number of corrections that the model may make.
+        max: u32,
+        /// The problems, as text for users.
+        errors: Vec<String>,
+        /// What the model is told.
+        text: String,
+    },
     /// An input waits for the running turn to end.
     #[serde(rename = "turn.queued")]
     TurnQueued {
@@ -181,50 +191,25 @@ pub enum Event {
         /// Whether it starts before the other queued inputs.
         #[serde(default)]
         front: bool,
-        /// Limits of the turn.
-        #[serde(default)]
-        budgets: Budgets,
-        /// Its approval mode, if not the session's.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        mode: Option<Mode>,
-        /// Its model, if not the session's.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        model: Option<String>,
-        /// How much the model may think, if not the session's setting.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        thinking: Option<Thinking>,
-        /// The tools on offer, if not the session's.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        tools: Option<ToolChoice>,
-        /// Sampling settings, if not the session's.
+        /// Options of the turn that are not the session's.
         #[serde(flatten)]
-        sampling: Sampling,
-        /// The turn has no input and only compacts the conversation.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        compact: Option<CompactRequest>,
+        options: Box<TurnOptions>,
     },
     /// A turn started.
     #[serde(rename = "turn.started")]
     TurnStarted {
-        /// `PROVIDER/MODEL` of the turn.
-        model: String,
-        /// Approval mode of the turn.
-        mode: Mode,
-        /// Limits of the turn.
-        #[serde(default)]
-        budgets: Budgets,
-        /// How much the model may think; constant until the turn ends.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        thinking: Option<Thinking>,
-        /// The tools on offer, if not the session's.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        tools: Option<ToolChoice>,
-        /// Sampling settings; constant until the turn ends.
+        /// Options of the turn. Model, mode and budgets are always present, also if they are the session's, and so
+        /// are thinking and sampling settings if one has a value.
         #[serde(flatten)]
-        sampling: Sampling,
-        /// The turn has no input and only compacts the conversation.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        compact: Option<CompactRequest>,
+        options: Box<TurnOptions>,
+    },
+    /// The system prompt of this turn was built, because the turn has another one than its session.
+    #[serde(rename = "turn.prompt_built")]
+    TurnPromptBuilt {
+        /// The complete system prompt.
+        system: String,
+        /// Sources of its parts, as text for users.
+        sources: Vec<String>,
     },
     /// The phase of the turn changed.
     #[serde(rename = "turn.phase")]
@@ -788,6 +773,27 @@ pub enum Event {
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         causes: Vec<String>,
     },
+}
+
+impl Event {
+    /// A complete message without the figures of a model call.
+    #[must_use]
+    pub fn message(item: Item) -> Self {
+        Event::MessageCompleted {
+            item,
+            model: None,
+            stop_reason: None,
+            usage: None,
+            estimated: false,
+            cost_usd_micros: None,
+            model_snapshot: None,
+            duration_ms: None,
+            response_id: None,
+            superseded: false,
+            cache_hit: false,
+            uncalibrated_tokens: None,
+        }
+    }
 }
 
 const fn first() -> u8 {

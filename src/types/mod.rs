@@ -1,5 +1,6 @@
 //! Layer 0: plain values that every layer may use. No async, no I/O, no clock.
 
+pub mod ablation;
 pub mod audit;
 pub mod background;
 pub mod blob;
@@ -24,9 +25,11 @@ pub mod permission;
 pub mod prepared_call;
 pub mod question;
 pub mod reason;
+pub mod reminder;
 pub mod sampling;
 pub mod secret_names;
 pub mod session;
+pub mod slash_command;
 pub mod thinking;
 pub mod time;
 pub mod tool;
@@ -34,6 +37,6 @@ pub mod turn_options;
 pub mod usage;
 pub mod wire;
 
-pub use event::{Envelope, Event, Fact, Origin};
+pub use event::{Envelope, Event, Origin};
 pub use ids::{CallId, ItemId, Mint, PermissionId, Seed, Seq, SessionId, TurnId};
 pub use time::{Clock, Timestamp};

@@ -26,8 +26,9 @@ const LAYERS: &[(&str, u8, &[&str])] = &[
     ("policy", 2, &["types", "crash", "sync", "judge"]),
     ("store", 2, &["types", "crash", "sync"]),
     ("model", 2, &["types", "crash", "sync", "proc"]),
+    ("extensions", 2, &["types", "crash"]),
     ("tools", 3, &["types", "crash", "sync", "proc"]),
-    ("workspace", 2, &["types", "crash", "proc", "judge"]),
+    ("workspace", 2, &["types", "crash", "sync", "proc", "judge"]),
     // `proc` for the parents of a peer.
     ("transport", 2, &["sync", "proc"]),
     // With the feature `otel` alone.
@@ -35,7 +36,19 @@ const LAYERS: &[(&str, u8, &[&str])] = &[
     (
         "session",
         4,
-        &["types", "crash", "sync", "engine", "judge", "policy", "store", "model", "tools", "workspace"],
+        &[
+            "types",
+            "crash",
+            "sync",
+            "engine",
+            "judge",
+            "policy",
+            "store",
+            "model",
+            "extensions",
+            "tools",
+            "workspace",
+        ],
     ),
     // `transport` for the connection and where a subscription's events go out.
     ("rpc", 6, &["types", "crash", "sync", "api", "session", "transport"]),
@@ -156,6 +169,9 @@ const TEXTS: &[(&[&str], &[&str])] = &[
 /// Lines of a file at most.
 const MAX_FILE_LINES: usize = 800;
 
+/// Files that may be longer, with their own limit: one enum cannot be split.
+const LONG_FILES: &[(&str, usize)] = &[("types/event.rs", 1_000)];
+
 #[test]
 fn folder_imports_follow_layer_table() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
@@ -193,8 +209,10 @@ fn breaches(files: &[(String, String)]) -> Vec<String> {
     let mut found = Vec::new();
     for source in &sources {
         let lines = source.lines;
-        if lines > MAX_FILE_LINES {
-            found.push(format!("{}: {lines} lines; split it by concept below {MAX_FILE_LINES}", source.path));
+        let own = LONG_FILES.iter().find(|(path, _)| *path == source.path);
+        let limit = own.map_or(MAX_FILE_LINES, |(_, limit)| *limit);
+        if lines > limit {
+            found.push(format!("{}: {lines} lines; split it by concept below {limit}", source.path));
         }
         let is_test = |prefix: &&String| {
             source

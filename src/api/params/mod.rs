@@ -1,9 +1,13 @@
 //! One `…Params` and one `…Reply` per method. Clients outside this repository depend on their serialised forms.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::types::ablation::Ablation;
 use crate::types::ids::{CallId, PermissionId, QuestionId, Seq, SessionId, TurnId};
+use crate::types::message::Role;
 use crate::types::permission::{Decision, Mode, Scope};
 use crate::types::sampling::{Temperature, TopP};
 use crate::types::session::{OnRestart, SessionState, SessionView};
@@ -11,14 +15,17 @@ use crate::types::thinking::Thinking;
 use crate::types::tool::ToolChoice;
 use crate::types::usage::Budgets;
 
+mod command;
 mod daemon;
 mod input;
 mod model;
 mod permission;
 mod reading;
 mod tool;
+mod turn_options;
 mod workspace;
 
+pub use command::*;
 pub use daemon::*;
 pub use input::*;
 pub use model::*;
@@ -85,11 +92,41 @@ pub struct CreateParams {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<ToolChoice>,
     /// Additional existing folders of the workspace, absolute.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub additional_dirs: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub additional_dirs: Option<Vec<String>>,
     /// Makes a repeated call return the first one's reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
+    /// `PROVIDER/MODEL` that replaces an overloaded, missing or unreachable model; by default `[models]
+    /// fallback`. Empty for that default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallback_model: Option<String>,
+    /// Texts at which the model stops its answer: at most 4, of at most 256 bytes each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Vec<String>>,
+    /// Labels that the provider receives with each model request: at most 16, with keys of at most 64 and values
+    /// of at most 512 bytes. Anthropic takes `user_id` alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<BTreeMap<String, String>>,
+    /// Optimisations that the session does without; by default `[session.ablation]`. Fixed from then on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ablation: Option<Ablation>,
+    /// A conversation to begin with: at most 1,000 messages, of at most 4 MiB together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initial_items: Option<Vec<InitialItem>>,
+    /// JSON Schema of the results of turns, as in `session.submit`; `{}` for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<serde_json::Value>,
+}
+
+/// A message of the conversation that a session begins with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct InitialItem {
+    /// Its author.
+    pub role: Role,
+    /// Text, or a list of text blocks; must not be empty.
+    pub content: SubmitInput,
 }
 
 /// Reply of `session.create` and `session.get`
@@ -202,6 +239,37 @@ pub struct SubmitParams {
     /// one of `temperature` and `top_p`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top_p: Option<TopP>,
+    /// JSON Schema of the turn's result: `turn.completed.result.structured` is a value that satisfies it. References
+    /// to other documents are refused. By default the session's; `{}` for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<serde_json::Value>,
+    /// Send the text to the model even if it looks like a slash command or a note. Otherwise a single text block of
+    /// one line is a command (`/name …`) or a note for the project instructions (`# …`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub raw: bool,
+    /// Tools run one at a time, and every call needs a request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub safe_mode: Option<bool>,
+    /// Replaces the default system prompt; empty for the default. Another system prompt begins a new prompt cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_prompt: Option<String>,
+    /// Appended to the system prompt; empty for nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub append_system_prompt: Option<String>,
+    /// The complete list of additional folders of the workspace in this turn, absolute and existing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub additional_dirs: Option<Vec<String>>,
+    /// `PROVIDER/MODEL` that replaces an overloaded, missing or unreachable model; by default `[models]
+    /// fallback`. Empty for that default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallback_model: Option<String>,
+    /// Texts at which the model stops its answer: at most 4, of at most 256 bytes each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Vec<String>>,
+    /// Labels that the provider receives with each model request: at most 16, with keys of at most 64 and values
+    /// of at most 512 bytes. Anthropic takes `user_id` alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<BTreeMap<String, String>>,
 }
 
 /// `session.update`. Absent values stay unchanged.
@@ -242,6 +310,29 @@ pub struct UpdateParams {
     /// Makes a repeated call return the first one's reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
+    /// Tools run one at a time, and every call needs a request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub safe_mode: Option<bool>,
+    /// Replaces the default system prompt; empty for the default. Another system prompt begins a new prompt cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_prompt: Option<String>,
+    /// Appended to the system prompt; empty for nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub append_system_prompt: Option<String>,
+    /// `PROVIDER/MODEL` that replaces an overloaded, missing or unreachable model; by default `[models]
+    /// fallback`. Empty for that default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallback_model: Option<String>,
+    /// Texts at which the model stops its answer: at most 4, of at most 256 bytes each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Vec<String>>,
+    /// Labels that the provider receives with each model request: at most 16, with keys of at most 64 and values
+    /// of at most 512 bytes. Anthropic takes `user_id` alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<BTreeMap<String, String>>,
+    /// JSON Schema of the results of turns, as in `session.submit`; `{}` for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<serde_json::Value>,
 }
 
 /// The result of a submit.
@@ -254,17 +345,22 @@ pub enum SubmitState {
     Queued,
     /// The input steers the running turn.
     Steered,
+    /// The input was a command that needs no model, and it is answered.
+    Completed,
 }
 
 /// Reply of `session.submit`: the input is on disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SubmitReply {
-    /// The turn that processes the input.
+    /// The turn that processes the input. A command that needs no model belongs to the running turn, if there is one.
     pub turn_id: TurnId,
-    /// Whether the turn started, waits, or was steered.
+    /// Whether the turn started, waits, was steered, or is already done.
     pub state: SubmitState,
     /// Seq of the event that records the input.
     pub seq: Seq,
+    /// The answer of a command that needs no model. Events have it as well (`command.completed`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
 }
 
 /// `session.compact`

@@ -1,5 +1,6 @@
 //! The command line of `agentctl`: commands, options and help texts.
 
+mod turn_args;
 mod values;
 
 use std::path::PathBuf;
@@ -9,9 +10,9 @@ use clap::{Args, Parser, Subcommand};
 use crate::client::connection::input_files::GivenArgs;
 use crate::types::audit::AuditHead;
 use crate::types::permission::{Mode, Scope};
-use crate::types::thinking::Thinking as HowMuch;
+pub use turn_args::{TurnArgs, folder};
 pub use values::{Output, Since, Thinking};
-use values::{audit_head, duration, mode, scope, since, usd_micros};
+use values::{audit_head, duration, mode, scope, since};
 
 /// Run coding-agent sessions in the background and manage them.
 ///
@@ -68,9 +69,12 @@ pub enum Command {
         session: String,
         /// The input; `-` for standard input
         text: String,
-        /// For this turn: PROVIDER/MODEL, or a pointer of [models] like `reasoning`
+        /// Options of this turn only.
+        #[command(flatten)]
+        turn: TurnArgs,
+        /// Send the text to the model even if it looks like a slash command or a note
         #[arg(long)]
-        model: Option<String>,
+        raw: bool,
         /// Files that are sent with the input.
         #[command(flatten)]
         given: GivenArgs,
@@ -90,6 +94,22 @@ pub enum Command {
         session: String,
         /// What the summary must keep
         instructions: Vec<String>,
+    },
+    /// List the slash commands of a folder or a session
+    Commands {
+        /// Session id, unique start of it, or title; by default the current folder
+        session: Option<String>,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Change the options of a session's turns, also during a turn
+    Update {
+        /// Session id, unique start of it, title, or `.` for the newest of this folder
+        session: String,
+        /// The new options.
+        #[command(flatten)]
+        turn: TurnArgs,
     },
     /// Stop the running turn of a session, or one tool call
     Abort {
@@ -323,30 +343,18 @@ pub struct RunArgs {
     /// Files that are sent with the task.
     #[command(flatten)]
     pub given: GivenArgs,
-    /// default, accept_edits, plan, dont_ask or bypass
-    #[arg(short, long, value_name = "MODE", value_parser = mode)]
-    pub approval_mode: Option<Mode>,
+    /// Options of the session's turns.
+    #[command(flatten)]
+    pub turn: TurnArgs,
     /// The folder to work in
     #[arg(short, long, value_name = "DIR")]
     pub work_dir: Option<PathBuf>,
-    /// An additional workspace folder; may be given several times
-    #[arg(long, value_name = "DIR")]
-    pub add_dir: Vec<PathBuf>,
-    /// PROVIDER/MODEL, or a pointer of [models] like `reasoning`
-    #[arg(long)]
-    pub model: Option<String>,
-    /// Abort a turn that costs more
-    #[arg(long, value_name = "DOLLARS", value_parser = usd_micros)]
-    pub max_usd: Option<u64>,
-    /// Abort a turn after this many model calls
-    #[arg(long, value_name = "CALLS")]
-    pub max_turns: Option<u64>,
     /// The title of the session
     #[arg(long)]
     pub title: Option<String>,
-    /// How much the model may think: off, auto, low, medium, high, or a number of tokens
-    #[arg(long, value_name = "HOW MUCH", value_parser = str::parse::<HowMuch>)]
-    pub think: Option<HowMuch>,
+    /// Turn every optimisation off, to measure the bare loop
+    #[arg(long)]
+    pub simple: bool,
     /// Whether to show the model's thinking; by default stream-json does
     #[arg(long, value_enum)]
     pub thinking: Option<Thinking>,
@@ -362,6 +370,9 @@ pub struct RunArgs {
     /// Trust the folder's current content and print what trust activates
     #[arg(long)]
     pub trust: bool,
+    /// Send the task to the model even if it looks like a slash command or a note
+    #[arg(long)]
+    pub raw: bool,
 }
 
 /// Arguments of `ps`.

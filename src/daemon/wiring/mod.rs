@@ -21,6 +21,7 @@ use crate::engine;
 use crate::judge::Rules;
 use crate::session::{Components, ConfiguredRule, Settings};
 use crate::tools::{self, SpoolSettings, Toolbox};
+use crate::types::ablation::Ablation;
 use crate::types::permission::{Mode, RuleScope};
 use crate::types::usage::Budgets;
 
@@ -119,11 +120,14 @@ pub(super) fn components(
         configured: configured(config),
         home: places.home.clone(),
         user_dir: Some(places.config_dir.clone()),
+        config_files: config.files.clone(),
+        reports_dir: places.data_dir.join("reports"),
         main_model: config.models.main.clone(),
         pointers: config.models.all().map(|(name, model)| (name, model.clone())).into(),
         mode: config.session.mode,
         thinking: config.session.thinking,
         safe_mode: config.session.safe_mode,
+        ablation: if config.session.simple { Ablation::ALL } else { config.session.ablation },
         safe_commands: config.permissions.safe_commands,
         bypass,
         bypass_guard: config.permissions.bypass_guard,

@@ -26,10 +26,12 @@ pub const TRANSIENT_KINDS: &[&str] = &[
     "session.detached",
     "config.reloaded",
     "turn.phase",
+    "turn.prompt_built",
     "turn.parked",
     "turn.resumed",
     "turn.steered",
     "turn.aborting",
+    "command.completed",
     "message.started",
     "message.block_started",
     "message.block_completed",
@@ -95,6 +97,9 @@ impl State {
             | Event::SessionUpdated { .. }
             | Event::SessionStatus { .. }
             | Event::SessionPromptBuilt { .. }
+            | Event::SessionCleared {}
+            | Event::ReminderAdded { .. }
+            | Event::TurnOutputRejected { .. }
             | Event::SessionEnded { .. }
             | Event::WorkspaceTrustRequired { .. }
             | Event::HistoryRepaired { .. }
@@ -104,12 +109,14 @@ impl State {
             | Event::UsageBooked { .. } => self.apply_session_event(envelope),
             Event::TurnQueued { .. }
             | Event::TurnStarted { .. }
+            | Event::TurnPromptBuilt { .. }
             | Event::TurnCompleted { .. }
             | Event::Notice { .. } => self.apply_turn_border(envelope),
             Event::TurnPhase { .. }
             | Event::TurnResumed { .. }
             | Event::TurnSteered { .. }
             | Event::TurnAborting { .. }
+            | Event::CommandCompleted { .. }
             | Event::QuestionRequested { .. }
             | Event::QuestionResolved { .. }
             | Event::Retry { .. }

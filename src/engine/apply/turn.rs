@@ -9,24 +9,15 @@ use crate::types::ids::RequestId;
 use crate::types::model::FaultKind;
 use crate::types::question::{Question, QuestionKind};
 use crate::types::session::TurnError;
-use crate::types::turn_options::TurnOptions;
 
 impl State {
     /// Events that open or close a turn.
     pub(super) fn apply_turn_border(&mut self, envelope: &Envelope) {
         match &envelope.event {
-            Event::TurnQueued { input, front, budgets, mode, model, thinking, sampling, tools, compact } => {
+            Event::TurnQueued { input, front, options } => {
                 if let Some(turn_id) = envelope.turn_id {
-                    let options = TurnOptions {
-                        budgets: Some(*budgets),
-                        mode: *mode,
-                        model: model.clone(),
-                        thinking: *thinking,
-                        tools: tools.clone(),
-                        sampling: *sampling,
-                    };
-                    let (input, compact) = (input.clone(), compact.clone());
-                    let queued = Arc::new(QueuedInput { turn_id, input, options, compact });
+                    let options = (**options).clone();
+                    let queued = Arc::new(QueuedInput { turn_id, input: input.clone(), options });
                     if *front {
                         self.queue.push_front(queued);
                     } else {
@@ -34,17 +25,18 @@ impl State {
                     }
                 }
             }
-            Event::TurnStarted { model, mode, budgets, thinking, sampling, tools, compact } => {
+            Event::TurnStarted { options } => {
                 if let Some(turn_id) = envelope.turn_id {
                     self.queue.retain(|queued| queued.turn_id != turn_id);
-                    let turn = Turn::new(turn_id, model.clone(), *mode, *budgets, envelope.at_ms);
-                    let tools = tools.clone().unwrap_or_else(|| self.spec.tools.clone());
-                    let (thinking, sampling) = (*thinking, *sampling);
-                    let compact = compact.clone();
-                    self.turn = Some(Turn { tools, thinking, sampling, compact, ..turn });
+                    self.turn = Some(Turn::new(turn_id, (**options).clone(), &self.spec, envelope.at_ms));
                     if std::mem::take(&mut self.is_stale) {
                         self.system = None;
                     }
+                }
+            }
+            Event::TurnPromptBuilt { system, .. } => {
+                if let Some(turn) = &mut self.turn {
+                    turn.system = Some(Arc::from(system.as_str()));
                 }
             }
             Event::Notice { kind, .. } if kind == HISTORY_LOST => {
@@ -99,6 +91,12 @@ impl Turn {
                     turn.hold = None;
                 }
                 answered(turn, RequestId::Question(*request_id), envelope);
+            }
+            // The answer is the result of a turn that the command started.
+            Event::CommandCompleted { name, text, .. }
+                if turn.options.command.as_ref().is_some_and(|command| command.name == *name) =>
+            {
+                turn.last_text = text.as_str().into();
             }
             Event::TurnSteered { input } => turn.steered.push_back(Arc::new(input.clone())),
             Event::TurnAborting { ending, subtype } => {

@@ -61,26 +61,19 @@ impl PlanBuilder<'_> {
             return Err(Refusal::Ended);
         }
         self.origin = origin;
-        let (turn_id, options) = (self.mint.turn(), TurnOptions::default());
+        let turn_id = self.mint.turn();
+        let options = TurnOptions { compact: Some(request), ..TurnOptions::default() };
         if self.state.turn.is_none() {
-            let turn = QueuedInput { turn_id, input: Vec::new(), options, compact: Some(request) };
+            let turn = QueuedInput { turn_id, input: Vec::new(), options };
             let seq = self.begin_turn(&turn);
-            self.reply = Reply::Submitted(SubmitOutcome { turn_id, state: SubmittedAs::Running, seq });
+            self.reply =
+                Reply::Submitted(SubmitOutcome { turn_id, state: SubmittedAs::Running, seq, text: None });
             return Ok(());
         }
-        let queued = Event::TurnQueued {
-            input: Vec::new(),
-            front: true,
-            budgets: self.state.spec.budgets,
-            mode: None,
-            model: None,
-            thinking: None,
-            tools: None,
-            sampling: options.sampling,
-            compact: Some(request),
-        };
+        let options = Box::new(TurnOptions { budgets: Some(self.state.spec.budgets), ..options });
+        let queued = Event::TurnQueued { input: Vec::new(), front: true, options };
         let seq = self.push(None, Some(turn_id), queued);
-        self.reply = Reply::Submitted(SubmitOutcome { turn_id, state: SubmittedAs::Queued, seq });
+        self.reply = Reply::Submitted(SubmitOutcome { turn_id, state: SubmittedAs::Queued, seq, text: None });
         Ok(())
     }
 
@@ -100,7 +93,7 @@ impl PlanBuilder<'_> {
     pub fn fit_window(&mut self, step: u64) -> bool {
         let settings = self.engine.settings.compaction;
         let Some(size) = self.window_size() else { return true };
-        if self.sent_tokens() < size.threshold(&settings) {
+        if self.state.spec.ablation.compaction || self.sent_tokens() < size.threshold(&settings) {
             return true;
         }
         let limits = Limits {
@@ -121,7 +114,9 @@ impl PlanBuilder<'_> {
     /// Whether the session may request a summary by itself.
     fn may_summarise(&self) -> bool {
         let settings = self.engine.settings.compaction;
-        settings.auto && self.state.compaction_failures < settings.max_failures
+        let ablation = &self.state.spec.ablation;
+        let is_off = !settings.auto || ablation.auto_compaction || ablation.compaction;
+        !is_off && self.state.compaction_failures < settings.max_failures
     }
 
     /// Whether the request can be made shorter after the provider refused it as too long.
@@ -273,7 +268,7 @@ impl PlanBuilder<'_> {
         let usable = usable / parts * parts.saturating_sub(u64::from(compaction.overflows)).max(1);
         let room = ratio.uncalibrated(usable).saturating_sub(fixed);
         let all: Vec<Arc<Message>> = self.state.transcript.iter().cloned().collect();
-        let request = self.state.turn.as_ref().and_then(|turn| turn.compact.as_ref());
+        let request = self.state.turn.as_ref().and_then(|turn| turn.options.compact.as_ref());
         let instructions = request.and_then(|request| request.instructions.as_deref());
         let shown = summary_messages(&all, compaction.messages, instructions, room);
         let model = conversation.model.to_string();

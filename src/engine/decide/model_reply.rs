@@ -246,6 +246,7 @@ impl PlanBuilder<'_> {
             role: Some(Role::Assistant),
             content,
             call: None,
+            command: None,
             truncated_fields: Vec::new(),
         };
         self.push_item(
@@ -281,7 +282,7 @@ impl PlanBuilder<'_> {
         } else if let Some(cut) = cut {
             self.ask_for_rest(cut);
         } else {
-            self.finish(Subtype::Success, Vec::new());
+            self.finish_answered();
         }
     }
 
@@ -380,6 +381,7 @@ impl PlanBuilder<'_> {
             text,
             content,
             model: Some(self.turn_model()),
+            command: None,
             superseded,
         };
         self.push_plain_message(message);
@@ -426,6 +428,9 @@ mod tests {
             previous_response_id: None,
             fresh_connection: false,
             aside: false,
+            stop: Vec::new(),
+            metadata: Default::default(),
+            no_interleaving: false,
         };
         let model_snapshot =
             |max_output_tokens| ModelSnapshot { max_output_tokens, ..ModelSnapshot::default() };

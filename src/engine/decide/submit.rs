@@ -3,16 +3,20 @@
 use std::sync::Arc;
 
 use crate::engine::decide::plan::PlanBuilder;
+use crate::engine::decide::slash_command;
 use crate::engine::input::{Busy, Refusal, Submit};
 use crate::engine::output::{Effect, Reply};
-use crate::engine::request::tokens;
+use crate::engine::request::{model_texts, tokens};
 use crate::engine::state::{Activity, QueuedInput};
 use crate::types::compaction::CompactTrigger;
 use crate::types::event::{Event, Phase, TitledBy};
 use crate::types::ids::{Seq, TurnId};
 use crate::types::message::{Block, InputBlock, input_content, input_text};
 use crate::types::outcome::{SubmitOutcome, SubmittedAs};
+use crate::types::reminder::FileVersion;
 use crate::types::session::{ItemKind, Subtype, TurnError, TurnResult, Untrusted};
+use crate::types::slash_command::SlashCommand;
+use crate::types::thinking::Thinking;
 use crate::types::turn_options::TurnOptions;
 use crate::types::usage::Budgets;
 
@@ -35,7 +39,9 @@ impl PlanBuilder<'_> {
         }
         let steers = match submit.when_busy {
             Busy::Steer => current.is_some() && !self.is_aborting(),
-            Busy::Unspecified => !self.is_aborting() && self.has_questions(),
+            Busy::Unspecified => {
+                !self.is_aborting() && self.has_questions() && submit.options.command.is_none()
+            }
             Busy::Queue | Busy::Interrupt | Busy::Reject => false,
         };
         if steers {
@@ -46,8 +52,13 @@ impl PlanBuilder<'_> {
         let (input, options) = (submit.input, submit.options);
         let Some(running) = current else {
             let turn_id = self.mint.turn();
-            let seq = self.begin_turn(&QueuedInput { turn_id, input, options, compact: None });
-            self.reply_submitted(turn_id, SubmittedAs::Running, seq);
+            let seq = self.begin_turn(&QueuedInput { turn_id, input, options });
+            // `/clear` is done at once.
+            if self.state.turn.is_some() {
+                self.reply_submitted(turn_id, SubmittedAs::Running, seq);
+            } else {
+                self.reply_command(turn_id, seq, slash_command::CLEARED.into());
+            }
             return Ok(());
         };
         if submit.when_busy == Busy::Reject {
@@ -63,11 +74,9 @@ impl PlanBuilder<'_> {
             return Ok(());
         }
         let (turn_id, front) = (self.mint.turn(), submit.when_busy == Busy::Interrupt);
-        let TurnOptions { budgets, mode, model, thinking, tools, sampling } = options;
-        let budgets = budgets.unwrap_or(self.state.spec.budgets);
-        let compact = None;
-        let queued =
-            Event::TurnQueued { input, front, budgets, mode, model, thinking, sampling, tools, compact };
+        let budgets = Some(options.budgets.unwrap_or(self.state.spec.budgets));
+        let options = Box::new(TurnOptions { budgets, ..options });
+        let queued = Event::TurnQueued { input, front, options };
         let seq = self.push(None, Some(turn_id), queued);
         self.reply_submitted(turn_id, SubmittedAs::Queued, seq);
         if front && !self.is_aborting() {
@@ -78,65 +87,111 @@ impl PlanBuilder<'_> {
     }
 
     fn reply_submitted(&mut self, turn_id: TurnId, state: SubmittedAs, seq: Seq) {
-        self.reply = Reply::Submitted(SubmitOutcome { turn_id, state, seq });
+        self.reply = Reply::Submitted(SubmitOutcome { turn_id, state, seq, text: None });
+    }
+
+    /// Replies with the answer of a command that needed no model.
+    pub fn reply_command(&mut self, turn_id: TurnId, seq: Seq, text: String) {
+        let state = SubmittedAs::Completed;
+        self.reply = Reply::Submitted(SubmitOutcome { turn_id, state, seq, text: Some(text) });
     }
 
     pub fn is_aborting(&self) -> bool {
         self.state.turn.as_ref().is_some_and(|turn| turn.aborting)
     }
 
-    /// Starts a turn; it uses the session's options unless the input names others. Returns the seq of its first
-    /// event.
-    pub(in crate::engine) fn begin_turn(&mut self, turn: &QueuedInput) -> Seq {
-        let QueuedInput { turn_id, input, options, compact } = turn;
+    /// Writes the start of a turn; it uses the session's options unless the input names others. Returns the seq of
+    /// that event.
+    pub fn start_turn(&mut self, turn: &QueuedInput) -> Seq {
+        let QueuedInput { turn_id, options, .. } = turn;
         let spec = &self.state.spec;
-        let started = Event::TurnStarted {
-            model: options.model.clone().unwrap_or_else(|| spec.model.clone()),
-            mode: options.mode.unwrap_or(spec.mode),
-            budgets: options.budgets.unwrap_or(spec.budgets),
-            thinking: options.thinking.or(spec.thinking),
+        let thinking = options.thinking.or(spec.thinking);
+        let schema = options.output_schema.clone().or_else(|| spec.output_schema.clone());
+        let options = TurnOptions {
+            model: Some(options.model.clone().unwrap_or_else(|| spec.model.clone())),
+            mode: Some(options.mode.unwrap_or(spec.mode)),
+            budgets: Some(options.budgets.unwrap_or(spec.budgets)),
+            thinking: if spec.ablation.thinking { Some(Thinking::Off) } else { thinking },
             sampling: options.sampling.or(spec.sampling),
-            tools: options.tools.clone(),
-            compact: compact.clone(),
+            output_schema: schema.filter(|schema| *schema != serde_json::json!({})),
+            ..options.clone()
         };
-        let untitled = spec.title.is_empty() && compact.is_none();
-        let seq = self.push(None, Some(*turn_id), started);
+        self.push(None, Some(*turn_id), Event::TurnStarted { options: Box::new(options) })
+    }
+
+    /// Starts a turn and its work. Returns the seq of its first event.
+    pub fn begin_turn(&mut self, turn: &QueuedInput) -> Seq {
+        let QueuedInput { input, options, .. } = turn;
+        let untitled = self.state.spec.title.is_empty() && options.compact.is_none();
+        let seq = self.start_turn(turn);
+        if let Some(command) = options.command.as_ref().filter(|command| slash_command::is_clear(command)) {
+            self.clear_conversation(command);
+            return seq;
+        }
         if untitled {
-            let text = input_text(input);
+            let text = options.command.as_ref().map_or_else(|| input_text(input), SlashCommand::line);
             let line = text.lines().find(|line| !line.trim().is_empty());
             // The input contains only pictures or documents.
             let line = line.or_else(|| input.iter().find_map(InputBlock::name)).unwrap_or("(no words)");
             let title = line.trim().chars().take(TITLE).collect();
             self.set_title(title, TitledBy::Prompt);
         }
-        if compact.is_none() {
-            self.user_message(input.clone());
+        let options = self.state.turn.as_ref().map(|turn| Arc::clone(&turn.options));
+        if options.as_ref().is_none_or(|options| options.compact.is_none()) {
+            self.user_message(input.clone(), options.as_deref());
         }
-        if self.state.system.is_some() {
-            self.call_model();
-        } else {
-            self.push_phase(Phase::Context, 0);
-            self.effect(Effect::GatherContext);
-        }
+        self.prepare_context(0);
         seq
     }
 
-    /// Adds the item of a user's input; the input enters the transcript here.
-    fn user_message(&mut self, input: Vec<InputBlock>) {
-        let text = input_text(&input);
-        let mut content = input_content(input);
-        if let Some(reminder) = self.reminder() {
-            content.push(Block::Text { text: reminder.into() });
-        }
-        self.push_request_message(ItemKind::UserMessage, text, content);
-    }
-
-    pub fn context_ready(&mut self, system: String, sources: Vec<String>, untrusted: Option<Untrusted>) {
-        let waits = matches!(self.state.turn.as_ref().map(|turn| &turn.activity), Some(Activity::Context));
-        if self.state.system.is_some() || !waits || self.is_aborting() {
+    /// Builds the system prompt, or checks whether it and the read files are still up to date.
+    pub fn prepare_context(&mut self, step: u64) {
+        let Some(turn_id) = self.state.turn.as_ref().map(|turn| turn.id) else { return };
+        if self.state.system().is_some() && self.state.spec.ablation.reminders {
+            self.deliver_steered();
+            self.call_model();
             return;
         }
-        self.push_session(Event::SessionPromptBuilt { system, sources });
+        self.push_phase(Phase::Context, step);
+        self.effect(match self.state.system() {
+            Some(_) => Effect::CheckContext { turn_id },
+            None => Effect::GatherContext,
+        });
+    }
+
+    /// Adds the item of a user's input; the input enters the transcript here.
+    /// `options` are those of the turn that it starts.
+    fn user_message(&mut self, input: Vec<InputBlock>, options: Option<&TurnOptions>) {
+        let is_first = self.state.transcript.len() == 0;
+        let text = input_text(&input);
+        let mut content = input_content(input);
+        if let Some(schema) = options.and_then(|options| options.output_schema.as_ref()) {
+            content.push(Block::Text { text: model_texts::output_schema(schema) });
+        }
+        let command = options.and_then(|options| options.command.clone());
+        let command = command.map(|it| SlashCommand { allow_rules: Vec::new(), ..it });
+        self.push_input_message(ItemKind::UserMessage, text, content, command);
+        self.remind_of_message(is_first);
+    }
+
+    pub fn context_ready(
+        &mut self,
+        system: String,
+        sources: Vec<String>,
+        instructions: Vec<FileVersion>,
+        untrusted: Option<Untrusted>,
+    ) {
+        let waits = matches!(self.state.turn.as_ref().map(|turn| &turn.activity), Some(Activity::Context));
+        if self.state.system().is_some() || !waits || self.is_aborting() {
+            return;
+        }
+        let is_of_turn = self.state.turn.as_ref().is_some_and(|turn| turn.options.change_system_prompt());
+        if is_of_turn {
+            self.push_turn(Event::TurnPromptBuilt { system, sources });
+        } else {
+            let instructions = Some(instructions);
+            self.push_session(Event::SessionPromptBuilt { system, sources, instructions });
+        }
         if let Some(untrusted) = untrusted {
             self.ask_for_trust(untrusted);
         }
@@ -164,7 +219,7 @@ impl PlanBuilder<'_> {
     pub fn deliver_steered(&mut self) -> bool {
         let mut delivered = false;
         while let Some(input) = self.state.turn.as_ref().and_then(|turn| turn.steered.front()).cloned() {
-            self.user_message((*input).clone());
+            self.user_message((*input).clone(), None);
             delivered = true;
         }
         delivered
@@ -182,7 +237,7 @@ impl PlanBuilder<'_> {
             self.call_summary(compaction.step);
             return;
         }
-        let is_compaction = self.state.turn.as_ref().is_some_and(|turn| turn.compact.is_some());
+        let is_compaction = self.state.turn.as_ref().is_some_and(|turn| turn.options.compact.is_some());
         if is_compaction {
             if !self.start_summary(CompactTrigger::Manual, step) {
                 self.finish(Subtype::Success, Vec::new());
@@ -277,10 +332,12 @@ impl PlanBuilder<'_> {
             let TurnError { kind, message, causes } = error;
             self.push_turn(Event::Error { kind, message, causes });
         }
+        let structured = self.structured.take();
         let Some(turn) = &self.state.turn else { return };
         let result = TurnResult {
             subtype,
             text: turn.last_text.to_string(),
+            structured,
             stop_reason: turn.stop_reason,
             usage: turn.spent.usage,
             usage_by_model: turn.usage_by_model.clone(),
@@ -294,8 +351,8 @@ impl PlanBuilder<'_> {
             permission_denials: turn.denials.to_vec(),
             errors: turn.errors.clone(),
         };
-        let is_compaction = turn.compact.is_some();
         let (ending, step, text, budgets) = (turn.ending, turn.step, turn.last_text.clone(), turn.budgets);
+        let is_answer = turn.model_calls > 0 && turn.options.compact.is_none();
         self.push_phase(Phase::Result, step);
         self.push_turn(Event::TurnCompleted { result });
         if ending {
@@ -304,7 +361,7 @@ impl PlanBuilder<'_> {
         }
         // Another client may have submitted the queued input than the one that ended this turn.
         self.origin = None;
-        if subtype == Subtype::Success && !is_compaction {
+        if subtype == Subtype::Success && is_answer {
             self.ask_for_title(&text, &budgets);
         }
         if let Some(next) = self.state.queue.front().cloned() {
@@ -317,7 +374,7 @@ impl PlanBuilder<'_> {
     }
 
     pub(in crate::engine) fn system(&self) -> Arc<str> {
-        self.state.system.clone().unwrap_or_else(|| Arc::from(""))
+        self.state.system().cloned().unwrap_or_else(|| Arc::from(""))
     }
 }
 
@@ -338,5 +395,21 @@ fn check_steering_options(options: &TurnOptions) -> Result<(), Refusal> {
     if !options.sampling.is_empty() {
         return Err(Refusal::SamplingOfSteer);
     }
-    Ok(())
+    if options.command.is_some() {
+        return Err(Refusal::CommandOfSteer);
+    }
+    let others = [
+        ("output_schema", options.output_schema.is_some()),
+        ("safe_mode", options.safe_mode.is_some()),
+        ("system_prompt", options.system_prompt.is_some()),
+        ("append_system_prompt", options.append_system_prompt.is_some()),
+        ("additional_dirs", options.additional_dirs.is_some()),
+        ("fallback_model", options.fallback_model.is_some()),
+        ("stop", options.stop.is_some()),
+        ("metadata", options.metadata.is_some()),
+    ];
+    match others.iter().find(|(_, is_given)| *is_given) {
+        Some((name, _)) => Err(Refusal::OptionOfSteer(name)),
+        None => Ok(()),
+    }
 }

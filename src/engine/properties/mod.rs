@@ -59,6 +59,7 @@ fn random_scripts_reach_every_event_and_result() {
     let mut runner = TestRunner::deterministic();
     let mut seen: BTreeSet<String> = BTreeSet::new();
     let wanted = [
+        "command.completed",
         "compact.completed",
         "compact.started",
         "compacted autocompact",
@@ -88,9 +89,12 @@ fn random_scripts_reach_every_event_and_result() {
         "permission.rule_removed",
         "question.requested",
         "question.resolved",
+        "reminder.added",
         "retry",
+        "session.cleared",
         "session.attached",
         "session.prompt_built",
+        "turn.prompt_built",
         "session.detached",
         "session.ended",
         "session.status",
@@ -113,9 +117,11 @@ fn random_scripts_reach_every_event_and_result() {
         "turn llm_error",
         "turn max_output_tokens",
         "turn permission_denied",
+        "turn structured_output_invalid",
         "turn success",
         "turn.aborting",
         "turn.completed",
+        "turn.output_rejected",
         "turn.phase",
         "turn.queued",
         "turn.parked",

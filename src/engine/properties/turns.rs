@@ -23,8 +23,12 @@ impl ReferenceModel {
                 property!(self.turns.insert(id), "turn ids are new");
                 if *front { self.queue.push_front(id) } else { self.queue.push_back(id) }
             }
-            Event::TurnStarted { budgets, mode, model, thinking, sampling, .. } => {
-                (self.turn_mode, self.aborted_by) = (*mode, None);
+            Event::TurnStarted { options } => {
+                let mode = options.mode.ok_or("a turn tells its mode")?;
+                (self.turn_mode, self.aborted_by) = (mode, None);
+                let had_own = self.own_prompt.is_some();
+                self.own_prompt = options.change_system_prompt().then_some(false);
+                self.prompt_may_differ |= had_own || self.own_prompt.is_some();
                 property!(self.turn.is_none(), "turns never overlap");
                 let id = envelope.turn_id.ok_or("a turn has an id")?;
                 match self.queue.pop_front() {
@@ -34,9 +38,9 @@ impl ReferenceModel {
                 self.turn = Some(TurnWatch {
                     id,
                     started_at: envelope.at_ms,
-                    budgets: *budgets,
-                    thinking: *thinking,
-                    sampling: *sampling,
+                    budgets: options.budgets.ok_or("a turn tells its limits")?,
+                    thinking: options.thinking,
+                    sampling: options.sampling,
                     aborting: false,
                     ending: false,
                     ends_as: Subtype::Aborted,
@@ -44,7 +48,7 @@ impl ReferenceModel {
                     may_repeat: false,
                     retries: 0,
                     waits_ms: 0,
-                    model: model.clone(),
+                    model: options.model.clone().ok_or("a turn tells its model")?,
                     tried: BTreeSet::new(),
                     orphans: BTreeSet::new(),
                     paused: false,
@@ -67,6 +71,9 @@ impl ReferenceModel {
                     errors: Vec::new(),
                     denied: Vec::new(),
                     calls: Vec::new(),
+                    command: options.command.as_ref().map(|command| command.name.clone()),
+                    has_schema: options.output_schema.is_some(),
+                    rejected: 0,
                 });
             }
             Event::TurnCompleted { result } => {
@@ -182,6 +189,15 @@ impl ReferenceModel {
             }
             Event::CompactStarted { trigger: CompactTrigger::Overflow, .. } => turn.may_repeat = true,
             Event::CompactCompleted { stage: CompactStage::Autocompact, .. } => turn.retries = 0,
+            Event::CommandCompleted { name, text, .. } if turn.command.as_ref() == Some(name) => {
+                property!(turn.step == 0, "a command's own turn calls no model");
+                turn.text.clone_from(text);
+            }
+            Event::TurnOutputRejected { attempt, max, errors, .. } => {
+                turn.rejected += 1;
+                property!(turn.has_schema && !errors.is_empty(), "only a schema rejects an answer");
+                property!(*attempt == turn.rejected && attempt <= max, "corrections are limited");
+            }
             Event::Retry { attempt, max, delay_ms, max_output_tokens, kind, .. } => {
                 turn.retries += 1;
                 let is_overflow = kind == CONTEXT_OVERFLOW && self.compacting.is_some();
@@ -277,6 +293,9 @@ impl ReferenceModel {
             (by_model.cost_usd_micros, by_model.cost_at_least_usd_micros) == (turn.cost, turn.at_least),
             "what the models cost is what the turn cost"
         );
+        let is_invalid = result.subtype == Subtype::StructuredOutputInvalid;
+        property!(!is_invalid || turn.rejected == 3, "an answer may be corrected three times");
+        property!(result.structured.is_none() || turn.has_schema, "only a schema gives a value");
         property!(by_model.lost_attempts == turn.lost, "lost attempts are told");
         property!(
             result.model_calls == turn.model_calls && result.text == turn.text,

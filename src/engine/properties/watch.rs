@@ -93,6 +93,11 @@ pub struct TurnWatch {
     pub errors: Vec<TurnError>,
     pub denied: Vec<CallId>,
     pub calls: Vec<CallId>,
+    /// The command that started the turn.
+    pub command: Option<String>,
+    pub has_schema: bool,
+    /// Number of answers that did not satisfy the schema.
+    pub rejected: u32,
 }
 
 /// State of one background command.
@@ -151,7 +156,15 @@ pub struct ReferenceModel {
     pub heard: Vec<String>,
     /// Number of the oldest of them that a compaction may have replaced.
     pub compacted: usize,
+    /// The same of conversations that were cleared.
+    pub forgotten: Vec<String>,
     pub has_context: bool,
+    /// The turn has its own system prompt, and whether that was built.
+    pub own_prompt: Option<bool>,
+    /// The settings of the session's system prompt have changed since it was built.
+    pub is_prompt_stale: bool,
+    /// The next request may begin with another system prompt than the last one.
+    pub prompt_may_differ: bool,
     /// Rules of the session.
     pub rules: BTreeSet<(&'static str, String)>,
     /// Per request: its deadline, the action at the deadline, and whether the deadline has passed.
@@ -201,7 +214,11 @@ impl ReferenceModel {
             cut: Vec::new(),
             heard: Vec::new(),
             compacted: 0,
+            forgotten: Vec::new(),
             has_context: false,
+            own_prompt: None,
+            is_prompt_stale: false,
+            prompt_may_differ: false,
             rules: BTreeSet::new(),
             deadlines: BTreeMap::new(),
             aborted_by: None,
@@ -213,6 +230,11 @@ impl ReferenceModel {
             at_least: 0,
             seen: BTreeSet::new(),
         }
+    }
+
+    /// Whether the system prompt of the next request was built.
+    pub fn has_prompt(&self) -> bool {
+        self.own_prompt.unwrap_or(self.has_context)
     }
 
     pub fn is_aborting(&self) -> bool {
@@ -251,6 +273,7 @@ impl ReferenceModel {
             input,
             Input::Submit(_)
                 | Input::Compact { .. }
+                | Input::Command(_)
                 | Input::Answer(_)
                 | Input::Update(_)
                 | Input::Rule { .. }
@@ -291,7 +314,11 @@ impl ReferenceModel {
                 property!((*state, *requires) != self.status, "a status is told when it changes");
                 self.status = (*state, *requires);
             }
-            Event::SessionUpdated { mode, title, titled_by, .. } => {
+            Event::SessionUpdated { title, titled_by, options } => {
+                let mode = options.mode;
+                if options.change_system_prompt() {
+                    self.is_prompt_stale = true;
+                }
                 if let Some(title) = title {
                     self.titled(title, *titled_by, input)?;
                 }
@@ -303,10 +330,35 @@ impl ReferenceModel {
                 self.status = (SessionState::Ended, None);
                 self.queue.clear();
             }
+            Event::SessionCleared {} => {
+                property!(
+                    self.turn.as_ref().is_some_and(|turn| turn.step == 0),
+                    "a turn clears and does nothing else"
+                );
+                self.forgotten.append(&mut self.heard);
+                (self.sent, self.has_context) = (None, false);
+            }
+            Event::ReminderAdded { text, .. } => {
+                property!(
+                    envelope.turn_id.is_some() && envelope.turn_id == current,
+                    "a reminder is for a turn"
+                );
+                property!(text.starts_with("<reminder>"), "a reminder looks like one: {text}");
+                // Reminders are sent like what people say.
+                self.heard.push(text.clone());
+            }
             Event::HistoryRepaired { .. } => return Err("a healthy history is never repaired".into()),
             Event::SessionPromptBuilt { .. } => {
                 property!(!self.has_context, "the system prompt is put together once");
-                self.has_context = true;
+                property!(self.own_prompt.is_none(), "a turn with its own prompt leaves the session's alone");
+                (self.has_context, self.prompt_may_differ) = (true, true);
+            }
+            Event::TurnPromptBuilt { .. } => {
+                property!(self.own_prompt == Some(false), "a turn's own prompt is put together once");
+                self.own_prompt = Some(true);
+            }
+            Event::TurnStarted { .. } if std::mem::take(&mut self.is_prompt_stale) => {
+                self.has_context = false
             }
             _ => {}
         }
@@ -365,6 +417,7 @@ fn may_follow_abort(event: &Event) -> bool {
         | Event::MessageThinkingDelta { .. }
         | Event::MessageToolInputDelta { .. }
         | Event::TurnSteered { .. }
+        | Event::TurnOutputRejected { .. }
         | Event::TurnResumed { .. }
         | Event::Retry { .. }
         | Event::Heartbeat { .. }

@@ -11,8 +11,8 @@ use crate::engine::properties::script::{Chance, Fate, Found, ModelStep, Named, P
 use crate::engine::properties::setup::Setup;
 use crate::engine::properties::watch::{CommandWatch, ReferenceModel};
 use crate::engine::{
-    Answer as Answered, Decision as Decided, EditedCall, Effect, Engine, Entry, Input, Now, Plan, Refusal,
-    Settings, Submit, Update,
+    Answer as Answered, AnsweredCommand, Decision as Decided, EditedCall, Effect, Engine, Entry, Input, Now,
+    Plan, Refusal, Settings, Submit, Update,
 };
 use crate::types::background::BackgroundState;
 use crate::types::blob::{Blob, BlobRef, Picture};
@@ -23,6 +23,7 @@ use crate::types::message::{InputBlock, ToolCall};
 use crate::types::permission::{Decision, Mode, RuleKind};
 use crate::types::sampling::{Sampling, Temperature};
 use crate::types::session::SessionSpec;
+use crate::types::slash_command::SlashCommand;
 use crate::types::time::Timestamp;
 use crate::types::tool::{Progress, ToolStatus};
 use crate::types::turn_options::TurnOptions;
@@ -30,6 +31,7 @@ use crate::types::turn_options::TurnOptions;
 /// An effect that was started and has not delivered its result.
 pub(super) enum Outstanding {
     Context,
+    Check { turn_id: TurnId },
     Model { token: Seq, answer: Option<Answer> },
     Timer { token: Seq },
     Prepare { turn_id: TurnId, mode: Mode, calls: Vec<Arc<ToolCall>> },
@@ -106,6 +108,7 @@ impl Simulator {
             append_system_prompt: None,
             tools: Default::default(),
             additional_dirs: Vec::new(),
+            ..SessionSpec::default()
         };
         let envelope = Envelope {
             seq: 1,
@@ -154,7 +157,7 @@ impl Simulator {
 
     fn step(&mut self, step: &Step) -> Result<(), String> {
         match step {
-            Step::Submit { busy, named, blank, budgets, mode, model, thinking } => {
+            Step::Submit { busy, named, blank, budgets, mode, model, thinking, command, schema } => {
                 let number = self.next();
                 let word = format!("u{number}.");
                 let text = if *blank { " \n".into() } else { format!("please {word} do\nit") };
@@ -164,7 +167,7 @@ impl Simulator {
                     input.push(InputBlock::Image(Picture { blob: BlobRef::from(&blob), name: None }));
                     blobs.push(blob);
                 }
-                let input = Input::Submit(Submit {
+                let input = Input::Submit(Box::new(Submit {
                     input,
                     blobs,
                     when_busy: *busy,
@@ -174,16 +177,23 @@ impl Simulator {
                         mode: *mode,
                         model: model.then(|| "p/other".into()),
                         thinking: *thinking,
-                        tools: None,
+                        // Some turns have their own system prompt.
+                        system_prompt: number.is_multiple_of(11).then(|| "be brief".into()),
                         // Set together with `thinking`, so that an input that steers a turn is refused for that
                         // reason.
                         sampling: Sampling {
                             temperature: Temperature::new(300).filter(|_| thinking.is_some()),
                             top_p: None,
                         },
+                        command: command.then(|| SlashCommand {
+                            allow_rules: vec!["Bash(ls)".into()],
+                            ..SlashCommand::new("custom", "x")
+                        }),
+                        output_schema: schema.then(|| serde_json::json!({"type": "object"})),
+                        ..TurnOptions::default()
                     },
                     origin: someone(),
-                });
+                }));
                 if let Some(plan) = self.feed(input)? {
                     let queued = plan.events.iter().find_map(|entry| match entry.envelope.event {
                         Event::TurnQueued { .. } => entry.envelope.turn_id,
@@ -194,6 +204,32 @@ impl Simulator {
                         None => self.said.push(word),
                     }
                 }
+            }
+            Step::Slash { clear: true, busy, named, .. } => {
+                let command = Some(SlashCommand::new("clear", ""));
+                let input = Input::Submit(Box::new(Submit {
+                    input: vec![InputBlock::Text { text: "/clear".into() }],
+                    blobs: Vec::new(),
+                    when_busy: *busy,
+                    expected_turn: self.name(*named),
+                    options: TurnOptions { command, ..TurnOptions::default() },
+                    origin: someone(),
+                }));
+                self.feed(input)?;
+            }
+            Step::Slash { clear: false, busy, named, mode } => {
+                let options = TurnOptions { mode: *mode, ..TurnOptions::default() };
+                let change =
+                    mode.map(|_| Box::new(Update { options, origin: someone(), ..Update::default() }));
+                let input = Input::Command(Box::new(AnsweredCommand {
+                    command: SlashCommand::new("status", ""),
+                    text: format!("all is well {}", self.next()),
+                    change,
+                    when_busy: *busy,
+                    expected_turn: self.name(*named),
+                    origin: someone(),
+                }));
+                self.feed(input)?;
             }
             Step::TooLong => {
                 let stop = crate::types::model::StopReason::MaxTokens;
@@ -239,9 +275,12 @@ impl Simulator {
             }
             Step::Title { same } => {
                 let now = self.engine.snapshot().title;
-                let title = Some(if *same { now } else { format!("mine {}", self.next()) });
+                let number = self.next();
+                let title = Some(if *same { now } else { format!("mine {number}") });
+                let append_system_prompt = number.is_multiple_of(3).then(|| format!("note {number}"));
+                let options = TurnOptions { append_system_prompt, ..TurnOptions::default() };
                 let origin = someone();
-                self.feed(Input::Update(Box::new(Update { title, origin, ..Update::default() })))?;
+                self.feed(Input::Update(Box::new(Update { title, options, origin, ..Update::default() })))?;
             }
             Step::Think(thinking) => {
                 let options = TurnOptions { thinking: *thinking, ..TurnOptions::default() };
@@ -402,7 +441,13 @@ impl Simulator {
 
     fn act(&mut self, effect: &Effect) -> Result<(), String> {
         let thinking = |out: &Outstanding| {
-            matches!(out, Outstanding::Context | Outstanding::Model { .. } | Outstanding::Timer { .. })
+            matches!(
+                out,
+                Outstanding::Context
+                    | Outstanding::Check { .. }
+                    | Outstanding::Model { .. }
+                    | Outstanding::Timer { .. }
+            )
         };
         let next = match effect {
             Effect::AskHelper { token, .. } => {
@@ -411,6 +456,7 @@ impl Simulator {
                 return Ok(());
             }
             Effect::GatherContext => Outstanding::Context,
+            Effect::CheckContext { turn_id } => Outstanding::Check { turn_id: *turn_id },
             Effect::CallModel { token, .. } => Outstanding::Model { token: *token, answer: None },
             Effect::Sleep { token, .. } => Outstanding::Timer { token: *token },
             Effect::Prepare { turn_id, calls } => {

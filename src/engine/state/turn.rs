@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::engine::state::Call;
 use crate::engine::state::backoff::Backoff;
 use crate::engine::state::partial::Partial;
-use crate::types::compaction::{CompactRequest, CompactStage, CompactTrigger};
+use crate::types::compaction::{CompactStage, CompactTrigger};
 use crate::types::event::Origin;
 use crate::types::ids::{ItemId, QuestionId, Seq, TurnId};
 use crate::types::ledger::ModelUsage;
@@ -14,10 +14,11 @@ use crate::types::message::InputBlock;
 use crate::types::model::StopReason;
 use crate::types::permission::Mode;
 use crate::types::sampling::Sampling;
-use crate::types::session::{Denial, Subtype, TurnError};
+use crate::types::session::{Denial, SessionSpec, Subtype, TurnError};
 use crate::types::thinking::Thinking;
 use crate::types::time::Timestamp;
 use crate::types::tool::ToolChoice;
+use crate::types::turn_options::TurnOptions;
 use crate::types::usage::Budgets;
 
 /// The stable code of the error, and of the retry, after a request that was too long.
@@ -27,6 +28,10 @@ pub(in crate::engine) const CONTEXT_OVERFLOW: &str = "context_overflow";
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::engine) struct Turn {
     pub id: TurnId,
+    /// The options of `turn.started`.
+    pub options: Arc<TurnOptions>,
+    /// Its own system prompt, if its options need one and it was built.
+    pub system: Option<Arc<str>>,
     pub model: String,
     pub mode: Mode,
     /// The tools on offer until the turn ends.
@@ -36,6 +41,8 @@ pub(in crate::engine) struct Turn {
     pub thinking: Option<Thinking>,
     /// Sampling settings of the turn.
     pub sampling: Sampling,
+    /// Final answers that did not satisfy the schema of the result.
+    pub rejected_outputs: u32,
     pub started_at: Timestamp,
     /// Number of the model call, from 1; 0 before the first.
     pub step: u64,
@@ -75,8 +82,6 @@ pub(in crate::engine) struct Turn {
     pub compaction: Option<Compacting>,
     /// The step before which the last summary was requested; 0 for none. A step requests one at most.
     pub compacted_step: u64,
-    /// The turn has no input and compacts the conversation.
-    pub compact: Option<CompactRequest>,
     /// Uncalibrated tokens of the running model call's request.
     pub uncalibrated_tokens: Option<u64>,
     pub aborting: bool,
@@ -138,15 +143,18 @@ pub(in crate::engine) enum Activity {
 }
 
 impl Turn {
-    pub fn new(id: TurnId, model: String, mode: Mode, budgets: Budgets, at: Timestamp) -> Self {
+    pub fn new(id: TurnId, options: TurnOptions, spec: &SessionSpec, at: Timestamp) -> Self {
         Self {
             id,
-            model,
-            mode,
-            tools: ToolChoice::default(),
-            budgets,
-            thinking: None,
-            sampling: Sampling::default(),
+            system: None,
+            model: options.model.clone().unwrap_or_else(|| spec.model.clone()),
+            mode: options.mode.unwrap_or(spec.mode),
+            tools: options.tools.clone().unwrap_or_else(|| spec.tools.clone()),
+            budgets: options.budgets.unwrap_or_default(),
+            thinking: options.thinking,
+            sampling: options.sampling,
+            options: Arc::new(options),
+            rejected_outputs: 0,
             started_at: at,
             step: 0,
             failures: 0,
@@ -168,7 +176,6 @@ impl Turn {
             activity: Activity::Context,
             compaction: None,
             compacted_step: 0,
-            compact: None,
             uncalibrated_tokens: None,
             aborting: false,
             ending: false,

@@ -9,7 +9,8 @@ use crate::session::attach::AttachGuard;
 use crate::session::error::SessionError;
 use crate::session::idempotency::IdempotencyKey;
 use crate::session::requests::{
-    AbortOutcome, Changes, PermissionAnswer, QuestionAnswer, Submission, SubmittedInput,
+    AbortOutcome, Changes, CommandSubmission, PermissionAnswer, QuestionAnswer, SessionFacts, Submission,
+    SubmittedInput,
 };
 use crate::types::compaction::CompactRequest;
 use crate::types::context_view::ContextView;
@@ -29,6 +30,8 @@ pub(in crate::session) enum SessionCommand {
     Compact(Box<CompactRequest>, Option<IdempotencyKey>, Origin, ReplyTo<SubmitOutcome>),
     /// What fills the context window.
     Context(ReplyTo<ContextView>),
+    Command(Box<CommandSubmission>, ReplyTo<SubmitOutcome>),
+    Facts(ReplyTo<SessionFacts>),
     Answer(Box<PermissionAnswer>, ReplyTo<AnswerOutcome>),
     Update(Box<Changes>, ReplyTo<()>),
     /// Adds or removes a rule of the session.

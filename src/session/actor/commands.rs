@@ -1,6 +1,5 @@
 //! Handles the commands of a session. Submit, answer and abort have their own files.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -15,11 +14,13 @@ use crate::session::call_context::CallContext;
 use crate::session::effective_rules::EffectiveRules;
 use crate::session::error::SessionError;
 use crate::session::idempotency::{self, IdempotencyKey, method};
+use crate::session::requests::SessionFacts;
 use crate::session::requests::{Changes, QuestionAnswer};
 use crate::types::background::KilledBy;
 use crate::types::event::Origin;
 use crate::types::ids::{PermissionId, Seq};
 use crate::types::permission::{Mode, RuleKind, VerdictKind};
+use crate::types::session::AttachedClient;
 
 impl Actor {
     pub(super) async fn handle_command(&mut self, command: SessionCommand) {
@@ -47,6 +48,17 @@ impl Actor {
                 self.refresh_settings();
                 let now = Now { at: self.shared.clock.now(), seed: self.state.seeds.next_seed() };
                 let _ = reply.send(Ok(self.engine.context(now)));
+            }
+            SessionCommand::Command(command, reply) => {
+                let _ = reply.send(self.answer_command(*command).await);
+            }
+            SessionCommand::Facts(reply) => {
+                let _ = reply.send(Ok(SessionFacts {
+                    spec: self.engine.spec().clone(),
+                    mode: self.engine.mode(),
+                    model: self.engine.model().to_owned(),
+                    context_tokens: self.engine.context_tokens(),
+                }));
             }
             SessionCommand::Answer(answer, reply) => self.answer_and_approve_matching(*answer, reply).await,
             SessionCommand::Update(changes, reply) => {
@@ -76,7 +88,11 @@ impl Actor {
                 self.abort(input, None, keyed.map(|keyed| (method::KILL, keyed)), reply).await;
             }
             SessionCommand::Attach(mut attachment, reply) => {
-                let clients = self.clients.fetch_add(1, Ordering::Relaxed) + 1;
+                let clients = self.clients.add(AttachedClient {
+                    name: attachment.origin.client.clone(),
+                    role: attachment.role.to_owned(),
+                    since_ms: self.shared.clock.now(),
+                });
                 attachment.is_counted = true;
                 let origin = Some(attachment.origin.clone());
                 let result = self.decide_and_commit(Input::Attached { clients, origin }, true).await;
@@ -85,6 +101,7 @@ impl Actor {
                     tracing::warn!(session = %self.id, "an attach could not be written");
                 }
                 self.recheck_trust();
+                self.prefetch_git();
                 // If the caller is gone, the guard is dropped here, which sends a detach.
                 let _ = reply.send(Ok(attachment));
             }
@@ -93,7 +110,7 @@ impl Actor {
             SessionCommand::Panic => panic!("as a test wants it"),
             SessionCommand::Reloaded { changed, needs_restart } => {
                 self.refresh_settings();
-                let is_watched = self.clients.load(Ordering::Relaxed) > 0;
+                let is_watched = self.clients.count() > 0;
                 if is_watched || self.engine.turn_id().is_some() {
                     self.handle_input(Input::Reloaded { changed, needs_restart }).await;
                 }
@@ -120,9 +137,17 @@ impl Actor {
         }
     }
 
+    /// Gathers git facts for the first prompt, if it is not built yet.
+    pub(super) fn prefetch_git(&mut self) {
+        let waits = !self.engine.has_context() && self.engine.turn_id().is_none();
+        if waits && !self.engine.is_ended() && self.state.parking.is_none() {
+            self.effects.prefetch_git(self.engine.spec().cwd.clone().into());
+        }
+    }
+
     /// Applies changes of the session. A mode applies immediately, also to pending requests.
     async fn update(&mut self, changes: Changes) -> Result<(), SessionError> {
-        let Changes { title, options, additional_dirs, keyed, origin } = changes;
+        let Changes { title, options, keyed, origin } = changes;
         if let Some(done) = self.remembered(method::UPDATE, keyed.as_ref()).await? {
             return Ok(done);
         }
@@ -130,7 +155,7 @@ impl Actor {
             Some(mode) => self.covered_by(mode).await,
             None => Vec::new(),
         };
-        let update = Update { title, options, additional_dirs, covered, origin: Some(origin) };
+        let update = Update { title, options, covered, origin: Some(origin) };
         let decision = self.decide(Input::Update(Box::new(update)))?;
         // A call without changes writes nothing, so its reply is not stored.
         let idempotency = keyed.and_then(|keyed| keyed.row(method::UPDATE, self.id, &()));
@@ -139,7 +164,7 @@ impl Actor {
 
     /// Pending requests that another mode allows, with the reason. No mode lets a command run without its
     /// sandbox.
-    async fn covered_by(&self, mode: Mode) -> Vec<(PermissionId, String)> {
+    pub(super) async fn covered_by(&self, mode: Mode) -> Vec<(PermissionId, String)> {
         let call_context = CallContext { mode, ..self.call_context() };
         let effective = EffectiveRules::load(&self.shared, &call_context).await;
         let components = self.shared.components();
@@ -200,6 +225,8 @@ fn refuse_command(command: SessionCommand) {
         SessionCommand::Submit(_, _, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::Compact(.., reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::Context(reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
+        SessionCommand::Command(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
+        SessionCommand::Facts(reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::Answer(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::Update(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::Rule { reply, .. } => drop(reply.send(Err(SessionError::ShuttingDown))),

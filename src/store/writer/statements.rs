@@ -74,6 +74,7 @@ pub(in crate::store) fn session(new: &NewSession) -> SqlBatch {
 pub(in crate::store) fn of_new(key: SessionKey, new: &NewSession, head: &mut AuditHead) -> SqlBatch {
     let mut script = SqlBatch::default();
     rows(&mut script, key, &new.rows);
+    new.items.iter().for_each(|it| item(&mut script, key, it));
     blobs::insert(&mut script, key, &new.blobs);
     audit::insert(&mut script, head, &new.audit);
     if let Some(idempotency) = &new.idempotency {

@@ -4,9 +4,10 @@ use std::io::{self, IsTerminal as _};
 use std::path::Path;
 
 use crate::api::params::{
-    CreateParams, Done, EndParams, NoParams, SessionReply, StatusReply, SubmitInput, SubmitReply,
+    CreateParams, Done, EndParams, NoParams, SessionReply, StatusReply, SubmitInput, SubmitParams,
+    SubmitReply,
 };
-use crate::client::args::{Output, RunArgs, Thinking};
+use crate::client::args::{Output, RunArgs, Thinking, folder};
 use crate::client::commands::trust;
 use crate::client::connection::client::{CallError, Client};
 use crate::client::connection::connector::Connector;
@@ -18,9 +19,10 @@ use crate::client::terminal::out::Out;
 use crate::client::terminal::style::{Line, Tone};
 use crate::client::ui::approval_prompt::Asking;
 use crate::client::ui::watch::{Ended, Watch};
+use crate::types::ablation::Ablation;
 use crate::types::ids::SessionId;
 use crate::types::session::SessionView;
-use crate::types::usage::Budgets;
+use crate::types::turn_options::TurnOptions;
 
 /// The reason for a denial when there is no terminal for an approval prompt.
 const NO_TERMINAL: &str = "no terminal to ask; run with -a … or attach";
@@ -32,9 +34,10 @@ pub(in crate::client) async fn run(reach: &Connector, args: RunArgs, out: &mut O
     let prompt = prompt(args.prompt.clone())?;
     let piped = if is_piped { None } else { stdin::read_piped(out)? };
     let input = args.given.input(prompt, piped)?;
+    let task = Task { input, raw: args.raw };
     let client = reach.connect_or_start().await?;
     let status: StatusReply = client.call("daemon.status", &NoParams {}).await?;
-    if status.main_model.is_none() && args.model.is_none() {
+    if status.main_model.is_none() && args.turn.model.is_none() {
         return Err(Failure::internal(no_model()));
     }
     if args.trust {
@@ -42,7 +45,7 @@ pub(in crate::client) async fn run(reach: &Connector, args: RunArgs, out: &mut O
     }
     if args.background {
         let session = create(&client, &params).await?.session_id;
-        submit_first(&client, session, input).await?;
+        submit_first(&client, session, task).await?;
         return Ok(out.say(&session.to_string())?);
     }
     let interactive = io::stdin().is_terminal() && io::stdout().is_terminal() && args.output == Output::Text;
@@ -50,16 +53,30 @@ pub(in crate::client) async fn run(reach: &Connector, args: RunArgs, out: &mut O
     let is_whole = args.output == Output::StreamJson;
     let thinking = args.thinking.unwrap_or(if is_whole { Thinking::Show } else { Thinking::Hide });
     let shown = (args.output, thinking);
-    let ended = task(reach, client, &params, input, asking, shown, out).await?;
+    let ended = follow(reach, client, &params, task, asking, shown, out).await?;
     finish(&ended, args.output, out)
 }
 
+/// The input of a new session.
+pub(in crate::client) struct Task {
+    pub(in crate::client) input: SubmitInput,
+    /// The text is no command.
+    pub(in crate::client) raw: bool,
+}
+
+impl Task {
+    /// A task with this text.
+    pub(in crate::client) fn new(text: &str) -> Self {
+        Self { input: text.into(), raw: false }
+    }
+}
+
 /// Creates a session, submits the task and follows the turn.
-pub(in crate::client) async fn task(
+pub(in crate::client) async fn follow(
     reach: &Connector,
     client: Client,
     params: &CreateParams,
-    input: SubmitInput,
+    task: Task,
     asking: Asking,
     (output, thinking): (Output, Thinking),
     out: &mut Out,
@@ -67,7 +84,7 @@ pub(in crate::client) async fn task(
     let session = create(&client, params).await?;
     let id = session.session_id;
     let follow = Follow::start_with(reach, &client, id, 0, thinking.include()).await?;
-    let turn = submit_first(&client, id, input).await?.turn_id;
+    let turn = submit_first(&client, id, task).await?.turn_id;
     if output == Output::Text {
         out.note(&format!("session {}", crate::client::terminal::format::short_id(id)))?;
     }
@@ -117,32 +134,15 @@ fn create_params(args: &RunArgs) -> Result<CreateParams, Failure> {
         Some(dir) => folder(dir)?,
         None => text(&paths::current_folder()?)?,
     };
-    let additional_dirs =
-        args.add_dir.iter().map(|dir| crate::client::commands::run::folder(dir)).collect::<Result<_, _>>()?;
-    let budgets = Budgets { usd_micros: args.max_usd, model_calls: args.max_turns, ..Budgets::default() };
-    Ok(CreateParams {
+    let params = CreateParams {
         cwd: folder,
-        additional_dirs,
         title: args.title.clone(),
-        model: args.model.clone(),
-        mode: args.approval_mode,
         background: args.background,
-        thinking: args.think,
-        budgets: (budgets != Budgets::default()).then_some(budgets),
+        ablation: args.simple.then_some(Ablation::ALL),
         idempotency_key: Some(idempotency_key()),
         ..CreateParams::default()
-    })
-}
-
-/// A folder as an absolute path for the daemon.
-fn folder(given: &Path) -> Result<String, Failure> {
-    match std::fs::canonicalize(given).ok().filter(|path| path.is_dir()) {
-        Some(folder) => text(&folder),
-        None => {
-            let shown = given.display().to_string();
-            Err(Failure::usage(format!("{} is not a folder", crate::client::terminal::escape::line(&shown))))
-        }
-    }
+    };
+    Ok(params.with_options(args.turn.options()?))
 }
 
 fn text(path: &Path) -> Result<String, Failure> {
@@ -156,12 +156,10 @@ async fn create(client: &Client, params: &CreateParams) -> Result<SessionView, F
 
 /// Submits the task to a new session. If the daemon refuses it, the session is deleted, because it has
 /// no history. After a lost connection the session stays, because the task may have arrived.
-async fn submit_first(
-    client: &Client,
-    session_id: SessionId,
-    input: SubmitInput,
-) -> Result<SubmitReply, Failure> {
-    match client.call("session.submit", &submit_params(session_id, input, None, None)).await {
+async fn submit_first(client: &Client, session_id: SessionId, task: Task) -> Result<SubmitReply, Failure> {
+    let Task { input, raw } = task;
+    let params = SubmitParams { raw, ..submit_params(session_id, input, None, TurnOptions::default()) };
+    match client.call("session.submit", &params).await {
         Err(CallError::Fault(fault)) => {
             let params = EndParams { session_id, idempotency_key: None };
             // The reason of the refusal matters more than a session that could not be deleted.

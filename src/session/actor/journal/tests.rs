@@ -24,6 +24,7 @@ async fn check(played: Played) {
         session_id: id,
         spec,
         at,
+        items: Vec::new(),
         rows: vec![row],
         blobs: Vec::new(),
         audit: Vec::new(),

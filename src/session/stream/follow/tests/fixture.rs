@@ -136,12 +136,13 @@ impl FeedFixture {
             append_system_prompt: None,
             tools: Default::default(),
             additional_dirs: Vec::new(),
-            on_restart: None,
+            ..SessionSpec::default()
         };
         let new = NewSession {
             session_id: id,
             spec,
             at: Timestamp(0),
+            items: Vec::new(),
             rows: Vec::new(),
             blobs: Vec::new(),
             audit: Vec::new(),
@@ -286,6 +287,7 @@ impl FeedFixture {
             role: Some(Role::Assistant),
             content,
             call: None,
+            command: None,
             truncated_fields: Vec::new(),
         };
         events.push(Event::MessageCompleted {
