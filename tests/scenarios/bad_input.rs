@@ -112,8 +112,7 @@ async fn invalid_parameter_is_named_by_path() {
 #[tokio::test]
 async fn unsupported_parameter_is_refused_and_not_ignored() {
     let daemon = TestDaemon::start().await;
-    let session = daemon.client("alice").await.create(&daemon).await;
-    let (id, cwd) = (session.id.as_str(), daemon.workspace());
+    let cwd = daemon.workspace();
     let mut raw = daemon.raw().await;
     for (method, params, path) in [
         ("session.create", json!({"cwd": cwd, "agent": "reviewer"}), "agent"),
