@@ -203,4 +203,15 @@ mod tests {
         assert_eq!(commands.len(), 1);
         assert!(diagnostics[0].message.contains("Not Good"), "{diagnostics:?}");
     }
+
+    proptest::proptest! {
+        /// No text of a file or of a user makes the parser or the expansion fail in another way than by an error.
+        #[test]
+        fn any_file_and_arguments_are_parsed_or_refused(text in "(---\n[ a-z:\\-\\[\\]{}&*'\"|>\n]{0,80}\n---\n)?[ a-z$0-9A-Zé\n]{0,80}", arguments in ".{0,40}") {
+            if let Ok(command) = load(&text) {
+                let prompt = command.expand(&arguments).expect("short");
+                proptest::prop_assert!(!prompt.is_empty() || arguments.is_empty() || text.contains('$'));
+            }
+        }
+    }
 }

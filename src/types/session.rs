@@ -226,6 +226,9 @@ pub struct SessionDetails {
     /// `PROVIDER/MODEL` that replaces an overloaded, missing or unreachable model, if the session has its own.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fallback_model: Option<String>,
+    /// JSON Schema that the results of turns must satisfy.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub output_schema: Option<Value>,
     /// Texts at which its models stop their answers.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub stop: Vec<String>,

@@ -63,6 +63,26 @@ async fn answer_that_stays_invalid_ends_the_turn_after_three_corrections() {
 }
 
 #[tokio::test]
+async fn schema_of_the_session_holds_until_it_is_removed() {
+    let daemon = TestDaemon::start().await;
+    let session = daemon.client("alice").await.create_with(&daemon, json!({"output_schema": schema()})).await;
+    assert_eq!(session.view().await["output_schema"], schema());
+    let mut seen = session.follow().await;
+    daemon.models.push(Step::text("{\"age\": 7}"));
+    session.submit("how old?").await;
+    assert_eq!(seen.turn_ends("success").await["structured"], json!({"age": 7}));
+    daemon.models.push(Step::text("Just words."));
+    session.call("submit", json!({"input": "and in words?", "output_schema": {}})).await;
+    assert!(seen.turn_ends("success").await["structured"].is_null(), "this turn has none");
+    session.call("update", json!({"output_schema": {}})).await;
+    assert!(session.view().await["output_schema"].is_null());
+    daemon.models.push(Step::text("Words again."));
+    session.submit("again").await;
+    assert!(seen.turn_ends("success").await["structured"].is_null());
+    daemon.models.assert_no_breach();
+}
+
+#[tokio::test]
 async fn invalid_schema_is_refused_before_anything_is_written() {
     let daemon = TestDaemon::start().await;
     let session = daemon.client("alice").await.create(&daemon).await;
