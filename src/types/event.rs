@@ -303,6 +303,12 @@ pub enum Event {
     MessageBlockCompleted {
         /// Position of the block.
         index: u32,
+        /// For reasoning: the provider's signature over its text.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        signature: Option<String>,
+        /// For encrypted reasoning: all of it.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        data: Option<String>,
     },
     /// A message is complete (or was interrupted: then `item.status` is `interrupted`).
     #[serde(rename = "message.completed")]
@@ -345,6 +351,9 @@ pub enum Event {
         /// corrects later estimates for this model.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         uncalibrated_tokens: Option<u64>,
+        /// The stream broke off after complete tool calls, which may have run: the answer ends with them.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        cut_short: bool,
     },
     /// A partial answer (`item_id`) is discarded: another answer replaces it. Clients remove what they show of
     /// it. It stays in the journal, and was never sent to a model.
@@ -455,7 +464,7 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none", default)]
         duration_ms: Option<u64>,
     },
-    /// The model requested a tool call.
+    /// The model requested a tool call. The rest of its message may still be streaming.
     #[serde(rename = "tool.requested")]
     ToolRequested {
         /// Id of the call.
@@ -464,6 +473,9 @@ pub enum Event {
         tool: String,
         /// The full arguments.
         input: Value,
+        /// The provider's id of the call, if its message is still streaming.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        provider_id: Option<String>,
     },
     /// The call may run, once those before it are done.
     #[serde(rename = "tool.status")]
@@ -792,6 +804,7 @@ impl Event {
             superseded: false,
             cache_hit: false,
             uncalibrated_tokens: None,
+            cut_short: false,
         }
     }
 }

@@ -83,6 +83,7 @@ impl PlanBuilder<'_> {
             superseded: message.superseded,
             cache_hit: false,
             uncalibrated_tokens: None,
+            cut_short: false,
         };
         self.push_item(message.item_id, completed);
     }
