@@ -9,8 +9,8 @@ use super::args::{AuditCommand, Cli, Command, PermissionsCommand};
 use super::failure::{Failure, code};
 use crate::api::params::ClientRole;
 use crate::client::commands::{
-    abort, answer, approve, audit, backup, cost, daemon, demo, diff, doctor, explain, logs, models, ps, rpc,
-    rules, submit, trust,
+    abort, answer, approve, archive, audit, backup, cost, daemon, demo, diff, doctor, explain, logs, models,
+    ps, queue, rpc, rules, submit, trust, wait,
 };
 use crate::client::connection::connector::Connector;
 use crate::client::connection::paths::Places;
@@ -81,10 +81,17 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Logs(args) => logs::logs(&reach, &args, out).await,
         Command::Cost(args) => cost::cost_of(&reach, &args, out).await,
         Command::Models { json } => models::models(&reach, json, out).await,
-        Command::Submit { session, text, model, given } => {
-            submit::submit(&reach, &session, text, model, &given, out).await
+        Command::Submit { session, text, busy, model, given } => {
+            submit::submit(&reach, &session, text, busy.when_busy(), model, &given, out).await
         }
-        Command::Abort { session, call } => abort::abort(&reach, &session, call.as_deref(), out).await,
+        Command::Queue { session, what } => queue::queue(&reach, &session, what, out).await,
+        Command::Wait { session, until, timeout, json } => {
+            wait::wait(&reach, &session, until, timeout, json, out).await
+        }
+        Command::Archive { sessions, undo } => archive::archive(&reach, &sessions, undo, out).await,
+        Command::Abort { session, turn, call } => {
+            abort::abort(&reach, &session, turn.as_deref(), call.as_deref(), out).await
+        }
         Command::Diff { session, json, stat } => diff::diff(&reach, &session, json, stat, out).await,
         Command::Kill { sessions, all } => abort::kill(&reach, &sessions, all, out).await,
         Command::Rm { sessions, force } => abort::remove(&reach, &sessions, force, out).await,

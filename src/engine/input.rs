@@ -122,6 +122,34 @@ pub struct Update {
     pub origin: Option<Origin>,
 }
 
+/// A change of the queue.
+#[derive(Clone, Debug)]
+pub enum QueueEdit {
+    /// Remove all queued turns.
+    Clear,
+    /// Remove one queued turn.
+    Remove {
+        /// The queued turn.
+        turn_id: TurnId,
+    },
+    /// Replace the input of a queued turn.
+    Update {
+        /// The queued turn.
+        turn_id: TurnId,
+        /// The new input; must not be empty.
+        input: Vec<InputBlock>,
+        /// Contents of the pictures and documents of `input`.
+        blobs: Vec<Blob>,
+    },
+    /// Move a queued turn.
+    Move {
+        /// The queued turn.
+        turn_id: TurnId,
+        /// The queued turn that follows it afterwards; `None` moves it to the end.
+        before: Option<TurnId>,
+    },
+}
+
 /// One thing that happened to a session.
 #[derive(Clone, Debug)]
 pub enum Input {
@@ -241,6 +269,20 @@ pub enum Input {
         /// The client that requests the change.
         origin: Option<Origin>,
     },
+    /// A client changes the queue.
+    EditQueue {
+        /// The change.
+        edit: QueueEdit,
+        /// The client that requests the change.
+        origin: Option<Origin>,
+    },
+    /// A client archives the session or restores it.
+    Archive {
+        /// Whether it is archived from now on.
+        archived: bool,
+        /// The client that requests the change.
+        origin: Option<Origin>,
+    },
     /// The deadline of a request may have passed.
     DeadlineReached,
     /// A notice for the user.
@@ -345,6 +387,15 @@ pub enum Refusal {
     NoSuchCall,
     /// The session was killed.
     Ended,
+    /// The session is archived.
+    Archived,
+    /// Background commands of the session run.
+    CommandsRun,
+    /// This turn is not queued.
+    NotQueued {
+        /// The turn.
+        turn_id: TurnId,
+    },
     /// The answer asks for a grant, but none can be derived from the request.
     NoGrant,
     /// The client saw a different request than the pending one.

@@ -18,7 +18,9 @@ mod window;
 pub use request::build::normalize as normalized;
 
 pub use apply::{LATEST_ONLY_KINDS, TRANSIENT_KINDS};
-pub use input::{Answer, Busy, EditedCall, Input, JudgedCall, Now, Recovery, Refusal, Submit, Update};
+pub use input::{
+    Answer, Busy, EditedCall, Input, JudgedCall, Now, QueueEdit, Recovery, Refusal, Submit, Update,
+};
 pub use model_catalog::{FallbackModels, ModelCapabilities, ModelCatalog, TitleModel};
 pub use output::{Decision, Effect, Entry, ItemChange, Plan, Reply, RequestChange};
 pub use request::repair_history::{Repair, breach, repair};

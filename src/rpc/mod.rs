@@ -3,6 +3,7 @@
 mod abort;
 mod answer;
 mod approve;
+mod archive;
 mod audit;
 mod backup;
 mod blob;
@@ -20,12 +21,14 @@ mod model;
 mod params;
 mod parse_params;
 mod permission;
+mod queue;
 mod redact_thinking;
 mod refusals;
 mod submit;
 mod subscribe;
 mod tool;
 mod update;
+mod wait;
 mod workspace;
 
 use jsonrpsee::{Methods, RpcModule};
@@ -57,6 +60,13 @@ pub fn methods(ctx: RpcContext) -> Result<Methods, String> {
     params::serve(m, "session.approve", approve::approve)?;
     params::serve(m, "session.update", update::update)?;
     params::serve(m, "session.answer", answer::answer)?;
+    params::serve(m, "session.queue.list", queue::list)?;
+    params::serve(m, "session.queue.clear", queue::clear)?;
+    params::serve(m, "session.queue.update", queue::update)?;
+    params::serve(m, "session.queue.remove", queue::remove)?;
+    params::serve(m, "session.queue.move", queue::move_turn)?;
+    params::serve(m, "session.wait", wait::wait)?;
+    params::serve(m, "session.archive", archive::archive)?;
     params::serve(m, "session.kill", abort::kill)?;
     params::serve(m, "session.delete", abort::delete)?;
     params::serve(m, "session.subscribe", subscribe::subscribe)?;

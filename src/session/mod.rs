@@ -32,12 +32,14 @@ pub use registry::pending::PendingFollower;
 pub use registry::rules::{KnownRule, RuleChange};
 pub use registry::trust::TrustStatus;
 pub use registry::views::Pending;
-pub use requests::{AbortOutcome, Changes, PermissionAnswer, QuestionAnswer, Submission, SubmittedInput};
+pub use requests::{
+    AbortOutcome, Changes, PermissionAnswer, QuestionAnswer, QueueChange, Submission, SubmittedInput,
+};
 pub use shared::{Components, ConfiguredRule, Observer, PendingChange, Settings, Shared};
 pub use stream::follow::Follower;
 
 // Types of lower layers that belong to this layer's interface.
-pub use crate::engine::{Busy, Refusal};
+pub use crate::engine::{Busy, QueueEdit, Refusal};
 pub use crate::judge::Rule;
 pub use crate::policy::PolicyError;
 pub use crate::store::{

@@ -1,6 +1,6 @@
 //! What callers ask of a session, and what an abort replies.
 
-use crate::engine::Busy;
+use crate::engine::{Busy, QueueEdit};
 use crate::judge::Rule;
 use crate::session::idempotency::IdempotencyKey;
 use crate::types::blob::Blob;
@@ -71,6 +71,17 @@ pub struct Changes {
     pub options: TurnOptions,
     /// All additional folders of the workspace.
     pub additional_dirs: Option<Vec<String>>,
+    /// Idempotency key, if the caller sent one.
+    pub keyed: Option<IdempotencyKey>,
+    /// The client that sent it.
+    pub origin: Origin,
+}
+
+/// A change of the queue.
+#[derive(Clone, Debug)]
+pub struct QueueChange {
+    /// The change.
+    pub edit: QueueEdit,
     /// Idempotency key, if the caller sent one.
     pub keyed: Option<IdempotencyKey>,
     /// The client that sent it.

@@ -25,7 +25,7 @@ use super::tool::{
 use super::usage::{Budgets, ModelSnapshot, Usage};
 
 pub use super::origin::Origin;
-pub use super::reason::{Phase, Purpose, SettledBy, SwitchReason, TitledBy, TombstoneReason, UsageReason};
+pub use super::reason::{DequeueReason, Phase, Purpose, SettledBy, SwitchReason, TitledBy, TombstoneReason, UsageReason};
 
 /// `kind` of the notice at the end of a journal whose later events are lost.
 pub const HISTORY_LOST: &str = "history_lost";
@@ -161,6 +161,13 @@ pub enum Event {
         /// Reason of the end.
         reason: String,
     },
+    /// A client archived the session, or restored it from the archive. An archived session is kept and
+    /// accepts no input.
+    #[serde(rename = "session.archived")]
+    SessionArchived {
+        /// Whether it is archived from now on.
+        archived: bool,
+    },
     /// The workspace contains parts that are used only with trust.
     #[serde(rename = "workspace.trust_required")]
     WorkspaceTrustRequired {
@@ -198,6 +205,25 @@ pub enum Event {
         /// Sampling settings, if not the session's.
         #[serde(flatten)]
         sampling: Sampling,
+    },
+    /// A queued turn (`turn_id`) left the queue and will not start.
+    #[serde(rename = "turn.dequeued")]
+    TurnDequeued {
+        /// Reason of the removal.
+        reason: DequeueReason,
+    },
+    /// The input of a queued turn (`turn_id`) was replaced; its options and its place are unchanged.
+    #[serde(rename = "turn.queue_updated")]
+    TurnQueueUpdated {
+        /// The new text, pictures and documents.
+        input: Vec<InputBlock>,
+    },
+    /// A queued turn (`turn_id`) moved to another place in the queue.
+    #[serde(rename = "turn.queue_moved")]
+    TurnQueueMoved {
+        /// The queued turn that now follows it; absent if it is the last one.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        before: Option<TurnId>,
     },
     /// A turn started.
     #[serde(rename = "turn.started")]

@@ -21,6 +21,7 @@ pub mod outcome;
 pub mod permission;
 pub mod prepared_call;
 pub mod question;
+pub mod queue;
 pub mod reason;
 pub mod sampling;
 pub mod secret_names;

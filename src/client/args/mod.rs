@@ -1,5 +1,6 @@
 //! The command line of `agentctl`: commands, options and help texts.
 
+mod session;
 mod values;
 
 use std::path::PathBuf;
@@ -9,9 +10,11 @@ use clap::{Args, Parser, Subcommand};
 use crate::client::connection::input_files::GivenArgs;
 use crate::types::audit::AuditHead;
 use crate::types::permission::{Mode, Scope};
+use crate::types::session::SessionState;
 use crate::types::thinking::Thinking as HowMuch;
+pub use session::{BusyArgs, QueueCommand};
 pub use values::{Output, Since, Thinking};
-use values::{audit_head, duration, mode, scope, since, usd_micros};
+use values::{audit_head, duration, mode, scope, since, state, usd_micros};
 
 /// Run coding-agent sessions in the background and manage them.
 ///
@@ -62,12 +65,15 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Send input to a session; it queues while a turn runs
+    /// Send input to a session; by default it queues while a turn runs
     Submit {
         /// Session id, unique start of it, or title
         session: String,
         /// The input; `-` for standard input
         text: String,
+        /// What happens while a turn runs.
+        #[command(flatten)]
+        busy: BusyArgs,
         /// For this turn: PROVIDER/MODEL, or a pointer of [models] like `reasoning`
         #[arg(long)]
         model: Option<String>,
@@ -75,10 +81,44 @@ pub enum Command {
         #[command(flatten)]
         given: GivenArgs,
     },
-    /// Stop the running turn of a session, or one tool call
+    /// List and change the inputs that wait for the running turn
+    Queue {
+        /// Session id, unique start of it, title, or `.` for the newest of this folder
+        session: String,
+        /// The subcommand; without it, the queue is listed
+        #[command(subcommand)]
+        what: Option<QueueCommand>,
+    },
+    /// Wait until a session is idle, waits for you, or has ended
+    Wait {
+        /// Session id, unique start of it, title, or `.` for the newest of this folder
+        session: String,
+        /// Wait for one of these states instead: idle, running, requires_action, paused, failed, ended, archived
+        #[arg(long, value_name = "STATE", value_delimiter = ',', value_parser = state)]
+        until: Vec<SessionState>,
+        /// Fail after this time (30s, 15m, 2h)
+        #[arg(long, value_name = "DURATION", value_parser = duration)]
+        timeout: Option<u64>,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Archive sessions: they are kept, hidden from `ps`, and take no input
+    Archive {
+        /// Session ids, unique starts, or titles
+        #[arg(required = true)]
+        sessions: Vec<String>,
+        /// Restore them instead
+        #[arg(long)]
+        undo: bool,
+    },
+    /// Stop the running turn of a session, a queued turn, or one tool call
     Abort {
         /// Session id, unique start of it, or title
         session: String,
+        /// Only if this is the running turn, or a queued one
+        #[arg(long, value_name = "TURN", conflicts_with = "call")]
+        turn: Option<String>,
         /// Only this call; the turn continues
         #[arg(long, value_name = "CALL")]
         call: Option<String>,

@@ -3,6 +3,7 @@
 pub(super) mod abort;
 pub(super) mod answer;
 pub(super) mod approve;
+pub(super) mod archive;
 pub(super) mod audit;
 pub(super) mod backup;
 pub(super) mod cost;
@@ -14,8 +15,10 @@ pub(super) mod explain;
 pub(super) mod logs;
 pub(super) mod models;
 pub(super) mod ps;
+pub(super) mod queue;
 pub(super) mod rpc;
 pub(super) mod rules;
 pub(super) mod run;
 pub(super) mod submit;
 pub(super) mod trust;
+pub(super) mod wait;

@@ -1,6 +1,6 @@
 //! `agentctl submit`: submits input to a session and returns.
 
-use crate::api::params::SubmitState;
+use crate::api::params::{SubmitState, WhenBusy};
 use crate::client::connection::connector::Connector;
 use crate::client::connection::input_files::GivenArgs;
 use crate::client::connection::session_calls;
@@ -13,6 +13,7 @@ pub(in crate::client) async fn submit(
     reach: &Connector,
     name: &str,
     text: String,
+    when_busy: Option<WhenBusy>,
     model: Option<String>,
     given: &GivenArgs,
     out: &mut Out,
@@ -26,7 +27,7 @@ pub(in crate::client) async fn submit(
     let input = given.input(text, piped)?;
     let client = reach.connect_or_start().await?;
     let session = resolve_id::session(&client, name).await?.session_id;
-    let reply = session_calls::submit_to(&client, session, input, None, model).await?;
+    let reply = session_calls::submit_to(&client, session, input, when_busy, model).await?;
     out.say(&reply.turn_id.to_string())?;
     match reply.state {
         SubmitState::Running => Ok(()),

@@ -4,6 +4,7 @@
 mod background;
 mod message;
 mod permission;
+mod queue;
 mod session;
 mod tool;
 mod turn;
@@ -94,6 +95,7 @@ impl State {
             | Event::SessionStatus { .. }
             | Event::SessionPromptBuilt { .. }
             | Event::SessionEnded { .. }
+            | Event::SessionArchived { .. }
             | Event::WorkspaceTrustRequired { .. }
             | Event::HistoryRepaired { .. }
             | Event::MediaWithheld { .. }
@@ -101,7 +103,10 @@ impl State {
             | Event::HelperCompleted { .. }
             | Event::UsageBooked { .. } => self.apply_session_event(envelope),
             Event::TurnQueued { .. }
-            | Event::TurnStarted { .. }
+            | Event::TurnDequeued { .. }
+            | Event::TurnQueueUpdated { .. }
+            | Event::TurnQueueMoved { .. } => self.apply_queue_event(envelope),
+            Event::TurnStarted { .. }
             | Event::TurnCompleted { .. }
             | Event::Notice { .. } => self.apply_turn_border(envelope),
             Event::TurnPhase { .. }

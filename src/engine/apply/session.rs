@@ -61,6 +61,7 @@ impl State {
             }
             Event::SessionPromptBuilt { system, .. } => self.system = Some(Arc::from(system.as_str())),
             Event::WorkspaceTrustRequired { digest, .. } => self.trust_asked = Some(digest.clone()),
+            Event::SessionArchived { archived } => self.archived = *archived,
             Event::SessionEnded { .. } => {
                 self.status = SessionState::Ended;
                 self.requires = None;

@@ -3,36 +3,17 @@
 use std::sync::Arc;
 
 use crate::engine::state::backoff::Backoff;
-use crate::engine::state::{Activity, Call, Hold, QueuedInput, Stage, State, Turn};
+use crate::engine::state::{Activity, Call, Hold, Stage, State, Turn};
 use crate::types::event::{Envelope, Event, HISTORY_LOST, Phase};
 use crate::types::ids::RequestId;
 use crate::types::model::FaultKind;
 use crate::types::question::{Question, QuestionKind};
 use crate::types::session::TurnError;
-use crate::types::turn_options::TurnOptions;
 
 impl State {
     /// Events that open or close a turn.
     pub(super) fn apply_turn_border(&mut self, envelope: &Envelope) {
         match &envelope.event {
-            Event::TurnQueued { input, front, budgets, mode, model, thinking, sampling, tools } => {
-                if let Some(turn_id) = envelope.turn_id {
-                    let options = TurnOptions {
-                        budgets: Some(*budgets),
-                        mode: *mode,
-                        model: model.clone(),
-                        thinking: *thinking,
-                        tools: tools.clone(),
-                        sampling: *sampling,
-                    };
-                    let queued = Arc::new(QueuedInput { turn_id, input: input.clone(), options });
-                    if *front {
-                        self.queue.push_front(queued);
-                    } else {
-                        self.queue.push_back(queued);
-                    }
-                }
-            }
             Event::TurnStarted { model, mode, budgets, thinking, sampling, tools } => {
                 if let Some(turn_id) = envelope.turn_id {
                     self.queue.retain(|queued| queued.turn_id != turn_id);

@@ -12,6 +12,7 @@ mod model_request;
 pub(super) mod output_limit;
 pub(super) mod plan;
 pub(super) mod question;
+pub(super) mod queue;
 pub(super) mod recover;
 pub(super) mod retry;
 pub(super) mod submit;
@@ -64,6 +65,14 @@ impl Engine {
             Input::Rule { add, kind, rule, origin } => {
                 builder.origin = origin;
                 builder.rule(add, kind, rule)?;
+            }
+            Input::EditQueue { edit, origin } => {
+                builder.origin = origin;
+                builder.edit_queue(edit)?;
+            }
+            Input::Archive { archived, origin } => {
+                builder.origin = origin;
+                builder.archive(archived)?;
             }
             Input::DeadlineReached => builder.expire(),
             Input::Notice { kind, text } => _ = builder.push_session(Event::Notice { kind, text }),

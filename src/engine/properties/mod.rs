@@ -7,6 +7,7 @@ mod calls;
 mod deeds;
 mod given;
 mod home;
+mod queue;
 mod request;
 mod restart;
 mod script;
@@ -83,6 +84,7 @@ fn random_scripts_reach_every_event_and_result() {
         "question.requested",
         "question.resolved",
         "retry",
+        "session.archived",
         "session.attached",
         "session.prompt_built",
         "session.detached",
@@ -111,6 +113,9 @@ fn random_scripts_reach_every_event_and_result() {
         "turn.aborting",
         "turn.completed",
         "turn.phase",
+        "turn.dequeued",
+        "turn.queue_moved",
+        "turn.queue_updated",
         "turn.queued",
         "turn.parked",
         "turn.resumed",

@@ -107,6 +107,7 @@ pub struct ReferenceModel {
     pub status: (SessionState, Option<Requires>),
     pub turn: Option<TurnWatch>,
     pub queue: VecDeque<TurnId>,
+    pub archived: bool,
     pub turns: HashSet<TurnId>,
     pub calls: HashMap<CallId, CallWatch>,
     /// Calls of the newest message, while they are open.
@@ -171,6 +172,7 @@ impl ReferenceModel {
             status: (SessionState::Idle, None),
             turn: None,
             queue: VecDeque::new(),
+            archived: false,
             turns: HashSet::new(),
             calls: HashMap::new(),
             message: Vec::new(),
@@ -245,6 +247,8 @@ impl ReferenceModel {
                 | Input::Update(_)
                 | Input::Rule { .. }
                 | Input::AnswerQuestion { .. }
+                | Input::EditQueue { .. }
+                | Input::Archive { .. }
                 | Input::Abort { .. }
                 | Input::Kill { .. }
                 | Input::Attached { .. }
@@ -265,7 +269,14 @@ impl ReferenceModel {
             self.status.0 != SessionState::Ended || is_of_session(&envelope.event),
             "an ended session does nothing"
         );
-        let opens = matches!(envelope.event, Event::TurnQueued { .. } | Event::TurnStarted { .. });
+        let opens = matches!(
+            envelope.event,
+            Event::TurnQueued { .. }
+                | Event::TurnStarted { .. }
+                | Event::TurnDequeued { .. }
+                | Event::TurnQueueUpdated { .. }
+                | Event::TurnQueueMoved { .. }
+        );
         let current = self.turn.as_ref().map(|turn| turn.id);
         property!(
             opens || envelope.turn_id.is_none() || envelope.turn_id == current,
@@ -292,6 +303,11 @@ impl ReferenceModel {
                 property!(self.turn.is_none(), "a session ends after its turn");
                 self.status = (SessionState::Ended, None);
                 self.queue.clear();
+            }
+            Event::SessionArchived { archived } => {
+                property!(*archived != self.archived, "an archived session is not archived again");
+                property!(self.turn.is_none(), "no turn runs while a session is archived");
+                self.archived = *archived;
             }
             Event::HistoryRepaired { .. } => return Err("a healthy history is never repaired".into()),
             Event::SessionPromptBuilt { .. } => {

@@ -9,12 +9,13 @@ use crate::session::attach::AttachGuard;
 use crate::session::error::SessionError;
 use crate::session::idempotency::IdempotencyKey;
 use crate::session::requests::{
-    AbortOutcome, Changes, PermissionAnswer, QuestionAnswer, Submission, SubmittedInput,
+    AbortOutcome, Changes, PermissionAnswer, QuestionAnswer, QueueChange, Submission, SubmittedInput,
 };
 use crate::types::event::Origin;
 use crate::types::ids::{CallId, Seq, TurnId};
 use crate::types::outcome::{AnswerOutcome, SubmitOutcome};
 use crate::types::permission::RuleKind;
+use crate::types::queue::QueuedTurn;
 
 /// Sends the reply to the caller of a command.
 pub(in crate::session) type ReplyTo<T> = oneshot::Sender<Result<T, SessionError>>;
@@ -34,6 +35,17 @@ pub(in crate::session) enum SessionCommand {
         reply: ReplyTo<()>,
     },
     Rules(ReplyTo<Arc<SessionRules>>),
+    /// Replies with the queued turns.
+    Queue(ReplyTo<Vec<QueuedTurn>>),
+    /// Changes the queue; replies with the queued turns afterwards.
+    EditQueue(Box<QueueChange>, ReplyTo<Vec<QueuedTurn>>),
+    /// Archives the session or restores it.
+    Archive {
+        archived: bool,
+        keyed: Option<IdempotencyKey>,
+        origin: Origin,
+        reply: ReplyTo<()>,
+    },
     /// Replies with the seq of the event that recorded the answer.
     AnswerQuestion(Box<QuestionAnswer>, ReplyTo<Seq>),
     Abort {

@@ -56,6 +56,15 @@ impl Actor {
             SessionCommand::Rules(reply) => {
                 let _ = reply.send(Ok(self.engine.rules()));
             }
+            SessionCommand::Queue(reply) => {
+                let _ = reply.send(Ok(self.engine.queue()));
+            }
+            SessionCommand::EditQueue(change, reply) => {
+                let _ = reply.send(self.edit_queue(*change).await);
+            }
+            SessionCommand::Archive { archived, keyed, origin, reply } => {
+                let _ = reply.send(self.archive(archived, keyed, origin).await);
+            }
             SessionCommand::AnswerQuestion(chosen, reply) => {
                 let _ = reply.send(self.answer_question(*chosen).await);
             }
@@ -194,6 +203,10 @@ fn refuse_command(command: SessionCommand) {
         SessionCommand::Update(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::Rule { reply, .. } => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::Rules(reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
+        SessionCommand::Queue(reply) | SessionCommand::EditQueue(_, reply) => {
+            drop(reply.send(Err(SessionError::ShuttingDown)));
+        }
+        SessionCommand::Archive { reply, .. } => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::AnswerQuestion(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::Abort { reply, .. } | SessionCommand::Kill { reply, .. } => {
             drop(reply.send(Err(SessionError::ShuttingDown)));

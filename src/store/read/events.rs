@@ -117,6 +117,32 @@ impl StoreReader {
         result
     }
 
+    /// The newest event of a kind; `None` if there is none.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn newest_event(
+        &self,
+        key: SessionKey,
+        kind: &'static str,
+    ) -> Result<Option<JournalRow>, StoreError> {
+        let read = async {
+            let row = sqlx::query(
+                "select seq, body from event where session = ? and kind = ? order by seq desc limit 1",
+            )
+            .bind(key.0)
+            .bind(kind)
+            .fetch_optional(&self.readers.now().await)
+            .await?;
+            row.map(|row| {
+                let seq = unsigned(row.try_get("seq")?);
+                Ok(JournalRow { seq, kind: kind.into(), body: row.try_get("body")? })
+            })
+            .transpose()
+        };
+        self.noted(read.await)
+    }
+
     async fn is_there(&self, key: SessionKey) -> Result<bool, StoreError> {
         let row = sqlx::query("select 1 from session where id = ?").bind(key.0);
         Ok(row.fetch_optional(&self.readers.now().await).await?.is_some())

@@ -168,7 +168,7 @@ impl StoreReader {
     pub async fn in_use_since(&self, since: Timestamp) -> Result<Vec<SessionId>, StoreError> {
         let read = async {
             let rows = sqlx::query(
-                "select session_id from session where state <> 'ended' and (updated_at_ms >= ? or state <> 'idle')",
+                "select session_id from session where state not in ('ended', 'archived') and (updated_at_ms >= ? or state <> 'idle')",
             )
             .bind(since.0)
             .fetch_all(&self.readers.now().await)
