@@ -304,6 +304,18 @@ pub static METHODS: &[Method] = &[
         reply: schema::<p::SessionReply>,
     },
     Method {
+        name: "session.fork",
+        summary: "Create a session that starts with the conversation of another one, up to an item. Requests, running \
+                  calls, the queue and costs are not copied.",
+        unbuilt: &[],
+        errors: &[Code::NotFound, Code::Conflict, Code::StorageReadOnly, Code::ShuttingDown],
+        mutates: true,
+        waits: true,
+        params: schema::<p::ForkParams>,
+        names: field_names::<p::ForkParams>,
+        reply: schema::<p::SessionReply>,
+    },
+    Method {
         name: "session.kill",
         summary: "Abort what runs and end the session; its history stays readable.",
         unbuilt: &[],

@@ -9,7 +9,7 @@ use super::args::{AuditCommand, Cli, Command, PermissionsCommand};
 use super::failure::{Failure, code};
 use crate::api::params::ClientRole;
 use crate::client::commands::{
-    abort, answer, approve, archive, audit, backup, cost, daemon, demo, diff, doctor, explain, logs, models,
+    abort, answer, approve, archive, audit, backup, cost, daemon, demo, diff, doctor, explain, fork, logs, models,
     ps, queue, rpc, rules, submit, trust, wait,
 };
 use crate::client::connection::connector::Connector;
@@ -89,6 +89,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
             wait::wait(&reach, &session, until, timeout, json, out).await
         }
         Command::Archive { sessions, undo } => archive::archive(&reach, &sessions, undo, out).await,
+        Command::Fork { session, at, title } => fork::fork(&reach, &session, at, title, out).await,
         Command::Abort { session, turn, call } => {
             abort::abort(&reach, &session, turn.as_deref(), call.as_deref(), out).await
         }

@@ -1,9 +1,12 @@
 //! Everything that can happen to a session.
 
+use crate::engine::copy::Forked;
+use crate::engine::state::Engine;
 use crate::types::background::Over;
 use crate::types::blob::Blob;
 use crate::types::event::{Origin, SettledBy};
-use crate::types::ids::{CallId, Mint, PermissionId, QuestionId, Seed, Seq, TurnId};
+use crate::types::history::RewoundFile;
+use crate::types::ids::{CallId, ItemId, Mint, PermissionId, QuestionId, Seed, Seq, TurnId};
 use crate::types::message::InputBlock;
 use crate::types::model::{Delta, ModelFault, ModelReply};
 use crate::types::permission::{Decision, Mode, RuleKind, Scope, Verdict};
@@ -119,6 +122,23 @@ pub struct Update {
     /// Pending requests that the new mode allows, each with the reason.
     pub covered: Vec<(PermissionId, String)>,
     /// The client that requests the change.
+    pub origin: Option<Origin>,
+}
+
+/// A rewind of the conversation.
+#[derive(Clone, Debug)]
+pub struct Rewind {
+    /// The item that becomes the last one.
+    pub item_id: ItemId,
+    /// Seq of the event that opened it.
+    pub last_item_seq: Seq,
+    /// The items that are removed.
+    pub removed_items: Vec<ItemId>,
+    /// The state at that item: a copy of the journal up to it, after [`Input::Forked`].
+    pub target: Box<Engine>,
+    /// The files that were rewound.
+    pub files: Vec<RewoundFile>,
+    /// The client that requests the rewind.
     pub origin: Option<Origin>,
 }
 
@@ -283,6 +303,10 @@ pub enum Input {
         /// The client that requests the change.
         origin: Option<Origin>,
     },
+    /// The events so far were copied from another session; nothing runs.
+    Forked(Box<Forked>),
+    /// A client rewinds the conversation.
+    Rewind(Box<Rewind>),
     /// The deadline of a request may have passed.
     DeadlineReached,
     /// A notice for the user.

@@ -3,6 +3,7 @@
 //! → publish → run effects.
 
 mod apply;
+mod copy;
 mod decide;
 mod input;
 mod model_catalog;
@@ -18,8 +19,9 @@ mod window;
 pub use request::build::normalize as normalized;
 
 pub use apply::{LATEST_ONLY_KINDS, TRANSIENT_KINDS};
+pub use copy::{Forked, HistoryPoint, JournalCopier, UNCOPIED_KINDS};
 pub use input::{
-    Answer, Busy, EditedCall, Input, JudgedCall, Now, QueueEdit, Recovery, Refusal, Submit, Update,
+    Answer, Busy, EditedCall, Input, JudgedCall, Now, QueueEdit, Recovery, Refusal, Rewind, Submit, Update,
 };
 pub use model_catalog::{FallbackModels, ModelCapabilities, ModelCatalog, TitleModel};
 pub use output::{Decision, Effect, Entry, ItemChange, Plan, Reply, RequestChange};

@@ -119,6 +119,12 @@ pub(super) fn fault(error: SessionError) -> Fault {
             Code::NotFound,
             "there is no such permission request; permission.list names the pending ones",
         ),
+        SessionError::NoSuchItem(item_id) => {
+            let why = "the session has no such item, or it was rewound; session.items names them";
+            Fault::new(Code::NotFound, format!("item_id: {why}"))
+                .with("path", "item_id")
+                .with("item_id", item_id.to_string())
+        }
         SessionError::NoSuchQuestion => Fault::new(
             Code::NotFound,
             "there is no such question; question.requested events of the session name them",

@@ -13,6 +13,7 @@ mod create;
 mod daemon;
 mod diff;
 mod events;
+mod fork;
 mod input_files;
 mod items;
 mod list;
@@ -67,6 +68,7 @@ pub fn methods(ctx: RpcContext) -> Result<Methods, String> {
     params::serve(m, "session.queue.move", queue::move_turn)?;
     params::serve(m, "session.wait", wait::wait)?;
     params::serve(m, "session.archive", archive::archive)?;
+    params::serve(m, "session.fork", fork::fork)?;
     params::serve(m, "session.kill", abort::kill)?;
     params::serve(m, "session.delete", abort::delete)?;
     params::serve(m, "session.subscribe", subscribe::subscribe)?;

@@ -15,6 +15,8 @@ pub(super) mod method {
     pub const ABORT: &str = "session.abort";
     pub const KILL: &str = "session.kill";
     pub const ARCHIVE: &str = "session.archive";
+    pub const FORK: &str = "session.fork";
+    pub const REWIND: &str = "session.rewind";
 
     /// The method of a change of the queue.
     pub fn of_queue_edit(edit: &crate::engine::QueueEdit) -> &'static str {

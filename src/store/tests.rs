@@ -69,6 +69,7 @@ pub(super) fn spec() -> SessionSpec {
         append_system_prompt: None,
         tools: Default::default(),
         additional_dirs: Vec::new(),
+ forked_from: None,
     }
 }
 
@@ -80,8 +81,7 @@ pub(super) fn new_session(number: u128, idempotency: Option<Idempotency>) -> New
         blobs: Vec::new(),
         rows: vec![row(1, None)],
         audit: Vec::new(),
-        idempotency,
-    }
+        idempotency, history: Default::default() }
 }
 
 pub(super) fn row(seq: Seq, delta_of: Option<Seq>) -> Row {
@@ -109,6 +109,8 @@ pub(super) fn append(key: SessionKey, rows: Vec<Row>) -> Append {
         blobs: Vec::new(),
         pending_grant: None,
         audit: Vec::new(),
+        texts: Vec::new(),
+        rewound_to: None,
         sync: Sync::Normal,
     }
 }

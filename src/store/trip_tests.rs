@@ -63,6 +63,7 @@ fn spec() -> SessionSpec {
         append_system_prompt: None,
         tools: Default::default(),
         additional_dirs: Vec::new(),
+ forked_from: None,
     }
 }
 
@@ -75,8 +76,7 @@ fn new(session_id: SessionId, key: &str) -> NewSession {
         rows: vec![row(1, None)],
         blobs: Vec::new(),
         audit: Vec::new(),
-        idempotency,
-    }
+        idempotency, history: Default::default() }
 }
 
 fn remembered(key: &str, reply: &str) -> Idempotency {
@@ -101,6 +101,8 @@ fn append(key: SessionKey, seqs: impl IntoIterator<Item = Seq>) -> Append {
         blobs: Vec::new(),
         pending_grant: None,
         audit: Vec::new(),
+        texts: Vec::new(),
+        rewound_to: None,
         sync: Sync::Normal,
     }
 }

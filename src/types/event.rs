@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::background::{BackgroundEnd, BackgroundRead, BackgroundState, BashId};
 use super::blob::{Attachment, BlobRef, TruncatedField};
+use super::history::{ForkedFrom, RewoundHistory};
 use super::ids::{CallId, ItemId, PermissionId, QuestionId, Seq, SessionId, TurnId};
 use super::message::{InputBlock, Message};
 use super::model::{BlockKind, StopReason};
@@ -54,19 +55,6 @@ pub struct Envelope {
     pub truncated_fields: Vec<TruncatedField>,
     /// Type and content of the event.
     #[serde(flatten)]
-    pub event: Event,
-}
-
-/// An event without a seq.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Fact {
-    /// The turn, if the event belongs to one.
-    pub turn_id: Option<TurnId>,
-    /// The item, if the event belongs to one.
-    pub item_id: Option<ItemId>,
-    /// The client that caused it, if any.
-    pub origin: Option<Origin>,
-    /// Type and content of the event.
     pub event: Event,
 }
 
@@ -161,6 +149,20 @@ pub enum Event {
         /// Reason of the end.
         reason: String,
     },
+    /// The history before this event was copied from another session. Its turns and costs are those of that
+    /// session.
+    #[serde(rename = "session.forked")]
+    SessionForked {
+        /// The source of the copy.
+        forked_from: ForkedFrom,
+        /// Tokens of the newest copied answer and of its request.
+        #[serde(default)]
+        context_tokens: u64,
+    },
+    /// The conversation was rewound: the item `item_id` is its last one again. The events of the removed items
+    /// stay in the journal.
+    #[serde(rename = "session.rewound")]
+    SessionRewound(RewoundHistory),
     /// A client archived the session, or restored it from the archive. An archived session is kept and
     /// accepts no input.
     #[serde(rename = "session.archived")]

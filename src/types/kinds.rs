@@ -20,6 +20,8 @@ impl Event {
             Event::TurnDequeued { .. } => "turn.dequeued",
             Event::TurnQueueUpdated { .. } => "turn.queue_updated",
             Event::TurnQueueMoved { .. } => "turn.queue_moved",
+            Event::SessionForked { .. } => "session.forked",
+            Event::SessionRewound(_) => "session.rewound",
             Event::SessionArchived { .. } => "session.archived",
             Event::TurnStarted { .. } => "turn.started",
             Event::TurnPhase { .. } => "turn.phase",

@@ -7,6 +7,7 @@ pub mod credentials;
 pub mod depth;
 pub mod event;
 pub mod hex;
+pub mod history;
 pub mod ids;
 pub mod invisible_chars;
 pub mod item;
@@ -33,6 +34,6 @@ pub mod turn_options;
 pub mod usage;
 pub mod wire;
 
-pub use event::{Envelope, Event, Fact, Origin};
+pub use event::{Envelope, Event, Origin};
 pub use ids::{CallId, ItemId, Mint, PermissionId, Seed, Seq, SessionId, TurnId};
 pub use time::{Clock, Timestamp};

@@ -12,6 +12,7 @@ use crate::types::tool::ToolChoice;
 use crate::types::usage::Budgets;
 
 mod daemon;
+mod history;
 mod input;
 mod model;
 mod permission;
@@ -21,6 +22,7 @@ mod tool;
 mod workspace;
 
 pub use daemon::*;
+pub use history::*;
 pub use input::*;
 pub use model::*;
 pub use permission::*;
@@ -133,7 +135,8 @@ pub struct ListParams {
     /// Only sessions of this folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// Only sessions whose title, folder or last line contain this text.
+    /// Only sessions whose title, folder or last line contain this text, or with a message that contains all of
+    /// its words, the last one as a beginning; then `matches` names the messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<String>,
 }

@@ -9,6 +9,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::client::connection::input_files::GivenArgs;
 use crate::types::audit::AuditHead;
+use crate::types::ids::ItemId;
 use crate::types::permission::{Mode, Scope};
 use crate::types::session::SessionState;
 use crate::types::thinking::Thinking as HowMuch;
@@ -102,6 +103,17 @@ pub enum Command {
         /// As JSON
         #[arg(long)]
         json: bool,
+    },
+    /// Create a session that starts with the conversation of another one
+    Fork {
+        /// Session id, unique start of it, title, or `.` for the newest of this folder
+        session: String,
+        /// The last item to copy (item_…); without it, everything is copied
+        #[arg(long, value_name = "ITEM")]
+        at: Option<ItemId>,
+        /// The title of the new session
+        #[arg(long)]
+        title: Option<String>,
     },
     /// Archive sessions: they are kept, hidden from `ps`, and take no input
     Archive {
@@ -400,6 +412,9 @@ pub struct PsArgs {
     /// Repeat every second
     #[arg(short, long)]
     pub watch: bool,
+    /// Only sessions with this text in title, folder or last line, or with these words in a message
+    #[arg(long, value_name = "TEXT")]
+    pub search: Option<String>,
 }
 
 /// Arguments of `cost`.

@@ -12,6 +12,7 @@ pub(super) mod demo;
 pub(super) mod diff;
 pub(super) mod doctor;
 pub(super) mod explain;
+pub(super) mod fork;
 pub(super) mod logs;
 pub(super) mod models;
 pub(super) mod ps;

@@ -96,6 +96,8 @@ impl State {
             | Event::SessionPromptBuilt { .. }
             | Event::SessionEnded { .. }
             | Event::SessionArchived { .. }
+            | Event::SessionForked { .. }
+            | Event::SessionRewound(_)
             | Event::WorkspaceTrustRequired { .. }
             | Event::HistoryRepaired { .. }
             | Event::MediaWithheld { .. }

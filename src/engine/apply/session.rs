@@ -6,6 +6,8 @@ use std::sync::Arc;
 use crate::engine::request::vision::withhold;
 use crate::engine::state::{Activity, Helper, State};
 use crate::types::event::{Envelope, Event, Purpose};
+use crate::types::history::RewoundHistory;
+use crate::types::ledger::ModelUsage;
 use crate::types::session::SessionState;
 
 impl State {
@@ -61,6 +63,23 @@ impl State {
             }
             Event::SessionPromptBuilt { system, .. } => self.system = Some(Arc::from(system.as_str())),
             Event::WorkspaceTrustRequired { digest, .. } => self.trust_asked = Some(digest.clone()),
+            Event::SessionForked { context_tokens, .. } => {
+                // Time and money were spent by the other session.
+                (self.spent, self.worked_ms, self.title_tries) = (ModelUsage::default(), 0, 0);
+                self.context_tokens = *context_tokens;
+            }
+            Event::SessionRewound(rewound) => {
+                let RewoundHistory { kept_messages, messages, reads, cwd, context_tokens, .. } = rewound;
+                self.transcript.truncate(usize::try_from(*kept_messages).unwrap_or(usize::MAX));
+                messages.iter().for_each(|message| self.transcript.push(message.clone()));
+                // The provider stored the longer history.
+                self.continues = None;
+                let reads = reads.iter().map(|read| (read.path.clone(), read.clone()));
+                self.reads = Arc::new(reads.collect());
+                self.cwd = PathBuf::from(cwd);
+                self.context_tokens = *context_tokens;
+                self.last_line = self.transcript.last_line();
+            }
             Event::SessionArchived { archived } => self.archived = *archived,
             Event::SessionEnded { .. } => {
                 self.status = SessionState::Ended;

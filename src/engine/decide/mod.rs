@@ -6,6 +6,7 @@ pub(super) mod approval;
 pub(super) mod background;
 pub(super) mod backoff;
 pub(super) mod fallback;
+pub(super) mod fork;
 pub(super) mod message;
 pub(super) mod model_reply;
 mod model_request;
@@ -74,6 +75,8 @@ impl Engine {
                 builder.origin = origin;
                 builder.archive(archived)?;
             }
+            Input::Forked(forked) => builder.forked(*forked),
+            Input::Rewind(rewind) => builder.rewind(*rewind)?,
             Input::DeadlineReached => builder.expire(),
             Input::Notice { kind, text } => _ = builder.push_session(Event::Notice { kind, text }),
             Input::AnswerQuestion { request_id, choice, origin } => {

@@ -79,7 +79,7 @@ impl PlanBuilder<'_> {
     }
 
     /// Repairs an invalid history and reports the changes.
-    fn repair_history(&mut self) {
+    pub fn repair_history(&mut self) {
         let transcript: Vec<_> = self.state.transcript.iter().cloned().collect();
         let open = self.state.calls().iter().any(|call| !call.is_done());
         let settled = transcript.len() - usize::from(open && !transcript.is_empty());

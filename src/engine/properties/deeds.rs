@@ -91,6 +91,9 @@ impl ReferenceModel {
                     (None, _) => None,
                 }
             }
+            Input::Rewind(_) if self.status.0 == SessionState::Ended => Some(Refusal::Ended),
+            Input::Rewind(_) if self.archived => Some(Refusal::Archived),
+            Input::Rewind(_) => current.map(|turn_id| Refusal::Busy { turn_id }),
             Input::Archive { .. } if self.status.0 == SessionState::Ended => Some(Refusal::Ended),
             Input::Archive { archived, .. } if *archived == self.archived => None,
             Input::Archive { .. } => match current {
@@ -319,7 +322,7 @@ impl ReferenceModel {
                 "words that were cut short are never sent: {cut}"
             );
         }
-        for heard in &self.heard {
+        for (_, heard) in &self.heard {
             property!(all.iter().any(|text| text.contains(heard)), "what people said is sent: {heard}");
         }
         self.sent = Some(request.clone());

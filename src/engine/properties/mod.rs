@@ -5,6 +5,7 @@
 
 mod calls;
 mod deeds;
+mod fork;
 mod given;
 mod home;
 mod queue;
@@ -87,6 +88,7 @@ fn random_scripts_reach_every_event_and_result() {
         "session.archived",
         "session.attached",
         "session.prompt_built",
+        "session.rewound",
         "session.detached",
         "session.ended",
         "session.status",

@@ -88,6 +88,11 @@ pub enum Step {
     },
     /// A client archives the session, or restores it.
     Archive(bool),
+    /// A client forks the session at an item, or rewinds the conversation to it.
+    Fork {
+        pick: u8,
+        rewinds: bool,
+    },
     AbortTurn(Named),
     AbortCall {
         pick: u8,
@@ -294,6 +299,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         3 => queue,
         1 => archived.prop_map(Step::Archive),
+        2 => any::<(u8, bool)>().prop_map(|(pick, rewinds)| Step::Fork { pick, rewinds }),
         7 => submit,
         44 => (any::<u8>(), chance()).prop_map(|(pick, chance)| Step::Next { pick, chance: Box::new(chance) }),
         9 => answer,

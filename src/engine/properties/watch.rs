@@ -7,6 +7,7 @@ use crate::engine::properties::property;
 use crate::engine::properties::setup::Setup;
 use crate::engine::{Entry, Input};
 use crate::types::event::{Event, Origin, Phase, SettledBy, TitledBy};
+use crate::types::history::RewoundHistory;
 use crate::types::ids::{BlobId, CallId, ItemId, PermissionId, QuestionId, Seq, TurnId};
 use crate::types::message::ToolCall;
 use crate::types::model::{ModelRequest, StopReason};
@@ -144,7 +145,7 @@ pub struct ReferenceModel {
     /// Texts of messages that were interrupted.
     pub cut: Vec<String>,
     /// User texts that entered the transcript.
-    pub heard: Vec<String>,
+    pub heard: Vec<(Seq, String)>,
     pub has_context: bool,
     /// Rules of the session.
     pub rules: BTreeSet<(&'static str, String)>,
@@ -249,6 +250,7 @@ impl ReferenceModel {
                 | Input::AnswerQuestion { .. }
                 | Input::EditQueue { .. }
                 | Input::Archive { .. }
+                | Input::Rewind(_)
                 | Input::Abort { .. }
                 | Input::Kill { .. }
                 | Input::Attached { .. }
@@ -303,6 +305,15 @@ impl ReferenceModel {
                 property!(self.turn.is_none(), "a session ends after its turn");
                 self.status = (SessionState::Ended, None);
                 self.queue.clear();
+            }
+            Event::SessionRewound(RewoundHistory { last_item_seq, removed_items, cwd, .. }) => {
+                self.folder.clone_from(cwd);
+                property!(self.turn.is_none() && !self.archived, "only an idle session is rewound");
+                let removed = self.items.split_off(&(last_item_seq + 1));
+                property!(removed.len() == removed_items.len(), "a rewind names the removed items");
+                self.heard.retain(|(first, _)| first <= last_item_seq);
+                // The beginning of the next request differs.
+                self.sent = None;
             }
             Event::SessionArchived { archived } => {
                 property!(*archived != self.archived, "an archived session is not archived again");

@@ -105,6 +105,7 @@ impl Simulator {
             append_system_prompt: None,
             tools: Default::default(),
             additional_dirs: Vec::new(),
+ forked_from: None,
         };
         let envelope = Envelope {
             seq: 1,
@@ -273,6 +274,7 @@ impl Simulator {
                 self.feed(Input::AnswerQuestion { request_id, choice: *choice, origin: someone() })?;
             }
             Step::Queue { pick, to, edit } => self.edit_queue(*pick, *to, *edit)?,
+            Step::Fork { pick, rewinds } => self.fork(*pick, *rewinds)?,
             Step::Archive(archived) => {
                 self.feed(Input::Archive { archived: *archived, origin: someone() })?;
             }

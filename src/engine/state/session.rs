@@ -106,6 +106,7 @@ impl State {
                 append_system_prompt: None,
                 tools: ToolChoice::default(),
                 additional_dirs: Vec::new(),
+ forked_from: None,
             }),
             titled_by: None,
             title_tries: 0,

@@ -10,7 +10,7 @@ use crate::session::budgets::check_money;
 use crate::session::error::SessionError;
 use crate::session::idempotency::{IdempotencyKey, method};
 use crate::session::registry::Registry;
-use crate::store::{Idempotency, NewSession, StoreError};
+use crate::store::{Idempotency, InitialHistory, NewSession, StoreError};
 use crate::types::event::{Envelope, Event, Origin};
 use crate::types::ids::{Mint, Seed, SessionId};
 use crate::types::permission::Mode;
@@ -119,7 +119,8 @@ impl Registry {
         let audit = audit::of_creation(&envelope, spec.mode);
         let spec_of = spec.clone();
         let rows = vec![row];
-        let new = NewSession { session_id: id, spec: spec_of, at: now, rows, blobs, audit, idempotency };
+        let history = InitialHistory::default();
+        let new = NewSession { session_id: id, spec: spec_of, at: now, rows, blobs, audit, idempotency, history };
         match shared.database.create(new).await {
             Ok(key) => {
                 let mut engine = Engine::new(id, Arc::clone(&shared.components().settings.engine));
@@ -255,6 +256,7 @@ impl Registry {
             append_system_prompt: request.append_system_prompt.clone(),
             tools: self.known_tools(request.tools.clone())?,
             additional_dirs: self.additional(&request.additional_dirs).await?,
+            forked_from: None,
         })
     }
 }

@@ -79,7 +79,7 @@ impl Registry {
     ///
     /// # Errors
     /// The configuration does not allow it.
-    pub(super) fn check_mode(&self, mode: Mode) -> Result<(), SessionError> {
+    pub(in crate::session) fn check_mode(&self, mode: Mode) -> Result<(), SessionError> {
         match (mode, &self.inner.shared.components().settings.bypass) {
             (Mode::Bypass, Err(why)) => Err(SessionError::BadParam("mode", why.clone())),
             _ => Ok(()),

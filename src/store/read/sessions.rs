@@ -9,6 +9,7 @@ use crate::store::error::StoreError;
 use crate::store::handle::StoreReader;
 use crate::store::read::events::unsigned;
 use crate::store::rows::{SessionKey, WITHOUT_SESSION_MS};
+use crate::store::tables::texts;
 use crate::types::ids::{RequestId, SessionId};
 use crate::types::sampling::{Sampling, Temperature, TopP};
 use crate::types::session::{SessionState, SessionView};
@@ -57,7 +58,7 @@ pub struct SessionQuery<'q> {
     pub states: &'q [SessionState],
     /// Required folder.
     pub cwd: Option<&'q str>,
-    /// Text that the title, folder or last line must contain, ignoring case.
+    /// Text that the title, folder or last line must contain, ignoring case; or words of one message.
     pub search: Option<&'q str>,
 }
 
@@ -117,8 +118,12 @@ impl StoreReader {
                 query.push(" and cwd = ").push_bind(cwd);
             }
             if let Some(search) = search {
-                query.push(" and instr(lower(title || char(10) || cwd || char(10) || last_line), lower(");
+                query.push(" and (instr(lower(title || char(10) || cwd || char(10) || last_line), lower(");
                 query.push_bind(search).push(")) > 0");
+                if let Some(words) = texts::query(search) {
+                    query.push(" or id in (").push(texts::MATCHING_SESSIONS).push_bind(words).push(")");
+                }
+                query.push(")");
             }
             query.push(" order by id desc limit ").push_bind(limit);
             let rows = query.build().persistent(false).fetch_all(&self.readers.now().await).await?;
@@ -359,5 +364,9 @@ fn view(row: &SqliteRow) -> Result<SessionView, StoreError> {
         turn_id: turn_id.as_deref().map(word).transpose()?,
         last_line: row.try_get("last_line")?,
         background_commands: Vec::new(),
+        forked_from: row
+            .try_get::<Option<String>, _>("forked_from")?
+            .and_then(|text| serde_json::from_str(&text).ok()),
+        matches: Vec::new(),
     })
 }

@@ -27,8 +27,7 @@ async fn check(played: Played) {
         rows: vec![row],
         blobs: Vec::new(),
         audit: Vec::new(),
-        idempotency: None,
-    };
+        idempotency: None, history: Default::default() };
     let key = store.create(new).await.unwrap();
 
     // As the session does it: decide, then write with the summary after the decision.

@@ -136,6 +136,7 @@ impl FeedFixture {
             append_system_prompt: None,
             tools: Default::default(),
             additional_dirs: Vec::new(),
+ forked_from: None,
             on_restart: None,
         };
         let new = NewSession {
@@ -145,8 +146,7 @@ impl FeedFixture {
             rows: Vec::new(),
             blobs: Vec::new(),
             audit: Vec::new(),
-            idempotency: None,
-        };
+            idempotency: None, history: Default::default() };
         let key = store.create(new).await.unwrap();
         Self {
             _folder: folder,
@@ -322,6 +322,8 @@ impl FeedFixture {
             blobs: Vec::new(),
             pending_grant: None,
             audit: Vec::new(),
+            texts: Vec::new(),
+            rewound_to: None,
             sync: Sync::Normal,
         };
         let mut lines = Vec::new();
