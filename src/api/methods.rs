@@ -316,6 +316,18 @@ pub static METHODS: &[Method] = &[
         reply: schema::<p::SessionReply>,
     },
     Method {
+        name: "session.rewind",
+        summary: "Make an earlier item the last one of the conversation, and restore the files that the session changed \
+                  since. All or nothing.",
+        unbuilt: &[],
+        errors: &[Code::NotFound, Code::Conflict, Code::Busy, Code::StorageReadOnly],
+        mutates: true,
+        waits: true,
+        params: schema::<p::RewindParams>,
+        names: field_names::<p::RewindParams>,
+        reply: schema::<p::RewindReply>,
+    },
+    Method {
         name: "session.kill",
         summary: "Abort what runs and end the session; its history stays readable.",
         unbuilt: &[],

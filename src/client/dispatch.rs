@@ -10,7 +10,7 @@ use super::failure::{Failure, code};
 use crate::api::params::ClientRole;
 use crate::client::commands::{
     abort, answer, approve, archive, audit, backup, cost, daemon, demo, diff, doctor, explain, fork, logs, models,
-    ps, queue, rpc, rules, submit, trust, wait,
+    ps, queue, rewind, rpc, rules, submit, trust, wait,
 };
 use crate::client::connection::connector::Connector;
 use crate::client::connection::paths::Places;
@@ -90,6 +90,9 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         }
         Command::Archive { sessions, undo } => archive::archive(&reach, &sessions, undo, out).await,
         Command::Fork { session, at, title } => fork::fork(&reach, &session, at, title, out).await,
+        Command::Rewind { session, item, files, dry_run } => {
+            rewind::rewind(&reach, &session, item, files, dry_run, out).await
+        }
         Command::Abort { session, turn, call } => {
             abort::abort(&reach, &session, turn.as_deref(), call.as_deref(), out).await
         }

@@ -45,7 +45,7 @@ pub const UNCOPIED_KINDS: &[&str] = &[
     "tool.blocked",
     "tool.progress",
     "tool.background",
-    "file.checkpoint",
+    "file.checkpointed",
     "file.changed",
     "permission.requested",
     "permission.resolved",

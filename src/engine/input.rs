@@ -5,7 +5,7 @@ use crate::engine::state::Engine;
 use crate::types::background::Over;
 use crate::types::blob::Blob;
 use crate::types::event::{Origin, SettledBy};
-use crate::types::history::RewoundFile;
+use crate::types::history::{FileCheckpoint, RewoundFile};
 use crate::types::ids::{CallId, ItemId, Mint, PermissionId, QuestionId, Seed, Seq, TurnId};
 use crate::types::message::InputBlock;
 use crate::types::model::{Delta, ModelFault, ModelReply};
@@ -248,6 +248,15 @@ pub enum Input {
         call_id: CallId,
         /// The new output.
         progress: Progress,
+    },
+    /// The files that a call will change were read; the call waits for `file.checkpointed`.
+    FilesRead {
+        /// Id of the call.
+        call_id: CallId,
+        /// The files before the call.
+        files: Vec<FileCheckpoint>,
+        /// Their contents.
+        blobs: Vec<Blob>,
     },
     /// A tool ended.
     ToolDone {

@@ -25,6 +25,7 @@ mod permission;
 mod queue;
 mod redact_thinking;
 mod refusals;
+mod rewind;
 mod submit;
 mod subscribe;
 mod tool;
@@ -69,6 +70,7 @@ pub fn methods(ctx: RpcContext) -> Result<Methods, String> {
     params::serve(m, "session.wait", wait::wait)?;
     params::serve(m, "session.archive", archive::archive)?;
     params::serve(m, "session.fork", fork::fork)?;
+    params::serve(m, "session.rewind", rewind::rewind)?;
     params::serve(m, "session.kill", abort::kill)?;
     params::serve(m, "session.delete", abort::delete)?;
     params::serve(m, "session.subscribe", subscribe::subscribe)?;

@@ -14,7 +14,8 @@ use crate::session::attach::{AttachGuard, AttachReply, Stay};
 use crate::session::idempotency::IdempotencyKey;
 use crate::session::lease::{Lease, LeaseCount};
 use crate::session::requests::{
-    AbortOutcome, Changes, PermissionAnswer, QuestionAnswer, QueueChange, Submission, SubmittedInput,
+    AbortOutcome, Changes, PermissionAnswer, QuestionAnswer, QueueChange, RewindOutcome, RewindRequest,
+    Submission, SubmittedInput,
 };
 use crate::session::stream::feed::Feed;
 use crate::session::stream::follow::Follower;
@@ -171,6 +172,14 @@ impl SessionHandle {
     /// The turn is not queued, or the store failed. Nothing was changed.
     pub async fn edit_queue(&self, change: QueueChange) -> Result<Vec<QueuedTurn>, SessionError> {
         self.ask(|reply| SessionCommand::EditQueue(Box::new(change), reply)).await
+    }
+
+    /// Rewinds the conversation, and the files if requested.
+    ///
+    /// # Errors
+    /// The item does not exist, a turn runs, or the store failed.
+    pub async fn rewind(&self, request: RewindRequest) -> Result<RewindOutcome, SessionError> {
+        self.ask(|reply| SessionCommand::Rewind(Box::new(request), reply)).await
     }
 
     /// Archives the session or restores it.

@@ -8,10 +8,12 @@ mod call_context;
 mod changes;
 mod effective_rules;
 mod error;
+mod file_checkpoints;
 mod grant_outbox;
 mod handle;
 mod history;
 mod idempotency;
+mod journal_copy;
 mod lease;
 mod metrics;
 mod registry;
@@ -35,7 +37,8 @@ pub use registry::rules::{KnownRule, RuleChange};
 pub use registry::trust::TrustStatus;
 pub use registry::views::Pending;
 pub use requests::{
-    AbortOutcome, Changes, PermissionAnswer, QuestionAnswer, QueueChange, Submission, SubmittedInput,
+    AbortOutcome, Changes, PermissionAnswer, QuestionAnswer, QueueChange, RewindOutcome, RewindRequest,
+    Submission, SubmittedInput,
 };
 pub use shared::{Components, ConfiguredRule, Observer, PendingChange, Settings, Shared};
 pub use stream::follow::Follower;

@@ -5,7 +5,8 @@ use crate::judge::Rule;
 use crate::session::idempotency::IdempotencyKey;
 use crate::types::blob::Blob;
 use crate::types::event::Origin;
-use crate::types::ids::{CallId, PermissionId, QuestionId, TurnId};
+use crate::types::history::{RewindConflict, RewoundFile};
+use crate::types::ids::{CallId, ItemId, PermissionId, QuestionId, TurnId};
 use crate::types::message::InputBlock;
 use crate::types::permission::{Decision, Scope};
 use crate::types::question::Choice;
@@ -86,6 +87,32 @@ pub struct QueueChange {
     pub keyed: Option<IdempotencyKey>,
     /// The client that sent it.
     pub origin: Origin,
+}
+
+/// A rewind of the conversation.
+#[derive(Clone, Debug)]
+pub struct RewindRequest {
+    /// The item that becomes the last one.
+    pub item_id: ItemId,
+    /// Whether the files that the session changed afterwards are rewound, too.
+    pub files: bool,
+    /// Whether nothing is changed.
+    pub dry_run: bool,
+    /// Idempotency key, if the caller sent one.
+    pub keyed: Option<IdempotencyKey>,
+    /// The client that sent it.
+    pub origin: Origin,
+}
+
+/// What a rewind did, or would do. With conflicts, nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct RewindOutcome {
+    /// The items that were removed, in their order.
+    pub removed_items: Vec<ItemId>,
+    /// The files that the session changed after the item.
+    pub files: Vec<RewoundFile>,
+    /// Files that prevent the rewind.
+    pub conflicts: Vec<RewindConflict>,
 }
 
 /// An answer to a question.

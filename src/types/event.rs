@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::background::{BackgroundEnd, BackgroundRead, BackgroundState, BashId};
 use super::blob::{Attachment, BlobRef, TruncatedField};
-use super::history::{ForkedFrom, RewoundHistory};
+use super::history::{FileCheckpoint, ForkedFrom, RewoundHistory};
 use super::ids::{CallId, ItemId, PermissionId, QuestionId, Seq, SessionId, TurnId};
 use super::message::{InputBlock, Message};
 use super::model::{BlockKind, StopReason};
@@ -584,6 +584,14 @@ pub enum Event {
         /// The end of the command, if it ended.
         #[serde(flatten, skip_serializing_if = "Option::is_none", default)]
         end: Option<BackgroundEnd>,
+    },
+    /// The content of files was stored before a tool call changes them, so that a rewind can restore it.
+    #[serde(rename = "file.checkpointed")]
+    FileCheckpointed {
+        /// Id of the call.
+        call_id: CallId,
+        /// The files that the call may change.
+        files: Vec<FileCheckpoint>,
     },
     /// A tool changed a file.
     #[serde(rename = "file.changed")]

@@ -1,8 +1,11 @@
 //! Values of the operations on a session's history: search, fork, rewind.
 
+use std::path::PathBuf;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::blob::BlobRef;
 use super::ids::{ItemId, Seq, SessionId};
 use super::message::Message;
 use super::tool::ReadRecord;
@@ -33,6 +36,27 @@ pub struct RewoundFile {
     pub path: String,
     /// What the rewind does with it.
     pub action: FileAction,
+    /// In events: SHA-256 of its content afterwards, in hexadecimal; absent if there is no file then.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sha256: Option<String>,
+}
+
+/// A file before a tool call changes it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FileCheckpoint {
+    /// Absolute path.
+    pub path: PathBuf,
+    /// Whether the file exists.
+    pub exists: bool,
+    /// SHA-256 of its content, in hexadecimal; absent if there is no file, or if it could not be read.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sha256: Option<String>,
+    /// Its content. If it is absent although the file exists, it was not kept, because it is too large.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub content: Option<BlobRef>,
+    /// Permission bits of the file.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub mode: Option<u32>,
 }
 
 /// What a rewind does with a file.

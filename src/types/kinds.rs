@@ -49,6 +49,7 @@ impl Event {
             Event::ToolProgress { .. } => "tool.progress",
             Event::ToolCompleted { .. } => "tool.completed",
             Event::ToolBackground { .. } => "tool.background",
+            Event::FileCheckpointed { .. } => "file.checkpointed",
             Event::FileChanged { .. } => "file.changed",
             Event::PermissionRequested { .. } => "permission.requested",
             Event::PermissionResolved { .. } => "permission.resolved",

@@ -46,6 +46,7 @@ mod responses_items;
 mod restart;
 mod resume;
 mod retries;
+mod rewind;
 mod roles;
 mod rules;
 mod sandbox;

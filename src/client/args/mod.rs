@@ -115,6 +115,19 @@ pub enum Command {
         #[arg(long)]
         title: Option<String>,
     },
+    /// Make an earlier item the last one of a conversation
+    Rewind {
+        /// Session id, unique start of it, title, or `.` for the newest of this folder
+        session: String,
+        /// The item (item_…), as `agentctl logs --json` and `session.items` name it
+        item: ItemId,
+        /// Also restore the files that the session's file tools changed since; all of them, or none
+        #[arg(long)]
+        files: bool,
+        /// Only show what would happen
+        #[arg(long)]
+        dry_run: bool,
+    },
     /// Archive sessions: they are kept, hidden from `ps`, and take no input
     Archive {
         /// Session ids, unique starts, or titles

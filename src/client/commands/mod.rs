@@ -17,6 +17,7 @@ pub(super) mod logs;
 pub(super) mod models;
 pub(super) mod ps;
 pub(super) mod queue;
+pub(super) mod rewind;
 pub(super) mod rpc;
 pub(super) mod rules;
 pub(super) mod run;

@@ -39,6 +39,7 @@ pub const TRANSIENT_KINDS: &[&str] = &[
     "tool.status",
     "tool.started",
     "tool.blocked",
+    "file.checkpointed",
     "file.changed",
     "permission.requested",
     "permission.expired",
@@ -153,6 +154,7 @@ impl State {
             | Event::TurnParked {}
             | Event::MessageBlockCompleted { .. }
             | Event::StreamIdle { .. }
+            | Event::FileCheckpointed { .. }
             | Event::FileChanged { .. } => {}
         }
     }

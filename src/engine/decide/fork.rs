@@ -3,8 +3,11 @@
 use crate::engine::copy::Forked;
 use crate::engine::decide::plan::PlanBuilder;
 use crate::engine::input::{Refusal, Rewind};
+use crate::engine::state::{Engine, Stage};
+use crate::types::blob::Blob;
 use crate::types::event::Event;
-use crate::types::history::RewoundHistory;
+use crate::types::history::{FileCheckpoint, RewoundHistory};
+use crate::types::ids::CallId;
 use crate::types::message::Message;
 use crate::types::session::{SessionState, Subtype};
 use crate::types::tool::ReadRecord;
@@ -25,7 +28,7 @@ impl PlanBuilder<'_> {
 
     /// Makes an earlier item the last one of the conversation. `rewind.target` is the state at that item.
     pub fn rewind(&mut self, rewind: Rewind) -> Result<(), Refusal> {
-        self.check_rewind()?;
+        self.engine.check_rewind()?;
         let Rewind { item_id, last_item_seq, removed_items, target, files, origin } = rewind;
         self.origin = origin;
         let target = &target.state;
@@ -49,7 +52,20 @@ impl PlanBuilder<'_> {
         Ok(())
     }
 
-    /// Whether the session may be rewound now.
+    /// Stores the content of files that a running call is about to change.
+    pub fn files_read(&mut self, call_id: CallId, files: Vec<FileCheckpoint>, blobs: Vec<Blob>) {
+        let running = self.state.call(call_id).filter(|call| matches!(call.stage, Stage::Running { .. }));
+        let Some(item_id) = running.map(|call| call.item_id).filter(|_| !self.is_aborting()) else { return };
+        self.plan.blobs.extend(blobs);
+        self.push_item(item_id, Event::FileCheckpointed { call_id, files });
+    }
+}
+
+impl Engine {
+    /// Whether the conversation may be rewound now.
+    ///
+    /// # Errors
+    /// A turn runs, or the session is archived or ended.
     pub fn check_rewind(&self) -> Result<(), Refusal> {
         match &self.state.turn {
             _ if self.state.status == SessionState::Ended => Err(Refusal::Ended),

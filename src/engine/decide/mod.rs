@@ -53,6 +53,7 @@ impl Engine {
             Input::TimerFired { token } => builder.timer_fired(token),
             Input::Prepared { turn_id, mode, calls } => builder.prepared(turn_id, mode, calls),
             Input::Progress { call_id, progress } => builder.progress(call_id, progress),
+            Input::FilesRead { call_id, files, blobs } => builder.files_read(call_id, files, blobs),
             Input::ToolDone { call_id, outcome, duration_ms } => {
                 builder.tool_done(call_id, *outcome, duration_ms)
             }

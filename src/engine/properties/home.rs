@@ -62,6 +62,10 @@ impl Simulator {
                 self.feed(input)?;
             }
             Outstanding::Tool { call_id } => match chance.tool {
+                ToolStep::Progress(0) => {
+                    self.outstanding.push(Outstanding::Tool { call_id });
+                    self.feed(given::files_read(call_id))?;
+                }
                 ToolStep::Progress(size) => {
                     self.outstanding.push(Outstanding::Tool { call_id });
                     let text = "out é".repeat(usize::from(size) * usize::from(size) * 600);
@@ -78,6 +82,7 @@ impl Simulator {
                 }
                 ToolStep::Done(status) => {
                     self.late.push(tool_done(call_id, status));
+                    self.late.push(given::files_read(call_id));
                     let progress = Progress { stream: "stderr", text: "late".into() };
                     self.late.push(Input::Progress { call_id, progress });
                     self.feed(tool_done(call_id, status))?;

@@ -63,6 +63,7 @@ fn random_scripts_reach_every_event_and_result() {
         "config.reloaded",
         "error",
         "file.changed",
+        "file.checkpointed",
         "heartbeat",
         "helper.completed",
         "helper.started",

@@ -371,6 +371,7 @@ fn may_follow_abort(event: &Event) -> bool {
         Event::TurnPhase { phase, .. } => *phase == Phase::Result,
         Event::ToolStarted { .. }
         | Event::ToolBlocked { .. }
+        | Event::FileCheckpointed { .. }
         | Event::ToolRequested { .. }
         | Event::ToolStatus { .. }
         | Event::PermissionRequested { .. }

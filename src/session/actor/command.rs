@@ -9,7 +9,8 @@ use crate::session::attach::AttachGuard;
 use crate::session::error::SessionError;
 use crate::session::idempotency::IdempotencyKey;
 use crate::session::requests::{
-    AbortOutcome, Changes, PermissionAnswer, QuestionAnswer, QueueChange, Submission, SubmittedInput,
+    AbortOutcome, Changes, PermissionAnswer, QuestionAnswer, QueueChange, RewindOutcome, RewindRequest,
+    Submission, SubmittedInput,
 };
 use crate::types::event::Origin;
 use crate::types::ids::{CallId, Seq, TurnId};
@@ -39,6 +40,7 @@ pub(in crate::session) enum SessionCommand {
     Queue(ReplyTo<Vec<QueuedTurn>>),
     /// Changes the queue; replies with the queued turns afterwards.
     EditQueue(Box<QueueChange>, ReplyTo<Vec<QueuedTurn>>),
+    Rewind(Box<RewindRequest>, ReplyTo<RewindOutcome>),
     /// Archives the session or restores it.
     Archive {
         archived: bool,

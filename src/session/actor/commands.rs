@@ -62,6 +62,9 @@ impl Actor {
             SessionCommand::EditQueue(change, reply) => {
                 let _ = reply.send(self.edit_queue(*change).await);
             }
+            SessionCommand::Rewind(request, reply) => {
+                let _ = reply.send(Box::pin(self.rewind(*request)).await);
+            }
             SessionCommand::Archive { archived, keyed, origin, reply } => {
                 let _ = reply.send(self.archive(archived, keyed, origin).await);
             }
@@ -206,6 +209,7 @@ fn refuse_command(command: SessionCommand) {
         SessionCommand::Queue(reply) | SessionCommand::EditQueue(_, reply) => {
             drop(reply.send(Err(SessionError::ShuttingDown)));
         }
+        SessionCommand::Rewind(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::Archive { reply, .. } => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::AnswerQuestion(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::Abort { reply, .. } | SessionCommand::Kill { reply, .. } => {

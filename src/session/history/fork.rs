@@ -2,7 +2,9 @@
 
 use crate::engine::HistoryPoint;
 use crate::session::error::SessionError;
+use crate::session::history::new_session::new_session;
 use crate::session::idempotency::{IdempotencyKey, method, remembered};
+use crate::session::journal_copy::{copy_journal, history_point};
 use crate::session::registry::Registry;
 use crate::store::StoreError;
 use crate::types::event::Origin;
@@ -48,7 +50,7 @@ impl Registry {
         let source = self.open(id).await?;
         let key = source.key();
         let (item_id, point) = match request.item_id {
-            Some(item_id) => (Some(item_id), self.history_point(key, item_id).await?),
+            Some(item_id) => (Some(item_id), history_point(shared, key, item_id).await?),
             None => {
                 let newest = shared.store.find_item(key, None).await?;
                 (newest.map(|item| item.item_id), HistoryPoint::END)
@@ -60,16 +62,15 @@ impl Registry {
         };
         let (now, forked_from) = (shared.clock.now(), ForkedFrom { session_id: id, item_id });
         let fork_id = Mint::new(now.0, Seed::random()).session();
-        let copy = self
-            .copy_journal((id, key), item_id, point, fork_id, |spec| {
-                spec.title = title;
-                spec.forked_from = Some(forked_from);
-            })
-            .await?;
+        let copy = copy_journal(shared, (id, key), item_id, point, fork_id, |spec| {
+            spec.title = title;
+            spec.forked_from = Some(forked_from);
+        })
+        .await?;
         let idempotency = request.keyed.clone().and_then(|keyed| keyed.row(method::FORK, id, &fork_id));
         self.check_mode(copy.ending.next.mode())?;
         let blobs: Vec<BlobId> = copy.blobs.iter().copied().collect();
-        let mut new = copy.into_new_session(now, &request.origin).ok_or(SessionError::NotFound)?;
+        let mut new = new_session(copy, now, &request.origin).ok_or(SessionError::NotFound)?;
         new.idempotency = idempotency;
         new.history.copied_blobs = Some((key, blobs));
         match shared.database.create(new).await {

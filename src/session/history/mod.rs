@@ -1,6 +1,6 @@
-//! Operations on the history of a session: fork, rewind, export, import.
+//! Operations that create a session with a history, or write one out: fork, export, import.
 
-mod copy;
 mod fork;
+mod new_session;
 
 pub use fork::ForkRequest;
