@@ -126,7 +126,7 @@ pub static METHODS: &[Method] = &[
     Method {
         name: "session.create",
         summary: "Make a session in a folder.",
-        unbuilt: &["agent", "fallback_model", "output_schema", "initial_items", "coordinator", "ablation"],
+        unbuilt: &["agent", "output_schema", "coordinator"],
         errors: &[Code::Conflict, Code::StorageReadOnly, Code::ShuttingDown],
         mutates: true,
         waits: false,
@@ -159,15 +159,7 @@ pub static METHODS: &[Method] = &[
     Method {
         name: "session.submit",
         summary: "Give the session something to do. The reply means that it is on disk.",
-        unbuilt: &[
-            "safe_mode",
-            "system_prompt",
-            "append_system_prompt",
-            "additional_dirs",
-            "fallback_model",
-            "output_schema",
-            "raw",
-        ],
+        unbuilt: &["output_schema", "raw"],
         errors: &[
             Code::NotFound,
             Code::Conflict,
@@ -206,8 +198,8 @@ pub static METHODS: &[Method] = &[
     },
     Method {
         name: "session.update",
-        summary: "Change a session's title, model, approval mode, limits, tools or folders, also while a turn runs.",
-        unbuilt: &["safe_mode", "system_prompt", "append_system_prompt", "fallback_model", "output_schema"],
+        summary: "Change a session's title, model, approval mode, limits, tools, folders or other options, also while a turn runs.",
+        unbuilt: &["output_schema"],
         errors: &[Code::NotFound, Code::Conflict, Code::StorageReadOnly],
         mutates: true,
         waits: false,

@@ -1,4 +1,4 @@
-//! Resolves the name of a session or request: a full id, a unique start of one, or a title.
+//! Resolves the name of a session or request: a full id, a unique start of one, a number, or a title.
 
 use crate::api::params::{
     ListParams, ListReply, PendingRequest, PermissionListParams, PermissionListReply, SessionParams,
@@ -72,6 +72,10 @@ pub(in crate::client) async fn newest_here(client: &Client) -> Result<SessionVie
 }
 
 fn pick_session(sessions: Vec<SessionView>, name: &str) -> Result<SessionView, Failure> {
+    let number = name.parse::<u64>().ok().filter(|_| name.len() < SHORT_ID);
+    if let Some(numbered) = number.and_then(|number| sessions.iter().find(|s| s.number == number)) {
+        return Ok(numbered.clone());
+    }
     let start = name.strip_prefix("ses_").unwrap_or(name).to_ascii_lowercase();
     let titled: Vec<&SessionView> = sessions.iter().filter(|s| s.title == name).collect();
     let begun: Vec<&SessionView> = sessions
@@ -122,8 +126,11 @@ pub async fn request(client: &Client, name: &str) -> Result<PermissionId, Failur
     if let Ok(id) = name.parse::<PermissionId>() {
         return Ok(id);
     }
-    let ids = all_requests(client).await?.into_iter().map(|r| r.request.request_id).collect();
-    pick_request(ids, name)
+    let requests = all_requests(client).await?;
+    if let Some(numbered) = requests.iter().find(|r| r.number == name) {
+        return Ok(numbered.request.request_id);
+    }
+    pick_request(requests.into_iter().map(|r| r.request.request_id).collect(), name)
 }
 
 fn pick_request(ids: Vec<PermissionId>, name: &str) -> Result<PermissionId, Failure> {
@@ -174,7 +181,11 @@ mod tests {
             ("ses_0190ffff-0000-7000-8000-000000000003", "fix it"),
         ]
         .into_iter()
-        .map(|(id, title)| serde_json::from_value(sample(id, title)).expect("a session"))
+        .zip(10..)
+        .map(|((id, title), number)| {
+            let view: SessionView = serde_json::from_value(sample(id, title)).expect("a session");
+            SessionView { number, ..view }
+        })
         .collect();
         let check = |name: &str, expected: Result<usize, u8>| {
             let found = pick_session(sessions.clone(), name).map(|s| s.session_id).map_err(|f| f.code);
@@ -187,6 +198,7 @@ mod tests {
         check("fix it", Err(64));
         check("nothing", Err(4));
         check("", Err(4));
+        check("12", Ok(2)); // a number before the start of an id
         let failure = pick_session(sessions.clone(), "fix it").expect_err("ambiguous");
         assert!(failure.message.contains("0190f2a4-0000") && failure.message.contains("0190ffff-0000"));
     }

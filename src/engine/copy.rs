@@ -10,6 +10,7 @@ use crate::types::event::{Envelope, Event};
 use crate::types::history::{ForkedFrom, RewoundHistory};
 use crate::types::ids::{ItemId, Seq, SessionId};
 use crate::types::session::TurnResult;
+use crate::types::turn_options::TurnOptions;
 use crate::types::usage::Usage;
 
 /// Kinds that a copy leaves out.
@@ -26,6 +27,7 @@ pub const UNCOPIED_KINDS: &[&str] = &[
     "turn.dequeued",
     "turn.queue_updated",
     "turn.queue_moved",
+    "turn.prompt_built",
     "turn.phase",
     "turn.parked",
     "turn.resumed",
@@ -120,38 +122,11 @@ impl JournalCopier {
     fn without_costs(&mut self, event: Event) -> Option<Event> {
         Some(match event {
             // A copy has a title of its own.
-            Event::SessionUpdated {
-                model,
-                mode,
-                budgets,
-                tools,
-                additional_dirs,
-                thinking,
-                sampling,
-                title: _,
-                titled_by: _,
-            } => {
-                let changes_more = model.is_some()
-                    || mode.is_some()
-                    || budgets.is_some()
-                    || tools.is_some()
-                    || additional_dirs.is_some()
-                    || thinking.is_some()
-                    || !sampling.is_empty();
-                if !changes_more {
+            Event::SessionUpdated { options, .. } => {
+                if *options == TurnOptions::default() {
                     return None;
                 }
-                Event::SessionUpdated {
-                    title: None,
-                    titled_by: None,
-                    model,
-                    mode,
-                    budgets,
-                    tools,
-                    additional_dirs,
-                    thinking,
-                    sampling,
-                }
+                Event::SessionUpdated { title: None, titled_by: None, options }
             }
             Event::MessageCompleted {
                 item,

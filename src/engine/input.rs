@@ -115,10 +115,8 @@ pub struct EditedCall {
 pub struct Update {
     /// Short name.
     pub title: Option<String>,
-    /// Options of later turns. The mode also applies to the running turn.
+    /// Options of later turns. Mode, safe mode and folders also apply to the running turn.
     pub options: TurnOptions,
-    /// The complete list of additional folders of the workspace.
-    pub additional_dirs: Option<Vec<String>>,
     /// Pending requests that the new mode allows, each with the reason.
     pub covered: Vec<(PermissionId, String)>,
     /// The client that requests the change.
@@ -174,7 +172,7 @@ pub enum QueueEdit {
 #[derive(Clone, Debug)]
 pub enum Input {
     /// A client submitted an input.
-    Submit(Submit),
+    Submit(Box<Submit>),
     /// The session built the system prompt.
     ContextReady {
         /// The complete system prompt.
@@ -443,6 +441,8 @@ pub enum Refusal {
     ToolsOfSteer,
     /// Steering input may not set a temperature or `top_p`.
     SamplingOfSteer,
+    /// Steering input may not set this option, because the running turn has its own.
+    OptionOfSteer(&'static str),
     /// This session has no such rule.
     NoSuchRule,
     /// A command that the sandbox blocked may run outside only unchanged, once or with its own grant of the

@@ -106,7 +106,29 @@ impl Engine {
     /// Whether the system prompt is built and the workspace was checked for it.
     #[must_use]
     pub fn has_context(&self) -> bool {
-        self.state.system.is_some()
+        self.state.system().is_some()
+    }
+
+    /// The settings for the next system prompt: the session's, with the options of a turn that needs its own.
+    #[must_use]
+    pub fn prompt_spec(&self) -> SessionSpec {
+        let mut spec = (*self.state.spec).clone();
+        if let Some(turn) = self.state.turn.as_ref().filter(|turn| turn.options.change_system_prompt()) {
+            spec.set(&turn.options);
+        }
+        spec
+    }
+
+    /// Whether tools run one at a time and every call needs a request.
+    #[must_use]
+    pub fn safe_mode(&self) -> bool {
+        self.state.safe_mode()
+    }
+
+    /// Additional folders of the workspace, of the running turn or the session.
+    #[must_use]
+    pub fn additional_dirs(&self) -> &[String] {
+        self.state.additional_dirs()
     }
 
     /// Id of the session.

@@ -436,6 +436,9 @@ mod tests {
                 previous_response_id: None,
                 fresh_connection: false,
                 aside: false,
+                stop: Vec::new(),
+                metadata: Default::default(),
+                no_interleaving: false,
             };
             let fault = models.call(&request, &out).await.unwrap_err();
             assert_eq!(fault.kind, FaultKind::Unconfigured);

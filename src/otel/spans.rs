@@ -118,7 +118,9 @@ impl Mark {
     /// Extracts the relevant data of an event; `None` if there is none.
     pub fn of(envelope: &Envelope) -> Option<Self> {
         let what = match &envelope.event {
-            Event::TurnStarted { model, .. } => What::TurnBegan { model: model.clone() },
+            Event::TurnStarted { options } => {
+                What::TurnBegan { model: options.model.clone().unwrap_or_default() }
+            }
             Event::TurnPhase { phase: Phase::ModelCall, .. } => What::CallBegan,
             Event::MessageCompleted {
                 model,

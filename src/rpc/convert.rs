@@ -102,6 +102,10 @@ pub(super) fn fault(error: SessionError) -> Fault {
              them for the turns to come",
         )
         .with("path", "temperature"),
+        SessionError::Refused(Refusal::OptionOfSteer(name)) => wrong(
+            name,
+            "this input joins the running turn, which has its options; let it wait (when_busy: queue)",
+        ),
         SessionError::Refused(Refusal::RetryMustBeUnchanged) => Fault::new(
             Code::InvalidParams,
             "this request is about running the same command again outside the sandbox: it takes deny, or allow \

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use super::convert;
 use super::params::Caller;
 use crate::api::Fault;
-use crate::api::params::{CreateParams, SessionReply};
+use crate::api::params::{CreateParams, InitialItem, SessionReply, SubmitBlock, SubmitInput};
 use crate::rpc::context::RpcContext;
-use crate::session::NewSessionRequest;
-use crate::types::sampling::Sampling;
+use crate::session::{InitialMessage, NewSessionRequest};
 
 pub(super) async fn create(
     ctx: Arc<RpcContext>,
@@ -16,25 +15,39 @@ pub(super) async fn create(
     mut p: CreateParams,
 ) -> Result<SessionReply, Fault> {
     let keyed = convert::keyed(p.idempotency_key.take(), &p);
+    let options = p.options();
+    let given = p.initial_items.unwrap_or_default();
+    let initial_items = given.into_iter().enumerate().map(message).collect::<Result<_, _>>()?;
     let request = NewSessionRequest {
         session_id: p.session_id,
         cwd: p.cwd,
         title: p.title,
-        model: p.model,
-        mode: p.mode,
         background: p.background,
-        safe_mode: p.safe_mode,
         on_restart: p.on_restart,
-        budgets: p.budgets,
-        thinking: p.thinking,
-        sampling: Sampling { temperature: p.temperature, top_p: p.top_p },
-        system_prompt: p.system_prompt,
-        append_system_prompt: p.append_system_prompt,
-        tools: p.tools.unwrap_or_default(),
-        additional_dirs: p.additional_dirs,
+        options,
+        ablation: p.ablation,
+        initial_items,
         keyed,
         origin: Some(caller.origin()),
     };
     let session = ctx.registry.create(request).await.map_err(convert::fault)?;
     Ok(SessionReply { session })
+}
+
+/// The texts of a message to begin with.
+fn message((index, item): (usize, InitialItem)) -> Result<InitialMessage, Fault> {
+    let InitialItem { role, content } = item;
+    let blocks = match content {
+        SubmitInput::Text(text) => return Ok(InitialMessage { role, texts: vec![text] }),
+        SubmitInput::Blocks(blocks) => blocks.into_iter().enumerate(),
+    };
+    let text = |(at, block)| match block {
+        SubmitBlock::Text { text } => Ok(text),
+        SubmitBlock::Image(_) | SubmitBlock::File(_) => {
+            let path = format!("initial_items[{index}].content[{at}].type");
+            let why = "only text blocks are possible here; session.submit takes images and files";
+            Err(convert::wrong(&path, why))
+        }
+    };
+    Ok(InitialMessage { role, texts: blocks.map(text).collect::<Result<_, _>>()? })
 }

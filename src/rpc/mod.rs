@@ -19,6 +19,7 @@ mod items;
 mod list;
 mod metrics;
 mod model;
+mod numbers;
 mod params;
 mod parse_params;
 mod permission;

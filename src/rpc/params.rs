@@ -8,6 +8,7 @@ use jsonrpsee::{Extensions, RpcModule};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::numbers;
 use super::parse_params::parse;
 use crate::api::params::ClientRole;
 use crate::api::{Code, Fault, methods};
@@ -66,7 +67,8 @@ where
                 if !method.is_for(caller.role()) {
                     return Err(wire(refuse(&ctx, &caller, method).await));
                 }
-                let params = parse::<P>(method, params.as_str()).map_err(wire)?;
+                let raw = numbers::resolve(&ctx, method, params.as_str()).await.map_err(wire)?;
+                let params = parse::<P>(method, raw.as_deref()).map_err(wire)?;
                 // Calls that a client sends without waiting for replies must take effect in their order.
                 let _ = tokio::time::timeout(ORDER_WITHIN, caller.connection.turn()).await;
                 if method.waits {

@@ -25,10 +25,15 @@ pub(super) async fn list(
     let (requests, next) = ctx.registry.pending(p.session_id, after, limit).await.map_err(convert::fault)?;
     let requests = requests
         .into_iter()
-        .map(|pending| {
-            let Pending { session_id, at_ms, truncated_fields, request, read_only, change, sandbox } =
-                pending;
-            PendingRequest { session_id, at_ms, truncated_fields, request, read_only, change, sandbox }
+        .map(|it: Pending| PendingRequest {
+            session_id: it.session_id,
+            number: it.number,
+            at_ms: it.at_ms,
+            truncated_fields: it.truncated_fields,
+            request: it.request,
+            read_only: it.read_only,
+            change: it.change,
+            sandbox: it.sandbox,
         })
         .collect();
     Ok(PermissionListReply { requests, next_cursor: next.map(|id| id.to_string()) })

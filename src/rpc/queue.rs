@@ -20,9 +20,11 @@ pub(super) async fn list(ctx: Arc<RpcContext>, _: Caller, p: QueueListParams) ->
     let queue = session.queue().await.map_err(convert::fault)?;
     let start = match after {
         None => 0,
-        Some(after) => queue.iter().position(|queued| queued.turn_id == after).map(|at| at + 1).ok_or_else(
-            || convert::wrong("cursor", "that turn is not queued any more; begin again without a cursor"),
-        )?,
+        Some(after) => {
+            queue.iter().position(|queued| queued.turn_id == after).map(|at| at + 1).ok_or_else(|| {
+                convert::wrong("cursor", "that turn is not queued any more; begin again without a cursor")
+            })?
+        }
     };
     Ok(page(queue, start, convert::limit(p.limit, 100, 500)))
 }

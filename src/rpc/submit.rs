@@ -9,8 +9,6 @@ use crate::rpc::context::RpcContext;
 use crate::rpc::{convert, input_files};
 use crate::session::{Busy, Submission};
 use crate::types::outcome::{SubmitOutcome, SubmittedAs};
-use crate::types::sampling::Sampling;
-use crate::types::turn_options::TurnOptions;
 
 pub(super) async fn submit(
     ctx: Arc<RpcContext>,
@@ -27,14 +25,7 @@ pub(super) async fn submit(
             Some(WhenBusy::Reject) => Busy::Reject,
         },
         expected_turn: p.expected_turn_id,
-        options: TurnOptions {
-            budgets: p.budgets,
-            mode: p.mode,
-            model: p.model,
-            thinking: p.thinking,
-            tools: p.tools,
-            sampling: Sampling { temperature: p.temperature, top_p: p.top_p },
-        },
+        options: p.options(),
         keyed,
         origin: caller.origin(),
     };

@@ -19,7 +19,9 @@ pub(super) async fn subscribe(
 ) -> Result<String, Fault> {
     let include = p.include;
     let session = ctx.registry.open_soon(p.session_id).await.map_err(convert::fault)?;
-    let (follower, attached) = session.attach(p.after_seq, caller.origin()).await.map_err(convert::fault)?;
+    let role = caller.role().name();
+    let attached = session.attach(p.after_seq, caller.origin(), role).await;
+    let (follower, attached) = attached.map_err(convert::fault)?;
     caller.connection.subscribe(move |outlet| pump(follower, attached, include, outlet)).map_err(|why| {
         match why {
             // The daemon is stopping, but the client can still read this error.

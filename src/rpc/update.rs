@@ -8,8 +8,6 @@ use crate::api::Fault;
 use crate::api::params::{SessionReply, UpdateParams};
 use crate::rpc::context::RpcContext;
 use crate::session::Changes;
-use crate::types::sampling::Sampling;
-use crate::types::turn_options::TurnOptions;
 
 pub(super) async fn update(
     ctx: Arc<RpcContext>,
@@ -17,20 +15,7 @@ pub(super) async fn update(
     mut p: UpdateParams,
 ) -> Result<SessionReply, Fault> {
     let keyed = convert::keyed(p.idempotency_key.take(), &p);
-    let changes = Changes {
-        title: p.title,
-        options: TurnOptions {
-            budgets: p.budgets,
-            mode: p.mode,
-            model: p.model,
-            thinking: p.thinking,
-            tools: p.tools,
-            sampling: Sampling { temperature: p.temperature, top_p: p.top_p },
-        },
-        additional_dirs: p.additional_dirs,
-        keyed,
-        origin: caller.origin(),
-    };
+    let changes = Changes { options: p.options(), title: p.title, keyed, origin: caller.origin() };
     let session = ctx.registry.update(p.session_id, changes).await.map_err(convert::fault)?;
     Ok(SessionReply { session })
 }

@@ -1,15 +1,57 @@
-//! The guard of an attached client. Dropping it detaches the client.
+//! The attached clients of a session, and the guard of one. Dropping the guard detaches its client.
+
+use std::sync::RwLock;
 
 use tokio::sync::{mpsc, oneshot};
 
 use crate::session::error::SessionError;
 use crate::session::lease::Lease;
+use crate::sync::{read, write};
 use crate::types::event::Origin;
+use crate::types::session::AttachedClient;
+
+/// The attached clients of one session, readable by other tasks. Only the session's task changes them.
+#[derive(Debug, Default)]
+pub(super) struct AttachedClients(RwLock<Vec<AttachedClient>>);
+
+impl AttachedClients {
+    /// Adds a client. Returns the number of clients.
+    pub fn add(&self, client: AttachedClient) -> u32 {
+        let mut clients = write(&self.0);
+        clients.push(client);
+        count(&clients)
+    }
+
+    /// Removes the newest client with this name. Returns the number of clients that remain.
+    pub fn remove(&self, name: &str) -> u32 {
+        let mut clients = write(&self.0);
+        if let Some(at) = clients.iter().rposition(|client| client.name == name) {
+            clients.remove(at);
+        }
+        count(&clients)
+    }
+
+    /// The number of clients.
+    pub fn count(&self) -> u32 {
+        count(&read(&self.0))
+    }
+
+    /// All clients, in the order in which they attached.
+    pub fn list(&self) -> Vec<AttachedClient> {
+        read(&self.0).clone()
+    }
+}
+
+fn count(clients: &[AttachedClient]) -> u32 {
+    u32::try_from(clients.len()).unwrap_or(u32::MAX)
+}
 
 /// Counts an attached client and holds a lease. Dropping it detaches the client.
 pub struct AttachGuard {
     leaving: mpsc::UnboundedSender<Box<Origin>>,
     pub(in crate::session) origin: Origin,
+    /// The client's role in `daemon.hello`.
+    pub(in crate::session) role: &'static str,
     /// Whether the session has counted this client. Without that, dropping the guard sends no detach.
     pub(super) is_counted: bool,
     _lease: Lease,
@@ -37,7 +79,12 @@ impl Drop for AttachGuard {
 }
 
 impl AttachGuard {
-    pub(super) fn new(leaving: mpsc::UnboundedSender<Box<Origin>>, origin: Origin, lease: Lease) -> Self {
-        Self { leaving, origin, is_counted: false, _lease: lease }
+    pub(super) fn new(
+        leaving: mpsc::UnboundedSender<Box<Origin>>,
+        origin: Origin,
+        role: &'static str,
+        lease: Lease,
+    ) -> Self {
+        Self { leaving, origin, role, is_counted: false, _lease: lease }
     }
 }

@@ -23,7 +23,7 @@ impl CallContext {
         let session_context = SessionContext {
             session_id,
             workspace: PathBuf::from(&spec.cwd),
-            additional: spec.additional_dirs.iter().map(PathBuf::from).collect(),
+            additional: engine.additional_dirs().iter().map(PathBuf::from).collect(),
             cwd: engine.cwd().to_path_buf(),
             reads: engine.reads(),
             unattended: spec.background,
@@ -34,7 +34,7 @@ impl CallContext {
         Self {
             session_context: Arc::new(session_context),
             rules: engine.rules(),
-            safe_mode: spec.safe_mode,
+            safe_mode: engine.safe_mode(),
             mode: engine.mode(),
         }
     }

@@ -1,6 +1,5 @@
 //! The handle on a session; its methods send messages to the session's task.
 
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use tokio::time::timeout;
 use super::error::SessionError;
 use crate::engine::SessionRules;
 use crate::session::actor::command::{ReplyTo, SessionCommand};
-use crate::session::attach::{AttachGuard, AttachReply, Stay};
+use crate::session::attach::{AttachGuard, AttachReply, AttachedClients, Stay};
 use crate::session::idempotency::IdempotencyKey;
 use crate::session::lease::{Lease, LeaseCount};
 use crate::session::requests::{
@@ -51,7 +50,7 @@ pub(super) struct LoadedSession {
     /// at most one entry.
     pub(super) leaving: mpsc::UnboundedSender<Box<Origin>>,
     pub(super) feed: Arc<Feed>,
-    pub(super) clients: Arc<AtomicU32>,
+    pub(super) clients: Arc<AttachedClients>,
     pub(super) leases: Arc<LeaseCount>,
     /// Background tasks of the session.
     pub(super) commands: Arc<RwLock<Vec<BackgroundCommand>>>,
@@ -110,7 +109,7 @@ impl SessionHandle {
     /// Number of attached clients.
     #[must_use]
     pub fn clients(&self) -> u32 {
-        self.at.clients.load(Ordering::Relaxed)
+        self.at.clients.count()
     }
 
     /// Seq of the newest published event.
@@ -238,10 +237,11 @@ impl SessionHandle {
         &self,
         after_seq: Seq,
         origin: Origin,
+        role: &'static str,
     ) -> Result<(Follower, AttachReply), SessionError> {
         let LoadedSession { store, key, feed, leaving, .. } = &self.at;
         let follower = Follower::start(store.clone(), *key, Arc::clone(feed), after_seq).await?;
-        let attachment = AttachGuard::new(leaving.clone(), origin, self.lease.clone());
+        let attachment = AttachGuard::new(leaving.clone(), origin, role, self.lease.clone());
         let (reply, mut answer) = oneshot::channel();
         let command = Box::new(SessionCommand::Attach(attachment, reply));
         self.at.mailbox.send(command).await.map_err(|_| self.gone())?;

@@ -114,7 +114,10 @@ mod tests {
     fn blob_ids_are_found_only_as_whole_strings() {
         let blob = Blob::text("x").blob_id;
         let mut found = BTreeSet::new();
-        blobs_in(&format!("{{\"a\":\"{blob}\",\"b\":\"see {blob}\",\"c\":\"blob_x\",\"d\":\"blob_"), &mut found);
+        blobs_in(
+            &format!("{{\"a\":\"{blob}\",\"b\":\"see {blob}\",\"c\":\"blob_x\",\"d\":\"blob_"),
+            &mut found,
+        );
         assert_eq!(found.into_iter().collect::<Vec<_>>(), [blob]);
     }
 }

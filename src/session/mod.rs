@@ -32,6 +32,7 @@ pub use idempotency::IdempotencyKey;
 pub use registry::Registry;
 pub use registry::create::NewSessionRequest;
 pub use registry::explain::{Question, explain};
+pub use registry::initial_items::InitialMessage;
 pub use registry::pending::PendingFollower;
 pub use registry::rules::{KnownRule, RuleChange};
 pub use registry::trust::TrustStatus;

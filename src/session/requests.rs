@@ -68,10 +68,8 @@ pub struct PermissionAnswer {
 pub struct Changes {
     /// Short title.
     pub title: Option<String>,
-    /// Options of later turns. The mode applies immediately.
+    /// Options of later turns. Mode, safe mode and folders apply immediately.
     pub options: TurnOptions,
-    /// All additional folders of the workspace.
-    pub additional_dirs: Option<Vec<String>>,
     /// Idempotency key, if the caller sent one.
     pub keyed: Option<IdempotencyKey>,
     /// The client that sent it.

@@ -17,6 +17,7 @@ use crate::session::metrics::Counts;
 use crate::store::{Store, StoreError, StoreReader};
 use crate::sync::{read, write};
 use crate::tools::Toolbox;
+use crate::types::ablation::Ablation;
 use crate::types::event::Envelope;
 use crate::types::ids::{RequestId, SessionId};
 use crate::types::permission::{Mode, RuleKind, RuleScope};
@@ -48,6 +49,8 @@ pub struct Settings {
     pub thinking: Option<Thinking>,
     /// Safe mode of sessions that do not set it.
     pub safe_mode: bool,
+    /// Optimisations that sessions do without, if they do not set it.
+    pub ablation: Ablation,
     /// Read-only commands inside the workspace run without a rule.
     pub safe_commands: bool,
     /// Whether some calls need a permission request even in `bypass`: see [`crate::judge::BypassGuard`].

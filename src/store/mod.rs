@@ -45,8 +45,8 @@ pub use recovery::backup::problems;
 pub use recovery::daily_backups::backups;
 pub use recovery::recover_damaged::{Summarise, notices};
 pub use rows::{
-    Append, Idempotency, InitialHistory, ItemRow, JournalRow, MessageText, NewSession, Page, PendingGrant, ProcessRow, RequestRow, Row,
-    SessionKey, Summary, Sync, TrustChange,
+    Append, Idempotency, InitialHistory, ItemRow, JournalRow, MessageText, NewSession, Page, PendingGrant,
+    ProcessRow, RequestRow, Row, SessionKey, Summary, Sync, TrustChange,
 };
 pub use tables::audit::{AuditCheck, AuditQuery};
 pub use tables::blobs::StoredBlob;

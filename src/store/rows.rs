@@ -209,8 +209,6 @@ impl MessageText {
 /// Rows of a session that is created with a history.
 #[derive(Clone, Debug, Default)]
 pub struct InitialHistory {
-    /// Summary rows of its items.
-    pub items: Vec<ItemRow>,
     /// The text of its messages.
     pub texts: Vec<MessageText>,
     /// Blobs to copy from another session.
@@ -241,6 +239,8 @@ pub struct NewSession {
     pub at: Timestamp,
     /// Its first journal rows.
     pub rows: Vec<Row>,
+    /// The items of these rows.
+    pub items: Vec<ItemRow>,
     /// Blobs that the rows refer to.
     pub blobs: Vec<Blob>,
     /// Audit rows of the decisions in these rows.

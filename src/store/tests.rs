@@ -69,7 +69,7 @@ pub(super) fn spec() -> SessionSpec {
         append_system_prompt: None,
         tools: Default::default(),
         additional_dirs: Vec::new(),
- forked_from: None,
+        ..SessionSpec::default()
     }
 }
 
@@ -79,9 +79,12 @@ pub(super) fn new_session(number: u128, idempotency: Option<Idempotency>) -> New
         spec: spec(),
         at: Timestamp(1),
         blobs: Vec::new(),
+        items: Vec::new(),
         rows: vec![row(1, None)],
         audit: Vec::new(),
-        idempotency, history: Default::default() }
+        idempotency,
+        history: Default::default(),
+    }
 }
 
 pub(super) fn row(seq: Seq, delta_of: Option<Seq>) -> Row {

@@ -63,7 +63,7 @@ fn spec() -> SessionSpec {
         append_system_prompt: None,
         tools: Default::default(),
         additional_dirs: Vec::new(),
- forked_from: None,
+        ..SessionSpec::default()
     }
 }
 
@@ -73,10 +73,13 @@ fn new(session_id: SessionId, key: &str) -> NewSession {
         session_id,
         spec: spec(),
         at: Timestamp(5),
+        items: Vec::new(),
         rows: vec![row(1, None)],
         blobs: Vec::new(),
         audit: Vec::new(),
-        idempotency, history: Default::default() }
+        idempotency,
+        history: Default::default(),
+    }
 }
 
 fn remembered(key: &str, reply: &str) -> Idempotency {

@@ -14,19 +14,18 @@ use super::history::{FileCheckpoint, ForkedFrom, RewoundHistory};
 use super::ids::{CallId, ItemId, PermissionId, QuestionId, Seq, SessionId, TurnId};
 use super::message::{InputBlock, Message};
 use super::model::{BlockKind, StopReason};
-use super::permission::{Decision, Mode, OnTimeout, RuleKind, Scope};
+use super::permission::{Decision, OnTimeout, RuleKind, Scope};
 use super::question::{Choice, Question, QuestionKind};
-use super::sampling::Sampling;
 use super::session::{Item, PermissionRequest, Requires, SessionSpec, SessionState, Subtype, TurnResult};
-use super::thinking::Thinking;
 use super::time::Timestamp;
-use super::tool::{
-    Blocked, Confinement, FileChange, PlannedChange, PreparedCall, ReadRecord, ToolChoice, ToolStatus,
-};
-use super::usage::{Budgets, ModelSnapshot, Usage};
+use super::tool::{Blocked, Confinement, FileChange, PlannedChange, PreparedCall, ReadRecord, ToolStatus};
+use super::turn_options::TurnOptions;
+use super::usage::{ModelSnapshot, Usage};
 
 pub use super::origin::Origin;
-pub use super::reason::{DequeueReason, Phase, Purpose, SettledBy, SwitchReason, TitledBy, TombstoneReason, UsageReason};
+pub use super::reason::{
+    DequeueReason, Phase, Purpose, SettledBy, SwitchReason, TitledBy, TombstoneReason, UsageReason,
+};
 
 /// `kind` of the notice at the end of a journal whose later events are lost.
 pub const HISTORY_LOST: &str = "history_lost";
@@ -73,8 +72,8 @@ pub enum Event {
     /// The session was created.
     #[serde(rename = "session.created")]
     SessionCreated(SessionSpec),
-    /// Title, model, mode, limits, tools or folders changed; unchanged values are absent. Model and tools apply
-    /// from the next turn on.
+    /// Title or options changed; unchanged values are absent. Mode, safe mode, folders and fallback model apply
+    /// at once, the others from the next turn on.
     #[serde(rename = "session.updated")]
     SessionUpdated {
         /// New title.
@@ -83,27 +82,9 @@ pub enum Event {
         /// Source of the title, if no client set it.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         titled_by: Option<TitledBy>,
-        /// New model.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        model: Option<String>,
-        /// New approval mode.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        mode: Option<Mode>,
-        /// New limits of later turns.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        budgets: Option<Budgets>,
-        /// The tools on offer from now on.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        tools: Option<ToolChoice>,
-        /// The complete list of additional folders of the workspace from now on.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        additional_dirs: Option<Vec<String>>,
-        /// How much models may think from the next turn on.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        thinking: Option<Thinking>,
-        /// Sampling settings of the model from the next turn on.
+        /// New options. An empty value removes the session's own.
         #[serde(flatten)]
-        sampling: Sampling,
+        options: Box<TurnOptions>,
     },
     /// The session's state changed.
     #[serde(rename = "session.status")]
@@ -189,24 +170,9 @@ pub enum Event {
         /// Whether it starts before the other queued inputs.
         #[serde(default)]
         front: bool,
-        /// Limits of the turn.
-        #[serde(default)]
-        budgets: Budgets,
-        /// Its approval mode, if not the session's.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        mode: Option<Mode>,
-        /// Its model, if not the session's.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        model: Option<String>,
-        /// How much the model may think, if not the session's setting.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        thinking: Option<Thinking>,
-        /// The tools on offer, if not the session's.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        tools: Option<ToolChoice>,
-        /// Sampling settings, if not the session's.
+        /// Options of the turn that are not the session's.
         #[serde(flatten)]
-        sampling: Sampling,
+        options: Box<TurnOptions>,
     },
     /// A queued turn (`turn_id`) left the queue and will not start.
     #[serde(rename = "turn.dequeued")]
@@ -230,22 +196,18 @@ pub enum Event {
     /// A turn started.
     #[serde(rename = "turn.started")]
     TurnStarted {
-        /// `PROVIDER/MODEL` of the turn.
-        model: String,
-        /// Approval mode of the turn.
-        mode: Mode,
-        /// Limits of the turn.
-        #[serde(default)]
-        budgets: Budgets,
-        /// How much the model may think; constant until the turn ends.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        thinking: Option<Thinking>,
-        /// The tools on offer, if not the session's.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        tools: Option<ToolChoice>,
-        /// Sampling settings; constant until the turn ends.
+        /// Options of the turn. Model, mode and budgets are always present, also if they are the session's, and so
+        /// are thinking and sampling settings if one has a value.
         #[serde(flatten)]
-        sampling: Sampling,
+        options: Box<TurnOptions>,
+    },
+    /// The system prompt of this turn was built, because the turn has another one than its session.
+    #[serde(rename = "turn.prompt_built")]
+    TurnPromptBuilt {
+        /// The complete system prompt.
+        system: String,
+        /// Sources of its parts, as text for users.
+        sources: Vec<String>,
     },
     /// The phase of the turn changed.
     #[serde(rename = "turn.phase")]
@@ -778,6 +740,26 @@ pub enum Event {
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         causes: Vec<String>,
     },
+}
+
+impl Event {
+    /// A complete message without the figures of a model call.
+    #[must_use]
+    pub fn message(item: Item) -> Self {
+        Event::MessageCompleted {
+            item,
+            model: None,
+            stop_reason: None,
+            usage: None,
+            estimated: false,
+            cost_usd_micros: None,
+            model_snapshot: None,
+            duration_ms: None,
+            response_id: None,
+            superseded: false,
+            cache_hit: false,
+        }
+    }
 }
 
 const fn first() -> u8 {

@@ -24,6 +24,7 @@ impl Event {
             Event::SessionRewound(_) => "session.rewound",
             Event::SessionArchived { .. } => "session.archived",
             Event::TurnStarted { .. } => "turn.started",
+            Event::TurnPromptBuilt { .. } => "turn.prompt_built",
             Event::TurnPhase { .. } => "turn.phase",
             Event::TurnParked {} => "turn.parked",
             Event::TurnResumed { .. } => "turn.resumed",

@@ -1,5 +1,6 @@
 //! Layer 0: plain values that every layer may use. No async, no I/O, no clock.
 
+pub mod ablation;
 pub mod audit;
 pub mod background;
 pub mod blob;

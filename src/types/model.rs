@@ -1,6 +1,6 @@
 //! One model call: the request, the stream and its end, in the form that every provider shares.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -71,6 +71,12 @@ pub struct ModelRequest {
     /// The request is a helper call: it is not part of the conversation, and no later request continues from
     /// it.
     pub aside: bool,
+    /// Texts at which the model stops its answer.
+    pub stop: Vec<String>,
+    /// Labels for the provider's own records.
+    pub metadata: BTreeMap<String, String>,
+    /// No thinking between tool calls, where it is a setting of the provider.
+    pub no_interleaving: bool,
 }
 
 /// One step of a streamed answer. Blocks come in order of `index`, one at a time.

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::ablation::Ablation;
 use super::background::BackgroundCommand;
 use super::history::{ForkedFrom, TextMatch};
 use super::ids::{CallId, PermissionId, Seq, SessionId, TurnId};
@@ -80,7 +81,7 @@ pub enum OnRestart {
 }
 
 /// Settings with which a session is created.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionSpec {
     /// The working folder, absolute and free of links.
     pub cwd: String,
@@ -123,6 +124,22 @@ pub struct SessionSpec {
     /// For a fork: the session and the item with which its history begins.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub forked_from: Option<ForkedFrom>,
+    /// `PROVIDER/MODEL` that replaces an overloaded, missing or unreachable model; by default `[models]
+    /// fallback`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub fallback_model: Option<String>,
+    /// Texts at which its models stop their answers.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub stop: Vec<String>,
+    /// Labels that the provider receives with each model request.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub metadata: BTreeMap<String, String>,
+    /// Optimisations that are turned off; fixed when the session is created.
+    #[serde(skip_serializing_if = "Ablation::is_none", default)]
+    pub ablation: Ablation,
+    /// SHA-256 of the messages that the session begins with, if there are any.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub initial_digest: Option<String>,
 }
 
 /// A session as `session.list` and `session.get` return it.
@@ -130,6 +147,9 @@ pub struct SessionSpec {
 pub struct SessionView {
     /// Its id.
     pub session_id: SessionId,
+    /// A small number that is accepted instead of the id. It is unique in its daemon and never used again.
+    #[serde(default)]
+    pub number: u64,
     /// Short name.
     pub title: String,
     /// Its state.
@@ -184,6 +204,54 @@ pub struct SessionView {
     /// With `search`: the newest messages that contain the words, at most three.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub matches: Vec<TextMatch>,
+    /// Its settings and attached clients. Lists omit them.
+    #[serde(flatten, skip_serializing_if = "Option::is_none", default)]
+    pub details: Option<Box<SessionDetails>>,
+}
+
+/// Settings and attached clients of a session, as `session.get` and `session.update` return them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SessionDetails {
+    /// Attached clients.
+    pub attached: Vec<AttachedClient>,
+    /// Limits of each turn.
+    pub budgets: Budgets,
+    /// The tools on offer; `{}` for all.
+    pub tools: ToolChoice,
+    /// Additional folders of the workspace.
+    pub additional_dirs: Vec<String>,
+    /// Tools run one at a time, and every call needs a request.
+    pub safe_mode: bool,
+    /// Handling of a turn that a restart interrupts.
+    pub on_restart: OnRestart,
+    /// Replaces the default system prompt.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub system_prompt: Option<String>,
+    /// Appended to the system prompt.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub append_system_prompt: Option<String>,
+    /// `PROVIDER/MODEL` that replaces an overloaded, missing or unreachable model, if the session has its own.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub fallback_model: Option<String>,
+    /// Texts at which its models stop their answers.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub stop: Vec<String>,
+    /// Labels that the provider receives.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub metadata: BTreeMap<String, String>,
+    /// Optimisations that are turned off.
+    pub ablation: Ablation,
+}
+
+/// A client that follows a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AttachedClient {
+    /// Name that the client gave in `daemon.hello`, or `client-N`.
+    pub name: String,
+    /// `observer`, `controller` or `tool`.
+    pub role: String,
+    /// Time at which it attached.
+    pub since_ms: Timestamp,
 }
 
 /// How a turn ended.

@@ -117,8 +117,8 @@ async fn unsupported_parameter_is_refused_and_not_ignored() {
     let mut raw = daemon.raw().await;
     for (method, params, path) in [
         ("session.create", json!({"cwd": cwd, "agent": "reviewer"}), "agent"),
-        ("session.update", json!({"session_id": id, "system_prompt": "x"}), "system_prompt"),
-        ("session.create", json!({"cwd": cwd, "fallback_model": "p/m"}), "fallback_model"),
+        ("session.update", json!({"session_id": id, "output_schema": {}}), "output_schema"),
+        ("session.create", json!({"cwd": cwd, "coordinator": true}), "coordinator"),
         ("session.submit", json!({"session_id": id, "input": "x", "output_schema": {}}), "output_schema"),
         (
             "session.submit",
@@ -294,9 +294,9 @@ async fn unknown_parameter_is_refused_with_path() {
     assert!(refusal.message.contains("did you mean `model`?"), "{}", refusal.message);
     for name in ["safe_mode", "system_prompt", "append_system_prompt", "additional_dirs", "fallback_model"] {
         let mut params = json!({"session_id": id, "input": "x"});
-        params[name] = json!(true);
+        params[name] = json!(7);
         let refusal = alice.refused("session.submit", params).await;
-        assert_eq!((refusal.kind.as_str(), &refusal.data["path"]), ("unsupported", &json!(name)));
+        assert_eq!((refusal.kind.as_str(), &refusal.data["path"]), ("invalid_params", &json!(name)));
     }
     // A long name is cut in the error, and a parameter that is not built may be null.
     let mut long = json!({"session_id": id, "input": "x"});
@@ -332,7 +332,7 @@ async fn empty_or_null_parameters_are_accepted() {
 
     let refusal = alice.refused("session.get", json!([session.id, 2])).await;
     assert_eq!((refusal.kind.as_str(), &refusal.data["path"]), ("invalid_params", &json!("[1]")));
-    let refusal = alice.refused("session.get", json!([7])).await;
+    let refusal = alice.refused("session.get", json!([true])).await;
     assert_eq!((refusal.kind.as_str(), &refusal.data["path"]), ("invalid_params", &json!("session_id")));
     let refusal = alice.refused("session.get", json!([])).await;
     assert_eq!((refusal.kind.as_str(), &refusal.data["path"]), ("invalid_params", &json!("session_id")));

@@ -88,7 +88,10 @@ async fn fork_of_missing_item_creates_nothing() {
     let session = daemon.client("alice").await.create(&daemon).await;
     let missing = json!({"item_id": "item_0190f2a4-0000-7000-8000-000000000000"});
     let refusal = session.refused("fork", missing).await;
-    assert_eq!((refusal.code, refusal.kind.as_str(), &refusal.data["path"]), (-32002, "not_found", &json!("item_id")));
+    assert_eq!(
+        (refusal.code, refusal.kind.as_str(), &refusal.data["path"]),
+        (-32002, "not_found", &json!("item_id"))
+    );
     let other = json!({"session_id": "ses_0190f2a4-0000-7000-8000-000000000000"});
     assert_eq!(session.client.refused("session.fork", other).await.kind, "not_found");
     let listed = session.client.call("session.list", json!({})).await;

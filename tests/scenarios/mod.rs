@@ -34,6 +34,7 @@ mod model_errors;
 mod models;
 mod modes;
 mod one_daemon;
+mod options;
 mod orphans;
 mod output_limit;
 mod processes;

@@ -7,8 +7,7 @@ use crate::support::client::Session;
 use crate::support::daemon::TestDaemon;
 use crate::support::model_server::Step;
 
-const FREE: &str =
-    "[permissions]\nallow = [\"Bash\", \"Edit\", \"Delete\"]\n[tools]\nedit_requires_read = false\nmax_checkpoint_size = \"1KiB\"";
+const FREE: &str = "[permissions]\nallow = [\"Bash\", \"Edit\", \"Delete\"]\n[tools]\nedit_requires_read = false\nmax_checkpoint_size = \"1KiB\"";
 
 fn write(path: &str, content: &str) -> (&'static str, Value) {
     ("Write", json!({"file_path": path, "content": content}))
@@ -48,7 +47,8 @@ async fn two_turns(daemon: &TestDaemon) -> Session {
     let session = daemon.client("alice").await.create(daemon).await;
     run(daemon, &session, "one", vec![write("a.txt", "first\n")]).await;
     let patch = "*** Begin Patch\n*** Delete File: gone.txt\n*** Update File: a.txt\n@@\n-first\n+second\n*** End Patch\n";
-    run(daemon, &session, "two", vec![("ApplyPatch", json!({"patch": patch})), write("new.txt", "new\n")]).await;
+    run(daemon, &session, "two", vec![("ApplyPatch", json!({"patch": patch})), write("new.txt", "new\n")])
+        .await;
     assert_eq!((daemon.read("a.txt").as_str(), daemon.read("new.txt").as_str()), ("second\n", "new\n"));
     session
 }

@@ -8,7 +8,10 @@ use crate::support::daemon::TestDaemon;
 use crate::support::model_server::Step;
 
 async fn found(client: &Client, search: &str) -> Vec<Value> {
-    client.call("session.list", json!({"search": search})).await["sessions"].as_array().expect("a list").clone()
+    client.call("session.list", json!({"search": search})).await["sessions"]
+        .as_array()
+        .expect("a list")
+        .clone()
 }
 
 /// A session whose model answered `answer`, and then something else.
@@ -26,7 +29,8 @@ async fn spoken(daemon: &TestDaemon, client: &Client, input: &str, answer: &str)
 async fn search_finds_words_of_messages_with_their_items() {
     let mut daemon = TestDaemon::start().await;
     let client = daemon.client("alice").await;
-    let one = spoken(&daemon, &client, "Why does it fail?", "The kernel rejects the Größe of the mailbox.").await;
+    let one =
+        spoken(&daemon, &client, "Why does it fail?", "The kernel rejects the Größe of the mailbox.").await;
     let other = spoken(&daemon, &client, "Something else", "Nothing to see.").await;
     let sessions = found(&client, "mailbox kern").await;
     assert_eq!(sessions.len(), 1, "all words, the last one as a beginning");
@@ -39,7 +43,9 @@ async fn search_finds_words_of_messages_with_their_items() {
     assert_eq!(found(&client, "GRÖSSE").await.len(), 0);
     assert_eq!(found(&client, "größe").await.len(), 1);
     assert_eq!(found(&client, "welcome").await.len(), 2);
-    for hostile in ["\"", "mailbox\" OR \"", "NEAR(", "*", "a AND", "{x} : y", "\0", "-", "text:", "(((", "'; drop"] {
+    for hostile in
+        ["\"", "mailbox\" OR \"", "NEAR(", "*", "a AND", "{x} : y", "\0", "-", "text:", "(((", "'; drop"]
+    {
         found(&client, hostile).await;
     }
     let listed = ctl(&daemon, &["ps", "--search", "mailbox"]).await.fine();

@@ -23,7 +23,10 @@ async fn wait_returns_result_when_turn_ends() {
     gate.open();
     let reply = other.reply(waiting).await.expect("waited");
     assert_eq!((&reply["timed_out"], &reply["session"]["state"]), (&json!(false), &json!("idle")));
-    assert_eq!((&reply["result"]["subtype"], &reply["result"]["text"]), (&json!("success"), &json!("one two")));
+    assert_eq!(
+        (&reply["result"]["subtype"], &reply["result"]["text"]),
+        (&json!("success"), &json!("one two"))
+    );
 }
 
 #[tokio::test]

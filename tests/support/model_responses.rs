@@ -48,6 +48,8 @@ fn check_fields(body: &Value) -> Verdict {
             "input",
             "reasoning",
             "temperature",
+            "stop",
+            "metadata",
             "top_p",
         ],
     )?;

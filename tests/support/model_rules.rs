@@ -287,6 +287,7 @@ pub fn check_openai(body: &Value) -> Verdict {
             "tools",
             "messages",
             "stop",
+            "metadata",
             "temperature",
             "tool_choice",
             "top_p",

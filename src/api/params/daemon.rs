@@ -19,6 +19,18 @@ pub enum ClientRole {
     Tool,
 }
 
+impl ClientRole {
+    /// The name on the wire.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            ClientRole::Observer => "observer",
+            ClientRole::Controller => "controller",
+            ClientRole::Tool => "tool",
+        }
+    }
+}
+
 /// `daemon.hello`
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct HelloParams {

@@ -1,9 +1,13 @@
 //! One `…Params` and one `…Reply` per method. Clients outside this repository depend on their serialised forms.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::types::ablation::Ablation;
 use crate::types::ids::{CallId, PermissionId, QuestionId, Seq, SessionId, TurnId};
+use crate::types::message::Role;
 use crate::types::permission::{Decision, Mode, Scope};
 use crate::types::sampling::{Temperature, TopP};
 use crate::types::session::{OnRestart, SessionState, SessionView};
@@ -19,6 +23,7 @@ mod permission;
 mod queue;
 mod reading;
 mod tool;
+mod turn_options;
 mod workspace;
 
 pub use daemon::*;
@@ -89,11 +94,38 @@ pub struct CreateParams {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<ToolChoice>,
     /// Additional existing folders of the workspace, absolute.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub additional_dirs: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub additional_dirs: Option<Vec<String>>,
     /// Makes a repeated call return the first one's reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
+    /// `PROVIDER/MODEL` that replaces an overloaded, missing or unreachable model; by default `[models]
+    /// fallback`. Empty for that default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallback_model: Option<String>,
+    /// Texts at which the model stops its answer: at most 4, of at most 256 bytes each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Vec<String>>,
+    /// Labels that the provider receives with each model request: at most 16, with keys of at most 64 and values
+    /// of at most 512 bytes. Anthropic takes `user_id` alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<BTreeMap<String, String>>,
+    /// Optimisations that the session does without; by default `[session.ablation]`. Fixed from then on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ablation: Option<Ablation>,
+    /// A conversation to begin with: at most 1,000 messages, of at most 4 MiB together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initial_items: Option<Vec<InitialItem>>,
+}
+
+/// A message of the conversation that a session begins with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct InitialItem {
+    /// Its author.
+    pub role: Role,
+    /// Text, or a list of text blocks; must not be empty.
+    pub content: SubmitInput,
 }
 
 /// Reply of `session.create` and `session.get`
@@ -207,6 +239,29 @@ pub struct SubmitParams {
     /// one of `temperature` and `top_p`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top_p: Option<TopP>,
+    /// Tools run one at a time, and every call needs a request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub safe_mode: Option<bool>,
+    /// Replaces the default system prompt; empty for the default. Another system prompt begins a new prompt cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_prompt: Option<String>,
+    /// Appended to the system prompt; empty for nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub append_system_prompt: Option<String>,
+    /// The complete list of additional folders of the workspace in this turn, absolute and existing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub additional_dirs: Option<Vec<String>>,
+    /// `PROVIDER/MODEL` that replaces an overloaded, missing or unreachable model; by default `[models]
+    /// fallback`. Empty for that default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallback_model: Option<String>,
+    /// Texts at which the model stops its answer: at most 4, of at most 256 bytes each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Vec<String>>,
+    /// Labels that the provider receives with each model request: at most 16, with keys of at most 64 and values
+    /// of at most 512 bytes. Anthropic takes `user_id` alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<BTreeMap<String, String>>,
 }
 
 /// `session.update`. Absent values stay unchanged.
@@ -247,6 +302,26 @@ pub struct UpdateParams {
     /// Makes a repeated call return the first one's reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
+    /// Tools run one at a time, and every call needs a request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub safe_mode: Option<bool>,
+    /// Replaces the default system prompt; empty for the default. Another system prompt begins a new prompt cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_prompt: Option<String>,
+    /// Appended to the system prompt; empty for nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub append_system_prompt: Option<String>,
+    /// `PROVIDER/MODEL` that replaces an overloaded, missing or unreachable model; by default `[models]
+    /// fallback`. Empty for that default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallback_model: Option<String>,
+    /// Texts at which the model stops its answer: at most 4, of at most 256 bytes each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Vec<String>>,
+    /// Labels that the provider receives with each model request: at most 16, with keys of at most 64 and values
+    /// of at most 512 bytes. Anthropic takes `user_id` alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<BTreeMap<String, String>>,
 }
 
 /// The result of a submit.

@@ -113,6 +113,10 @@ pub struct PermissionListParams {
 pub struct PendingRequest {
     /// Id of the session.
     pub session_id: SessionId,
+    /// Number of the session and place among its requests and questions, such as `12.1`: accepted instead of the
+    /// id.
+    #[serde(default)]
+    pub number: String,
     /// Time at which it was raised.
     pub at_ms: Timestamp,
     /// Truncated values of the request; `session.blob` reads the complete value.

@@ -1,6 +1,7 @@
 //! The command line of `agentctl`: commands, options and help texts.
 
 mod session;
+mod turn_args;
 mod values;
 
 use std::path::PathBuf;
@@ -12,10 +13,10 @@ use crate::types::audit::AuditHead;
 use crate::types::ids::ItemId;
 use crate::types::permission::{Mode, Scope};
 use crate::types::session::SessionState;
-use crate::types::thinking::Thinking as HowMuch;
 pub use session::{BusyArgs, QueueCommand};
+pub use turn_args::{TurnArgs, folder};
 pub use values::{Output, Since, Thinking};
-use values::{audit_head, duration, mode, scope, since, state, usd_micros};
+use values::{audit_head, duration, mode, scope, since, state};
 
 /// Run coding-agent sessions in the background and manage them.
 ///
@@ -75,9 +76,9 @@ pub enum Command {
         /// What happens while a turn runs.
         #[command(flatten)]
         busy: BusyArgs,
-        /// For this turn: PROVIDER/MODEL, or a pointer of [models] like `reasoning`
-        #[arg(long)]
-        model: Option<String>,
+        /// Options of this turn only.
+        #[command(flatten)]
+        turn: TurnArgs,
         /// Files that are sent with the input.
         #[command(flatten)]
         given: GivenArgs,
@@ -136,6 +137,14 @@ pub enum Command {
         /// Restore them instead
         #[arg(long)]
         undo: bool,
+    },
+    /// Change the options of a session's turns, also during a turn
+    Update {
+        /// Session id, unique start of it, title, or `.` for the newest of this folder
+        session: String,
+        /// The new options.
+        #[command(flatten)]
+        turn: TurnArgs,
     },
     /// Stop the running turn of a session, a queued turn, or one tool call
     Abort {
@@ -372,30 +381,18 @@ pub struct RunArgs {
     /// Files that are sent with the task.
     #[command(flatten)]
     pub given: GivenArgs,
-    /// default, accept_edits, plan, dont_ask or bypass
-    #[arg(short, long, value_name = "MODE", value_parser = mode)]
-    pub approval_mode: Option<Mode>,
+    /// Options of the session's turns.
+    #[command(flatten)]
+    pub turn: TurnArgs,
     /// The folder to work in
     #[arg(short, long, value_name = "DIR")]
     pub work_dir: Option<PathBuf>,
-    /// An additional workspace folder; may be given several times
-    #[arg(long, value_name = "DIR")]
-    pub add_dir: Vec<PathBuf>,
-    /// PROVIDER/MODEL, or a pointer of [models] like `reasoning`
-    #[arg(long)]
-    pub model: Option<String>,
-    /// Abort a turn that costs more
-    #[arg(long, value_name = "DOLLARS", value_parser = usd_micros)]
-    pub max_usd: Option<u64>,
-    /// Abort a turn after this many model calls
-    #[arg(long, value_name = "CALLS")]
-    pub max_turns: Option<u64>,
     /// The title of the session
     #[arg(long)]
     pub title: Option<String>,
-    /// How much the model may think: off, auto, low, medium, high, or a number of tokens
-    #[arg(long, value_name = "HOW MUCH", value_parser = str::parse::<HowMuch>)]
-    pub think: Option<HowMuch>,
+    /// Turn every optimisation off, to measure the bare loop
+    #[arg(long)]
+    pub simple: bool,
     /// Whether to show the model's thinking; by default stream-json does
     #[arg(long, value_enum)]
     pub thinking: Option<Thinking>,

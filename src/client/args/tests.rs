@@ -33,5 +33,5 @@ fn max_usd_is_parsed_to_micros() {
     let Ok(Cli { command: Command::Run(run), .. }) = parse("agentctl run --max-usd 0.25 hello") else {
         panic!("not a run");
     };
-    assert_eq!(run.max_usd, Some(250_000));
+    assert_eq!(run.turn.max_usd, Some(250_000));
 }

@@ -5,6 +5,7 @@ use clap::ValueEnum;
 use crate::api::params::{Include, ThinkingShown};
 use crate::types::audit::AuditHead;
 use crate::types::permission::{Mode, Scope};
+use crate::types::sampling::{Temperature, TopP};
 use crate::types::session::SessionState;
 
 /// Whether the model's thinking is shown.
@@ -57,9 +58,8 @@ pub(super) fn mode(text: &str) -> Result<Mode, String> {
 }
 
 pub(super) fn state(text: &str) -> Result<SessionState, String> {
-    serde_json::from_value(serde_json::Value::from(text)).map_err(|_| {
-        "one of idle, running, requires_action, paused, failed, ended, archived".to_string()
-    })
+    serde_json::from_value(serde_json::Value::from(text))
+        .map_err(|_| "one of idle, running, requires_action, paused, failed, ended, archived".to_string())
 }
 
 pub(super) fn scope(text: &str) -> Result<Scope, String> {
@@ -94,6 +94,20 @@ pub(super) fn audit_head(text: &str) -> Result<AuditHead, String> {
         Ok(id) if is_hash => Ok(AuditHead { id, hash: hash.to_ascii_lowercase() }),
         _ => Err(wrong()),
     }
+}
+
+/// `KEY=VALUE`.
+pub(super) fn label(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or_else(|| "KEY=VALUE, for example user_id=me".to_owned())?;
+    Ok((key.to_owned(), value.to_owned()))
+}
+
+pub(super) fn temperature(text: &str) -> Result<Temperature, String> {
+    serde_json::from_str(text).map_err(|_| "a number from 0 to 2".to_owned())
+}
+
+pub(super) fn share(text: &str) -> Result<TopP, String> {
+    serde_json::from_str(text).map_err(|_| "a number from 0 to 1".to_owned())
 }
 
 /// `90s`, `2h`, `7d`: for `--since`.

@@ -151,6 +151,9 @@ mod tests {
         let failure = abort(&fake.reach(), "one", None, None, &mut out).await.expect_err("survivors");
         assert_eq!((text.text().as_str(), failure.code), ("turn_x\n", 4));
         assert!(failure.message.ends_with(": 7"));
-        assert_eq!(abort(&fake.reach(), "one", None, Some("call_x"), &mut out).await.expect_err("bad id").code, 64);
+        assert_eq!(
+            abort(&fake.reach(), "one", None, Some("call_x"), &mut out).await.expect_err("bad id").code,
+            64
+        );
     }
 }

@@ -167,6 +167,7 @@ pub(in crate::client) async fn list(
     for pending in &requests {
         let request = &pending.request;
         let line = Line::new(Tone::Bold, request.request_id.to_string())
+            .and(Tone::Plain, format!("  {}", pending.number))
             .and(
                 Tone::Dim,
                 format!("  {}  {}  ", short_id(pending.session_id), pad(&age(now.since(pending.at_ms)), 4)),
@@ -184,6 +185,7 @@ fn show(requests: &[PendingRequest], out: &mut Out) -> Result<(), Failure> {
     for pending in requests {
         let request = &pending.request;
         let line = Line::new(Tone::Bold, request.request_id.to_string())
+            .and(Tone::Plain, format!("  {}", pending.number))
             .and(Tone::Dim, format!("  {}", short_id(pending.session_id)))
             .and(Tone::Warn, deadline(request, now()));
         out.line(&line)?;

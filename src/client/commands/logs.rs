@@ -166,13 +166,16 @@ fn what(event: &Event) -> String {
             format!("{}{restart}", changed.join(", "))
         }
         Event::SessionEnded { reason } => reason.clone(),
-        Event::SessionPromptBuilt { system, sources } => {
+        Event::SessionPromptBuilt { system, sources } | Event::TurnPromptBuilt { system, sources } => {
             let from =
                 if sources.is_empty() { String::new() } else { format!(" from {}", sources.join(", ")) };
             format!("{} bytes of system prompt{from}", system.len())
         }
         Event::TurnQueued { input, .. } | Event::TurnSteered { input } => input_line(input),
-        Event::TurnStarted { model, mode, .. } => format!("{model}, mode {}", mode.name()),
+        Event::TurnStarted { options } => {
+            let model = options.model.as_deref().unwrap_or_default();
+            format!("{model}, mode {}", options.mode.unwrap_or_default().name())
+        }
         Event::TurnCompleted { result } => format!("{}: {}", result.subtype.name(), result.text),
         Event::TurnPhase { phase, step } => {
             format!("{} {step}", name(phase))

@@ -23,4 +23,5 @@ pub(super) mod rules;
 pub(super) mod run;
 pub(super) mod submit;
 pub(super) mod trust;
+pub(super) mod update;
 pub(super) mod wait;

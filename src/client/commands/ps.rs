@@ -114,8 +114,8 @@ fn turn_state(session: &SessionView) -> (Tone, String) {
     }
 }
 
-const HEAD: [&str; 10] =
-    ["ID", "TITLE", "STATE", "AGE", "MODEL", "COST", "TOKENS", "CLIENTS", "FOLDER", "LAST LINE"];
+const HEAD: [&str; 11] =
+    ["#", "ID", "TITLE", "STATE", "AGE", "MODEL", "COST", "TOKENS", "CLIENTS", "FOLDER", "LAST LINE"];
 
 /// Maximum columns of title, model and folder, on a wide and on a narrow terminal; the last line gets
 /// the rest.
@@ -135,12 +135,13 @@ fn table(
     home: Option<&str>,
     columns: Option<usize>,
 ) -> Vec<Line> {
-    let mut rows: Vec<[(Tone, String); 10]> = vec![HEAD.map(|name| (Tone::Bold, name.to_string()))];
+    let mut rows: Vec<[(Tone, String); 11]> = vec![HEAD.map(|name| (Tone::Bold, name.to_string()))];
     let (title, model, folder) = if columns.is_none_or(|c| c >= ENOUGH) { WIDE } else { NARROW };
     for session in sessions {
         let id = session.session_id.to_string();
         let text = |raw: &str, most: usize| cut(&escape::line(raw), most);
         rows.push([
+            (Tone::Bold, session.number.to_string()),
             (Tone::Plain, ids.get(&id).cloned().unwrap_or(id)),
             (Tone::Bold, text(&session.title, title)),
             state(session),
@@ -206,13 +207,13 @@ mod tests {
         assert_eq!(
             plain,
             [
-                "ID             TITLE           STATE                    AGE  MODEL        COST   TOKENS  CLIENTS  FOLDER  LAST LINE",
-                "0190f2a4-0000  fix⟦ESC⟧[2J it  waits: permission +1 bg  1m   demo/replay  $1.50  3       0        ~/src   hello",
-                "0190f2a4-0001  old             ended                    1m   demo/replay  ?      3       0        /w      hello",
+                "#  ID             TITLE           STATE                    AGE  MODEL        COST   TOKENS  CLIENTS  FOLDER  LAST LINE",
+                "0  0190f2a4-0000  fix⟦ESC⟧[2J it  waits: permission +1 bg  1m   demo/replay  $1.50  3       0        ~/src   hello",
+                "0  0190f2a4-0001  old             ended                    1m   demo/replay  ?      3       0        /w      hello",
             ]
         );
-        let narrow = table(&all, &short_ids(&sessions), Timestamp(60_001), None, Some(112));
-        assert!(narrow.iter().all(|line| width(&line.plain()) <= 113), "{narrow:?}");
+        let narrow = table(&all, &short_ids(&sessions), Timestamp(60_001), None, Some(115));
+        assert!(narrow.iter().all(|line| width(&line.plain()) <= 116), "{narrow:?}");
     }
 
     #[tokio::test]

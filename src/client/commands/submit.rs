@@ -1,6 +1,7 @@
 //! `agentctl submit`: submits input to a session and returns.
 
-use crate::api::params::{SubmitState, WhenBusy};
+use crate::api::params::{SubmitReply, SubmitState, WhenBusy};
+use crate::client::args::TurnArgs;
 use crate::client::connection::connector::Connector;
 use crate::client::connection::input_files::GivenArgs;
 use crate::client::connection::session_calls;
@@ -14,7 +15,7 @@ pub(in crate::client) async fn submit(
     name: &str,
     text: String,
     when_busy: Option<WhenBusy>,
-    model: Option<String>,
+    turn: &TurnArgs,
     given: &GivenArgs,
     out: &mut Out,
 ) -> Result<(), Failure> {
@@ -25,9 +26,11 @@ pub(in crate::client) async fn submit(
     }
     let piped = if is_piped { None } else { stdin::read_piped(out)? };
     let input = given.input(text, piped)?;
+    let options = turn.options()?;
     let client = reach.connect_or_start().await?;
     let session = resolve_id::session(&client, name).await?.session_id;
-    let reply = session_calls::submit_to(&client, session, input, when_busy, model).await?;
+    let params = session_calls::submit_params(session, input, when_busy, options);
+    let reply: SubmitReply = client.call("session.submit", &params).await?;
     out.say(&reply.turn_id.to_string())?;
     match reply.state {
         SubmitState::Running => Ok(()),

@@ -21,8 +21,7 @@ pub(in crate::client) async fn wait(
     let session_id = resolve_id::session_or_newest(&client, name).await?.session_id;
     let judges_result = until.is_empty();
     let until = Some(until).filter(|states| !states.is_empty());
-    let reply: WaitReply =
-        client.call("session.wait", &WaitParams { session_id, until, timeout_ms }).await?;
+    let reply: WaitReply = client.call("session.wait", &WaitParams { session_id, until, timeout_ms }).await?;
     let state = reply.session.state;
     if json {
         out.json(&reply)?;

@@ -6,6 +6,7 @@ use crate::client::connection::wire::CallError;
 use crate::client::failure::Failure;
 use crate::types::ids::SessionId;
 use crate::types::permission::Mode;
+use crate::types::turn_options::TurnOptions;
 
 /// Submits input to a session. Without `when_busy` it queues while a turn runs, or answers an open
 /// question with "continue".
@@ -15,18 +16,8 @@ pub(in crate::client) async fn submit(
     input: impl Into<SubmitInput>,
     when_busy: Option<WhenBusy>,
 ) -> Result<SubmitReply, Failure> {
-    submit_to(client, session_id, input, when_busy, None).await
-}
-
-/// Same as `submit`, with a model for this turn only.
-pub(in crate::client) async fn submit_to(
-    client: &Client,
-    session_id: SessionId,
-    input: impl Into<SubmitInput>,
-    when_busy: Option<WhenBusy>,
-    model: Option<String>,
-) -> Result<SubmitReply, Failure> {
-    Ok(client.call("session.submit", &submit_params(session_id, input.into(), when_busy, model)).await?)
+    let params = submit_params(session_id, input.into(), when_busy, TurnOptions::default());
+    Ok(client.call("session.submit", &params).await?)
 }
 
 /// The parameters of a submission with a new idempotency key.
@@ -34,22 +25,10 @@ pub(in crate::client) fn submit_params(
     session_id: SessionId,
     input: SubmitInput,
     when_busy: Option<WhenBusy>,
-    model: Option<String>,
+    options: TurnOptions,
 ) -> SubmitParams {
-    SubmitParams {
-        session_id,
-        input,
-        when_busy,
-        expected_turn_id: None,
-        idempotency_key: Some(idempotency_key()),
-        budgets: None,
-        mode: None,
-        model,
-        thinking: None,
-        tools: None,
-        temperature: None,
-        top_p: None,
-    }
+    let idempotency_key = Some(idempotency_key());
+    SubmitParams { when_busy, idempotency_key, ..SubmitParams::new(session_id, input) }.with_options(options)
 }
 
 /// Changes settings of a session.
@@ -59,19 +38,7 @@ pub(in crate::client) async fn update(
     mode: Option<Mode>,
     title: Option<String>,
 ) -> Result<SessionReply, CallError> {
-    let params = UpdateParams {
-        session_id,
-        title,
-        mode,
-        budgets: None,
-        thinking: None,
-        temperature: None,
-        top_p: None,
-        model: None,
-        tools: None,
-        additional_dirs: None,
-        idempotency_key: None,
-    };
+    let params = UpdateParams { title, mode, ..UpdateParams::new(session_id) };
     client.call("session.update", &params).await
 }
 

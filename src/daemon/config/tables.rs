@@ -12,6 +12,7 @@ use super::permission_tables::{Permissions, Sandbox};
 use super::source::Source;
 use super::values::{CgroupChoice, Size, Span, dollars};
 use crate::model::ReplayReasoning;
+use crate::types::ablation::Ablation;
 use crate::types::permission::Mode;
 use crate::types::sampling::{Temperature, TopP};
 use crate::types::session::OnRestart;
@@ -281,8 +282,10 @@ pub struct Session {
     pub thinking: Option<Thinking>,
     /// Whether an identical request within five minutes is answered from memory.
     pub response_cache: bool,
-    /// Accepted, but without effect yet.
+    /// Whether every optimisation of `[session.ablation]` is turned off.
     pub simple: bool,
+    /// Optimisations that are turned off.
+    pub ablation: Ablation,
     /// Whether calls run one at a time and each needs a permission request.
     pub safe_mode: bool,
     /// Output tokens of the first request for an answer. The daemon requests more only if they do not suffice.
@@ -297,6 +300,7 @@ impl Default for Session {
             mode: Mode::default(),
             thinking: None,
             simple: false,
+            ablation: Ablation::default(),
             safe_mode: false,
             response_cache: false,
             output_tokens: NonZeroU32::new(32_000).unwrap_or(NonZeroU32::MIN),

@@ -19,6 +19,7 @@ use crate::engine;
 use crate::judge::Rules;
 use crate::session::{Components, ConfiguredRule, Settings};
 use crate::tools::{self, SpoolSettings, Toolbox};
+use crate::types::ablation::Ablation;
 use crate::types::permission::{Mode, RuleScope};
 use crate::types::usage::Budgets;
 
@@ -122,6 +123,7 @@ pub(super) fn components(
         mode: config.session.mode,
         thinking: config.session.thinking,
         safe_mode: config.session.safe_mode,
+        ablation: if config.session.simple { Ablation::ALL } else { config.session.ablation },
         safe_commands: config.permissions.safe_commands,
         bypass,
         bypass_guard: config.permissions.bypass_guard,

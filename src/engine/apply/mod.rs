@@ -26,6 +26,7 @@ pub const TRANSIENT_KINDS: &[&str] = &[
     "session.detached",
     "config.reloaded",
     "turn.phase",
+    "turn.prompt_built",
     "turn.parked",
     "turn.resumed",
     "turn.steered",
@@ -110,6 +111,7 @@ impl State {
             | Event::TurnQueueUpdated { .. }
             | Event::TurnQueueMoved { .. } => self.apply_queue_event(envelope),
             Event::TurnStarted { .. }
+            | Event::TurnPromptBuilt { .. }
             | Event::TurnCompleted { .. }
             | Event::Notice { .. } => self.apply_turn_border(envelope),
             Event::TurnPhase { .. }

@@ -5,21 +5,13 @@ use std::sync::Arc;
 use crate::engine::state::{QueuedInput, State};
 use crate::types::event::{Envelope, Event};
 use crate::types::ids::TurnId;
-use crate::types::turn_options::TurnOptions;
 
 impl State {
     pub(super) fn apply_queue_event(&mut self, envelope: &Envelope) {
         let Some(turn_id) = envelope.turn_id else { return };
         match &envelope.event {
-            Event::TurnQueued { input, front, budgets, mode, model, thinking, sampling, tools } => {
-                let options = TurnOptions {
-                    budgets: Some(*budgets),
-                    mode: *mode,
-                    model: model.clone(),
-                    thinking: *thinking,
-                    tools: tools.clone(),
-                    sampling: *sampling,
-                };
+            Event::TurnQueued { input, front, options } => {
+                let options = (**options).clone();
                 let queued = Arc::new(QueuedInput {
                     turn_id,
                     input: input.clone(),

@@ -17,45 +17,19 @@ impl State {
                 self.cwd = PathBuf::from(&spec.cwd);
                 self.spec = Arc::new(spec.clone());
             }
-            Event::SessionUpdated {
-                title,
-                titled_by,
-                model,
-                mode,
-                budgets,
-                thinking,
-                sampling,
-                tools,
-                additional_dirs,
-            } => {
+            Event::SessionUpdated { title, titled_by, options } => {
+                // The system prompt names the model, and a provider's cache is not shared between models.
+                let is_other_model = options.model.as_ref().is_some_and(|model| *model != self.spec.model);
+                self.is_stale |= is_other_model || options.change_system_prompt();
                 let spec = Arc::make_mut(&mut self.spec);
-                if let Some(tools) = tools {
-                    spec.tools.clone_from(tools);
-                }
-                if let Some(dirs) = additional_dirs {
-                    spec.additional_dirs.clone_from(dirs);
-                    self.is_stale = true;
-                }
                 if let Some(title) = title {
                     spec.title.clone_from(title);
                     self.titled_by = *titled_by;
                 }
-                if let Some(model) = model {
-                    // The system prompt names the model, and a provider's cache is not shared between models.
-                    self.is_stale |= spec.model != *model;
-                    spec.model.clone_from(model);
+                spec.set(options);
+                if let (Some(mode), Some(turn)) = (options.mode, &mut self.turn) {
+                    turn.mode = mode;
                 }
-                if let Some(mode) = mode {
-                    spec.mode = *mode;
-                    if let Some(turn) = &mut self.turn {
-                        turn.mode = *mode;
-                    }
-                }
-                if let Some(budgets) = budgets {
-                    spec.budgets = *budgets;
-                }
-                spec.thinking = thinking.or(spec.thinking);
-                spec.sampling = sampling.or(spec.sampling);
             }
             Event::SessionStatus { state, requires } => {
                 self.status = *state;

@@ -14,16 +14,18 @@ impl State {
     /// Events that open or close a turn.
     pub(super) fn apply_turn_border(&mut self, envelope: &Envelope) {
         match &envelope.event {
-            Event::TurnStarted { model, mode, budgets, thinking, sampling, tools } => {
+            Event::TurnStarted { options } => {
                 if let Some(turn_id) = envelope.turn_id {
                     self.queue.retain(|queued| queued.turn_id != turn_id);
-                    let turn = Turn::new(turn_id, model.clone(), *mode, *budgets, envelope.at_ms);
-                    let tools = tools.clone().unwrap_or_else(|| self.spec.tools.clone());
-                    let (thinking, sampling) = (*thinking, *sampling);
-                    self.turn = Some(Turn { tools, thinking, sampling, ..turn });
+                    self.turn = Some(Turn::new(turn_id, (**options).clone(), &self.spec, envelope.at_ms));
                     if std::mem::take(&mut self.is_stale) {
                         self.system = None;
                     }
+                }
+            }
+            Event::TurnPromptBuilt { system, .. } => {
+                if let Some(turn) = &mut self.turn {
+                    turn.system = Some(Arc::from(system.as_str()));
                 }
             }
             Event::Notice { kind, .. } if kind == HISTORY_LOST => {

@@ -27,7 +27,8 @@ impl PlanBuilder<'_> {
             self.stop_commands(KilledBy::Abort, |it| it.known.call_id == call_id);
             return Ok(());
         }
-        if let Some(turn_id) = turn_id.filter(|id| call_id.is_none() && self.state.queue_position(*id).is_some())
+        if let Some(turn_id) =
+            turn_id.filter(|id| call_id.is_none() && self.state.queue_position(*id).is_some())
         {
             self.dequeue(turn_id, DequeueReason::Aborted);
             return Ok(());

@@ -94,7 +94,11 @@ impl PlanBuilder<'_> {
             window.is_none_or(|window| u64::from(window) > needed)
         };
         FallbackModels {
-            fallback: may(&settings.fallback_models.fallback),
+            fallback: may(&self
+                .state
+                .fallback_model()
+                .or(settings.fallback_models.fallback.as_ref())
+                .cloned()),
             backup: may(&settings.fallback_models.backup),
             large_context: may(&settings.fallback_models.large_context).filter(has_room),
             vision: may(&settings.fallback_models.vision)

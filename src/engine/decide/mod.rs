@@ -37,7 +37,7 @@ impl Engine {
     pub fn decide(&self, input: Input, now: Now) -> Result<Decision, Refusal> {
         let mut builder = PlanBuilder::new(self, now);
         match input {
-            Input::Submit(submit) => builder.submit(submit)?,
+            Input::Submit(submit) => builder.submit(*submit)?,
             Input::ContextReady { system, sources, untrusted } => {
                 builder.context_ready(system, sources, untrusted);
             }

@@ -405,6 +405,9 @@ mod tests {
             previous_response_id: None,
             fresh_connection: false,
             aside: false,
+            stop: Vec::new(),
+            metadata: Default::default(),
+            no_interleaving: false,
         };
         let model_snapshot =
             |max_output_tokens| ModelSnapshot { max_output_tokens, ..ModelSnapshot::default() };

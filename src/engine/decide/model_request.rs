@@ -32,6 +32,9 @@ impl PlanBuilder<'_> {
             previous_response_id: self.continues(&model),
             fresh_connection: self.state.turn.as_ref().is_some_and(|turn| turn.is_fresh),
             aside: false,
+            stop: self.state.stop_sequences().to_vec(),
+            metadata: self.state.metadata().clone(),
+            no_interleaving: self.state.spec.ablation.interleaved_thinking,
         })
     }
 

@@ -158,7 +158,7 @@ impl PlanBuilder<'_> {
         let Some(turn) = &self.state.turn else { return };
         let step = turn.step;
         match turn.activity.clone() {
-            Activity::Context if self.state.system.is_none() => {
+            Activity::Context if self.state.system().is_none() => {
                 self.push_turn(Event::TurnPhase { phase: crate::types::event::Phase::Context, step });
                 self.effect(Effect::GatherContext);
             }

@@ -11,6 +11,7 @@ use crate::types::ids::{Seq, TurnId};
 use crate::types::message::{Block, InputBlock, input_content, input_text};
 use crate::types::outcome::{SubmitOutcome, SubmittedAs};
 use crate::types::session::{ItemKind, Subtype, TurnError, TurnResult, Untrusted};
+use crate::types::thinking::Thinking;
 use crate::types::turn_options::TurnOptions;
 use crate::types::usage::Budgets;
 
@@ -64,9 +65,9 @@ impl PlanBuilder<'_> {
             return Ok(());
         }
         let (turn_id, front) = (self.mint.turn(), submit.when_busy == Busy::Interrupt);
-        let TurnOptions { budgets, mode, model, thinking, tools, sampling } = options;
-        let budgets = budgets.unwrap_or(self.state.spec.budgets);
-        let queued = Event::TurnQueued { input, front, budgets, mode, model, thinking, sampling, tools };
+        let budgets = Some(options.budgets.unwrap_or(self.state.spec.budgets));
+        let options = Box::new(TurnOptions { budgets, ..options });
+        let queued = Event::TurnQueued { input, front, options };
         let seq = self.push(None, Some(turn_id), queued);
         self.reply_submitted(turn_id, SubmittedAs::Queued, seq);
         if front && !self.is_aborting() {
@@ -89,16 +90,17 @@ impl PlanBuilder<'_> {
     fn begin_turn(&mut self, turn: &QueuedInput) -> Seq {
         let QueuedInput { turn_id, input, options, .. } = turn;
         let spec = &self.state.spec;
-        let started = Event::TurnStarted {
-            model: options.model.clone().unwrap_or_else(|| spec.model.clone()),
-            mode: options.mode.unwrap_or(spec.mode),
-            budgets: options.budgets.unwrap_or(spec.budgets),
-            thinking: options.thinking.or(spec.thinking),
+        let thinking = options.thinking.or(spec.thinking);
+        let options = TurnOptions {
+            model: Some(options.model.clone().unwrap_or_else(|| spec.model.clone())),
+            mode: Some(options.mode.unwrap_or(spec.mode)),
+            budgets: Some(options.budgets.unwrap_or(spec.budgets)),
+            thinking: if spec.ablation.thinking { Some(Thinking::Off) } else { thinking },
             sampling: options.sampling.or(spec.sampling),
-            tools: options.tools.clone(),
+            ..options.clone()
         };
         let untitled = spec.title.is_empty();
-        let seq = self.push(None, Some(*turn_id), started);
+        let seq = self.push(None, Some(*turn_id), Event::TurnStarted { options: Box::new(options) });
         if untitled {
             let text = input_text(input);
             let line = text.lines().find(|line| !line.trim().is_empty());
@@ -108,7 +110,7 @@ impl PlanBuilder<'_> {
             self.set_title(title, TitledBy::Prompt);
         }
         self.user_message(input.clone());
-        if self.state.system.is_some() {
+        if self.state.system().is_some() {
             self.call_model();
         } else {
             self.push_turn(Event::TurnPhase { phase: Phase::Context, step: 0 });
@@ -129,10 +131,15 @@ impl PlanBuilder<'_> {
 
     pub fn context_ready(&mut self, system: String, sources: Vec<String>, untrusted: Option<Untrusted>) {
         let waits = matches!(self.state.turn.as_ref().map(|turn| &turn.activity), Some(Activity::Context));
-        if self.state.system.is_some() || !waits || self.is_aborting() {
+        if self.state.system().is_some() || !waits || self.is_aborting() {
             return;
         }
-        self.push_session(Event::SessionPromptBuilt { system, sources });
+        let is_of_turn = self.state.turn.as_ref().is_some_and(|turn| turn.options.change_system_prompt());
+        if is_of_turn {
+            self.push_turn(Event::TurnPromptBuilt { system, sources });
+        } else {
+            self.push_session(Event::SessionPromptBuilt { system, sources });
+        }
         if let Some(untrusted) = untrusted {
             self.ask_for_trust(untrusted);
         }
@@ -289,7 +296,7 @@ impl PlanBuilder<'_> {
     }
 
     pub(in crate::engine) fn system(&self) -> Arc<str> {
-        self.state.system.clone().unwrap_or_else(|| Arc::from(""))
+        self.state.system().cloned().unwrap_or_else(|| Arc::from(""))
     }
 }
 
@@ -315,5 +322,17 @@ fn check_steering_options(options: &TurnOptions) -> Result<(), Refusal> {
     if !options.sampling.is_empty() {
         return Err(Refusal::SamplingOfSteer);
     }
-    Ok(())
+    let others = [
+        ("safe_mode", options.safe_mode.is_some()),
+        ("system_prompt", options.system_prompt.is_some()),
+        ("append_system_prompt", options.append_system_prompt.is_some()),
+        ("additional_dirs", options.additional_dirs.is_some()),
+        ("fallback_model", options.fallback_model.is_some()),
+        ("stop", options.stop.is_some()),
+        ("metadata", options.metadata.is_some()),
+    ];
+    match others.iter().find(|(_, is_given)| *is_given) {
+        Some((name, _)) => Err(Refusal::OptionOfSteer(name)),
+        None => Ok(()),
+    }
 }

@@ -29,17 +29,8 @@ const OUTPUT_TOKENS: u32 = 200;
 impl PlanBuilder<'_> {
     /// Sets a title that no client gave.
     pub fn set_title(&mut self, title: String, by: TitledBy) {
-        self.push_session(Event::SessionUpdated {
-            title: Some(title),
-            titled_by: Some(by),
-            model: None,
-            mode: None,
-            budgets: None,
-            tools: None,
-            additional_dirs: None,
-            thinking: None,
-            sampling: Sampling::default(),
-        });
+        let (title, titled_by, options) = (Some(title), Some(by), Box::default());
+        self.push_session(Event::SessionUpdated { title, titled_by, options });
     }
 
     /// Requests a title after a turn with this `answer`, if the session needs one and `limits` allow it.
@@ -112,6 +103,9 @@ impl PlanBuilder<'_> {
             previous_response_id: None,
             fresh_connection: false,
             aside: true,
+            stop: Vec::new(),
+            metadata: Default::default(),
+            no_interleaving: false,
         })
     }
 

@@ -6,7 +6,6 @@ use crate::engine::decide::plan::PlanBuilder;
 use crate::engine::input::{Refusal, Update};
 use crate::types::event::{Event, SettledBy};
 use crate::types::permission::{Mode, RuleKind};
-use crate::types::sampling::Sampling;
 use crate::types::session::SessionState;
 use crate::types::tool::{ToolChoice, ToolDefinition};
 use crate::types::turn_options::TurnOptions;
@@ -16,8 +15,7 @@ impl PlanBuilder<'_> {
     /// now on, and requests that it allows are settled in the same decision. A stricter mode revokes nothing
     /// that was allowed.
     pub fn update(&mut self, update: Update) -> Result<(), Refusal> {
-        let Update { title, options, additional_dirs, covered, origin } = update;
-        let TurnOptions { budgets, mode, model, thinking, tools, sampling } = options;
+        let Update { title, options, covered, origin } = update;
         if self.state.status == SessionState::Ended {
             return Err(Refusal::Ended);
         }
@@ -25,39 +23,12 @@ impl PlanBuilder<'_> {
         // A title that a client sets is kept, even if it equals the current one.
         let is_own = self.state.titled_by.is_none();
         let title = title.filter(|title| *title != self.state.spec.title || !is_own);
-        let mode = mode.filter(|mode| *mode != self.state.spec.mode || *mode != self.state.mode());
-        let budgets = budgets.filter(|budgets| *budgets != self.state.spec.budgets);
-        let thinking = thinking.filter(|thinking| Some(*thinking) != self.state.spec.thinking);
-        let known = self.state.spec.sampling;
-        let sampling = Sampling {
-            temperature: sampling.temperature.filter(|_| sampling.temperature != known.temperature),
-            top_p: sampling.top_p.filter(|_| sampling.top_p != known.top_p),
-        };
-        let model = model.filter(|model| *model != self.state.spec.model);
-        let tools = tools.filter(|tools| *tools != self.state.spec.tools);
-        let additional_dirs = additional_dirs.filter(|dirs| *dirs != self.state.spec.additional_dirs);
-        let changes = [
-            title.is_some(),
-            model.is_some(),
-            mode.is_some(),
-            budgets.is_some(),
-            thinking.is_some(),
-            !sampling.is_empty(),
-            tools.is_some(),
-            additional_dirs.is_some(),
-        ];
-        if changes.contains(&true) {
-            self.push_session(Event::SessionUpdated {
-                title,
-                titled_by: None,
-                model,
-                mode,
-                budgets,
-                thinking,
-                sampling,
-                tools,
-                additional_dirs,
-            });
+        // The running turn may have another mode than its session.
+        let mode = options.mode.filter(|mode| *mode != self.state.mode());
+        let mut options = options.changes_of(&self.state.spec);
+        options.mode = options.mode.or(mode);
+        if title.is_some() || options != TurnOptions::default() {
+            self.push_session(Event::SessionUpdated { title, titled_by: None, options: Box::new(options) });
         }
         for (request_id, reason) in covered {
             self.covered(request_id, SettledBy::Mode, reason);
@@ -101,6 +72,7 @@ impl PlanBuilder<'_> {
 
     /// The reminder that is added to a user's input, if the mode requires one.
     pub fn reminder(&self) -> Option<&'static str> {
-        (self.state.mode() == Mode::Plan).then_some(crate::engine::request::model_texts::PLAN_MODE)
+        let is_told = self.state.mode() == Mode::Plan && !self.state.spec.ablation.reminders;
+        is_told.then_some(crate::engine::request::model_texts::PLAN_MODE)
     }
 }

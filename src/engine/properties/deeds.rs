@@ -50,6 +50,11 @@ impl ReferenceModel {
             Input::Submit(submit) if submit.options.tools.is_some() && self.steers(submit.when_busy) => {
                 Some(Refusal::ToolsOfSteer)
             }
+            Input::Submit(submit)
+                if submit.options.system_prompt.is_some() && self.steers(submit.when_busy) =>
+            {
+                Some(Refusal::OptionOfSteer("system_prompt"))
+            }
             Input::Submit(submit) if submit.when_busy == Busy::Reject => {
                 current.map(|turn_id| Refusal::Busy { turn_id })
             }
@@ -119,7 +124,9 @@ impl ReferenceModel {
             {
                 None
             }
-            Input::Abort { turn_id: Some(turn_id), call_id: None, .. } if self.queue.contains(turn_id) => None,
+            Input::Abort { turn_id: Some(turn_id), call_id: None, .. } if self.queue.contains(turn_id) => {
+                None
+            }
             Input::Abort { turn_id: Some(turn_id), .. } if current.is_some_and(|id| id != *turn_id) => {
                 Some(Refusal::StaleTurn { current })
             }
@@ -239,14 +246,14 @@ impl ReferenceModel {
             "nothing begins while a turn is held"
         );
         match effect {
-            Effect::GatherContext => property!(!self.has_context, "the system prompt is put together once"),
+            Effect::GatherContext => property!(!self.has_prompt(), "the system prompt is put together once"),
             Effect::CallModel { token, request } => {
                 let told = event_at(*token);
                 property!(
                     matches!(told, Some(Event::TurnPhase { phase: Phase::ModelCall, .. })),
                     "a model call is written before it is made"
                 );
-                property!(self.has_context, "the model is asked after the system prompt is there");
+                property!(self.has_prompt(), "the model is asked after the system prompt is there");
                 property!(self.running.is_empty(), "the model is not asked while tools run");
                 self.asked(request)?;
             }
@@ -314,6 +321,13 @@ impl ReferenceModel {
             self.sent.as_ref().filter(|before| before.thinking == thinking && before.model == request.model)
         {
             continues(before, request)?;
+        }
+        if let Some(before) = &self.sent {
+            let may_differ = std::mem::take(&mut self.prompt_may_differ);
+            property!(
+                may_differ || before.system == request.system,
+                "the system prompt changes between turns only"
+            );
         }
         let all: Vec<String> = request.messages.iter().map(|message| words(message)).collect();
         for cut in &self.cut {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::engine::properties::script::{Chance, Fate, Found, Part};
-use crate::engine::{Input, JudgedCall};
+use crate::engine::{Engine, Input, JudgedCall};
 use crate::types::background::{BackgroundEnd, BackgroundState, Over};
 use crate::types::blob::{Blob, BlobRef};
 use crate::types::event::Origin;
@@ -95,9 +95,11 @@ pub fn someone() -> Option<Origin> {
     Some(Origin { client: "a client".into(), uid: 1, pid: None, exe: None })
 }
 
-pub fn context() -> Input {
+pub fn context(engine: &Engine) -> Input {
+    let spec = engine.prompt_spec();
+    let system = format!("be good {:?} {:?}", spec.system_prompt, spec.append_system_prompt);
     let untrusted = Some(Untrusted { digest: "d".into(), parts: vec!["hooks".into()] });
-    Input::ContextReady { system: "be good".into(), sources: Vec::new(), untrusted }
+    Input::ContextReady { system, sources: Vec::new(), untrusted }
 }
 
 pub fn prepared(turn_id: TurnId, mode: Mode, calls: &[Arc<ToolCall>], fates: &[Fate]) -> Input {

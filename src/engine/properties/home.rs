@@ -15,7 +15,7 @@ use crate::types::tool::{Progress, ToolStatus};
 impl Simulator {
     pub(super) fn give_up(&mut self, out: Outstanding) {
         let late = match out {
-            Outstanding::Context => context(),
+            Outstanding::Context => context(&self.engine),
             Outstanding::Model { token, .. } => {
                 Input::Deltas { token, deltas: vec![Delta::Text { index: 0, text: "too late".into() }] }
             }
@@ -45,8 +45,8 @@ impl Simulator {
         }
         match self.outstanding.swap_remove(at) {
             Outstanding::Context => {
-                self.late.push(context());
-                self.feed(context())?;
+                self.late.push(context(&self.engine));
+                self.feed(context(&self.engine))?;
             }
             Outstanding::Model { token, answer } => {
                 let answer = answer.unwrap_or_else(|| given::answer(chance, || self.next()));
@@ -183,7 +183,7 @@ impl Simulator {
         // A system prompt and the end of an abort carry no token: they are late if the engine does not wait for
         // them.
         let awaited = match &input {
-            Input::ContextReady { .. } => !self.watch.has_context && !self.watch.is_aborting(),
+            Input::ContextReady { .. } => !self.watch.has_prompt() && !self.watch.is_aborting(),
             Input::Stopped { .. } => self.watch.is_aborting(),
             // The result of an inspection is valid even if the turn was aborted.
             Input::Inspected { call_id, .. } => self.engine.open_calls().contains(call_id),

@@ -90,6 +90,7 @@ fn random_scripts_reach_every_event_and_result() {
         "session.attached",
         "session.prompt_built",
         "session.rewound",
+        "turn.prompt_built",
         "session.detached",
         "session.ended",
         "session.status",

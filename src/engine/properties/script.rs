@@ -293,8 +293,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => Just(QueueChange::Move),
         2 => Just(QueueChange::Abort),
     ];
-    let queue =
-        (any::<u8>(), any::<u8>(), edit).prop_map(|(pick, to, edit)| Step::Queue { pick, to, edit });
+    let queue = (any::<u8>(), any::<u8>(), edit).prop_map(|(pick, to, edit)| Step::Queue { pick, to, edit });
     let archived = prop_oneof![1 => Just(true), 3 => Just(false)];
     prop_oneof![
         3 => queue,

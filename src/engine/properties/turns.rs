@@ -23,7 +23,8 @@ impl ReferenceModel {
             }
             Event::TurnDequeued { .. } => {
                 let id = envelope.turn_id.ok_or("a queued turn has an id")?;
-                let at = self.queue.iter().position(|known| *known == id).ok_or("a queued turn is removed")?;
+                let at =
+                    self.queue.iter().position(|known| *known == id).ok_or("a queued turn is removed")?;
                 self.queue.remove(at);
             }
             Event::TurnQueueUpdated { input: new } => {
@@ -42,8 +43,12 @@ impl ReferenceModel {
                 self.queue.insert(at.ok_or("a turn moves before a queued one")?, id);
                 property!(self.queue != old, "a move changes the order");
             }
-            Event::TurnStarted { budgets, mode, model, thinking, sampling, .. } => {
-                (self.turn_mode, self.aborted_by) = (*mode, None);
+            Event::TurnStarted { options } => {
+                let mode = options.mode.ok_or("a turn tells its mode")?;
+                (self.turn_mode, self.aborted_by) = (mode, None);
+                let had_own = self.own_prompt.is_some();
+                self.own_prompt = options.change_system_prompt().then_some(false);
+                self.prompt_may_differ |= had_own || self.own_prompt.is_some();
                 property!(self.turn.is_none(), "turns never overlap");
                 let id = envelope.turn_id.ok_or("a turn has an id")?;
                 match self.queue.pop_front() {
@@ -53,9 +58,9 @@ impl ReferenceModel {
                 self.turn = Some(TurnWatch {
                     id,
                     started_at: envelope.at_ms,
-                    budgets: *budgets,
-                    thinking: *thinking,
-                    sampling: *sampling,
+                    budgets: options.budgets.ok_or("a turn tells its limits")?,
+                    thinking: options.thinking,
+                    sampling: options.sampling,
                     aborting: false,
                     ending: false,
                     ends_as: Subtype::Aborted,
@@ -63,7 +68,7 @@ impl ReferenceModel {
                     may_repeat: false,
                     retries: 0,
                     waits_ms: 0,
-                    model: model.clone(),
+                    model: options.model.clone().ok_or("a turn tells its model")?,
                     tried: BTreeSet::new(),
                     orphans: BTreeSet::new(),
                     paused: false,

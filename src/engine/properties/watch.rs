@@ -147,6 +147,12 @@ pub struct ReferenceModel {
     /// User texts that entered the transcript.
     pub heard: Vec<(Seq, String)>,
     pub has_context: bool,
+    /// The turn has its own system prompt, and whether that was built.
+    pub own_prompt: Option<bool>,
+    /// The settings of the session's system prompt have changed since it was built.
+    pub is_prompt_stale: bool,
+    /// The next request may begin with another system prompt than the last one.
+    pub prompt_may_differ: bool,
     /// Rules of the session.
     pub rules: BTreeSet<(&'static str, String)>,
     /// Per request: its deadline, the action at the deadline, and whether the deadline has passed.
@@ -196,6 +202,9 @@ impl ReferenceModel {
             cut: Vec::new(),
             heard: Vec::new(),
             has_context: false,
+            own_prompt: None,
+            is_prompt_stale: false,
+            prompt_may_differ: false,
             rules: BTreeSet::new(),
             deadlines: BTreeMap::new(),
             aborted_by: None,
@@ -207,6 +216,11 @@ impl ReferenceModel {
             at_least: 0,
             seen: BTreeSet::new(),
         }
+    }
+
+    /// Whether the system prompt of the next request was built.
+    pub fn has_prompt(&self) -> bool {
+        self.own_prompt.unwrap_or(self.has_context)
     }
 
     pub fn is_aborting(&self) -> bool {
@@ -294,7 +308,11 @@ impl ReferenceModel {
                 property!((*state, *requires) != self.status, "a status is told when it changes");
                 self.status = (*state, *requires);
             }
-            Event::SessionUpdated { mode, title, titled_by, .. } => {
+            Event::SessionUpdated { title, titled_by, options } => {
+                let mode = options.mode;
+                if options.change_system_prompt() {
+                    self.is_prompt_stale = true;
+                }
                 if let Some(title) = title {
                     self.titled(title, *titled_by, input)?;
                 }
@@ -323,7 +341,15 @@ impl ReferenceModel {
             Event::HistoryRepaired { .. } => return Err("a healthy history is never repaired".into()),
             Event::SessionPromptBuilt { .. } => {
                 property!(!self.has_context, "the system prompt is put together once");
-                self.has_context = true;
+                property!(self.own_prompt.is_none(), "a turn with its own prompt leaves the session's alone");
+                (self.has_context, self.prompt_may_differ) = (true, true);
+            }
+            Event::TurnPromptBuilt { .. } => {
+                property!(self.own_prompt == Some(false), "a turn's own prompt is put together once");
+                self.own_prompt = Some(true);
+            }
+            Event::TurnStarted { .. } if std::mem::take(&mut self.is_prompt_stale) => {
+                self.has_context = false
             }
             _ => {}
         }

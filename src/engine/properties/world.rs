@@ -105,7 +105,7 @@ impl Simulator {
             append_system_prompt: None,
             tools: Default::default(),
             additional_dirs: Vec::new(),
- forked_from: None,
+            ..SessionSpec::default()
         };
         let envelope = Envelope {
             seq: 1,
@@ -164,7 +164,7 @@ impl Simulator {
                     input.push(InputBlock::Image(Picture { blob: BlobRef::from(&blob), name: None }));
                     blobs.push(blob);
                 }
-                let input = Input::Submit(Submit {
+                let input = Input::Submit(Box::new(Submit {
                     input,
                     blobs,
                     when_busy: *busy,
@@ -174,16 +174,18 @@ impl Simulator {
                         mode: *mode,
                         model: model.then(|| "p/other".into()),
                         thinking: *thinking,
-                        tools: None,
+                        // Some turns have their own system prompt.
+                        system_prompt: number.is_multiple_of(11).then(|| "be brief".into()),
                         // Set together with `thinking`, so that an input that steers a turn is refused for that
                         // reason.
                         sampling: Sampling {
                             temperature: Temperature::new(300).filter(|_| thinking.is_some()),
                             top_p: None,
                         },
+                        ..TurnOptions::default()
                     },
                     origin: someone(),
-                });
+                }));
                 if let Some(plan) = self.feed(input)? {
                     let queued = plan.events.iter().find_map(|entry| match entry.envelope.event {
                         Event::TurnQueued { .. } => entry.envelope.turn_id,
@@ -235,9 +237,12 @@ impl Simulator {
             }
             Step::Title { same } => {
                 let now = self.engine.snapshot().title;
-                let title = Some(if *same { now } else { format!("mine {}", self.next()) });
+                let number = self.next();
+                let title = Some(if *same { now } else { format!("mine {number}") });
+                let append_system_prompt = number.is_multiple_of(3).then(|| format!("note {number}"));
+                let options = TurnOptions { append_system_prompt, ..TurnOptions::default() };
                 let origin = someone();
-                self.feed(Input::Update(Box::new(Update { title, origin, ..Update::default() })))?;
+                self.feed(Input::Update(Box::new(Update { title, options, origin, ..Update::default() })))?;
             }
             Step::Think(thinking) => {
                 let options = TurnOptions { thinking: *thinking, ..TurnOptions::default() };

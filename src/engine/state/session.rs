@@ -1,6 +1,6 @@
 //! The state of a session: its settings, conversation, queue, and the running turn.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -13,12 +13,11 @@ use crate::types::ids::{CallId, ItemId, Seq, SessionId, TurnId};
 use crate::types::ledger::ModelUsage;
 use crate::types::message::{InputBlock, ToolCall};
 use crate::types::permission::{Mode, digest};
-use crate::types::sampling::Sampling;
 use crate::types::session::{Requires, SessionSpec, SessionState};
 use crate::types::time::Timestamp;
-use crate::types::tool::{ReadRecord, ToolChoice};
+use crate::types::tool::ReadRecord;
 use crate::types::turn_options::TurnOptions;
-use crate::types::usage::{Budgets, ModelSnapshot, Usage};
+use crate::types::usage::{ModelSnapshot, Usage};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::engine) struct State {
@@ -91,23 +90,7 @@ impl State {
     pub fn new(session_id: SessionId) -> Self {
         Self {
             session_id,
-            spec: Arc::new(SessionSpec {
-                cwd: String::new(),
-                title: String::new(),
-                model: String::new(),
-                mode: Mode::Default,
-                background: false,
-                safe_mode: false,
-                on_restart: None,
-                budgets: Budgets::default(),
-                thinking: None,
-                sampling: Sampling::default(),
-                system_prompt: None,
-                append_system_prompt: None,
-                tools: ToolChoice::default(),
-                additional_dirs: Vec::new(),
- forked_from: None,
-            }),
+            spec: Arc::default(),
             titled_by: None,
             title_tries: 0,
             helper: None,
@@ -138,6 +121,48 @@ impl State {
     /// The mode for verdicts.
     pub fn mode(&self) -> Mode {
         self.turn.as_ref().map_or(self.spec.mode, |turn| turn.mode)
+    }
+
+    /// The options that the running turn has instead of its session.
+    fn turn_options(&self) -> Option<&TurnOptions> {
+        self.turn.as_ref().map(|turn| &*turn.options)
+    }
+
+    /// Whether tools run one at a time and every call needs a request.
+    pub fn safe_mode(&self) -> bool {
+        self.turn_options().and_then(|options| options.safe_mode).unwrap_or(self.spec.safe_mode)
+    }
+
+    /// Additional folders of the workspace.
+    pub fn additional_dirs(&self) -> &[String] {
+        let own = self.turn_options().and_then(|options| options.additional_dirs.as_deref());
+        own.unwrap_or(&self.spec.additional_dirs)
+    }
+
+    /// The fallback model of the turn or the session; `None` for that of the configuration.
+    pub fn fallback_model(&self) -> Option<&String> {
+        let own = self.turn_options().and_then(|options| options.fallback_model.as_ref());
+        own.or(self.spec.fallback_model.as_ref()).filter(|model| !model.is_empty())
+    }
+
+    /// Texts at which the model stops its answer.
+    pub fn stop_sequences(&self) -> &[String] {
+        let own = self.turn_options().and_then(|options| options.stop.as_deref());
+        own.unwrap_or(&self.spec.stop)
+    }
+
+    /// Labels that the provider receives.
+    pub fn metadata(&self) -> &BTreeMap<String, String> {
+        let own = self.turn_options().and_then(|options| options.metadata.as_ref());
+        own.unwrap_or(&self.spec.metadata)
+    }
+
+    /// The system prompt of the running turn, or of the session; `None` if it must be built first.
+    pub fn system(&self) -> Option<&Arc<str>> {
+        match &self.turn {
+            Some(turn) if turn.options.change_system_prompt() => turn.system.as_ref(),
+            _ => self.system.as_ref(),
+        }
     }
 
     /// The digest to which an answer would be bound if the call were allowed now.

@@ -81,10 +81,11 @@ impl Transcript {
     pub fn last_line(&self) -> String {
         let newest = self.newest.iter().rev().chain(self.settled.messages.iter().rev());
         let answers = newest.filter(|message| message.role == Role::Assistant);
-        let texts = answers.flat_map(|message| message.content.iter().rev()).filter_map(|block| match block {
-            Block::Text { text } => last_line_of(text),
-            _ => None,
-        });
+        let texts =
+            answers.flat_map(|message| message.content.iter().rev()).filter_map(|block| match block {
+                Block::Text { text } => last_line_of(text),
+                _ => None,
+            });
         texts.into_iter().next().unwrap_or_default()
     }
 

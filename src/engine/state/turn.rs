@@ -13,16 +13,21 @@ use crate::types::message::InputBlock;
 use crate::types::model::StopReason;
 use crate::types::permission::Mode;
 use crate::types::sampling::Sampling;
-use crate::types::session::{Denial, Subtype, TurnError};
+use crate::types::session::{Denial, SessionSpec, Subtype, TurnError};
 use crate::types::thinking::Thinking;
 use crate::types::time::Timestamp;
 use crate::types::tool::ToolChoice;
+use crate::types::turn_options::TurnOptions;
 use crate::types::usage::Budgets;
 
 /// The running turn.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::engine) struct Turn {
     pub id: TurnId,
+    /// The options of `turn.started`.
+    pub options: Arc<TurnOptions>,
+    /// Its own system prompt, if its options need one and it was built.
+    pub system: Option<Arc<str>>,
     pub model: String,
     pub mode: Mode,
     /// The tools on offer until the turn ends.
@@ -110,15 +115,17 @@ pub(in crate::engine) enum Activity {
 }
 
 impl Turn {
-    pub fn new(id: TurnId, model: String, mode: Mode, budgets: Budgets, at: Timestamp) -> Self {
+    pub fn new(id: TurnId, options: TurnOptions, spec: &SessionSpec, at: Timestamp) -> Self {
         Self {
             id,
-            model,
-            mode,
-            tools: ToolChoice::default(),
-            budgets,
-            thinking: None,
-            sampling: Sampling::default(),
+            system: None,
+            model: options.model.clone().unwrap_or_else(|| spec.model.clone()),
+            mode: options.mode.unwrap_or(spec.mode),
+            tools: options.tools.clone().unwrap_or_else(|| spec.tools.clone()),
+            budgets: options.budgets.unwrap_or_default(),
+            thinking: options.thinking,
+            sampling: options.sampling,
+            options: Arc::new(options),
             started_at: at,
             step: 0,
             failures: 0,

@@ -41,10 +41,20 @@ struct Body<'a> {
     output_config: Option<OutputConfig>,
     #[serde(flatten)]
     sampling: Sampling,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    stop_sequences: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<Metadata<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     system: Vec<Part<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
+}
+
+/// The only label that the API takes.
+#[derive(Serialize)]
+struct Metadata<'a> {
+    user_id: &'a str,
 }
 
 #[derive(Serialize)]
@@ -168,6 +178,8 @@ pub(in super::super) fn body(
         thinking: plan.thinking,
         output_config: plan.output_config,
         sampling: sent(Api::Anthropic, asks_to_think(request, settings), request, settings),
+        stop_sequences: &request.stop,
+        metadata: request.metadata.get("user_id").map(|user_id| Metadata { user_id }),
         system,
         tools,
     })?;

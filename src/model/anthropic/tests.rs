@@ -296,6 +296,9 @@ fn request(messages: Vec<Message>) -> ModelRequest {
         previous_response_id: None,
         fresh_connection: false,
         aside: false,
+        stop: Vec::new(),
+        metadata: Default::default(),
+        no_interleaving: false,
     }
 }
 

@@ -97,7 +97,9 @@ pub(in super::super) const INTERLEAVED: &str = "interleaved-thinking-2025-05-14"
 
 /// Whether a request sends that value.
 pub(in super::super) fn interleaves(request: &ModelRequest, settings: &ModelSettings) -> bool {
-    settings.interleaved_thinking && matches!(plan(request, settings).thinking, Some(Asked::Enabled { .. }))
+    settings.interleaved_thinking
+        && !request.no_interleaving
+        && matches!(plan(request, settings).thinking, Some(Asked::Enabled { .. }))
 }
 
 /// Whether the block is thinking that the provider accepts back.
@@ -145,6 +147,9 @@ mod tests {
             previous_response_id: None,
             fresh_connection: false,
             aside: false,
+            stop: Vec::new(),
+            metadata: Default::default(),
+            no_interleaving: false,
         }
     }
 

@@ -8,6 +8,7 @@
 //! Mode", 2026-03).
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -39,6 +40,10 @@ struct Body<'a> {
     reasoning_effort: Option<&'a str>,
     #[serde(flatten)]
     sampling: Sampling,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    stop: &'a [String],
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    metadata: &'a BTreeMap<String, String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
     messages: Vec<Turn<'a>>,
@@ -176,6 +181,8 @@ pub(in super::super) fn body(
         max_completion_tokens: limit.filter(|_| vendor),
         reasoning_effort: effort(request.thinking, settings),
         sampling: sent(Api::OpenAiChat, false, request, settings),
+        stop: &request.stop,
+        metadata: &request.metadata,
         tools,
         messages,
     })

@@ -354,6 +354,9 @@ fn request() -> ModelRequest {
         previous_response_id: None,
         fresh_connection: false,
         aside: false,
+        stop: Vec::new(),
+        metadata: Default::default(),
+        no_interleaving: false,
     }
 }
 

@@ -1,6 +1,7 @@
 //! A request in the words of Responses.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -39,6 +40,11 @@ struct Body<'a> {
     reasoning: Option<Reasoning<'a>>,
     #[serde(flatten)]
     sampling: Sampling,
+    /// The vendor's own API refuses it; other servers take it.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    stop: &'a [String],
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    metadata: &'a BTreeMap<String, String>,
     /// Reasoning comes encrypted, to be sent back.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     include: Vec<&'static str>,
@@ -164,6 +170,8 @@ pub(in super::super) fn body(
         max_output_tokens: output_limit(request, settings),
         reasoning: reasoning(request.thinking, settings),
         sampling: sent(Api::OpenAiResponses, false, request, settings),
+        stop: &request.stop,
+        metadata: &request.metadata,
         include: if settings.thinking && thinks && !store {
             vec!["reasoning.encrypted_content"]
         } else {

@@ -58,6 +58,9 @@ pub(in crate::model) fn request_hash(request: &ModelRequest) -> String {
     if let (false, Some(parts)) = (request.sampling.is_empty(), whole.as_array_mut()) {
         parts.push(json!(request.sampling));
     }
+    if let (false, Some(parts)) = (request.stop.is_empty(), whole.as_array_mut()) {
+        parts.push(json!({ "stop": request.stop }));
+    }
     format!("{:x}", Sha256::digest(whole.to_string()))
 }
 
@@ -105,6 +108,9 @@ mod tests {
             previous_response_id: None,
             fresh_connection: false,
             aside: false,
+            stop: Vec::new(),
+            metadata: Default::default(),
+            no_interleaving: false,
         }
     }
 

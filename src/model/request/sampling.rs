@@ -91,6 +91,9 @@ mod tests {
             previous_response_id: None,
             fresh_connection: false,
             aside: false,
+            stop: Vec::new(),
+            metadata: Default::default(),
+            no_interleaving: false,
         }
     }
 

@@ -22,7 +22,9 @@ pub(in crate::session) fn notes(plan: &Plan, before: &Engine) -> Vec<AuditNote> 
 /// The audit row of a session that has or gets additional folders.
 fn of_folders(fact: &Envelope) -> Option<AuditNote> {
     let folders = match &fact.event {
-        Event::SessionUpdated { additional_dirs: Some(folders), .. } => folders,
+        Event::SessionUpdated { options, .. } | Event::TurnStarted { options } => {
+            options.additional_dirs.as_ref()?
+        }
         Event::SessionCreated(spec) if !spec.additional_dirs.is_empty() => &spec.additional_dirs,
         _ => return None,
     };
@@ -87,10 +89,11 @@ fn note(plan: &Plan, before: &Engine, fact: &Envelope) -> Option<AuditNote> {
                 None => note,
             })
         }
-        Event::SessionUpdated { mode: Some(mode), .. } => {
-            Some(made(AuditKind::Mode, mode.name(), "the session's mode was changed".into()))
+        Event::SessionUpdated { options, .. } => {
+            Some(made(AuditKind::Mode, options.mode?.name(), "the session's mode was changed".into()))
         }
-        Event::TurnStarted { mode, .. } if *mode != before.spec().mode => {
+        Event::TurnStarted { options } => {
+            let mode = options.mode.filter(|mode| *mode != before.spec().mode)?;
             Some(made(AuditKind::Mode, mode.name(), "the mode of one turn".into()))
         }
         Event::PermissionRuleAdded { kind, rule } => {

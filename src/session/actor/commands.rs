@@ -1,6 +1,5 @@
 //! Handles the commands of a session. Submit, answer and abort have their own files.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -20,6 +19,7 @@ use crate::types::background::KilledBy;
 use crate::types::event::Origin;
 use crate::types::ids::{PermissionId, Seq};
 use crate::types::permission::{Mode, RuleKind, VerdictKind};
+use crate::types::session::AttachedClient;
 
 impl Actor {
     pub(super) async fn handle_command(&mut self, command: SessionCommand) {
@@ -80,7 +80,11 @@ impl Actor {
                 self.abort(input, None, keyed.map(|keyed| (method::KILL, keyed)), reply).await;
             }
             SessionCommand::Attach(mut attachment, reply) => {
-                let clients = self.clients.fetch_add(1, Ordering::Relaxed) + 1;
+                let clients = self.clients.add(AttachedClient {
+                    name: attachment.origin.client.clone(),
+                    role: attachment.role.to_owned(),
+                    since_ms: self.shared.clock.now(),
+                });
                 attachment.is_counted = true;
                 let origin = Some(attachment.origin.clone());
                 let result = self.decide_and_commit(Input::Attached { clients, origin }, true).await;
@@ -97,7 +101,7 @@ impl Actor {
             SessionCommand::Panic => panic!("as a test wants it"),
             SessionCommand::Reloaded { changed, needs_restart } => {
                 self.refresh_settings();
-                let is_watched = self.clients.load(Ordering::Relaxed) > 0;
+                let is_watched = self.clients.count() > 0;
                 if is_watched || self.engine.turn_id().is_some() {
                     self.handle_input(Input::Reloaded { changed, needs_restart }).await;
                 }
@@ -126,7 +130,7 @@ impl Actor {
 
     /// Applies changes of the session. A mode applies immediately, also to pending requests.
     async fn update(&mut self, changes: Changes) -> Result<(), SessionError> {
-        let Changes { title, options, additional_dirs, keyed, origin } = changes;
+        let Changes { title, options, keyed, origin } = changes;
         if let Some(done) = self.remembered(method::UPDATE, keyed.as_ref()).await? {
             return Ok(done);
         }
@@ -134,7 +138,7 @@ impl Actor {
             Some(mode) => self.covered_by(mode).await,
             None => Vec::new(),
         };
-        let update = Update { title, options, additional_dirs, covered, origin: Some(origin) };
+        let update = Update { title, options, covered, origin: Some(origin) };
         let decision = self.decide(Input::Update(Box::new(update)))?;
         // A call without changes writes nothing, so its reply is not stored.
         let idempotency = keyed.and_then(|keyed| keyed.row(method::UPDATE, self.id, &()));

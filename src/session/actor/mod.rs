@@ -16,7 +16,6 @@ mod submit;
 mod waiting_callers;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
@@ -26,6 +25,7 @@ use tokio::time::Instant;
 use super::error::SessionError;
 use crate::crash;
 use crate::engine::{Decision, Engine, Input, Now, Reply};
+use crate::session::attach::AttachedClients;
 use crate::session::call_context::CallContext;
 use crate::session::lease::LeaseCount;
 use crate::session::requests::AbortOutcome;
@@ -70,7 +70,7 @@ pub(super) struct Actor {
     /// The only writer of this session's journal.
     journal: JournalWriter,
     feed: Arc<Feed>,
-    clients: Arc<AtomicU32>,
+    clients: Arc<AttachedClients>,
     inbox: mpsc::Receiver<Box<SessionCommand>>,
     leaving: mpsc::UnboundedReceiver<Box<Origin>>,
     process_starts: mpsc::Receiver<ProcessStarted>,
@@ -87,7 +87,7 @@ pub(super) struct Links {
     pub leaving: mpsc::UnboundedReceiver<Box<Origin>>,
     pub process_starts: mpsc::Receiver<ProcessStarted>,
     pub feed: Arc<Feed>,
-    pub clients: Arc<AtomicU32>,
+    pub clients: Arc<AttachedClients>,
     pub commands: Arc<RwLock<Vec<BackgroundCommand>>>,
 }
 
@@ -229,7 +229,7 @@ impl Actor {
     }
 
     async fn detached(&mut self, origin: Origin) {
-        let clients = self.clients.fetch_sub(1, Ordering::Relaxed).saturating_sub(1);
+        let clients = self.clients.remove(&origin.client);
         self.handle_input(Input::Detached { clients, origin: Some(origin) }).await;
     }
 

@@ -16,7 +16,7 @@ impl Actor {
         }
         match effect {
             Effect::GatherContext => {
-                let spec = self.engine.spec();
+                let spec = self.engine.prompt_spec();
                 self.effects.gather(workspace::Request {
                     cwd: spec.cwd.clone().into(),
                     additional: spec.additional_dirs.iter().map(PathBuf::from).collect(),

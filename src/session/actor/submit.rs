@@ -24,7 +24,7 @@ impl Actor {
         }
         let SubmittedInput { blocks: input, blobs } = input;
         let submit = Submit { input, blobs, when_busy, expected_turn, options, origin: Some(origin) };
-        let decision = self.decide(Input::Submit(submit))?;
+        let decision = self.decide(Input::Submit(Box::new(submit)))?;
         let Reply::Submitted(submitted) = decision.reply else {
             return Err(SessionError::Refused(Refusal::EmptyInput));
         };

@@ -42,6 +42,6 @@ pub(super) fn new_session(copy: JournalCopy, at: Timestamp, origin: &Origin) -> 
         blobs.extend(cut);
     }
     let summary = Some(journal::summary(snapshot));
-    let history = InitialHistory { items, texts, copied_blobs: None, summary };
-    Some(NewSession { session_id, spec, at, rows, blobs, audit, idempotency: None, history })
+    let history = InitialHistory { texts, copied_blobs: None, summary };
+    Some(NewSession { session_id, spec, at, rows, items, blobs, audit, idempotency: None, history })
 }

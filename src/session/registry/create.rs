@@ -10,15 +10,13 @@ use crate::session::budgets::check_money;
 use crate::session::error::SessionError;
 use crate::session::idempotency::{IdempotencyKey, method};
 use crate::session::registry::Registry;
-use crate::store::{Idempotency, InitialHistory, NewSession, StoreError};
+use crate::session::registry::initial_items::{self, InitialMessage};
+use crate::store::{Idempotency, NewSession, StoreError};
+use crate::types::ablation::Ablation;
 use crate::types::event::{Envelope, Event, Origin};
 use crate::types::ids::{Mint, Seed, SessionId};
-use crate::types::permission::Mode;
-use crate::types::sampling::Sampling;
 use crate::types::session::{OnRestart, SessionSpec, SessionView};
-use crate::types::thinking::Thinking;
-use crate::types::tool::ToolChoice;
-use crate::types::usage::Budgets;
+use crate::types::turn_options::TurnOptions;
 
 /// Maximum number of additional folders of a session.
 const MOST_DIRS: usize = 16;
@@ -32,30 +30,16 @@ pub struct NewSessionRequest {
     pub cwd: String,
     /// Short title.
     pub title: Option<String>,
-    /// Model as `PROVIDER/MODEL`.
-    pub model: Option<String>,
-    /// Approval mode.
-    pub mode: Option<Mode>,
     /// Whether the session is unattended.
     pub background: bool,
-    /// Whether calls run one at a time and each needs a permission request.
-    pub safe_mode: Option<bool>,
     /// Policy for turns that a restart interrupts.
     pub on_restart: Option<OnRestart>,
-    /// Limits of each turn.
-    pub budgets: Option<Budgets>,
-    /// Thinking setting of its models.
-    pub thinking: Option<Thinking>,
-    /// Sampling settings of its models.
-    pub sampling: Sampling,
-    /// Text that replaces the default system prompt.
-    pub system_prompt: Option<String>,
-    /// Text that is appended to the system prompt.
-    pub append_system_prompt: Option<String>,
-    /// Tools that the session offers.
-    pub tools: ToolChoice,
-    /// Additional folders of the workspace.
-    pub additional_dirs: Vec<String>,
+    /// Options of its turns.
+    pub options: TurnOptions,
+    /// Optimisations that are turned off.
+    pub ablation: Option<Ablation>,
+    /// The conversation to begin with.
+    pub initial_items: Vec<InitialMessage>,
     /// Idempotency key, if the caller sent one.
     pub keyed: Option<IdempotencyKey>,
     /// The client that sent the request.
@@ -63,25 +47,22 @@ pub struct NewSessionRequest {
 }
 
 impl NewSessionRequest {
-    /// Whether this request, resolved to `spec`, describes the session `known`.
+    /// Whether this request, resolved to `spec`, describes the session `known`. The defaults of the
+    /// configuration may have changed since.
     fn is_for(&self, spec: &SessionSpec, known: &SessionSpec) -> bool {
-        fn same<T: PartialEq>(asked: &Option<T>, known: &T) -> bool {
-            asked.as_ref().is_none_or(|asked| asked == known)
-        }
-        known.cwd == spec.cwd
-            && known.background == spec.background
-            && known.on_restart == spec.on_restart
-            && known.system_prompt == spec.system_prompt
-            && known.append_system_prompt == spec.append_system_prompt
-            && known.tools == spec.tools
-            && known.additional_dirs == spec.additional_dirs
-            && same(&self.title, &known.title)
-            && same(&self.model, &known.model)
-            && same(&self.mode, &known.mode)
-            && same(&self.safe_mode, &known.safe_mode)
-            && (self.thinking.is_none() || self.thinking == known.thinking)
-            && self.sampling.or(known.sampling) == known.sampling
-            && (self.budgets.is_none() || spec.budgets == known.budgets)
+        let asked = &self.options;
+        let asked_for = SessionSpec {
+            title: self.title.clone().unwrap_or_else(|| known.title.clone()),
+            model: if asked.model.is_some() { spec.model.clone() } else { known.model.clone() },
+            mode: asked.mode.unwrap_or(known.mode),
+            safe_mode: asked.safe_mode.unwrap_or(known.safe_mode),
+            thinking: asked.thinking.or(known.thinking),
+            sampling: asked.sampling.or(known.sampling),
+            budgets: if asked.budgets.is_some() { spec.budgets } else { known.budgets },
+            ablation: self.ablation.unwrap_or(known.ablation),
+            ..spec.clone()
+        };
+        asked_for == *known
     }
 }
 
@@ -96,9 +77,11 @@ impl Registry {
         if let Some(known) = self.made_with(request.keyed.as_ref()).await? {
             return Ok(known);
         }
-        let spec = self.spec(&request).await?;
+        let mut spec = self.spec(&request).await?;
+        spec.initial_digest = initial_items::digest(&request.initial_items)?;
         let now = shared.clock.now();
-        let id = request.session_id.unwrap_or_else(|| Mint::new(now.0, Seed::random()).session());
+        let mut mint = Mint::new(now.0, Seed::random());
+        let id = request.session_id.unwrap_or_else(|| mint.session());
         let envelope = Envelope {
             seq: 1,
             session_id: id,
@@ -109,6 +92,7 @@ impl Registry {
             truncated_fields: Vec::new(),
             event: Event::SessionCreated(spec.clone()),
         };
+        let history = initial_items::events(&envelope, &request.initial_items, &mut mint);
         let (row, _, blobs) = journal::write(&envelope, None);
         let idempotency = request.keyed.clone().map(|keyed| Idempotency {
             method: method::CREATE,
@@ -118,13 +102,23 @@ impl Registry {
         });
         let audit = audit::of_creation(&envelope, spec.mode);
         let spec_of = spec.clone();
-        let rows = vec![row];
-        let history = InitialHistory::default();
-        let new = NewSession { session_id: id, spec: spec_of, at: now, rows, blobs, audit, idempotency, history };
+        let mut new = NewSession {
+            session_id: id,
+            spec: spec_of,
+            at: now,
+            rows: vec![row],
+            items: Vec::new(),
+            blobs,
+            audit,
+            idempotency,
+            history: Default::default(),
+        };
+        history.iter().for_each(|event| initial_items::add(&mut new, event));
         match shared.database.create(new).await {
             Ok(key) => {
                 let mut engine = Engine::new(id, Arc::clone(&shared.components().settings.engine));
                 engine.apply(&envelope);
+                history.iter().for_each(|event| engine.apply(event));
                 // A client that knows the id may have opened the session already. Only one task may own it.
                 let slot = self.slot(id);
                 slot.get_or_init(|| async { self.made(id, key, engine) }).await;
@@ -232,31 +226,26 @@ impl Registry {
         let components = self.inner.shared.components();
         let settings = &components.settings;
         let cwd = self.folder(&request.cwd).await?;
-        let mode = request.mode.unwrap_or(settings.mode);
-        self.check_mode(mode)?;
-        let model = match &request.model {
-            Some(model) => self.known_model(model)?,
-            None => settings.main_model.clone().unwrap_or_default(),
-        };
-        let asked = request.budgets.unwrap_or(settings.budgets);
-        let budgets = if request.background { self.unattended(&model, asked) } else { asked };
-        check_money(&components, &model, budgets)?;
-        Ok(SessionSpec {
+        let options = self.resolve_options(request.options.clone()).await?;
+        let mut spec = SessionSpec {
             cwd,
             title: request.title.clone().unwrap_or_default(),
-            model,
-            mode,
+            model: settings.main_model.clone().unwrap_or_default(),
+            mode: settings.mode,
             background: request.background,
-            safe_mode: request.safe_mode.unwrap_or(settings.safe_mode),
+            safe_mode: settings.safe_mode,
             on_restart: request.on_restart,
-            budgets,
-            thinking: request.thinking.or(settings.thinking),
-            sampling: request.sampling,
-            system_prompt: request.system_prompt.clone(),
-            append_system_prompt: request.append_system_prompt.clone(),
-            tools: self.known_tools(request.tools.clone())?,
-            additional_dirs: self.additional(&request.additional_dirs).await?,
-            forked_from: None,
-        })
+            budgets: settings.budgets,
+            thinking: settings.thinking,
+            ablation: request.ablation.unwrap_or(settings.ablation),
+            ..SessionSpec::default()
+        };
+        spec.set(&options);
+        self.check_mode(spec.mode)?;
+        if spec.background {
+            spec.budgets = self.unattended(&spec.model, spec.budgets);
+        }
+        check_money(&components, &spec.model, spec.budgets)?;
+        Ok(spec)
     }
 }

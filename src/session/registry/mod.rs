@@ -5,6 +5,7 @@ mod answer;
 pub(super) mod create;
 pub(super) mod explain;
 mod grant_outbox;
+pub(super) mod initial_items;
 pub(super) mod load;
 mod once;
 mod options;
@@ -129,7 +130,7 @@ impl Registry {
         // Do not hold a guard of the map while a session is inspected.
         let slots: Vec<SessionSlot> = self.inner.live.iter().map(|entry| Arc::clone(entry.value())).collect();
         let clients = slots.iter().filter_map(|slot| slot.get());
-        let subscribers = clients.map(|loaded| u64::from(loaded.clients.load(Ordering::Relaxed))).sum();
+        let subscribers = clients.map(|loaded| u64::from(loaded.clients.count())).sum();
         let sessions_loaded = self.loaded() as u64;
         Metrics {
             sessions_loaded,

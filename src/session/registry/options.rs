@@ -1,5 +1,7 @@
 //! Checks the options of turns and sessions against the configuration, and changes sessions.
 
+use std::collections::BTreeMap;
+
 use crate::session::budgets::check_money;
 use crate::session::error::SessionError;
 use crate::session::registry::Registry;
@@ -12,6 +14,40 @@ use crate::types::tool::ToolChoice;
 use crate::types::turn_options::TurnOptions;
 use crate::types::usage::Budgets;
 
+/// Maximum bytes of a system prompt that a client gives.
+const MAX_PROMPT_BYTES: usize = 512 << 10;
+/// Maximum number of stop sequences; OpenAI's APIs refuse more.
+const MAX_STOP: usize = 4;
+/// Maximum bytes of a stop sequence.
+const MAX_STOP_BYTES: usize = 256;
+/// Maximum number of labels, and maximum bytes of a key and of a value: the limits of OpenAI's APIs.
+const MAX_METADATA: (usize, usize, usize) = (16, 64, 512);
+
+fn check_stop(stop: &[String]) -> Result<(), SessionError> {
+    // Anthropic refuses sequences without a visible character.
+    let is_wrong = |text: &&String| text.trim().is_empty() || text.len() > MAX_STOP_BYTES;
+    if stop.len() > MAX_STOP || stop.iter().any(|text| is_wrong(&text)) {
+        let why = format!(
+            "expected at most {MAX_STOP} texts of at most {MAX_STOP_BYTES} bytes, none of them blank"
+        );
+        return Err(SessionError::BadParam("stop", why));
+    }
+    Ok(())
+}
+
+fn check_metadata(metadata: Option<&BTreeMap<String, String>>) -> Result<(), SessionError> {
+    let (count, key, value) = MAX_METADATA;
+    let is_wrong =
+        |(name, text): (&String, &String)| name.is_empty() || name.len() > key || text.len() > value;
+    if metadata.is_some_and(|it| it.len() > count || it.iter().any(is_wrong)) {
+        let why = format!(
+            "expected at most {count} labels, with keys of 1 to {key} bytes and values of at most {value} bytes"
+        );
+        return Err(SessionError::BadParam("metadata", why));
+    }
+    Ok(())
+}
+
 impl Registry {
     /// Changes the title, options or folders of a session. Mode and folders apply immediately, also to a running
     /// turn. The other options apply from the next turn.
@@ -20,11 +56,8 @@ impl Registry {
     /// The session does not exist or has ended, or a value is invalid.
     pub async fn update(&self, id: SessionId, mut changes: Changes) -> Result<SessionView, SessionError> {
         changes.options = self.known_options(id, changes.options).await?;
-        if let Some(dirs) = changes.additional_dirs {
-            changes.additional_dirs = Some(self.additional(&dirs).await?);
-        }
         self.open(id).await?.update(changes).await?;
-        self.view(id).await
+        self.view_with_details(id).await
     }
 
     /// Checks the options against the configuration. Resolves the model and completes the limits.
@@ -33,17 +66,47 @@ impl Registry {
         id: SessionId,
         options: TurnOptions,
     ) -> Result<TurnOptions, SessionError> {
-        let TurnOptions { budgets, mode, model, thinking, tools, sampling } = options;
-        if let Some(mode) = mode {
-            self.check_mode(mode)?;
-        }
-        let model = model.map(|model| self.known_model(&model)).transpose()?;
-        let tools = tools.map(|tools| self.known_tools(tools)).transpose()?;
-        let budgets = match budgets {
+        let options = self.resolve_options(options).await?;
+        let budgets = match options.budgets {
             Some(budgets) => Some(self.turn_budgets(id, budgets).await?),
             None => None,
         };
-        Ok(TurnOptions { budgets, mode, model, thinking, tools, sampling })
+        Ok(TurnOptions { budgets, ..options })
+    }
+
+    /// Checks the options against the configuration and the machine, except the limits. Resolves models and
+    /// folders.
+    pub(super) async fn resolve_options(&self, options: TurnOptions) -> Result<TurnOptions, SessionError> {
+        if let Some(mode) = options.mode {
+            self.check_mode(mode)?;
+        }
+        for (name, prompt) in [
+            ("system_prompt", &options.system_prompt),
+            ("append_system_prompt", &options.append_system_prompt),
+        ] {
+            let bytes = prompt.as_ref().map_or(0, String::len);
+            if bytes > MAX_PROMPT_BYTES {
+                let why = format!("{bytes} bytes are too many, {MAX_PROMPT_BYTES} at most");
+                return Err(SessionError::BadParam(name, why));
+            }
+        }
+        check_stop(options.stop.as_deref().unwrap_or_default())?;
+        check_metadata(options.metadata.as_ref())?;
+        let additional_dirs = match &options.additional_dirs {
+            Some(dirs) => Some(self.additional(dirs).await?),
+            None => None,
+        };
+        let fallback_model = match options.fallback_model {
+            Some(model) if !model.is_empty() => Some(self.known_model_of("fallback_model", &model)?),
+            other => other,
+        };
+        Ok(TurnOptions {
+            model: options.model.map(|model| self.known_model(&model)).transpose()?,
+            tools: options.tools.map(|tools| self.known_tools(tools)).transpose()?,
+            additional_dirs,
+            fallback_model,
+            ..options
+        })
     }
 
     /// Limits of a turn in this session. An unattended session always has limits.
@@ -103,8 +166,12 @@ impl Registry {
     /// # Errors
     /// The provider does not exist, or the pointer is not set.
     pub(super) fn known_model(&self, text: &str) -> Result<String, SessionError> {
+        self.known_model_of("model", text)
+    }
+
+    fn known_model_of(&self, name: &'static str, text: &str) -> Result<String, SessionError> {
         let components = self.inner.shared.components();
-        let wrong = |why: &str| SessionError::BadParam("model", format!("{text:?}: {why}"));
+        let wrong = |why: &str| SessionError::BadParam(name, format!("{text:?}: {why}"));
         let text = match components.settings.pointers.get(text) {
             Some(Some(model)) => model.as_str(),
             Some(None) => return Err(wrong("this pointer of [models] is not set")),
@@ -115,7 +182,7 @@ impl Registry {
         if !providers.contains(&model.provider) {
             let known = if providers.is_empty() { "none".into() } else { providers.join(", ") };
             let why = format!("there is no provider {:?}; configured: {known}", model.provider);
-            return Err(SessionError::BadParam("model", why));
+            return Err(SessionError::BadParam(name, why));
         }
         Ok(text.to_string())
     }

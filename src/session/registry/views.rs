@@ -1,7 +1,6 @@
 //! Read-only views: sessions, the ledger, models, tools, and pending requests.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use crate::session::error::SessionError;
 use crate::session::registry::Registry;
@@ -11,7 +10,7 @@ use crate::types::event::{Envelope, Event};
 use crate::types::ids::{PermissionId, SessionId};
 use crate::types::ledger::{LedgerRow, ModelUsage};
 use crate::types::model::ModelView;
-use crate::types::session::{PermissionRequest, SessionView};
+use crate::types::session::{PermissionRequest, SessionDetails, SessionView};
 use crate::types::time::Timestamp;
 use crate::types::tool::{Confinement, PlannedChange, ToolDefinition};
 
@@ -27,6 +26,8 @@ const PAGE_BYTES: usize = 4 << 20;
 pub struct Pending {
     /// The session of the request.
     pub session_id: SessionId,
+    /// Its number, such as `12.1`.
+    pub number: String,
     /// When the request was raised.
     pub at_ms: Timestamp,
     /// Its truncated fields.
@@ -51,12 +52,58 @@ impl Registry {
         Ok(self.with_live(view))
     }
 
-    /// The summary of one session with its usage per model.
+    /// The summary of one session with its settings and attached clients.
+    ///
+    /// # Errors
+    /// The session does not exist.
+    pub async fn view_with_details(&self, id: SessionId) -> Result<SessionView, SessionError> {
+        let store = &self.inner.shared.store;
+        let view = self.view(id).await?;
+        let key = store.find(id).await?.ok_or(SessionError::NotFound)?;
+        let spec = store.spec(key).await?;
+        let slot = self.inner.live.get(&id).map(|slot| Arc::clone(&slot));
+        let attached = slot.as_ref().and_then(|slot| slot.get()).map(|loaded| loaded.clients.list());
+        let on_restart = self.inner.shared.components().settings.engine.on_restart;
+        let details = Box::new(SessionDetails {
+            attached: attached.unwrap_or_default(),
+            budgets: spec.budgets,
+            tools: spec.tools,
+            additional_dirs: spec.additional_dirs,
+            safe_mode: spec.safe_mode,
+            on_restart: spec.on_restart.unwrap_or(on_restart),
+            system_prompt: spec.system_prompt,
+            append_system_prompt: spec.append_system_prompt,
+            fallback_model: spec.fallback_model,
+            stop: spec.stop,
+            metadata: spec.metadata,
+            ablation: spec.ablation,
+        });
+        Ok(SessionView { details: Some(details), ..view })
+    }
+
+    /// The session with this number.
+    ///
+    /// # Errors
+    /// There is none, or the database could not be read.
+    pub async fn numbered(&self, number: u64) -> Result<SessionId, SessionError> {
+        self.inner.shared.store.numbered(number).await?.ok_or(SessionError::NotFound)
+    }
+
+    /// The id of the `nth` permission request or question of the session with this number.
+    ///
+    /// # Errors
+    /// There is none, or the database could not be read.
+    pub async fn numbered_request(&self, session: u64, nth: u64) -> Result<String, SessionError> {
+        let store = &self.inner.shared.store;
+        store.numbered_request(session, nth).await?.ok_or(SessionError::NoSuchRequest)
+    }
+
+    /// The summary of one session with its usage per model, its settings and attached clients.
     ///
     /// # Errors
     /// The session does not exist.
     pub async fn view_with_models(&self, id: SessionId) -> Result<SessionView, SessionError> {
-        let view = self.view(id).await?;
+        let view = self.view_with_details(id).await?;
         let query = LedgerQuery { session_id: Some(id), ..LedgerQuery::default() };
         let rows = self.inner.shared.store.ledger(query, None, MODELS).await?;
         Ok(SessionView { models: rows.into_iter().map(|row| (row.model, row.spent)).collect(), ..view })
@@ -133,7 +180,7 @@ impl Registry {
     fn with_live(&self, mut view: SessionView) -> SessionView {
         let slot = self.inner.live.get(&view.session_id).map(|slot| Arc::clone(&slot));
         if let Some(loaded) = slot.as_ref().and_then(|slot| slot.get()) {
-            view.clients = loaded.clients.load(Ordering::Relaxed);
+            view.clients = loaded.clients.count();
             view.last_seq = view.last_seq.max(loaded.feed.last_seq());
             view.background_commands = loaded.commands();
         }
@@ -167,11 +214,21 @@ impl Registry {
         rows.truncate(page);
         let requests: Vec<Pending> = rows
             .iter()
-            .filter_map(|row| serde_json::from_str::<Envelope>(&row.body).ok())
-            .filter_map(|envelope| match envelope.event {
+            .filter_map(|row| Some((&row.number, serde_json::from_str::<Envelope>(&row.body).ok()?)))
+            .filter_map(|(number, envelope)| match envelope.event {
                 Event::PermissionRequested { request, read_only, change, sandbox } => {
                     let Envelope { session_id, at_ms, truncated_fields, .. } = envelope;
-                    Some(Pending { session_id, at_ms, truncated_fields, request, read_only, change, sandbox })
+                    let number = number.clone();
+                    Some(Pending {
+                        session_id,
+                        number,
+                        at_ms,
+                        truncated_fields,
+                        request,
+                        read_only,
+                        change,
+                        sandbox,
+                    })
                 }
                 _ => None,
             })

@@ -9,10 +9,12 @@ use crate::store::error::StoreError;
 use crate::store::handle::StoreReader;
 use crate::store::read::events::unsigned;
 use crate::store::rows::{SessionKey, WITHOUT_SESSION_MS};
+use crate::store::sql_batch::integer;
 use crate::store::tables::texts;
-use crate::types::ids::{RequestId, SessionId};
+use crate::types::event::Event;
+use crate::types::ids::{RequestId, Seq, SessionId};
 use crate::types::sampling::{Sampling, Temperature, TopP};
-use crate::types::session::{SessionState, SessionView};
+use crate::types::session::{SessionSpec, SessionState, SessionView};
 use crate::types::time::Timestamp;
 
 /// Selects a session's summary. Some events do not change the summary, so the newest seq is taken from the
@@ -29,6 +31,8 @@ const VIEW: &str = "select *, max(last_seq, coalesce((select max(seq) from event
 pub struct StoredRequest {
     /// The request id, which is its position in the list.
     pub request_id: String,
+    /// Number of its session and its place among the requests and questions of that session, such as `12.1`.
+    pub number: String,
     /// The body of the event as JSON.
     pub body: String,
 }
@@ -232,7 +236,10 @@ impl StoreReader {
     ) -> Result<Vec<StoredRequest>, StoreError> {
         let read = async {
             let rows = sqlx::query(
-                "select p.request_id, e.body from permission_request p \
+                "select p.request_id, e.body, p.session, \
+                 (select count(*) from permission_request q where q.session = p.session and q.seq <= p.seq) + \
+                 (select count(*) from question q where q.session = p.session and q.seq <= p.seq) as nth \
+                 from permission_request p \
                  join event e on e.session = p.session and e.seq = p.seq \
                  where p.settled_seq is null and (?1 is null or p.session = ?1) and p.request_id > ?2 \
                  order by p.request_id limit ?3",
@@ -244,11 +251,81 @@ impl StoreReader {
             .await?;
             rows.iter()
                 .map(|row| {
-                    Ok(StoredRequest { request_id: row.try_get("request_id")?, body: row.try_get("body")? })
+                    let (session, nth): (i64, i64) = (row.try_get("session")?, row.try_get("nth")?);
+                    Ok(StoredRequest {
+                        request_id: row.try_get("request_id")?,
+                        number: format!("{session}.{nth}"),
+                        body: row.try_get("body")?,
+                    })
                 })
                 .collect()
         };
         self.noted(read.await)
+    }
+
+    /// The session with this number; `None` if there is none.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn numbered(&self, number: u64) -> Result<Option<SessionId>, StoreError> {
+        let read = async {
+            let row = sqlx::query("select session_id from session where id = ?")
+                .bind(integer(number))
+                .fetch_optional(&self.readers.now().await)
+                .await?;
+            row.map(|row| parse(row.try_get("session_id")?)).transpose()
+        };
+        self.noted(read.await)
+    }
+
+    /// The id of the `nth` permission request or question of a session, from 1.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn numbered_request(&self, session: u64, nth: u64) -> Result<Option<String>, StoreError> {
+        let read = async {
+            let row = sqlx::query(
+                "select request_id from \
+                 (select request_id, seq from permission_request where session = ?1 \
+                  union all select request_id, seq from question where session = ?1) \
+                 order by seq limit 1 offset ?2",
+            )
+            .bind(integer(session))
+            .bind(integer(nth.saturating_sub(1)))
+            .fetch_optional(&self.readers.now().await)
+            .await?;
+            Ok(row.map(|row| row.try_get("request_id")).transpose()?)
+        };
+        self.noted(read.await)
+    }
+
+    /// The settings of a session, from the events that hold them.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn spec(&self, key: SessionKey) -> Result<SessionSpec, StoreError> {
+        let read = async {
+            // This condition is that of the index `event_of_settings`.
+            let rows = sqlx::query(
+                "select seq, body from event \
+                 where session = ? and kind in ('session.created', 'session.updated') order by seq",
+            )
+            .bind(key.0)
+            .fetch_all(&self.readers.now().await)
+            .await?;
+            let row = |row: &SqliteRow| Ok((unsigned(row.try_get("seq")?), row.try_get("body")?));
+            rows.iter().map(row).collect::<Result<Vec<(Seq, String)>, StoreError>>()
+        };
+        let rows = self.noted(read.await)?;
+        let mut spec = SessionSpec::default();
+        for (seq, body) in rows {
+            match self.whole(key, seq, &body).await?.map(|envelope| envelope.event) {
+                Some(Event::SessionCreated(created)) => spec = created,
+                Some(Event::SessionUpdated { options, .. }) => spec.set(&options),
+                _ => {}
+            }
+        }
+        Ok(spec)
     }
 
     /// The state of one permission request or question.
@@ -341,6 +418,7 @@ fn view(row: &SqliteRow) -> Result<SessionView, StoreError> {
     let thinking: Option<String> = row.try_get("thinking")?;
     Ok(SessionView {
         session_id: parse(row.try_get("session_id")?)?,
+        number: unsigned(row.try_get("id")?),
         title: row.try_get("title")?,
         state: word(&row.try_get::<String, _>("state")?)?,
         requires: requires.as_deref().map(word).transpose()?,
@@ -368,5 +446,6 @@ fn view(row: &SqliteRow) -> Result<SessionView, StoreError> {
             .try_get::<Option<String>, _>("forked_from")?
             .and_then(|text| serde_json::from_str(&text).ok()),
         matches: Vec::new(),
+        details: None,
     })
 }

@@ -81,12 +81,12 @@ pub(in crate::store) fn session(new: &NewSession) -> SqlBatch {
 pub(in crate::store) fn of_new(key: SessionKey, new: &NewSession, head: &mut AuditHead) -> SqlBatch {
     let mut script = SqlBatch::default();
     rows(&mut script, key, &new.rows);
+    new.items.iter().for_each(|it| item(&mut script, key, it));
     blobs::insert(&mut script, key, &new.blobs);
     let history = &new.history;
     if let Some((source, ids)) = &history.copied_blobs {
         blobs::copy(&mut script, *source, key, ids);
     }
-    history.items.iter().for_each(|row| item(&mut script, key, row));
     texts::insert(&mut script, key, &history.texts);
     if let Some(row) = &history.summary {
         summary(&mut script, key, row, new.rows.last().map(|row| row.seq));

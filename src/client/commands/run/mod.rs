@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::api::params::{
     CreateParams, Done, EndParams, NoParams, SessionReply, StatusReply, SubmitInput, SubmitReply,
 };
-use crate::client::args::{Output, RunArgs, Thinking};
+use crate::client::args::{Output, RunArgs, Thinking, folder};
 use crate::client::commands::trust;
 use crate::client::connection::client::{CallError, Client};
 use crate::client::connection::connector::Connector;
@@ -18,9 +18,10 @@ use crate::client::terminal::out::Out;
 use crate::client::terminal::style::{Line, Tone};
 use crate::client::ui::approval_prompt::Asking;
 use crate::client::ui::watch::{Ended, Watch};
+use crate::types::ablation::Ablation;
 use crate::types::ids::SessionId;
 use crate::types::session::SessionView;
-use crate::types::usage::Budgets;
+use crate::types::turn_options::TurnOptions;
 
 /// The reason for a denial when there is no terminal for an approval prompt.
 const NO_TERMINAL: &str = "no terminal to ask; run with -a … or attach";
@@ -34,7 +35,7 @@ pub(in crate::client) async fn run(reach: &Connector, args: RunArgs, out: &mut O
     let input = args.given.input(prompt, piped)?;
     let client = reach.connect_or_start().await?;
     let status: StatusReply = client.call("daemon.status", &NoParams {}).await?;
-    if status.main_model.is_none() && args.model.is_none() {
+    if status.main_model.is_none() && args.turn.model.is_none() {
         return Err(Failure::internal(no_model()));
     }
     if args.trust {
@@ -117,32 +118,15 @@ fn create_params(args: &RunArgs) -> Result<CreateParams, Failure> {
         Some(dir) => folder(dir)?,
         None => text(&paths::current_folder()?)?,
     };
-    let additional_dirs =
-        args.add_dir.iter().map(|dir| crate::client::commands::run::folder(dir)).collect::<Result<_, _>>()?;
-    let budgets = Budgets { usd_micros: args.max_usd, model_calls: args.max_turns, ..Budgets::default() };
-    Ok(CreateParams {
+    let params = CreateParams {
         cwd: folder,
-        additional_dirs,
         title: args.title.clone(),
-        model: args.model.clone(),
-        mode: args.approval_mode,
         background: args.background,
-        thinking: args.think,
-        budgets: (budgets != Budgets::default()).then_some(budgets),
+        ablation: args.simple.then_some(Ablation::ALL),
         idempotency_key: Some(idempotency_key()),
         ..CreateParams::default()
-    })
-}
-
-/// A folder as an absolute path for the daemon.
-fn folder(given: &Path) -> Result<String, Failure> {
-    match std::fs::canonicalize(given).ok().filter(|path| path.is_dir()) {
-        Some(folder) => text(&folder),
-        None => {
-            let shown = given.display().to_string();
-            Err(Failure::usage(format!("{} is not a folder", crate::client::terminal::escape::line(&shown))))
-        }
-    }
+    };
+    Ok(params.with_options(args.turn.options()?))
 }
 
 fn text(path: &Path) -> Result<String, Failure> {
@@ -161,7 +145,8 @@ async fn submit_first(
     session_id: SessionId,
     input: SubmitInput,
 ) -> Result<SubmitReply, Failure> {
-    match client.call("session.submit", &submit_params(session_id, input, None, None)).await {
+    match client.call("session.submit", &submit_params(session_id, input, None, TurnOptions::default())).await
+    {
         Err(CallError::Fault(fault)) => {
             let params = EndParams { session_id, idempotency_key: None };
             // The reason of the refusal matters more than a session that could not be deleted.

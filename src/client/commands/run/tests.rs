@@ -5,10 +5,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
+use crate::client::args::TurnArgs;
 use crate::client::commands::run::*;
 use crate::client::fake::{CALL, Fake, ITEM, Journal, SESSION, TURN, asks, completed, resolved, says};
 use crate::client::resolve_id::sample;
 use crate::client::terminal::out::testing::{Paper, papers};
+use crate::types::usage::Budgets;
 
 const SOON: Duration = Duration::from_secs(30);
 
@@ -152,12 +154,8 @@ fn unsupported_run_options_are_refused_before_start() {
 
 #[test]
 fn run_limit_options_become_budgets() {
-    let args = RunArgs {
-        max_usd: Some(250_000),
-        max_turns: Some(3),
-        work_dir: Some("/".into()),
-        ..RunArgs::default()
-    };
+    let turn = TurnArgs { max_usd: Some(250_000), max_turns: Some(3), ..TurnArgs::default() };
+    let args = RunArgs { turn, work_dir: Some("/".into()), ..RunArgs::default() };
     let params = create_params(&args).expect("params");
     assert_eq!(
         params.budgets,

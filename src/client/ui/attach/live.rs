@@ -37,8 +37,11 @@ pub(in crate::client) async fn attach(
     out: &mut Out,
 ) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
-    let session =
-        if name == "." { resolve_id::newest_here(&client).await? } else { resolve_id::session(&client, name).await? };
+    let session = if name == "." {
+        resolve_id::newest_here(&client).await?
+    } else {
+        resolve_id::session(&client, name).await?
+    };
     let follow = Follow::start_with(reach, &client, session.session_id, 0, thinking.include()).await?;
     if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
         return plain::plain(client, follow, session, &mut Out::all_on_stdout()).await;

@@ -14,6 +14,7 @@ use crate::types::message::{Block, input_line};
 use crate::types::permission::{Decision, RequestKind, Scope};
 use crate::types::session::{Item, ItemKind, ItemStatus, PermissionRequest, Subtype, TurnResult};
 use crate::types::tool::ToolStatus;
+use crate::types::turn_options::TurnOptions;
 
 /// Maximum number of diff lines if the user does not have to approve the diff.
 const DIFF_LINES: usize = 24;
@@ -242,36 +243,38 @@ fn tool_line(mark: &str, summary: &str) -> Line {
     Line::new(Tone::Tool, format!("{mark} {tool}")).and(Tone::Plain, format!(" {rest}"))
 }
 
+/// Changed options as text, one for each.
+fn options_text(options: &TurnOptions) -> Vec<String> {
+    let mut news = Vec::new();
+    news.extend(options.model.as_ref().map(|model| format!("model: {}", escape::line(model))));
+    news.extend(options.mode.as_ref().map(|mode| format!("mode: {}", mode.name())));
+    news.extend(options.budgets.as_ref().map(|_| "new limits".to_string()));
+    news.extend(options.tools.as_ref().map(|_| "other tools".to_string()));
+    let dirs = options.additional_dirs.as_ref();
+    news.extend(dirs.map(|dirs| format!("also in: {}", escape::line(&dirs.join(", ")))));
+    news.extend(options.thinking.map(|thinking| format!("thinking: {thinking}")));
+    news.extend(options.sampling.temperature.map(|it| format!("temperature: {it}")));
+    news.extend(options.sampling.top_p.map(|it| format!("top_p: {it}")));
+    news.extend(options.safe_mode.map(|is_on| format!("safe mode: {}", if is_on { "on" } else { "off" })));
+    let prompts = options.system_prompt.as_ref().or(options.append_system_prompt.as_ref());
+    news.extend(prompts.map(|_| "another system prompt".to_string()));
+    news.extend(options.fallback_model.as_ref().map(|model| format!("fallback: {}", escape::line(model))));
+    news.extend(options.stop.as_ref().map(|_| "other stop sequences".to_string()));
+    news.extend(options.metadata.as_ref().map(|_| "other metadata".to_string()));
+    news
+}
+
 /// Events that need no state.
 fn plain_event(event: &Event, echo: bool) -> Vec<Line> {
     let dim = |text: String| vec![Line::new(Tone::Dim, text)];
     let warn = |text: String| vec![Line::new(Tone::Warn, format!("  {text}"))];
     match event {
-        Event::SessionUpdated {
-            title,
-            titled_by: _,
-            model,
-            mode,
-            budgets,
-            thinking,
-            sampling,
-            tools,
-            additional_dirs,
-        } => {
+        Event::SessionUpdated { title, titled_by: _, options } => {
             let mut news = Vec::new();
             news.extend(title.as_ref().map(|t| format!("title: {}", escape::line(t))));
-            news.extend(model.as_ref().map(|m| format!("model: {}", escape::line(m))));
-            news.extend(mode.as_ref().map(|m| format!("mode: {}", m.name())));
-            news.extend(budgets.as_ref().map(|_| "new limits".to_string()));
-            news.extend(tools.as_ref().map(|_| "other tools".to_string()));
-            news.extend(
-                additional_dirs.as_ref().map(|dirs| format!("also in: {}", escape::line(&dirs.join(", ")))),
-            );
-            news.extend(thinking.map(|t| format!("thinking: {t}")));
-            news.extend(sampling.temperature.map(|t| format!("temperature: {t}")));
-            news.extend(sampling.top_p.map(|p| format!("top_p: {p}")));
+            news.extend(options_text(options));
             // A client that follows a turn sees changes of its settings; it knows the title.
-            if echo || mode.is_some() { dim(format!("  {}", news.join(", "))) } else { Vec::new() }
+            if echo || options.mode.is_some() { dim(format!("  {}", news.join(", "))) } else { Vec::new() }
         }
         Event::SessionEnded { reason } => {
             vec![Line::new(Tone::Warn, format!("the session was ended: {}", escape::line(reason)))]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::engine::{Engine, Plan, Snapshot};
 use crate::session::stream::feed::{Entry, kind_of};
-use crate::store::{MessageText, Append, ItemRow, ProcessRow, RequestRow, Row, SessionKey, Summary, Sync};
+use crate::store::{Append, ItemRow, MessageText, ProcessRow, RequestRow, Row, SessionKey, Summary, Sync};
 use crate::types::blob::Blob;
 use crate::types::event::{Envelope, Event};
 use crate::types::ids::CallId;

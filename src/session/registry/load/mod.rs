@@ -3,7 +3,7 @@
 //! an unload waits for it and loads the session again.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::{SetOnce, mpsc};
 
@@ -11,6 +11,7 @@ use crate::engine::{Engine, Input, LATEST_ONLY_KINDS, Recovery, TRANSIENT_KINDS}
 use crate::session::actor::command::SessionCommand;
 use crate::session::actor::effects::EffectRunner;
 use crate::session::actor::{Actor, Links};
+use crate::session::attach::AttachedClients;
 use crate::session::error::SessionError;
 use crate::session::handle::{LoadedSession, SessionHandle};
 use crate::session::lease::LeaseCount;
@@ -234,7 +235,7 @@ impl Registry {
         let (mailbox, inbox) = mpsc::channel(MAILBOX);
         let (leaving, left) = mpsc::unbounded_channel();
         let feed = Arc::new(Feed::new(last_seq));
-        let clients = Arc::new(AtomicU32::new(0));
+        let clients = Arc::<AttachedClients>::default();
         let leases = Arc::new(LeaseCount::new(self.inner.tick.fetch_add(1, Ordering::Relaxed)));
         let loaded = Arc::new(SetOnce::new());
         let commands = Arc::default();

@@ -60,6 +60,7 @@ impl Place {
             mode: Mode::Default,
             thinking: None,
             safe_mode: false,
+            ablation: Default::default(),
             safe_commands: false,
             bypass: Err("not here".into()),
             bypass_guard: true,
@@ -209,10 +210,10 @@ async fn cancelled_attach_is_not_counted_as_lease() {
     let place = Place::new(Duration::from_millis(2), 1_000).await;
     let id = place.create().await;
     let handle = soon(place.registry.open(id)).await.unwrap();
-    let (mut follower, attachment) = soon(handle.attach(0, Origin::default())).await.unwrap();
+    let (mut follower, attachment) = soon(handle.attach(0, Origin::default(), "controller")).await.unwrap();
     // Dropped before there was an answer: polled once, then dropped.
     for _ in 0..5 {
-        let attach = handle.attach(0, Origin::default());
+        let attach = handle.attach(0, Origin::default(), "controller");
         let _ = tokio::time::timeout(Duration::ZERO, attach).await;
     }
     drop(handle);
@@ -239,7 +240,7 @@ async fn panicked_session_is_reloaded_without_affecting_others() {
     let (broken, healthy) = (place.create().await, place.create().await);
     soon(place.submit(broken)).await.unwrap();
     let waiting = soon(place.registry.open(broken)).await.unwrap();
-    let (mut follower, _attachment) = soon(waiting.attach(0, Origin::default())).await.unwrap();
+    let (mut follower, _attachment) = soon(waiting.attach(0, Origin::default(), "controller")).await.unwrap();
     place.panic(broken).await;
     // Handle owners receive an error, followers end, and a view needs no task.
     let again = waiting.abort(None, None, None, Origin::default());
@@ -290,7 +291,7 @@ async fn long_journal_is_followed_while_session_loads() {
     lengthen(&place, id, 20_000).await;
     let (_, last) = place.registry.journal(id).await.unwrap();
     let handle = soon(place.registry.open_soon(id)).await.unwrap();
-    let (mut follower, attached) = soon(handle.attach(0, Origin::default())).await.unwrap();
+    let (mut follower, attached) = soon(handle.attach(0, Origin::default(), "controller")).await.unwrap();
     // Every event arrives once, and the attach event follows the end of the journal.
     let mut seen = Vec::new();
     while seen.len() as u64 <= last {
@@ -304,7 +305,7 @@ async fn long_journal_is_followed_while_session_loads() {
     drop((attached, follower, handle));
     place.loaded_are(0).await;
     let handle = soon(place.registry.open_soon(id)).await.unwrap();
-    drop(soon(handle.attach(0, Origin::default())).await.unwrap());
+    drop(soon(handle.attach(0, Origin::default(), "controller")).await.unwrap());
     drop(handle);
     place.loaded_are(0).await;
     assert_eq!(place.registry.view(id).await.unwrap().clients, 0);
@@ -324,7 +325,7 @@ async fn unloadable_session_reports_same_error_each_time() {
         place.loaded_are(0).await;
     }
     let handle = soon(place.registry.open_soon(id)).await.unwrap();
-    let error = soon(handle.attach(0, Origin::default())).await.err();
+    let error = soon(handle.attach(0, Origin::default(), "controller")).await.err();
     assert!(matches!(error, Some(SessionError::Store(StoreError::Corrupt(_)))), "{error:?}");
     let healthy = place.create().await;
     assert!(soon(place.submit(healthy)).await.is_ok());

@@ -174,12 +174,12 @@ impl App {
             Event::SessionStatus { state, requires } => {
                 (self.session.state, self.session.requires) = (*state, *requires);
             }
-            Event::SessionUpdated { title, model, mode, thinking, .. } => {
+            Event::SessionUpdated { title, options, .. } => {
                 let session = &mut self.session;
                 session.title = title.clone().unwrap_or(std::mem::take(&mut session.title));
-                session.model = model.clone().unwrap_or(std::mem::take(&mut session.model));
-                session.mode = mode.unwrap_or(session.mode);
-                session.thinking = thinking.or(session.thinking);
+                session.model = options.model.clone().unwrap_or(std::mem::take(&mut session.model));
+                session.mode = options.mode.unwrap_or(session.mode);
+                session.thinking = options.thinking.or(session.thinking);
             }
             Event::SessionAttached { clients } | Event::SessionDetached { clients } => {
                 self.session.clients = *clients;

@@ -136,17 +136,19 @@ impl FeedFixture {
             append_system_prompt: None,
             tools: Default::default(),
             additional_dirs: Vec::new(),
- forked_from: None,
-            on_restart: None,
+            ..SessionSpec::default()
         };
         let new = NewSession {
             session_id: id,
             spec,
             at: Timestamp(0),
+            items: Vec::new(),
             rows: Vec::new(),
             blobs: Vec::new(),
             audit: Vec::new(),
-            idempotency: None, history: Default::default() };
+            idempotency: None,
+            history: Default::default(),
+        };
         let key = store.create(new).await.unwrap();
         Self {
             _folder: folder,
