@@ -9,8 +9,8 @@ use super::args::{AuditCommand, Cli, Command, PermissionsCommand};
 use super::failure::{Failure, code};
 use crate::api::params::ClientRole;
 use crate::client::commands::{
-    abort, answer, approve, archive, audit, backup, cost, daemon, demo, diff, doctor, explain, fork, logs,
-    models, ps, queue, rewind, rpc, rules, submit, trust, update, wait,
+    abort, answer, approve, archive, audit, backup, command, cost, daemon, demo, diff, doctor, explain, fork,
+    logs, models, ps, queue, rewind, rpc, rules, submit, trust, update, wait,
 };
 use crate::client::connection::connector::Connector;
 use crate::client::connection::paths::Places;
@@ -81,9 +81,10 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Logs(args) => logs::logs(&reach, &args, out).await,
         Command::Cost(args) => cost::cost_of(&reach, &args, out).await,
         Command::Models { json } => models::models(&reach, json, out).await,
-        Command::Submit { session, text, busy, turn, given } => {
-            submit::submit(&reach, &session, text, busy.when_busy(), &turn, &given, out).await
+        Command::Submit { session, text, busy, turn, raw, given } => {
+            submit::submit(&reach, &session, text, busy.when_busy(), (&turn, raw), &given, out).await
         }
+        Command::Commands { session, json } => command::commands(&reach, session.as_deref(), json, out).await,
         Command::Update { session, turn } => update::update(&reach, &session, &turn, out).await,
         Command::Queue { session, what } => queue::queue(&reach, &session, what, out).await,
         Command::Wait { session, until, timeout, json } => {

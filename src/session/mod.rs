@@ -19,6 +19,7 @@ mod metrics;
 mod registry;
 mod requests;
 mod shared;
+mod slash_commands;
 mod stream;
 mod trust;
 
@@ -42,10 +43,12 @@ pub use requests::{
     Submission, SubmittedInput,
 };
 pub use shared::{Components, ConfiguredRule, Observer, PendingChange, Settings, Shared};
+pub use slash_commands::{CommandList, CommandSource, ListedCommand};
 pub use stream::follow::Follower;
 
 // Types of lower layers that belong to this layer's interface.
 pub use crate::engine::{Busy, QueueEdit, Refusal};
+pub use crate::extensions::Diagnostic;
 pub use crate::judge::Rule;
 pub use crate::policy::PolicyError;
 pub use crate::store::{

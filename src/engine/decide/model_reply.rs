@@ -240,6 +240,7 @@ impl PlanBuilder<'_> {
             role: Some(Role::Assistant),
             content,
             call: None,
+            command: None,
             truncated_fields: Vec::new(),
         };
         self.push_item(
@@ -274,7 +275,7 @@ impl PlanBuilder<'_> {
         } else if let Some(cut) = cut {
             self.ask_for_rest(cut);
         } else {
-            self.finish(Subtype::Success, Vec::new());
+            self.finish_answered();
         }
     }
 
@@ -359,6 +360,7 @@ impl PlanBuilder<'_> {
             text,
             content,
             model: Some(self.turn_model()),
+            command: None,
             superseded,
         };
         self.push_plain_message(message);

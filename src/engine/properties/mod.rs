@@ -60,6 +60,7 @@ fn random_scripts_reach_every_event_and_result() {
     let mut runner = TestRunner::deterministic();
     let mut seen: BTreeSet<String> = BTreeSet::new();
     let wanted = [
+        "command.completed",
         "config.reloaded",
         "error",
         "file.changed",
@@ -85,8 +86,10 @@ fn random_scripts_reach_every_event_and_result() {
         "permission.rule_removed",
         "question.requested",
         "question.resolved",
+        "reminder.added",
         "retry",
         "session.archived",
+        "session.cleared",
         "session.attached",
         "session.prompt_built",
         "session.rewound",
@@ -113,9 +116,11 @@ fn random_scripts_reach_every_event_and_result() {
         "turn llm_error",
         "turn max_output_tokens",
         "turn permission_denied",
+        "turn structured_output_invalid",
         "turn success",
         "turn.aborting",
         "turn.completed",
+        "turn.output_rejected",
         "turn.phase",
         "turn.dequeued",
         "turn.queue_moved",

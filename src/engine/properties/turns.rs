@@ -90,6 +90,9 @@ impl ReferenceModel {
                     errors: Vec::new(),
                     denied: Vec::new(),
                     calls: Vec::new(),
+                    command: options.command.as_ref().map(|command| command.name.clone()),
+                    has_schema: options.output_schema.is_some(),
+                    rejected: 0,
                 });
             }
             Event::TurnCompleted { result } => {
@@ -185,6 +188,15 @@ impl ReferenceModel {
                 self.aborted_by = envelope.origin.clone().or(self.aborted_by.take());
                 (turn.aborting, turn.ending) = (true, turn.ending || *ending);
             }
+            Event::CommandCompleted { name, text, .. } if turn.command.as_ref() == Some(name) => {
+                property!(turn.step == 0, "a command's own turn calls no model");
+                turn.text.clone_from(text);
+            }
+            Event::TurnOutputRejected { attempt, max, errors, .. } => {
+                turn.rejected += 1;
+                property!(turn.has_schema && !errors.is_empty(), "only a schema rejects an answer");
+                property!(*attempt == turn.rejected && attempt <= max, "corrections are limited");
+            }
             Event::Retry { attempt, max, delay_ms, max_output_tokens, .. } => {
                 turn.retries += 1;
                 let endless = *max == 0 && self.setup.background;
@@ -278,6 +290,9 @@ impl ReferenceModel {
             (by_model.cost_usd_micros, by_model.cost_at_least_usd_micros) == (turn.cost, turn.at_least),
             "what the models cost is what the turn cost"
         );
+        let is_invalid = result.subtype == Subtype::StructuredOutputInvalid;
+        property!(!is_invalid || turn.rejected == 3, "an answer may be corrected three times");
+        property!(result.structured.is_none() || turn.has_schema, "only a schema gives a value");
         property!(by_model.lost_attempts == turn.lost, "lost attempts are told");
         property!(
             result.model_calls == turn.model_calls && result.text == turn.text,

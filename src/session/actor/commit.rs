@@ -2,6 +2,7 @@
 //! must never see an event that a crash could lose, and every effect needs a stored reason.
 
 use std::ops::Deref;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -141,8 +142,20 @@ impl Actor {
                 self.shared.notify_status(change);
             }
             self.on_event(&entry.envelope);
+            self.watch_repository(&entry.envelope.event);
         }
         crash_points::after_publish(plan);
+    }
+
+    /// Drops the git facts of the workspace after a turn that may have changed the repository.
+    fn watch_repository(&mut self, event: &Event) {
+        match event {
+            Event::ToolStarted { read_only: false, .. } => self.state.may_have_changed_repository = true,
+            Event::TurnCompleted { .. } if std::mem::take(&mut self.state.may_have_changed_repository) => {
+                self.shared.git_facts.invalidate(Path::new(&self.engine.spec().cwd));
+            }
+            _ => {}
+        }
     }
 
     fn run_effects(&mut self, effects: Vec<Effect>) {

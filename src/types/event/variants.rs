@@ -1,4 +1,4 @@
-//! Events: the source of journal rows, of notifications to subscribers, and of `proto-docs/events.md`.
+//! All events. Each variant is documented here; `proto-docs/events.md` prints it.
 //!
 //! Their names are in the past tense, and the journal is append-only. `*_delta` and `tool.progress` are
 //! *pruned*: like all events they are written before they are published. They are removed in the transaction
@@ -8,54 +8,29 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::background::{BackgroundEnd, BackgroundRead, BackgroundState, BashId};
-use super::blob::{Attachment, BlobRef, TruncatedField};
-use super::history::{FileCheckpoint, ForkedFrom, RewoundHistory};
-use super::ids::{CallId, ItemId, PermissionId, QuestionId, Seq, SessionId, TurnId};
-use super::message::{InputBlock, Message};
-use super::model::{BlockKind, StopReason};
-use super::permission::{Decision, OnTimeout, RuleKind, Scope};
-use super::question::{Choice, Question, QuestionKind};
-use super::session::{Item, PermissionRequest, Requires, SessionSpec, SessionState, Subtype, TurnResult};
-use super::time::Timestamp;
-use super::tool::{Blocked, Confinement, FileChange, PlannedChange, PreparedCall, ReadRecord, ToolStatus};
-use super::turn_options::TurnOptions;
-use super::usage::{ModelSnapshot, Usage};
-
-pub use super::origin::Origin;
-pub use super::reason::{
+use crate::types::background::{BackgroundEnd, BackgroundRead, BackgroundState, BashId};
+use crate::types::blob::{Attachment, BlobRef};
+use crate::types::history::{FileCheckpoint, ForkedFrom, RewoundHistory};
+use crate::types::ids::{CallId, PermissionId, QuestionId, TurnId};
+use crate::types::message::{InputBlock, Message};
+use crate::types::model::{BlockKind, StopReason};
+use crate::types::permission::{Decision, OnTimeout, RuleKind, Scope};
+use crate::types::question::{Choice, Question, QuestionKind};
+use crate::types::reason::{
     DequeueReason, Phase, Purpose, SettledBy, SwitchReason, TitledBy, TombstoneReason, UsageReason,
 };
+use crate::types::reminder::{FileVersion, ReminderKind};
+use crate::types::session::{
+    Item, PermissionRequest, Requires, SessionSpec, SessionState, Subtype, TurnResult,
+};
+use crate::types::tool::{
+    Blocked, Confinement, FileChange, PlannedChange, PreparedCall, ReadRecord, ToolStatus,
+};
+use crate::types::turn_options::TurnOptions;
+use crate::types::usage::{ModelSnapshot, Usage};
 
 /// `kind` of the notice at the end of a journal whose later events are lost.
 pub const HISTORY_LOST: &str = "history_lost";
-
-/// One event as it is stored in the journal and sent on the wire.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Envelope {
-    /// Its position in the session's journal, from 1.
-    pub seq: Seq,
-    /// Id of the session.
-    pub session_id: SessionId,
-    /// The turn, if the event belongs to one.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub turn_id: Option<TurnId>,
-    /// The item, if the event belongs to one.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub item_id: Option<ItemId>,
-    /// Time of the event.
-    pub at_ms: Timestamp,
-    /// The client that caused it, if any.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub origin: Option<Origin>,
-    /// Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the
-    /// complete value. Absent if the event is complete.
-    #[serde(skip_serializing_if = "Vec::is_empty", default, alias = "cut")]
-    pub truncated_fields: Vec<TruncatedField>,
-    /// Type and content of the event.
-    #[serde(flatten)]
-    pub event: Event,
-}
 
 const fn aborted() -> Subtype {
     Subtype::Aborted
@@ -102,6 +77,10 @@ pub enum Event {
         system: String,
         /// Sources of its parts, as text for users.
         sources: Vec<String>,
+        /// The files with project instructions that it contains. A later change of them is reported to the model.
+        /// Absent in journals of older versions.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        instructions: Option<Vec<FileVersion>>,
     },
     /// A client attached.
     #[serde(rename = "session.attached")]
@@ -161,6 +140,45 @@ pub enum Event {
         /// Digest of all parts, as a parameter of `workspace.trust`.
         #[serde(default)]
         digest: String,
+    },
+    /// The conversation started again: the model sees none of the earlier messages, and has read no file. The
+    /// journal keeps them.
+    #[serde(rename = "session.cleared")]
+    SessionCleared {},
+    /// A slash command or a note was answered without a model call. It belongs to the running turn, if there is
+    /// one, else to a turn of its own that ends at once.
+    #[serde(rename = "command.completed")]
+    CommandCompleted {
+        /// The command's name without the slash, or `#` for a note.
+        name: String,
+        /// The text after the name.
+        #[serde(skip_serializing_if = "String::is_empty", default)]
+        arguments: String,
+        /// The answer for users.
+        text: String,
+    },
+    /// A reminder for the model was added to the newest message of the user's role. It stays there unchanged.
+    #[serde(rename = "reminder.added")]
+    ReminderAdded {
+        /// The occasion.
+        kind: ReminderKind,
+        /// The text for the model.
+        text: String,
+        /// The versions of files that it reports, so that it reports each version once.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        files: Vec<FileVersion>,
+    },
+    /// The final answer does not satisfy the turn's `output_schema`; the model is told why and asked again.
+    #[serde(rename = "turn.output_rejected")]
+    TurnOutputRejected {
+        /// Number of rejected answers so far, from 1.
+        attempt: u32,
+        /// Number of corrections that the model may make.
+        max: u32,
+        /// The problems, as text for users.
+        errors: Vec<String>,
+        /// What the model is told.
+        text: String,
     },
     /// An input waits for the running turn to end.
     #[serde(rename = "turn.queued")]
