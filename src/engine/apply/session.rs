@@ -134,10 +134,9 @@ impl State {
                 known.extend(versions);
                 known.retain(|_, digest| !digest.is_empty());
             }
-            ReminderKind::SessionStart
-            | ReminderKind::PlanMode
-            | ReminderKind::Compacted
-            | ReminderKind::SeveralMatches => {}
+            // The summary may not contain the date.
+            ReminderKind::Compacted => self.told_day = self.created_at.day(),
+            ReminderKind::SessionStart | ReminderKind::PlanMode | ReminderKind::SeveralMatches => {}
         }
     }
 }

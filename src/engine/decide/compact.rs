@@ -341,6 +341,9 @@ impl PlanBuilder<'_> {
             compaction,
             Event::CompactCompleted { stage, trigger, tokens_before, tokens_after, error: code, edit },
         );
+        if error.is_none() {
+            self.remind_of_compaction();
+        }
         if let Some(error) = &error {
             let text = format!("the conversation could not be compacted: {}", error.message);
             self.push_turn(Event::Notice { kind: "compaction_failed".into(), text });

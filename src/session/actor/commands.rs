@@ -57,7 +57,6 @@ impl Actor {
                     spec: self.engine.spec().clone(),
                     mode: self.engine.mode(),
                     model: self.engine.model().to_owned(),
-                    context_tokens: self.engine.context_tokens(),
                 }));
             }
             SessionCommand::Answer(answer, reply) => self.answer_and_approve_matching(*answer, reply).await,
