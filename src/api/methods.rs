@@ -7,6 +7,7 @@ use super::fault::Code;
 use super::field_names::field_names;
 pub use super::method::Method;
 use super::params as p;
+use crate::types::context_view::ContextView;
 use crate::types::metrics::Metrics;
 
 fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
@@ -184,6 +185,29 @@ pub static METHODS: &[Method] = &[
         params: schema::<p::AbortParams>,
         names: field_names::<p::AbortParams>,
         reply: schema::<p::AbortReply>,
+    },
+    Method {
+        name: "session.compact",
+        summary: "Summarise the conversation, so that it fills less of the model's context window. A turn does it, when the \
+                  running turn has ended.",
+        unbuilt: &[],
+        errors: &[Code::NotFound, Code::Conflict, Code::StorageReadOnly, Code::ShuttingDown],
+        mutates: true,
+        waits: false,
+        params: schema::<p::CompactParams>,
+        names: field_names::<p::CompactParams>,
+        reply: schema::<p::CompactReply>,
+    },
+    Method {
+        name: "session.context",
+        summary: "What fills the context window of the session's model.",
+        unbuilt: &[],
+        errors: &[Code::NotFound],
+        mutates: false,
+        waits: false,
+        params: schema::<p::SessionParams>,
+        names: field_names::<p::SessionParams>,
+        reply: schema::<ContextView>,
     },
     Method {
         name: "session.approve",

@@ -9,8 +9,8 @@ use super::args::{AuditCommand, Cli, Command, PermissionsCommand};
 use super::failure::{Failure, code};
 use crate::api::params::ClientRole;
 use crate::client::commands::{
-    abort, answer, approve, archive, audit, backup, command, cost, daemon, demo, diff, doctor, explain, fork,
-    logs, models, ps, queue, rewind, rpc, rules, submit, trust, update, wait,
+    abort, answer, approve, archive, audit, backup, command, context, cost, daemon, demo, diff, doctor,
+    explain, fork, logs, models, ps, queue, rewind, rpc, rules, submit, trust, update, wait,
 };
 use crate::client::connection::connector::Connector;
 use crate::client::connection::paths::Places;
@@ -83,6 +83,10 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Models { json } => models::models(&reach, json, out).await,
         Command::Submit { session, text, busy, turn, raw, given } => {
             submit::submit(&reach, &session, text, busy.when_busy(), (&turn, raw), &given, out).await
+        }
+        Command::Context { session, json } => context::context(&reach, &session, json, out).await,
+        Command::Compact { session, instructions } => {
+            context::compact(&reach, &session, &instructions.join(" "), out).await
         }
         Command::Commands { session, json } => command::commands(&reach, session.as_deref(), json, out).await,
         Command::Update { session, turn } => update::update(&reach, &session, &turn, out).await,

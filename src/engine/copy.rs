@@ -28,6 +28,7 @@ pub const UNCOPIED_KINDS: &[&str] = &[
     "turn.queue_updated",
     "turn.queue_moved",
     "turn.prompt_built",
+    "compact.started",
     "turn.phase",
     "turn.parked",
     "turn.resumed",
@@ -154,6 +155,7 @@ impl JournalCopier {
                     response_id,
                     superseded,
                     cache_hit,
+                    uncalibrated_tokens: None,
                 }
             }
             Event::SessionRewound(rewound) => {

@@ -4,6 +4,7 @@ use crate::engine::copy::Forked;
 use crate::engine::state::Engine;
 use crate::types::background::Over;
 use crate::types::blob::Blob;
+use crate::types::compaction::CompactRequest;
 use crate::types::event::{Origin, SettledBy};
 use crate::types::history::{FileCheckpoint, RewoundFile};
 use crate::types::ids::{CallId, ItemId, Mint, PermissionId, QuestionId, Seed, Seq, TurnId};
@@ -192,6 +193,13 @@ pub enum QueueEdit {
 pub enum Input {
     /// A client submitted an input.
     Submit(Box<Submit>),
+    /// A client requests that the conversation is compacted.
+    Compact {
+        /// The user's wishes.
+        request: CompactRequest,
+        /// The client that requests it.
+        origin: Option<Origin>,
+    },
     /// A client submitted a command that needs no model.
     Command(Box<AnsweredCommand>),
     /// The session built the system prompt.

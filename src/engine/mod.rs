@@ -32,7 +32,7 @@ pub use model_catalog::{FallbackModels, ModelCapabilities, ModelCatalog, TitleMo
 pub use output::{Decision, Effect, Entry, ItemChange, Plan, Reply, RequestChange};
 pub use request::repair_history::{Repair, breach, repair};
 pub use request::vision::needs_vision;
-pub use settings::{OnRateLimit, Retry, Settings, Unattended};
+pub use settings::{Compaction, OnRateLimit, Retry, Settings, Unattended};
 pub use state::{Engine, SessionRules};
 pub use view::{Pending, Snapshot};
 

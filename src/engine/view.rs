@@ -207,12 +207,6 @@ impl Engine {
         self.state.created_at
     }
 
-    /// Tokens of the newest answer and of its request, as the provider reported them.
-    #[must_use]
-    pub fn context_tokens(&self) -> u64 {
-        self.state.context_tokens
-    }
-
     /// The mode for verdicts: the running turn's, else the session's.
     #[must_use]
     pub fn mode(&self) -> Mode {

@@ -8,6 +8,7 @@ mod audit;
 mod backup;
 mod blob;
 mod command;
+mod compact;
 mod context;
 mod convert;
 mod create;
@@ -61,6 +62,8 @@ pub fn methods(ctx: RpcContext) -> Result<Methods, String> {
     params::serve(m, "session.get", list::get)?;
     params::serve(m, "session.submit", submit::submit)?;
     params::serve(m, "session.abort", abort::abort)?;
+    params::serve(m, "session.compact", compact::compact)?;
+    params::serve(m, "session.context", compact::context)?;
     params::serve(m, "session.approve", approve::approve)?;
     params::serve(m, "session.update", update::update)?;
     params::serve(m, "session.answer", answer::answer)?;

@@ -21,6 +21,8 @@ use crate::session::stream::follow::Follower;
 use crate::store::{SessionKey, StoreReader};
 use crate::sync::read;
 use crate::types::background::BackgroundCommand;
+use crate::types::compaction::CompactRequest;
+use crate::types::context_view::ContextView;
 use crate::types::event::Origin;
 use crate::types::ids::{CallId, Seq, SessionId, TurnId};
 use crate::types::outcome::{AnswerOutcome, SubmitOutcome};
@@ -128,6 +130,27 @@ impl SessionHandle {
         input: SubmittedInput,
     ) -> Result<SubmitOutcome, SessionError> {
         self.ask(|reply| SessionCommand::Submit(Box::new(submission), input, reply)).await
+    }
+
+    /// Adds a turn that compacts the conversation. It is on disk when this returns.
+    ///
+    /// # Errors
+    /// The session was killed, or the store failed. Nothing was recorded.
+    pub async fn compact(
+        &self,
+        request: CompactRequest,
+        keyed: Option<IdempotencyKey>,
+        origin: Origin,
+    ) -> Result<SubmitOutcome, SessionError> {
+        self.ask(|reply| SessionCommand::Compact(Box::new(request), keyed, origin, reply)).await
+    }
+
+    /// What fills the context window.
+    ///
+    /// # Errors
+    /// The session could not be loaded.
+    pub async fn context(&self) -> Result<ContextView, SessionError> {
+        self.ask(SessionCommand::Context).await
     }
 
     /// Records a command whose answer is known, with the changes that it requests.

@@ -14,6 +14,7 @@ pub(super) mod method {
     pub const UPDATE: &str = "session.update";
     pub const ABORT: &str = "session.abort";
     pub const KILL: &str = "session.kill";
+    pub const COMPACT: &str = "session.compact";
     pub const ARCHIVE: &str = "session.archive";
     pub const FORK: &str = "session.fork";
     pub const REWIND: &str = "session.rewind";

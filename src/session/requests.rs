@@ -63,8 +63,6 @@ pub(in crate::session) struct SessionFacts {
     pub mode: Mode,
     /// The model of the running turn, or of the next one.
     pub model: String,
-    /// Tokens of the newest answer and of its request.
-    pub context_tokens: u64,
 }
 
 /// The input of a submit.

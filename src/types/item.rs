@@ -22,6 +22,8 @@ pub enum ItemKind {
     ToolCall,
     /// A text from the daemon to the model, for example to continue after the output limit.
     Notice,
+    /// A boundary: models no longer receive the conversation before it as it was.
+    Compaction,
 }
 
 impl ItemKind {
@@ -33,6 +35,7 @@ impl ItemKind {
             ItemKind::AssistantMessage => "assistant_message",
             ItemKind::ToolCall => "tool_call",
             ItemKind::Notice => "notice",
+            ItemKind::Compaction => "compaction",
         }
     }
 }

@@ -44,6 +44,8 @@ impl Event {
             Event::MessageCompleted { .. } => "message.completed",
             Event::MessageTombstone { .. } => "message.tombstone",
             Event::HistoryRepaired { .. } => "history.repaired",
+            Event::CompactStarted { .. } => "compact.started",
+            Event::CompactCompleted { .. } => "compact.completed",
             Event::UsageBooked { .. } => "usage",
             Event::HelperStarted { .. } => "helper.started",
             Event::HelperCompleted { .. } => "helper.completed",

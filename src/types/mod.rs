@@ -4,6 +4,8 @@ pub mod ablation;
 pub mod audit;
 pub mod background;
 pub mod blob;
+pub mod compaction;
+pub mod context_view;
 pub mod credentials;
 pub mod depth;
 pub mod event;

@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 pub enum Phase {
     /// The input is added to the conversation.
     Input,
+    /// The conversation is compacted, because the next request would not fit the model's window or a user asked
+    /// for it.
+    CompactCheck,
     /// The daemon builds the system prompt and its context.
     Context,
     /// The daemon waits for a model.
@@ -112,6 +115,8 @@ pub enum UsageReason {
 pub enum Purpose {
     /// A short title of the session.
     Title,
+    /// A summary of the conversation, in the course of a turn.
+    Compaction,
 }
 
 /// The source of a session's title, if no client set it.

@@ -330,10 +330,18 @@ async fn items_agree(connection: &mut SqliteConnection, journals: &Journals) {
     let mut expected: BTreeMap<(String, u64), u64> = BTreeMap::new();
     for (session, journal) in journals {
         let mut calls: HashMap<&str, u64> = HashMap::new();
+        let mut compactions: HashMap<&str, u64> = HashMap::new();
         for (seq, event) in journal {
             let kind = event["type"].as_str().unwrap_or_default();
             let call = event["call_id"].as_str();
             let first = match (kind, call) {
+                ("compact.started", _) => {
+                    compactions.insert(event["item_id"].as_str().unwrap_or_default(), *seq);
+                    Some(*seq)
+                }
+                ("compact.completed", _) => {
+                    compactions.get(event["item_id"].as_str().unwrap_or_default()).copied()
+                }
                 ("message.started", _) => Some(*seq),
                 ("message.completed", _) => event["item"]["first_seq"].as_u64(),
                 ("tool.requested", Some(call)) => {

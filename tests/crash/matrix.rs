@@ -131,7 +131,13 @@ pub const ROWS: &[Row] = &[
         &["C17"],
         "the turn goes on with that request; the tool is not run again",
     ),
-    row("C18", "before, inside and after a compaction", &[], "not yet: needs compaction"),
+    row(
+        "C18",
+        "before, inside and after a compaction: decided, the summary requested, the edit committed",
+        &["C18.decided", "C18.requested", "C18.completed"],
+        "the next request has the old or the new conversation, whole; a summary is requested again; the journal still \
+         has the original",
+    ),
     row("C19", "abort committed, before the processes are ended", &["C19"], "aborted; every process is gone"),
     row(
         "C20",
@@ -182,7 +188,7 @@ fn unbuilt_matrix_rows_are_listed_and_counted() {
     for row in ROWS.iter().filter(|row| row.seen.contains("not yet:")) {
         eprintln!("{}: {}", row.id, row.seen);
     }
-    assert_eq!(open, ["C18"]);
+    assert!(open.is_empty(), "{open:?}");
     let whole = |row: &&Row| row.points.is_empty() && !row.seen.starts_with("not yet:");
     assert_eq!(ROWS.iter().filter(whole).count(), 0, "a row without a point must say what it needs");
 }

@@ -8,6 +8,7 @@ mod matrix;
 mod pilot;
 mod rows_audit;
 mod rows_calls;
+mod rows_compaction;
 mod rows_daemon;
 mod rows_model;
 mod rows_outside;

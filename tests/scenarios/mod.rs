@@ -15,6 +15,7 @@ mod bad_input;
 mod blobs;
 mod canary;
 mod commands;
+mod compaction;
 mod cost;
 mod crash;
 mod explain;

@@ -368,6 +368,28 @@ pub struct SubmitReply {
     pub text: Option<String>,
 }
 
+/// `session.compact`
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct CompactParams {
+    /// Id of the session.
+    pub session_id: SessionId,
+    /// What the summary must keep; at most 10,000 characters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
+    /// A repeated call with the same key returns the same reply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
+}
+
+/// Reply of `session.compact`: the request is on disk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CompactReply {
+    /// The turn that compacts the conversation.
+    pub turn_id: TurnId,
+    /// Seq of the event that records the request.
+    pub seq: Seq,
+}
+
 /// `session.abort`
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct AbortParams {

@@ -141,6 +141,22 @@ pub enum Command {
         #[arg(long)]
         undo: bool,
     },
+    /// Show what fills the context window of a session
+    Context {
+        /// Session id, unique start of it, title, or `.` for the newest of this folder
+        #[arg(default_value = ".")]
+        session: String,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Summarise the conversation of a session, so that it fills less of the context window
+    Compact {
+        /// Session id, unique start of it, title, or `.` for the newest of this folder
+        session: String,
+        /// What the summary must keep
+        instructions: Vec<String>,
+    },
     /// List the slash commands of a folder or a session
     Commands {
         /// Session id, unique start of it, or title; by default the current folder

@@ -2,6 +2,7 @@
 //! events.
 
 mod background;
+mod compaction;
 mod message;
 mod permission;
 mod queue;
@@ -48,6 +49,7 @@ pub const TRANSIENT_KINDS: &[&str] = &[
     "question.requested",
     "question.resolved",
     "message.tombstone",
+    "compact.started",
     "retry",
     "heartbeat",
     "stream.idle",
@@ -141,6 +143,7 @@ impl State {
             Event::MessageCompleted { .. } | Event::MessageTombstone { .. } => {
                 self.apply_message_event(envelope);
             }
+            Event::CompactStarted { .. } | Event::CompactCompleted { .. } => self.apply_compaction(envelope),
             Event::ToolRequested { .. }
             | Event::ToolStatus { .. }
             | Event::ToolStarted { .. }

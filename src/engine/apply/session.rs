@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::engine::request::vision::withhold;
 use crate::engine::state::transcript::Transcript;
 use crate::engine::state::{Activity, Helper, State};
-use crate::types::event::{Envelope, Event, Purpose};
+use crate::types::event::{Envelope, Event, Purpose, UsageReason};
 use crate::types::history::RewoundHistory;
 use crate::types::ledger::ModelUsage;
 use crate::types::message::Block;
@@ -103,6 +103,15 @@ impl State {
                 });
             }
             Event::HelperCompleted { .. } => self.helper = None,
+            Event::UsageBooked {
+                purpose: Some(Purpose::Compaction), reason: UsageReason::Helper, ..
+            } => {
+                if let Some(turn) = &mut self.turn {
+                    // It counts as a model call of the turn.
+                    turn.unanswered_attempts += 1;
+                    turn.model_calls += 1;
+                }
+            }
             Event::UsageBooked { purpose: Some(_), .. } => {}
             Event::UsageBooked { .. } => {
                 if let Some(turn) = &mut self.turn {
@@ -146,10 +155,9 @@ impl State {
                 known.extend(versions);
                 known.retain(|_, digest| !digest.is_empty());
             }
-            ReminderKind::SessionStart
-            | ReminderKind::PlanMode
-            | ReminderKind::Compacted
-            | ReminderKind::SeveralMatches => {}
+            // The summary may not contain the date.
+            ReminderKind::Compacted => self.told_day = self.created_at.day(),
+            ReminderKind::SessionStart | ReminderKind::PlanMode | ReminderKind::SeveralMatches => {}
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::engine::state::backoff::Backoff;
-use crate::engine::state::{Activity, Call, Hold, Stage, State, Turn};
+use crate::engine::state::{Activity, CONTEXT_OVERFLOW, Call, Hold, Stage, State, Turn};
 use crate::types::event::{Envelope, Event, HISTORY_LOST, Phase};
 use crate::types::ids::RequestId;
 use crate::types::model::FaultKind;
@@ -47,7 +47,8 @@ impl Turn {
     pub(super) fn apply(&mut self, envelope: &Envelope) {
         let turn = self;
         match &envelope.event {
-            Event::TurnPhase { phase: Phase::ModelCall, step } => {
+            Event::TurnPhase { phase: Phase::ModelCall, step, uncalibrated_tokens } => {
+                turn.uncalibrated_tokens = *uncalibrated_tokens;
                 if turn.step == *step {
                     turn.attempts += 1;
                 } else {
@@ -59,6 +60,14 @@ impl Turn {
                 turn.model_calls = *step + turn.unanswered_attempts;
                 turn.hold = None;
                 turn.activity = Activity::Calling { token: envelope.seq, partial: None };
+            }
+            Event::TurnPhase { phase: Phase::CompactCheck, step, .. } => {
+                turn.hold = None;
+                turn.compacted_step = *step;
+                if let Some(compaction) = &mut turn.compaction {
+                    compaction.step = *step;
+                    turn.activity = Activity::Calling { token: envelope.seq, partial: None };
+                }
             }
             Event::TurnPhase { .. } => turn.hold = None,
             Event::TurnResumed { resumes, delay_ms } => {
@@ -96,6 +105,9 @@ impl Turn {
                 turn.unreached = if is(&[FaultKind::Unreachable]) { turn.unreached + 1 } else { 0 };
                 turn.is_fresh = is(&[FaultKind::Interrupted, FaultKind::Idle, FaultKind::Unreachable]);
                 turn.reduced_output_limit = max_output_tokens.or(turn.reduced_output_limit);
+                if let Some(compaction) = turn.compaction.as_mut().filter(|_| kind == CONTEXT_OVERFLOW) {
+                    compaction.overflows += u32::from(max_output_tokens.is_none());
+                }
                 let (reason, attempt) = (reason.clone(), *attempt);
                 let wait = Backoff { left_ms: *delay_ms, told_at: envelope.at_ms, reason, attempt };
                 turn.activity = Activity::Waiting { token: envelope.seq, wait: Some(wait) };

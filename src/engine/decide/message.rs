@@ -82,6 +82,7 @@ impl PlanBuilder<'_> {
             response_id: None,
             superseded: message.superseded,
             cache_hit: false,
+            uncalibrated_tokens: None,
         };
         self.push_item(message.item_id, completed);
     }

@@ -5,6 +5,8 @@ pub(super) mod abort;
 pub(super) mod approval;
 pub(super) mod background;
 pub(super) mod backoff;
+pub(super) mod compact;
+mod context;
 pub(super) mod fallback;
 pub(super) mod fork;
 pub(super) mod message;
@@ -41,6 +43,7 @@ impl Engine {
         let mut builder = PlanBuilder::new(self, now);
         match input {
             Input::Submit(submit) => builder.submit(*submit)?,
+            Input::Compact { request, origin } => builder.compact(request, origin)?,
             Input::Command(command) => builder.answer_command(*command)?,
             Input::ContextReady { system, sources, instructions, untrusted } => {
                 builder.context_ready(system, sources, instructions, untrusted);

@@ -101,6 +101,15 @@ impl<'a> PlanBuilder<'a> {
             Event::MessageStarted { .. } => {
                 self.item(seq, seq, ItemKind::AssistantMessage, ItemStatus::Running)
             }
+            Event::CompactStarted { .. } => self.item(seq, seq, ItemKind::Compaction, ItemStatus::Running),
+            Event::CompactCompleted { stage, error, .. } => {
+                let open = self.state.compacting().filter(|compaction| compaction.stage == *stage);
+                if let Some(first) = open.map(|compaction| compaction.first_seq) {
+                    let is_complete = error.is_none();
+                    let status = if is_complete { ItemStatus::Completed } else { ItemStatus::Interrupted };
+                    self.item(first, seq, ItemKind::Compaction, status);
+                }
+            }
             Event::ToolRequested { .. } => self.item(seq, seq, ItemKind::ToolCall, ItemStatus::Running),
             Event::ToolStarted { call_id, .. } | Event::ToolStatus { call_id, .. } => {
                 if let Some(first) = self.state.call(*call_id).map(|call| call.first_seq) {

@@ -146,8 +146,7 @@ impl PlanBuilder<'_> {
         }
         if !self.state.calls().is_empty() {
             // Ends the hold for readers of the journal; a model call reports this by itself.
-            let (phase, step) = (crate::types::event::Phase::ToolExecution, turn.step);
-            self.push_turn(Event::TurnPhase { phase, step });
+            self.push_phase(crate::types::event::Phase::ToolExecution, turn.step);
         }
         self.go_on();
         true

@@ -6,8 +6,9 @@ use crate::engine::decide::plan::PlanBuilder;
 use crate::engine::decide::slash_command;
 use crate::engine::input::{Busy, Refusal, Submit};
 use crate::engine::output::{Effect, Reply};
-use crate::engine::request::model_texts;
+use crate::engine::request::{model_texts, tokens};
 use crate::engine::state::{Activity, QueuedInput};
+use crate::types::compaction::CompactTrigger;
 use crate::types::event::{Event, Phase, TitledBy};
 use crate::types::ids::{Seq, TurnId};
 use crate::types::message::{Block, InputBlock, input_content, input_text};
@@ -122,9 +123,9 @@ impl PlanBuilder<'_> {
     }
 
     /// Starts a turn and its work. Returns the seq of its first event.
-    fn begin_turn(&mut self, turn: &QueuedInput) -> Seq {
+    pub fn begin_turn(&mut self, turn: &QueuedInput) -> Seq {
         let QueuedInput { input, options, .. } = turn;
-        let untitled = self.state.spec.title.is_empty();
+        let untitled = self.state.spec.title.is_empty() && options.compact.is_none();
         let seq = self.start_turn(turn);
         if let Some(command) = options.command.as_ref().filter(|command| slash_command::is_clear(command)) {
             self.clear_conversation(command);
@@ -139,7 +140,9 @@ impl PlanBuilder<'_> {
             self.set_title(title, TitledBy::Prompt);
         }
         let options = self.state.turn.as_ref().map(|turn| Arc::clone(&turn.options));
-        self.user_message(input.clone(), options.as_deref());
+        if options.as_ref().is_none_or(|options| options.compact.is_none()) {
+            self.user_message(input.clone(), options.as_deref());
+        }
         self.prepare_context(0);
         seq
     }
@@ -152,7 +155,7 @@ impl PlanBuilder<'_> {
             self.call_model();
             return;
         }
-        self.push_turn(Event::TurnPhase { phase: Phase::Context, step });
+        self.push_phase(Phase::Context, step);
         self.effect(match self.state.system() {
             Some(_) => Effect::CheckContext { turn_id },
             None => Effect::GatherContext,
@@ -233,12 +236,29 @@ impl PlanBuilder<'_> {
 
     /// Calls the model (again) for this step, unless a budget is used up.
     pub fn call_model_step(&mut self, step: u64) {
+        if let Some(compaction) = self.state.compacting() {
+            self.call_summary(compaction.step);
+            return;
+        }
+        let is_compaction = self.state.turn.as_ref().is_some_and(|turn| turn.options.compact.is_some());
+        if is_compaction {
+            if !self.start_summary(CompactTrigger::Manual, step) {
+                self.finish(Subtype::Success, Vec::new());
+            }
+            return;
+        }
         if let Some((subtype, message)) = self.over_budget(step) {
             self.finish(subtype, vec![TurnError::new("budget", message)]);
             return;
         }
-        self.choose_model();
-        let token = self.push_turn(Event::TurnPhase { phase: Phase::ModelCall, step });
+        self.choose_seeing_model();
+        if !self.fit_window(step) {
+            return;
+        }
+        self.choose_larger_model();
+        let uncalibrated_tokens = Some(tokens::of_request(&self.state, &self.offered()));
+        let phase = Phase::ModelCall;
+        let token = self.push_turn(Event::TurnPhase { phase, step, uncalibrated_tokens });
         match self.request() {
             Ok(request) => self.effect(Effect::CallModel { token, request: Box::new(request) }),
             Err(message) => {
@@ -247,7 +267,12 @@ impl PlanBuilder<'_> {
         }
     }
 
-    fn over_budget(&self, step: u64) -> Option<(Subtype, String)> {
+    /// Reports a phase of the turn other than a model call.
+    pub fn push_phase(&mut self, phase: Phase, step: u64) -> Seq {
+        self.push_turn(Event::TurnPhase { phase, step, uncalibrated_tokens: None })
+    }
+
+    pub fn over_budget(&self, step: u64) -> Option<(Subtype, String)> {
         let turn = self.state.turn.as_ref()?;
         let made = step.saturating_sub(1) + turn.unanswered_attempts;
         let budgets = turn.budgets;
@@ -303,6 +328,7 @@ impl PlanBuilder<'_> {
 
     /// Ends the turn and starts the next queued one.
     pub fn finish(&mut self, subtype: Subtype, errors: Vec<TurnError>) {
+        self.close_compaction();
         // No user input is lost: the next turn's request will contain it.
         self.deliver_steered();
         for error in errors {
@@ -329,8 +355,8 @@ impl PlanBuilder<'_> {
             errors: turn.errors.clone(),
         };
         let (ending, step, text, budgets) = (turn.ending, turn.step, turn.last_text.clone(), turn.budgets);
-        let is_answer = turn.model_calls > 0;
-        self.push_turn(Event::TurnPhase { phase: Phase::Result, step });
+        let is_answer = turn.model_calls > 0 && turn.options.compact.is_none();
+        self.push_phase(Phase::Result, step);
         self.push_turn(Event::TurnCompleted { result });
         if ending {
             self.end_session();

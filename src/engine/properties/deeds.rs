@@ -5,6 +5,7 @@ use crate::engine::properties::property;
 use crate::engine::properties::request::{continues, is_valid, words};
 use crate::engine::properties::watch::ReferenceModel;
 use crate::engine::{Busy, Effect, Engine, Input, Plan, QueueEdit, Refusal, Submit};
+use crate::types::compaction::CompactStage;
 use crate::types::event::{Event, Phase};
 use crate::types::ids::{CallId, PermissionId, RequestId, Seq, TurnId};
 use crate::types::message::{Block, input_line};
@@ -116,6 +117,8 @@ impl ReferenceModel {
                 Some(turn_id) => Some(Refusal::Busy { turn_id }),
                 None => self.running_commands().next().map(|_| Refusal::CommandsRun),
             },
+            Input::Compact { .. } if self.status.0 == SessionState::Ended => Some(Refusal::Ended),
+            Input::Compact { .. } if self.archived => Some(Refusal::Archived),
             Input::Update(_) | Input::Rule { .. } if self.status.0 == SessionState::Ended => {
                 Some(Refusal::Ended)
             }
@@ -268,6 +271,14 @@ impl ReferenceModel {
             Effect::GatherContext => property!(!self.has_prompt(), "the system prompt is put together once"),
             Effect::CallModel { token, request } => {
                 let told = event_at(*token);
+                if let Some((_, CompactStage::Autocompact, _)) = self.compacting {
+                    property!(
+                        matches!(told, Some(Event::TurnPhase { phase: Phase::CompactCheck, .. })),
+                        "a summary is written before it is requested"
+                    );
+                    property!(request.aside && self.has_prompt(), "a summary is no part of the conversation");
+                    return is_valid(request, false);
+                }
                 property!(
                     matches!(told, Some(Event::TurnPhase { phase: Phase::ModelCall, .. })),
                     "a model call is written before it is made"
@@ -355,7 +366,7 @@ impl ReferenceModel {
                 "words that were cut short are never sent: {cut}"
             );
         }
-        for (_, heard) in &self.heard {
+        for (_, heard) in &self.heard[self.compacted..] {
             property!(all.iter().any(|text| text.contains(heard)), "what people said is sent: {heard}");
         }
         self.sent = Some(request.clone());
@@ -419,7 +430,8 @@ impl ReferenceModel {
             self.status
         );
         property!(self.turn.is_some() || self.queue.is_empty(), "nothing waits behind nothing");
-        if self.is_aborting() || self.is_held() || self.message.is_empty() {
+        let is_compacting = self.compacting.is_some();
+        if self.is_aborting() || self.is_held() || is_compacting || self.message.is_empty() {
             return Ok(());
         }
         let mut running = self.running.len();

@@ -4,6 +4,7 @@
 //! crash.
 
 mod calls;
+mod compaction;
 mod deeds;
 mod fork;
 mod given;
@@ -61,6 +62,11 @@ fn random_scripts_reach_every_event_and_result() {
     let mut seen: BTreeSet<String> = BTreeSet::new();
     let wanted = [
         "command.completed",
+        "compact.completed",
+        "compact.started",
+        "compacted autocompact",
+        "compacted collapse",
+        "compacted microcompact",
         "config.reloaded",
         "error",
         "file.changed",

@@ -46,6 +46,8 @@ pub enum Step {
     },
     /// The model reaches its output limit repeatedly.
     TooLong,
+    /// A client requests that the conversation is compacted.
+    Compact,
     /// An outstanding effect delivers its result.
     Next {
         pick: u8,
@@ -322,6 +324,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => prop_oneof![3 => Just(Step::Detach), 1 => Just(Step::Kill), 1 => Just(Step::Reload)],
         1 => Just(Step::Attach),
         1 => Just(Step::TooLong),
+        1 => Just(Step::Compact),
         2 => Just(Step::Stop),
         3 => any::<[bool; 2]>().prop_map(|[unwritten, twice]| Step::Crash { unwritten, twice }),
         6 => any::<u8>().prop_map(|pick| Step::Late { pick }),

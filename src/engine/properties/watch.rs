@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use crate::engine::properties::property;
 use crate::engine::properties::setup::Setup;
 use crate::engine::{Entry, Input};
+use crate::types::compaction::{CompactStage, CompactTrigger};
 use crate::types::event::{Event, Origin, Phase, SettledBy, TitledBy};
 use crate::types::history::RewoundHistory;
 use crate::types::ids::{BlobId, CallId, ItemId, PermissionId, QuestionId, Seq, TurnId};
@@ -80,6 +81,8 @@ pub struct TurnWatch {
     pub woken: Option<Timestamp>,
     /// Number of attempts that were booked without an answer.
     pub lost: u64,
+    /// Number of summaries that were booked.
+    pub summaries: u64,
     pub model_calls: u64,
     /// The turn waits before it continues.
     pub waits: bool,
@@ -140,6 +143,8 @@ pub struct ReferenceModel {
     /// How the newest turn ended, if no event followed.
     pub ended_well: bool,
     pub items: BTreeMap<Seq, (ItemKind, ItemStatus)>,
+    /// The stage of compaction that is not complete: its first seq, the stage, and why it runs.
+    pub compacting: Option<(Seq, CompactStage, CompactTrigger)>,
     /// The message that is streaming.
     pub streaming: Option<(ItemId, Seq, String)>,
     /// Calls that this process runs.
@@ -151,6 +156,8 @@ pub struct ReferenceModel {
     pub cut: Vec<String>,
     /// User texts that entered the transcript.
     pub heard: Vec<(Seq, String)>,
+    /// Number of the oldest of them that a compaction may have replaced.
+    pub compacted: usize,
     /// The same of conversations that were cleared.
     pub forgotten: Vec<(Seq, String)>,
     pub has_context: bool,
@@ -202,12 +209,14 @@ impl ReferenceModel {
             titled_by: None,
             ended_well: false,
             items: BTreeMap::new(),
+            compacting: None,
             streaming: None,
             running: Vec::new(),
             sent: None,
             withheld: HashSet::new(),
             cut: Vec::new(),
             heard: Vec::new(),
+            compacted: 0,
             forgotten: Vec::new(),
             has_context: false,
             own_prompt: None,
@@ -266,6 +275,7 @@ impl ReferenceModel {
         let by_client = matches!(
             input,
             Input::Submit(_)
+                | Input::Compact { .. }
                 | Input::Command(_)
                 | Input::Answer(_)
                 | Input::Update(_)
@@ -338,6 +348,8 @@ impl ReferenceModel {
                 property!(self.turn.is_none() && !self.archived, "only an idle session is rewound");
                 let removed = self.items.split_off(&(last_item_seq + 1));
                 property!(removed.len() == removed_items.len(), "a rewind names the removed items");
+                let stays = |(first, _): &&(Seq, String)| first <= last_item_seq;
+                self.compacted = self.heard[..self.compacted].iter().filter(stays).count();
                 self.heard.retain(|(first, _)| first <= last_item_seq);
                 // The beginning of the next request differs.
                 self.sent = None;
@@ -382,6 +394,7 @@ impl ReferenceModel {
         self.helper_fact(envelope, input)?;
         self.turn_fact(envelope, input)?;
         self.message_fact(envelope, entry.delta_of)?;
+        self.compaction_fact(envelope)?;
         self.tool_fact(envelope, entry.delta_of)
     }
 
@@ -428,6 +441,7 @@ fn may_follow_abort(event: &Event) -> bool {
         | Event::ToolStatus { .. }
         | Event::PermissionRequested { .. }
         | Event::QuestionRequested { .. }
+        | Event::CompactStarted { .. }
         | Event::MessageStarted { .. }
         | Event::MessageTextDelta { .. }
         | Event::MessageThinkingDelta { .. }

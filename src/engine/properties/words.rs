@@ -3,7 +3,7 @@
 use crate::engine::Input;
 use crate::engine::properties::property;
 use crate::engine::properties::watch::ReferenceModel;
-use crate::types::event::{Envelope, Event, TitledBy, UsageReason};
+use crate::types::event::{Envelope, Event, Purpose, TitledBy, UsageReason};
 use crate::types::ids::Seq;
 use crate::types::message::Block;
 use crate::types::model::{FaultKind, StopReason};
@@ -62,7 +62,14 @@ impl ReferenceModel {
                 self.helper = Some((envelope.seq, *model_snapshot, *max_usage));
                 self.helper_booked = false;
             }
-            Event::UsageBooked { purpose: Some(_), usage, cost_usd_micros, reason, estimated, .. } => {
+            Event::UsageBooked {
+                purpose: Some(Purpose::Title),
+                usage,
+                cost_usd_micros,
+                reason,
+                estimated,
+                ..
+            } => {
                 let (_, model_snapshot, max_usage) =
                     self.helper.ok_or("only a helper that was asked is booked")?;
                 let known = model_snapshot.cost_usd_micros(usage);
@@ -180,6 +187,7 @@ impl ReferenceModel {
                             turn.orphans.insert(item.item_id);
                         }
                     }
+                    ItemKind::Compaction => return Err("a message is not a compaction".into()),
                     ItemKind::ToolCall => return Err("a message is not a call".into()),
                 }
             }

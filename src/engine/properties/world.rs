@@ -16,6 +16,7 @@ use crate::engine::{
 };
 use crate::types::background::BackgroundState;
 use crate::types::blob::{Blob, BlobRef, Picture};
+use crate::types::compaction::CompactRequest;
 use crate::types::event::{Envelope, Event, SettledBy};
 use crate::types::ids::{CallId, Mint, PermissionId, QuestionId, Seed, Seq, SessionId, TurnId};
 use crate::types::message::{InputBlock, ToolCall};
@@ -238,6 +239,10 @@ impl Simulator {
                     let Some(at) = self.outstanding.iter().position(asked) else { break };
                     self.come(at, &cut)?;
                 }
+            }
+            Step::Compact => {
+                let request = CompactRequest { instructions: Some("keep the names".into()) };
+                self.feed(Input::Compact { request, origin: someone() })?;
             }
             Step::Next { pick, chance } => self.come(usize::from(*pick), chance)?,
             Step::Answer { pick, right, decision, scope, grant, feedback, stop, edit, other } => {

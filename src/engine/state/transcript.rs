@@ -106,6 +106,17 @@ impl Transcript {
         texts.into_iter().next().unwrap_or_default()
     }
 
+    /// Puts other messages in the place of `count` messages behind the first `from`.
+    pub fn splice(&mut self, from: usize, count: usize, messages: &[Message]) {
+        let mut all: Vec<Arc<Message>> = self.iter().cloned().collect();
+        let from = from.min(all.len());
+        let end = from.saturating_add(count).min(all.len());
+        all.splice(from..end, messages.iter().cloned().map(Arc::new));
+        let mut settled = Settled { messages: all, plain: 0 };
+        settled.look();
+        *self = Self { settled: Arc::new(settled), newest: Vec::new() };
+    }
+
     /// Changes messages in place.
     pub fn change(&mut self, mut how: impl FnMut(&mut [Arc<Message>])) {
         let settled = Arc::make_mut(&mut self.settled);

@@ -12,6 +12,8 @@ use crate::session::requests::{
     AbortOutcome, Changes, CommandSubmission, PermissionAnswer, QuestionAnswer, QueueChange, RewindOutcome,
     RewindRequest, SessionFacts, Submission, SubmittedInput,
 };
+use crate::types::compaction::CompactRequest;
+use crate::types::context_view::ContextView;
 use crate::types::event::Origin;
 use crate::types::ids::{CallId, Seq, TurnId};
 use crate::types::outcome::{AnswerOutcome, SubmitOutcome};
@@ -25,6 +27,10 @@ pub(in crate::session) type ReplyTo<T> = oneshot::Sender<Result<T, SessionError>
 /// few messages.
 pub(in crate::session) enum SessionCommand {
     Submit(Box<Submission>, SubmittedInput, ReplyTo<SubmitOutcome>),
+    /// Compact the conversation.
+    Compact(Box<CompactRequest>, Option<IdempotencyKey>, Origin, ReplyTo<SubmitOutcome>),
+    /// What fills the context window.
+    Context(ReplyTo<ContextView>),
     Command(Box<CommandSubmission>, ReplyTo<SubmitOutcome>),
     Facts(ReplyTo<SessionFacts>),
     Answer(Box<PermissionAnswer>, ReplyTo<AnswerOutcome>),

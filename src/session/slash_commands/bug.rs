@@ -167,6 +167,7 @@ fn redact_text(text: &str, secrets: &[String]) -> String {
     for secret in secrets {
         text = text.replace(secret.as_str(), REDACTED);
     }
+    text = without_userinfo(&text);
     if let Some(at) = text.find("-----BEGIN ") {
         text.truncate(at);
         text.push_str(REDACTED);
@@ -193,6 +194,25 @@ fn redact_text(text: &str, secrets: &[String]) -> String {
     }
     redacted.pop();
     redacted
+}
+
+/// Removes `user:password@` from URLs.
+fn without_userinfo(text: &str) -> String {
+    let (mut kept, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(at) = rest.find("://") {
+        let (before, after) = rest.split_at(at + 3);
+        kept.push_str(before);
+        let end = after.find(|c: char| c.is_whitespace() || matches!(c, '/' | '"' | '\'' | '?' | '#'));
+        let authority = &after[..end.unwrap_or(after.len())];
+        rest = match authority.rfind('@') {
+            Some(at) => {
+                kept.push_str(REDACTED);
+                &after[at..]
+            }
+            None => after,
+        };
+    }
+    kept + rest
 }
 
 /// The lines of a TOML file; a value with a secret name, or in a table with one, is removed.
@@ -233,10 +253,11 @@ mod tests {
             assert!(!text.contains(secret), "{secret}: {text}");
         }
         assert!(text.contains("plain words stay") && text.contains("curl") && text.contains("5"), "{text}");
-        let config = "[providers.x]\napi_key_env = \"X_KEY\"\napi_key = \"abc\"\nbase_url = \"http://h\"\n\
+        let config = "[providers.x]\napi_key_env = \"X_KEY\"\napi_key = \"abc\"\nbase_url = \"http://h\"\nproxy = \"http://me:pa55@p:1\"\n\
                       [providers.x.headers]\nx-custom = \"def\"\n[models]\nmain = \"x/y\"";
         let text = redact_config(config, &secrets);
         assert!(text.contains("X_KEY") && text.contains("http://h") && text.contains("x/y"), "{text}");
-        assert!(!text.contains("abc") && !text.contains("def"), "{text}");
+        assert!(text.contains("http://[redacted]@p:1"), "{text}");
+        assert!(!text.contains("abc") && !text.contains("def") && !text.contains("pa55"), "{text}");
     }
 }

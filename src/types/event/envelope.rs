@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::variants::Event;
 use crate::types::blob::TruncatedField;
 use crate::types::ids::{ItemId, Seq, SessionId, TurnId};
+use crate::types::item::Item;
 use crate::types::origin::Origin;
 use crate::types::time::Timestamp;
 
@@ -34,4 +35,25 @@ pub struct Envelope {
     /// Type and content of the event.
     #[serde(flatten)]
     pub event: Event,
+}
+
+impl Event {
+    /// A complete message without the figures of a model call.
+    #[must_use]
+    pub fn message(item: Item) -> Self {
+        Event::MessageCompleted {
+            item,
+            model: None,
+            stop_reason: None,
+            usage: None,
+            estimated: false,
+            cost_usd_micros: None,
+            model_snapshot: None,
+            duration_ms: None,
+            response_id: None,
+            superseded: false,
+            cache_hit: false,
+            uncalibrated_tokens: None,
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! Events: the source of journal rows, of notifications to subscribers, and of `proto-docs/events.md`.
 
+mod defaults;
 mod envelope;
 mod variants;
 

@@ -8,8 +8,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::defaults::{aborted, first, is_aborted, is_first};
 use crate::types::background::{BackgroundEnd, BackgroundRead, BackgroundState, BashId};
 use crate::types::blob::{Attachment, BlobRef};
+use crate::types::compaction::{CompactStage, CompactTrigger, WindowEdit};
 use crate::types::history::{FileCheckpoint, ForkedFrom, RewoundHistory};
 use crate::types::ids::{CallId, PermissionId, QuestionId, TurnId};
 use crate::types::message::{InputBlock, Message};
@@ -31,14 +33,6 @@ use crate::types::usage::{ModelSnapshot, Usage};
 
 /// `kind` of the notice at the end of a journal whose later events are lost.
 pub const HISTORY_LOST: &str = "history_lost";
-
-const fn aborted() -> Subtype {
-    Subtype::Aborted
-}
-
-fn is_aborted(subtype: &Subtype) -> bool {
-    *subtype == Subtype::Aborted
-}
 
 /// The type and the content of an event. The `type` on the wire is dotted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -234,6 +228,9 @@ pub enum Event {
         phase: Phase,
         /// Number of the model call, from 1.
         step: u64,
+        /// With `model_call`: tokens of the request, counted from its characters without calibration.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        uncalibrated_tokens: Option<u64>,
     },
     /// The daemon stops cleanly, and the turn is at a point where it can continue: its resume does not count.
     #[serde(rename = "turn.parked")]
@@ -354,6 +351,10 @@ pub enum Event {
         /// nothing.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         cache_hit: bool,
+        /// For an answer: tokens of its request, counted from its characters. Their ratio to the reported tokens
+        /// corrects later estimates for this model.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        uncalibrated_tokens: Option<u64>,
     },
     /// A partial answer (`item_id`) is discarded: another answer replaces it. Clients remove what they show of
     /// it. It stays in the journal, and was never sent to a model.
@@ -372,6 +373,38 @@ pub enum Event {
         messages: Vec<Message>,
         /// The repairs, as text for users.
         changes: Vec<String>,
+    },
+    /// A stage of compaction started. Most stages complete in the same transaction; `autocompact` calls a model.
+    #[serde(rename = "compact.started")]
+    CompactStarted {
+        /// The stage.
+        stage: CompactStage,
+        /// Why the conversation is compacted.
+        trigger: CompactTrigger,
+        /// Tokens of the next request, as far as they are known.
+        tokens_before: u64,
+        /// For `autocompact`: number of messages, from the oldest, that the summary replaces.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        messages: Option<u64>,
+    },
+    /// A stage of compaction ended. Later requests contain less; the journal keeps all events.
+    #[serde(rename = "compact.completed")]
+    CompactCompleted {
+        /// The stage.
+        stage: CompactStage,
+        /// Why the conversation is compacted.
+        trigger: CompactTrigger,
+        /// Tokens of the next request before the stage.
+        tokens_before: u64,
+        /// Tokens of the next request after the stage, estimated.
+        tokens_after: u64,
+        /// Why the stage changed nothing: a code of `error`, `empty_summary`, `no_saving`, or `aborted`.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        error: Option<String>,
+        /// The change of the messages that later requests contain. Absent after an error, and for a result that was
+        /// shortened when its call ended: its `tool.completed` has the short text.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        edit: Option<WindowEdit>,
     },
     /// Tokens that belong to no complete answer of a turn. They count like those of an answer, and the attempt
     /// counts as a model call, so that budgets hold over any number of crashes. Tokens of a helper call count
@@ -758,33 +791,4 @@ pub enum Event {
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         causes: Vec<String>,
     },
-}
-
-impl Event {
-    /// A complete message without the figures of a model call.
-    #[must_use]
-    pub fn message(item: Item) -> Self {
-        Event::MessageCompleted {
-            item,
-            model: None,
-            stop_reason: None,
-            usage: None,
-            estimated: false,
-            cost_usd_micros: None,
-            model_snapshot: None,
-            duration_ms: None,
-            response_id: None,
-            superseded: false,
-            cache_hit: false,
-        }
-    }
-}
-
-const fn first() -> u8 {
-    1
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
-const fn is_first(attempt: &u8) -> bool {
-    *attempt == 1
 }

@@ -303,6 +303,7 @@ impl FeedFixture {
             response_id: None,
             superseded: false,
             cache_hit: false,
+            uncalibrated_tokens: None,
         });
         self.write(events).await;
     }
