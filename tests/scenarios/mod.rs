@@ -19,6 +19,7 @@ mod compaction;
 mod cost;
 mod crash;
 mod explain;
+mod export;
 mod fetch;
 mod files;
 mod fork;
