@@ -44,6 +44,18 @@ pub enum SettledBy {
     Mode,
 }
 
+/// Why a queued turn left the queue without a start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DequeueReason {
+    /// A client removed it.
+    Removed,
+    /// A client cleared the whole queue.
+    Cleared,
+    /// A client aborted the turn by its id before it started.
+    Aborted,
+}
+
 /// Why a turn switches to another model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -13,6 +13,7 @@ mod rows_daemon;
 mod rows_model;
 mod rows_outside;
 mod rows_questions;
+mod rows_rewind;
 mod rows_turns;
 mod story;
 mod witness;

@@ -17,9 +17,11 @@ use crate::types::usage::Budgets;
 
 mod command;
 mod daemon;
+mod history;
 mod input;
 mod model;
 mod permission;
+mod queue;
 mod reading;
 mod tool;
 mod turn_options;
@@ -27,9 +29,11 @@ mod workspace;
 
 pub use command::*;
 pub use daemon::*;
+pub use history::*;
 pub use input::*;
 pub use model::*;
 pub use permission::*;
+pub use queue::*;
 pub use reading::*;
 pub use tool::*;
 pub use workspace::*;
@@ -168,7 +172,8 @@ pub struct ListParams {
     /// Only sessions of this folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// Only sessions whose title, folder or last line contain this text.
+    /// Only sessions whose title, folder or last line contain this text, or with a message that contains all of
+    /// its words, the last one as a beginning; then `matches` names the messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<String>,
 }

@@ -500,6 +500,8 @@ pub struct Tools {
     pub max_spool_size: Size,
     /// Maximum stored output of all commands of all sessions.
     pub max_spool_total: Size,
+    /// Maximum size of a file whose content is kept before a tool changes it.
+    pub max_checkpoint_size: Size,
 }
 
 impl Default for Tools {
@@ -523,6 +525,7 @@ impl Default for Tools {
             max_results_total: Size(256 << 10),
             max_spool_size: Size(1 << 30),
             max_spool_total: Size(8 << 30),
+            max_checkpoint_size: Size(8 << 20),
         }
     }
 }

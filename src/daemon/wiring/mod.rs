@@ -75,6 +75,7 @@ pub(super) fn components(
         bash_timeout_max_ms: millis(config.tools.bash_timeout_max.0),
         background_timeout: config.tools.background_timeout.0,
         edit_requires_read: config.tools.edit_requires_read,
+        checkpoint_bytes: config.tools.max_checkpoint_size.0,
         instance: found.instance.clone(),
         socket: Some(places.socket.clone()),
         limits: limits(config, found.open_files),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::engine::state::partial::Partial;
+use crate::engine::state::transcript::last_line_of;
 use crate::engine::state::{Activity, State, TokenRatio, Turn};
 use crate::types::event::{Envelope, Event};
 use crate::types::message::{Block, Message, Role};
@@ -119,8 +120,8 @@ impl State {
             }
             ItemKind::AssistantMessage => {
                 let text = item.text.clone().unwrap_or_default();
-                if let Some(line) = text.lines().rev().find(|line| !line.trim().is_empty()) {
-                    self.last_line = line.trim().chars().take(160).collect();
+                if let Some(line) = last_line_of(&text) {
+                    self.last_line = line;
                 }
                 if let Some(turn) = &mut self.turn {
                     if std::mem::take(&mut turn.continues_previous) {

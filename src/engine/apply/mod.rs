@@ -5,6 +5,7 @@ mod background;
 mod compaction;
 mod message;
 mod permission;
+mod queue;
 mod session;
 mod tool;
 mod turn;
@@ -41,6 +42,7 @@ pub const TRANSIENT_KINDS: &[&str] = &[
     "tool.status",
     "tool.started",
     "tool.blocked",
+    "file.checkpointed",
     "file.changed",
     "permission.requested",
     "permission.expired",
@@ -101,6 +103,9 @@ impl State {
             | Event::ReminderAdded { .. }
             | Event::TurnOutputRejected { .. }
             | Event::SessionEnded { .. }
+            | Event::SessionArchived { .. }
+            | Event::SessionForked { .. }
+            | Event::SessionRewound(_)
             | Event::WorkspaceTrustRequired { .. }
             | Event::HistoryRepaired { .. }
             | Event::MediaWithheld { .. }
@@ -108,7 +113,10 @@ impl State {
             | Event::HelperCompleted { .. }
             | Event::UsageBooked { .. } => self.apply_session_event(envelope),
             Event::TurnQueued { .. }
-            | Event::TurnStarted { .. }
+            | Event::TurnDequeued { .. }
+            | Event::TurnQueueUpdated { .. }
+            | Event::TurnQueueMoved { .. } => self.apply_queue_event(envelope),
+            Event::TurnStarted { .. }
             | Event::TurnPromptBuilt { .. }
             | Event::TurnCompleted { .. }
             | Event::Notice { .. } => self.apply_turn_border(envelope),
@@ -156,6 +164,7 @@ impl State {
             | Event::ConfigReloaded { .. }
             | Event::TurnParked {}
             | Event::StreamIdle { .. }
+            | Event::FileCheckpointed { .. }
             | Event::FileChanged { .. } => {}
         }
     }

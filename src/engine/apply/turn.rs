@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::engine::state::backoff::Backoff;
-use crate::engine::state::{Activity, CONTEXT_OVERFLOW, Call, Hold, QueuedInput, Stage, State, Turn};
+use crate::engine::state::{Activity, CONTEXT_OVERFLOW, Call, Hold, Stage, State, Turn};
 use crate::types::event::{Envelope, Event, HISTORY_LOST, Phase};
 use crate::types::ids::RequestId;
 use crate::types::model::FaultKind;
@@ -14,17 +14,6 @@ impl State {
     /// Events that open or close a turn.
     pub(super) fn apply_turn_border(&mut self, envelope: &Envelope) {
         match &envelope.event {
-            Event::TurnQueued { input, front, options } => {
-                if let Some(turn_id) = envelope.turn_id {
-                    let options = (**options).clone();
-                    let queued = Arc::new(QueuedInput { turn_id, input: input.clone(), options });
-                    if *front {
-                        self.queue.push_front(queued);
-                    } else {
-                        self.queue.push_back(queued);
-                    }
-                }
-            }
             Event::TurnStarted { options } => {
                 if let Some(turn_id) = envelope.turn_id {
                     self.queue.retain(|queued| queued.turn_id != turn_id);

@@ -60,11 +60,15 @@ impl PlanBuilder<'_> {
         if self.state.status == SessionState::Ended {
             return Err(Refusal::Ended);
         }
+        if self.state.archived {
+            return Err(Refusal::Archived);
+        }
         self.origin = origin;
         let turn_id = self.mint.turn();
         let options = TurnOptions { compact: Some(request), ..TurnOptions::default() };
         if self.state.turn.is_none() {
-            let turn = QueuedInput { turn_id, input: Vec::new(), options };
+            let (queued_at, origin) = (self.now.at, self.origin.clone());
+            let turn = QueuedInput { turn_id, input: Vec::new(), options, queued_at, front: false, origin };
             let seq = self.begin_turn(&turn);
             self.reply =
                 Reply::Submitted(SubmitOutcome { turn_id, state: SubmittedAs::Running, seq, text: None });
@@ -124,6 +128,8 @@ impl PlanBuilder<'_> {
         let Some(turn) = &self.state.turn else { return false };
         match &turn.compaction {
             Some(compaction) => compaction.overflows < MAX_SUMMARY_OVERFLOWS,
+            // What does not fit is only the rest of an answer that was cut: the answer so far stays valid.
+            None if turn.continuations > 0 => false,
             None => {
                 turn.compacted_step != turn.step
                     && self.may_summarise()
@@ -341,6 +347,9 @@ impl PlanBuilder<'_> {
             compaction,
             Event::CompactCompleted { stage, trigger, tokens_before, tokens_after, error: code, edit },
         );
+        if error.is_none() {
+            self.remind_of_compaction();
+        }
         if let Some(error) = &error {
             let text = format!("the conversation could not be compacted: {}", error.message);
             self.push_turn(Event::Notice { kind: "compaction_failed".into(), text });

@@ -191,7 +191,10 @@ impl<'a> PlanBuilder<'a> {
         if self.state.status == SessionState::Ended {
             return (SessionState::Ended, None);
         }
-        let Some(turn) = &self.state.turn else { return (SessionState::Idle, None) };
+        let Some(turn) = &self.state.turn else {
+            let archived = self.state.archived;
+            return (if archived { SessionState::Archived } else { SessionState::Idle }, None);
+        };
         if matches!(turn.hold, Some(Hold::Paused { .. })) {
             return (SessionState::Paused, None);
         }

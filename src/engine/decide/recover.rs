@@ -81,7 +81,7 @@ impl PlanBuilder<'_> {
     }
 
     /// Repairs an invalid history and reports the changes.
-    fn repair_history(&mut self) {
+    pub fn repair_history(&mut self) {
         let transcript: Vec<_> = self.state.transcript.iter().cloned().collect();
         // While an answer is streaming, its message is not in the transcript.
         let open = !self.is_streaming() && self.state.calls().iter().any(|call| !call.is_done());

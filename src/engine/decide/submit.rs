@@ -28,9 +28,10 @@ impl PlanBuilder<'_> {
         if self.state.status == crate::types::session::SessionState::Ended {
             return Err(Refusal::Ended);
         }
-        let is_blank =
-            |block: &InputBlock| matches!(block, InputBlock::Text { text } if text.trim().is_empty());
-        if submit.input.iter().all(is_blank) {
+        if self.state.archived {
+            return Err(Refusal::Archived);
+        }
+        if is_empty_input(&submit.input) {
             return Err(Refusal::EmptyInput);
         }
         let current = self.state.turn.as_ref().map(|turn| turn.id);
@@ -52,7 +53,9 @@ impl PlanBuilder<'_> {
         let (input, options) = (submit.input, submit.options);
         let Some(running) = current else {
             let turn_id = self.mint.turn();
-            let seq = self.begin_turn(&QueuedInput { turn_id, input, options });
+            let (queued_at, origin) = (self.now.at, self.origin.clone());
+            let seq =
+                self.begin_turn(&QueuedInput { turn_id, input, options, queued_at, front: false, origin });
             // `/clear` is done at once.
             if self.state.turn.is_some() {
                 self.reply_submitted(turn_id, SubmittedAs::Running, seq);
@@ -376,6 +379,11 @@ impl PlanBuilder<'_> {
     pub(in crate::engine) fn system(&self) -> Arc<str> {
         self.state.system().cloned().unwrap_or_else(|| Arc::from(""))
     }
+}
+
+/// Whether an input has neither text nor media.
+pub(super) fn is_empty_input(input: &[InputBlock]) -> bool {
+    input.iter().all(|block| matches!(block, InputBlock::Text { text } if text.trim().is_empty()))
 }
 
 /// Steering input joins the running turn, so it may not have options of its own. Budgets are ignored.

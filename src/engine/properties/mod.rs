@@ -6,8 +6,10 @@
 mod calls;
 mod compaction;
 mod deeds;
+mod fork;
 mod given;
 mod home;
+mod queue;
 mod request;
 mod restart;
 mod script;
@@ -70,6 +72,7 @@ fn random_scripts_reach_every_event_and_result() {
         "early call",
         "error",
         "file.changed",
+        "file.checkpointed",
         "heartbeat",
         "helper.completed",
         "helper.started",
@@ -93,9 +96,11 @@ fn random_scripts_reach_every_event_and_result() {
         "question.resolved",
         "reminder.added",
         "retry",
+        "session.archived",
         "session.cleared",
         "session.attached",
         "session.prompt_built",
+        "session.rewound",
         "turn.prompt_built",
         "session.detached",
         "session.ended",
@@ -125,6 +130,9 @@ fn random_scripts_reach_every_event_and_result() {
         "turn.completed",
         "turn.output_rejected",
         "turn.phase",
+        "turn.dequeued",
+        "turn.queue_moved",
+        "turn.queue_updated",
         "turn.queued",
         "turn.parked",
         "turn.resumed",

@@ -23,6 +23,28 @@ impl ReferenceModel {
                 property!(self.turns.insert(id), "turn ids are new");
                 if *front { self.queue.push_front(id) } else { self.queue.push_back(id) }
             }
+            Event::TurnDequeued { .. } => {
+                let id = envelope.turn_id.ok_or("a queued turn has an id")?;
+                let at =
+                    self.queue.iter().position(|known| *known == id).ok_or("a queued turn is removed")?;
+                self.queue.remove(at);
+            }
+            Event::TurnQueueUpdated { input: new } => {
+                let id = envelope.turn_id.ok_or("a queued turn has an id")?;
+                property!(self.queue.contains(&id) && !new.is_empty(), "a queued turn gets another input");
+            }
+            Event::TurnQueueMoved { before } => {
+                let id = envelope.turn_id.ok_or("a queued turn has an id")?;
+                let old = self.queue.clone();
+                self.queue.retain(|known| *known != id);
+                property!(self.queue.len() + 1 == old.len(), "a queued turn is moved");
+                let at = match before {
+                    Some(before) => self.queue.iter().position(|known| known == before),
+                    None => Some(self.queue.len()),
+                };
+                self.queue.insert(at.ok_or("a turn moves before a queued one")?, id);
+                property!(self.queue != old, "a move changes the order");
+            }
             Event::TurnStarted { options } => {
                 let mode = options.mode.ok_or("a turn tells its mode")?;
                 (self.turn_mode, self.aborted_by) = (mode, None);

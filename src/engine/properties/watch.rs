@@ -8,6 +8,7 @@ use crate::engine::properties::setup::Setup;
 use crate::engine::{Entry, Input};
 use crate::types::compaction::{CompactStage, CompactTrigger};
 use crate::types::event::{Event, Origin, Phase, SettledBy, TitledBy};
+use crate::types::history::RewoundHistory;
 use crate::types::ids::{BlobId, CallId, ItemId, PermissionId, QuestionId, Seq, TurnId};
 use crate::types::message::ToolCall;
 use crate::types::model::{ModelRequest, StopReason};
@@ -115,6 +116,7 @@ pub struct ReferenceModel {
     pub status: (SessionState, Option<Requires>),
     pub turn: Option<TurnWatch>,
     pub queue: VecDeque<TurnId>,
+    pub archived: bool,
     pub turns: HashSet<TurnId>,
     pub calls: HashMap<CallId, CallWatch>,
     /// Calls of the newest message, while they are open.
@@ -153,11 +155,11 @@ pub struct ReferenceModel {
     /// Texts of messages that were interrupted.
     pub cut: Vec<String>,
     /// User texts that entered the transcript.
-    pub heard: Vec<String>,
+    pub heard: Vec<(Seq, String)>,
     /// Number of the oldest of them that a compaction may have replaced.
     pub compacted: usize,
     /// The same of conversations that were cleared.
-    pub forgotten: Vec<String>,
+    pub forgotten: Vec<(Seq, String)>,
     pub has_context: bool,
     /// The turn has its own system prompt, and whether that was built.
     pub own_prompt: Option<bool>,
@@ -191,6 +193,7 @@ impl ReferenceModel {
             status: (SessionState::Idle, None),
             turn: None,
             queue: VecDeque::new(),
+            archived: false,
             turns: HashSet::new(),
             calls: HashMap::new(),
             message: Vec::new(),
@@ -278,6 +281,9 @@ impl ReferenceModel {
                 | Input::Update(_)
                 | Input::Rule { .. }
                 | Input::AnswerQuestion { .. }
+                | Input::EditQueue { .. }
+                | Input::Archive { .. }
+                | Input::Rewind(_)
                 | Input::Abort { .. }
                 | Input::Kill { .. }
                 | Input::Attached { .. }
@@ -298,7 +304,14 @@ impl ReferenceModel {
             self.status.0 != SessionState::Ended || is_of_session(&envelope.event),
             "an ended session does nothing"
         );
-        let opens = matches!(envelope.event, Event::TurnQueued { .. } | Event::TurnStarted { .. });
+        let opens = matches!(
+            envelope.event,
+            Event::TurnQueued { .. }
+                | Event::TurnStarted { .. }
+                | Event::TurnDequeued { .. }
+                | Event::TurnQueueUpdated { .. }
+                | Event::TurnQueueMoved { .. }
+        );
         let current = self.turn.as_ref().map(|turn| turn.id);
         property!(
             opens || envelope.turn_id.is_none() || envelope.turn_id == current,
@@ -330,12 +343,29 @@ impl ReferenceModel {
                 self.status = (SessionState::Ended, None);
                 self.queue.clear();
             }
+            Event::SessionRewound(RewoundHistory { last_item_seq, removed_items, cwd, .. }) => {
+                self.folder.clone_from(cwd);
+                property!(self.turn.is_none() && !self.archived, "only an idle session is rewound");
+                let removed = self.items.split_off(&(last_item_seq + 1));
+                property!(removed.len() == removed_items.len(), "a rewind names the removed items");
+                let stays = |(first, _): &&(Seq, String)| first <= last_item_seq;
+                self.compacted = self.heard[..self.compacted].iter().filter(stays).count();
+                self.heard.retain(|(first, _)| first <= last_item_seq);
+                // The beginning of the next request differs.
+                self.sent = None;
+            }
+            Event::SessionArchived { archived } => {
+                property!(*archived != self.archived, "an archived session is not archived again");
+                property!(self.turn.is_none(), "no turn runs while a session is archived");
+                self.archived = *archived;
+            }
             Event::SessionCleared {} => {
                 property!(
                     self.turn.as_ref().is_some_and(|turn| turn.step == 0),
                     "a turn clears and does nothing else"
                 );
                 self.forgotten.append(&mut self.heard);
+                self.compacted = 0;
                 (self.sent, self.has_context) = (None, false);
             }
             Event::ReminderAdded { text, .. } => {
@@ -345,7 +375,7 @@ impl ReferenceModel {
                 );
                 property!(text.starts_with("<reminder>"), "a reminder looks like one: {text}");
                 // Reminders are sent like what people say.
-                self.heard.push(text.clone());
+                self.heard.push((envelope.seq, text.clone()));
             }
             Event::HistoryRepaired { .. } => return Err("a healthy history is never repaired".into()),
             Event::SessionPromptBuilt { .. } => {
@@ -407,6 +437,7 @@ fn may_follow_abort(event: &Event) -> bool {
         Event::TurnPhase { phase, .. } => *phase == Phase::Result,
         Event::ToolStarted { .. }
         | Event::ToolBlocked { .. }
+        | Event::FileCheckpointed { .. }
         | Event::ToolRequested { .. }
         | Event::ToolStatus { .. }
         | Event::PermissionRequested { .. }

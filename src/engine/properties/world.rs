@@ -316,6 +316,11 @@ impl Simulator {
                 };
                 self.feed(Input::AnswerQuestion { request_id, choice: *choice, origin: someone() })?;
             }
+            Step::Queue { pick, to, edit } => self.edit_queue(*pick, *to, *edit)?,
+            Step::Fork { pick, rewinds } => self.fork(*pick, *rewinds)?,
+            Step::Archive(archived) => {
+                self.feed(Input::Archive { archived: *archived, origin: someone() })?;
+            }
             Step::AbortTurn(named) => {
                 let turn_id = self.name(*named);
                 self.feed(Input::Abort { turn_id, call_id: None, origin: someone() })?;
@@ -425,6 +430,7 @@ impl Simulator {
                     }
                     self.past_turns.push(turn_id);
                 }
+                (Event::TurnDequeued { .. }, Some(turn_id)) => self.queued.retain(|(id, _)| *id != turn_id),
                 (Event::SessionEnded { .. }, _) => {
                     self.queued.clear();
                     // The call is dropped, and may have answered just before.
@@ -524,7 +530,7 @@ impl Simulator {
         choose(&settled, pick).copied().unwrap_or_else(|| self.mint().question())
     }
 
-    fn mint(&mut self) -> Mint {
+    pub(super) fn mint(&mut self) -> Mint {
         Mint::new(self.clock, Seed(u128::from(self.next())))
     }
 

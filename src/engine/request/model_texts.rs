@@ -132,6 +132,10 @@ pub const SEVERAL_MATCHES: &str = "<reminder>An edit was refused because its old
 the places that the result names and give more lines around the one you mean, or set replace_all if all of them shall \
 change.</reminder>";
 
+/// A summary took the place of the conversation.
+pub const COMPACTED: &str = "<reminder>The conversation so far was replaced by a summary, because it filled the context window. \
+Details may be missing: read a file again before you rely on what you remember of it.</reminder>";
+
 /// The date is not that of the system prompt any more.
 pub fn new_day(date: &str) -> String {
     format!("<reminder>A new day has begun: today is {date} (UTC).</reminder>")

@@ -8,7 +8,7 @@ use crate::engine::state::background_task::BackgroundTask;
 use crate::engine::state::partial::Partial;
 use crate::engine::state::transcript::Transcript;
 use crate::engine::state::{Activity, Call, Compacting, SessionRules, Stage, TokenRatio, Turn};
-use crate::types::event::{Purpose, TitledBy};
+use crate::types::event::{Origin, Purpose, TitledBy};
 use crate::types::ids::{CallId, ItemId, Seq, SessionId, TurnId};
 use crate::types::ledger::ModelUsage;
 use crate::types::message::{InputBlock, ToolCall};
@@ -32,6 +32,8 @@ pub(in crate::engine) struct State {
     pub next_seq: Seq,
     pub status: SessionState,
     pub requires: Option<Requires>,
+    /// A client archived the session.
+    pub archived: bool,
     pub system: Option<Arc<str>>,
     /// The system prompt names folders or a model that have changed since: the next turn builds it again.
     pub is_stale: bool,
@@ -90,6 +92,11 @@ pub(in crate::engine) struct QueuedInput {
     pub turn_id: TurnId,
     pub input: Vec<InputBlock>,
     pub options: TurnOptions,
+    pub queued_at: Timestamp,
+    /// It was queued before the other turns, and was not moved since.
+    pub front: bool,
+    /// The client that submitted it.
+    pub origin: Option<Origin>,
 }
 
 impl State {
@@ -103,6 +110,7 @@ impl State {
             next_seq: 1,
             status: SessionState::Idle,
             requires: None,
+            archived: false,
             system: None,
             is_stale: false,
             trust_asked: None,

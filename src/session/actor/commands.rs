@@ -57,7 +57,6 @@ impl Actor {
                     spec: self.engine.spec().clone(),
                     mode: self.engine.mode(),
                     model: self.engine.model().to_owned(),
-                    context_tokens: self.engine.context_tokens(),
                 }));
             }
             SessionCommand::Answer(answer, reply) => self.answer_and_approve_matching(*answer, reply).await,
@@ -75,6 +74,18 @@ impl Actor {
             }
             SessionCommand::Rules(reply) => {
                 let _ = reply.send(Ok(self.engine.rules()));
+            }
+            SessionCommand::Queue(reply) => {
+                let _ = reply.send(Ok(self.engine.queue()));
+            }
+            SessionCommand::EditQueue(change, reply) => {
+                let _ = reply.send(self.edit_queue(*change).await);
+            }
+            SessionCommand::Rewind(request, reply) => {
+                let _ = reply.send(Box::pin(self.rewind(*request)).await);
+            }
+            SessionCommand::Archive { archived, keyed, origin, reply } => {
+                let _ = reply.send(self.archive(archived, keyed, origin).await);
             }
             SessionCommand::AnswerQuestion(chosen, reply) => {
                 let _ = reply.send(self.answer_question(*chosen).await);
@@ -231,6 +242,11 @@ fn refuse_command(command: SessionCommand) {
         SessionCommand::Update(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::Rule { reply, .. } => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::Rules(reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
+        SessionCommand::Queue(reply) | SessionCommand::EditQueue(_, reply) => {
+            drop(reply.send(Err(SessionError::ShuttingDown)));
+        }
+        SessionCommand::Rewind(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
+        SessionCommand::Archive { reply, .. } => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::AnswerQuestion(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::Abort { reply, .. } | SessionCommand::Kill { reply, .. } => {
             drop(reply.send(Err(SessionError::ShuttingDown)));

@@ -14,6 +14,7 @@ pub(super) mod rules;
 mod submit;
 pub(super) mod trust;
 pub(super) mod views;
+mod wait;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -27,7 +28,8 @@ use super::error::SessionError;
 use super::handle::LoadedSession;
 use crate::crash;
 use crate::session::idempotency::{IdempotencyKey, method};
-use crate::session::shared::{Components, Shared};
+use crate::session::shared::{Components, Shared, StatusChange};
+use crate::session::staged_imports::StagedImports;
 use crate::store::{Idempotency, StoreError};
 use crate::types::event::Origin;
 use crate::types::ids::{CallId, SessionId};
@@ -50,6 +52,8 @@ pub(super) struct Inner {
     pub live: DashMap<SessionId, SessionSlot>,
     pub actors: TaskTracker,
     closing: AtomicBool,
+    /// Imports that have not ended.
+    pub imports: StagedImports,
     /// Per method: serialises calls with an idempotency key that write to no journal.
     keyed_calls: DashMap<&'static str, Arc<Mutex<()>>>,
     /// Number of loaded sessions.
@@ -67,6 +71,7 @@ impl Registry {
             live: DashMap::new(),
             actors: TaskTracker::new(),
             closing: AtomicBool::new(false),
+            imports: StagedImports::default(),
             keyed_calls: DashMap::new(),
             loaded: Arc::default(),
             tick: AtomicU64::new(0),
@@ -170,6 +175,7 @@ impl Registry {
         });
         self.inner.shared.database.delete(handle.key(), idempotency, self.inner.shared.clock.now()).await?;
         self.inner.live.remove(&id);
+        self.inner.shared.notify_status(StatusChange { session_id: id, state: None, requires: None });
         Ok(())
     }
 
