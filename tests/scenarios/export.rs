@@ -88,8 +88,8 @@ async fn damaged_or_hostile_import_creates_nothing_and_names_line() {
     let mut unknown = lines.clone();
     unknown[3] = "{\"type\":\"evil.kind\",\"seq\":2,\"at_ms\":1}";
     // Of the blobs that are named by their content, not by a call.
-    let is_digest = |line: &&str| line.starts_with("{\"blob_id\"") && line.as_bytes().get(31) == Some(&b'8');
-    let blob = lines.iter().position(|line| is_digest(&line)).expect("a blob");
+    let is_digest = |line: &str| line.starts_with("{\"blob_id\"") && line.as_bytes().get(31) == Some(&b'8');
+    let blob = lines.iter().position(|line| is_digest(line)).expect("a blob");
     let other = lines[blob].replace("\"content\":\"", "\"content\":\"AAAA");
     let mut forged = lines.clone();
     forged[blob] = &other;
