@@ -111,7 +111,10 @@ fn items_of(envelopes: &[Envelope]) -> Vec<(Seq, String, String)> {
         let item = items.entry(first).or_insert(("running".into(), item_id));
         match &envelope.event {
             Event::MessageCompleted { item: whole, .. } => item.0 = whole.status.name().into(),
-            Event::ToolCompleted { .. } => item.0 = "completed".into(),
+            Event::ToolCompleted { .. } | Event::CompactCompleted { edit: Some(_), .. } => {
+                item.0 = "completed".into();
+            }
+            Event::CompactCompleted { error: Some(_), .. } => item.0 = "interrupted".into(),
             _ => {}
         }
     }
