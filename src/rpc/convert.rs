@@ -275,6 +275,7 @@ pub(super) fn permission_answer(
         stop: p.stop,
         no_approver: p.no_approver,
         updated_input: p.updated_input,
+        edited: None,
         digest: p.digest,
         keyed,
         origin,

@@ -7,7 +7,7 @@ use tokio::sync::{SetOnce, mpsc, oneshot};
 use tokio::time::timeout;
 
 use super::error::SessionError;
-use crate::engine::SessionRules;
+use crate::engine::{Refusal, SessionRules};
 use crate::session::actor::command::{ReplyTo, SessionCommand};
 use crate::session::attach::{AttachGuard, AttachReply, AttachedClients, Stay};
 use crate::session::idempotency::IdempotencyKey;
@@ -170,7 +170,15 @@ impl SessionHandle {
     ///
     /// # Errors
     /// The request is not pending, or the store failed.
-    pub(super) async fn answer(&self, answer: PermissionAnswer) -> Result<AnswerOutcome, SessionError> {
+    pub(super) async fn answer(&self, mut answer: PermissionAnswer) -> Result<AnswerOutcome, SessionError> {
+        if let Some(input) = answer.updated_input.clone() {
+            match self.ask(|reply| SessionCommand::EditContext(answer.request_id, reply)).await {
+                Ok(context) => answer.edited = Some(context.prepare(input).await?),
+                // The call may have been answered before with this idempotency key.
+                Err(SessionError::Refused(Refusal::NotPending)) => {}
+                Err(error) => return Err(error),
+            }
+        }
         self.ask(|reply| SessionCommand::Answer(Box::new(answer), reply)).await
     }
 

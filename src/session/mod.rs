@@ -6,6 +6,7 @@ mod attach;
 mod budgets;
 mod call_context;
 mod changes;
+mod edit_context;
 mod effective_rules;
 mod error;
 mod file_checkpoints;

@@ -1,6 +1,6 @@
 //! What callers ask of a session, and what an abort replies.
 
-use crate::engine::{Busy, QueueEdit};
+use crate::engine::{Busy, EditedCall, QueueEdit};
 use crate::judge::Rule;
 use crate::session::idempotency::IdempotencyKey;
 use crate::types::blob::Blob;
@@ -93,6 +93,9 @@ pub struct PermissionAnswer {
     pub no_approver: bool,
     /// Arguments that replace the model's.
     pub updated_input: Option<serde_json::Value>,
+    /// The call as prepared with these arguments. The handle adds it: preparing reads files, and the session's task
+    /// must not wait for a file system.
+    pub edited: Option<EditedCall>,
     /// Digest of the request that the user saw.
     pub digest: Option<String>,
     /// Idempotency key, if the caller sent one.

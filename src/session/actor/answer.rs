@@ -5,6 +5,7 @@ use crate::judge::Rule;
 use crate::session::actor::command::ReplyTo;
 use crate::session::actor::commit::UnwrittenPlan;
 use crate::session::actor::{Actor, effects};
+use crate::session::edit_context::EditContext;
 use crate::session::effective_rules::EffectiveRules;
 use crate::session::error::SessionError;
 use crate::session::grant_outbox;
@@ -13,7 +14,6 @@ use crate::session::requests::PermissionAnswer;
 use crate::store::PendingGrant;
 use crate::types::event::SettledBy;
 use crate::types::ids::PermissionId;
-use crate::types::message::ToolCall;
 use crate::types::outcome::AnswerOutcome;
 use crate::types::permission::{Decision, Scope, VerdictKind};
 
@@ -47,10 +47,11 @@ impl Actor {
         }
         let asked = self.pending_request(answer.request_id)?;
         let effective = EffectiveRules::load(&self.shared, &self.call_context()).await;
-        let edited = match answer.updated_input.clone() {
-            Some(input) => Some(self.prepare_edited(&effective, &asked, input).await?),
-            None => None,
-        };
+        let edited = answer.edited.clone();
+        if edited.is_none() && answer.updated_input.is_some() {
+            // The request was not pending when the arguments were to be prepared.
+            return Err(SessionError::Refused(Refusal::NotPending));
+        }
         self.check_grant(&effective, &asked, &answer)?;
         match &edited {
             Some(edited) => self.check_edit(&effective, &asked, edited)?,
@@ -103,22 +104,14 @@ impl Actor {
         false
     }
 
-    /// Prepares changed arguments like the model's own: checks them against the tool's schema without running
-    /// the tool.
-    async fn prepare_edited(
-        &self,
-        effective: &EffectiveRules,
-        asked: &Pending,
-        input: serde_json::Value,
-    ) -> Result<EditedCall, SessionError> {
+    /// What a caller needs to prepare changed arguments of a pending call.
+    pub(super) async fn edit_context(&self, request_id: PermissionId) -> Result<EditContext, SessionError> {
+        let asked = self.pending_request(request_id)?;
         let components = self.shared.components();
+        let effective = EffectiveRules::load(&self.shared, &self.call_context()).await;
         let context =
             effective.session_context(&components.settings, self.effects.blobs(), &self.call_context());
-        let call = ToolCall { input: input.clone(), input_error: None, ..(*asked.call).clone() };
-        match components.tools.prepare(&call, &context).await {
-            Ok(prepared) => Ok(EditedCall { input, prepared }),
-            Err(outcome) => Err(SessionError::BadParam("updated_input", outcome.output)),
-        }
+        Ok(EditContext { call: asked.call, context, components })
     }
 
     fn pending_request(&self, request_id: PermissionId) -> Result<Pending, SessionError> {

@@ -6,6 +6,7 @@ use tokio::sync::oneshot;
 
 use crate::engine::SessionRules;
 use crate::session::attach::AttachGuard;
+use crate::session::edit_context::EditContext;
 use crate::session::error::SessionError;
 use crate::session::idempotency::IdempotencyKey;
 use crate::session::requests::{
@@ -15,7 +16,7 @@ use crate::session::requests::{
 use crate::types::compaction::CompactRequest;
 use crate::types::context_view::ContextView;
 use crate::types::event::Origin;
-use crate::types::ids::{CallId, Seq, TurnId};
+use crate::types::ids::{CallId, PermissionId, Seq, TurnId};
 use crate::types::outcome::{AnswerOutcome, SubmitOutcome};
 use crate::types::permission::RuleKind;
 use crate::types::queue::QueuedTurn;
@@ -33,6 +34,8 @@ pub(in crate::session) enum SessionCommand {
     Context(ReplyTo<ContextView>),
     Command(Box<CommandSubmission>, ReplyTo<SubmitOutcome>),
     Facts(ReplyTo<SessionFacts>),
+    /// What a caller needs to prepare changed arguments of a pending call.
+    EditContext(PermissionId, ReplyTo<EditContext>),
     Answer(Box<PermissionAnswer>, ReplyTo<AnswerOutcome>),
     Update(Box<Changes>, ReplyTo<()>),
     /// Adds or removes a rule of the session.

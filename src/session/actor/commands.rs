@@ -59,6 +59,9 @@ impl Actor {
                     model: self.engine.model().to_owned(),
                 }));
             }
+            SessionCommand::EditContext(request_id, reply) => {
+                let _ = reply.send(self.edit_context(request_id).await);
+            }
             SessionCommand::Answer(answer, reply) => self.answer_and_approve_matching(*answer, reply).await,
             SessionCommand::Update(changes, reply) => {
                 let _ = reply.send(self.update(*changes).await);
@@ -238,6 +241,7 @@ fn refuse_command(command: SessionCommand) {
         SessionCommand::Context(reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::Command(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::Facts(reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
+        SessionCommand::EditContext(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::Answer(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::Update(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::Rule { reply, .. } => drop(reply.send(Err(SessionError::ShuttingDown))),

@@ -1,0 +1,29 @@
+//! Preparing the arguments of a user that replace the model's. It reads files, so the caller does it: the session's task
+//! must not wait for a file system.
+
+use std::sync::Arc;
+
+use crate::engine::EditedCall;
+use crate::session::error::SessionError;
+use crate::session::shared::Components;
+use crate::tools::SessionContext;
+use crate::types::message::ToolCall;
+
+/// A pending call, and what is needed to prepare it with other arguments.
+pub(in crate::session) struct EditContext {
+    pub call: Arc<ToolCall>,
+    pub context: SessionContext,
+    pub components: Arc<Components>,
+}
+
+impl EditContext {
+    /// Prepares changed arguments like the model's own: checks them against the tool's schema without running
+    /// the tool.
+    pub async fn prepare(self, input: serde_json::Value) -> Result<EditedCall, SessionError> {
+        let call = ToolCall { input: input.clone(), input_error: None, ..(*self.call).clone() };
+        match self.components.tools.prepare(&call, &self.context).await {
+            Ok(prepared) => Ok(EditedCall { input, prepared }),
+            Err(outcome) => Err(SessionError::BadParam("updated_input", outcome.output)),
+        }
+    }
+}
