@@ -343,6 +343,8 @@ pub enum Refusal {
     NoSuchCall,
     /// The session was killed.
     Ended,
+    /// The session has used up the limits that the submit names.
+    Budget(String),
     /// The answer asks for a grant, but none can be derived from the request.
     NoGrant,
     /// The client saw a different request than the pending one.

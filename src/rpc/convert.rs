@@ -49,6 +49,9 @@ pub(super) fn fault(error: SessionError) -> Fault {
             Fault::new(Code::NotFound, "the session was killed and takes no more input; create a new one")
                 .with("state", "ended")
         }
+        SessionError::Refused(Refusal::Budget(why)) => {
+            Fault::new(Code::Budget, format!("budgets: {why}; name a higher limit")).with("path", "budgets")
+        }
         SessionError::Refused(Refusal::NoGrant) => Fault::new(
             Code::InvalidParams,
             "grant: no grant can be derived from this request; name one, or allow it once",

@@ -19,10 +19,14 @@ use super::session::{Item, PermissionRequest, Requires, SessionSpec, SessionStat
 use super::time::Timestamp;
 use super::tool::{Blocked, Confinement, FileChange, PlannedChange, PreparedCall, ReadRecord, ToolStatus};
 use super::turn_options::TurnOptions;
-use super::usage::{ModelSnapshot, Usage};
+use super::usage::{BudgetKind, ModelSnapshot, Usage};
 
 pub use super::origin::Origin;
 pub use super::reason::{Phase, Purpose, SettledBy, SwitchReason, TitledBy, TombstoneReason, UsageReason};
+
+/// Version of the format of events. It rises when the meaning of an existing kind or field changes; new kinds and
+/// fields do not count, because clients ignore what they do not know.
+pub const EVENT_VERSION: u32 = 1;
 
 /// `kind` of the notice at the end of a journal whose later events are lost.
 pub const HISTORY_LOST: &str = "history_lost";
@@ -40,6 +44,12 @@ pub struct Envelope {
     /// The item, if the event belongs to one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub item_id: Option<ItemId>,
+    /// The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub step: Option<u64>,
+    /// The call of another session that this session works for. Absent in sessions that a client created.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub parent_call_id: Option<CallId>,
     /// Time of the event.
     pub at_ms: Timestamp,
     /// The client that caused it, if any.
@@ -184,8 +194,6 @@ pub enum Event {
     TurnPhase {
         /// The new phase.
         phase: Phase,
-        /// Number of the model call, from 1.
-        step: u64,
     },
     /// The daemon stops cleanly, and the turn is at a point where it can continue: its resume does not count.
     #[serde(rename = "turn.parked")]
@@ -226,8 +234,6 @@ pub enum Event {
     MessageStarted {
         /// `PROVIDER/MODEL` that answers.
         model: String,
-        /// Number of the model call in this turn, from 1.
-        step: u64,
         /// Number of the attempt at this call, from 1.
         attempt: u32,
     },
@@ -274,6 +280,9 @@ pub enum Event {
     MessageCompleted {
         /// The item with the complete message.
         item: Item,
+        /// Id of the item of kind `reasoning`, if the answer contains reasoning. Its text is in `item`.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        reasoning_item_id: Option<ItemId>,
         /// `PROVIDER/MODEL` of an answer.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         model: Option<String>,
@@ -660,6 +669,16 @@ pub enum Event {
         /// Duration of the silence, in milliseconds.
         silent_ms: u64,
     },
+    /// A limit of the turn or of its session is used up to 80 %. Sent once for each limit and turn.
+    #[serde(rename = "budget.warning")]
+    BudgetWarning {
+        /// The limit, by its name in `budgets`.
+        budget: BudgetKind,
+        /// Its use so far, in the unit of the limit.
+        used: u64,
+        /// Its value.
+        limit: u64,
+    },
     /// Another model answers until the turn ends. The next turn starts with the session's model again.
     #[serde(rename = "model.switched")]
     ModelSwitched {
@@ -710,6 +729,7 @@ impl Event {
     pub fn message(item: Item) -> Self {
         Event::MessageCompleted {
             item,
+            reasoning_item_id: None,
             model: None,
             stop_reason: None,
             usage: None,

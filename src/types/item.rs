@@ -19,6 +19,10 @@ pub enum ItemKind {
     AssistantMessage,
     /// A tool call with its result.
     ToolCall,
+    /// The reasoning of an answer.
+    Reasoning,
+    /// An error that ended a turn.
+    Error,
     /// A text from the daemon to the model, for example to continue after the output limit.
     Notice,
 }
@@ -31,6 +35,8 @@ impl ItemKind {
             ItemKind::UserMessage => "user_message",
             ItemKind::AssistantMessage => "assistant_message",
             ItemKind::ToolCall => "tool_call",
+            ItemKind::Reasoning => "reasoning",
+            ItemKind::Error => "error",
             ItemKind::Notice => "notice",
         }
     }

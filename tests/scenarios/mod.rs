@@ -12,6 +12,7 @@ mod attach;
 mod background;
 mod bad_input;
 mod blobs;
+mod budgets;
 mod canary;
 mod commands;
 mod cost;

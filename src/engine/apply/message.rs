@@ -44,8 +44,7 @@ impl State {
                 }
                 if let (Some(_), Some(turn)) = (usage, &mut self.turn) {
                     turn.stop_reason = *stop_reason;
-                    turn.failures = 0;
-                    (turn.overloads, turn.unreached) = (0, 0);
+                    (turn.failures, turn.overloads) = (0, 0);
                     // The answer is requested again with a higher limit.
                     turn.output_limit_raised |= *superseded && *stop_reason == Some(StopReason::MaxTokens);
                     if *stop_reason != Some(StopReason::MaxTokens) {
@@ -117,7 +116,7 @@ impl State {
                     self.transcript.push(Message { model: model.cloned(), ..message });
                 }
             }
-            ItemKind::ToolCall => {}
+            ItemKind::ToolCall | ItemKind::Reasoning | ItemKind::Error => {}
         }
     }
 }

@@ -5,6 +5,7 @@ pub(super) mod abort;
 pub(super) mod approval;
 pub(super) mod background;
 pub(super) mod backoff;
+pub(super) mod budget;
 pub(super) mod fallback;
 pub(super) mod message;
 pub(super) mod model_reply;

@@ -18,6 +18,9 @@ use crate::types::question::Choice;
 use crate::types::session::{OnRestart, Subtype, TurnError};
 use crate::types::tool::{Inspection, PreparedCall, Subject, ToolOutcome};
 
+/// Stable code of a turn that was resumed too often; it leaves the session `failed`.
+pub(in crate::engine) const RESUMED_TOO_OFTEN: &str = "resumed_too_often";
+
 impl PlanBuilder<'_> {
     /// Recovers the session: inspects the open parts of the turn and continues it. No effect of the session
     /// runs.
@@ -120,7 +123,7 @@ impl PlanBuilder<'_> {
         if resumes >= settings.max_resumes {
             let message =
                 format!("the daemon stopped {} times during this turn; it is not resumed again", resumes + 1);
-            let error = TurnError::new("resumed_too_often", message);
+            let error = TurnError::new(RESUMED_TOO_OFTEN, message);
             // Every call needs its result before the turn ends, or every later request is invalid.
             self.close_after_restart();
             self.finish(Subtype::ErrorDuringExecution, vec![error]);
@@ -147,7 +150,7 @@ impl PlanBuilder<'_> {
         if !self.state.calls().is_empty() {
             // Ends the hold for readers of the journal; a model call reports this by itself.
             let (phase, step) = (crate::types::event::Phase::ToolExecution, turn.step);
-            self.push_turn(Event::TurnPhase { phase, step });
+            self.push_phase(phase, step);
         }
         self.go_on();
         true
@@ -159,7 +162,7 @@ impl PlanBuilder<'_> {
         let step = turn.step;
         match turn.activity.clone() {
             Activity::Context if self.state.system().is_none() => {
-                self.push_turn(Event::TurnPhase { phase: crate::types::event::Phase::Context, step });
+                self.push_phase(crate::types::event::Phase::Context, step);
                 self.effect(Effect::GatherContext);
             }
             Activity::Calling { .. } | Activity::Waiting { .. } => {
@@ -177,6 +180,9 @@ impl PlanBuilder<'_> {
     }
 
     fn go_on_with_tools(&mut self, calls: &[Call]) {
+        if self.check_time() {
+            return;
+        }
         // Read-only calls that were running run again: their start is already in the journal.
         for call in calls {
             if let Stage::Running { prepared, .. } = &call.stage

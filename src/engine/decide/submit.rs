@@ -13,7 +13,6 @@ use crate::types::outcome::{SubmitOutcome, SubmittedAs};
 use crate::types::session::{ItemKind, Subtype, TurnError, TurnResult, Untrusted};
 use crate::types::thinking::Thinking;
 use crate::types::turn_options::TurnOptions;
-use crate::types::usage::Budgets;
 
 /// Maximum characters of a title made from the first prompt.
 const TITLE: usize = 60;
@@ -43,6 +42,10 @@ impl PlanBuilder<'_> {
         self.origin = submit.origin;
         self.plan.blobs.extend(submit.blobs);
         let (input, options) = (submit.input, submit.options);
+        let used_up = options.budgets.as_ref().and_then(|limits| self.over_session(limits, 0));
+        if let (None, Some((_, why))) = (current, used_up) {
+            return Err(Refusal::Budget(why));
+        }
         let Some(running) = current else {
             let turn_id = self.mint.turn();
             let seq = self.begin_turn(&QueuedInput { turn_id, input, options });
@@ -110,7 +113,7 @@ impl PlanBuilder<'_> {
         if self.state.system().is_some() {
             self.call_model();
         } else {
-            self.push_turn(Event::TurnPhase { phase: Phase::Context, step: 0 });
+            self.push_phase(Phase::Context, 0);
             self.effect(Effect::GatherContext);
         }
         seq
@@ -183,7 +186,9 @@ impl PlanBuilder<'_> {
             return;
         }
         self.choose_model();
-        let token = self.push_turn(Event::TurnPhase { phase: Phase::ModelCall, step });
+        self.push_phase(Phase::Normalize, step);
+        let token = self.push_phase(Phase::ModelCall, step);
+        self.warn_of_budgets();
         match self.request() {
             Ok(request) => self.effect(Effect::CallModel { token, request: Box::new(request) }),
             Err(message) => {
@@ -192,67 +197,14 @@ impl PlanBuilder<'_> {
         }
     }
 
-    fn over_budget(&self, step: u64) -> Option<(Subtype, String)> {
-        let turn = self.state.turn.as_ref()?;
-        let made = step.saturating_sub(1) + turn.unanswered_attempts;
-        let budgets = turn.budgets;
-        let spent = turn.spent.cost_at_least_usd_micros;
-        if let Some(limit) = budgets.model_calls.filter(|limit| made >= *limit) {
-            return Some((Subtype::ErrorMaxTurns, format!("the limit of {limit} model calls was reached")));
-        }
-        if let Some(limit) = budgets.usd_micros.filter(|limit| spent >= *limit) {
-            return Some((
-                Subtype::ErrorMaxBudgetUsd,
-                format!("the budget of {limit} micro-dollars is used up"),
-            ));
-        }
-        if let Some(limit) = budgets.output_tokens.filter(|limit| turn.spent.usage.output_tokens >= *limit) {
-            return Some((
-                Subtype::ErrorMaxTokens,
-                format!("the limit of {limit} output tokens was reached"),
-            ));
-        }
-        let elapsed = self.now.at.since(turn.started_at);
-        if let Some(limit) = budgets.wall_time_ms.filter(|limit| elapsed >= *limit) {
-            return Some((Subtype::ErrorMaxTime, format!("the limit of {limit} ms was reached")));
-        }
-        [turn.budgets, self.state.spec.budgets].iter().find_map(|limits| self.over_session(limits, elapsed))
-    }
-
-    /// The limit of the whole session that is exceeded, if any.
-    pub(in crate::engine) fn over_session(
-        &self,
-        limits: &Budgets,
-        elapsed: u64,
-    ) -> Option<(Subtype, String)> {
-        let state = &self.state;
-        let reached = |limit: Option<u64>, used: u64| limit.filter(|limit| used >= *limit);
-        if let Some(limit) = reached(limits.session_usd_micros, state.spent.cost_at_least_usd_micros) {
-            let why = format!("the session's budget of {limit} micro-dollars is used up");
-            return Some((Subtype::ErrorMaxBudgetUsd, why));
-        }
-        // A running helper call counts as well.
-        let calls = state.spent.calls + u64::from(state.helper.is_some());
-        if let Some(limit) = reached(limits.session_model_calls, calls) {
-            let why = format!("the session's limit of {limit} model calls was reached");
-            return Some((Subtype::ErrorMaxTurns, why));
-        }
-        if let Some(limit) = reached(limits.session_output_tokens, state.spent.usage.output_tokens) {
-            let why = format!("the session's limit of {limit} output tokens was reached");
-            return Some((Subtype::ErrorMaxTokens, why));
-        }
-        let worked = state.worked_ms.saturating_add(elapsed);
-        let limit = reached(limits.session_wall_time_ms, worked)?;
-        Some((Subtype::ErrorMaxTime, format!("the session's limit of {limit} ms was reached")))
-    }
-
     /// Ends the turn and starts the next queued one.
     pub fn finish(&mut self, subtype: Subtype, errors: Vec<TurnError>) {
         // No user input is lost: the next turn's request will contain it.
         self.deliver_steered();
         for error in errors {
             let TurnError { kind, message, causes } = error;
-            self.push_turn(Event::Error { kind, message, causes });
+            let item_id = self.mint.item();
+            self.push_item(item_id, Event::Error { kind, message, causes });
         }
         let Some(turn) = &self.state.turn else { return };
         let result = TurnResult {
@@ -272,7 +224,7 @@ impl PlanBuilder<'_> {
             errors: turn.errors.clone(),
         };
         let (ending, step, text, budgets) = (turn.ending, turn.step, turn.last_text.clone(), turn.budgets);
-        self.push_turn(Event::TurnPhase { phase: Phase::Result, step });
+        self.push_phase(Phase::Result, step);
         self.push_turn(Event::TurnCompleted { result });
         if ending {
             self.end_session();

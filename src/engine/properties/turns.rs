@@ -7,7 +7,7 @@ use crate::engine::properties::watch::{CommandWatch, ReferenceModel, TurnWatch};
 use crate::types::event::{Envelope, Event, Phase};
 use crate::types::ledger::ModelUsage;
 use crate::types::message::Block;
-use crate::types::session::{Subtype, TurnError, TurnResult};
+use crate::types::session::{ItemKind, ItemStatus, Subtype, TurnError, TurnResult};
 use crate::types::time::Timestamp;
 use crate::types::usage::Usage;
 use std::collections::BTreeSet;
@@ -39,6 +39,7 @@ impl ReferenceModel {
                     budgets: options.budgets.ok_or("a turn tells its limits")?,
                     thinking: options.thinking,
                     sampling: options.sampling,
+                    warned: BTreeSet::new(),
                     aborting: false,
                     ending: false,
                     ends_as: Subtype::Aborted,
@@ -103,7 +104,8 @@ impl ReferenceModel {
             _ => {}
         }
         match &envelope.event {
-            Event::TurnPhase { phase: Phase::ModelCall, step } => {
+            Event::TurnPhase { phase: Phase::ModelCall } => {
+                let step = &envelope.step.ok_or("a model call has a step")?;
                 turn.waits = false;
                 let (spent, elapsed) = (turn.at_least, envelope.at_ms.since(turn.started_at));
                 let within = |limit: Option<u64>, used: u64| limit.is_none_or(|limit| used < limit);
@@ -162,6 +164,10 @@ impl ReferenceModel {
                 }
                 self.aborted_by = envelope.origin.clone().or(self.aborted_by.take());
                 (turn.aborting, turn.ending) = (true, turn.ending || *ending);
+            }
+            Event::BudgetWarning { budget, used, limit } => {
+                property!(turn.warned.insert(*budget), "a limit is warned of once in a turn");
+                property!(used * 100 >= limit * 80, "a warning comes at 80 %: {used} of {limit}");
             }
             Event::Retry { attempt, max, delay_ms, max_output_tokens, .. } => {
                 turn.retries += 1;
@@ -223,6 +229,7 @@ impl ReferenceModel {
                 property!(orphan, "only an answer that was superseded counts no more");
             }
             Event::Error { kind, message, causes } => {
+                self.items.insert(envelope.seq, (ItemKind::Error, ItemStatus::Completed));
                 let (kind, message, causes) = (kind.clone(), message.clone(), causes.clone());
                 turn.errors.push(TurnError { kind, message, causes });
             }
@@ -241,8 +248,8 @@ impl ReferenceModel {
         property!(self.requests.values().all(|(.., settled)| *settled), "a turn leaves no request pending");
         property!(self.questions.values().all(|(_, settled)| *settled), "a turn leaves no question open");
         let stopped = matches!(result.subtype, Subtype::Aborted | Subtype::PermissionDenied);
-        property!(stopped == turn.aborting, "exactly stopped turns end as stopped");
-        property!(!stopped || result.subtype == turn.ends_as, "a stopped turn ends as it was told");
+        property!(!stopped || turn.aborting, "only stopped turns end as stopped");
+        property!(!turn.aborting || result.subtype == turn.ends_as, "a stopped turn ends as it was told");
         property!(result.errors == turn.errors, "a result lists the errors of its turn");
         property!(
             result.usage == turn.usage && result.cost_usd_micros == turn.cost,

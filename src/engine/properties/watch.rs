@@ -16,6 +16,7 @@ use crate::types::session::{ItemKind, ItemStatus, Requires, SessionState, Subtyp
 use crate::types::thinking::Thinking;
 use crate::types::time::Timestamp;
 use crate::types::tool::ToolStatus;
+use crate::types::usage::BudgetKind;
 use crate::types::usage::{Budgets, ModelSnapshot, Usage};
 
 /// State of one call.
@@ -51,6 +52,8 @@ pub struct TurnWatch {
     pub budgets: Budgets,
     pub thinking: Option<Thinking>,
     pub sampling: Sampling,
+    /// Limits of which a client was warned.
+    pub warned: BTreeSet<BudgetKind>,
     pub aborting: bool,
     pub ending: bool,
     pub ends_as: Subtype,
@@ -367,7 +370,7 @@ fn may_follow_abort(event: &Event) -> bool {
             item.kind == ItemKind::UserMessage || item.status == ItemStatus::Interrupted
         }
         Event::PermissionResolved { by, .. } => *by == SettledBy::Abort,
-        Event::TurnPhase { phase, .. } => *phase == Phase::Result,
+        Event::TurnPhase { phase } => *phase == Phase::Result,
         Event::ToolStarted { .. }
         | Event::ToolBlocked { .. }
         | Event::ToolRequested { .. }
@@ -385,8 +388,9 @@ fn may_follow_abort(event: &Event) -> bool {
         | Event::StreamIdle { .. }
         | Event::ModelSwitched { .. }
         | Event::MediaWithheld { .. }
-        | Event::MessageTombstone { .. }
-        | Event::Error { .. } => false,
+        | Event::MessageTombstone { .. } => false,
+        // The limit that ends the turn.
+        Event::Error { kind, .. } => kind == "budget",
         _ => true,
     }
 }

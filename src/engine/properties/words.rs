@@ -128,7 +128,25 @@ impl ReferenceModel {
                 };
                 property!(size <= 8 * 1024, "a part is small enough for one event");
             }
-            Event::MessageCompleted { item, usage, cost_usd_micros, stop_reason, superseded, .. } => {
+            Event::MessageCompleted {
+                item,
+                reasoning_item_id,
+                usage,
+                cost_usd_micros,
+                stop_reason,
+                superseded,
+                ..
+            } => {
+                let thinks =
+                    |block: &Block| matches!(block, Block::Thinking { text, .. } if !text.is_empty());
+                let is_answer = usage.is_some();
+                property!(
+                    reasoning_item_id.is_some() == (is_answer && item.content.iter().any(thinks)),
+                    "the reasoning of an answer is an item"
+                );
+                if reasoning_item_id.is_some() {
+                    self.items.insert(envelope.seq, (ItemKind::Reasoning, item.status));
+                }
                 let cut = item.status == ItemStatus::Interrupted;
                 property!(
                     !superseded || (cut && !self.is_aborting()),
@@ -178,7 +196,9 @@ impl ReferenceModel {
                             turn.orphans.insert(item.item_id);
                         }
                     }
-                    ItemKind::ToolCall => return Err("a message is not a call".into()),
+                    ItemKind::ToolCall | ItemKind::Reasoning | ItemKind::Error => {
+                        return Err("a message is no other item".into());
+                    }
                 }
             }
             _ => {}

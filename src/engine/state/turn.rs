@@ -18,7 +18,7 @@ use crate::types::thinking::Thinking;
 use crate::types::time::Timestamp;
 use crate::types::tool::ToolChoice;
 use crate::types::turn_options::TurnOptions;
-use crate::types::usage::Budgets;
+use crate::types::usage::{BudgetKind, Budgets};
 
 /// The running turn.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,8 +44,6 @@ pub(in crate::engine) struct Turn {
     pub failures: u32,
     /// How many of the newest of them were overloads.
     pub overloads: u32,
-    /// How many of the newest of them did not reach the provider at all.
-    pub unreached: u32,
     /// The connection broke: the next attempt uses a new connection.
     pub is_fresh: bool,
     /// Models that this turn switched away from.
@@ -72,6 +70,8 @@ pub(in crate::engine) struct Turn {
     /// After a restart: the condition for continuing the turn.
     pub hold: Option<Hold>,
     pub activity: Activity,
+    /// Limits of which a client was warned.
+    pub warned: Vec<BudgetKind>,
     pub aborting: bool,
     pub ending: bool,
     /// The client that aborted the turn, and the result that the turn will have.
@@ -130,7 +130,6 @@ impl Turn {
             step: 0,
             failures: 0,
             overloads: 0,
-            unreached: 0,
             is_fresh: false,
             tried_models: Vec::new(),
             discarded_items: Vec::new(),
@@ -145,6 +144,7 @@ impl Turn {
             journal_truncated: false,
             hold: None,
             activity: Activity::Context,
+            warned: Vec::new(),
             aborting: false,
             ending: false,
             aborted_by: None,
