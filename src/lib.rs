@@ -10,6 +10,7 @@ pub mod engine;
 pub mod judge;
 pub mod proc;
 
+pub mod extensions;
 pub mod model;
 #[cfg(any(test, feature = "otel"))]
 pub mod otel;

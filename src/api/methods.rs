@@ -126,7 +126,7 @@ pub static METHODS: &[Method] = &[
     Method {
         name: "session.create",
         summary: "Make a session in a folder.",
-        unbuilt: &["agent", "output_schema", "coordinator"],
+        unbuilt: &["agent", "coordinator"],
         errors: &[Code::Conflict, Code::StorageReadOnly, Code::ShuttingDown],
         mutates: true,
         waits: false,
@@ -159,7 +159,7 @@ pub static METHODS: &[Method] = &[
     Method {
         name: "session.submit",
         summary: "Give the session something to do. The reply means that it is on disk.",
-        unbuilt: &["output_schema", "raw"],
+        unbuilt: &[],
         errors: &[
             Code::NotFound,
             Code::Conflict,
@@ -199,7 +199,7 @@ pub static METHODS: &[Method] = &[
     Method {
         name: "session.update",
         summary: "Change a session's title, model, approval mode, limits, tools, folders or other options, also while a turn runs.",
-        unbuilt: &["output_schema"],
+        unbuilt: &[],
         errors: &[Code::NotFound, Code::Conflict, Code::StorageReadOnly],
         mutates: true,
         waits: false,
@@ -328,6 +328,18 @@ pub static METHODS: &[Method] = &[
         params: schema::<p::ExplainParams>,
         names: field_names::<p::ExplainParams>,
         reply: schema::<p::ExplainReply>,
+    },
+    Method {
+        name: "command.list",
+        summary: "The slash commands of a session or a folder: the built-in ones, the user's, and those of a trusted \
+                  project.",
+        unbuilt: &[],
+        errors: &[Code::NotFound],
+        mutates: false,
+        waits: false,
+        params: schema::<p::CommandListParams>,
+        names: field_names::<p::CommandListParams>,
+        reply: schema::<p::CommandListReply>,
     },
     Method {
         name: "tool.list",

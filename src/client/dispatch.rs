@@ -9,8 +9,8 @@ use super::args::{AuditCommand, Cli, Command, PermissionsCommand};
 use super::failure::{Failure, code};
 use crate::api::params::ClientRole;
 use crate::client::commands::{
-    abort, answer, approve, audit, backup, cost, daemon, demo, diff, doctor, explain, logs, models, ps, rpc,
-    rules, submit, trust, update,
+    abort, answer, approve, audit, backup, command, cost, daemon, demo, diff, doctor, explain, logs, models,
+    ps, rpc, rules, submit, trust, update,
 };
 use crate::client::connection::connector::Connector;
 use crate::client::connection::paths::Places;
@@ -81,9 +81,10 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Logs(args) => logs::logs(&reach, &args, out).await,
         Command::Cost(args) => cost::cost_of(&reach, &args, out).await,
         Command::Models { json } => models::models(&reach, json, out).await,
-        Command::Submit { session, text, turn, given } => {
-            submit::submit(&reach, &session, text, &turn, &given, out).await
+        Command::Submit { session, text, turn, raw, given } => {
+            submit::submit(&reach, &session, text, (&turn, raw), &given, out).await
         }
+        Command::Commands { session, json } => command::commands(&reach, session.as_deref(), json, out).await,
         Command::Update { session, turn } => update::update(&reach, &session, &turn, out).await,
         Command::Abort { session, call } => abort::abort(&reach, &session, call.as_deref(), out).await,
         Command::Diff { session, json, stat } => diff::diff(&reach, &session, json, stat, out).await,

@@ -8,7 +8,9 @@ use crate::types::message::InputBlock;
 use crate::types::model::{Delta, ModelFault, ModelReply};
 use crate::types::permission::{Decision, Mode, RuleKind, Scope, Verdict};
 use crate::types::question::Choice;
+use crate::types::reminder::FileVersion;
 use crate::types::session::Untrusted;
+use crate::types::slash_command::SlashCommand;
 use crate::types::time::Timestamp;
 use crate::types::tool::{Inspection, PreparedCall, Progress, ToolOutcome};
 use crate::types::turn_options::TurnOptions;
@@ -43,6 +45,23 @@ pub struct Submit {
     pub expected_turn: Option<TurnId>,
     /// Options of the turn.
     pub options: TurnOptions,
+    /// The client that submits.
+    pub origin: Option<Origin>,
+}
+
+/// A slash command or a note that needs no model. Its answer is known.
+#[derive(Clone, Debug)]
+pub struct AnsweredCommand {
+    /// The command; its name is `#` for a note.
+    pub command: SlashCommand,
+    /// The answer for users.
+    pub text: String,
+    /// The change of the session that it requests.
+    pub change: Option<Box<Update>>,
+    /// With [`Busy::Reject`] it is refused while a turn runs. All others are answered at once.
+    pub when_busy: Busy,
+    /// Refuse unless this is the current turn.
+    pub expected_turn: Option<TurnId>,
     /// The client that submits.
     pub origin: Option<Origin>,
 }
@@ -125,14 +144,27 @@ pub struct Update {
 pub enum Input {
     /// A client submitted an input.
     Submit(Box<Submit>),
+    /// A client submitted a command that needs no model.
+    Command(Box<AnsweredCommand>),
     /// The session built the system prompt.
     ContextReady {
         /// The complete system prompt.
         system: String,
         /// Sources of its parts, for example file names.
         sources: Vec<String>,
+        /// The files with project instructions among them.
+        instructions: Vec<FileVersion>,
         /// Parts of the workspace that need trust, if any.
         untrusted: Option<Untrusted>,
+    },
+    /// The session compared the disk with what the model knows.
+    ContextChecked {
+        /// The turn that waits for this.
+        turn_id: TurnId,
+        /// The current versions of read files that differ from what the model has read.
+        changed_files: Vec<FileVersion>,
+        /// The current files with project instructions; `None` if they could not be read.
+        instructions: Option<Vec<FileVersion>>,
     },
     /// A check of the workspace found parts that need trust.
     Untrusted(Untrusted),
@@ -359,6 +391,8 @@ pub enum Refusal {
     ToolsOfSteer,
     /// Steering input may not set a temperature or `top_p`.
     SamplingOfSteer,
+    /// A slash command starts a turn of its own.
+    CommandOfSteer,
     /// Steering input may not set this option, because the running turn has its own.
     OptionOfSteer(&'static str),
     /// This session has no such rule.

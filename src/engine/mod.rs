@@ -18,7 +18,13 @@ mod window;
 pub use request::build::normalize as normalized;
 
 pub use apply::{LATEST_ONLY_KINDS, TRANSIENT_KINDS};
-pub use input::{Answer, Busy, EditedCall, Input, JudgedCall, Now, Recovery, Refusal, Submit, Update};
+pub use decide::slash_command::{
+    BUILT_IN, BuiltInCommand, CLEARED, NOTE, TypedLine, find_built_in, is_command_name, typed_line,
+};
+pub use decide::structured_output::check_schema;
+pub use input::{
+    Answer, AnsweredCommand, Busy, EditedCall, Input, JudgedCall, Now, Recovery, Refusal, Submit, Update,
+};
 pub use model_catalog::{FallbackModels, ModelCapabilities, ModelCatalog, TitleModel};
 pub use output::{Decision, Effect, Entry, ItemChange, Plan, Reply, RequestChange};
 pub use request::repair_history::{Repair, breach, repair};

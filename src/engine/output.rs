@@ -77,6 +77,11 @@ pub struct RequestChange {
 pub enum Effect {
     /// Build the system prompt; answer with `ContextReady`.
     GatherContext,
+    /// Compare read files and project instructions with the disk; answer with `ContextChecked`.
+    CheckContext {
+        /// Returned with the answer.
+        turn_id: TurnId,
+    },
     /// Call the model; answer with `Deltas`, then `ModelDone` or `ModelFailed`.
     CallModel {
         /// Returned with each answer, so that the engine can match it.

@@ -188,6 +188,30 @@ impl Engine {
         Arc::clone(&self.state.rules)
     }
 
+    /// The same, with the rules of the running turn's slash command.
+    #[must_use]
+    pub fn rules_in_force(&self) -> Arc<SessionRules> {
+        let command = self.state.turn.as_ref().and_then(|turn| turn.options.command.as_ref());
+        let Some(command) = command.filter(|command| !command.allow_rules.is_empty()) else {
+            return self.rules();
+        };
+        let mut rules = (*self.state.rules).clone();
+        rules.allow.extend(command.allow_rules.iter().cloned());
+        Arc::new(rules)
+    }
+
+    /// Time of the session's first event.
+    #[must_use]
+    pub fn created_at(&self) -> Timestamp {
+        self.state.created_at
+    }
+
+    /// Tokens of the newest answer and of its request, as the provider reported them.
+    #[must_use]
+    pub fn context_tokens(&self) -> u64 {
+        self.state.context_tokens
+    }
+
     /// The mode for verdicts: the running turn's, else the session's.
     #[must_use]
     pub fn mode(&self) -> Mode {

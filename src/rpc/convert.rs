@@ -89,6 +89,9 @@ pub(super) fn fault(error: SessionError) -> Fault {
              them for the turns to come",
         )
         .with("path", "temperature"),
+        SessionError::Refused(Refusal::CommandOfSteer) => {
+            wrong("input", "a slash command starts a turn of its own; let it wait (when_busy: queue)")
+        }
         SessionError::Refused(Refusal::OptionOfSteer(name)) => wrong(
             name,
             "this input joins the running turn, which has its options; let it wait (when_busy: queue)",
@@ -131,6 +134,17 @@ pub(super) fn fault(error: SessionError) -> Fault {
         .with("digest", digest),
         SessionError::BadParam(path, why) => {
             Fault::new(Code::InvalidParams, format!("{path}: {why}")).with("path", path)
+        }
+        SessionError::UnknownCommand { name, nearest } => {
+            let hint = nearest.as_ref().map(|near| format!("; did you mean /{near}?")).unwrap_or_default();
+            let why = format!(
+                "input: there is no command /{name}{hint} /help lists them; raw: true sends the text to the model"
+            );
+            let fault = Fault::new(Code::InvalidParams, why).with("path", "input");
+            match nearest {
+                Some(nearest) => fault.with("nearest", nearest),
+                None => fault,
+            }
         }
         SessionError::Unsupported(path, why) => {
             Fault::new(Code::Unsupported, format!("{path}: {why}")).with("path", path)

@@ -43,7 +43,10 @@ fn message((index, item): (usize, InitialItem)) -> Result<InitialMessage, Fault>
     };
     let text = |(at, block)| match block {
         SubmitBlock::Text { text } => Ok(text),
-        SubmitBlock::Image(_) | SubmitBlock::File(_) => {
+        SubmitBlock::Image(_)
+        | SubmitBlock::File(_)
+        | SubmitBlock::Document(_)
+        | SubmitBlock::ResourceLink(_) => {
             let path = format!("initial_items[{index}].content[{at}].type");
             let why = "only text blocks are possible here; session.submit takes images and files";
             Err(convert::wrong(&path, why))

@@ -4,7 +4,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::api::params::{Given, SubmitBlock, SubmitInput};
+use crate::api::params::{Given, ResourceLink, SubmitBlock, SubmitInput};
 use crate::api::{Code, Fault};
 use crate::rpc::context::RpcContext;
 use crate::rpc::convert;
@@ -16,6 +16,10 @@ use crate::types::message::InputBlock;
 const MAX_FILES: usize = 20;
 /// Maximum total bytes of their stored content.
 const MOST_BYTES: u64 = 20 << 20;
+/// Maximum bytes of the URI of a resource.
+const MAX_URI_BYTES: usize = 2_000;
+/// Maximum bytes of the name of a resource.
+const MAX_NAME_BYTES: usize = 200;
 
 pub(super) async fn ingest(
     ctx: &RpcContext,
@@ -36,13 +40,21 @@ pub(super) async fn ingest(
     let tools = ctx.registry.shared().components().tools.clone();
     let (mut blocks, mut blobs, mut bytes) = (Vec::with_capacity(given.len()), Vec::new(), 0);
     for (index, block) in given.into_iter().enumerate() {
-        let (given, picture) = match block {
+        let (given, picture, is_document) = match block {
             SubmitBlock::Text { text } => {
                 blocks.push(InputBlock::Text { text });
                 continue;
             }
-            SubmitBlock::Image(given) => (given, true),
-            SubmitBlock::File(given) => (given, false),
+            SubmitBlock::Image(given) => (given, true, false),
+            SubmitBlock::File(given) => (given, false, false),
+            SubmitBlock::Document(given) => (given, false, true),
+            SubmitBlock::ResourceLink(link) => match resource(index, link)? {
+                Resource::File(given) => (given, false, false),
+                Resource::Reference(text) => {
+                    blocks.push(InputBlock::Text { text });
+                    continue;
+                }
+            },
         };
         let (field, gift) = input_file(ctx, session_id, index, given, picture).await?;
         // One after the other, so that memory holds only one file plus the stored content of the others.
@@ -51,6 +63,10 @@ pub(super) async fn ingest(
                 .with("path", field.as_str())
                 .with("code", refusal.code)
         })?;
+        if is_document && matches!(block, InputBlock::Image(_)) {
+            let why = format!("{field}: it is an image; send it as an image block");
+            return Err(Fault::new(Code::InvalidParams, why).with("path", field));
+        }
         bytes += blob.len();
         if bytes > MOST_BYTES {
             let most = MOST_BYTES >> 20;
@@ -61,6 +77,63 @@ pub(super) async fn ingest(
         blobs.push(blob);
     }
     Ok(SubmittedInput { blocks, blobs })
+}
+
+/// What a resource link refers to.
+#[derive(Debug, PartialEq, Eq)]
+enum Resource {
+    File(Given),
+    /// The text for the model.
+    Reference(String),
+}
+
+fn resource(index: usize, link: ResourceLink) -> Result<Resource, Fault> {
+    let bad = |field: &str, why: &str| {
+        let path = format!("input[{index}].{field}");
+        Fault::new(Code::InvalidParams, format!("{path}: {why}")).with("path", path)
+    };
+    let ResourceLink { uri, name } = link;
+    let is_plain = |text: &str| !text.chars().any(|c| c.is_control() || c.is_whitespace());
+    let scheme = uri.split_once(':').map_or("", |(scheme, _)| scheme);
+    let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'));
+    if !is_scheme || !is_plain(&uri) || uri.len() > MAX_URI_BYTES {
+        return Err(bad("uri", "expected a URI like file:///path or https://host/path"));
+    }
+    if name.as_ref().is_some_and(|name| name.len() > MAX_NAME_BYTES || name.contains(char::is_control)) {
+        return Err(bad("name", "expected one line of at most 200 bytes"));
+    }
+    if !scheme.eq_ignore_ascii_case("file") {
+        let name = name.map_or(String::new(), |name| format!(" {name}"));
+        return Ok(Resource::Reference(format!("[resource{name}: {uri}]")));
+    }
+    let rest = &uri["file:".len()..];
+    let path = match rest.strip_prefix("//") {
+        Some(rest) => rest.strip_prefix("localhost").unwrap_or(rest),
+        None => rest,
+    };
+    if !path.starts_with('/') {
+        return Err(bad("uri", "a file URI names an absolute path of this machine: file:///path"));
+    }
+    let path = path.split(['?', '#']).next().unwrap_or(path);
+    let path = percent_decoded(path).ok_or_else(|| bad("uri", "the path is not UTF-8 with %XX escapes"))?;
+    Ok(Resource::File(Given { path: Some(path), name, ..Given::default() }))
+}
+
+/// Replaces `%XX` by bytes; `None` for an incomplete escape or other text than UTF-8.
+fn percent_decoded(text: &str) -> Option<String> {
+    let (mut bytes, mut rest) = (Vec::with_capacity(text.len()), text.as_bytes());
+    while let Some((first, after)) = rest.split_first() {
+        if *first == b'%' {
+            let digits = std::str::from_utf8(after.get(..2)?).ok()?;
+            bytes.push(u8::from_str_radix(digits, 16).ok()?);
+            rest = &after[2..];
+        } else {
+            bytes.push(*first);
+            rest = after;
+        }
+    }
+    String::from_utf8(bytes).ok()
 }
 
 /// The file to ingest, and the name of its parameter.
@@ -100,5 +173,29 @@ async fn input_file(
         }
         (Some(_), Some(_)) => Err(bad("", "give path or data, not both")),
         (None, None) => Err(bad("", "it needs path (a file) or data (base64)")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(uri: &str) -> Result<Resource, Fault> {
+        resource(0, ResourceLink { uri: uri.into(), name: Some("n".into()) })
+    }
+
+    #[test]
+    fn file_uri_becomes_path_and_other_uri_a_reference() {
+        let file = |path: &str| {
+            Resource::File(Given { path: Some(path.into()), name: Some("n".into()), ..Given::default() })
+        };
+        assert_eq!(of("file:///a%20b/c.txt#L1").ok(), Some(file("/a b/c.txt")));
+        assert_eq!(of("file://localhost/a").ok(), Some(file("/a")));
+        assert_eq!(of("https://h/x").ok(), Some(Resource::Reference("[resource n: https://h/x]".into())));
+        for uri in
+            ["", "x", "file://host/a", "file:a", "file:///%zz", "file:///%f", "https://a b", "file:///%ff"]
+        {
+            assert!(of(uri).is_err(), "{uri}");
+        }
     }
 }

@@ -45,6 +45,7 @@ fn item(stored: &StoredItem) -> Option<Item> {
         role: None,
         content: Vec::new(),
         call: None,
+        command: None,
         truncated_fields: Vec::new(),
     };
     match (first.event, last.event) {

@@ -6,6 +6,7 @@ mod approve;
 mod audit;
 mod backup;
 mod blob;
+mod command;
 mod context;
 mod convert;
 mod create;
@@ -67,6 +68,7 @@ pub fn methods(ctx: RpcContext) -> Result<Methods, String> {
     params::serve(m, "session.blob", blob::blob)?;
     params::serve(m, "session.diff", diff::diff)?;
     params::serve(m, "permission.list", permission::list)?;
+    params::serve(m, "command.list", command::list)?;
     params::serve(m, "tool.list", tool::list)?;
     params::serve(m, "model.list", model::list)?;
     params::serve(m, "model.usage", model::usage)?;

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
@@ -13,9 +12,6 @@ use crate::api::{Code, Fault};
 const MAX_SHOWN_NAME: usize = 64;
 /// Bytes of an idempotency key.
 const MAX_KEY: usize = 256;
-
-/// Blocks of an input that are known and not built yet.
-const UNBUILT_BLOCKS: [&str; 2] = ["document", "resource_link"];
 
 /// Parameters by name, each as it came: large ones are read once.
 type Named<'r> = BTreeMap<String, &'r RawValue>;
@@ -62,9 +58,6 @@ fn refuse_unknown(method: &Method, named: &Named<'_>) -> Result<(), Fault> {
     if let Some(name) = method.unbuilt.iter().find(is_given) {
         return Err(unsupported(name, &format!("{name} is not built yet; leave it out")));
     }
-    if method.name == "session.submit" {
-        refuse_unbuilt_blocks(named.get("input").map_or("", |input| input.get()))?;
-    }
     if named.get("idempotency_key").is_some_and(|key| key.get().len() > MAX_KEY + 2) {
         let why = format!("idempotency_key: expected at most {MAX_KEY} bytes");
         return Err(Fault::new(Code::InvalidParams, why).with("path", "idempotency_key"));
@@ -78,20 +71,6 @@ fn refuse_unknown(method: &Method, named: &Named<'_>) -> Result<(), Fault> {
         }
         None => Ok(()),
     }
-}
-
-fn refuse_unbuilt_blocks(input: &str) -> Result<(), Fault> {
-    #[derive(Deserialize)]
-    struct Block {
-        r#type: String,
-    }
-    // What is wrong in another way is for the typed parameters to say.
-    let blocks: Vec<Block> = serde_json::from_str(input).unwrap_or_default();
-    let found = blocks.iter().enumerate().find(|(_, block)| UNBUILT_BLOCKS.contains(&block.r#type.as_str()));
-    let Some((index, Block { r#type: kind })) = found else { return Ok(()) };
-    let path = format!("input[{index}].type");
-    let why = format!("{path}: {kind} blocks are not built yet; send a text, image or file block");
-    Err(unsupported(&path, &why))
 }
 
 /// A name of a field for an error: a long one is cut.

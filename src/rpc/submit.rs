@@ -26,6 +26,7 @@ pub(super) async fn submit(
         },
         expected_turn: p.expected_turn_id,
         options: p.options(),
+        raw: p.raw,
         keyed,
         origin: caller.origin(),
     };
@@ -40,7 +41,9 @@ fn reply(submitted: SubmitOutcome) -> SubmitReply {
             SubmittedAs::Running => SubmitState::Running,
             SubmittedAs::Queued => SubmitState::Queued,
             SubmittedAs::Steered => SubmitState::Steered,
+            SubmittedAs::Completed => SubmitState::Completed,
         },
         seq: submitted.seq,
+        text: submitted.text,
     }
 }

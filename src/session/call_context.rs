@@ -33,7 +33,7 @@ impl CallContext {
         };
         Self {
             session_context: Arc::new(session_context),
-            rules: engine.rules(),
+            rules: engine.rules_in_force(),
             safe_mode: engine.safe_mode(),
             mode: engine.mode(),
         }

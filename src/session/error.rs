@@ -34,6 +34,13 @@ pub enum SessionError {
     },
     /// A parameter is invalid: its name and how to correct it.
     BadParam(&'static str, String),
+    /// No command has this name.
+    UnknownCommand {
+        /// The name without the slash.
+        name: String,
+        /// The most similar name of a command.
+        nearest: Option<String>,
+    },
     /// A value is known but not supported yet: the parameter's name and the reason.
     Unsupported(&'static str, String),
     /// The journal exceeds its size limit, in bytes.
@@ -66,6 +73,7 @@ impl fmt::Display for SessionError {
             SessionError::BadParam(name, why) | SessionError::Unsupported(name, why) => {
                 write!(f, "{name}: {why}")
             }
+            SessionError::UnknownCommand { name, .. } => write!(f, "there is no command /{name}"),
             SessionError::StaleTrust { .. } => f.write_str("the folder has changed since"),
             SessionError::JournalFull { held, most } => write!(
                 f,

@@ -13,7 +13,8 @@ use crate::session::attach::{AttachGuard, AttachReply, AttachedClients, Stay};
 use crate::session::idempotency::IdempotencyKey;
 use crate::session::lease::{Lease, LeaseCount};
 use crate::session::requests::{
-    AbortOutcome, Changes, PermissionAnswer, QuestionAnswer, Submission, SubmittedInput,
+    AbortOutcome, Changes, CommandSubmission, PermissionAnswer, QuestionAnswer, SessionFacts, Submission,
+    SubmittedInput,
 };
 use crate::session::stream::feed::Feed;
 use crate::session::stream::follow::Follower;
@@ -126,6 +127,19 @@ impl SessionHandle {
         input: SubmittedInput,
     ) -> Result<SubmitOutcome, SessionError> {
         self.ask(|reply| SessionCommand::Submit(Box::new(submission), input, reply)).await
+    }
+
+    /// Records a command whose answer is known, with the changes that it requests.
+    pub(super) async fn answer_command(
+        &self,
+        command: CommandSubmission,
+    ) -> Result<SubmitOutcome, SessionError> {
+        self.ask(|reply| SessionCommand::Command(Box::new(command), reply)).await
+    }
+
+    /// What the session's task knows and the summary does not show.
+    pub(super) async fn facts(&self) -> Result<SessionFacts, SessionError> {
+        self.ask(SessionCommand::Facts).await
     }
 
     /// Answers a permission request. The answer is on disk when this returns.

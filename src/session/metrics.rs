@@ -14,7 +14,7 @@ use crate::types::usage::Usage;
 const SLOW_MS: u64 = 30_000;
 
 /// All end states of a turn. A test checks that none is missing, because it would not be counted.
-const ENDS: [Subtype; 10] = [
+const ENDS: [Subtype; 11] = [
     Subtype::Success,
     Subtype::ErrorDuringExecution,
     Subtype::ErrorMaxTurns,
@@ -24,6 +24,7 @@ const ENDS: [Subtype; 10] = [
     Subtype::MaxOutputTokens,
     Subtype::Aborted,
     Subtype::PermissionDenied,
+    Subtype::StructuredOutputInvalid,
     Subtype::LlmError,
 ];
 

@@ -16,6 +16,7 @@ mod metrics;
 mod registry;
 mod requests;
 mod shared;
+mod slash_commands;
 mod stream;
 mod trust;
 
@@ -35,10 +36,12 @@ pub use registry::trust::TrustStatus;
 pub use registry::views::Pending;
 pub use requests::{AbortOutcome, Changes, PermissionAnswer, QuestionAnswer, Submission, SubmittedInput};
 pub use shared::{Components, ConfiguredRule, Observer, PendingChange, Settings, Shared};
+pub use slash_commands::{CommandList, CommandSource, ListedCommand};
 pub use stream::follow::Follower;
 
 // Types of lower layers that belong to this layer's interface.
 pub use crate::engine::{Busy, Refusal};
+pub use crate::extensions::Diagnostic;
 pub use crate::judge::Rule;
 pub use crate::policy::PolicyError;
 pub use crate::store::{

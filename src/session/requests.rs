@@ -7,9 +7,12 @@ use crate::types::blob::Blob;
 use crate::types::event::Origin;
 use crate::types::ids::{CallId, PermissionId, QuestionId, TurnId};
 use crate::types::message::InputBlock;
-use crate::types::permission::{Decision, Scope};
+use crate::types::permission::{Decision, Mode, Scope};
 use crate::types::question::Choice;
+use crate::types::session::SessionSpec;
+use crate::types::slash_command::SlashCommand;
 use crate::types::turn_options::TurnOptions;
+use crate::workspace::NoteFile;
 
 /// The parameters of a submit, except its input.
 #[derive(Clone, Debug)]
@@ -20,10 +23,47 @@ pub struct Submission {
     pub expected_turn: Option<TurnId>,
     /// Options of the turn.
     pub options: TurnOptions,
+    /// Whether the text goes to the model even if it looks like a command or a note.
+    pub raw: bool,
     /// Idempotency key, if the caller sent one.
     pub keyed: Option<IdempotencyKey>,
     /// The client that sent it.
     pub origin: Origin,
+}
+
+/// A command or a note whose answer is known.
+#[derive(Clone, Debug)]
+pub(in crate::session) struct CommandSubmission {
+    pub submission: Submission,
+    pub command: SlashCommand,
+    /// The answer for users.
+    pub text: String,
+    /// Options of later turns that the command changes.
+    pub change: TurnOptions,
+    /// A folder that joins the workspace.
+    pub add_dir: Option<String>,
+    /// The file to which the arguments are added as a note.
+    pub note: Option<NoteFile>,
+}
+
+impl CommandSubmission {
+    /// A command that changes nothing.
+    pub fn new(submission: Submission, command: SlashCommand, text: String) -> Self {
+        Self { submission, command, text, change: TurnOptions::default(), add_dir: None, note: None }
+    }
+}
+
+/// What a session's task knows and its summary does not show.
+#[derive(Clone, Debug)]
+pub(in crate::session) struct SessionFacts {
+    /// The current settings.
+    pub spec: SessionSpec,
+    /// The mode for verdicts.
+    pub mode: Mode,
+    /// The model of the running turn, or of the next one.
+    pub model: String,
+    /// Tokens of the newest answer and of its request.
+    pub context_tokens: u64,
 }
 
 /// The input of a submit.

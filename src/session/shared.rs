@@ -24,6 +24,7 @@ use crate::types::permission::{Mode, RuleKind, RuleScope};
 use crate::types::thinking::Thinking;
 use crate::types::time::Clock;
 use crate::types::usage::Budgets;
+use crate::workspace::GitFacts;
 
 /// Settings of all sessions.
 #[derive(Clone, Debug)]
@@ -38,6 +39,10 @@ pub struct Settings {
     pub home: PathBuf,
     /// The user's folder with an `AGENTS.md` for all projects.
     pub user_dir: Option<PathBuf>,
+    /// The configuration files that were read, for `/bug`.
+    pub config_files: Vec<PathBuf>,
+    /// The folder for diagnostic bundles.
+    pub reports_dir: PathBuf,
     /// Model of sessions that name none.
     pub main_model: Option<String>,
     /// The pointers of `[models]` by name, including unset ones.
@@ -133,6 +138,8 @@ pub struct Shared {
     pub clock: Arc<dyn Clock>,
     /// Rules that outlive a session.
     pub policies: Arc<Policies>,
+    /// Git facts of the workspaces, for system prompts.
+    pub(super) git_facts: GitFacts,
     /// Counters since the start.
     pub(super) counts: Counts,
     /// Receives every committed event, in addition to the followers of a session.
@@ -155,6 +162,7 @@ impl Shared {
             database: store,
             clock,
             policies,
+            git_facts: GitFacts::default(),
             counts: Counts::default(),
             observer: None,
             pending_tx,

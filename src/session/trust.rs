@@ -14,7 +14,7 @@ use crate::judge::Rules;
 use crate::session::shared::Shared;
 use crate::store::StoreError;
 use crate::types::session::Untrusted;
-use crate::workspace::{self, TrustInventory};
+use crate::workspace::{self, ScannedFile, TrustInventory};
 
 /// Scans a folder and checks whether it is trusted in this state.
 pub(super) async fn inspect(shared: &Shared, cwd: &Path) -> Result<(TrustInventory, bool), StoreError> {
@@ -22,6 +22,19 @@ pub(super) async fn inspect(shared: &Shared, cwd: &Path) -> Result<(TrustInvento
     let ground = tokio::task::spawn_blocking(move || workspace::scan(&folder)).await.unwrap_or_default();
     let trusted = is_trusted(shared, cwd, &ground.digest).await?;
     Ok((ground, trusted))
+}
+
+/// The Markdown files below these folders of a workspace, and whether the workspace is trusted in the state that
+/// they were read in.
+pub(super) async fn files(
+    shared: &Shared,
+    cwd: &Path,
+    folders: &'static [&'static str],
+) -> Result<(Vec<ScannedFile>, bool), StoreError> {
+    let folder = cwd.to_owned();
+    let scanned = tokio::task::spawn_blocking(move || workspace::scan_with_files(&folder, folders)).await;
+    let (inventory, files) = scanned.unwrap_or_default();
+    Ok((files, is_trusted(shared, cwd, &inventory.digest).await?))
 }
 
 /// Whether a folder is trusted with this digest.

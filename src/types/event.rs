@@ -15,6 +15,7 @@ use super::message::{InputBlock, Message};
 use super::model::{BlockKind, StopReason};
 use super::permission::{Decision, OnTimeout, RuleKind, Scope};
 use super::question::{Choice, Question, QuestionKind};
+use super::reminder::{FileVersion, ReminderKind};
 use super::session::{Item, PermissionRequest, Requires, SessionSpec, SessionState, Subtype, TurnResult};
 use super::time::Timestamp;
 use super::tool::{Blocked, Confinement, FileChange, PlannedChange, PreparedCall, ReadRecord, ToolStatus};
@@ -64,19 +65,6 @@ pub struct Envelope {
     pub event: Event,
 }
 
-/// An event without a seq.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Fact {
-    /// The turn, if the event belongs to one.
-    pub turn_id: Option<TurnId>,
-    /// The item, if the event belongs to one.
-    pub item_id: Option<ItemId>,
-    /// The client that caused it, if any.
-    pub origin: Option<Origin>,
-    /// Type and content of the event.
-    pub event: Event,
-}
-
 const fn aborted() -> Subtype {
     Subtype::Aborted
 }
@@ -122,6 +110,10 @@ pub enum Event {
         system: String,
         /// Sources of its parts, as text for users.
         sources: Vec<String>,
+        /// The files with project instructions that it contains. A later change of them is reported to the model.
+        /// Absent in journals of older versions.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        instructions: Option<Vec<FileVersion>>,
     },
     /// A client attached.
     #[serde(rename = "session.attached")]
@@ -160,6 +152,45 @@ pub enum Event {
         /// Digest of all parts, as a parameter of `workspace.trust`.
         #[serde(default)]
         digest: String,
+    },
+    /// The conversation started again: the model sees none of the earlier messages, and has read no file. The
+    /// journal keeps them.
+    #[serde(rename = "session.cleared")]
+    SessionCleared {},
+    /// A slash command or a note was answered without a model call. It belongs to the running turn, if there is
+    /// one, else to a turn of its own that ends at once.
+    #[serde(rename = "command.completed")]
+    CommandCompleted {
+        /// The command's name without the slash, or `#` for a note.
+        name: String,
+        /// The text after the name.
+        #[serde(skip_serializing_if = "String::is_empty", default)]
+        arguments: String,
+        /// The answer for users.
+        text: String,
+    },
+    /// A reminder for the model was added to the newest message of the user's role. It stays there unchanged.
+    #[serde(rename = "reminder.added")]
+    ReminderAdded {
+        /// The occasion.
+        kind: ReminderKind,
+        /// The text for the model.
+        text: String,
+        /// The versions of files that it reports, so that it reports each version once.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        files: Vec<FileVersion>,
+    },
+    /// The final answer does not satisfy the turn's `output_schema`; the model is told why and asked again.
+    #[serde(rename = "turn.output_rejected")]
+    TurnOutputRejected {
+        /// Number of rejected answers so far, from 1.
+        attempt: u32,
+        /// Number of corrections that the model may make.
+        max: u32,
+        /// The problems, as text for users.
+        errors: Vec<String>,
+        /// What the model is told.
+        text: String,
     },
     /// An input waits for the running turn to end.
     #[serde(rename = "turn.queued")]

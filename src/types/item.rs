@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::blob::{Attachment, BlobRef, TruncatedField};
 use super::ids::{CallId, ItemId, Seq, TurnId};
 use super::message::{Block, Role};
+use super::slash_command::SlashCommand;
 use super::tool::ToolStatus;
 
 /// Kinds of items.
@@ -93,6 +94,9 @@ pub struct Item {
     /// Tool calls: details.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub call: Option<CallView>,
+    /// Inputs of users: the slash command whose expansion the text is.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub command: Option<SlashCommand>,
     /// In replies: truncated values of this item. Inside an event, the event has the list.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub truncated_fields: Vec<TruncatedField>,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::types::ids::{Seq, TurnId};
 
 /// The result of a submit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SubmitOutcome {
     /// The turn that answers the input.
     pub turn_id: TurnId,
@@ -14,6 +14,9 @@ pub struct SubmitOutcome {
     pub state: SubmittedAs,
     /// Seq of the event that recorded the input.
     pub seq: Seq,
+    /// The answer of a command that needed no model.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub text: Option<String>,
 }
 
 /// How a submit was accepted.
@@ -25,6 +28,8 @@ pub enum SubmittedAs {
     Queued,
     /// The running turn receives the input.
     Steered,
+    /// The input was a command, and it is answered.
+    Completed,
 }
 
 /// An accepted answer to a permission request.

@@ -136,6 +136,9 @@ pub struct SessionSpec {
     /// SHA-256 of the messages that the session begins with, if there are any.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub initial_digest: Option<String>,
+    /// JSON Schema that the results of turns must satisfy.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub output_schema: Option<Value>,
 }
 
 /// A session as `session.list` and `session.get` return it.
@@ -223,6 +226,9 @@ pub struct SessionDetails {
     /// `PROVIDER/MODEL` that replaces an overloaded, missing or unreachable model, if the session has its own.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fallback_model: Option<String>,
+    /// JSON Schema that the results of turns must satisfy.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub output_schema: Option<Value>,
     /// Texts at which its models stop their answers.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub stop: Vec<String>,
@@ -266,6 +272,8 @@ pub enum Subtype {
     Aborted,
     /// A user denied a call and ended the turn with it, or a request expired with `on_timeout = "fail"`.
     PermissionDenied,
+    /// The final answer does not satisfy `output_schema`, also after corrections.
+    StructuredOutputInvalid,
     /// The model or its server failed.
     LlmError,
 }
@@ -284,6 +292,7 @@ impl Subtype {
             Subtype::MaxOutputTokens => "max_output_tokens",
             Subtype::Aborted => "aborted",
             Subtype::PermissionDenied => "permission_denied",
+            Subtype::StructuredOutputInvalid => "structured_output_invalid",
             Subtype::LlmError => "llm_error",
         }
     }
@@ -296,6 +305,9 @@ pub struct TurnResult {
     pub subtype: Subtype,
     /// The text of the last answer; may be empty.
     pub text: String,
+    /// The value that satisfies the turn's `output_schema`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub structured: Option<Value>,
     /// Why the last answer ended.
     pub stop_reason: Option<StopReason>,
     /// Tokens of this turn.

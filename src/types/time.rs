@@ -29,6 +29,12 @@ impl Timestamp {
         Timestamp(self.0.saturating_sub(i64::try_from(ms).unwrap_or(i64::MAX)))
     }
 
+    /// Number of the day in UTC since 1970.
+    #[must_use]
+    pub const fn day(self) -> i64 {
+        self.0.div_euclid(86_400_000)
+    }
+
     /// `YYYY-MM-DD` in UTC (days to civil date after Howard Hinnant's public algorithm).
     #[must_use]
     pub fn date(self) -> String {

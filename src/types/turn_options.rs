@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::types::permission::Mode;
 use crate::types::sampling::Sampling;
 use crate::types::session::SessionSpec;
+use crate::types::slash_command::SlashCommand;
 use crate::types::thinking::Thinking;
 use crate::types::tool::ToolChoice;
 use crate::types::usage::Budgets;
@@ -55,6 +56,12 @@ pub struct TurnOptions {
     /// Labels that the provider receives with each model request.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub metadata: Option<BTreeMap<String, String>>,
+    /// The slash command that the input is the expansion of; never a setting of a session.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub command: Option<SlashCommand>,
+    /// JSON Schema that the result must satisfy; `{}` for none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub output_schema: Option<serde_json::Value>,
 }
 
 impl TurnOptions {
@@ -68,6 +75,7 @@ impl TurnOptions {
     /// The options without values that `spec` has already.
     #[must_use]
     pub fn changes_of(self, spec: &SessionSpec) -> Self {
+        let no_schema = serde_json::json!({});
         let text = |new: Option<String>, known: &Option<String>| {
             new.filter(|new| new != known.as_deref().unwrap_or_default())
         };
@@ -88,6 +96,10 @@ impl TurnOptions {
             fallback_model: text(self.fallback_model, &spec.fallback_model),
             stop: self.stop.filter(|new| *new != spec.stop),
             metadata: self.metadata.filter(|new| *new != spec.metadata),
+            command: None,
+            output_schema: self
+                .output_schema
+                .filter(|new| new != spec.output_schema.as_ref().unwrap_or(&no_schema)),
         }
     }
 }
@@ -118,6 +130,9 @@ impl SessionSpec {
         set_text(&mut self.fallback_model, &options.fallback_model);
         set(&mut self.stop, &options.stop);
         set(&mut self.metadata, &options.metadata);
+        if let Some(schema) = &options.output_schema {
+            self.output_schema = Some(schema.clone()).filter(|schema| *schema != serde_json::json!({}));
+        }
     }
 }
 

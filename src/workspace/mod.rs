@@ -2,7 +2,9 @@
 //! as data, a description of the repository, and the files that need the user's trust.
 
 mod git;
+mod git_facts;
 mod instructions;
+mod notes;
 mod project;
 mod prompt;
 mod repository;
@@ -10,10 +12,12 @@ mod trust_inventory;
 
 use std::path::{Path, PathBuf};
 
+pub use git_facts::GitFacts;
+pub use notes::{NoteError, NoteFile};
 pub use project::Project;
-pub use prompt::{Gathered, Request, gather};
+pub use prompt::{Gathered, Request, gather, instruction_versions};
 pub use repository::repository;
-pub use trust_inventory::{TrustInventory, scan};
+pub use trust_inventory::{ScannedFile, TrustInventory, scan, scan_with_files};
 
 /// The nearest folder at or above `cwd` that contains `.git`. Git itself is not run.
 fn repository_root(cwd: &Path) -> Option<PathBuf> {

@@ -1,10 +1,14 @@
 //! Builds the system prompt in parts: default or custom text, project instructions, environment, appended text.
 //! The same inputs give byte-identical text.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use super::git;
+use sha2::{Digest as _, Sha256};
+
+use super::git_facts::GitFacts;
 use super::instructions::{self, Instruction};
+use crate::types::hex;
+use crate::types::reminder::FileVersion;
 use crate::types::session::Untrusted;
 use crate::workspace::trust_inventory::scan;
 
@@ -36,6 +40,8 @@ pub struct Gathered {
     pub system: String,
     /// The files that were used, as text for users.
     pub sources: Vec<String>,
+    /// The versions of these files.
+    pub instructions: Vec<FileVersion>,
     /// Files of the folder that need trust, if there are any.
     pub untrusted: Option<Untrusted>,
 }
@@ -54,11 +60,14 @@ You are a coding agent. You work in the user's folder with the tools you are giv
 
 /// Reads the folder and builds the prompt. Runs no program except git in a folder whose current content is
 /// trusted. Cancel-safe.
-pub async fn gather(request: Request) -> Option<Gathered> {
+pub async fn gather(request: Request, git_facts: &GitFacts) -> Option<Gathered> {
     let cwd = request.cwd.clone();
     let ground = tokio::task::spawn_blocking(move || scan(&cwd)).await.ok()?;
     let trusted = request.trusted.as_ref() == Some(&ground.digest);
-    let facts = if trusted && ground.has_git { git::facts(&request.cwd).await } else { None };
+    let facts = match trusted && ground.has_git {
+        true => git_facts.get(&request.cwd, &ground.digest).await,
+        false => None,
+    };
     let waits = !trusted && !ground.parts.is_empty();
     let untrusted = waits.then_some(Untrusted { digest: ground.digest, parts: ground.parts });
     tokio::task::spawn_blocking(move || compose(&request, facts.as_deref(), untrusted)).await.ok()
@@ -93,7 +102,21 @@ fn compose(request: &Request, git: Option<&str>, untrusted: Option<Untrusted>) -
         system.push_str(appended);
     }
     let sources = found.iter().map(|instruction| instruction.path.display().to_string()).collect();
-    Gathered { system, sources, untrusted }
+    Gathered { system, sources, instructions: versions(&found), untrusted }
+}
+
+/// The files with project instructions as they are now. Blocking.
+#[must_use]
+pub fn instruction_versions(cwd: &Path, additional: &[PathBuf], user_dir: Option<&Path>) -> Vec<FileVersion> {
+    versions(&instructions::collect(cwd, additional, user_dir))
+}
+
+fn versions(found: &[Instruction]) -> Vec<FileVersion> {
+    let version = |it: &Instruction| FileVersion {
+        path: it.path.clone(),
+        digest: hex::encode(&Sha256::digest(it.text.as_bytes())),
+    };
+    found.iter().map(version).collect()
 }
 
 #[cfg(test)]

@@ -38,17 +38,21 @@ const VERSION: &str = "agentd workspace 1";
 
 /// Path of the project's own settings.
 const SETTINGS: &str = ".agentd/config.toml";
-/// Files in a workspace that later versions use and this version does not.
-const LATER: [&str; 8] = [
-    ".agentd/hooks",
-    ".agentd/agents",
-    ".agentd/commands",
-    ".agentd/skills",
-    ".mcp.json",
-    ".mcprc",
-    ".claude",
-    ".kode",
+/// Files in a workspace that are bound by trust, and what is used of them in this version.
+const BOUND: [(&str, &str); 8] = [
+    (".agentd/hooks", "not used yet"),
+    (".agentd/agents", "not used yet"),
+    (".agentd/commands", "slash commands"),
+    (".agentd/skills", "not used yet"),
+    (".mcp.json", "not used yet"),
+    (".mcprc", "not used yet"),
+    (".claude", "slash commands; the rest is not used yet"),
+    (".kode", "slash commands; the rest is not used yet"),
 ];
+
+/// A file below the workspace as the scan read it: its path below the workspace, and its content or the reason
+/// why it is not used.
+pub type ScannedFile = (PathBuf, Result<Vec<u8>, String>);
 
 /// Result of a scan of a folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -68,10 +72,25 @@ pub struct TrustInventory {
 /// file is listed as a part that is not used.
 #[must_use]
 pub fn scan(cwd: &Path) -> TrustInventory {
+    scan_with_files(cwd, &[]).0
+}
+
+/// The same, with the Markdown files below these folders of the workspace. Their contents are exactly those that
+/// the digest covers.
+#[must_use]
+pub fn scan_with_files(cwd: &Path, folders: &[&str]) -> (TrustInventory, Vec<ScannedFile>) {
     let mut ground = TrustInventory::default();
     let mut digest = Sha256::new();
     digest.update(VERSION);
-    let mut walk = Walk { digest: &mut digest, entries: 0, bytes: 0, too_large: false };
+    let folders: Vec<PathBuf> = folders.iter().map(|folder| cwd.join(folder)).collect();
+    let mut walk = Walk {
+        digest: &mut digest,
+        entries: 0,
+        bytes: 0,
+        too_large: false,
+        folders: &folders,
+        files: Vec::new(),
+    };
     let settings = read_below(cwd, Path::new(SETTINGS), FILE);
     walk.note(SETTINGS.as_bytes(), b"settings");
     match &settings {
@@ -87,7 +106,7 @@ pub fn scan(cwd: &Path) -> TrustInventory {
             ground.parts.extend(ground.project.shown());
         }
     }
-    for name in LATER {
+    for (name, usage) in BOUND {
         let path = cwd.join(name);
         if fs::symlink_metadata(&path).is_err() {
             continue;
@@ -95,8 +114,9 @@ pub fn scan(cwd: &Path) -> TrustInventory {
         walk.too_large = false;
         walk.look(&path, name.as_bytes(), 0);
         let size = if walk.too_large { ", and too large to be used at all" } else { "" };
-        ground.parts.push(format!("{name} (not used yet{size})"));
+        ground.parts.push(format!("{name} ({usage}{size})"));
     }
+    let files = std::mem::take(&mut walk.files);
     if let Some(root) = crate::workspace::repository_root(cwd) {
         match git_settings(&root) {
             Ok(text) => {
@@ -118,7 +138,8 @@ pub fn scan(cwd: &Path) -> TrustInventory {
         ground.parts.push(format!("and {more} more"));
     }
     ground.digest = hex::encode(&digest.finalize());
-    ground
+    let below = |(path, content): (PathBuf, _)| (path.strip_prefix(cwd).unwrap_or(&path).to_owned(), content);
+    (ground, files.into_iter().map(below).collect())
 }
 
 struct Walk<'d> {
@@ -126,6 +147,9 @@ struct Walk<'d> {
     entries: usize,
     bytes: u64,
     too_large: bool,
+    /// Folders whose Markdown files are returned.
+    folders: &'d [PathBuf],
+    files: Vec<(PathBuf, Result<Vec<u8>, String>)>,
 }
 
 impl Walk<'_> {
@@ -152,6 +176,7 @@ impl Walk<'_> {
             let target = fs::read_link(path).unwrap_or_default();
             self.note(name, b"link");
             self.note(target.as_os_str().as_bytes(), b"to");
+            self.collect(path, || Err("a link in a project is not followed".into()));
         } else if meta.is_dir() {
             self.note(name, b"folder");
             let entries: Vec<_> =
@@ -178,12 +203,25 @@ impl Walk<'_> {
             Ok(Some(bytes)) => {
                 self.bytes += bytes.len() as u64;
                 self.note(&bytes, b"text");
+                self.collect(path, || Ok(bytes));
             }
             Ok(None) => {
                 self.too_large = true;
                 self.note(b"", b"too large");
+                self.collect(path, || Err("the file is too large".into()));
             }
-            Err(error) => self.note(error.kind().to_string().as_bytes(), b"unreadable"),
+            Err(error) => {
+                self.note(error.kind().to_string().as_bytes(), b"unreadable");
+                self.collect(path, || Err(format!("could not read the file: {error}")));
+            }
+        }
+    }
+
+    /// Returns the content of a wanted file to the caller of the scan.
+    fn collect(&mut self, path: &Path, content: impl FnOnce() -> Result<Vec<u8>, String>) {
+        let is_markdown = path.extension().is_some_and(|ending| ending == "md");
+        if is_markdown && self.folders.iter().any(|folder| path.starts_with(folder)) {
+            self.files.push((path.to_owned(), content()));
         }
     }
 }
@@ -376,6 +414,25 @@ mod tests {
     }
 
     #[test]
+    fn scanned_markdown_files_are_those_of_the_digest() {
+        let folder = Folder::new();
+        folder.write(".claude/commands/a.md", "one");
+        folder.write(".claude/commands/team/b.md", "two");
+        folder.write(".claude/settings.md", "no");
+        folder.write(".agentd/commands/c.txt", "no");
+        symlink("/etc/passwd", folder.path().join(".claude/commands/leak.md")).expect("linked");
+        let (ground, files) = scan_with_files(&folder.path(), &[".agentd/commands", ".claude/commands"]);
+        assert_eq!(ground.digest, folder.digest());
+        let names: Vec<_> = files.iter().map(|(path, _)| path.display().to_string()).collect();
+        assert_eq!(
+            names,
+            [".claude/commands/a.md", ".claude/commands/leak.md", ".claude/commands/team/b.md"]
+        );
+        assert_eq!(files[0].1, Ok(b"one".to_vec()));
+        assert!(files[1].1.is_err());
+    }
+
+    #[test]
     fn trust_scan_does_not_hang_or_exhaust_memory() {
         let folder = Folder::new();
         let pipe = |name: &str| {
@@ -399,8 +456,10 @@ mod tests {
         let told = ground.parts.join("\n");
         let settings = ".agentd/config.toml (not understood, so every call asks: it is not a file)";
         assert!(told.contains(settings), "{told}");
-        for name in [".mcprc", ".kode", ".agentd/skills"] {
-            assert!(told.contains(&format!("{name} (not used yet, and too large")), "{name}: {told}");
+        for (name, usage) in
+            BOUND.into_iter().filter(|(name, _)| [".mcprc", ".kode", ".agentd/skills"].contains(name))
+        {
+            assert!(told.contains(&format!("{name} ({usage}, and too large")), "{name}: {told}");
         }
         assert!(ground.project.is_closed && !ground.has_git, "{told}");
     }

@@ -26,8 +26,9 @@ const LAYERS: &[(&str, u8, &[&str])] = &[
     ("policy", 2, &["types", "crash", "sync", "judge"]),
     ("store", 2, &["types", "crash", "sync"]),
     ("model", 2, &["types", "crash", "sync", "proc"]),
+    ("extensions", 2, &["types", "crash"]),
     ("tools", 3, &["types", "crash", "sync", "proc"]),
-    ("workspace", 2, &["types", "crash", "proc", "judge"]),
+    ("workspace", 2, &["types", "crash", "sync", "proc", "judge"]),
     // `proc` for the parents of a peer.
     ("transport", 2, &["sync", "proc"]),
     // With the feature `otel` alone.
@@ -35,7 +36,19 @@ const LAYERS: &[(&str, u8, &[&str])] = &[
     (
         "session",
         4,
-        &["types", "crash", "sync", "engine", "judge", "policy", "store", "model", "tools", "workspace"],
+        &[
+            "types",
+            "crash",
+            "sync",
+            "engine",
+            "judge",
+            "policy",
+            "store",
+            "model",
+            "extensions",
+            "tools",
+            "workspace",
+        ],
     ),
     // `transport` for the connection and where a subscription's events go out.
     ("rpc", 6, &["types", "crash", "sync", "api", "session", "transport"]),

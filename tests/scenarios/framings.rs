@@ -31,7 +31,10 @@ fn text_of(messages: &[Value]) -> String {
     let mut text = String::new();
     for message in &messages[1..] {
         assert_eq!(message["params"]["subscription"], json!(subscription));
-        text.push_str(message["params"]["result"]["text"].as_str().unwrap_or_default());
+        let event = &message["params"]["result"];
+        if event["type"] == "message.text_delta" {
+            text.push_str(event["text"].as_str().expect("a text"));
+        }
     }
     text
 }

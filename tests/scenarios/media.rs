@@ -249,6 +249,44 @@ async fn attached_media_is_stored_and_resent_with_same_bytes() {
 }
 
 #[tokio::test]
+async fn documents_and_resource_links_reach_the_model() {
+    let daemon = TestDaemon::start().await;
+    put(&daemon, "terms of use.pdf", &pdf(&["Terms of use"]));
+    put(&daemon, "list.txt", b"eggs and milk");
+    put(&daemon, "shot.png", &picture(ImageFormat::Png, 10, 10, 1));
+    let session = daemon.client("alice").await.create(&daemon).await;
+    let mut seen = session.follow().await;
+    let uri = format!("file://{}", daemon.workspace().join("terms%20of%20use.pdf").display());
+    let input = json!([
+        {"type": "document", "data": STANDARD.encode("a note"), "media_type": "text/plain", "name": "note.txt"},
+        {"type": "document", "path": "list.txt"},
+        {"type": "resource_link", "uri": uri},
+        {"type": "resource_link", "uri": "https://example.org/page", "name": "the page"},
+        {"type": "text", "text": "read them"},
+    ]);
+    daemon.models.push(Step::text("Read."));
+    session.submit_with(json!({"input": input})).await;
+    seen.turn_ends("success").await;
+    let body = daemon.models.requests().pop().expect("a request").body;
+    assert_eq!(all_shown(&body).len(), 1, "one PDF");
+    let text = body["messages"][0]["content"].to_string();
+    for part in ["a note", "eggs and milk", "the page: https://example.org/page", "read them"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    daemon.models.assert_no_breach();
+    for (block, path) in [
+        (json!({"type": "resource_link", "uri": "nowhere"}), "input[0].uri"),
+        (json!({"type": "resource_link", "uri": "file://other/etc/x"}), "input[0].uri"),
+        (json!({"type": "resource_link", "uri": "file:///missing/x"}), "input[0].path"),
+        (json!({"type": "document", "path": "shot.png"}), "input[0].path"),
+        (json!({"type": "document"}), "input[0]"),
+    ] {
+        let refusal = session.refused("submit", json!({"input": [block]})).await;
+        assert_eq!((refusal.code, &refusal.data["path"]), (-32602, &json!(path)), "{block}: {refusal:?}");
+    }
+}
+
+#[tokio::test]
 async fn model_without_vision_receives_text_note() {
     let daemon = TestDaemon::builder().config("[model.\"scripted/model\"]\nvision = false\n").start().await;
     put(&daemon, "shot.png", &picture(ImageFormat::Png, 10, 10, 1));
@@ -295,7 +333,8 @@ async fn unusable_input_file_is_refused_without_stored_blob() {
         (json!({"type": "image", "data": STANDARD.encode(b"BM no")}), "input[1].data", "PNG"),
         (json!({"type": "image", "path": "a", "data": "b"}), "input[1]", "not both"),
         (json!({"type": "image"}), "input[1]", "needs path"),
-        (json!({"type": "resource_link", "uri": "x"}), "input[1].type", "not built"),
+        (json!({"type": "resource_link", "uri": "x"}), "input[1].uri", "file:///path"),
+        (json!({"type": "resource_link", "uri": "file:///gone"}), "input[1].path", "does not exist"),
     ] {
         let refusal = session.refused("submit", json!({"input": [ok, block]})).await;
         assert_eq!(refusal.code, -32602, "{block}: {}", refusal.message);

@@ -121,7 +121,7 @@ async fn damaged_database_is_set_aside_and_readable_sessions_continue() {
     assert_eq!(session.events().await[..events.len()], events);
     assert_eq!(session.items().await, items);
     let mut now = session.view().await;
-    for name in ["last_seq", "updated_at_ms", "clients"] {
+    for name in ["last_seq", "updated_at_ms", "clients", "attached"] {
         now[name] = view[name].clone();
     }
     assert_eq!(now, view, "the summary is computed again");

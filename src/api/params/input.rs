@@ -38,6 +38,22 @@ pub enum SubmitBlock {
     Image(Given),
     /// An image, a PDF of at most 32 MiB, or a text file of at most 256 KiB.
     File(Given),
+    /// A PDF of at most 32 MiB, or a text file of at most 256 KiB.
+    Document(Given),
+    /// A reference to a resource. A `file:` URI is read like a file block; of any other one the model is told the
+    /// name and the URI.
+    ResourceLink(ResourceLink),
+}
+
+/// A reference to a resource.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ResourceLink {
+    /// Its URI, at most 2,000 bytes.
+    pub uri: String,
+    /// Its name, at most 200 bytes; by default its path or URI.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
 }
 
 /// The location of an image or a file: `path` or `data`.

@@ -15,6 +15,7 @@ use crate::types::thinking::Thinking;
 use crate::types::tool::ToolChoice;
 use crate::types::usage::Budgets;
 
+mod command;
 mod daemon;
 mod input;
 mod model;
@@ -24,6 +25,7 @@ mod tool;
 mod turn_options;
 mod workspace;
 
+pub use command::*;
 pub use daemon::*;
 pub use input::*;
 pub use model::*;
@@ -112,6 +114,9 @@ pub struct CreateParams {
     /// A conversation to begin with: at most 1,000 messages, of at most 4 MiB together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial_items: Option<Vec<InitialItem>>,
+    /// JSON Schema of the results of turns, as in `session.submit`; `{}` for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<serde_json::Value>,
 }
 
 /// A message of the conversation that a session begins with.
@@ -234,6 +239,14 @@ pub struct SubmitParams {
     /// one of `temperature` and `top_p`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top_p: Option<TopP>,
+    /// JSON Schema of the turn's result: `turn.completed.result.structured` is a value that satisfies it. References
+    /// to other documents are refused. By default the session's; `{}` for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<serde_json::Value>,
+    /// Send the text to the model even if it looks like a slash command or a note. Otherwise a single text block of
+    /// one line is a command (`/name …`) or a note for the project instructions (`# …`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub raw: bool,
     /// Tools run one at a time, and every call needs a request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub safe_mode: Option<bool>,
@@ -317,6 +330,9 @@ pub struct UpdateParams {
     /// of at most 512 bytes. Anthropic takes `user_id` alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<BTreeMap<String, String>>,
+    /// JSON Schema of the results of turns, as in `session.submit`; `{}` for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<serde_json::Value>,
 }
 
 /// The result of a submit.
@@ -329,17 +345,22 @@ pub enum SubmitState {
     Queued,
     /// The input steers the running turn.
     Steered,
+    /// The input was a command that needs no model, and it is answered.
+    Completed,
 }
 
 /// Reply of `session.submit`: the input is on disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SubmitReply {
-    /// The turn that processes the input.
+    /// The turn that processes the input. A command that needs no model belongs to the running turn, if there is one.
     pub turn_id: TurnId,
-    /// Whether the turn started, waits, or was steered.
+    /// Whether the turn started, waits, was steered, or is already done.
     pub state: SubmitState,
     /// Seq of the event that records the input.
     pub seq: Seq,
+    /// The answer of a command that needs no model. Events have it as well (`command.completed`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
 }
 
 /// `session.abort`

@@ -25,6 +25,8 @@ macro_rules! has_turn_options {
                     fallback_model: self.fallback_model.clone(),
                     stop: self.stop.clone(),
                     metadata: self.metadata.clone(),
+                    output_schema: self.output_schema.clone(),
+                    command: None,
                     sampling: Sampling { temperature: self.temperature, top_p: self.top_p },
                 }
             }
@@ -45,6 +47,7 @@ macro_rules! has_turn_options {
                     fallback_model: options.fallback_model,
                     stop: options.stop,
                     metadata: options.metadata,
+                    output_schema: options.output_schema,
                     temperature: options.sampling.temperature,
                     top_p: options.sampling.top_p,
                     ..self
@@ -80,6 +83,8 @@ impl SubmitParams {
             fallback_model: None,
             stop: None,
             metadata: None,
+            output_schema: None,
+            raw: false,
         }
     }
 }
@@ -106,6 +111,7 @@ impl UpdateParams {
             fallback_model: None,
             stop: None,
             metadata: None,
+            output_schema: None,
         }
     }
 }

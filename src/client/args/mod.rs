@@ -72,9 +72,20 @@ pub enum Command {
         /// Options of this turn only.
         #[command(flatten)]
         turn: TurnArgs,
+        /// Send the text to the model even if it looks like a slash command or a note
+        #[arg(long)]
+        raw: bool,
         /// Files that are sent with the input.
         #[command(flatten)]
         given: GivenArgs,
+    },
+    /// List the slash commands of a folder or a session
+    Commands {
+        /// Session id, unique start of it, or title; by default the current folder
+        session: Option<String>,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
     },
     /// Change the options of a session's turns, also during a turn
     Update {
@@ -343,6 +354,9 @@ pub struct RunArgs {
     /// Trust the folder's current content and print what trust activates
     #[arg(long)]
     pub trust: bool,
+    /// Send the task to the model even if it looks like a slash command or a note
+    #[arg(long)]
+    pub raw: bool,
 }
 
 /// Arguments of `ps`.

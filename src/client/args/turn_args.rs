@@ -71,13 +71,16 @@ pub struct TurnArgs {
     /// A label for the provider, such as user_id=NAME; may be given several times
     #[arg(long, value_name = "KEY=VALUE", value_parser = label)]
     pub metadata: Vec<(String, String)>,
+    /// A file with a JSON Schema that the final answer must satisfy; `{}` in it for none
+    #[arg(long, value_name = "FILE")]
+    pub output_schema: Option<PathBuf>,
 }
 
 impl TurnArgs {
     /// The options that were given.
     ///
     /// # Errors
-    /// A folder does not exist.
+    /// A folder does not exist, or a file holds no JSON.
     pub fn options(&self) -> Result<TurnOptions, Failure> {
         let dirs = self.add_dir.iter().map(|dir| folder(dir)).collect::<Result<Vec<_>, _>>()?;
         let budgets = Budgets {
@@ -102,8 +105,18 @@ impl TurnArgs {
             fallback_model: self.fallback_model.clone(),
             stop: (!self.stop.is_empty()).then(|| self.stop.clone()),
             metadata: (!self.metadata.is_empty()).then(|| self.metadata.iter().cloned().collect()),
+            output_schema: self.output_schema.as_deref().map(json_file).transpose()?,
+            command: None,
         })
     }
+}
+
+/// The JSON value of a file.
+fn json_file(file: &Path) -> Result<serde_json::Value, Failure> {
+    let shown = file.display().to_string();
+    let wrong = |why: String| Failure::usage(format!("{}: {why}", escape::line(&shown)));
+    let text = std::fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
+    serde_json::from_str(&text).map_err(|error| wrong(format!("no JSON: {error}")))
 }
 
 /// A folder as an absolute path for the daemon.

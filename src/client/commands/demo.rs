@@ -11,7 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::api::params::{ClientRole, CreateParams};
 use crate::client::args::{Output, PsArgs, Thinking};
-use crate::client::commands::run::task;
+use crate::client::commands::run::{Task, follow};
 use crate::client::commands::{daemon, ps};
 use crate::client::connection::connector::{Connector, private_dir};
 use crate::client::connection::paths::Places;
@@ -75,7 +75,8 @@ async fn play(reach: &Connector, scratch: &Scratch, asking: Asking, out: &mut Ou
         ..CreateParams::default()
     };
     let ended =
-        task(reach, client, &params, PROMPT.into(), asking, (Output::Text, Thinking::Hide), out).await?;
+        follow(reach, client, &params, Task::new(PROMPT), asking, (Output::Text, Thinking::Hide), out)
+            .await?;
 
     heading(out, "What is left")?;
     let now = fs::read_to_string(scratch.work().join("greet.sh"))?;

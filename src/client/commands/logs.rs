@@ -166,7 +166,10 @@ fn what(envelope: &Envelope) -> String {
             format!("{}{restart}", changed.join(", "))
         }
         Event::SessionEnded { reason } => reason.clone(),
-        Event::SessionPromptBuilt { system, sources } | Event::TurnPromptBuilt { system, sources } => {
+        Event::CommandCompleted { name, arguments, text } => format!("{name} {arguments}: {text}"),
+        Event::ReminderAdded { text, .. } => text.clone(),
+        Event::TurnOutputRejected { errors, .. } => errors.join("; "),
+        Event::SessionPromptBuilt { system, sources, .. } | Event::TurnPromptBuilt { system, sources } => {
             let from =
                 if sources.is_empty() { String::new() } else { format!(" from {}", sources.join(", ")) };
             format!("{} bytes of system prompt{from}", system.len())

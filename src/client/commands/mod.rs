@@ -5,6 +5,7 @@ pub(super) mod answer;
 pub(super) mod approve;
 pub(super) mod audit;
 pub(super) mod backup;
+pub(super) mod command;
 pub(super) mod cost;
 pub(super) mod daemon;
 pub(super) mod demo;

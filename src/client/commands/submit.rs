@@ -1,6 +1,6 @@
 //! `agentctl submit`: submits input to a session and returns.
 
-use crate::api::params::{SubmitReply, SubmitState};
+use crate::api::params::{SubmitParams, SubmitReply, SubmitState};
 use crate::client::args::TurnArgs;
 use crate::client::connection::connector::Connector;
 use crate::client::connection::input_files::GivenArgs;
@@ -8,13 +8,14 @@ use crate::client::connection::session_calls;
 use crate::client::connection::stdin;
 use crate::client::failure::Failure;
 use crate::client::resolve_id;
+use crate::client::terminal::escape;
 use crate::client::terminal::out::Out;
 
 pub(in crate::client) async fn submit(
     reach: &Connector,
     name: &str,
     text: String,
-    turn: &TurnArgs,
+    (turn, raw): (&TurnArgs, bool),
     given: &GivenArgs,
     out: &mut Out,
 ) -> Result<(), Failure> {
@@ -28,11 +29,15 @@ pub(in crate::client) async fn submit(
     let options = turn.options()?;
     let client = reach.connect_or_start().await?;
     let session = resolve_id::session(&client, name).await?.session_id;
-    let params = session_calls::submit_params(session, input, None, options);
+    let params = SubmitParams { raw, ..session_calls::submit_params(session, input, None, options) };
     let reply: SubmitReply = client.call("session.submit", &params).await?;
+    if let Some(text) = &reply.text {
+        out.stream(&escape::text(text))?;
+        return Ok(out.fresh_line()?);
+    }
     out.say(&reply.turn_id.to_string())?;
     match reply.state {
-        SubmitState::Running => Ok(()),
+        SubmitState::Running | SubmitState::Completed => Ok(()),
         SubmitState::Queued => Ok(out.note("queued: it starts when the running turn has ended")?),
         SubmitState::Steered => Ok(out.note("given to the running turn")?),
     }

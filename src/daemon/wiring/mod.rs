@@ -117,6 +117,8 @@ pub(super) fn components(
         configured: configured(config),
         home: places.home.clone(),
         user_dir: Some(places.config_dir.clone()),
+        config_files: config.files.clone(),
+        reports_dir: places.data_dir.join("reports"),
         main_model: config.models.main.clone(),
         pointers: config.models.all().map(|(name, model)| (name, model.clone())).into(),
         mode: config.session.mode,

@@ -30,6 +30,7 @@ pub const TRANSIENT_KINDS: &[&str] = &[
     "turn.resumed",
     "turn.steered",
     "turn.aborting",
+    "command.completed",
     "message.started",
     "message.block_started",
     "message.block_completed",
@@ -95,6 +96,9 @@ impl State {
             | Event::SessionUpdated { .. }
             | Event::SessionStatus { .. }
             | Event::SessionPromptBuilt { .. }
+            | Event::SessionCleared {}
+            | Event::ReminderAdded { .. }
+            | Event::TurnOutputRejected { .. }
             | Event::SessionEnded { .. }
             | Event::WorkspaceTrustRequired { .. }
             | Event::HistoryRepaired { .. }
@@ -111,6 +115,7 @@ impl State {
             | Event::TurnResumed { .. }
             | Event::TurnSteered { .. }
             | Event::TurnAborting { .. }
+            | Event::CommandCompleted { .. }
             | Event::QuestionRequested { .. }
             | Event::QuestionResolved { .. }
             | Event::Retry { .. }

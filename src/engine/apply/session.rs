@@ -4,15 +4,21 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::engine::request::vision::withhold;
+use crate::engine::state::transcript::Transcript;
 use crate::engine::state::{Activity, Helper, State};
 use crate::types::event::{Envelope, Event, Purpose};
+use crate::types::message::Block;
+use crate::types::reminder::{FileVersion, ReminderKind};
 use crate::types::session::SessionState;
+use crate::types::time::Timestamp;
 
 impl State {
     pub(super) fn apply_session_event(&mut self, envelope: &Envelope) {
         match &envelope.event {
             Event::SessionCreated(spec) => {
                 self.cwd = PathBuf::from(&spec.cwd);
+                self.created_at = envelope.at_ms;
+                self.told_day = envelope.at_ms.day();
                 self.spec = Arc::new(spec.clone());
             }
             Event::SessionUpdated { title, titled_by, options } => {
@@ -33,7 +39,24 @@ impl State {
                 self.status = *state;
                 self.requires = *requires;
             }
-            Event::SessionPromptBuilt { system, .. } => self.system = Some(Arc::from(system.as_str())),
+            Event::SessionPromptBuilt { system, instructions, .. } => {
+                self.system = Some(Arc::from(system.as_str()));
+                let versions = |files: &Vec<FileVersion>| {
+                    Arc::new(files.iter().map(|file| (file.path.clone(), file.digest.clone())).collect())
+                };
+                self.instructions = instructions.as_ref().map(versions);
+            }
+            Event::SessionCleared {} => self.clear(),
+            Event::ReminderAdded { kind, text, files } => {
+                self.transcript.push_user_block(Block::Text { text: text.clone() });
+                self.note_reminder(*kind, files, envelope.at_ms);
+            }
+            Event::TurnOutputRejected { attempt, text, .. } => {
+                self.transcript.push_user_block(Block::Text { text: text.clone() });
+                if let Some(turn) = &mut self.turn {
+                    turn.rejected_outputs = *attempt;
+                }
+            }
             Event::WorkspaceTrustRequired { digest, .. } => self.trust_asked = Some(digest.clone()),
             Event::SessionEnded { .. } => {
                 self.status = SessionState::Ended;
@@ -75,6 +98,37 @@ impl State {
                 self.continues = None;
             }
             _ => {}
+        }
+    }
+}
+
+impl State {
+    /// Starts the conversation again. The next turn builds the system prompt again.
+    fn clear(&mut self) {
+        self.transcript = Transcript::default();
+        self.continues = None;
+        self.context_tokens = 0;
+        self.reads = Arc::default();
+        self.reported_files = Arc::default();
+        self.told_day = self.created_at.day();
+        self.is_stale = true;
+    }
+
+    /// Records what the model was told, so that it is told once.
+    fn note_reminder(&mut self, kind: ReminderKind, files: &[FileVersion], at: Timestamp) {
+        let versions = files.iter().map(|file| (file.path.clone(), file.digest.clone()));
+        match kind {
+            ReminderKind::NewDay => self.told_day = at.day(),
+            ReminderKind::FilesChanged => Arc::make_mut(&mut self.reported_files).extend(versions),
+            ReminderKind::InstructionsChanged => {
+                let known = Arc::make_mut(self.instructions.get_or_insert_default());
+                known.extend(versions);
+                known.retain(|_, digest| !digest.is_empty());
+            }
+            ReminderKind::SessionStart
+            | ReminderKind::PlanMode
+            | ReminderKind::Compacted
+            | ReminderKind::SeveralMatches => {}
         }
     }
 }

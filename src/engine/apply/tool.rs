@@ -95,6 +95,7 @@ impl State {
                 status,
                 output,
                 attachments,
+                code,
                 duration_ms,
                 reads,
                 cwd,
@@ -122,7 +123,7 @@ impl State {
                 if let Some(read) = background_read {
                     self.record_background_read(*read);
                 }
-                self.tool_completed(*call_id, *status, output, attachments);
+                self.tool_completed(*call_id, *status, output, attachments, code.as_ref());
             }
             _ => {}
         }
@@ -134,6 +135,7 @@ impl State {
         status: ToolStatus,
         output: &str,
         attachments: &[Attachment],
+        code: Option<&String>,
     ) {
         let Some(turn) = &mut self.turn else { return };
         let Activity::Tools { calls } = &mut turn.activity else { return };
@@ -142,6 +144,7 @@ impl State {
             output: Arc::from(output),
             is_error: status != ToolStatus::Completed,
             attachments: attachments.to_vec(),
+            code: code.cloned(),
         };
         if status == ToolStatus::Denied {
             Arc::make_mut(&mut turn.denials).push(Denial {
@@ -155,7 +158,7 @@ impl State {
             let content = calls
                 .iter()
                 .filter_map(|call| match &call.stage {
-                    Stage::Done { output, is_error, attachments } => Some(Block::ToolResult {
+                    Stage::Done { output, is_error, attachments, .. } => Some(Block::ToolResult {
                         call_id: call.call.call_id,
                         provider_id: call.call.provider_id.clone(),
                         content: output.to_string(),

@@ -87,6 +87,12 @@ impl Turn {
                 }
                 answered(turn, RequestId::Question(*request_id), envelope);
             }
+            // The answer is the result of a turn that the command started.
+            Event::CommandCompleted { name, text, .. }
+                if turn.options.command.as_ref().is_some_and(|command| command.name == *name) =>
+            {
+                turn.last_text = text.as_str().into();
+            }
             Event::TurnSteered { input } => turn.steered.push_back(Arc::new(input.clone())),
             Event::TurnAborting { ending, subtype } => {
                 if !turn.aborting {

@@ -5,6 +5,7 @@ use crate::types::event::Event;
 use crate::types::ids::{ItemId, Seq};
 use crate::types::message::{Block, Role};
 use crate::types::session::{Item, ItemKind, ItemStatus};
+use crate::types::slash_command::SlashCommand;
 
 /// A message without usage, cost and duration.
 pub(in crate::engine) struct PlainMessage {
@@ -16,12 +17,25 @@ pub(in crate::engine) struct PlainMessage {
     pub text: String,
     pub content: Vec<Block>,
     pub model: Option<String>,
+    /// The slash command that a user's input is the expansion of.
+    pub command: Option<SlashCommand>,
     pub superseded: bool,
 }
 
 impl PlanBuilder<'_> {
     /// Adds a message with the role of the user to the next request.
     pub fn push_request_message(&mut self, kind: ItemKind, text: String, content: Vec<Block>) {
+        self.push_input_message(kind, text, content, None);
+    }
+
+    /// The same for the expansion of a slash command.
+    pub fn push_input_message(
+        &mut self,
+        kind: ItemKind,
+        text: String,
+        content: Vec<Block>,
+        command: Option<SlashCommand>,
+    ) {
         let (item_id, first_seq) = (self.mint.item(), self.state.next_seq);
         let (status, role) = (ItemStatus::Completed, Role::User);
         let (model, superseded) = (None, false);
@@ -34,6 +48,7 @@ impl PlanBuilder<'_> {
             text,
             content,
             model,
+            command,
             superseded,
         });
     }
@@ -52,6 +67,7 @@ impl PlanBuilder<'_> {
             role: Some(message.role),
             content: message.content,
             call: None,
+            command: message.command,
             truncated_fields: Vec::new(),
         };
         let mut completed = Event::message(item);

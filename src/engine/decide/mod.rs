@@ -14,7 +14,10 @@ pub(super) mod output_limit;
 pub(super) mod plan;
 pub(super) mod question;
 pub(super) mod recover;
+mod reminders;
 pub(super) mod retry;
+pub(super) mod slash_command;
+pub(super) mod structured_output;
 pub(super) mod submit;
 pub(super) mod title;
 pub(super) mod tool_calls;
@@ -37,8 +40,12 @@ impl Engine {
         let mut builder = PlanBuilder::new(self, now);
         match input {
             Input::Submit(submit) => builder.submit(*submit)?,
-            Input::ContextReady { system, sources, untrusted } => {
-                builder.context_ready(system, sources, untrusted);
+            Input::Command(command) => builder.answer_command(*command)?,
+            Input::ContextReady { system, sources, instructions, untrusted } => {
+                builder.context_ready(system, sources, instructions, untrusted);
+            }
+            Input::ContextChecked { turn_id, changed_files, instructions } => {
+                builder.context_checked(turn_id, changed_files, instructions.as_deref());
             }
             Input::Untrusted(untrusted) => builder.ask_for_trust(untrusted),
             Input::Deltas { token, deltas } => builder.stream(token, deltas),

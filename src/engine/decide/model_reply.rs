@@ -243,6 +243,7 @@ impl PlanBuilder<'_> {
             role: Some(Role::Assistant),
             content,
             call: None,
+            command: None,
             truncated_fields: Vec::new(),
         };
         self.push_item(
@@ -279,7 +280,7 @@ impl PlanBuilder<'_> {
         } else if let Some(cut) = cut {
             self.ask_for_rest(cut);
         } else {
-            self.finish(Subtype::Success, Vec::new());
+            self.finish_answered();
         }
     }
 
@@ -364,6 +365,7 @@ impl PlanBuilder<'_> {
             text,
             content,
             model: Some(self.turn_model()),
+            command: None,
             superseded,
         };
         self.push_plain_message(message);

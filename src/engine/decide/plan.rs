@@ -24,13 +24,15 @@ pub(in crate::engine) struct PlanBuilder<'a> {
     pub origin: Option<Origin>,
     /// The step of the next event, if it begins one.
     step: Option<u64>,
+    /// The value of a final answer that satisfies the schema of the turn.
+    pub structured: Option<serde_json::Value>,
 }
 
 impl<'a> PlanBuilder<'a> {
     pub fn new(engine: &'a Engine, now: Now) -> Self {
         let state = engine.state.clone();
         let (plan, reply) = (Plan::default(), Reply::default());
-        Self { engine, state, plan, reply, now, mint: now.mint(), origin: None, step: None }
+        Self { engine, state, plan, reply, now, mint: now.mint(), origin: None, step: None, structured: None }
     }
 
     /// Reports a change of the session's status, if the events caused one, and ends the decision.

@@ -161,10 +161,7 @@ impl PlanBuilder<'_> {
         let Some(turn) = &self.state.turn else { return };
         let step = turn.step;
         match turn.activity.clone() {
-            Activity::Context if self.state.system().is_none() => {
-                self.push_phase(crate::types::event::Phase::Context, step);
-                self.effect(Effect::GatherContext);
-            }
+            Activity::Context => self.prepare_context(step),
             Activity::Calling { .. } | Activity::Waiting { .. } => {
                 if !self.continue_backoff() {
                     self.deliver_steered();
@@ -172,7 +169,7 @@ impl PlanBuilder<'_> {
                 }
             }
             Activity::Tools { calls } if !calls.is_empty() => self.go_on_with_tools(&calls),
-            Activity::Context | Activity::Tools { .. } => {
+            Activity::Tools { .. } => {
                 self.deliver_steered();
                 self.call_model();
             }

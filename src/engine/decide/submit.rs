@@ -3,14 +3,18 @@
 use std::sync::Arc;
 
 use crate::engine::decide::plan::PlanBuilder;
+use crate::engine::decide::slash_command;
 use crate::engine::input::{Busy, Refusal, Submit};
 use crate::engine::output::{Effect, Reply};
+use crate::engine::request::model_texts;
 use crate::engine::state::{Activity, QueuedInput};
 use crate::types::event::{Event, Phase, TitledBy};
 use crate::types::ids::{Seq, TurnId};
 use crate::types::message::{Block, InputBlock, input_content, input_text};
 use crate::types::outcome::{SubmitOutcome, SubmittedAs};
+use crate::types::reminder::FileVersion;
 use crate::types::session::{ItemKind, Subtype, TurnError, TurnResult, Untrusted};
+use crate::types::slash_command::SlashCommand;
 use crate::types::thinking::Thinking;
 use crate::types::turn_options::TurnOptions;
 
@@ -33,7 +37,9 @@ impl PlanBuilder<'_> {
         }
         let steers = match submit.when_busy {
             Busy::Steer => current.is_some() && !self.is_aborting(),
-            Busy::Unspecified => !self.is_aborting() && self.has_questions(),
+            Busy::Unspecified => {
+                !self.is_aborting() && self.has_questions() && submit.options.command.is_none()
+            }
             Busy::Queue | Busy::Interrupt | Busy::Reject => false,
         };
         if steers {
@@ -49,7 +55,12 @@ impl PlanBuilder<'_> {
         let Some(running) = current else {
             let turn_id = self.mint.turn();
             let seq = self.begin_turn(&QueuedInput { turn_id, input, options });
-            self.reply_submitted(turn_id, SubmittedAs::Running, seq);
+            // `/clear` is done at once.
+            if self.state.turn.is_some() {
+                self.reply_submitted(turn_id, SubmittedAs::Running, seq);
+            } else {
+                self.reply_command(turn_id, seq, slash_command::CLEARED.into());
+            }
             return Ok(());
         };
         if submit.when_busy == Busy::Reject {
@@ -78,58 +89,98 @@ impl PlanBuilder<'_> {
     }
 
     fn reply_submitted(&mut self, turn_id: TurnId, state: SubmittedAs, seq: Seq) {
-        self.reply = Reply::Submitted(SubmitOutcome { turn_id, state, seq });
+        self.reply = Reply::Submitted(SubmitOutcome { turn_id, state, seq, text: None });
+    }
+
+    /// Replies with the answer of a command that needed no model.
+    pub fn reply_command(&mut self, turn_id: TurnId, seq: Seq, text: String) {
+        let state = SubmittedAs::Completed;
+        self.reply = Reply::Submitted(SubmitOutcome { turn_id, state, seq, text: Some(text) });
     }
 
     pub fn is_aborting(&self) -> bool {
         self.state.turn.as_ref().is_some_and(|turn| turn.aborting)
     }
 
-    /// Starts a turn; it uses the session's options unless the input names others. Returns the seq of its first
-    /// event.
-    fn begin_turn(&mut self, turn: &QueuedInput) -> Seq {
-        let QueuedInput { turn_id, input, options } = turn;
+    /// Writes the start of a turn; it uses the session's options unless the input names others. Returns the seq of
+    /// that event.
+    pub fn start_turn(&mut self, turn: &QueuedInput) -> Seq {
+        let QueuedInput { turn_id, options, .. } = turn;
         let spec = &self.state.spec;
         let thinking = options.thinking.or(spec.thinking);
+        let schema = options.output_schema.clone().or_else(|| spec.output_schema.clone());
         let options = TurnOptions {
             model: Some(options.model.clone().unwrap_or_else(|| spec.model.clone())),
             mode: Some(options.mode.unwrap_or(spec.mode)),
             budgets: Some(options.budgets.unwrap_or(spec.budgets)),
             thinking: if spec.ablation.thinking { Some(Thinking::Off) } else { thinking },
             sampling: options.sampling.or(spec.sampling),
+            output_schema: schema.filter(|schema| *schema != serde_json::json!({})),
             ..options.clone()
         };
-        let untitled = spec.title.is_empty();
-        let seq = self.push(None, Some(*turn_id), Event::TurnStarted { options: Box::new(options) });
+        self.push(None, Some(*turn_id), Event::TurnStarted { options: Box::new(options) })
+    }
+
+    /// Starts a turn and its work. Returns the seq of its first event.
+    fn begin_turn(&mut self, turn: &QueuedInput) -> Seq {
+        let QueuedInput { input, options, .. } = turn;
+        let untitled = self.state.spec.title.is_empty();
+        let seq = self.start_turn(turn);
+        if let Some(command) = options.command.as_ref().filter(|command| slash_command::is_clear(command)) {
+            self.clear_conversation(command);
+            return seq;
+        }
         if untitled {
-            let text = input_text(input);
+            let text = options.command.as_ref().map_or_else(|| input_text(input), SlashCommand::line);
             let line = text.lines().find(|line| !line.trim().is_empty());
             // The input contains only pictures or documents.
             let line = line.or_else(|| input.iter().find_map(InputBlock::name)).unwrap_or("(no words)");
             let title = line.trim().chars().take(TITLE).collect();
             self.set_title(title, TitledBy::Prompt);
         }
-        self.user_message(input.clone());
-        if self.state.system().is_some() {
-            self.call_model();
-        } else {
-            self.push_phase(Phase::Context, 0);
-            self.effect(Effect::GatherContext);
-        }
+        let options = self.state.turn.as_ref().map(|turn| Arc::clone(&turn.options));
+        self.user_message(input.clone(), options.as_deref());
+        self.prepare_context(0);
         seq
     }
 
-    /// Adds the item of a user's input; the input enters the transcript here.
-    fn user_message(&mut self, input: Vec<InputBlock>) {
-        let text = input_text(&input);
-        let mut content = input_content(input);
-        if let Some(reminder) = self.reminder() {
-            content.push(Block::Text { text: reminder.into() });
+    /// Builds the system prompt, or checks whether it and the read files are still up to date.
+    pub fn prepare_context(&mut self, step: u64) {
+        let Some(turn_id) = self.state.turn.as_ref().map(|turn| turn.id) else { return };
+        if self.state.system().is_some() && self.state.spec.ablation.reminders {
+            self.deliver_steered();
+            self.call_model();
+            return;
         }
-        self.push_request_message(ItemKind::UserMessage, text, content);
+        self.push_phase(Phase::Context, step);
+        self.effect(match self.state.system() {
+            Some(_) => Effect::CheckContext { turn_id },
+            None => Effect::GatherContext,
+        });
     }
 
-    pub fn context_ready(&mut self, system: String, sources: Vec<String>, untrusted: Option<Untrusted>) {
+    /// Adds the item of a user's input; the input enters the transcript here.
+    /// `options` are those of the turn that it starts.
+    fn user_message(&mut self, input: Vec<InputBlock>, options: Option<&TurnOptions>) {
+        let is_first = self.state.transcript.len() == 0;
+        let text = input_text(&input);
+        let mut content = input_content(input);
+        if let Some(schema) = options.and_then(|options| options.output_schema.as_ref()) {
+            content.push(Block::Text { text: model_texts::output_schema(schema) });
+        }
+        let command = options.and_then(|options| options.command.clone());
+        let command = command.map(|it| SlashCommand { allow_rules: Vec::new(), ..it });
+        self.push_input_message(ItemKind::UserMessage, text, content, command);
+        self.remind_of_message(is_first);
+    }
+
+    pub fn context_ready(
+        &mut self,
+        system: String,
+        sources: Vec<String>,
+        instructions: Vec<FileVersion>,
+        untrusted: Option<Untrusted>,
+    ) {
         let waits = matches!(self.state.turn.as_ref().map(|turn| &turn.activity), Some(Activity::Context));
         if self.state.system().is_some() || !waits || self.is_aborting() {
             return;
@@ -138,7 +189,8 @@ impl PlanBuilder<'_> {
         if is_of_turn {
             self.push_turn(Event::TurnPromptBuilt { system, sources });
         } else {
-            self.push_session(Event::SessionPromptBuilt { system, sources });
+            let instructions = Some(instructions);
+            self.push_session(Event::SessionPromptBuilt { system, sources, instructions });
         }
         if let Some(untrusted) = untrusted {
             self.ask_for_trust(untrusted);
@@ -167,7 +219,7 @@ impl PlanBuilder<'_> {
     pub fn deliver_steered(&mut self) -> bool {
         let mut delivered = false;
         while let Some(input) = self.state.turn.as_ref().and_then(|turn| turn.steered.front()).cloned() {
-            self.user_message((*input).clone());
+            self.user_message((*input).clone(), None);
             delivered = true;
         }
         delivered
@@ -206,10 +258,12 @@ impl PlanBuilder<'_> {
             let item_id = self.mint.item();
             self.push_item(item_id, Event::Error { kind, message, causes });
         }
+        let structured = self.structured.take();
         let Some(turn) = &self.state.turn else { return };
         let result = TurnResult {
             subtype,
             text: turn.last_text.to_string(),
+            structured,
             stop_reason: turn.stop_reason,
             usage: turn.spent.usage,
             usage_by_model: turn.usage_by_model.clone(),
@@ -224,6 +278,7 @@ impl PlanBuilder<'_> {
             errors: turn.errors.clone(),
         };
         let (ending, step, text, budgets) = (turn.ending, turn.step, turn.last_text.clone(), turn.budgets);
+        let is_answer = turn.model_calls > 0;
         self.push_phase(Phase::Result, step);
         self.push_turn(Event::TurnCompleted { result });
         if ending {
@@ -232,7 +287,7 @@ impl PlanBuilder<'_> {
         }
         // Another client may have submitted the queued input than the one that ended this turn.
         self.origin = None;
-        if subtype == Subtype::Success {
+        if subtype == Subtype::Success && is_answer {
             self.ask_for_title(&text, &budgets);
         }
         if let Some(next) = self.state.queue.front().cloned() {
@@ -266,7 +321,11 @@ fn check_steering_options(options: &TurnOptions) -> Result<(), Refusal> {
     if !options.sampling.is_empty() {
         return Err(Refusal::SamplingOfSteer);
     }
+    if options.command.is_some() {
+        return Err(Refusal::CommandOfSteer);
+    }
     let others = [
+        ("output_schema", options.output_schema.is_some()),
         ("safe_mode", options.safe_mode.is_some()),
         ("system_prompt", options.system_prompt.is_some()),
         ("append_system_prompt", options.append_system_prompt.is_some()),

@@ -340,6 +340,7 @@ impl PlanBuilder<'_> {
             _ => false,
         };
         if all_done {
+            self.remind_of_matches();
             self.deliver_steered();
             self.call_model();
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::engine::decide::plan::PlanBuilder;
 use crate::engine::input::{Refusal, Update};
 use crate::types::event::{Event, SettledBy};
-use crate::types::permission::{Mode, RuleKind};
+use crate::types::permission::RuleKind;
 use crate::types::session::SessionState;
 use crate::types::tool::{ToolChoice, ToolDefinition};
 use crate::types::turn_options::TurnOptions;
@@ -68,11 +68,5 @@ impl PlanBuilder<'_> {
 
     fn choice(&self) -> &ToolChoice {
         self.state.turn.as_ref().map_or(&self.state.spec.tools, |turn| &turn.tools)
-    }
-
-    /// The reminder that is added to a user's input, if the mode requires one.
-    pub fn reminder(&self) -> Option<&'static str> {
-        let is_told = self.state.mode() == Mode::Plan && !self.state.spec.ablation.reminders;
-        is_told.then_some(crate::engine::request::model_texts::PLAN_MODE)
     }
 }

@@ -4,7 +4,7 @@ use crate::engine::properties::calls::OUTSIDE;
 use crate::engine::properties::property;
 use crate::engine::properties::request::{continues, is_valid, words};
 use crate::engine::properties::watch::ReferenceModel;
-use crate::engine::{Busy, Effect, Engine, Input, Plan, Refusal};
+use crate::engine::{Busy, Effect, Engine, Input, Plan, Refusal, Submit};
 use crate::types::event::{Event, Phase};
 use crate::types::ids::{CallId, PermissionId, RequestId, Seq};
 use crate::types::message::{Block, input_line};
@@ -37,21 +37,32 @@ impl ReferenceModel {
             Input::Submit(submit) if submit.expected_turn.is_some() && submit.expected_turn != current => {
                 Some(Refusal::StaleTurn { current })
             }
-            Input::Submit(submit) if submit.options.mode.is_some() && self.steers(submit.when_busy) => {
+            Input::Submit(submit) if submit.options.mode.is_some() && self.steers(submit) => {
                 Some(Refusal::ModeOfSteer)
             }
-            Input::Submit(submit) if submit.options.model.is_some() && self.steers(submit.when_busy) => {
+            Input::Submit(submit) if submit.options.model.is_some() && self.steers(submit) => {
                 Some(Refusal::ModelOfSteer)
             }
-            Input::Submit(submit) if submit.options.thinking.is_some() && self.steers(submit.when_busy) => {
+            Input::Submit(submit) if submit.options.thinking.is_some() && self.steers(submit) => {
                 Some(Refusal::ThinkingOfSteer)
             }
-            Input::Submit(submit) if submit.options.tools.is_some() && self.steers(submit.when_busy) => {
+            Input::Submit(submit) if submit.options.tools.is_some() && self.steers(submit) => {
                 Some(Refusal::ToolsOfSteer)
             }
-            Input::Submit(submit)
-                if submit.options.system_prompt.is_some() && self.steers(submit.when_busy) =>
-            {
+            Input::Submit(submit) if submit.options.command.is_some() && self.steers(submit) => {
+                Some(Refusal::CommandOfSteer)
+            }
+            Input::Submit(submit) if submit.options.output_schema.is_some() && self.steers(submit) => {
+                Some(Refusal::OptionOfSteer("output_schema"))
+            }
+            Input::Command(_) if self.status.0 == SessionState::Ended => Some(Refusal::Ended),
+            Input::Command(it) if it.expected_turn.is_some() && it.expected_turn != current => {
+                Some(Refusal::StaleTurn { current })
+            }
+            Input::Command(it) if it.when_busy == Busy::Reject => {
+                current.map(|turn_id| Refusal::Busy { turn_id })
+            }
+            Input::Submit(submit) if submit.options.system_prompt.is_some() && self.steers(submit) => {
                 Some(Refusal::OptionOfSteer("system_prompt"))
             }
             Input::Submit(submit) if submit.when_busy == Busy::Reject && current.is_some() => {
@@ -121,9 +132,10 @@ impl ReferenceModel {
     }
 
     /// Whether a submit would steer the running turn.
-    fn steers(&self, busy: Busy) -> bool {
+    fn steers(&self, submit: &Submit) -> bool {
         let (paused, unknown) = self.open_questions();
-        let joins = busy == Busy::Steer || busy == Busy::Unspecified && (paused || unknown);
+        let continues = (paused || unknown) && submit.options.command.is_none();
+        let joins = submit.when_busy == Busy::Steer || submit.when_busy == Busy::Unspecified && continues;
         joins && self.turn.is_some() && !self.is_aborting()
     }
 
@@ -224,6 +236,13 @@ impl ReferenceModel {
             "nothing begins while a turn is held"
         );
         match effect {
+            Effect::CheckContext { turn_id } => {
+                property!(self.has_prompt(), "a prompt that exists is checked");
+                property!(
+                    self.turn.as_ref().map(|turn| turn.id) == Some(*turn_id),
+                    "a check is for its turn"
+                );
+            }
             Effect::GatherContext => property!(!self.has_prompt(), "the system prompt is put together once"),
             Effect::CallModel { token, request } => {
                 let told = event_at(*token);
@@ -361,8 +380,9 @@ impl ReferenceModel {
         let (paused, unknown) = self.open_questions();
         let expected = match &self.turn {
             _ if self.status.0 == SessionState::Ended => (SessionState::Ended, None),
+            None if self.has_failed => (SessionState::Failed, None),
             None => (SessionState::Idle, None),
-            Some(_) if paused => (SessionState::Paused, None),
+            Some(_) if paused => (SessionState::Paused, Some(Requires::Question)),
             Some(_) if unknown && self.setup.background => {
                 (SessionState::Paused, Some(Requires::UnknownOutcome))
             }

@@ -11,6 +11,7 @@ use crate::types::ids::{CallId, TurnId};
 use crate::types::message::ToolCall;
 use crate::types::model::{BlockKind, Delta, ModelReply, ReplyBlock};
 use crate::types::permission::{Mode, Verdict, VerdictKind};
+use crate::types::reminder::FileVersion;
 use crate::types::session::Untrusted;
 use crate::types::tool::{
     Barrier, Blocked, Confinement, FileChange, Inspection, PathSensitivity, PlannedChange, PlannedEdit,
@@ -97,7 +98,15 @@ pub fn context(engine: &Engine) -> Input {
     let spec = engine.prompt_spec();
     let system = format!("be good {:?} {:?}", spec.system_prompt, spec.append_system_prompt);
     let untrusted = Some(Untrusted { digest: "d".into(), parts: vec!["hooks".into()] });
-    Input::ContextReady { system, sources: Vec::new(), untrusted }
+    Input::ContextReady { system, sources: Vec::new(), instructions: Vec::new(), untrusted }
+}
+
+/// The comparison with the disk, with or without changes.
+pub fn checked(turn_id: TurnId, chance: u16) -> Input {
+    let version = |path: &str| FileVersion { path: path.into(), digest: format!("v{}", chance % 3) };
+    let changed_files = if chance.is_multiple_of(2) { vec![version("/w/read.txt")] } else { Vec::new() };
+    let instructions = (chance % 4 < 3).then(|| vec![version("/w/AGENTS.md")]);
+    Input::ContextChecked { turn_id, changed_files, instructions }
 }
 
 pub fn prepared(turn_id: TurnId, mode: Mode, calls: &[Arc<ToolCall>], fates: &[Fate]) -> Input {

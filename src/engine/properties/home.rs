@@ -16,6 +16,7 @@ impl Simulator {
     pub(super) fn give_up(&mut self, out: Outstanding) {
         let late = match out {
             Outstanding::Context => context(&self.engine),
+            Outstanding::Check { turn_id } => given::checked(turn_id, 0),
             Outstanding::Model { token, .. } => {
                 Input::Deltas { token, deltas: vec![Delta::Text { index: 0, text: "too late".into() }] }
             }
@@ -47,6 +48,11 @@ impl Simulator {
             Outstanding::Context => {
                 self.late.push(context(&self.engine));
                 self.feed(context(&self.engine))?;
+            }
+            Outstanding::Check { turn_id } => {
+                let input = given::checked(turn_id, chance.wait_ms);
+                self.late.push(input.clone());
+                self.feed(input)?;
             }
             Outstanding::Model { token, answer } => {
                 let answer = answer.unwrap_or_else(|| given::answer(chance, || self.next()));
@@ -239,7 +245,8 @@ impl Simulator {
             .any(|(_, status)| *status == crate::types::session::ItemStatus::Running);
         property!(!open, "no item stays open");
         for said in &self.said {
-            let times = self.watch.heard.iter().filter(|heard| heard.contains(said)).count();
+            let heard = self.watch.heard.iter().chain(&self.watch.forgotten);
+            let times = heard.filter(|heard| heard.contains(said)).count();
             property!(times == 1, "what people said is taken in once: {said}, {times}");
         }
         Ok(())

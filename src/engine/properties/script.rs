@@ -32,6 +32,17 @@ pub enum Step {
         /// The request names another model.
         model: bool,
         thinking: Option<Thinking>,
+        /// The input is the expansion of a slash command.
+        command: bool,
+        /// The result has a schema.
+        schema: bool,
+    },
+    /// A command that needs no model, or one that starts the conversation again.
+    Slash {
+        clear: bool,
+        busy: Busy,
+        named: Named,
+        mode: Option<Mode>,
     },
     /// The model reaches its output limit repeatedly.
     TooLong,
@@ -220,25 +231,22 @@ pub(super) fn thinking() -> impl Strategy<Value = Option<Thinking>> {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let busy = prop_oneof![2 => Just(Busy::Unspecified), 2 => Just(Busy::Queue), 5 => Just(Busy::Steer), 1 => Just(Busy::Interrupt), 1 => Just(Busy::Reject)];
+    let busy = || prop_oneof![2 => Just(Busy::Unspecified), 2 => Just(Busy::Queue), 5 => Just(Busy::Steer), 1 => Just(Busy::Interrupt), 1 => Just(Busy::Reject)];
+    let seldom = || prop_oneof![9 => Just(false), 1 => Just(true)];
     let submit = (
-        busy,
+        busy(),
         named(),
         prop_oneof![12 => Just(false), 1 => Just(true)],
         proptest::option::weighted(0.1, budgets()),
         proptest::option::weighted(0.1, mode()),
-        prop_oneof![9 => Just(false), 1 => Just(true)],
+        (seldom(), seldom(), seldom()),
         prop_oneof![9 => Just(None), 1 => thinking()],
     )
-        .prop_map(|(busy, named, blank, budgets, mode, model, thinking)| Step::Submit {
-            busy,
-            named,
-            blank,
-            budgets,
-            mode,
-            model,
-            thinking,
+        .prop_map(|(busy, named, blank, budgets, mode, (model, command, schema), thinking)| {
+            Step::Submit { busy, named, blank, budgets, mode, model, thinking, command, schema }
         });
+    let slash = (seldom(), busy(), named(), proptest::option::weighted(0.2, mode()))
+        .prop_map(|(clear, busy, named, mode)| Step::Slash { clear, busy, named, mode });
     let decision = prop_oneof![3 => Just(Decision::Allow), 1 => Just(Decision::Deny)];
     let scope = prop_oneof![4 => Just(Scope::Once), 2 => Just(Scope::Session), 1 => Just(Scope::Project)];
     let right = prop_oneof![9 => Just(true), 1 => Just(false)];
@@ -265,6 +273,7 @@ fn step() -> impl Strategy<Value = Step> {
         .prop_map(|(pick, right, choice)| Step::Choose { pick, right, choice });
     prop_oneof![
         7 => submit,
+        2 => slash,
         44 => (any::<u8>(), chance()).prop_map(|(pick, chance)| Step::Next { pick, chance: Box::new(chance) }),
         9 => answer,
         1 => thinking().prop_map(Step::Think),

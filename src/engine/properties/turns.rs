@@ -23,6 +23,7 @@ impl ReferenceModel {
             }
             Event::TurnStarted { options } => {
                 let mode = options.mode.ok_or("a turn tells its mode")?;
+                self.has_failed = false;
                 (self.turn_mode, self.aborted_by) = (mode, None);
                 let had_own = self.own_prompt.is_some();
                 self.own_prompt = options.change_system_prompt().then_some(false);
@@ -69,9 +70,13 @@ impl ReferenceModel {
                     errors: Vec::new(),
                     denied: Vec::new(),
                     calls: Vec::new(),
+                    command: options.command.as_ref().map(|command| command.name.clone()),
+                    has_schema: options.output_schema.is_some(),
+                    rejected: 0,
                 });
             }
             Event::TurnCompleted { result } => {
+                self.has_failed = result.errors.iter().any(|error| error.kind == "resumed_too_often");
                 let turn = self.turn.take().ok_or("only a running turn ends")?;
                 let is_left = |it: &&CommandWatch| turn.ending || it.turn_id == Some(turn.id);
                 property!(
@@ -169,6 +174,15 @@ impl ReferenceModel {
                 property!(turn.warned.insert(*budget), "a limit is warned of once in a turn");
                 property!(used * 100 >= limit * 80, "a warning comes at 80 %: {used} of {limit}");
             }
+            Event::CommandCompleted { name, text, .. } if turn.command.as_ref() == Some(name) => {
+                property!(turn.step == 0, "a command's own turn calls no model");
+                turn.text.clone_from(text);
+            }
+            Event::TurnOutputRejected { attempt, max, errors, .. } => {
+                turn.rejected += 1;
+                property!(turn.has_schema && !errors.is_empty(), "only a schema rejects an answer");
+                property!(*attempt == turn.rejected && attempt <= max, "corrections are limited");
+            }
             Event::Retry { attempt, max, delay_ms, max_output_tokens, .. } => {
                 turn.retries += 1;
                 let endless = *max == 0 && self.setup.background;
@@ -263,6 +277,9 @@ impl ReferenceModel {
             (by_model.cost_usd_micros, by_model.cost_at_least_usd_micros) == (turn.cost, turn.at_least),
             "what the models cost is what the turn cost"
         );
+        let is_invalid = result.subtype == Subtype::StructuredOutputInvalid;
+        property!(!is_invalid || turn.rejected == 3, "an answer may be corrected three times");
+        property!(result.structured.is_none() || turn.has_schema, "only a schema gives a value");
         property!(by_model.lost_attempts == turn.lost, "lost attempts are told");
         property!(
             result.model_calls == turn.model_calls && result.text == turn.text,

@@ -93,6 +93,11 @@ pub struct TurnWatch {
     pub errors: Vec<TurnError>,
     pub denied: Vec<CallId>,
     pub calls: Vec<CallId>,
+    /// The command that started the turn.
+    pub command: Option<String>,
+    pub has_schema: bool,
+    /// Number of answers that did not satisfy the schema.
+    pub rejected: u32,
 }
 
 /// State of one background command.
@@ -147,7 +152,11 @@ pub struct ReferenceModel {
     pub cut: Vec<String>,
     /// User texts that entered the transcript.
     pub heard: Vec<String>,
+    /// The same of conversations that were cleared.
+    pub forgotten: Vec<String>,
     pub has_context: bool,
+    /// The last turn was resumed too often.
+    pub has_failed: bool,
     /// The turn has its own system prompt, and whether that was built.
     pub own_prompt: Option<bool>,
     /// The settings of the session's system prompt have changed since it was built.
@@ -201,7 +210,9 @@ impl ReferenceModel {
             withheld: HashSet::new(),
             cut: Vec::new(),
             heard: Vec::new(),
+            forgotten: Vec::new(),
             has_context: false,
+            has_failed: false,
             own_prompt: None,
             is_prompt_stale: false,
             prompt_may_differ: false,
@@ -258,6 +269,7 @@ impl ReferenceModel {
         let by_client = matches!(
             input,
             Input::Submit(_)
+                | Input::Command(_)
                 | Input::Answer(_)
                 | Input::Update(_)
                 | Input::Rule { .. }
@@ -313,6 +325,23 @@ impl ReferenceModel {
                 property!(self.turn.is_none(), "a session ends after its turn");
                 self.status = (SessionState::Ended, None);
                 self.queue.clear();
+            }
+            Event::SessionCleared {} => {
+                property!(
+                    self.turn.as_ref().is_some_and(|turn| turn.step == 0),
+                    "a turn clears and does nothing else"
+                );
+                self.forgotten.append(&mut self.heard);
+                (self.sent, self.has_context) = (None, false);
+            }
+            Event::ReminderAdded { text, .. } => {
+                property!(
+                    envelope.turn_id.is_some() && envelope.turn_id == current,
+                    "a reminder is for a turn"
+                );
+                property!(text.starts_with("<reminder>"), "a reminder looks like one: {text}");
+                // Reminders are sent like what people say.
+                self.heard.push(text.clone());
             }
             Event::HistoryRepaired { .. } => return Err("a healthy history is never repaired".into()),
             Event::SessionPromptBuilt { .. } => {
@@ -382,6 +411,7 @@ fn may_follow_abort(event: &Event) -> bool {
         | Event::MessageThinkingDelta { .. }
         | Event::MessageToolInputDelta { .. }
         | Event::TurnSteered { .. }
+        | Event::TurnOutputRejected { .. }
         | Event::TurnResumed { .. }
         | Event::Retry { .. }
         | Event::Heartbeat { .. }

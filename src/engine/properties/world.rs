@@ -11,8 +11,8 @@ use crate::engine::properties::script::{Chance, Fate, Found, ModelStep, Named, P
 use crate::engine::properties::setup::Setup;
 use crate::engine::properties::watch::{CommandWatch, ReferenceModel};
 use crate::engine::{
-    Answer as Answered, Decision as Decided, EditedCall, Effect, Engine, Entry, Input, Now, Plan, Refusal,
-    Settings, Submit, Update,
+    Answer as Answered, AnsweredCommand, Decision as Decided, EditedCall, Effect, Engine, Entry, Input, Now,
+    Plan, Refusal, Settings, Submit, Update,
 };
 use crate::types::background::BackgroundState;
 use crate::types::blob::{Blob, BlobRef, Picture};
@@ -22,6 +22,7 @@ use crate::types::message::{InputBlock, ToolCall};
 use crate::types::permission::{Decision, Mode, RuleKind};
 use crate::types::sampling::{Sampling, Temperature};
 use crate::types::session::SessionSpec;
+use crate::types::slash_command::SlashCommand;
 use crate::types::time::Timestamp;
 use crate::types::tool::{Progress, ToolStatus};
 use crate::types::turn_options::TurnOptions;
@@ -29,6 +30,7 @@ use crate::types::turn_options::TurnOptions;
 /// An effect that was started and has not delivered its result.
 pub(super) enum Outstanding {
     Context,
+    Check { turn_id: TurnId },
     Model { token: Seq, answer: Option<Answer> },
     Timer { token: Seq },
     Prepare { turn_id: TurnId, mode: Mode, calls: Vec<Arc<ToolCall>> },
@@ -156,7 +158,7 @@ impl Simulator {
 
     fn step(&mut self, step: &Step) -> Result<(), String> {
         match step {
-            Step::Submit { busy, named, blank, budgets, mode, model, thinking } => {
+            Step::Submit { busy, named, blank, budgets, mode, model, thinking, command, schema } => {
                 let number = self.next();
                 let word = format!("u{number}.");
                 let text = if *blank { " \n".into() } else { format!("please {word} do\nit") };
@@ -184,6 +186,11 @@ impl Simulator {
                             temperature: Temperature::new(300).filter(|_| thinking.is_some()),
                             top_p: None,
                         },
+                        command: command.then(|| SlashCommand {
+                            allow_rules: vec!["Bash(ls)".into()],
+                            ..SlashCommand::new("custom", "x")
+                        }),
+                        output_schema: schema.then(|| serde_json::json!({"type": "object"})),
                         ..TurnOptions::default()
                     },
                     origin: someone(),
@@ -198,6 +205,32 @@ impl Simulator {
                         None => self.said.push(word),
                     }
                 }
+            }
+            Step::Slash { clear: true, busy, named, .. } => {
+                let command = Some(SlashCommand::new("clear", ""));
+                let input = Input::Submit(Box::new(Submit {
+                    input: vec![InputBlock::Text { text: "/clear".into() }],
+                    blobs: Vec::new(),
+                    when_busy: *busy,
+                    expected_turn: self.name(*named),
+                    options: TurnOptions { command, ..TurnOptions::default() },
+                    origin: someone(),
+                }));
+                self.feed(input)?;
+            }
+            Step::Slash { clear: false, busy, named, mode } => {
+                let options = TurnOptions { mode: *mode, ..TurnOptions::default() };
+                let change =
+                    mode.map(|_| Box::new(Update { options, origin: someone(), ..Update::default() }));
+                let input = Input::Command(Box::new(AnsweredCommand {
+                    command: SlashCommand::new("status", ""),
+                    text: format!("all is well {}", self.next()),
+                    change,
+                    when_busy: *busy,
+                    expected_turn: self.name(*named),
+                    origin: someone(),
+                }));
+                self.feed(input)?;
             }
             Step::TooLong => {
                 let stop = crate::types::model::StopReason::MaxTokens;
@@ -405,7 +438,13 @@ impl Simulator {
 
     fn act(&mut self, effect: &Effect) -> Result<(), String> {
         let thinking = |out: &Outstanding| {
-            matches!(out, Outstanding::Context | Outstanding::Model { .. } | Outstanding::Timer { .. })
+            matches!(
+                out,
+                Outstanding::Context
+                    | Outstanding::Check { .. }
+                    | Outstanding::Model { .. }
+                    | Outstanding::Timer { .. }
+            )
         };
         let next = match effect {
             Effect::AskHelper { token, .. } => {
@@ -414,6 +453,7 @@ impl Simulator {
                 return Ok(());
             }
             Effect::GatherContext => Outstanding::Context,
+            Effect::CheckContext { turn_id } => Outstanding::Check { turn_id: *turn_id },
             Effect::CallModel { token, .. } => Outstanding::Model { token: *token, answer: None },
             Effect::Sleep { token, .. } => Outstanding::Timer { token: *token },
             Effect::Prepare { turn_id, calls } => {

@@ -3,6 +3,7 @@
 
 pub(super) mod build;
 pub(super) mod model_texts;
+pub(super) mod reminders;
 pub(super) mod repair_history;
 pub(super) mod tokens;
 pub(super) mod vision;

@@ -77,6 +77,66 @@ pub fn outside_folder_changed(then: &str, now: &str) -> String {
     )
 }
 
+/// Follows an input whose result has a schema. It is part of that input, so the beginning of the request stays.
+pub fn output_schema(schema: &serde_json::Value) -> String {
+    format!(
+        "<reminder>The final answer of this task must be one JSON value that satisfies this JSON Schema, and nothing \
+         else: no text around it. You may use tools first.\n{schema}</reminder>"
+    )
+}
+
+/// Asks for a correction of an answer that does not satisfy its schema.
+pub fn output_rejected(errors: &[String]) -> String {
+    format!(
+        "<reminder>Your answer does not satisfy the JSON Schema of this task:\n- {}\nAnswer again with the corrected \
+         JSON value and nothing else.</reminder>",
+        errors.join("\n- ")
+    )
+}
+
+/// Begins a conversation.
+pub const SESSION_START: &str = "<reminder>A new conversation begins. You have read no file of this workspace yet. What was \
+said or read before does not count; look at files before you rely on them.</reminder>";
+
+/// Files that the model has read are different now.
+pub fn files_changed(changed: &[String], removed: &[String]) -> String {
+    let mut text = String::from("<reminder>");
+    if !changed.is_empty() {
+        text += &format!(
+            "These files were changed on disk since you read them, and not by your edits: {}. What you know of them is \
+             out of date; read them again before you use or edit them.",
+            changed.join(", ")
+        );
+    }
+    if !removed.is_empty() {
+        text += if changed.is_empty() { "" } else { " " };
+        text += &format!("These files that you read do not exist any more: {}.", removed.join(", "));
+    }
+    text + "</reminder>"
+}
+
+/// Project instructions are different from those in the system prompt.
+pub fn instructions_changed(changed: &[String], removed: &[String]) -> String {
+    let mut text = String::from("<reminder>The project instructions changed since this session began.");
+    if !changed.is_empty() {
+        text += &format!(" Read these files now and follow them instead: {}.", changed.join(", "));
+    }
+    if !removed.is_empty() {
+        text += &format!(" These do not apply any more: {}.", removed.join(", "));
+    }
+    text + "</reminder>"
+}
+
+/// The text that an edit should replace occurs several times.
+pub const SEVERAL_MATCHES: &str = "<reminder>An edit was refused because its old_string occurs several times in the file. Read \
+the places that the result names and give more lines around the one you mean, or set replace_all if all of them shall \
+change.</reminder>";
+
+/// The date is not that of the system prompt any more.
+pub fn new_day(date: &str) -> String {
+    format!("<reminder>A new day has begun: today is {date} (UTC).</reminder>")
+}
+
 /// Added to the user's input in plan mode.
 pub const PLAN_MODE: &str = "<reminder>Plan mode is on: read and think, but change nothing. Calls that would change files \
 are refused. Answer with a plan of what you would do; the user lets you carry it out by leaving plan mode.</reminder>";

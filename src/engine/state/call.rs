@@ -70,7 +70,7 @@ pub(in crate::engine) enum Stage {
     /// The daemon died while it ran, and a user decides what to do.
     Unknown { request_id: QuestionId, started_seq: Seq, said: String },
     /// Has its result.
-    Done { output: Arc<str>, is_error: bool, attachments: Vec<Attachment> },
+    Done { output: Arc<str>, is_error: bool, attachments: Vec<Attachment>, code: Option<String> },
 }
 
 impl Call {

@@ -59,6 +59,13 @@ pub(in crate::engine) struct State {
     pub worked_ms: u64,
     pub last_line: String,
     pub updated_at: Timestamp,
+    pub created_at: Timestamp,
+    /// Day that the model was told last, as a number since 1970.
+    pub told_day: i64,
+    /// The files with project instructions that the model knows, with their digests; `None` if unknown.
+    pub instructions: Option<Arc<BTreeMap<PathBuf, String>>>,
+    /// Versions of changed files that were reported to the model.
+    pub reported_files: Arc<BTreeMap<PathBuf, String>>,
 }
 
 /// A model call outside the turns.
@@ -110,6 +117,10 @@ impl State {
             worked_ms: 0,
             last_line: String::new(),
             updated_at: Timestamp(0),
+            created_at: Timestamp(0),
+            told_day: 0,
+            instructions: None,
+            reported_files: Arc::default(),
         }
     }
 

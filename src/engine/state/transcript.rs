@@ -67,6 +67,23 @@ impl Transcript {
         self.newest.push(Arc::new(message));
     }
 
+    /// Adds a block to the newest message if its role is the user's, else adds a message with it.
+    pub fn push_user_block(&mut self, block: Block) {
+        let is_user = |message: &Arc<Message>| message.role == Role::User;
+        if let Some(last) = self.newest.last_mut().filter(|last| is_user(last)) {
+            Arc::make_mut(last).content.push(block);
+        } else if self.newest.is_empty() && self.settled.messages.last().is_some_and(is_user) {
+            let settled = Arc::make_mut(&mut self.settled);
+            if let Some(last) = settled.messages.last_mut() {
+                Arc::make_mut(last).content.push(block);
+            }
+            settled.plain = settled.plain.min(settled.messages.len() - 1);
+            settled.look();
+        } else {
+            self.push(Message::new(Role::User, vec![block]));
+        }
+    }
+
     /// Keeps the oldest `count` messages.
     pub fn truncate(&mut self, count: usize) {
         self.newest.truncate(count.saturating_sub(self.settled.messages.len()));
@@ -133,6 +150,7 @@ mod tests {
         Push(u8),
         Truncate(usize),
         Change(u8),
+        Block(u8),
     }
 
     fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -140,6 +158,7 @@ mod tests {
             8 => any::<u8>().prop_map(Step::Push),
             1 => (0..90usize).prop_map(Step::Truncate),
             1 => any::<u8>().prop_map(Step::Change),
+            2 => any::<u8>().prop_map(Step::Block),
         ];
         prop::collection::vec(step, 0..200)
     }
@@ -156,6 +175,14 @@ mod tests {
                     Step::Push(n) => {
                         transcript.push(Message::user(n.to_string()));
                         plain.push(Arc::new(Message::user(n.to_string())));
+                    }
+                    Step::Block(n) => {
+                        let block = Block::Text { text: n.to_string() };
+                        transcript.push_user_block(block.clone());
+                        match plain.last_mut() {
+                            Some(last) => Arc::make_mut(last).content.push(block),
+                            None => plain.push(Arc::new(Message::new(Role::User, vec![block]))),
+                        }
                     }
                     Step::Truncate(count) => {
                         transcript.truncate(count);

@@ -37,6 +37,8 @@ pub(in crate::engine) struct Turn {
     pub thinking: Option<Thinking>,
     /// Sampling settings of the turn.
     pub sampling: Sampling,
+    /// Final answers that did not satisfy the schema of the result.
+    pub rejected_outputs: u32,
     pub started_at: Timestamp,
     /// Number of the model call, from 1; 0 before the first.
     pub step: u64,
@@ -126,6 +128,7 @@ impl Turn {
             thinking: options.thinking,
             sampling: options.sampling,
             options: Arc::new(options),
+            rejected_outputs: 0,
             started_at: at,
             step: 0,
             failures: 0,

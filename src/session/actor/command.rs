@@ -9,7 +9,8 @@ use crate::session::attach::AttachGuard;
 use crate::session::error::SessionError;
 use crate::session::idempotency::IdempotencyKey;
 use crate::session::requests::{
-    AbortOutcome, Changes, PermissionAnswer, QuestionAnswer, Submission, SubmittedInput,
+    AbortOutcome, Changes, CommandSubmission, PermissionAnswer, QuestionAnswer, SessionFacts, Submission,
+    SubmittedInput,
 };
 use crate::types::event::Origin;
 use crate::types::ids::{CallId, Seq, TurnId};
@@ -23,6 +24,8 @@ pub(in crate::session) type ReplyTo<T> = oneshot::Sender<Result<T, SessionError>
 /// few messages.
 pub(in crate::session) enum SessionCommand {
     Submit(Box<Submission>, SubmittedInput, ReplyTo<SubmitOutcome>),
+    Command(Box<CommandSubmission>, ReplyTo<SubmitOutcome>),
+    Facts(ReplyTo<SessionFacts>),
     Answer(Box<PermissionAnswer>, ReplyTo<AnswerOutcome>),
     Update(Box<Changes>, ReplyTo<()>),
     /// Adds or removes a rule of the session.

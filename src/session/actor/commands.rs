@@ -14,6 +14,7 @@ use crate::session::call_context::CallContext;
 use crate::session::effective_rules::EffectiveRules;
 use crate::session::error::SessionError;
 use crate::session::idempotency::{self, IdempotencyKey, method};
+use crate::session::requests::SessionFacts;
 use crate::session::requests::{Changes, QuestionAnswer};
 use crate::types::background::KilledBy;
 use crate::types::event::Origin;
@@ -39,6 +40,17 @@ impl Actor {
         match command {
             SessionCommand::Submit(submission, input, reply) => {
                 let _ = reply.send(self.submit(*submission, input).await);
+            }
+            SessionCommand::Command(command, reply) => {
+                let _ = reply.send(self.answer_command(*command).await);
+            }
+            SessionCommand::Facts(reply) => {
+                let _ = reply.send(Ok(SessionFacts {
+                    spec: self.engine.spec().clone(),
+                    mode: self.engine.mode(),
+                    model: self.engine.model().to_owned(),
+                    context_tokens: self.engine.context_tokens(),
+                }));
             }
             SessionCommand::Answer(answer, reply) => self.answer_and_approve_matching(*answer, reply).await,
             SessionCommand::Update(changes, reply) => {
@@ -81,6 +93,7 @@ impl Actor {
                     tracing::warn!(session = %self.id, "an attach could not be written");
                 }
                 self.recheck_trust();
+                self.prefetch_git();
                 // If the caller is gone, the guard is dropped here, which sends a detach.
                 let _ = reply.send(Ok(attachment));
             }
@@ -116,6 +129,14 @@ impl Actor {
         }
     }
 
+    /// Gathers git facts for the first prompt, if it is not built yet.
+    pub(super) fn prefetch_git(&mut self) {
+        let waits = !self.engine.has_context() && self.engine.turn_id().is_none();
+        if waits && !self.engine.is_ended() && self.state.parking.is_none() {
+            self.effects.prefetch_git(self.engine.spec().cwd.clone().into());
+        }
+    }
+
     /// Applies changes of the session. A mode applies immediately, also to pending requests.
     async fn update(&mut self, changes: Changes) -> Result<(), SessionError> {
         let Changes { title, options, keyed, origin } = changes;
@@ -135,7 +156,7 @@ impl Actor {
 
     /// Pending requests that another mode allows, with the reason. No mode lets a command run without its
     /// sandbox.
-    async fn covered_by(&self, mode: Mode) -> Vec<(PermissionId, String)> {
+    pub(super) async fn covered_by(&self, mode: Mode) -> Vec<(PermissionId, String)> {
         let call_context = CallContext { mode, ..self.call_context() };
         let effective = EffectiveRules::load(&self.shared, &call_context).await;
         let components = self.shared.components();
@@ -194,6 +215,8 @@ impl Actor {
 fn refuse_command(command: SessionCommand) {
     match command {
         SessionCommand::Submit(_, _, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
+        SessionCommand::Command(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
+        SessionCommand::Facts(reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::Answer(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::Update(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::Rule { reply, .. } => drop(reply.send(Err(SessionError::ShuttingDown))),

@@ -2,6 +2,7 @@
 //! must never see an event that a crash could lose, and every effect needs a stored reason.
 
 use std::ops::Deref;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -137,8 +138,20 @@ impl Actor {
         for entry in &plan.events {
             self.shared.on_commit(&entry.envelope);
             self.on_event(&entry.envelope);
+            self.watch_repository(&entry.envelope.event);
         }
         crash_points::after_publish(plan);
+    }
+
+    /// Drops the git facts of the workspace after a turn that may have changed the repository.
+    fn watch_repository(&mut self, event: &Event) {
+        match event {
+            Event::ToolStarted { read_only: false, .. } => self.state.may_have_changed_repository = true,
+            Event::TurnCompleted { .. } if std::mem::take(&mut self.state.may_have_changed_repository) => {
+                self.shared.git_facts.invalidate(Path::new(&self.engine.spec().cwd));
+            }
+            _ => {}
+        }
     }
 
     fn run_effects(&mut self, effects: Vec<Effect>) {

@@ -111,6 +111,8 @@ struct LoopState {
     idle_since: Option<Instant>,
     /// Whether the registry asked to unload the session.
     evict: bool,
+    /// The running turn used a tool that may change the repository.
+    may_have_changed_repository: bool,
     seeds: Seeds,
 }
 
@@ -154,6 +156,8 @@ impl Actor {
             crash::point("C21.loaded");
             self.handle_input(input).await;
             crash::point("C21.done");
+        } else {
+            self.prefetch_git();
         }
         loop {
             if self.is_parked() {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use tokio::time::Instant;
 
 use crate::engine::Effect;
+use crate::session::actor::effects::context_check::ContextFiles;
 use crate::session::actor::{Actor, STOP_TIMEOUT};
 use crate::workspace;
 
@@ -21,12 +22,25 @@ impl Actor {
                     cwd: spec.cwd.clone().into(),
                     additional: spec.additional_dirs.iter().map(PathBuf::from).collect(),
                     model: spec.model.clone(),
-                    date: self.shared.clock.now().date(),
+                    // The prompt must not change when it is built again on another day.
+                    date: self.engine.created_at().date(),
                     custom: spec.system_prompt.clone(),
                     appended: spec.append_system_prompt.clone(),
                     user_dir: self.shared.components().settings.user_dir.clone(),
                     trusted: None,
                 });
+            }
+            Effect::CheckContext { turn_id } => {
+                let spec = self.engine.spec();
+                self.effects.check_context(
+                    turn_id,
+                    ContextFiles {
+                        reads: self.engine.reads(),
+                        cwd: spec.cwd.clone().into(),
+                        additional: spec.additional_dirs.iter().map(PathBuf::from).collect(),
+                        user_dir: self.shared.components().settings.user_dir.clone(),
+                    },
+                );
             }
             Effect::CallModel { token, request } => self.effects.call_model(token, *request),
             Effect::AskHelper { token, request } => self.effects.ask_helper(token, *request),
@@ -55,6 +69,7 @@ impl Actor {
             Effect::StopCall(call_id) => self.effects.stop_tool(*call_id),
             Effect::StopCommands { calls, by } => self.effects.stop_commands(calls, *by),
             Effect::GatherContext
+            | Effect::CheckContext { .. }
             | Effect::CallModel { .. }
             | Effect::AskHelper { .. }
             | Effect::Sleep { .. }

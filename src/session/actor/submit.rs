@@ -1,14 +1,15 @@
 //! Submitting an input to the session.
 
 use crate::crash;
-use crate::engine::{Input, Refusal, Reply, Submit};
+use crate::engine::{AnsweredCommand, Input, Refusal, Reply, Submit, Update};
 use crate::session::actor::Actor;
 use crate::session::actor::commit::UnwrittenPlan;
 use crate::session::budgets::check_money;
 use crate::session::error::SessionError;
 use crate::session::idempotency::method;
-use crate::session::requests::{Submission, SubmittedInput};
+use crate::session::requests::{CommandSubmission, Submission, SubmittedInput};
 use crate::types::outcome::SubmitOutcome;
+use crate::types::turn_options::TurnOptions;
 
 impl Actor {
     pub(super) async fn submit(
@@ -17,7 +18,7 @@ impl Actor {
         input: SubmittedInput,
     ) -> Result<SubmitOutcome, SessionError> {
         crash::point("C1.received");
-        let Submission { when_busy, expected_turn, options, keyed, origin } = submission;
+        let Submission { when_busy, expected_turn, options, raw: _, keyed, origin } = submission;
         if let Some(model) = &options.model {
             let budgets = options.budgets.unwrap_or(self.engine.spec().budgets);
             check_money(&self.shared.components(), model, budgets)?;
@@ -25,7 +26,7 @@ impl Actor {
         let SubmittedInput { blocks: input, blobs } = input;
         let submit = Submit { input, blobs, when_busy, expected_turn, options, origin: Some(origin) };
         let decision = self.decide(Input::Submit(Box::new(submit)))?;
-        let Reply::Submitted(submitted) = decision.reply else {
+        let Reply::Submitted(submitted) = decision.reply.clone() else {
             return Err(SessionError::Refused(Refusal::EmptyInput));
         };
         let idempotency = keyed.and_then(|keyed| keyed.row(method::SUBMIT, self.id, &submitted));
@@ -33,6 +34,51 @@ impl Actor {
         self.commit(UnwrittenPlan { idempotency, ..UnwrittenPlan::new(decision) }).await?;
         self.recheck_trust();
         crash::point("C2.performed");
+        Ok(submitted)
+    }
+    /// Records a command whose answer is known. A note is written to its file once the engine has accepted it.
+    pub(super) async fn answer_command(
+        &mut self,
+        answered: CommandSubmission,
+    ) -> Result<SubmitOutcome, SessionError> {
+        let CommandSubmission { submission, command, text, change, add_dir, note } = answered;
+        let Submission { when_busy, expected_turn, keyed, origin, .. } = submission;
+        let covered = match change.mode {
+            Some(mode) => self.covered_by(mode).await,
+            None => Vec::new(),
+        };
+        let mut options = change;
+        options.additional_dirs = add_dir.map(|dir| {
+            let known = self.engine.spec().additional_dirs.iter().filter(|known| **known != dir);
+            known.cloned().chain([dir.clone()]).collect()
+        });
+        let has_change = options != TurnOptions::default();
+        let origin = Some(origin);
+        let update = Update { title: None, options, covered, origin: origin.clone() };
+        let written = note.map(|file| (file, command.arguments.clone()));
+        let answered = AnsweredCommand {
+            command,
+            text,
+            change: has_change.then(|| Box::new(update)),
+            when_busy,
+            expected_turn,
+            origin,
+        };
+        let decision = self.decide(Input::Command(Box::new(answered)))?;
+        let Reply::Submitted(submitted) = decision.reply.clone() else {
+            return Err(SessionError::Refused(Refusal::EmptyInput));
+        };
+        // A write that fails later is repeated, so the note is in the journal as well.
+        let must_write = written.is_some();
+        if let Some((file, note)) = written {
+            let appended = tokio::task::spawn_blocking(move || file.append(&note)).await;
+            let failed = |why: String| SessionError::BadParam("input", why);
+            appended
+                .map_err(|error| failed(error.to_string()))?
+                .map_err(|error| failed(error.to_string()))?;
+        }
+        let idempotency = keyed.and_then(|keyed| keyed.row(method::SUBMIT, self.id, &submitted));
+        self.commit(UnwrittenPlan { idempotency, must_write, ..UnwrittenPlan::new(decision) }).await?;
         Ok(submitted)
     }
 }

@@ -196,7 +196,7 @@ impl Registry {
 
     /// Checks additional workspace folders. Each must exist and must not be the root or a folder of the system
     /// or the daemon.
-    pub(super) async fn additional(&self, asked: &[String]) -> Result<Vec<String>, SessionError> {
+    pub(in crate::session) async fn additional(&self, asked: &[String]) -> Result<Vec<String>, SessionError> {
         const NAME: &str = "additional_dirs";
         if asked.len() > MOST_DIRS {
             let why = format!("{} folders are too many, {MOST_DIRS} at most", asked.len());

@@ -75,6 +75,7 @@ pub(super) fn events(created: &Envelope, messages: &[InitialMessage], mint: &mut
             role: Some(message.role),
             content,
             call: None,
+            command: None,
             truncated_fields: Vec::new(),
         };
         Envelope {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::engine::check_schema;
 use crate::session::budgets::check_money;
 use crate::session::error::SessionError;
 use crate::session::registry::Registry;
@@ -92,6 +93,11 @@ impl Registry {
         }
         check_stop(options.stop.as_deref().unwrap_or_default())?;
         check_metadata(options.metadata.as_ref())?;
+        if let Some(schema) =
+            options.output_schema.as_ref().filter(|schema| **schema != serde_json::json!({}))
+        {
+            check_schema(schema).map_err(|why| SessionError::BadParam("output_schema", why))?;
+        }
         let additional_dirs = match &options.additional_dirs {
             Some(dirs) => Some(self.additional(dirs).await?),
             None => None,
@@ -142,7 +148,7 @@ impl Registry {
     ///
     /// # Errors
     /// The configuration does not allow it.
-    pub(super) fn check_mode(&self, mode: Mode) -> Result<(), SessionError> {
+    pub(in crate::session) fn check_mode(&self, mode: Mode) -> Result<(), SessionError> {
         match (mode, &self.inner.shared.components().settings.bypass) {
             (Mode::Bypass, Err(why)) => Err(SessionError::BadParam("mode", why.clone())),
             _ => Ok(()),
@@ -165,7 +171,7 @@ impl Registry {
     ///
     /// # Errors
     /// The provider does not exist, or the pointer is not set.
-    pub(super) fn known_model(&self, text: &str) -> Result<String, SessionError> {
+    pub(in crate::session) fn known_model(&self, text: &str) -> Result<String, SessionError> {
         self.known_model_of("model", text)
     }
 

@@ -1,5 +1,6 @@
 //! `Registry::submit`.
 
+use crate::engine::typed_line;
 use crate::session::error::SessionError;
 use crate::session::idempotency::{method, remembered};
 use crate::session::registry::Registry;
@@ -30,7 +31,11 @@ impl Registry {
         submission.options = self.known_options(id, submission.options).await?;
         self.inner.shared.check_journal_quota()?;
         let input = input.await?;
-        let submitted = self.open(id).await?.submit(submission, input).await;
+        let line = if submission.raw { None } else { typed_line(&input.blocks) };
+        let submitted = match line {
+            Some(line) => self.submit_line(id, submission, line).await,
+            None => self.open(id).await?.submit(submission, input).await,
+        };
         let Err(error) = submitted else { return Ok(submitted?) };
         // Another call with the same key may have been faster; the unique key kept this one out of the journal.
         match known().await {

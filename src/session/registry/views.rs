@@ -74,6 +74,7 @@ impl Registry {
             system_prompt: spec.system_prompt,
             append_system_prompt: spec.append_system_prompt,
             fallback_model: spec.fallback_model,
+            output_schema: spec.output_schema,
             stop: spec.stop,
             metadata: spec.metadata,
             ablation: spec.ablation,

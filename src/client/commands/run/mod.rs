@@ -4,7 +4,8 @@ use std::io::{self, IsTerminal as _};
 use std::path::Path;
 
 use crate::api::params::{
-    CreateParams, Done, EndParams, NoParams, SessionReply, StatusReply, SubmitInput, SubmitReply,
+    CreateParams, Done, EndParams, NoParams, SessionReply, StatusReply, SubmitInput, SubmitParams,
+    SubmitReply,
 };
 use crate::client::args::{Output, RunArgs, Thinking, folder};
 use crate::client::commands::trust;
@@ -33,6 +34,7 @@ pub(in crate::client) async fn run(reach: &Connector, args: RunArgs, out: &mut O
     let prompt = prompt(args.prompt.clone())?;
     let piped = if is_piped { None } else { stdin::read_piped(out)? };
     let input = args.given.input(prompt, piped)?;
+    let task = Task { input, raw: args.raw };
     let client = reach.connect_or_start().await?;
     let status: StatusReply = client.call("daemon.status", &NoParams {}).await?;
     if status.main_model.is_none() && args.turn.model.is_none() {
@@ -43,7 +45,7 @@ pub(in crate::client) async fn run(reach: &Connector, args: RunArgs, out: &mut O
     }
     if args.background {
         let session = create(&client, &params).await?.session_id;
-        submit_first(&client, session, input).await?;
+        submit_first(&client, session, task).await?;
         return Ok(out.say(&session.to_string())?);
     }
     let interactive = io::stdin().is_terminal() && io::stdout().is_terminal() && args.output == Output::Text;
@@ -51,16 +53,30 @@ pub(in crate::client) async fn run(reach: &Connector, args: RunArgs, out: &mut O
     let is_whole = args.output == Output::StreamJson;
     let thinking = args.thinking.unwrap_or(if is_whole { Thinking::Show } else { Thinking::Hide });
     let shown = (args.output, thinking);
-    let ended = task(reach, client, &params, input, asking, shown, out).await?;
+    let ended = follow(reach, client, &params, task, asking, shown, out).await?;
     finish(&ended, args.output, out)
 }
 
+/// The input of a new session.
+pub(in crate::client) struct Task {
+    pub(in crate::client) input: SubmitInput,
+    /// The text is no command.
+    pub(in crate::client) raw: bool,
+}
+
+impl Task {
+    /// A task with this text.
+    pub(in crate::client) fn new(text: &str) -> Self {
+        Self { input: text.into(), raw: false }
+    }
+}
+
 /// Creates a session, submits the task and follows the turn.
-pub(in crate::client) async fn task(
+pub(in crate::client) async fn follow(
     reach: &Connector,
     client: Client,
     params: &CreateParams,
-    input: SubmitInput,
+    task: Task,
     asking: Asking,
     (output, thinking): (Output, Thinking),
     out: &mut Out,
@@ -68,7 +84,7 @@ pub(in crate::client) async fn task(
     let session = create(&client, params).await?;
     let id = session.session_id;
     let follow = Follow::start_with(reach, &client, id, 0, thinking.include()).await?;
-    let turn = submit_first(&client, id, input).await?.turn_id;
+    let turn = submit_first(&client, id, task).await?.turn_id;
     if output == Output::Text {
         out.note(&format!("session {}", crate::client::terminal::format::short_id(id)))?;
     }
@@ -140,13 +156,10 @@ async fn create(client: &Client, params: &CreateParams) -> Result<SessionView, F
 
 /// Submits the task to a new session. If the daemon refuses it, the session is deleted, because it has
 /// no history. After a lost connection the session stays, because the task may have arrived.
-async fn submit_first(
-    client: &Client,
-    session_id: SessionId,
-    input: SubmitInput,
-) -> Result<SubmitReply, Failure> {
-    match client.call("session.submit", &submit_params(session_id, input, None, TurnOptions::default())).await
-    {
+async fn submit_first(client: &Client, session_id: SessionId, task: Task) -> Result<SubmitReply, Failure> {
+    let Task { input, raw } = task;
+    let params = SubmitParams { raw, ..submit_params(session_id, input, None, TurnOptions::default()) };
+    match client.call("session.submit", &params).await {
         Err(CallError::Fault(fault)) => {
             let params = EndParams { session_id, idempotency_key: None };
             // The reason of the refusal matters more than a session that could not be deleted.

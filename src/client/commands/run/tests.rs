@@ -39,7 +39,7 @@ async fn run_task(fake: &Fake, asking: Asking, output: Output) -> (Result<Ended,
     let client = fake.reach().connect().await.expect("connected");
     let params = CreateParams { cwd: "/w".into(), ..CreateParams::default() };
     let reach = fake.reach();
-    let run = task(&reach, client, &params, "do it".into(), asking, (output, Thinking::Show), &mut out);
+    let run = follow(&reach, client, &params, Task::new("do it"), asking, (output, Thinking::Show), &mut out);
     (timeout(SOON, run).await.expect("in time"), text, side)
 }
 
@@ -115,11 +115,11 @@ async fn run_continues_without_gap_after_daemon_restart() {
     let journal = fake.journal.clone();
     let seen = side.clone();
     let params = CreateParams { cwd: "/w".into(), ..CreateParams::default() };
-    let run = task(
+    let run = follow(
         &reach,
         client,
         &params,
-        "do it".into(),
+        Task::new("do it"),
         Asking::Deny("no"),
         (Output::Text, Thinking::Hide),
         &mut out,

@@ -173,12 +173,6 @@ impl Live {
                         Err(error) => Done::Failed(error.into()),
                     }
                 }
-                Effect::Mode(mode) => {
-                    match session_calls::update(&client, session_id, Some(mode), None).await {
-                        Ok(_) => Done::Taken,
-                        Err(error) => Done::Failed(error.into()),
-                    }
-                }
                 Effect::Answer(params) => match client.call::<AnswerReply>("session.answer", &params).await {
                     Ok(_) => Done::Taken,
                     Err(CallError::Fault(fault)) if fault.kind() == "not_pending" => {

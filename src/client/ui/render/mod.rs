@@ -177,6 +177,16 @@ impl Transcript {
                 self.errors.insert(message.clone());
                 lines(vec![error(kind, message)])
             }
+            Event::CommandCompleted { name, arguments, text } => {
+                let mut pieces = Vec::new();
+                if self.echo {
+                    let slash = if name == "#" { "" } else { "/" };
+                    let line = format!("{slash}{name} {arguments}");
+                    pieces.extend(lines(said_by_user(line.trim_end(), &[])));
+                }
+                pieces.extend([Piece::Break, Piece::Text(escape::text(text).into_owned()), Piece::Break]);
+                pieces
+            }
             Event::TurnCompleted { result } => {
                 let said = std::mem::take(&mut self.errors);
                 lines(turn_completed(result, &said))
@@ -188,7 +198,10 @@ impl Transcript {
     fn message(&mut self, item: &Item, superseded: bool) -> Vec<Piece> {
         let text = item.text.as_deref().unwrap_or_default();
         match item.kind {
-            ItemKind::UserMessage if self.echo => lines(said_by_user(text, &item.content)),
+            ItemKind::UserMessage if self.echo => match &item.command {
+                Some(command) => lines(said_by_user(&command.line(), &item.content)),
+                None => lines(said_by_user(text, &item.content)),
+            },
             ItemKind::Notice => {
                 let text = "  (cut at the output limit: the model is asked to go on)";
                 lines(vec![Line::new(Tone::Dim, text)])
@@ -261,6 +274,7 @@ fn options_text(options: &TurnOptions) -> Vec<String> {
     news.extend(options.fallback_model.as_ref().map(|model| format!("fallback: {}", escape::line(model))));
     news.extend(options.stop.as_ref().map(|_| "other stop sequences".to_string()));
     news.extend(options.metadata.as_ref().map(|_| "other metadata".to_string()));
+    news.extend(options.output_schema.as_ref().map(|_| "another output schema".to_string()));
     news
 }
 
@@ -332,6 +346,11 @@ fn plain_event(event: &Event, echo: bool) -> Vec<Line> {
         Event::ToolBackground { bash_id, state, end: Some(end), .. } => {
             vec![background_ended(*bash_id, *state, end)]
         }
+        Event::SessionCleared {} => dim("  ─ the conversation starts again ─".into()),
+        Event::TurnOutputRejected { attempt, max, errors, .. } => warn(format!(
+            "the answer does not satisfy the schema ({}); correction {attempt} of {max}",
+            one_line(&errors.join("; "), 160)
+        )),
         Event::MediaWithheld { count, reason } => warn(format!(
             "the provider refused what it was shown: {count} pictures and documents are told of in words from now on ({})",
             one_line(reason, 160)

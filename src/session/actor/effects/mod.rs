@@ -28,6 +28,7 @@ use rate_limiter::RateLimiter;
 
 mod background;
 pub(in crate::session) mod blobs;
+pub(in crate::session) mod context_check;
 pub(in crate::session) mod media;
 pub(in crate::session) mod rate_limiter;
 #[cfg(test)]
@@ -286,12 +287,25 @@ impl EffectRunner {
                     tracing::warn!(%error, "whether a folder is trusted cannot be read: it counts as not");
                     None
                 });
-            let gathered = workspace::gather(workspace::Request { trusted, ..request }).await?;
+            let request = workspace::Request { trusted, ..request };
+            let gathered = workspace::gather(request, &shared.git_facts).await?;
             Some(Input::ContextReady {
                 system: gathered.system,
                 sources: gathered.sources,
+                instructions: gathered.instructions,
                 untrusted: gathered.untrusted,
             })
+        });
+    }
+
+    /// Gathers the git facts of a trusted workspace, so that the first prompt does not wait for git.
+    pub fn prefetch_git(&mut self, cwd: PathBuf) {
+        let shared = Arc::clone(&self.shared);
+        self.start(async move {
+            if let Ok(Some(trusted)) = shared.store.trusted(&cwd.to_string_lossy()).await {
+                shared.git_facts.prefetch(&cwd, &trusted).await;
+            }
+            None
         });
     }
 

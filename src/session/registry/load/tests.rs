@@ -56,6 +56,8 @@ impl Place {
             configured: Arc::from([]),
             home: home.clone(),
             user_dir: None,
+            config_files: Vec::new(),
+            reports_dir: home.join("reports"),
             main_model: None,
             mode: Mode::Default,
             thinking: None,
@@ -100,7 +102,7 @@ impl Place {
         when_busy: Busy,
     ) -> Result<SubmitOutcome, SessionError> {
         let (options, origin) = (Default::default(), Origin::default());
-        let submission = Submission { when_busy, expected_turn: None, options, keyed, origin };
+        let submission = Submission { when_busy, expected_turn: None, options, raw: false, keyed, origin };
         let blocks = vec![InputBlock::Text { text: "go".into() }];
         let input = std::future::ready(Ok(SubmittedInput { blocks, blobs: Vec::new() }));
         self.registry.submit(id, submission, input).await

@@ -10,7 +10,7 @@ use crate::client::ui::prompt;
 use crate::client::ui::prompt::Answer;
 use crate::client::ui::question;
 use crate::client::ui::request_timing::Phase;
-use crate::types::permission::{Decision, Mode, Scope};
+use crate::types::permission::{Decision, Scope};
 use crate::types::session::SessionState;
 
 impl App {
@@ -150,21 +150,6 @@ impl App {
         self.denying.is_some() || self.editing.is_some()
     }
 
-    /// Handles `/mode MODE`; `None` if the text is something else.
-    fn slash_mode(&mut self) -> Option<Option<Effect>> {
-        let wanted = self.editor.text().trim().strip_prefix("/mode")?.trim().to_string();
-        match serde_json::from_value::<Mode>(wanted.into()) {
-            Ok(mode) => {
-                self.editor.clear();
-                Some(Some(Effect::Mode(mode)))
-            }
-            Err(_) => {
-                self.notice = "/mode default, accept_edits, plan, dont_ask or bypass".into();
-                Some(None)
-            }
-        }
-    }
-
     fn on_enter(&mut self) -> Option<Effect> {
         if let Some(id) = self.editing {
             let request = self.requests.iter().find(|r| r.request_id == id)?;
@@ -191,9 +176,6 @@ impl App {
         if self.session.state == SessionState::Ended {
             self.notice = "the session has ended and takes no more input".into();
             return None;
-        }
-        if let Some(effect) = self.slash_mode() {
-            return effect;
         }
         Some(Effect::Submit(self.editor.take()))
     }

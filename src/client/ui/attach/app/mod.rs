@@ -18,7 +18,6 @@ use crate::client::ui::undo;
 use crate::types::event::Event;
 use crate::types::ids::PermissionId;
 use crate::types::message::input_line;
-use crate::types::permission::Mode;
 use crate::types::question::Question;
 use crate::types::session::{PermissionRequest, SessionState, SessionView};
 
@@ -30,7 +29,6 @@ const TAIL_ROWS: usize = 3;
 pub(super) enum Effect {
     Submit(String),
     Approve(ApproveParams),
-    Mode(Mode),
     Answer(AnswerParams),
     Abort,
     Detach,

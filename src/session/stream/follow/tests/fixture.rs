@@ -287,6 +287,7 @@ impl FeedFixture {
             role: Some(Role::Assistant),
             content,
             call: None,
+            command: None,
             truncated_fields: Vec::new(),
         };
         events.push(Event::MessageCompleted {

@@ -1,0 +1,64 @@
+//! Parameters of the methods about slash commands.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::types::ids::SessionId;
+
+/// `command.list`: exactly one of the two.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct CommandListParams {
+    /// The commands of this session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+    /// The commands that a session in this folder has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+}
+
+/// The origin of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CommandSource {
+    /// The daemon itself.
+    BuiltIn,
+    /// A Markdown file of the user.
+    User,
+    /// A Markdown file of the trusted project.
+    Project,
+}
+
+/// One slash command.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CommandView {
+    /// Its name without the slash.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// Its arguments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub argument_hint: Option<String>,
+    /// Its origin.
+    pub source: CommandSource,
+    /// Its file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+}
+
+/// A file that cannot be used, or only in part.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FileDiagnostic {
+    /// The file or folder.
+    pub path: String,
+    /// The problem and how to correct it.
+    pub message: String,
+}
+
+/// Reply of `command.list`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CommandListReply {
+    /// The built-in commands first, then the others by name.
+    pub commands: Vec<CommandView>,
+    /// Files that cannot be used, or only in part.
+    pub diagnostics: Vec<FileDiagnostic>,
+}

@@ -1,0 +1,54 @@
+//! `agentctl commands`: the slash commands of a folder or a session.
+
+use crate::api::params::{CommandListParams, CommandListReply, CommandSource, CommandView};
+use crate::client::connection::connector::Connector;
+use crate::client::connection::paths;
+use crate::client::failure::Failure;
+use crate::client::resolve_id;
+use crate::client::terminal::escape;
+use crate::client::terminal::out::Out;
+use crate::client::terminal::style::{Line, Tone, pad, width};
+
+pub(in crate::client) async fn commands(
+    reach: &Connector,
+    session: Option<&str>,
+    json: bool,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let client = reach.observing().connect_or_start().await?;
+    let params = match session {
+        Some(name) => {
+            let session_id = resolve_id::session(&client, name).await?.session_id;
+            CommandListParams { session_id: Some(session_id), cwd: None }
+        }
+        None => {
+            let cwd = paths::current_folder()?.to_string_lossy().into_owned();
+            CommandListParams { session_id: None, cwd: Some(cwd) }
+        }
+    };
+    let reply: CommandListReply = client.call("command.list", &params).await?;
+    if json {
+        return Ok(out.json(&reply)?);
+    }
+    let wide = reply.commands.iter().map(|command| width(&usage(command))).max().unwrap_or(0);
+    for command in &reply.commands {
+        let source = match command.source {
+            CommandSource::BuiltIn => "",
+            CommandSource::User => " (user)",
+            CommandSource::Project => " (project)",
+        };
+        let line = Line::new(Tone::Tool, pad(&usage(command), wide))
+            .and(Tone::Plain, format!("  {}", escape::line(&command.description)))
+            .and(Tone::Dim, source);
+        out.line(&line)?;
+    }
+    for found in &reply.diagnostics {
+        out.note(&format!("{}: {}", escape::line(&found.path), escape::line(&found.message)))?;
+    }
+    Ok(())
+}
+
+fn usage(command: &CommandView) -> String {
+    let hint = command.argument_hint.as_deref().map(|hint| format!(" {hint}")).unwrap_or_default();
+    escape::line(&format!("/{}{hint}", command.name)).into_owned()
+}

@@ -1,0 +1,51 @@
+//! Adds reminders to the conversation, and waits for the check of the disk that some of them need.
+
+use crate::engine::decide::plan::PlanBuilder;
+use crate::engine::request::reminders::{self, Reminder};
+use crate::engine::state::Activity;
+use crate::types::event::Event;
+use crate::types::ids::TurnId;
+use crate::types::reminder::FileVersion;
+
+impl PlanBuilder<'_> {
+    /// Adds the reminders for a user's message. `is_first`: it begins the conversation.
+    pub fn remind_of_message(&mut self, is_first: bool) {
+        let due = reminders::of_message(&self.state, self.now.at, is_first);
+        self.remind(due);
+    }
+
+    /// Reports files that changed on disk and continues the turn that waits for this check.
+    pub fn context_checked(
+        &mut self,
+        turn_id: TurnId,
+        changed_files: Vec<FileVersion>,
+        instructions: Option<&[FileVersion]>,
+    ) {
+        let waits = self.state.turn.as_ref().is_some_and(|turn| {
+            turn.id == turn_id && turn.activity == Activity::Context && turn.hold.is_none()
+        });
+        if !waits || self.is_aborting() || self.state.system.is_none() {
+            return;
+        }
+        let due = reminders::of_files(&self.state, changed_files, instructions);
+        self.remind(due);
+        self.deliver_steered();
+        self.call_model();
+    }
+
+    /// Adds the reminder about edits that were refused because their text occurs several times. All calls of the
+    /// message are done.
+    pub fn remind_of_matches(&mut self) {
+        let due = reminders::of_matches(&self.state);
+        self.remind(due);
+    }
+
+    fn remind(&mut self, due: impl IntoIterator<Item = Reminder>) {
+        if self.state.spec.ablation.reminders {
+            return;
+        }
+        for Reminder { kind, text, files } in due {
+            self.push_turn(Event::ReminderAdded { kind, text, files });
+        }
+    }
+}

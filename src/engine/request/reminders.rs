@@ -1,0 +1,84 @@
+//! Reminders: short texts for the model about what changed around the conversation. Each is an event, and its text
+//! joins the newest message of the user's role. Later requests repeat it unchanged, so their beginning stays.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use crate::engine::request::model_texts;
+use crate::engine::state::{Stage, State};
+use crate::types::permission::Mode;
+use crate::types::reminder::{FileVersion, ReminderKind};
+use crate::types::time::Timestamp;
+
+/// Maximum number of files that one reminder names.
+const MAX_NAMED_FILES: usize = 20;
+/// Code of an edit whose text occurs several times.
+const MULTIPLE_MATCHES: &str = "multiple_matches";
+
+/// A reminder that is due.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::engine) struct Reminder {
+    pub kind: ReminderKind,
+    pub text: String,
+    pub files: Vec<FileVersion>,
+}
+
+fn plain(kind: ReminderKind, text: impl Into<String>) -> Reminder {
+    Reminder { kind, text: text.into(), files: Vec::new() }
+}
+
+/// The reminders for a user's message that need nothing but the state. `is_first`: it begins the conversation.
+pub(in crate::engine) fn of_message(state: &State, now: Timestamp, is_first: bool) -> Vec<Reminder> {
+    let start = is_first.then(|| plain(ReminderKind::SessionStart, model_texts::SESSION_START));
+    let plan = (state.mode() == Mode::Plan).then(|| plain(ReminderKind::PlanMode, model_texts::PLAN_MODE));
+    let day =
+        (now.day() != state.told_day).then(|| plain(ReminderKind::NewDay, model_texts::new_day(&now.date())));
+    [start, plan, day].into_iter().flatten().collect()
+}
+
+/// The reminders about files that differ on disk from what the model knows. Each version is reported once.
+pub(in crate::engine) fn of_files(
+    state: &State,
+    changed_files: Vec<FileVersion>,
+    instructions: Option<&[FileVersion]>,
+) -> Vec<Reminder> {
+    let known = &state.reported_files;
+    let is_new = |file: &FileVersion| known.get(&file.path) != Some(&file.digest);
+    let mut files: Vec<FileVersion> = changed_files.into_iter().filter(is_new).collect();
+    let both = state.instructions.as_deref().zip(instructions);
+    let differing = both.map(|(known, now)| difference(known, now));
+    let differing = differing.unwrap_or_default();
+    // A file with instructions is reported as such.
+    files.retain(|file| differing.iter().all(|other| other.path != file.path));
+    let of = |kind, text: fn(&[String], &[String]) -> String, files: Vec<FileVersion>| {
+        let (changed, removed) = (names(&files, false), names(&files, true));
+        (!files.is_empty()).then(|| Reminder { kind, text: text(&changed, &removed), files })
+    };
+    let read = of(ReminderKind::FilesChanged, model_texts::files_changed, files);
+    let project = of(ReminderKind::InstructionsChanged, model_texts::instructions_changed, differing);
+    read.into_iter().chain(project).collect()
+}
+
+/// The reminder about edits of the newest message that were refused because their text occurs several times.
+pub(in crate::engine) fn of_matches(state: &State) -> Option<Reminder> {
+    let is_refused =
+        |stage: &Stage| matches!(stage, Stage::Done { code: Some(code), .. } if code == MULTIPLE_MATCHES);
+    let refused = state.calls().iter().any(|call| is_refused(&call.stage));
+    refused.then(|| plain(ReminderKind::SeveralMatches, model_texts::SEVERAL_MATCHES))
+}
+
+/// The files that differ from the known ones; a removed file has no digest.
+fn difference(known: &BTreeMap<PathBuf, String>, now: &[FileVersion]) -> Vec<FileVersion> {
+    let changed = now.iter().filter(|file| known.get(&file.path) != Some(&file.digest)).cloned();
+    let is_gone = |path: &&PathBuf| now.iter().all(|file| file.path != **path);
+    let gone = known.keys().filter(is_gone);
+    changed.chain(gone.map(|path| FileVersion { path: path.clone(), digest: String::new() })).collect()
+}
+
+/// Names of the changed, or of the removed files, for a text.
+fn names(files: &[FileVersion], removed: bool) -> Vec<String> {
+    let of_kind = || files.iter().filter(|file| file.digest.is_empty() == removed);
+    let shown = of_kind().take(MAX_NAMED_FILES).map(|file| file.path.display().to_string());
+    let more = of_kind().count().saturating_sub(MAX_NAMED_FILES);
+    shown.chain((more > 0).then(|| format!("and {more} more"))).collect()
+}

@@ -1,0 +1,30 @@
+//! Layer 2: Markdown files with front matter that extend the daemon: slash commands; next: agents and skills.
+//!
+//! A broken file gives a [`Diagnostic`] and is left out; it never fails a session. Files of a project come from
+//! the trust inventory, which read exactly the content that the user trusts. Files of the user are scanned here.
+
+pub mod commands;
+mod front_matter;
+mod scan;
+
+use std::path::PathBuf;
+
+pub use scan::{MarkdownFile, from_contents, scan};
+
+/// A file that cannot be used, or can be used only in part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// The file or folder.
+    pub path: PathBuf,
+    /// The problem and how to correct it.
+    pub message: String,
+}
+
+/// The owner of an extension file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The user: the file applies in every workspace.
+    User,
+    /// The project: the file applies in its trusted workspace.
+    Project,
+}

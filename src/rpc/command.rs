@@ -1,0 +1,43 @@
+//! `command.list`
+
+use std::sync::Arc;
+
+use super::params::Caller;
+use crate::api::Fault;
+use crate::api::params::{CommandListParams, CommandListReply, CommandSource, CommandView, FileDiagnostic};
+use crate::rpc::context::RpcContext;
+use crate::rpc::convert::{self, wrong};
+use crate::session::{CommandSource as Source, Diagnostic, ListedCommand};
+
+pub(super) async fn list(
+    ctx: Arc<RpcContext>,
+    _: Caller,
+    p: CommandListParams,
+) -> Result<CommandListReply, Fault> {
+    let cwd = match (p.session_id, p.cwd) {
+        (Some(id), None) => ctx.registry.view(id).await.map_err(convert::fault)?.cwd,
+        (None, Some(cwd)) => cwd,
+        _ => return Err(wrong("session_id", "name a session_id or a cwd, and not both")),
+    };
+    let found = ctx.registry.commands(&cwd).await.map_err(convert::fault)?;
+    let commands = found.commands.into_iter().map(command).collect();
+    Ok(CommandListReply { commands, diagnostics: found.diagnostics.into_iter().map(diagnostic).collect() })
+}
+
+fn command(listed: ListedCommand) -> CommandView {
+    CommandView {
+        name: listed.name,
+        description: listed.description,
+        argument_hint: listed.argument_hint,
+        source: match listed.source {
+            Source::BuiltIn => CommandSource::BuiltIn,
+            Source::User => CommandSource::User,
+            Source::Project => CommandSource::Project,
+        },
+        path: listed.path.map(|path| path.display().to_string()),
+    }
+}
+
+fn diagnostic(found: Diagnostic) -> FileDiagnostic {
+    FileDiagnostic { path: found.path.display().to_string(), message: found.message }
+}

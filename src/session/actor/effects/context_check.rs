@@ -1,0 +1,108 @@
+//! Compares what the model knows with the disk when a turn begins: the files that it has read, and the project
+//! instructions.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::engine::Input;
+use crate::session::actor::effects::EffectRunner;
+use crate::types::hex;
+use crate::types::ids::TurnId;
+use crate::types::reminder::FileVersion;
+use crate::types::tool::ReadRecord;
+use crate::workspace;
+
+/// Maximum number of files that are compared.
+const MAX_FILES: usize = 500;
+/// Largest file whose content is compared, in bytes. The version of a larger one is its size and time.
+const MAX_HASHED_BYTES: u64 = 8 << 20;
+
+/// The files to compare.
+pub(in crate::session) struct ContextFiles {
+    pub reads: Arc<HashMap<PathBuf, ReadRecord>>,
+    pub cwd: PathBuf,
+    pub additional: Vec<PathBuf>,
+    pub user_dir: Option<PathBuf>,
+}
+
+impl EffectRunner {
+    pub fn check_context(&mut self, turn_id: TurnId, files: ContextFiles) {
+        self.start(async move {
+            let checked = tokio::task::spawn_blocking(move || {
+                let ContextFiles { reads, cwd, additional, user_dir } = files;
+                let instructions = workspace::instruction_versions(&cwd, &additional, user_dir.as_deref());
+                (changed_files(&reads), instructions)
+            });
+            let (changed_files, instructions) = checked.await.ok().unzip();
+            let changed_files = changed_files.unwrap_or_default();
+            Some(Input::ContextChecked { turn_id, changed_files, instructions })
+        });
+    }
+}
+
+/// The current versions of the files that differ from what was read, in the order of their paths.
+fn changed_files(reads: &HashMap<PathBuf, ReadRecord>) -> Vec<FileVersion> {
+    let mut records: Vec<&ReadRecord> = reads.values().collect();
+    records.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+    let changed = records.into_iter().take(MAX_FILES).filter_map(|record| {
+        let digest = version(&record.path, record)?;
+        (digest != record.sha256).then(|| FileVersion { path: record.path.clone(), digest })
+    });
+    changed.collect()
+}
+
+/// The current version of a file, empty if it does not exist; `None` if it is certainly the one that was read.
+fn version(path: &Path, record: &ReadRecord) -> Option<String> {
+    let Ok(meta) = fs::symlink_metadata(path) else { return Some(String::new()) };
+    let mtime_ns = meta.mtime().saturating_mul(1_000_000_000).saturating_add(meta.mtime_nsec());
+    if meta.len() == record.size && mtime_ns == record.mtime_ns {
+        return None;
+    }
+    let by_size = || format!("{} bytes at {mtime_ns}", meta.len());
+    if !meta.is_file() || meta.len() > MAX_HASHED_BYTES {
+        return Some(by_size());
+    }
+    let flags = nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK;
+    let mut bytes = Vec::new();
+    let read = File::options().read(true).custom_flags(flags).open(path);
+    match read.and_then(|file| file.take(MAX_HASHED_BYTES).read_to_end(&mut bytes)) {
+        Ok(_) => Some(hex::encode(&Sha256::digest(&bytes))),
+        Err(_) => Some(by_size()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_files_with_other_content_count_as_changed() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| dir.path().join(name);
+        let record = |name: &str, text: &str| {
+            let record = ReadRecord {
+                path: path(name),
+                mtime_ns: 0,
+                size: text.len() as u64,
+                sha256: hex::encode(&Sha256::digest(text)),
+                whole: true,
+                lines: Vec::new(),
+                total_lines: None,
+            };
+            (path(name), record)
+        };
+        for (name, text) in [("same", "one"), ("other", "two")] {
+            fs::write(path(name), text).expect("written");
+        }
+        let reads = HashMap::from([record("same", "one"), record("other", "one"), record("gone", "one")]);
+        let changed = changed_files(&reads);
+        let names: Vec<_> = changed.iter().map(|it| (it.path.clone(), it.digest.is_empty())).collect();
+        assert_eq!(names, [(path("gone"), true), (path("other"), false)]);
+    }
+}

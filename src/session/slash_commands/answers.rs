@@ -1,0 +1,104 @@
+//! The answers of commands that only show something.
+
+use std::fmt::Write as _;
+
+use crate::session::requests::SessionFacts;
+use crate::session::slash_commands::custom::CommandFiles;
+use crate::types::model::ModelView;
+use crate::types::session::SessionView;
+
+/// All commands with their arguments.
+pub(super) fn help(files: &CommandFiles) -> String {
+    let list = files.all();
+    let width = list.iter().map(|(usage, ..)| usage.chars().count()).max().unwrap_or(0);
+    let mut text = String::from("Commands:\n");
+    for (usage, description, origin) in list {
+        let _ = write!(text, "  {usage:width$}  {description}");
+        text += &origin.map(|origin| format!(" ({origin})")).unwrap_or_default();
+        text.push('\n');
+    }
+    text + "  # NOTE  Add a note to the project instructions\n\
+            Own commands are Markdown files in .agentd/commands or .claude/commands of a trusted project, and in \
+            ~/.config/agentd/commands."
+}
+
+pub(super) fn status(view: &SessionView, facts: &SessionFacts) -> String {
+    let mut text = format!(
+        "Session {}: {}\nState: {}\nModel: {}\nMode: {}\nFolder: {}",
+        view.session_id,
+        if view.title.is_empty() { "(no title)" } else { &view.title },
+        view.state.name(),
+        if facts.spec.model.is_empty() { "(none)" } else { &facts.spec.model },
+        facts.mode.name(),
+        facts.spec.cwd,
+    );
+    for folder in &facts.spec.additional_dirs {
+        let _ = write!(text, "\nAdditional folder: {folder}");
+    }
+    if let Some(turn_id) = view.turn_id {
+        let _ = write!(text, "\nTurn: {turn_id}");
+    }
+    let _ = write!(text, "\nClients: {}\nTokens: {}\nCost: {}", view.clients, tokens(view), money(view));
+    text
+}
+
+pub(super) fn cost(view: &SessionView) -> String {
+    let mut text = format!("This session: {} tokens, {}", tokens(view), money(view));
+    for (model, spent) in &view.models {
+        let usage = &spent.usage;
+        let cost = dollars(spent.cost_usd_micros, spent.cost_at_least_usd_micros);
+        let _ = write!(
+            text,
+            "\n{model}: {} calls, {} input, {} output, {} cache read, {} cache write, {cost}",
+            spent.calls,
+            usage.input_tokens,
+            usage.output_tokens,
+            usage.cache_read_tokens,
+            usage.cache_write_tokens,
+        );
+    }
+    text
+}
+
+pub(super) fn context(facts: &SessionFacts, window: Option<u64>) -> String {
+    let used = facts.context_tokens;
+    match window {
+        _ if used == 0 => "No model call yet: nothing fills the context window.".into(),
+        Some(window) => {
+            let percent = used.saturating_mul(100) / window.max(1);
+            format!(
+                "{used} of {window} tokens of the context window are used ({percent} %) by {}.",
+                facts.model
+            )
+        }
+        None => format!("{used} tokens are used; the context window of {} is unknown.", facts.model),
+    }
+}
+
+pub(super) fn model(facts: &SessionFacts, models: &[ModelView]) -> String {
+    let mut text = match facts.spec.model.as_str() {
+        "" => "No model is set.".to_owned(),
+        model => format!("The model is {model}."),
+    };
+    let named = models.iter().filter(|model| !model.pointers.is_empty());
+    for view in named {
+        let _ = write!(text, "\n{}: {}", view.pointers.join(", "), view.model);
+    }
+    text + "\nChange it with /model PROVIDER/MODEL or the name of a pointer."
+}
+
+fn tokens(view: &SessionView) -> u64 {
+    view.usage.all_tokens()
+}
+
+fn money(view: &SessionView) -> String {
+    dollars(view.cost_usd_micros, view.cost_at_least_usd_micros)
+}
+
+fn dollars(cost: Option<u64>, at_least: u64) -> String {
+    let dollars = |micros: u64| format!("${}.{:04}", micros / 1_000_000, micros % 1_000_000 / 100);
+    match cost {
+        Some(cost) => dollars(cost),
+        None => format!("at least {} (a price is unknown)", dollars(at_least)),
+    }
+}

@@ -1,0 +1,210 @@
+//! The commands of Markdown files that a session knows: the user's, and those of a trusted project.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{BUILT_IN, find_built_in, is_command_name};
+use crate::extensions::commands::{self, CustomCommand, PROJECT_FOLDERS};
+use crate::extensions::{self, Diagnostic, Source};
+use crate::judge::Rule;
+use crate::session::error::SessionError;
+use crate::session::handle::SessionHandle;
+use crate::session::registry::Registry;
+use crate::session::trust;
+
+/// The origin of a listed command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CommandSource {
+    /// The daemon itself.
+    BuiltIn,
+    /// A Markdown file of the user.
+    User,
+    /// A Markdown file of the trusted project.
+    Project,
+}
+
+/// A command as `command.list` shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedCommand {
+    /// Its name without the slash.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// Its arguments.
+    pub argument_hint: Option<String>,
+    /// Its origin.
+    pub source: CommandSource,
+    /// Its file.
+    pub path: Option<PathBuf>,
+}
+
+/// The commands of a folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandList {
+    /// The built-in commands first, then the others by name.
+    pub commands: Vec<ListedCommand>,
+    /// Files that cannot be used, or only in part.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// The usable commands of Markdown files.
+#[derive(Debug, Default)]
+pub(super) struct CommandFiles {
+    commands: Vec<CustomCommand>,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl CommandFiles {
+    /// Adds the commands of one folder. Folders that were added before have priority.
+    fn add(&mut self, commands: Vec<CustomCommand>, diagnostics: Vec<Diagnostic>) {
+        self.diagnostics.extend(diagnostics);
+        for command in commands {
+            if find_built_in(&command.name).is_some() {
+                let message = format!("/{} is a built-in command; rename the file", command.name);
+                self.diagnostics.push(Diagnostic { path: command.path, message });
+                continue;
+            }
+            if let Some(other) = self.find(&command.name) {
+                let message = format!("/{} is defined by {}", command.name, other.path.display());
+                self.diagnostics.push(Diagnostic { path: command.path, message });
+                continue;
+            }
+            for rule in &command.allowed_tools {
+                if let Err(why) = allow_rule(rule) {
+                    let message = format!("allowed-tools: {why}; this entry is not used");
+                    self.diagnostics.push(Diagnostic { path: command.path.clone(), message });
+                }
+            }
+            self.commands.push(command);
+        }
+    }
+
+    pub fn find(&self, name: &str) -> Option<&CustomCommand> {
+        self.commands.iter().find(|command| command.name == name)
+    }
+
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.commands.iter().map(|command| command.name.as_str())
+    }
+
+    /// Each command with its arguments, its description and its origin, for users.
+    pub fn all(&self) -> Vec<(String, &str, Option<&'static str>)> {
+        let usage = |name: &str, hint: Option<&str>| match hint {
+            Some(hint) => format!("/{name} {hint}"),
+            None => format!("/{name}"),
+        };
+        let built_in = BUILT_IN.iter().map(|it| (usage(it.name, it.argument_hint), it.description, None));
+        let mut custom: Vec<_> = self.commands.iter().collect();
+        custom.sort_by(|one, other| one.name.cmp(&other.name));
+        let custom = custom.into_iter().map(|it| {
+            let origin = match it.source {
+                Source::User => "user",
+                Source::Project => "project",
+            };
+            (usage(&it.name, it.argument_hint.as_deref()), it.description.as_str(), Some(origin))
+        });
+        built_in.chain(custom).collect()
+    }
+
+    /// The valid rules of a command's `allowed-tools`.
+    pub fn allow_rules(&self, command: &CustomCommand) -> Vec<String> {
+        command.allowed_tools.iter().filter(|rule| allow_rule(rule).is_ok()).cloned().collect()
+    }
+
+    pub fn listed(mut self) -> CommandList {
+        self.commands.sort_by(|one, other| one.name.cmp(&other.name));
+        let built_in = BUILT_IN.iter().map(|command| ListedCommand {
+            name: command.name.into(),
+            description: command.description.into(),
+            argument_hint: command.argument_hint.map(str::to_owned),
+            source: CommandSource::BuiltIn,
+            path: None,
+        });
+        let of_files = self.commands.into_iter().map(|command| ListedCommand {
+            name: command.name,
+            description: command.description,
+            argument_hint: command.argument_hint,
+            source: match command.source {
+                Source::User => CommandSource::User,
+                Source::Project => CommandSource::Project,
+            },
+            path: Some(command.path),
+        });
+        CommandList { commands: built_in.chain(of_files).collect(), diagnostics: self.diagnostics }
+    }
+}
+
+/// Checks a rule of a file. A file cannot let commands leave the sandbox.
+fn allow_rule(text: &str) -> Result<(), String> {
+    let leaves = ["Unsandboxed", "Outside"].iter().any(|tool| text.trim().starts_with(tool));
+    if leaves {
+        return Err(format!("{text}: only a user's answer lets a command run outside the sandbox"));
+    }
+    text.parse::<Rule>().map(|_| ()).map_err(|error| error.to_string())
+}
+
+impl Registry {
+    /// The commands of a folder.
+    ///
+    /// # Errors
+    /// The folder does not exist, or the database could not be read.
+    pub async fn commands(&self, cwd: &str) -> Result<CommandList, SessionError> {
+        let cwd = self.folder(cwd).await?;
+        Ok(self.load_command_files(&cwd).await?.listed())
+    }
+
+    pub(super) async fn command_files(&self, handle: &SessionHandle) -> Result<CommandFiles, SessionError> {
+        let cwd = handle.facts().await?.spec.cwd;
+        self.load_command_files(&cwd).await
+    }
+
+    /// Reads the files again for each use: they are few and small, and the user may have just changed them.
+    async fn load_command_files(&self, cwd: &str) -> Result<CommandFiles, SessionError> {
+        let (project, is_trusted) = trust::files(self.shared(), Path::new(cwd), &PROJECT_FOLDERS).await?;
+        let settings = &self.shared().components().settings;
+        let user = commands::user_folders(settings.user_dir.as_deref(), &settings.home);
+        let cwd = cwd.to_owned();
+        let read = tokio::task::spawn_blocking(move || {
+            let mut files = CommandFiles::default();
+            for folder in PROJECT_FOLDERS.map(Path::new) {
+                let below = |(path, content): &(PathBuf, _)| {
+                    Some((path.strip_prefix(folder).ok()?.to_owned(), Clone::clone(content)))
+                };
+                let own: Vec<_> = project.iter().filter_map(below).collect();
+                let place = Path::new(&cwd).join(folder);
+                if !own.is_empty() && !is_trusted {
+                    let message =
+                        "these commands are not used: the workspace is not trusted (agentctl trust)";
+                    files.diagnostics.push(Diagnostic { path: place, message: message.into() });
+                    continue;
+                }
+                let (own, problems) = extensions::from_contents(&place, own);
+                files.diagnostics.extend(problems);
+                let (own, problems) = commands::parse(own, Source::Project, is_command_name);
+                files.add(own, problems);
+            }
+            for folder in user {
+                let (own, problems) = extensions::scan(&folder);
+                files.diagnostics.extend(problems);
+                let (own, problems) = commands::parse(own, Source::User, is_command_name);
+                files.add(own, problems);
+            }
+            files
+        });
+        Ok(read.await.unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::allow_rule;
+
+    #[test]
+    fn file_cannot_allow_commands_outside_the_sandbox() {
+        assert!(allow_rule("Bash(git add:*)").is_ok());
+        for rule in ["Unsandboxed(make install)", "Outside(make)", "Bash(", ""] {
+            assert!(allow_rule(rule).is_err(), "{rule}");
+        }
+    }
+}

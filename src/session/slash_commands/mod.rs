@@ -1,0 +1,241 @@
+//! Slash commands and notes that clients submit. Built-in commands are answered here or by the engine; commands of
+//! Markdown files become turns. Nothing is written before the command and its arguments are checked.
+
+mod answers;
+mod bug;
+mod custom;
+
+use std::path::Path;
+
+pub use custom::{CommandList, CommandSource, ListedCommand};
+
+use crate::engine::{BUILT_IN, NOTE, TypedLine, find_built_in};
+use crate::session::error::SessionError;
+use crate::session::handle::SessionHandle;
+use crate::session::registry::Registry;
+use crate::session::requests::{CommandSubmission, Submission, SubmittedInput};
+use crate::types::ids::SessionId;
+use crate::types::message::InputBlock;
+use crate::types::outcome::SubmitOutcome;
+use crate::types::permission::Mode;
+use crate::types::slash_command::SlashCommand;
+use crate::types::turn_options::TurnOptions;
+use crate::workspace::NoteFile;
+use custom::CommandFiles;
+
+/// Similarity in thousandths above which a name is suggested.
+const MIN_SIMILARITY: u32 = 600;
+
+impl Registry {
+    /// Submits a line that is a command or a note.
+    pub(in crate::session) async fn submit_line(
+        &self,
+        id: SessionId,
+        submission: Submission,
+        line: TypedLine,
+    ) -> Result<SubmitOutcome, SessionError> {
+        let handle = self.open(id).await?;
+        let command = match line {
+            TypedLine::Note(note) => return self.submit_note(&handle, submission, note).await,
+            TypedLine::Command(command) => command,
+        };
+        if submission.options.output_schema.is_some() && find_built_in(&command.name).is_some() {
+            let why = format!("/{} is answered without a model", command.name);
+            return Err(SessionError::BadParam("output_schema", why));
+        }
+        match command.name.as_str() {
+            "clear" => {
+                let line = command.line();
+                let input =
+                    SubmittedInput { blocks: vec![InputBlock::Text { text: line }], blobs: Vec::new() };
+                let options = TurnOptions { command: Some(command), ..TurnOptions::default() };
+                handle.submit(Submission { options, ..submission }, input).await
+            }
+            "compact" => {
+                let why = "/compact is not built yet; /clear starts the conversation again";
+                Err(SessionError::Unsupported("input", why.into()))
+            }
+            "help" => {
+                let files = self.command_files(&handle).await?;
+                self.show(&handle, submission, command, answers::help(&files)).await
+            }
+            "status" => {
+                let (view, facts) = (self.view(id).await?, handle.facts().await?);
+                self.show(&handle, submission, command, answers::status(&view, &facts)).await
+            }
+            "cost" => {
+                let view = self.view_with_models(id).await?;
+                self.show(&handle, submission, command, answers::cost(&view)).await
+            }
+            "context" => {
+                let facts = handle.facts().await?;
+                let components = self.shared().components();
+                let window =
+                    facts.model.parse().ok().and_then(|model| components.models.model(&model).context_window);
+                let text = answers::context(&facts, window.map(u64::from));
+                self.show(&handle, submission, command, text).await
+            }
+            "agents" => {
+                let text = "No sub-agents: they are not built yet.";
+                self.show(&handle, submission, command, text.into()).await
+            }
+            "mcp" => {
+                let text = "No MCP servers: they are not built yet.";
+                self.show(&handle, submission, command, text.into()).await
+            }
+            "bug" => {
+                let path = self.write_bug_report(id, &handle, &command.arguments).await?;
+                let text = format!(
+                    "Wrote {}. It holds no keys; read it before you send it to anyone.",
+                    path.display()
+                );
+                self.show(&handle, submission, command, text).await
+            }
+            "model" => self.submit_model(&handle, submission, command).await,
+            "mode" => self.submit_mode(&handle, submission, command).await,
+            "add-dir" => self.submit_add_dir(&handle, submission, command).await,
+            _ => self.submit_custom(&handle, submission, command).await,
+        }
+    }
+
+    async fn show(
+        &self,
+        handle: &SessionHandle,
+        submission: Submission,
+        command: SlashCommand,
+        text: String,
+    ) -> Result<SubmitOutcome, SessionError> {
+        handle.answer_command(CommandSubmission::new(submission, command, text)).await
+    }
+
+    async fn submit_note(
+        &self,
+        handle: &SessionHandle,
+        submission: Submission,
+        note: String,
+    ) -> Result<SubmitOutcome, SessionError> {
+        let folder = handle.facts().await?.spec.cwd;
+        let found = tokio::task::spawn_blocking(move || NoteFile::find(Path::new(&folder))).await;
+        let file = found.map_err(|error| SessionError::BadParam("input", error.to_string()))?;
+        let file = file.map_err(|error| SessionError::BadParam("input", error.to_string()))?;
+        let what = if file.is_new { "Created" } else { "Added to" };
+        let text = format!("{what} {}: - {note}", file.path.display());
+        let command = SlashCommand::new(NOTE, note);
+        let answered =
+            CommandSubmission { note: Some(file), ..CommandSubmission::new(submission, command, text) };
+        handle.answer_command(answered).await
+    }
+
+    async fn submit_model(
+        &self,
+        handle: &SessionHandle,
+        submission: Submission,
+        command: SlashCommand,
+    ) -> Result<SubmitOutcome, SessionError> {
+        if command.arguments.is_empty() {
+            let facts = handle.facts().await?;
+            return self.show(handle, submission, command, answers::model(&facts, &self.models())).await;
+        }
+        let model = self.known_model(&command.arguments).map_err(of_input)?;
+        let text = format!("Later turns use {model}.");
+        let options = TurnOptions { model: Some(model), ..TurnOptions::default() };
+        let answered =
+            CommandSubmission { change: options, ..CommandSubmission::new(submission, command, text) };
+        handle.answer_command(answered).await
+    }
+
+    async fn submit_mode(
+        &self,
+        handle: &SessionHandle,
+        submission: Submission,
+        command: SlashCommand,
+    ) -> Result<SubmitOutcome, SessionError> {
+        let known = "default, accept_edits, plan, dont_ask, bypass";
+        if command.arguments.is_empty() {
+            let mode = handle.facts().await?.mode;
+            let text = format!("The mode is {}. Others: {known}.", mode.name());
+            return self.show(handle, submission, command, text).await;
+        }
+        let mode: Mode = serde_json::from_value(command.arguments.clone().into()).map_err(|_| {
+            SessionError::BadParam(
+                "input",
+                format!("there is no mode {:?}; the modes are {known}", command.arguments),
+            )
+        })?;
+        self.check_mode(mode).map_err(of_input)?;
+        let text = format!("The mode is {} now.", mode.name());
+        let options = TurnOptions { mode: Some(mode), ..TurnOptions::default() };
+        let answered =
+            CommandSubmission { change: options, ..CommandSubmission::new(submission, command, text) };
+        handle.answer_command(answered).await
+    }
+
+    async fn submit_add_dir(
+        &self,
+        handle: &SessionHandle,
+        submission: Submission,
+        command: SlashCommand,
+    ) -> Result<SubmitOutcome, SessionError> {
+        let spec = handle.facts().await?.spec;
+        if command.arguments.is_empty() {
+            return Err(SessionError::BadParam("input", "name the folder: /add-dir PATH".into()));
+        }
+        let path = match command.arguments.strip_prefix("~/") {
+            Some(below) => self.shared().components().settings.home.join(below),
+            None => Path::new(&spec.cwd).join(&command.arguments),
+        };
+        let mut all = spec.additional_dirs.clone();
+        all.push(path.to_string_lossy().into_owned());
+        let all = self.additional(&all).await.map_err(of_input)?;
+        let text = format!("The workspace has {} additional folder(s) now: {}.", all.len(), all.join(", "));
+        let added = all.last().cloned();
+        let answered =
+            CommandSubmission { add_dir: added, ..CommandSubmission::new(submission, command, text) };
+        handle.answer_command(answered).await
+    }
+
+    /// Submits the expansion of a command of a Markdown file.
+    async fn submit_custom(
+        &self,
+        handle: &SessionHandle,
+        mut submission: Submission,
+        command: SlashCommand,
+    ) -> Result<SubmitOutcome, SessionError> {
+        let files = self.command_files(handle).await?;
+        let Some(found) = files.find(&command.name) else { return Err(unknown(&command.name, &files)) };
+        let text = found.expand(&command.arguments).map_err(|why| SessionError::BadParam("input", why))?;
+        if let (None, Some(model)) = (&submission.options.model, &found.model) {
+            let model = self.known_model(model).map_err(|error| {
+                let why = format!("model of {}: {}", found.path.display(), why(&error));
+                SessionError::BadParam("input", why)
+            })?;
+            submission.options.model = Some(model);
+        }
+        let allow_rules = files.allow_rules(found);
+        submission.options.command = Some(SlashCommand { allow_rules, ..command });
+        let input = SubmittedInput { blocks: vec![InputBlock::Text { text }], blobs: Vec::new() };
+        handle.submit(submission, input).await
+    }
+}
+
+/// The error of a value that a command's line gives.
+fn of_input(error: SessionError) -> SessionError {
+    match error {
+        SessionError::BadParam(_, why) => SessionError::BadParam("input", why),
+        error => error,
+    }
+}
+
+fn why(error: &SessionError) -> String {
+    match error {
+        SessionError::BadParam(_, why) => why.clone(),
+        error => error.to_string(),
+    }
+}
+
+fn unknown(name: &str, files: &CommandFiles) -> SessionError {
+    let likeness = |other: &&str| (strsim::jaro_winkler(name, other) * 1000.0) as u32;
+    let names = BUILT_IN.iter().map(|command| command.name).chain(files.names());
+    let nearest = names.max_by_key(likeness).filter(|other| likeness(other) > MIN_SIMILARITY);
+    SessionError::UnknownCommand { name: name.to_owned(), nearest: nearest.map(str::to_owned) }
+}
