@@ -9,8 +9,8 @@ use super::args::{AuditCommand, Cli, Command, PermissionsCommand};
 use super::failure::{Failure, code};
 use crate::api::params::ClientRole;
 use crate::client::commands::{
-    abort, answer, approve, audit, backup, command, cost, daemon, demo, diff, doctor, explain, logs, models,
-    ps, rpc, rules, submit, trust, update,
+    abort, answer, approve, archive, audit, backup, command, context, cost, daemon, demo, diff, doctor,
+    explain, fork, logs, models, ps, queue, rewind, rpc, rules, submit, trust, update, wait,
 };
 use crate::client::connection::connector::Connector;
 use crate::client::connection::paths::Places;
@@ -81,12 +81,27 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Logs(args) => logs::logs(&reach, &args, out).await,
         Command::Cost(args) => cost::cost_of(&reach, &args, out).await,
         Command::Models { json } => models::models(&reach, json, out).await,
-        Command::Submit { session, text, turn, raw, given } => {
-            submit::submit(&reach, &session, text, (&turn, raw), &given, out).await
+        Command::Submit { session, text, busy, turn, raw, given } => {
+            submit::submit(&reach, &session, text, busy.when_busy(), (&turn, raw), &given, out).await
+        }
+        Command::Context { session, json } => context::context(&reach, &session, json, out).await,
+        Command::Compact { session, instructions } => {
+            context::compact(&reach, &session, &instructions.join(" "), out).await
         }
         Command::Commands { session, json } => command::commands(&reach, session.as_deref(), json, out).await,
         Command::Update { session, turn } => update::update(&reach, &session, &turn, out).await,
-        Command::Abort { session, call } => abort::abort(&reach, &session, call.as_deref(), out).await,
+        Command::Queue { session, what } => queue::queue(&reach, &session, what, out).await,
+        Command::Wait { session, until, timeout, json } => {
+            wait::wait(&reach, &session, until, timeout, json, out).await
+        }
+        Command::Archive { sessions, undo } => archive::archive(&reach, &sessions, undo, out).await,
+        Command::Fork { session, at, title } => fork::fork(&reach, &session, at, title, out).await,
+        Command::Rewind { session, item, files, dry_run } => {
+            rewind::rewind(&reach, &session, item, files, dry_run, out).await
+        }
+        Command::Abort { session, turn, call } => {
+            abort::abort(&reach, &session, turn.as_deref(), call.as_deref(), out).await
+        }
         Command::Diff { session, json, stat } => diff::diff(&reach, &session, json, stat, out).await,
         Command::Kill { sessions, all } => abort::kill(&reach, &sessions, all, out).await,
         Command::Rm { sessions, force } => abort::remove(&reach, &sessions, force, out).await,

@@ -5,12 +5,13 @@ use crate::api::params::{
     SessionReply,
 };
 use crate::client::connection::client::{CallError, Client};
+use crate::client::connection::paths;
 use crate::client::failure::Failure;
 use crate::client::terminal::escape;
 use crate::client::terminal::format::short_id;
 use crate::client::terminal::style::cut;
 use crate::types::ids::{PermissionId, SessionId};
-use crate::types::session::SessionView;
+use crate::types::session::{SessionState, SessionView};
 
 /// Minimum characters of a short id; shorter names are not treated as ids.
 const SHORT_ID: usize = 8;
@@ -45,6 +46,29 @@ pub async fn session(client: &Client, name: &str) -> Result<SessionView, Failure
     }
     let sessions = all_sessions(client, &ListParams::default()).await?;
     pick_session(sessions, name)
+}
+
+/// Like [`session`]; `.` is the newest session of the current folder.
+///
+/// # Errors
+/// None or several match.
+pub async fn session_or_newest(client: &Client, name: &str) -> Result<SessionView, Failure> {
+    if name == "." { newest_here(client).await } else { session(client, name).await }
+}
+
+/// The newest session of this folder, preferably one that accepts input.
+pub(in crate::client) async fn newest_here(client: &Client) -> Result<SessionView, Failure> {
+    let here = paths::current_folder()?;
+    let shown = here.display().to_string();
+    let filter = ListParams { cwd: Some(shown.clone()), ..ListParams::default() };
+    let sessions = all_sessions(client, &filter).await?;
+    let is_open = |s: &&SessionView| !matches!(s.state, SessionState::Ended | SessionState::Archived);
+    sessions.iter().find(is_open).or(sessions.first()).cloned().ok_or_else(|| {
+        Failure::internal(format!(
+            "no session works in {}; `agentctl ps` lists all, `agentctl run` makes one",
+            escape::line(&shown)
+        ))
+    })
 }
 
 fn pick_session(sessions: Vec<SessionView>, name: &str) -> Result<SessionView, Failure> {

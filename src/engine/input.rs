@@ -1,9 +1,13 @@
 //! Everything that can happen to a session.
 
+use crate::engine::copy::Forked;
+use crate::engine::state::Engine;
 use crate::types::background::Over;
 use crate::types::blob::Blob;
+use crate::types::compaction::CompactRequest;
 use crate::types::event::{Origin, SettledBy};
-use crate::types::ids::{CallId, Mint, PermissionId, QuestionId, Seed, Seq, TurnId};
+use crate::types::history::{FileCheckpoint, RewoundFile};
+use crate::types::ids::{CallId, ItemId, Mint, PermissionId, QuestionId, Seed, Seq, TurnId};
 use crate::types::message::InputBlock;
 use crate::types::model::{Delta, ModelFault, ModelReply};
 use crate::types::permission::{Decision, Mode, RuleKind, Scope, Verdict};
@@ -139,11 +143,63 @@ pub struct Update {
     pub origin: Option<Origin>,
 }
 
+/// A rewind of the conversation.
+#[derive(Clone, Debug)]
+pub struct Rewind {
+    /// The item that becomes the last one.
+    pub item_id: ItemId,
+    /// Seq of the event that opened it.
+    pub last_item_seq: Seq,
+    /// The items that are removed.
+    pub removed_items: Vec<ItemId>,
+    /// The state at that item: a copy of the journal up to it, after [`Input::Forked`].
+    pub target: Box<Engine>,
+    /// The files that were rewound.
+    pub files: Vec<RewoundFile>,
+    /// The client that requests the rewind.
+    pub origin: Option<Origin>,
+}
+
+/// A change of the queue.
+#[derive(Clone, Debug)]
+pub enum QueueEdit {
+    /// Remove all queued turns.
+    Clear,
+    /// Remove one queued turn.
+    Remove {
+        /// The queued turn.
+        turn_id: TurnId,
+    },
+    /// Replace the input of a queued turn.
+    Update {
+        /// The queued turn.
+        turn_id: TurnId,
+        /// The new input; must not be empty.
+        input: Vec<InputBlock>,
+        /// Contents of the pictures and documents of `input`.
+        blobs: Vec<Blob>,
+    },
+    /// Move a queued turn.
+    Move {
+        /// The queued turn.
+        turn_id: TurnId,
+        /// The queued turn that follows it afterwards; `None` moves it to the end.
+        before: Option<TurnId>,
+    },
+}
+
 /// One thing that happened to a session.
 #[derive(Clone, Debug)]
 pub enum Input {
     /// A client submitted an input.
     Submit(Box<Submit>),
+    /// A client requests that the conversation is compacted.
+    Compact {
+        /// The user's wishes.
+        request: CompactRequest,
+        /// The client that requests it.
+        origin: Option<Origin>,
+    },
     /// A client submitted a command that needs no model.
     Command(Box<AnsweredCommand>),
     /// The session built the system prompt.
@@ -231,6 +287,15 @@ pub enum Input {
         /// The new output.
         progress: Progress,
     },
+    /// The files that a call will change were read; the call waits for `file.checkpointed`.
+    FilesRead {
+        /// Id of the call.
+        call_id: CallId,
+        /// The files before the call.
+        files: Vec<FileCheckpoint>,
+        /// Their contents.
+        blobs: Vec<Blob>,
+    },
     /// A tool ended.
     ToolDone {
         /// Id of the call.
@@ -271,6 +336,24 @@ pub enum Input {
         /// The client that requests the change.
         origin: Option<Origin>,
     },
+    /// A client changes the queue.
+    EditQueue {
+        /// The change.
+        edit: QueueEdit,
+        /// The client that requests the change.
+        origin: Option<Origin>,
+    },
+    /// A client archives the session or restores it.
+    Archive {
+        /// Whether it is archived from now on.
+        archived: bool,
+        /// The client that requests the change.
+        origin: Option<Origin>,
+    },
+    /// The events so far were copied from another session; nothing runs.
+    Forked(Box<Forked>),
+    /// A client rewinds the conversation.
+    Rewind(Box<Rewind>),
     /// The deadline of a request may have passed.
     DeadlineReached,
     /// A notice for the user.
@@ -377,6 +460,15 @@ pub enum Refusal {
     Ended,
     /// The session has used up the limits that the submit names.
     Budget(String),
+    /// The session is archived.
+    Archived,
+    /// Background commands of the session run.
+    CommandsRun,
+    /// This turn is not queued.
+    NotQueued {
+        /// The turn.
+        turn_id: TurnId,
+    },
     /// The answer asks for a grant, but none can be derived from the request.
     NoGrant,
     /// The client saw a different request than the pending one.

@@ -3,6 +3,7 @@
 //! → publish → run effects.
 
 mod apply;
+mod copy;
 mod decide;
 mod input;
 mod model_catalog;
@@ -18,18 +19,20 @@ mod window;
 pub use request::build::normalize as normalized;
 
 pub use apply::{LATEST_ONLY_KINDS, TRANSIENT_KINDS};
+pub use copy::{Forked, HistoryPoint, JournalCopier, UNCOPIED_KINDS};
 pub use decide::slash_command::{
     BUILT_IN, BuiltInCommand, CLEARED, NOTE, TypedLine, find_built_in, is_command_name, typed_line,
 };
 pub use decide::structured_output::check_schema;
 pub use input::{
-    Answer, AnsweredCommand, Busy, EditedCall, Input, JudgedCall, Now, Recovery, Refusal, Submit, Update,
+    Answer, AnsweredCommand, Busy, EditedCall, Input, JudgedCall, Now, QueueEdit, Recovery, Refusal, Rewind,
+    Submit, Update,
 };
 pub use model_catalog::{FallbackModels, ModelCapabilities, ModelCatalog, TitleModel};
 pub use output::{Decision, Effect, Entry, ItemChange, Plan, Reply, RequestChange};
 pub use request::repair_history::{Repair, breach, repair};
 pub use request::vision::needs_vision;
-pub use settings::{OnRateLimit, Retry, Settings, Unattended};
+pub use settings::{Compaction, OnRateLimit, Retry, Settings, Unattended};
 pub use state::{Engine, SessionRules};
 pub use view::{Pending, Snapshot};
 

@@ -139,6 +139,14 @@ pub enum Effect {
     },
 }
 
+impl Effect {
+    /// Whether the effect starts work. The others stop work.
+    #[must_use]
+    pub fn does_work(&self) -> bool {
+        !matches!(self, Effect::StopAll | Effect::StopCall(_) | Effect::StopCommands { .. })
+    }
+}
+
 /// The events and effects of a decision.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {

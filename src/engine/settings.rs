@@ -43,6 +43,8 @@ pub struct Settings {
     pub unattended: Unattended,
     /// Whether commands that the sandbox blocked may be offered to run outside of it.
     pub offer_unsandboxed_retry: OfferUnsandboxedRetry,
+    /// How the conversation is made to fit the model's context window.
+    pub compaction: Compaction,
 }
 
 impl Default for Settings {
@@ -63,6 +65,43 @@ impl Default for Settings {
             tools: Arc::from([]),
             unattended: Unattended::default(),
             offer_unsandboxed_retry: OfferUnsandboxedRetry::default(),
+            compaction: Compaction::default(),
+        }
+    }
+}
+
+/// The stages of compaction and their limits (`[compaction]`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Compaction {
+    /// A model summarises the conversation when the other stages do not suffice.
+    pub auto: bool,
+    /// Part of the usable window, in percent, from which on the conversation is compacted.
+    pub threshold_percent: u64,
+    /// Long tool results are shortened.
+    pub tool_results: bool,
+    /// Results that later calls made useless are cleared.
+    pub snip: bool,
+    /// Old tool results are cleared.
+    pub microcompact: bool,
+    /// Old turns are shortened.
+    pub collapse: bool,
+    /// Tokens of the newest messages, which stay as they are; at most a quarter of the usable window.
+    pub keep_recent_tokens: u64,
+    /// Failed summaries in a row after which the session requests none by itself.
+    pub max_failures: u32,
+}
+
+impl Default for Compaction {
+    fn default() -> Self {
+        Self {
+            auto: true,
+            threshold_percent: 80,
+            tool_results: true,
+            snip: true,
+            microcompact: true,
+            collapse: true,
+            keep_recent_tokens: 20_000,
+            max_failures: 3,
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::types::background::BackgroundCommand;
 use crate::types::ids::{CallId, PermissionId, QuestionId, Seq, SessionId, TurnId};
 use crate::types::message::ToolCall;
 use crate::types::permission::Mode;
+use crate::types::queue::QueuedTurn;
 use crate::types::sampling::Sampling;
 use crate::types::session::{Requires, SessionSpec, SessionState};
 use crate::types::thinking::Thinking;
@@ -206,12 +207,6 @@ impl Engine {
         self.state.created_at
     }
 
-    /// Tokens of the newest answer and of its request, as the provider reported them.
-    #[must_use]
-    pub fn context_tokens(&self) -> u64 {
-        self.state.context_tokens
-    }
-
     /// The mode for verdicts: the running turn's, else the session's.
     #[must_use]
     pub fn mode(&self) -> Mode {
@@ -314,6 +309,27 @@ impl Engine {
 }
 
 impl Engine {
+    /// The queued turns in the order of their start.
+    #[must_use]
+    pub fn queue(&self) -> Vec<QueuedTurn> {
+        let queued = self.state.queue.iter().map(|queued| QueuedTurn {
+            turn_id: queued.turn_id,
+            input: queued.input.clone(),
+            queued_at_ms: queued.queued_at,
+            front: queued.front,
+            model: queued.options.model.clone(),
+            mode: queued.options.mode,
+            origin: queued.origin.clone(),
+        });
+        queued.collect()
+    }
+
+    /// Whether this turn is queued.
+    #[must_use]
+    pub fn is_queued(&self, turn_id: TurnId) -> bool {
+        self.state.queue_position(turn_id).is_some()
+    }
+
     /// Known background commands: all running ones, and the newest ended ones.
     #[must_use]
     pub fn commands(&self) -> Vec<BackgroundCommand> {

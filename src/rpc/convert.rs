@@ -52,6 +52,22 @@ pub(super) fn fault(error: SessionError) -> Fault {
         SessionError::Refused(Refusal::Budget(why)) => {
             Fault::new(Code::Budget, format!("budgets: {why}; name a higher limit")).with("path", "budgets")
         }
+        SessionError::Refused(Refusal::Archived) => Fault::new(
+            Code::Conflict,
+            "the session is archived and takes no input; restore it with session.archive {archived: false} \
+             (agentctl archive --undo)",
+        )
+        .with("state", "archived"),
+        SessionError::Refused(Refusal::CommandsRun) => Fault::new(
+            Code::Busy,
+            "commands of the session run in the background: stop them (session.abort with their call_id), or wait",
+        ),
+        SessionError::Refused(Refusal::NotQueued { turn_id }) => Fault::new(
+            Code::NotFound,
+            "that turn is not queued: it has started, was removed, or never existed; session.queue.list names the \
+             queued turns",
+        )
+        .with("turn_id", turn_id.to_string()),
         SessionError::Refused(Refusal::NoGrant) => Fault::new(
             Code::InvalidParams,
             "grant: no grant can be derived from this request; name one, or allow it once",
@@ -113,6 +129,12 @@ pub(super) fn fault(error: SessionError) -> Fault {
             Code::NotFound,
             "there is no such permission request; permission.list names the pending ones",
         ),
+        SessionError::NoSuchItem(item_id) => {
+            let why = "the session has no such item, or it was rewound; session.items names them";
+            Fault::new(Code::NotFound, format!("item_id: {why}"))
+                .with("path", "item_id")
+                .with("item_id", item_id.to_string())
+        }
         SessionError::NoSuchQuestion => Fault::new(
             Code::NotFound,
             "there is no such question; question.requested events of the session name them",

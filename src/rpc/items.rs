@@ -62,6 +62,18 @@ fn item(stored: &StoredItem) -> Option<Item> {
         (_, Event::MessageCompleted { item, .. }) => {
             Some(Item { truncated_fields: moved(last.truncated_fields, "/item", ""), ..item })
         }
+        (Event::CompactStarted { stage, .. }, last_event) => {
+            let kind = ItemKind::Compaction;
+            let (status, text) = match last_event {
+                Event::CompactCompleted { error: Some(_), .. } => (ItemStatus::Interrupted, None),
+                Event::CompactCompleted { tokens_before, tokens_after, .. } => {
+                    let text = format!("{}: {tokens_before} -> {tokens_after} tokens", stage.name());
+                    (ItemStatus::Completed, Some(text))
+                }
+                _ => (ItemStatus::Running, None),
+            };
+            Some(Item { kind, status, text, ..running })
+        }
         (Event::MessageStarted { .. }, _) => Some(Item { role: Some(Role::Assistant), ..running }),
         (Event::ToolRequested { call_id, tool, input }, last_event) => {
             let mut truncated_fields = moved(first.truncated_fields, "/input", "/call/input");

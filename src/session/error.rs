@@ -5,7 +5,7 @@ use std::fmt;
 use crate::engine::Refusal;
 use crate::policy::PolicyError;
 use crate::store::StoreError;
-use crate::types::ids::Seq;
+use crate::types::ids::{ItemId, Seq};
 
 /// A refusal or a failure.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,6 +16,8 @@ pub enum SessionError {
     NotFound,
     /// The permission request does not exist.
     NoSuchRequest,
+    /// The session has no such item.
+    NoSuchItem(ItemId),
     /// The question does not exist.
     NoSuchQuestion,
     /// The request was settled already. Contains the event that settled it, as JSON.
@@ -66,6 +68,7 @@ impl fmt::Display for SessionError {
             SessionError::Refused(refusal) => write!(f, "refused: {refusal:?}"),
             SessionError::NotFound => f.write_str("there is no such session"),
             SessionError::NoSuchRequest => f.write_str("there is no such permission request"),
+            SessionError::NoSuchItem(item_id) => write!(f, "the session has no item {item_id}"),
             SessionError::NoSuchQuestion => f.write_str("there is no such question"),
             SessionError::Settled(_) => f.write_str("the request was already settled"),
             SessionError::Conflict(what) => write!(f, "{what} was used before with other content"),

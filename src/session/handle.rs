@@ -13,18 +13,21 @@ use crate::session::attach::{AttachGuard, AttachReply, AttachedClients, Stay};
 use crate::session::idempotency::IdempotencyKey;
 use crate::session::lease::{Lease, LeaseCount};
 use crate::session::requests::{
-    AbortOutcome, Changes, CommandSubmission, PermissionAnswer, QuestionAnswer, SessionFacts, Submission,
-    SubmittedInput,
+    AbortOutcome, Changes, CommandSubmission, PermissionAnswer, QuestionAnswer, QueueChange, RewindOutcome,
+    RewindRequest, SessionFacts, Submission, SubmittedInput,
 };
 use crate::session::stream::feed::Feed;
 use crate::session::stream::follow::Follower;
 use crate::store::{SessionKey, StoreReader};
 use crate::sync::read;
 use crate::types::background::BackgroundCommand;
+use crate::types::compaction::CompactRequest;
+use crate::types::context_view::ContextView;
 use crate::types::event::Origin;
 use crate::types::ids::{CallId, Seq, SessionId, TurnId};
 use crate::types::outcome::{AnswerOutcome, SubmitOutcome};
 use crate::types::permission::RuleKind;
+use crate::types::queue::QueuedTurn;
 
 /// How long an attach waits for a session that is loading before it reads from the store. A short journal is
 /// loaded within this time.
@@ -129,6 +132,27 @@ impl SessionHandle {
         self.ask(|reply| SessionCommand::Submit(Box::new(submission), input, reply)).await
     }
 
+    /// Adds a turn that compacts the conversation. It is on disk when this returns.
+    ///
+    /// # Errors
+    /// The session was killed, or the store failed. Nothing was recorded.
+    pub async fn compact(
+        &self,
+        request: CompactRequest,
+        keyed: Option<IdempotencyKey>,
+        origin: Origin,
+    ) -> Result<SubmitOutcome, SessionError> {
+        self.ask(|reply| SessionCommand::Compact(Box::new(request), keyed, origin, reply)).await
+    }
+
+    /// What fills the context window.
+    ///
+    /// # Errors
+    /// The session could not be loaded.
+    pub async fn context(&self) -> Result<ContextView, SessionError> {
+        self.ask(SessionCommand::Context).await
+    }
+
     /// Records a command whose answer is known, with the changes that it requests.
     pub(super) async fn answer_command(
         &self,
@@ -167,6 +191,43 @@ impl SessionHandle {
     /// The rules and grants of this session only.
     pub(super) async fn rules(&self) -> Result<Arc<SessionRules>, SessionError> {
         self.ask(SessionCommand::Rules).await
+    }
+
+    /// The queued turns in the order of their start.
+    ///
+    /// # Errors
+    /// The session's task has ended.
+    pub async fn queue(&self) -> Result<Vec<QueuedTurn>, SessionError> {
+        self.ask(SessionCommand::Queue).await
+    }
+
+    /// Changes the queue. The change is on disk when this returns. Returns the queued turns.
+    ///
+    /// # Errors
+    /// The turn is not queued, or the store failed. Nothing was changed.
+    pub async fn edit_queue(&self, change: QueueChange) -> Result<Vec<QueuedTurn>, SessionError> {
+        self.ask(|reply| SessionCommand::EditQueue(Box::new(change), reply)).await
+    }
+
+    /// Rewinds the conversation, and the files if requested.
+    ///
+    /// # Errors
+    /// The item does not exist, a turn runs, or the store failed.
+    pub async fn rewind(&self, request: RewindRequest) -> Result<RewindOutcome, SessionError> {
+        self.ask(|reply| SessionCommand::Rewind(Box::new(request), reply)).await
+    }
+
+    /// Archives the session or restores it.
+    ///
+    /// # Errors
+    /// A turn or a background command runs, the session has ended, or the store failed.
+    pub async fn archive(
+        &self,
+        archived: bool,
+        keyed: Option<IdempotencyKey>,
+        origin: Origin,
+    ) -> Result<(), SessionError> {
+        self.ask(|reply| SessionCommand::Archive { archived, keyed, origin, reply }).await
     }
 
     /// Answers a question. The answer is on disk when this returns. Returns the seq of its event.

@@ -14,6 +14,21 @@ pub(super) mod method {
     pub const UPDATE: &str = "session.update";
     pub const ABORT: &str = "session.abort";
     pub const KILL: &str = "session.kill";
+    pub const COMPACT: &str = "session.compact";
+    pub const ARCHIVE: &str = "session.archive";
+    pub const FORK: &str = "session.fork";
+    pub const REWIND: &str = "session.rewind";
+
+    /// The method of a change of the queue.
+    pub fn of_queue_edit(edit: &crate::engine::QueueEdit) -> &'static str {
+        use crate::engine::QueueEdit;
+        match edit {
+            QueueEdit::Clear => "session.queue.clear",
+            QueueEdit::Remove { .. } => "session.queue.remove",
+            QueueEdit::Update { .. } => "session.queue.update",
+            QueueEdit::Move { .. } => "session.queue.move",
+        }
+    }
 }
 
 /// A caller's idempotency key with the digest of its parameters.

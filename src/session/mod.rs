@@ -8,9 +8,12 @@ mod call_context;
 mod changes;
 mod effective_rules;
 mod error;
+mod file_checkpoints;
 mod grant_outbox;
 mod handle;
+mod history;
 mod idempotency;
+mod journal_copy;
 mod lease;
 mod metrics;
 mod registry;
@@ -25,6 +28,7 @@ pub use attach::AttachReply;
 pub use changes::cumulative_diff as changes_of;
 pub use error::SessionError;
 pub use handle::SessionHandle;
+pub use history::ForkRequest;
 pub use idempotency::IdempotencyKey;
 pub use registry::Registry;
 pub use registry::create::NewSessionRequest;
@@ -34,13 +38,16 @@ pub use registry::pending::PendingFollower;
 pub use registry::rules::{KnownRule, RuleChange};
 pub use registry::trust::TrustStatus;
 pub use registry::views::Pending;
-pub use requests::{AbortOutcome, Changes, PermissionAnswer, QuestionAnswer, Submission, SubmittedInput};
+pub use requests::{
+    AbortOutcome, Changes, PermissionAnswer, QuestionAnswer, QueueChange, RewindOutcome, RewindRequest,
+    Submission, SubmittedInput,
+};
 pub use shared::{Components, ConfiguredRule, Observer, PendingChange, Settings, Shared};
 pub use slash_commands::{CommandList, CommandSource, ListedCommand};
 pub use stream::follow::Follower;
 
 // Types of lower layers that belong to this layer's interface.
-pub use crate::engine::{Busy, Refusal};
+pub use crate::engine::{Busy, QueueEdit, Refusal};
 pub use crate::extensions::Diagnostic;
 pub use crate::judge::Rule;
 pub use crate::policy::PolicyError;

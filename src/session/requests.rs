@@ -1,11 +1,12 @@
 //! What callers ask of a session, and what an abort replies.
 
-use crate::engine::Busy;
+use crate::engine::{Busy, QueueEdit};
 use crate::judge::Rule;
 use crate::session::idempotency::IdempotencyKey;
 use crate::types::blob::Blob;
 use crate::types::event::Origin;
-use crate::types::ids::{CallId, PermissionId, QuestionId, TurnId};
+use crate::types::history::{RewindConflict, RewoundFile};
+use crate::types::ids::{CallId, ItemId, PermissionId, QuestionId, TurnId};
 use crate::types::message::InputBlock;
 use crate::types::permission::{Decision, Mode, Scope};
 use crate::types::question::Choice;
@@ -62,8 +63,6 @@ pub(in crate::session) struct SessionFacts {
     pub mode: Mode,
     /// The model of the running turn, or of the next one.
     pub model: String,
-    /// Tokens of the newest answer and of its request.
-    pub context_tokens: u64,
 }
 
 /// The input of a submit.
@@ -113,6 +112,43 @@ pub struct Changes {
     pub keyed: Option<IdempotencyKey>,
     /// The client that sent it.
     pub origin: Origin,
+}
+
+/// A change of the queue.
+#[derive(Clone, Debug)]
+pub struct QueueChange {
+    /// The change.
+    pub edit: QueueEdit,
+    /// Idempotency key, if the caller sent one.
+    pub keyed: Option<IdempotencyKey>,
+    /// The client that sent it.
+    pub origin: Origin,
+}
+
+/// A rewind of the conversation.
+#[derive(Clone, Debug)]
+pub struct RewindRequest {
+    /// The item that becomes the last one.
+    pub item_id: ItemId,
+    /// Whether the files that the session changed afterwards are rewound, too.
+    pub files: bool,
+    /// Whether nothing is changed.
+    pub dry_run: bool,
+    /// Idempotency key, if the caller sent one.
+    pub keyed: Option<IdempotencyKey>,
+    /// The client that sent it.
+    pub origin: Origin,
+}
+
+/// What a rewind did, or would do. With conflicts, nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct RewindOutcome {
+    /// The items that were removed, in their order.
+    pub removed_items: Vec<ItemId>,
+    /// The files that the session changed after the item.
+    pub files: Vec<RewoundFile>,
+    /// Files that prevent the rewind.
+    pub conflicts: Vec<RewindConflict>,
 }
 
 /// An answer to a question.

@@ -21,6 +21,7 @@ use crate::types::ablation::Ablation;
 use crate::types::event::Envelope;
 use crate::types::ids::{RequestId, SessionId};
 use crate::types::permission::{Mode, RuleKind, RuleScope};
+use crate::types::session::{Requires, SessionState};
 use crate::types::thinking::Thinking;
 use crate::types::time::Clock;
 use crate::types::usage::Budgets;
@@ -114,6 +115,20 @@ pub struct PendingChange {
     pub body: Arc<str>,
 }
 
+/// A session changed its state, or was deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StatusChange {
+    /// The session.
+    pub session_id: SessionId,
+    /// Its new state; `None` if it was deleted.
+    pub state: Option<SessionState>,
+    /// The kind of decision that it waits for.
+    pub requires: Option<Requires>,
+}
+
+/// Number of changes that a waiting caller may miss. After that it reads the state from the store.
+const STATUS_CAPACITY: usize = 1_024;
+
 /// Number of changes that a follower of pending requests may miss. After that it reads all pending requests
 /// again.
 const PENDING_CAPACITY: usize = 1_024;
@@ -146,6 +161,8 @@ pub struct Shared {
     observer: Option<Box<dyn Observer>>,
     /// Sends each change of a pending request.
     pending_tx: broadcast::Sender<PendingChange>,
+    /// Sends each change of a session's state.
+    status_tx: broadcast::Sender<StatusChange>,
     components: RwLock<Arc<Components>>,
     /// Size of the journal at the last measurement, in bytes.
     journal_bytes: AtomicU64,
@@ -166,6 +183,7 @@ impl Shared {
             counts: Counts::default(),
             observer: None,
             pending_tx,
+            status_tx: broadcast::channel(STATUS_CAPACITY).0,
             components: RwLock::new(Arc::new(components)),
             journal_bytes: AtomicU64::new(0),
         }
@@ -216,6 +234,17 @@ impl Shared {
     #[must_use]
     pub fn subscribe_pending(&self) -> broadcast::Receiver<PendingChange> {
         self.pending_tx.subscribe()
+    }
+
+    /// Subscribes to all later changes of sessions' states.
+    #[must_use]
+    pub fn subscribe_status(&self) -> broadcast::Receiver<StatusChange> {
+        self.status_tx.subscribe()
+    }
+
+    pub(super) fn notify_status(&self, change: StatusChange) {
+        // Sending fails if there is no subscriber.
+        let _ = self.status_tx.send(change);
     }
 
     pub(super) fn has_pending_subscribers(&self) -> bool {

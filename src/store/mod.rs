@@ -39,14 +39,14 @@ mod trip_tests;
 
 pub use error::StoreError;
 pub use handle::{JournalWriter, Store, StoreOwner, StoreReader};
-pub use read::events::{Settled, StoredItem};
+pub use read::events::{FoundItem, Settled, StoredItem};
 pub use read::sessions::{IdempotentReply, SessionQuery, SettledRequest, StoredRequest};
 pub use recovery::backup::problems;
 pub use recovery::daily_backups::backups;
 pub use recovery::recover_damaged::{Summarise, notices};
 pub use rows::{
-    Append, Idempotency, ItemRow, JournalRow, NewSession, Page, PendingGrant, ProcessRow, RequestRow, Row,
-    SessionKey, Summary, Sync, TrustChange,
+    Append, Idempotency, InitialHistory, ItemRow, JournalRow, MessageText, NewSession, Page, PendingGrant,
+    ProcessRow, RequestRow, Row, SessionKey, Summary, Sync, TrustChange,
 };
 pub use tables::audit::{AuditCheck, AuditQuery};
 pub use tables::blobs::StoredBlob;

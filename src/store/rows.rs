@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use crate::types::audit::AuditNote;
 use crate::types::blob::Blob;
-use crate::types::ids::{CallId, RequestId, Seq, SessionId, TurnId};
+use crate::types::event::{Envelope, Event};
+use crate::types::ids::{BlobId, CallId, ItemId, RequestId, Seq, SessionId, TurnId};
 use crate::types::ledger::UsageRecord;
 use crate::types::session::{ItemKind, ItemStatus, Requires, SessionSpec, SessionState};
 use crate::types::time::Timestamp;
@@ -157,8 +158,63 @@ pub struct Append {
     pub pending_grant: Option<PendingGrant>,
     /// Audit rows of the decisions in these rows.
     pub audit: Vec<AuditNote>,
+    /// The text of messages that these rows complete.
+    pub texts: Vec<MessageText>,
+    /// For a rewind: items and texts that began after this seq are removed.
+    pub rewound_to: Option<Seq>,
     /// Durability of the commit.
     pub sync: Sync,
+}
+
+/// The text of a message, for search.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessageText {
+    /// Seq of the event that opened the message's item.
+    pub seq: Seq,
+    /// Id of the item.
+    pub item_id: ItemId,
+    /// The text, shortened.
+    pub text: String,
+}
+
+/// Maximum bytes of a message's text that can be searched.
+const SEARCHED_BYTES: usize = 16 * 1024;
+
+impl MessageText {
+    /// The text of the message that an event completes.
+    #[must_use]
+    pub fn of(envelope: &Envelope) -> Option<Self> {
+        let Event::MessageCompleted { item, .. } = &envelope.event else { return None };
+        let is_searched = matches!(item.kind, ItemKind::UserMessage | ItemKind::AssistantMessage)
+            && item.status == ItemStatus::Completed;
+        let text = item.text.as_deref().filter(|text| is_searched && !text.trim().is_empty())?;
+        let text = text[..text.floor_char_boundary(SEARCHED_BYTES)].to_owned();
+        Some(Self { seq: item.first_seq, item_id: item.item_id, text })
+    }
+
+    /// The texts of a whole journal, without those that were rewound.
+    #[must_use]
+    pub fn of_journal<'e>(events: impl IntoIterator<Item = &'e Envelope>) -> Vec<Self> {
+        let mut texts: Vec<Self> = Vec::new();
+        for envelope in events {
+            if let Event::SessionRewound(rewound) = &envelope.event {
+                texts.retain(|text| text.seq <= rewound.last_item_seq);
+            }
+            texts.extend(Self::of(envelope));
+        }
+        texts
+    }
+}
+
+/// Rows of a session that is created with a history.
+#[derive(Clone, Debug, Default)]
+pub struct InitialHistory {
+    /// The text of its messages.
+    pub texts: Vec<MessageText>,
+    /// Blobs to copy from another session.
+    pub copied_blobs: Option<(SessionKey, Vec<BlobId>)>,
+    /// The session summary after the history.
+    pub summary: Option<Summary>,
 }
 
 /// A grant that a user gave and that is not yet in its policy file.
@@ -191,6 +247,8 @@ pub struct NewSession {
     pub audit: Vec<AuditNote>,
     /// A reply to store.
     pub idempotency: Option<Idempotency>,
+    /// The history with which it begins, if any.
+    pub history: InitialHistory,
 }
 
 /// A change of the trust in a folder.

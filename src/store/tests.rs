@@ -83,6 +83,7 @@ pub(super) fn new_session(number: u128, idempotency: Option<Idempotency>) -> New
         rows: vec![row(1, None)],
         audit: Vec::new(),
         idempotency,
+        history: Default::default(),
     }
 }
 
@@ -111,6 +112,8 @@ pub(super) fn append(key: SessionKey, rows: Vec<Row>) -> Append {
         blobs: Vec::new(),
         pending_grant: None,
         audit: Vec::new(),
+        texts: Vec::new(),
+        rewound_to: None,
         sync: Sync::Normal,
     }
 }

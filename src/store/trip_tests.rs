@@ -78,6 +78,7 @@ fn new(session_id: SessionId, key: &str) -> NewSession {
         blobs: Vec::new(),
         audit: Vec::new(),
         idempotency,
+        history: Default::default(),
     }
 }
 
@@ -103,6 +104,8 @@ fn append(key: SessionKey, seqs: impl IntoIterator<Item = Seq>) -> Append {
         blobs: Vec::new(),
         pending_grant: None,
         audit: Vec::new(),
+        texts: Vec::new(),
+        rewound_to: None,
         sync: Sync::Normal,
     }
 }

@@ -44,6 +44,7 @@ pub use background_task::{BackgroundTaskView, Live};
 pub use context::{Blobs, SessionContext, Unreadable};
 pub use convert::{DOCUMENT_ARGUMENT, convert_document};
 pub use error::ToolError;
+pub use files::checkpoint::{FileState, FileVersion, RestoreStep};
 pub use files::input_files::{IngestedFile, InputFile, Source};
 pub use fs::diff::lines as changed_lines;
 pub use fs::jail::Jail;

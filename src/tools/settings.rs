@@ -26,6 +26,8 @@ pub struct Settings {
     pub output_cap: usize,
     /// Whether the model must have read a file before it changes the file.
     pub edit_requires_read: bool,
+    /// Maximum size in bytes of a file whose content is kept before a call changes it.
+    pub checkpoint_bytes: u64,
     /// Bytes of progress that one call may send.
     pub max_progress_bytes: usize,
     /// The daemon's instance, set as `AGENTD_INSTANCE` of every process. It is the same after each restart with
@@ -66,6 +68,7 @@ impl Settings {
             background_timeout: Duration::from_secs(12 * 3_600),
             output_cap: 30_000,
             edit_requires_read: true,
+            checkpoint_bytes: 8 << 20,
             max_progress_bytes: 1 << 20,
             instance: String::new(),
             socket: None,

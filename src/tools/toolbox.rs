@@ -2,7 +2,7 @@
 //! Judging happens in another module, between validating and running.
 
 use std::panic::AssertUnwindSafe;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
@@ -18,6 +18,8 @@ use super::shell::{
     Spools, Swept,
 };
 use crate::tools::error::{ToolError, cancelled};
+use crate::tools::files::checkpoint;
+use crate::tools::files::checkpoint::{FileState, FileVersion, RestoreStep};
 use crate::tools::files::input_files;
 use crate::tools::files::input_files::{IngestedFile, InputFile};
 use crate::tools::files::{edit, glob, grep, inspect, ls, multi_edit, notebook, patch, read, write};
@@ -329,6 +331,48 @@ impl Toolbox {
         let (context, prepared) = (self.context(session_context), prepared.clone());
         let looked = blocking(move || Ok(inspect::inspect(&context, call_id, &prepared))).await;
         looked.unwrap_or_else(|refusal| Inspection::Conflict(refusal.text))
+    }
+
+    /// The current versions of the files that a call will change, for its file checkpoint. Contents beyond the
+    /// configured size are left out. Cancel-safe.
+    pub async fn file_versions_of(
+        &self,
+        prepared: &PreparedCall,
+        session_context: &SessionContext,
+    ) -> Vec<FileVersion> {
+        let paths = checkpoint::paths_of(&prepared.subject);
+        self.file_versions(paths, self.settings.checkpoint_bytes, session_context).await
+    }
+
+    /// The current versions of files. Contents of more than `max_bytes` are left out. Cancel-safe.
+    pub async fn file_versions(
+        &self,
+        paths: Vec<PathBuf>,
+        max_bytes: u64,
+        session_context: &SessionContext,
+    ) -> Vec<FileVersion> {
+        let (context, named) = (self.context(session_context), paths.clone());
+        let read = blocking(move || Ok(checkpoint::versions(&context, &paths, max_bytes))).await;
+        read.unwrap_or_else(|refusal| {
+            let version = |path| FileVersion { path, state: FileState::Unreadable(refusal.text.clone()) };
+            named.into_iter().map(version).collect()
+        })
+    }
+
+    /// Changes all these files, or none. `call_id` names the temporary files. Not cancel-safe: some files may be
+    /// changed then.
+    ///
+    /// # Errors
+    /// The file that could not be changed, and the reason. All files have their content from before.
+    pub async fn restore_files(
+        &self,
+        call_id: CallId,
+        steps: Vec<RestoreStep>,
+        session_context: &SessionContext,
+    ) -> Result<(), (PathBuf, String)> {
+        let context = self.context(session_context);
+        let restored = blocking(move || Ok(checkpoint::restore(&context, call_id, steps))).await;
+        restored.unwrap_or_else(|refusal| Err((PathBuf::new(), refusal.text)))
     }
 
     /// Reads a file that a user attaches to an input, checks it in a process of its own, and converts it for

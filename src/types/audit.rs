@@ -25,6 +25,8 @@ pub enum AuditKind {
     Mode,
     /// The additional folders of a session were changed.
     Folders,
+    /// A client rewound a session, with the files that it had changed.
+    Rewind,
     /// A folder was trusted, or its trust was withdrawn.
     Trust,
     /// A damaged database was replaced; rows before this one may be missing.
@@ -33,7 +35,7 @@ pub enum AuditKind {
 
 impl AuditKind {
     /// All kinds.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Rule,
         Self::Permission,
         Self::Question,
@@ -41,6 +43,7 @@ impl AuditKind {
         Self::Grant,
         Self::Mode,
         Self::Folders,
+        Self::Rewind,
         Self::Trust,
         Self::Rescue,
     ];
@@ -56,6 +59,7 @@ impl AuditKind {
             Self::Grant => "grant",
             Self::Mode => "mode",
             Self::Folders => "folders",
+            Self::Rewind => "rewind",
             Self::Trust => "trust",
             Self::Rescue => "rescue",
         }

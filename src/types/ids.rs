@@ -111,6 +111,14 @@ ids! {
     BlobId = "blob";
 }
 
+impl CallId {
+    /// An id that belongs to an item, for temporary files of work on that item.
+    #[must_use]
+    pub const fn of_item(item_id: ItemId) -> Self {
+        Self(item_id.0)
+    }
+}
+
 /// A request or question that waits for the user's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RequestId {

@@ -26,6 +26,8 @@ pub enum ItemKind {
     Error,
     /// A text from the daemon to the model, for example to continue after the output limit.
     Notice,
+    /// A boundary: models no longer receive the conversation before it as it was.
+    Compaction,
 }
 
 impl ItemKind {
@@ -39,6 +41,7 @@ impl ItemKind {
             ItemKind::Reasoning => "reasoning",
             ItemKind::Error => "error",
             ItemKind::Notice => "notice",
+            ItemKind::Compaction => "compaction",
         }
     }
 }

@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 pub enum Phase {
     /// The input is added to the conversation.
     Input,
+    /// The conversation is compacted, because the next request would not fit the model's window or a user asked
+    /// for it.
+    CompactCheck,
     /// The daemon builds the system prompt and its context.
     Context,
     /// The conversation is brought into the form that the provider accepts.
@@ -41,6 +44,18 @@ pub enum SettledBy {
     Rule,
     /// The session's mode was changed to one that allows it.
     Mode,
+}
+
+/// Why a queued turn left the queue without a start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DequeueReason {
+    /// A client removed it.
+    Removed,
+    /// A client cleared the whole queue.
+    Cleared,
+    /// A client aborted the turn by its id before it started.
+    Aborted,
 }
 
 /// Why a turn switches to another model.
@@ -102,6 +117,8 @@ pub enum UsageReason {
 pub enum Purpose {
     /// A short title of the session.
     Title,
+    /// A summary of the conversation, in the course of a turn.
+    Compaction,
 }
 
 /// The source of a session's title, if no client set it.

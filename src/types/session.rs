@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::ablation::Ablation;
 use super::background::BackgroundCommand;
+use super::history::{ForkedFrom, TextMatch};
 use super::ids::{CallId, PermissionId, Seq, SessionId, TurnId};
 use super::model::StopReason;
 use super::permission::{Mode, OnTimeout, RequestKind};
@@ -120,6 +121,9 @@ pub struct SessionSpec {
     /// Additional folders of the workspace, absolute and free of links.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub additional_dirs: Vec<String>,
+    /// For a fork: the session and the item with which its history begins.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub forked_from: Option<ForkedFrom>,
     /// `PROVIDER/MODEL` that replaces an overloaded, missing or unreachable model; by default `[models]
     /// fallback`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -197,6 +201,12 @@ pub struct SessionView {
     /// Commands that run in the background now.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub background_commands: Vec<BackgroundCommand>,
+    /// For a fork: the session and the item with which its history begins.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub forked_from: Option<ForkedFrom>,
+    /// With `search`: the newest messages that contain the words, at most three.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub matches: Vec<TextMatch>,
     /// Its settings and attached clients. Lists omit them.
     #[serde(flatten, skip_serializing_if = "Option::is_none", default)]
     pub details: Option<Box<SessionDetails>>,

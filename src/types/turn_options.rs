@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::types::compaction::CompactRequest;
 use crate::types::permission::Mode;
 use crate::types::sampling::Sampling;
 use crate::types::session::SessionSpec;
@@ -59,6 +60,9 @@ pub struct TurnOptions {
     /// The slash command that the input is the expansion of; never a setting of a session.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub command: Option<SlashCommand>,
+    /// The turn has no input and only compacts the conversation; never a setting of a session.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub compact: Option<CompactRequest>,
     /// JSON Schema that the result must satisfy; `{}` for none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub output_schema: Option<serde_json::Value>,
@@ -97,6 +101,7 @@ impl TurnOptions {
             stop: self.stop.filter(|new| *new != spec.stop),
             metadata: self.metadata.filter(|new| *new != spec.metadata),
             command: None,
+            compact: None,
             output_schema: self
                 .output_schema
                 .filter(|new| new != spec.output_schema.as_ref().unwrap_or(&no_schema)),

@@ -7,6 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::git_facts::GitFacts;
 use super::instructions::{self, Instruction};
+use crate::types::context_view::{INSTRUCTIONS_HEADING, SURROUNDINGS_HEADING};
 use crate::types::hex;
 use crate::types::reminder::FileVersion;
 use crate::types::session::Untrusted;
@@ -78,14 +79,16 @@ fn compose(request: &Request, git: Option<&str>, untrusted: Option<Untrusted>) -
     let found = instructions::collect(&request.cwd, &request.additional, request.user_dir.as_deref());
     let mut system = request.custom.clone().unwrap_or_else(|| DEFAULT.to_string());
     if !found.is_empty() {
-        system.push_str("\n\n# Project instructions\nWritten by the project's authors; follow them where they fit what the user asks.");
+        system.push_str(INSTRUCTIONS_HEADING);
+        system.push_str("Written by the project's authors; follow them where they fit what the user asks.");
         for Instruction { path, text } in &found {
             system.push_str(&format!("\n\n## {}\n{}", path.display(), text.trim_end()));
         }
     }
     let is_repository = super::repository_root(&request.cwd).is_some();
+    system.push_str(SURROUNDINGS_HEADING);
     system.push_str(&format!(
-        "\n\n# Surroundings\n- Working folder: {}\n- Platform: {} {}\n- Date at the start of the session: {}\n- Model: {}\n- Git repository: {}",
+        "- Working folder: {}\n- Platform: {} {}\n- Date at the start of the session: {}\n- Model: {}\n- Git repository: {}",
         request.cwd.display(),
         std::env::consts::OS,
         std::env::consts::ARCH,

@@ -119,7 +119,7 @@ fn audit_agrees(rows: &[Value], journals: &Journals) {
         for (seq, event) in journal {
             let is_decision = matches!(
                 event["type"].as_str(),
-                Some("tool.status" | "permission.resolved" | "question.resolved")
+                Some("tool.status" | "permission.resolved" | "question.resolved" | "session.rewound")
             ) || event["code"] == "denied_by_rule";
             let times = told.remove(&(session.as_str(), *seq)).unwrap_or_default();
             assert!(!is_decision || times == 1, "I9: {times} rows of the audit log for {event}");
@@ -330,10 +330,18 @@ async fn items_agree(connection: &mut SqliteConnection, journals: &Journals) {
     let mut expected: BTreeMap<(String, u64), u64> = BTreeMap::new();
     for (session, journal) in journals {
         let mut calls: HashMap<&str, u64> = HashMap::new();
+        let mut compactions: HashMap<&str, u64> = HashMap::new();
         for (seq, event) in journal {
             let kind = event["type"].as_str().unwrap_or_default();
             let call = event["call_id"].as_str();
             let first = match (kind, call) {
+                ("compact.started", _) => {
+                    compactions.insert(event["item_id"].as_str().unwrap_or_default(), *seq);
+                    Some(*seq)
+                }
+                ("compact.completed", _) => {
+                    compactions.get(event["item_id"].as_str().unwrap_or_default()).copied()
+                }
                 ("message.started", _) => Some(*seq),
                 ("message.completed", _) => event["item"]["first_seq"].as_u64(),
                 ("tool.requested", Some(call)) => {
@@ -351,6 +359,11 @@ async fn items_agree(connection: &mut SqliteConnection, journals: &Journals) {
                     | "question.resolved",
                     Some(call),
                 ) => calls.get(call).copied(),
+                ("session.rewound", _) => {
+                    let last = event["last_item_seq"].as_u64().unwrap_or(u64::MAX);
+                    expected.retain(|(of, first), _| of != session || *first <= last);
+                    None
+                }
                 _ => None,
             };
             if let Some(first) = first {

@@ -131,7 +131,13 @@ pub const ROWS: &[Row] = &[
         &["C17"],
         "the turn goes on with that request; the tool is not run again",
     ),
-    row("C18", "before, inside and after a compaction", &[], "not yet: needs compaction"),
+    row(
+        "C18",
+        "before, inside and after a compaction: decided, the summary requested, the edit committed",
+        &["C18.decided", "C18.requested", "C18.completed"],
+        "the next request has the old or the new conversation, whole; a summary is requested again; the journal still \
+         has the original",
+    ),
     row("C19", "abort committed, before the processes are ended", &["C19"], "aborted; every process is gone"),
     row(
         "C20",
@@ -166,6 +172,13 @@ pub const ROWS: &[Row] = &[
         "both or none; the log is whole, with one row for each decision of the journals; a grant for a folder that \
          was answered counts after the restart",
     ),
+    row(
+        "C25",
+        "the content of a file stored, before its change; inside a rewind: one of several files restored, all of them \
+         and the conversation not",
+        &["C25.stored", "C25.partly", "C25.restored"],
+        "the file is unchanged; the conversation is not rewound, and a repeated rewind completes it",
+    ),
 ];
 
 /// Rows, or parts of rows, that need an unbuilt part. The issue that builds the part closes the row.
@@ -175,7 +188,7 @@ fn unbuilt_matrix_rows_are_listed_and_counted() {
     for row in ROWS.iter().filter(|row| row.seen.contains("not yet:")) {
         eprintln!("{}: {}", row.id, row.seen);
     }
-    assert_eq!(open, ["C18"]);
+    assert!(open.is_empty(), "{open:?}");
     let whole = |row: &&Row| row.points.is_empty() && !row.seen.starts_with("not yet:");
     assert_eq!(ROWS.iter().filter(whole).count(), 0, "a row without a point must say what it needs");
 }
@@ -183,7 +196,7 @@ fn unbuilt_matrix_rows_are_listed_and_counted() {
 #[test]
 fn every_specified_crash_row_is_in_matrix() {
     let ids: Vec<String> = ROWS.iter().map(|row| row.id.to_owned()).collect();
-    assert_eq!(ids, (1..=24).map(|n| format!("C{n}")).collect::<Vec<_>>());
+    assert_eq!(ids, (1..=25).map(|n| format!("C{n}")).collect::<Vec<_>>());
     for row in ROWS {
         for point in row.points {
             assert_eq!(point.split('.').next(), Some(row.id), "{point} stands in the row of {}", row.id);

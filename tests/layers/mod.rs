@@ -169,6 +169,9 @@ const TEXTS: &[(&[&str], &[&str])] = &[
 /// Lines of a file at most.
 const MAX_FILE_LINES: usize = 800;
 
+/// Files that may be longer, with their own limit: one enum cannot be split.
+const LONG_FILES: &[(&str, usize)] = &[("types/event.rs", 1_000)];
+
 #[test]
 fn folder_imports_follow_layer_table() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
@@ -206,8 +209,10 @@ fn breaches(files: &[(String, String)]) -> Vec<String> {
     let mut found = Vec::new();
     for source in &sources {
         let lines = source.lines;
-        if lines > MAX_FILE_LINES {
-            found.push(format!("{}: {lines} lines; split it by concept below {MAX_FILE_LINES}", source.path));
+        let own = LONG_FILES.iter().find(|(path, _)| *path == source.path);
+        let limit = own.map_or(MAX_FILE_LINES, |(_, limit)| *limit);
+        if lines > limit {
+            found.push(format!("{}: {lines} lines; split it by concept below {limit}", source.path));
         }
         let is_test = |prefix: &&String| {
             source

@@ -26,7 +26,7 @@ async fn built_in_commands_answer_without_a_model_call() {
         ("/help", "/status"),
         ("/status", "Mode: default"),
         ("/cost", "0 tokens"),
-        ("/context", "No model call yet"),
+        ("/context", "Context of scripted/model"),
         ("/model", "scripted/model"),
         ("/mode", "default"),
         ("/agents", "not built yet"),
@@ -88,8 +88,6 @@ async fn unknown_command_is_refused_with_the_nearest_name() {
     assert_eq!(refusal.data["nearest"], "status");
     let refusal = session.refused("submit", json!({"input": "/xyzzyqq now"})).await;
     assert!(refusal.data["nearest"].is_null(), "{refusal:?}");
-    let refusal = session.refused("submit", json!({"input": "/compact"})).await;
-    assert!(refusal.kind == "unsupported" || refusal.message.contains("compact"), "{refusal:?}");
     assert_eq!(session.events().await.len(), before, "nothing is written");
     // These are ordinary texts.
     daemon.models.otherwise(|_| Step::text("Hello."));
@@ -292,4 +290,29 @@ async fn repeated_key_returns_the_same_answer() {
     assert_eq!(session.call("submit", params).await, first);
     let done = session.events().await.iter().filter(|event| event["type"] == "command.completed").count();
     assert_eq!(done, 2);
+}
+
+#[tokio::test]
+async fn compact_command_replaces_the_conversation_and_reminds_the_model() {
+    let daemon = TestDaemon::start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
+    let mut seen = session.follow().await;
+    daemon.models.push(Step::text(&"A long story about a kiwi. ".repeat(300)));
+    session.submit("tell me a story").await;
+    seen.turn_ends("success").await;
+    daemon.models.push(Step::text("A story about a bird was told."));
+    let reply = answer(&session, "/compact keep the bird").await;
+    assert_eq!(reply["state"], "running");
+    let done = seen.find("the summary", |event| event["type"] == "compact.completed").await;
+    assert!(done["error"].is_null(), "{done}");
+    seen.turn_ends("success").await;
+    assert!(daemon.models.requests()[1].body.to_string().contains("keep the bird"));
+    daemon.models.push(Step::text("Hello."));
+    session.submit("hello").await;
+    seen.turn_ends("success").await;
+    let body = daemon.models.requests()[2].body["messages"].to_string();
+    assert!(body.contains("A story about a bird was told.") && !body.contains("kiwi"), "{body}");
+    assert!(body.contains("was replaced by a summary, because"), "{body}");
+    assert!(seen.seen_of("reminder.added").iter().any(|event| event["kind"] == "compacted"));
+    daemon.models.assert_no_breach();
 }

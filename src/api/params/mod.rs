@@ -17,9 +17,11 @@ use crate::types::usage::Budgets;
 
 mod command;
 mod daemon;
+mod history;
 mod input;
 mod model;
 mod permission;
+mod queue;
 mod reading;
 mod tool;
 mod turn_options;
@@ -27,9 +29,11 @@ mod workspace;
 
 pub use command::*;
 pub use daemon::*;
+pub use history::*;
 pub use input::*;
 pub use model::*;
 pub use permission::*;
+pub use queue::*;
 pub use reading::*;
 pub use tool::*;
 pub use workspace::*;
@@ -168,7 +172,8 @@ pub struct ListParams {
     /// Only sessions of this folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// Only sessions whose title, folder or last line contain this text.
+    /// Only sessions whose title, folder or last line contain this text, or with a message that contains all of
+    /// its words, the last one as a beginning; then `matches` names the messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<String>,
 }
@@ -361,6 +366,28 @@ pub struct SubmitReply {
     /// The answer of a command that needs no model. Events have it as well (`command.completed`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
+}
+
+/// `session.compact`
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct CompactParams {
+    /// Id of the session.
+    pub session_id: SessionId,
+    /// What the summary must keep; at most 10,000 characters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
+    /// A repeated call with the same key returns the same reply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
+}
+
+/// Reply of `session.compact`: the request is on disk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CompactReply {
+    /// The turn that compacts the conversation.
+    pub turn_id: TurnId,
+    /// Seq of the event that records the request.
+    pub seq: Seq,
 }
 
 /// `session.abort`

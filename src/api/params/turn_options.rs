@@ -27,6 +27,7 @@ macro_rules! has_turn_options {
                     metadata: self.metadata.clone(),
                     output_schema: self.output_schema.clone(),
                     command: None,
+                    compact: None,
                     sampling: Sampling { temperature: self.temperature, top_p: self.top_p },
                 }
             }

@@ -1,5 +1,6 @@
 //! The command line of `agentctl`: commands, options and help texts.
 
+mod session;
 mod turn_args;
 mod values;
 
@@ -9,10 +10,13 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::client::connection::input_files::GivenArgs;
 use crate::types::audit::AuditHead;
+use crate::types::ids::ItemId;
 use crate::types::permission::{Mode, Scope};
+use crate::types::session::SessionState;
+pub use session::{BusyArgs, QueueCommand};
 pub use turn_args::{TurnArgs, folder};
 pub use values::{Output, Since, Thinking};
-use values::{audit_head, duration, mode, scope, since};
+use values::{audit_head, duration, mode, scope, since, state};
 
 /// Run coding-agent sessions in the background and manage them.
 ///
@@ -63,12 +67,15 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Send input to a session; it queues while a turn runs
+    /// Send input to a session; by default it queues while a turn runs
     Submit {
         /// Session id, unique start of it, or title
         session: String,
         /// The input; `-` for standard input
         text: String,
+        /// What happens while a turn runs.
+        #[command(flatten)]
+        busy: BusyArgs,
         /// Options of this turn only.
         #[command(flatten)]
         turn: TurnArgs,
@@ -78,6 +85,77 @@ pub enum Command {
         /// Files that are sent with the input.
         #[command(flatten)]
         given: GivenArgs,
+    },
+    /// List and change the inputs that wait for the running turn
+    Queue {
+        /// Session id, unique start of it, title, or `.` for the newest of this folder
+        session: String,
+        /// The subcommand; without it, the queue is listed
+        #[command(subcommand)]
+        what: Option<QueueCommand>,
+    },
+    /// Wait until a session is idle, waits for you, or has ended
+    Wait {
+        /// Session id, unique start of it, title, or `.` for the newest of this folder
+        session: String,
+        /// Wait for one of these states instead: idle, running, requires_action, paused, failed, ended, archived
+        #[arg(long, value_name = "STATE", value_delimiter = ',', value_parser = state)]
+        until: Vec<SessionState>,
+        /// Fail after this time (30s, 15m, 2h)
+        #[arg(long, value_name = "DURATION", value_parser = duration)]
+        timeout: Option<u64>,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Create a session that starts with the conversation of another one
+    Fork {
+        /// Session id, unique start of it, title, or `.` for the newest of this folder
+        session: String,
+        /// The last item to copy (item_…); without it, everything is copied
+        #[arg(long, value_name = "ITEM")]
+        at: Option<ItemId>,
+        /// The title of the new session
+        #[arg(long)]
+        title: Option<String>,
+    },
+    /// Make an earlier item the last one of a conversation
+    Rewind {
+        /// Session id, unique start of it, title, or `.` for the newest of this folder
+        session: String,
+        /// The item (item_…), as `agentctl logs --json` and `session.items` name it
+        item: ItemId,
+        /// Also restore the files that the session's file tools changed since; all of them, or none
+        #[arg(long)]
+        files: bool,
+        /// Only show what would happen
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Archive sessions: they are kept, hidden from `ps`, and take no input
+    Archive {
+        /// Session ids, unique starts, or titles
+        #[arg(required = true)]
+        sessions: Vec<String>,
+        /// Restore them instead
+        #[arg(long)]
+        undo: bool,
+    },
+    /// Show what fills the context window of a session
+    Context {
+        /// Session id, unique start of it, title, or `.` for the newest of this folder
+        #[arg(default_value = ".")]
+        session: String,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Summarise the conversation of a session, so that it fills less of the context window
+    Compact {
+        /// Session id, unique start of it, title, or `.` for the newest of this folder
+        session: String,
+        /// What the summary must keep
+        instructions: Vec<String>,
     },
     /// List the slash commands of a folder or a session
     Commands {
@@ -95,10 +173,13 @@ pub enum Command {
         #[command(flatten)]
         turn: TurnArgs,
     },
-    /// Stop the running turn of a session, or one tool call
+    /// Stop the running turn of a session, a queued turn, or one tool call
     Abort {
         /// Session id, unique start of it, or title
         session: String,
+        /// Only if this is the running turn, or a queued one
+        #[arg(long, value_name = "TURN", conflicts_with = "call")]
+        turn: Option<String>,
         /// Only this call; the turn continues
         #[arg(long, value_name = "CALL")]
         call: Option<String>,
@@ -371,6 +452,9 @@ pub struct PsArgs {
     /// Repeat every second
     #[arg(short, long)]
     pub watch: bool,
+    /// Only sessions with this text in title, folder or last line, or with these words in a message
+    #[arg(long, value_name = "TEXT")]
+    pub search: Option<String>,
 }
 
 /// Arguments of `cost`.

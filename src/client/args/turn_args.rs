@@ -107,6 +107,7 @@ impl TurnArgs {
             metadata: (!self.metadata.is_empty()).then(|| self.metadata.iter().cloned().collect()),
             output_schema: self.output_schema.as_deref().map(json_file).transpose()?,
             command: None,
+            compact: None,
         })
     }
 }

@@ -6,6 +6,7 @@ use crate::api::params::{Include, ThinkingShown};
 use crate::types::audit::AuditHead;
 use crate::types::permission::{Mode, Scope};
 use crate::types::sampling::{Temperature, TopP};
+use crate::types::session::SessionState;
 
 /// Whether the model's thinking is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -54,6 +55,11 @@ pub enum Since {
 pub(super) fn mode(text: &str) -> Result<Mode, String> {
     serde_json::from_value(serde_json::Value::from(text))
         .map_err(|_| "one of default, accept_edits, plan, dont_ask, bypass".to_string())
+}
+
+pub(super) fn state(text: &str) -> Result<SessionState, String> {
+    serde_json::from_value(serde_json::Value::from(text))
+        .map_err(|_| "one of idle, running, requires_action, paused, failed, ended, archived".to_string())
 }
 
 pub(super) fn scope(text: &str) -> Result<Scope, String> {

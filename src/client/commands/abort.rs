@@ -7,21 +7,25 @@ use crate::client::failure::Failure;
 use crate::client::resolve_id;
 use crate::client::terminal::escape;
 use crate::client::terminal::out::Out;
-use crate::types::ids::CallId;
+use crate::types::ids::{CallId, TurnId};
 use crate::types::session::{SessionState, SessionView};
 
 pub(in crate::client) async fn abort(
     reach: &Connector,
     name: &str,
+    turn: Option<&str>,
     call: Option<&str>,
     out: &mut Out,
 ) -> Result<(), Failure> {
     let call_id = call
         .map(|text| text.parse::<CallId>().map_err(|e| Failure::usage(format!("--call: {e}"))))
         .transpose()?;
+    let turn_id = turn
+        .map(|text| text.parse::<TurnId>().map_err(|e| Failure::usage(format!("--turn: {e}"))))
+        .transpose()?;
     let client = reach.connect_or_start().await?;
     let session_id = resolve_id::session(&client, name).await?.session_id;
-    let params = AbortParams { session_id, turn_id: None, call_id, idempotency_key: None };
+    let params = AbortParams { session_id, turn_id, call_id, idempotency_key: None };
     let reply: AbortReply = client.call("session.abort", &params).await?;
     if reply.stopped.is_empty() {
         out.note("nothing was running")?;
@@ -81,7 +85,7 @@ pub(in crate::client) async fn remove(
 }
 
 /// Resolves all names before the first session is changed.
-async fn find(client: &Client, names: &[String]) -> Result<Vec<SessionView>, Failure> {
+pub(in crate::client) async fn find(client: &Client, names: &[String]) -> Result<Vec<SessionView>, Failure> {
     let mut found: Vec<SessionView> = Vec::new();
     for name in names {
         let session = resolve_id::session(client, name).await?;
@@ -144,9 +148,12 @@ mod tests {
     async fn abort_with_surviving_processes_is_failure() {
         let fake = shared("running");
         let (mut out, text, _) = papers();
-        let failure = abort(&fake.reach(), "one", None, &mut out).await.expect_err("survivors");
+        let failure = abort(&fake.reach(), "one", None, None, &mut out).await.expect_err("survivors");
         assert_eq!((text.text().as_str(), failure.code), ("turn_x\n", 4));
         assert!(failure.message.ends_with(": 7"));
-        assert_eq!(abort(&fake.reach(), "one", Some("call_x"), &mut out).await.expect_err("bad id").code, 64);
+        assert_eq!(
+            abort(&fake.reach(), "one", None, Some("call_x"), &mut out).await.expect_err("bad id").code,
+            64
+        );
     }
 }

@@ -180,8 +180,15 @@ fn what(envelope: &Envelope) -> String {
             format!("{model}, mode {}", options.mode.unwrap_or_default().name())
         }
         Event::TurnCompleted { result } => format!("{}: {}", result.subtype.name(), result.text),
-        Event::TurnPhase { phase } => format!("{} {}", name(phase), envelope.step.unwrap_or_default()),
+        Event::TurnPhase { phase, .. } => format!("{} {}", name(phase), envelope.step.unwrap_or_default()),
         Event::BudgetWarning { budget, used, limit } => format!("{}: {used} of {limit}", budget.name()),
+        Event::CompactStarted { stage, trigger, tokens_before, .. } => {
+            format!("{}, {}: {tokens_before} tokens", stage.name(), name(trigger))
+        }
+        Event::CompactCompleted { stage, tokens_before, tokens_after, error, .. } => {
+            let failed = error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
+            format!("{}: {tokens_before} -> {tokens_after} tokens{failed}", stage.name())
+        }
         Event::ToolStatus { call_id, allowed_by, .. } => format!("{call_id} allowed by {allowed_by}"),
         Event::MessageCompleted { item, superseded, .. } => {
             format!(

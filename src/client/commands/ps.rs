@@ -29,7 +29,15 @@ pub(in crate::client) async fn ps(reach: &Connector, args: &PsArgs, out: &mut Ou
         // id.
         let all = resolve_id::all_sessions(&client, &ListParams::default()).await?;
         let ids = short_ids(&all);
-        let shown: Vec<&SessionView> = all.iter().filter(|s| args.all || is_alive(s)).collect();
+        let found = match &args.search {
+            Some(search) => {
+                let filter = ListParams { search: Some(search.clone()), ..ListParams::default() };
+                Some(resolve_id::all_sessions(&client, &filter).await?)
+            }
+            None => None,
+        };
+        let listed = found.as_ref().unwrap_or(&all);
+        let shown: Vec<&SessionView> = listed.iter().filter(|s| args.all || is_alive(s)).collect();
         if args.watch && stdout().is_terminal() {
             out.stream("\x1b[H\x1b[2J\x1b[3J")?;
         }
@@ -37,12 +45,17 @@ pub(in crate::client) async fn ps(reach: &Connector, args: &PsArgs, out: &mut Ou
             out.json(&shown)?;
         } else {
             let columns = stdout().is_terminal().then(terminal_columns);
-            for line in table(&shown, &ids, now(), home.as_deref(), columns) {
+            for (n, line) in table(&shown, &ids, now(), home.as_deref(), columns).into_iter().enumerate() {
                 out.line(&line)?;
+                // The first line is the head.
+                for found in n.checked_sub(1).map_or(&[][..], |n| &shown[n].matches) {
+                    let snippet = cut(&escape::line(&found.snippet), LAST_LINE);
+                    out.line(&Line::default().and(Tone::Dim, format!("    {}  {snippet}", found.item_id)))?;
+                }
             }
-            let hidden = all.len() - shown.len();
+            let hidden = listed.len() - shown.len();
             if shown.is_empty() && hidden > 0 {
-                out.note(&format!("{hidden} ended; -a shows them"))?;
+                out.note(&format!("{hidden} ended or archived; -a shows them"))?;
             }
         }
         if !args.watch {
@@ -214,7 +227,7 @@ mod tests {
                 })
             });
             let (mut out, text, _) = papers();
-            let args = PsArgs { all, json: true, watch: false };
+            let args = PsArgs { all, json: true, ..PsArgs::default() };
             ps(&fake.reach(), &args, &mut out).await.expect("listed");
             let listed: Value = serde_json::from_str(&text.text()).expect("json");
             assert_eq!(listed.as_array().expect("an array").len(), expected);

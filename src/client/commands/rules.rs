@@ -10,7 +10,6 @@ use crate::client::resolve_id;
 use crate::client::terminal::escape;
 use crate::client::terminal::out::Out;
 use crate::client::terminal::style::{Line, Tone, pad};
-use crate::client::ui::attach::newest_here;
 use crate::types::ids::SessionId;
 use crate::types::permission::{Mode, RuleKind, RuleScope};
 
@@ -59,7 +58,7 @@ async fn params(client: &Client, args: &RuleArgs) -> Result<(RuleParams, &'stati
 
 async fn session(client: &Client, name: &str) -> Result<SessionId, Failure> {
     if name == "." {
-        return Ok(newest_here(client).await?.session_id);
+        return Ok(resolve_id::newest_here(client).await?.session_id);
     }
     Ok(resolve_id::session(client, name).await?.session_id)
 }

@@ -1,6 +1,6 @@
 //! `agentctl submit`: submits input to a session and returns.
 
-use crate::api::params::{SubmitParams, SubmitReply, SubmitState};
+use crate::api::params::{SubmitParams, SubmitReply, SubmitState, WhenBusy};
 use crate::client::args::TurnArgs;
 use crate::client::connection::connector::Connector;
 use crate::client::connection::input_files::GivenArgs;
@@ -15,6 +15,7 @@ pub(in crate::client) async fn submit(
     reach: &Connector,
     name: &str,
     text: String,
+    when_busy: Option<WhenBusy>,
     (turn, raw): (&TurnArgs, bool),
     given: &GivenArgs,
     out: &mut Out,
@@ -29,7 +30,7 @@ pub(in crate::client) async fn submit(
     let options = turn.options()?;
     let client = reach.connect_or_start().await?;
     let session = resolve_id::session(&client, name).await?.session_id;
-    let params = SubmitParams { raw, ..session_calls::submit_params(session, input, None, options) };
+    let params = SubmitParams { raw, ..session_calls::submit_params(session, input, when_busy, options) };
     let reply: SubmitReply = client.call("session.submit", &params).await?;
     if let Some(text) = &reply.text {
         out.stream(&escape::text(text))?;

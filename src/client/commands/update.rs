@@ -7,7 +7,6 @@ use crate::client::connection::session_calls::idempotency_key;
 use crate::client::failure::Failure;
 use crate::client::resolve_id;
 use crate::client::terminal::out::Out;
-use crate::client::ui::attach::newest_here;
 use crate::types::turn_options::TurnOptions;
 
 pub(in crate::client) async fn update(
@@ -23,8 +22,11 @@ pub(in crate::client) async fn update(
         ));
     }
     let client = reach.connect_or_start().await?;
-    let session =
-        if name == "." { newest_here(&client).await? } else { resolve_id::session(&client, name).await? };
+    let session = if name == "." {
+        resolve_id::newest_here(&client).await?
+    } else {
+        resolve_id::session(&client, name).await?
+    };
     let session = session.session_id;
     let params = UpdateParams { idempotency_key: Some(idempotency_key()), ..UpdateParams::new(session) };
     let _: SessionReply = client.call("session.update", &params.with_options(options)).await?;

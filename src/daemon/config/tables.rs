@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::limits::Limits;
 use super::permission_tables::{Permissions, Sandbox};
 use super::source::Source;
-use super::values::{CgroupChoice, Size, Span, dollars};
+use super::values::{CgroupChoice, Size, Span, dollars, part};
 use crate::model::ReplayReasoning;
 use crate::types::ablation::Ablation;
 use crate::types::permission::Mode;
@@ -43,8 +43,8 @@ pub struct Config {
     pub retry: Retry,
     /// Settings of the tools.
     pub tools: Tools,
-    /// Compaction: accepted, but without effect yet.
-    pub compaction: toml::Table,
+    /// How conversations are made to fit the model's context window.
+    pub compaction: Compaction,
     /// Hooks: accepted, but without effect yet.
     pub hooks: toml::Table,
     /// MCP servers: accepted, but without effect yet.
@@ -333,6 +333,44 @@ pub struct Budgets {
     pub session_wall_time: Option<Span>,
 }
 
+/// `[compaction]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Compaction {
+    /// Whether a model summarises the conversation when the other stages do not suffice.
+    pub auto: bool,
+    /// The part of the usable window from which on the conversation is compacted.
+    #[serde(deserialize_with = "part")]
+    pub threshold: f64,
+    /// Whether long tool results are shortened.
+    pub tool_results: bool,
+    /// Whether results are cleared that later calls made useless.
+    pub snip: bool,
+    /// Whether old tool results are cleared.
+    pub microcompact: bool,
+    /// Whether old turns are shortened.
+    pub collapse: bool,
+    /// Tokens of the newest messages that stay as they are; at most a quarter of the usable window.
+    pub keep_recent_tokens: u64,
+    /// Failed summaries in a row after which a session requests none by itself.
+    pub max_failures: u32,
+}
+
+impl Default for Compaction {
+    fn default() -> Self {
+        Self {
+            auto: true,
+            threshold: 0.8,
+            tool_results: true,
+            snip: true,
+            microcompact: true,
+            collapse: true,
+            keep_recent_tokens: 20_000,
+            max_failures: 3,
+        }
+    }
+}
+
 /// `[telemetry]`: export of traces and metrics. Requires a build with the feature `otel`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -462,6 +500,8 @@ pub struct Tools {
     pub max_spool_size: Size,
     /// Maximum stored output of all commands of all sessions.
     pub max_spool_total: Size,
+    /// Maximum size of a file whose content is kept before a tool changes it.
+    pub max_checkpoint_size: Size,
 }
 
 impl Default for Tools {
@@ -485,6 +525,7 @@ impl Default for Tools {
             max_results_total: Size(256 << 10),
             max_spool_size: Size(1 << 30),
             max_spool_total: Size(8 << 30),
+            max_checkpoint_size: Size(8 << 20),
         }
     }
 }

@@ -123,6 +123,17 @@ pub(super) fn dollars<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Opti
     }
 }
 
+/// A part of a whole, above 0 and at most 1.
+pub(super) fn part<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    let part = f64::deserialize(deserializer)?;
+    if part > 0.0 && part <= 1.0 {
+        return Ok(part);
+    }
+    Err(serde::de::Error::custom(format!(
+        "{part} is no part of a whole; give a number above 0 and at most 1"
+    )))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,7 +10,9 @@ use std::time::Duration;
 use crate::daemon::config::{Config, Network, SandboxLevel};
 use crate::daemon::error::DaemonError;
 use crate::daemon::paths::Places;
-use crate::daemon::wiring::models::{check_model, check_retry, fallback_models, known, models, quick, retry};
+use crate::daemon::wiring::models::{
+    check_model, check_retry, compaction, fallback_models, known, models, quick, retry,
+};
 use crate::daemon::wiring::sandbox::{
     bypass, check_sandbox, limits, offer_unsandboxed_retry, protected, sandbox, web_allowed_private,
     web_proxy,
@@ -73,6 +75,7 @@ pub(super) fn components(
         bash_timeout_max_ms: millis(config.tools.bash_timeout_max.0),
         background_timeout: config.tools.background_timeout.0,
         edit_requires_read: config.tools.edit_requires_read,
+        checkpoint_bytes: config.tools.max_checkpoint_size.0,
         instance: found.instance.clone(),
         socket: Some(places.socket.clone()),
         limits: limits(config, found.open_files),
@@ -112,6 +115,7 @@ pub(super) fn components(
             tools: tools.cards(),
             unattended: unattended(config),
             offer_unsandboxed_retry: offer_unsandboxed_retry(config),
+            compaction: compaction(config),
         }),
         rules: Arc::new(rules),
         configured: configured(config),

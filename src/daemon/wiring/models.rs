@@ -111,6 +111,21 @@ pub(super) fn retry(config: &Config) -> engine::Retry {
     }
 }
 
+pub(super) fn compaction(config: &Config) -> engine::Compaction {
+    let given = &config.compaction;
+    engine::Compaction {
+        auto: given.auto,
+        // The configuration has checked that it is between 0 and 1.
+        threshold_percent: (given.threshold * 100.0).round() as u64,
+        tool_results: given.tool_results,
+        snip: given.snip,
+        microcompact: given.microcompact,
+        collapse: given.collapse,
+        keep_recent_tokens: given.keep_recent_tokens,
+        max_failures: given.max_failures,
+    }
+}
+
 pub(super) fn fallback_models(config: &Config) -> engine::FallbackModels {
     let given = &config.models;
     engine::FallbackModels {

@@ -1,7 +1,10 @@
 //! Events of messages: their streamed parts and their completion.
 
+use std::sync::Arc;
+
 use crate::engine::state::partial::Partial;
-use crate::engine::state::{Activity, State, Turn};
+use crate::engine::state::transcript::last_line_of;
+use crate::engine::state::{Activity, State, TokenRatio, Turn};
 use crate::types::event::{Envelope, Event};
 use crate::types::message::{Block, Message, Role};
 use crate::types::model::StopReason;
@@ -34,8 +37,17 @@ impl State {
                 duration_ms,
                 response_id,
                 superseded,
+                uncalibrated_tokens,
+                estimated,
+                cache_hit,
                 ..
             } => {
+                let is_measured = !*estimated && !*cache_hit;
+                if let (Some(usage), Some(uncalibrated), Some(model)) = (usage, uncalibrated_tokens, model)
+                    && let Some(ratio) = TokenRatio::from_call(usage, *uncalibrated).filter(|_| is_measured)
+                {
+                    Arc::make_mut(&mut self.token_ratios).insert(model.clone(), ratio);
+                }
                 self.message_completed(item, model.as_ref(), *superseded);
                 if item.role == Some(Role::Assistant) && item.status == ItemStatus::Completed {
                     // The provider cannot continue from an answer that left nothing in the transcript.
@@ -99,8 +111,8 @@ impl State {
             }
             ItemKind::AssistantMessage => {
                 let text = item.text.clone().unwrap_or_default();
-                if let Some(line) = text.lines().rev().find(|line| !line.trim().is_empty()) {
-                    self.last_line = line.trim().chars().take(160).collect();
+                if let Some(line) = last_line_of(&text) {
+                    self.last_line = line;
                 }
                 if let Some(turn) = &mut self.turn {
                     if std::mem::take(&mut turn.continues_previous) {
@@ -116,7 +128,7 @@ impl State {
                     self.transcript.push(Message { model: model.cloned(), ..message });
                 }
             }
-            ItemKind::ToolCall | ItemKind::Reasoning | ItemKind::Error => {}
+            ItemKind::ToolCall | ItemKind::Compaction | ItemKind::Reasoning | ItemKind::Error => {}
         }
     }
 }

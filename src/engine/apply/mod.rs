@@ -2,8 +2,10 @@
 //! events.
 
 mod background;
+mod compaction;
 mod message;
 mod permission;
+mod queue;
 mod session;
 mod tool;
 mod turn;
@@ -40,12 +42,14 @@ pub const TRANSIENT_KINDS: &[&str] = &[
     "tool.status",
     "tool.started",
     "tool.blocked",
+    "file.checkpointed",
     "file.changed",
     "permission.requested",
     "permission.expired",
     "question.requested",
     "question.resolved",
     "message.tombstone",
+    "compact.started",
     "retry",
     "heartbeat",
     "stream.idle",
@@ -100,6 +104,9 @@ impl State {
             | Event::ReminderAdded { .. }
             | Event::TurnOutputRejected { .. }
             | Event::SessionEnded { .. }
+            | Event::SessionArchived { .. }
+            | Event::SessionForked { .. }
+            | Event::SessionRewound(_)
             | Event::WorkspaceTrustRequired { .. }
             | Event::HistoryRepaired { .. }
             | Event::MediaWithheld { .. }
@@ -107,7 +114,10 @@ impl State {
             | Event::HelperCompleted { .. }
             | Event::UsageBooked { .. } => self.apply_session_event(envelope),
             Event::TurnQueued { .. }
-            | Event::TurnStarted { .. }
+            | Event::TurnDequeued { .. }
+            | Event::TurnQueueUpdated { .. }
+            | Event::TurnQueueMoved { .. } => self.apply_queue_event(envelope),
+            Event::TurnStarted { .. }
             | Event::TurnPromptBuilt { .. }
             | Event::TurnCompleted { .. }
             | Event::Notice { .. } => self.apply_turn_border(envelope),
@@ -135,6 +145,7 @@ impl State {
             Event::MessageCompleted { .. } | Event::MessageTombstone { .. } => {
                 self.apply_message_event(envelope);
             }
+            Event::CompactStarted { .. } | Event::CompactCompleted { .. } => self.apply_compaction(envelope),
             Event::ToolRequested { .. }
             | Event::ToolStatus { .. }
             | Event::ToolStarted { .. }
@@ -155,6 +166,7 @@ impl State {
             | Event::TurnParked {}
             | Event::MessageBlockCompleted { .. }
             | Event::StreamIdle { .. }
+            | Event::FileCheckpointed { .. }
             | Event::FileChanged { .. } => {}
         }
     }

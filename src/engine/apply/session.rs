@@ -6,7 +6,9 @@ use std::sync::Arc;
 use crate::engine::request::vision::withhold;
 use crate::engine::state::transcript::Transcript;
 use crate::engine::state::{Activity, Helper, State};
-use crate::types::event::{Envelope, Event, Purpose};
+use crate::types::event::{Envelope, Event, Purpose, UsageReason};
+use crate::types::history::RewoundHistory;
+use crate::types::ledger::ModelUsage;
 use crate::types::message::Block;
 use crate::types::reminder::{FileVersion, ReminderKind};
 use crate::types::session::SessionState;
@@ -58,6 +60,25 @@ impl State {
                 }
             }
             Event::WorkspaceTrustRequired { digest, .. } => self.trust_asked = Some(digest.clone()),
+            Event::SessionForked { context_tokens, .. } => {
+                // Time and money were spent by the other session.
+                (self.spent, self.worked_ms, self.title_tries) = (ModelUsage::default(), 0, 0);
+                self.context_tokens = *context_tokens;
+            }
+            Event::SessionRewound(rewound) => {
+                let RewoundHistory { kept_messages, messages, reads, cwd, context_tokens, .. } = rewound;
+                self.transcript.truncate(usize::try_from(*kept_messages).unwrap_or(usize::MAX));
+                messages.iter().for_each(|message| self.transcript.push(message.clone()));
+                // The provider stored the longer history.
+                self.continues = None;
+                let reads = reads.iter().map(|read| (read.path.clone(), read.clone()));
+                self.reads = Arc::new(reads.collect());
+                self.reported_files = Arc::default();
+                self.cwd = PathBuf::from(cwd);
+                self.context_tokens = *context_tokens;
+                self.last_line = self.transcript.last_line();
+            }
+            Event::SessionArchived { archived } => self.archived = *archived,
             Event::SessionEnded { .. } => {
                 self.status = SessionState::Ended;
                 self.requires = None;
@@ -82,6 +103,15 @@ impl State {
                 });
             }
             Event::HelperCompleted { .. } => self.helper = None,
+            Event::UsageBooked {
+                purpose: Some(Purpose::Compaction), reason: UsageReason::Helper, ..
+            } => {
+                if let Some(turn) = &mut self.turn {
+                    // It counts as a model call of the turn.
+                    turn.unanswered_attempts += 1;
+                    turn.model_calls += 1;
+                }
+            }
             Event::UsageBooked { purpose: Some(_), .. } => {}
             Event::UsageBooked { .. } => {
                 if let Some(turn) = &mut self.turn {
@@ -125,10 +155,9 @@ impl State {
                 known.extend(versions);
                 known.retain(|_, digest| !digest.is_empty());
             }
-            ReminderKind::SessionStart
-            | ReminderKind::PlanMode
-            | ReminderKind::Compacted
-            | ReminderKind::SeveralMatches => {}
+            // The summary may not contain the date.
+            ReminderKind::Compacted => self.told_day = self.created_at.day(),
+            ReminderKind::SessionStart | ReminderKind::PlanMode | ReminderKind::SeveralMatches => {}
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::engine::decide::recover::RESUMED_TOO_OFTEN;
 use crate::engine::state::backoff::Backoff;
-use crate::engine::state::{Activity, Call, Hold, QueuedInput, Stage, State, Turn};
+use crate::engine::state::{Activity, CONTEXT_OVERFLOW, Call, Hold, Stage, State, Turn};
 use crate::types::event::{Envelope, Event, HISTORY_LOST, Phase};
 use crate::types::ids::RequestId;
 use crate::types::model::FaultKind;
@@ -15,17 +15,6 @@ impl State {
     /// Events that open or close a turn.
     pub(super) fn apply_turn_border(&mut self, envelope: &Envelope) {
         match &envelope.event {
-            Event::TurnQueued { input, front, options } => {
-                if let Some(turn_id) = envelope.turn_id {
-                    let options = (**options).clone();
-                    let queued = Arc::new(QueuedInput { turn_id, input: input.clone(), options });
-                    if *front {
-                        self.queue.push_front(queued);
-                    } else {
-                        self.queue.push_back(queued);
-                    }
-                }
-            }
             Event::TurnStarted { options } => {
                 if let Some(turn_id) = envelope.turn_id {
                     self.queue.retain(|queued| queued.turn_id != turn_id);
@@ -61,7 +50,8 @@ impl Turn {
     pub(super) fn apply(&mut self, envelope: &Envelope) {
         let turn = self;
         match &envelope.event {
-            Event::TurnPhase { phase: Phase::ModelCall } => {
+            Event::TurnPhase { phase: Phase::ModelCall, uncalibrated_tokens } => {
+                turn.uncalibrated_tokens = *uncalibrated_tokens;
                 let step = envelope.step.unwrap_or(turn.step);
                 if turn.step == step {
                     turn.attempts += 1;
@@ -74,6 +64,15 @@ impl Turn {
                 turn.model_calls = step + turn.unanswered_attempts;
                 turn.hold = None;
                 turn.activity = Activity::Calling { token: envelope.seq, partial: None };
+            }
+            Event::TurnPhase { phase: Phase::CompactCheck, .. } => {
+                let step = &envelope.step.unwrap_or(turn.step);
+                turn.hold = None;
+                turn.compacted_step = *step;
+                if let Some(compaction) = &mut turn.compaction {
+                    compaction.step = *step;
+                    turn.activity = Activity::Calling { token: envelope.seq, partial: None };
+                }
             }
             Event::TurnPhase { .. } => turn.hold = None,
             Event::TurnResumed { resumes, delay_ms } => {
@@ -110,6 +109,9 @@ impl Turn {
                 turn.overloads = if is(&[FaultKind::Overloaded]) { turn.overloads + 1 } else { 0 };
                 turn.is_fresh = is(&[FaultKind::Interrupted, FaultKind::Idle, FaultKind::Unreachable]);
                 turn.reduced_output_limit = max_output_tokens.or(turn.reduced_output_limit);
+                if let Some(compaction) = turn.compaction.as_mut().filter(|_| kind == CONTEXT_OVERFLOW) {
+                    compaction.overflows += u32::from(max_output_tokens.is_none());
+                }
                 let (reason, attempt) = (reason.clone(), *attempt);
                 let wait = Backoff { left_ms: *delay_ms, told_at: envelope.at_ms, reason, attempt };
                 turn.activity = Activity::Waiting { token: envelope.seq, wait: Some(wait) };

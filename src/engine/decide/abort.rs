@@ -7,7 +7,7 @@ use crate::engine::output::Effect;
 use crate::engine::request::model_texts;
 use crate::engine::state::{Activity, Call, Stage};
 use crate::types::background::KilledBy;
-use crate::types::event::{Event, SettledBy};
+use crate::types::event::{DequeueReason, Event, SettledBy};
 use crate::types::ids::{CallId, TurnId};
 use crate::types::permission::{Decision, Scope};
 use crate::types::question::Choice;
@@ -25,6 +25,12 @@ impl PlanBuilder<'_> {
         {
             let call_id = command.known.call_id;
             self.stop_commands(KilledBy::Abort, |it| it.known.call_id == call_id);
+            return Ok(());
+        }
+        if let Some(turn_id) =
+            turn_id.filter(|id| call_id.is_none() && self.state.queue_position(*id).is_some())
+        {
+            self.dequeue(turn_id, DequeueReason::Aborted);
             return Ok(());
         }
         if turn_id.is_some() && turn_id != current {

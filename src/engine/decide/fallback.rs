@@ -22,6 +22,7 @@ impl PlanBuilder<'_> {
             asked: self.output_limit(),
             is_fitted: turn.reduced_output_limit.is_some(),
             shows: self.shown() > 0,
+            can_compact: self.can_compact_after_overflow(),
             fallback_models: self.fallback_models(fault.overflow),
             time_left_ms: self.time_left(),
             random,
@@ -51,9 +52,9 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Switches models before a call that would fail: the model accepts no pictures, or the conversation
-    /// exceeds its window. A model that was tried in this turn is not tried again.
-    pub fn choose_model(&mut self) {
+    /// Switches models before a call that would fail, because the model accepts no pictures. A model that was tried
+    /// in this turn is not tried again.
+    pub fn choose_seeing_model(&mut self) {
         let model = self.turn_model();
         let can = self.engine.settings.known.capabilities(&model);
         if !can.sees
@@ -63,6 +64,11 @@ impl PlanBuilder<'_> {
             let detail = format!("the conversation holds pictures, which {model} cannot see");
             self.switch(to, SwitchReason::Vision, &detail);
         }
+    }
+
+    /// Switches models before a call that would fail, because the conversation exceeds the model's window even
+    /// after compaction.
+    pub fn choose_larger_model(&mut self) {
         let model = self.turn_model();
         let tokens = self.sent_tokens();
         let window = self.engine.settings.known.capabilities(&model).context_window.map(u64::from);

@@ -6,13 +6,17 @@ pub(super) mod approval;
 pub(super) mod background;
 pub(super) mod backoff;
 pub(super) mod budget;
+pub(super) mod compact;
+mod context;
 pub(super) mod fallback;
+pub(super) mod fork;
 pub(super) mod message;
 pub(super) mod model_reply;
 mod model_request;
 pub(super) mod output_limit;
 pub(super) mod plan;
 pub(super) mod question;
+pub(super) mod queue;
 pub(super) mod recover;
 mod reminders;
 pub(super) mod retry;
@@ -40,6 +44,7 @@ impl Engine {
         let mut builder = PlanBuilder::new(self, now);
         match input {
             Input::Submit(submit) => builder.submit(*submit)?,
+            Input::Compact { request, origin } => builder.compact(request, origin)?,
             Input::Command(command) => builder.answer_command(*command)?,
             Input::ContextReady { system, sources, instructions, untrusted } => {
                 builder.context_ready(system, sources, instructions, untrusted);
@@ -59,6 +64,7 @@ impl Engine {
             Input::TimerFired { token } => builder.timer_fired(token),
             Input::Prepared { turn_id, mode, calls } => builder.prepared(turn_id, mode, calls),
             Input::Progress { call_id, progress } => builder.progress(call_id, progress),
+            Input::FilesRead { call_id, files, blobs } => builder.files_read(call_id, files, blobs),
             Input::ToolDone { call_id, outcome, duration_ms } => {
                 builder.tool_done(call_id, *outcome, duration_ms)
             }
@@ -73,6 +79,16 @@ impl Engine {
                 builder.origin = origin;
                 builder.rule(add, kind, rule)?;
             }
+            Input::EditQueue { edit, origin } => {
+                builder.origin = origin;
+                builder.edit_queue(edit)?;
+            }
+            Input::Archive { archived, origin } => {
+                builder.origin = origin;
+                builder.archive(archived)?;
+            }
+            Input::Forked(forked) => builder.forked(*forked),
+            Input::Rewind(rewind) => builder.rewind(*rewind)?,
             Input::DeadlineReached => builder.expire(),
             Input::Notice { kind, text } => _ = builder.push_session(Event::Notice { kind, text }),
             Input::AnswerQuestion { request_id, choice, origin } => {

@@ -3,9 +3,9 @@
 use crate::engine::decide::message::PlainMessage;
 use crate::engine::decide::output_limit::drop_cut_call;
 use crate::engine::decide::plan::PlanBuilder;
-use crate::engine::decide::retry::{CONTEXT_OVERFLOW, RetryDecision};
-use crate::engine::state::Activity;
+use crate::engine::decide::retry::{MAX_SUMMARY_OVERFLOWS, RetryDecision};
 use crate::engine::state::partial::Partial;
+use crate::engine::state::{Activity, CONTEXT_OVERFLOW};
 use crate::types::blob::AttachmentKind;
 use crate::types::event::{Event, Phase, UsageReason};
 use crate::types::ids::{ItemId, Seq};
@@ -154,7 +154,8 @@ impl PlanBuilder<'_> {
                 self.push_turn(Event::StreamIdle { silent_ms });
             }
         }
-        if deltas.is_empty() {
+        // A summary is not a part of the conversation before it is complete.
+        if deltas.is_empty() || self.state.compacting().is_some() {
             return;
         }
         let Some((item_id, _)) = self.open_message() else { return };
@@ -186,10 +187,15 @@ impl PlanBuilder<'_> {
         if !self.awaits(token) {
             return;
         }
+        if self.state.compacting().is_some() {
+            self.summary_done(reply, cost_usd_micros, model_snapshot);
+            return;
+        }
         let cut = (reply.stop_reason == StopReason::MaxTokens).then(|| drop_cut_call(&mut reply.content));
         let received = self.state.partial().map_or(0, |partial| partial.bytes);
         let Some(turn) = &self.state.turn else { return };
         let (turn_id, model) = (turn.id, turn.model.clone());
+        let uncalibrated_tokens = turn.uncalibrated_tokens;
         for text in reply.notices {
             self.push_turn(Event::Notice { kind: "model".into(), text });
         }
@@ -261,6 +267,7 @@ impl PlanBuilder<'_> {
                 response_id: reply.response_id,
                 superseded: longer,
                 cache_hit: reply.cache_hit,
+                uncalibrated_tokens,
             },
         );
         self.warn_of_budgets();
@@ -338,6 +345,20 @@ impl PlanBuilder<'_> {
                 self.withhold(&fault.message);
                 self.call_model_step(step);
             }
+            RetryDecision::Compact { .. } if self.state.compacting().is_some() => {
+                // The next attempt leaves out more of the conversation.
+                let token = self.push_turn(Event::Retry {
+                    attempt: failures.saturating_add(1),
+                    max: failures.saturating_add(MAX_SUMMARY_OVERFLOWS),
+                    delay_ms: 0,
+                    reason: fault.message.clone(),
+                    kind: CONTEXT_OVERFLOW.into(),
+                    max_output_tokens: None,
+                });
+                self.start_backoff(token, 0);
+            }
+            RetryDecision::Compact { limit } => self.compact_after_overflow(step, limit),
+            RetryDecision::GiveUp(error) if self.state.compacting().is_some() => self.summary_failed(error),
             RetryDecision::GiveUp(error) => {
                 // Only the continuation of an answer did not fit; the existing part stays valid.
                 let is_rest = self.state.turn.as_ref().is_some_and(|turn| turn.continuations > 0);

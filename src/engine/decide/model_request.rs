@@ -20,10 +20,14 @@ impl PlanBuilder<'_> {
         }
         let thinking = self.state.turn.as_ref().map_or(self.state.spec.thinking, |turn| turn.thinking);
         let thinks = thinking != Some(Thinking::Off);
-        Ok(ModelRequest {
+        let compaction = self.state.compacting();
+        let request = ModelRequest {
             model: model.parse()?,
             system: self.system(),
-            messages: of_transcript(&self.state.transcript, thinks.then_some(model.as_str())),
+            messages: match compaction {
+                Some(_) => Vec::new(),
+                None => of_transcript(&self.state.transcript, thinks.then_some(model.as_str())),
+            },
             tools: self.offered(),
             max_output_tokens: self.output_limit(),
             thinking,
@@ -35,6 +39,10 @@ impl PlanBuilder<'_> {
             stop: self.state.stop_sequences().to_vec(),
             metadata: self.state.metadata().clone(),
             no_interleaving: self.state.spec.ablation.interleaved_thinking,
+        };
+        Ok(match compaction {
+            Some(compaction) => self.summary_request(request, compaction),
+            None => request,
         })
     }
 
@@ -46,7 +54,7 @@ impl PlanBuilder<'_> {
 
     /// Tokens of the next request, as far as they are known.
     pub fn sent_tokens(&self) -> u64 {
-        tokens::sent_tokens(&self.state)
+        tokens::sent_tokens(&self.state, &self.turn_model(), &self.offered())
     }
 
     /// Limits a result to the bytes that the message has left. `whole` is the blob with the tool's full output,
@@ -57,7 +65,7 @@ impl PlanBuilder<'_> {
 
     /// Like [`PlanBuilder::bound`], with this many bytes reserved for text that may be added later.
     pub fn bound_sparing(&mut self, output: String, whole: Option<BlobRef>, spare: usize) -> Bounded {
-        let (bounded, blob) = result_budget::bound(&self.state, &self.engine.settings, output, whole, spare);
+        let (bounded, blob) = result_budget::bound(&self.state, self.result_limits(), output, whole, spare);
         self.plan.blobs.extend(blob);
         bounded
     }

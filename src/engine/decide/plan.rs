@@ -55,7 +55,13 @@ impl<'a> PlanBuilder<'a> {
     /// Adds a change of the running turn's phase.
     pub fn push_phase(&mut self, phase: Phase, step: u64) -> Seq {
         self.step = Some(step);
-        self.push_turn(Event::TurnPhase { phase })
+        self.push_turn(Event::TurnPhase { phase, uncalibrated_tokens: None })
+    }
+
+    /// Adds the begin of a model call. `uncalibrated_tokens` is the size of its request.
+    pub fn push_model_call(&mut self, step: u64, uncalibrated_tokens: Option<u64>) -> Seq {
+        self.step = Some(step);
+        self.push_turn(Event::TurnPhase { phase: Phase::ModelCall, uncalibrated_tokens })
     }
 
     /// Adds an event of an item of the running turn.
@@ -118,6 +124,15 @@ impl<'a> PlanBuilder<'a> {
                 self.item(seq, seq, ItemKind::AssistantMessage, ItemStatus::Running)
             }
             Event::Error { .. } => self.item(seq, seq, ItemKind::Error, ItemStatus::Completed),
+            Event::CompactStarted { .. } => self.item(seq, seq, ItemKind::Compaction, ItemStatus::Running),
+            Event::CompactCompleted { stage, error, .. } => {
+                let open = self.state.compacting().filter(|compaction| compaction.stage == *stage);
+                if let Some(first) = open.map(|compaction| compaction.first_seq) {
+                    let is_complete = error.is_none();
+                    let status = if is_complete { ItemStatus::Completed } else { ItemStatus::Interrupted };
+                    self.item(first, seq, ItemKind::Compaction, status);
+                }
+            }
             Event::ToolRequested { .. } => self.item(seq, seq, ItemKind::ToolCall, ItemStatus::Running),
             Event::ToolStarted { call_id, .. } | Event::ToolStatus { call_id, .. } => {
                 if let Some(first) = self.state.call(*call_id).map(|call| call.first_seq) {
@@ -200,7 +215,11 @@ impl<'a> PlanBuilder<'a> {
             return (SessionState::Ended, None);
         }
         let Some(turn) = &self.state.turn else {
-            let state = if self.state.has_failed { SessionState::Failed } else { SessionState::Idle };
+            let state = match (self.state.archived, self.state.has_failed) {
+                (true, _) => SessionState::Archived,
+                (false, true) => SessionState::Failed,
+                (false, false) => SessionState::Idle,
+            };
             return (state, None);
         };
         if matches!(turn.hold, Some(Hold::Paused { .. })) {

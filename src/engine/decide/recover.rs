@@ -82,7 +82,7 @@ impl PlanBuilder<'_> {
     }
 
     /// Repairs an invalid history and reports the changes.
-    fn repair_history(&mut self) {
+    pub fn repair_history(&mut self) {
         let transcript: Vec<_> = self.state.transcript.iter().cloned().collect();
         let open = self.state.calls().iter().any(|call| !call.is_done());
         let settled = transcript.len() - usize::from(open && !transcript.is_empty());
@@ -149,8 +149,7 @@ impl PlanBuilder<'_> {
         }
         if !self.state.calls().is_empty() {
             // Ends the hold for readers of the journal; a model call reports this by itself.
-            let (phase, step) = (crate::types::event::Phase::ToolExecution, turn.step);
-            self.push_phase(phase, step);
+            self.push_phase(crate::types::event::Phase::ToolExecution, turn.step);
         }
         self.go_on();
         true

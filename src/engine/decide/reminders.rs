@@ -40,6 +40,11 @@ impl PlanBuilder<'_> {
         self.remind(due);
     }
 
+    /// Adds the reminder after a summary took the place of the conversation.
+    pub fn remind_of_compaction(&mut self) {
+        self.remind([reminders::of_compaction()]);
+    }
+
     fn remind(&mut self, due: impl IntoIterator<Item = Reminder>) {
         if self.state.spec.ablation.reminders {
             return;

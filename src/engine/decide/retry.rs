@@ -4,6 +4,7 @@
 use crate::engine::model_catalog::FallbackModels;
 use crate::engine::request::vision::is_about_media;
 use crate::engine::settings::{OnRateLimit, Retry};
+use crate::engine::state::CONTEXT_OVERFLOW;
 use crate::types::event::SwitchReason;
 use crate::types::model::{FaultKind, ModelFault, Overflow};
 use crate::types::session::TurnError;
@@ -11,6 +12,9 @@ use crate::types::time::Timestamp;
 
 /// Overloads in a row after which the turn switches to another model.
 const MAX_OVERLOADS: u32 = 3;
+
+/// How often the request for a summary is made shorter after the provider refused it.
+pub(in crate::engine) const MAX_SUMMARY_OVERFLOWS: u32 = 3;
 
 /// Smallest useful answer, in tokens; with less room, an answer would only be cut.
 const MIN_OUTPUT_TOKENS: u64 = 512;
@@ -30,6 +34,8 @@ pub(in crate::engine) struct RetryContext {
     pub is_fitted: bool,
     /// The request contained pictures or documents.
     pub shows: bool,
+    /// The conversation can be compacted, or the summary's own request can be made shorter.
+    pub can_compact: bool,
     /// Available fallback models: configured, not tried in this turn, and within the limits on money.
     pub fallback_models: FallbackModels,
     /// Milliseconds until the turn's time limit.
@@ -61,6 +67,11 @@ pub(in crate::engine) enum RetryDecision {
     },
     /// Call the same model again at once, without any picture or document.
     Withhold,
+    /// Call the same model again at once, with a compacted conversation.
+    Compact {
+        /// The tokens that fit, as the provider reported them.
+        limit: Option<u64>,
+    },
     /// End the turn with this error.
     GiveUp(TurnError),
 }
@@ -142,7 +153,8 @@ impl Retry {
         Some(RetryDecision::GiveUp(error))
     }
 
-    /// The request and its answer do not fit: try a shorter answer, then a larger window, then give up.
+    /// The request and its answer do not fit: try a shorter answer, then a compacted conversation, then a
+    /// larger window, then give up.
     fn overflow(&self, fault: &ModelFault, past: &RetryContext) -> Option<RetryDecision> {
         let says_so = fault.word.as_deref() == Some("context_length_exceeded");
         if fault.overflow.is_none() && !says_so {
@@ -154,6 +166,9 @@ impl Retry {
             let max_output_tokens = Some(u32::try_from(room).unwrap_or(u32::MAX));
             let max = past.failures.saturating_add(2);
             return Some(RetryDecision::Retry { max, delay_ms: 0, max_output_tokens });
+        }
+        if past.can_compact {
+            return Some(RetryDecision::Compact { limit: fault.overflow.map(|overflow| overflow.limit) });
         }
         if let Some(to) = past.fallback_models.large_context.clone() {
             return Some(RetryDecision::Switch { to, reason: SwitchReason::LargeContext });
@@ -168,9 +183,6 @@ impl Retry {
         Some(RetryDecision::GiveUp(error))
     }
 }
-
-/// The stable error code for a conversation that is too long.
-pub(in crate::engine) const CONTEXT_OVERFLOW: &str = "context_overflow";
 
 fn error(fault: &ModelFault, failures: u32) -> TurnError {
     let mut message = fault.message.clone();

@@ -121,7 +121,14 @@ impl PlanBuilder<'_> {
         }
         let turn_id = self.mint.turn();
         let options = TurnOptions { command: Some(command.clone()), ..TurnOptions::default() };
-        let seq = self.start_turn(&QueuedInput { turn_id, input: Vec::new(), options });
+        let seq = self.start_turn(&QueuedInput {
+            turn_id,
+            input: Vec::new(),
+            options,
+            queued_at: self.now.at,
+            front: false,
+            origin: None,
+        });
         if let Some(change) = change {
             self.update(*change)?;
         }

@@ -6,8 +6,9 @@ use crate::engine::decide::plan::PlanBuilder;
 use crate::engine::decide::slash_command;
 use crate::engine::input::{Busy, Refusal, Submit};
 use crate::engine::output::{Effect, Reply};
-use crate::engine::request::model_texts;
+use crate::engine::request::{model_texts, tokens};
 use crate::engine::state::{Activity, QueuedInput};
+use crate::types::compaction::CompactTrigger;
 use crate::types::event::{Event, Phase, TitledBy};
 use crate::types::ids::{Seq, TurnId};
 use crate::types::message::{Block, InputBlock, input_content, input_text};
@@ -26,9 +27,10 @@ impl PlanBuilder<'_> {
         if self.state.status == crate::types::session::SessionState::Ended {
             return Err(Refusal::Ended);
         }
-        let is_blank =
-            |block: &InputBlock| matches!(block, InputBlock::Text { text } if text.trim().is_empty());
-        if submit.input.iter().all(is_blank) {
+        if self.state.archived {
+            return Err(Refusal::Archived);
+        }
+        if is_empty_input(&submit.input) {
             return Err(Refusal::EmptyInput);
         }
         let current = self.state.turn.as_ref().map(|turn| turn.id);
@@ -54,7 +56,9 @@ impl PlanBuilder<'_> {
         }
         let Some(running) = current else {
             let turn_id = self.mint.turn();
-            let seq = self.begin_turn(&QueuedInput { turn_id, input, options });
+            let (queued_at, origin) = (self.now.at, self.origin.clone());
+            let seq =
+                self.begin_turn(&QueuedInput { turn_id, input, options, queued_at, front: false, origin });
             // `/clear` is done at once.
             if self.state.turn.is_some() {
                 self.reply_submitted(turn_id, SubmittedAs::Running, seq);
@@ -122,9 +126,9 @@ impl PlanBuilder<'_> {
     }
 
     /// Starts a turn and its work. Returns the seq of its first event.
-    fn begin_turn(&mut self, turn: &QueuedInput) -> Seq {
+    pub fn begin_turn(&mut self, turn: &QueuedInput) -> Seq {
         let QueuedInput { input, options, .. } = turn;
-        let untitled = self.state.spec.title.is_empty();
+        let untitled = self.state.spec.title.is_empty() && options.compact.is_none();
         let seq = self.start_turn(turn);
         if let Some(command) = options.command.as_ref().filter(|command| slash_command::is_clear(command)) {
             self.clear_conversation(command);
@@ -139,7 +143,9 @@ impl PlanBuilder<'_> {
             self.set_title(title, TitledBy::Prompt);
         }
         let options = self.state.turn.as_ref().map(|turn| Arc::clone(&turn.options));
-        self.user_message(input.clone(), options.as_deref());
+        if options.as_ref().is_none_or(|options| options.compact.is_none()) {
+            self.user_message(input.clone(), options.as_deref());
+        }
         self.prepare_context(0);
         seq
     }
@@ -233,13 +239,29 @@ impl PlanBuilder<'_> {
 
     /// Calls the model (again) for this step, unless a budget is used up.
     pub fn call_model_step(&mut self, step: u64) {
+        if let Some(compaction) = self.state.compacting() {
+            self.call_summary(compaction.step);
+            return;
+        }
+        let is_compaction = self.state.turn.as_ref().is_some_and(|turn| turn.options.compact.is_some());
+        if is_compaction {
+            if !self.start_summary(CompactTrigger::Manual, step) {
+                self.finish(Subtype::Success, Vec::new());
+            }
+            return;
+        }
         if let Some((subtype, message)) = self.over_budget(step) {
             self.finish(subtype, vec![TurnError::new("budget", message)]);
             return;
         }
-        self.choose_model();
+        self.choose_seeing_model();
+        if !self.fit_window(step) {
+            return;
+        }
+        self.choose_larger_model();
+        let uncalibrated_tokens = Some(tokens::of_request(&self.state, &self.offered()));
         self.push_phase(Phase::Normalize, step);
-        let token = self.push_phase(Phase::ModelCall, step);
+        let token = self.push_model_call(step, uncalibrated_tokens);
         self.warn_of_budgets();
         match self.request() {
             Ok(request) => self.effect(Effect::CallModel { token, request: Box::new(request) }),
@@ -251,6 +273,7 @@ impl PlanBuilder<'_> {
 
     /// Ends the turn and starts the next queued one.
     pub fn finish(&mut self, subtype: Subtype, errors: Vec<TurnError>) {
+        self.close_compaction();
         // No user input is lost: the next turn's request will contain it.
         self.deliver_steered();
         for error in errors {
@@ -278,7 +301,7 @@ impl PlanBuilder<'_> {
             errors: turn.errors.clone(),
         };
         let (ending, step, text, budgets) = (turn.ending, turn.step, turn.last_text.clone(), turn.budgets);
-        let is_answer = turn.model_calls > 0;
+        let is_answer = turn.model_calls > 0 && turn.options.compact.is_none();
         self.push_phase(Phase::Result, step);
         self.push_turn(Event::TurnCompleted { result });
         if ending {
@@ -302,6 +325,11 @@ impl PlanBuilder<'_> {
     pub(in crate::engine) fn system(&self) -> Arc<str> {
         self.state.system().cloned().unwrap_or_else(|| Arc::from(""))
     }
+}
+
+/// Whether an input has neither text nor media.
+pub(super) fn is_empty_input(input: &[InputBlock]) -> bool {
+    input.iter().all(|block| matches!(block, InputBlock::Text { text } if text.trim().is_empty()))
 }
 
 /// Steering input joins the running turn, so it may not have options of its own. Budgets are ignored.

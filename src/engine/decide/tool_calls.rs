@@ -6,9 +6,10 @@ use crate::engine::decide::model_reply::pieces;
 use crate::engine::decide::plan::PlanBuilder;
 use crate::engine::input::JudgedCall;
 use crate::engine::output::Effect;
-use crate::engine::request::model_texts;
+use crate::engine::request::{model_texts, tokens};
 use crate::engine::state::{Activity, Call, Stage};
 use crate::engine::window::result_budget::Bounded;
+use crate::types::compaction::{CompactStage, CompactTrigger};
 use crate::types::event::Event;
 use crate::types::ids::{CallId, ItemId, TurnId};
 use crate::types::message::ToolCall;
@@ -197,7 +198,13 @@ impl PlanBuilder<'_> {
         for change in outcome.changes {
             self.push_item(item_id, Event::FileChanged { call_id, change });
         }
+        let bytes_before = outcome.output.len();
         let Bounded { output, whole, is_cut } = self.bound(outcome.output, outcome.whole);
+        let shortened = is_cut.then(|| {
+            let after = tokens::of_text(&output);
+            // The excerpt is made of the same text, so its ratio of bytes to tokens is that of the whole.
+            (after * bytes_before as u64 / output.len().max(1) as u64, after)
+        });
         // The model has not seen the part of a file that was cut from its result.
         for read in outcome.reads.iter_mut().filter(|_| is_cut) {
             read.whole = false;
@@ -221,6 +228,13 @@ impl PlanBuilder<'_> {
                 background_read: outcome.background_read,
             },
         );
+        if let Some((tokens_before, tokens_after)) = shortened {
+            let stage = CompactStage::ToolResults;
+            let (trigger, error, edit) = (CompactTrigger::Auto, None, None);
+            let completed =
+                Event::CompactCompleted { stage, trigger, tokens_before, tokens_after, error, edit };
+            self.push_item(item_id, completed);
+        }
     }
 
     pub fn tool_done(&mut self, call_id: CallId, mut outcome: ToolOutcome, duration_ms: u64) {

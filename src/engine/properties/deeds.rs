@@ -4,9 +4,10 @@ use crate::engine::properties::calls::OUTSIDE;
 use crate::engine::properties::property;
 use crate::engine::properties::request::{continues, is_valid, words};
 use crate::engine::properties::watch::ReferenceModel;
-use crate::engine::{Busy, Effect, Engine, Input, Plan, Refusal, Submit};
+use crate::engine::{Busy, Effect, Engine, Input, Plan, QueueEdit, Refusal, Submit};
+use crate::types::compaction::CompactStage;
 use crate::types::event::{Event, Phase};
-use crate::types::ids::{CallId, PermissionId, RequestId, Seq};
+use crate::types::ids::{CallId, PermissionId, RequestId, Seq, TurnId};
 use crate::types::message::{Block, input_line};
 use crate::types::model::ModelRequest;
 use crate::types::permission::{Decision, OnTimeout, Scope};
@@ -33,6 +34,7 @@ impl ReferenceModel {
         let current = self.turn.as_ref().map(|turn| turn.id);
         match input {
             Input::Submit(_) if self.status.0 == SessionState::Ended => Some(Refusal::Ended),
+            Input::Submit(_) if self.archived => Some(Refusal::Archived),
             Input::Submit(submit) if input_line(&submit.input).trim().is_empty() => Some(Refusal::EmptyInput),
             Input::Submit(submit) if submit.expected_turn.is_some() && submit.expected_turn != current => {
                 Some(Refusal::StaleTurn { current })
@@ -97,6 +99,33 @@ impl ReferenceModel {
                 }
                 _ => Some(Refusal::NotPending),
             },
+            Input::EditQueue { edit, .. } => {
+                let missing = |id: &TurnId| !self.queue.contains(id);
+                let (turn_id, before) = match edit {
+                    QueueEdit::Clear => return None,
+                    QueueEdit::Remove { turn_id } | QueueEdit::Update { turn_id, .. } => (turn_id, None),
+                    QueueEdit::Move { turn_id, before } => (turn_id, before.as_ref()),
+                };
+                let lost = Some(turn_id).filter(|id| missing(id)).or(before.filter(|id| missing(id)));
+                match (lost, edit) {
+                    (Some(turn_id), _) => Some(Refusal::NotQueued { turn_id: *turn_id }),
+                    (None, QueueEdit::Update { input, .. }) => {
+                        input_line(input).trim().is_empty().then_some(Refusal::EmptyInput)
+                    }
+                    (None, _) => None,
+                }
+            }
+            Input::Rewind(_) if self.status.0 == SessionState::Ended => Some(Refusal::Ended),
+            Input::Rewind(_) if self.archived => Some(Refusal::Archived),
+            Input::Rewind(_) => current.map(|turn_id| Refusal::Busy { turn_id }),
+            Input::Archive { .. } if self.status.0 == SessionState::Ended => Some(Refusal::Ended),
+            Input::Archive { archived, .. } if *archived == self.archived => None,
+            Input::Archive { .. } => match current {
+                Some(turn_id) => Some(Refusal::Busy { turn_id }),
+                None => self.running_commands().next().map(|_| Refusal::CommandsRun),
+            },
+            Input::Compact { .. } if self.status.0 == SessionState::Ended => Some(Refusal::Ended),
+            Input::Compact { .. } if self.archived => Some(Refusal::Archived),
             Input::Update(_) | Input::Rule { .. } if self.status.0 == SessionState::Ended => {
                 Some(Refusal::Ended)
             }
@@ -114,6 +143,9 @@ impl ReferenceModel {
                         && (turn_id.is_none() || *turn_id == current || *turn_id == it.turn_id)
                 }) =>
             {
+                None
+            }
+            Input::Abort { turn_id: Some(turn_id), call_id: None, .. } if self.queue.contains(turn_id) => {
                 None
             }
             Input::Abort { turn_id: Some(turn_id), .. } if current.is_some_and(|id| id != *turn_id) => {
@@ -246,8 +278,16 @@ impl ReferenceModel {
             Effect::GatherContext => property!(!self.has_prompt(), "the system prompt is put together once"),
             Effect::CallModel { token, request } => {
                 let told = event_at(*token);
+                if let Some((_, CompactStage::Autocompact, _)) = self.compacting {
+                    property!(
+                        matches!(told, Some(Event::TurnPhase { phase: Phase::CompactCheck, .. })),
+                        "a summary is written before it is requested"
+                    );
+                    property!(request.aside && self.has_prompt(), "a summary is no part of the conversation");
+                    return is_valid(request, false);
+                }
                 property!(
-                    matches!(told, Some(Event::TurnPhase { phase: Phase::ModelCall })),
+                    matches!(told, Some(Event::TurnPhase { phase: Phase::ModelCall, .. })),
                     "a model call is written before it is made"
                 );
                 property!(self.has_prompt(), "the model is asked after the system prompt is there");
@@ -333,7 +373,7 @@ impl ReferenceModel {
                 "words that were cut short are never sent: {cut}"
             );
         }
-        for heard in &self.heard {
+        for (_, heard) in &self.heard[self.compacted..] {
             property!(all.iter().any(|text| text.contains(heard)), "what people said is sent: {heard}");
         }
         self.sent = Some(request.clone());
@@ -380,6 +420,7 @@ impl ReferenceModel {
         let (paused, unknown) = self.open_questions();
         let expected = match &self.turn {
             _ if self.status.0 == SessionState::Ended => (SessionState::Ended, None),
+            None if self.archived => (SessionState::Archived, None),
             None if self.has_failed => (SessionState::Failed, None),
             None => (SessionState::Idle, None),
             Some(_) if paused => (SessionState::Paused, Some(Requires::Question)),
@@ -397,7 +438,8 @@ impl ReferenceModel {
             self.status
         );
         property!(self.turn.is_some() || self.queue.is_empty(), "nothing waits behind nothing");
-        if self.is_aborting() || self.is_held() || self.message.is_empty() {
+        let is_compacting = self.compacting.is_some();
+        if self.is_aborting() || self.is_held() || is_compacting || self.message.is_empty() {
             return Ok(());
         }
         let mut running = self.running.len();

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use crate::engine::properties::script::{Chance, Fate, Found, Part};
 use crate::engine::{Engine, Input, JudgedCall};
 use crate::types::background::{BackgroundEnd, BackgroundState, Over};
+use crate::types::blob::{Blob, BlobRef};
 use crate::types::event::Origin;
+use crate::types::history::FileCheckpoint;
 use crate::types::ids::{CallId, TurnId};
 use crate::types::message::ToolCall;
 use crate::types::model::{BlockKind, Delta, ModelReply, ReplyBlock};
@@ -241,6 +243,14 @@ pub fn tool_blocked(call_id: CallId) -> Input {
         ..ToolOutcome::failed("exit_code", "touch: /etc/x: Permission denied")
     };
     Input::ToolDone { call_id, outcome: Box::new(outcome), duration_ms: 4 }
+}
+
+pub fn files_read(call_id: CallId) -> Input {
+    let blob = Blob::text("before");
+    let content = Some(BlobRef::from(&blob));
+    let path = format!("/w/{call_id}").into();
+    let file = FileCheckpoint { path, exists: true, sha256: Some("00".into()), content, mode: Some(0o644) };
+    Input::FilesRead { call_id, files: vec![file], blobs: vec![blob] }
 }
 
 pub fn tool_done(call_id: CallId, status: ToolStatus) -> Input {

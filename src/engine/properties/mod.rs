@@ -4,9 +4,12 @@
 //! crash.
 
 mod calls;
+mod compaction;
 mod deeds;
+mod fork;
 mod given;
 mod home;
+mod queue;
 mod request;
 mod restart;
 mod script;
@@ -60,9 +63,15 @@ fn random_scripts_reach_every_event_and_result() {
     let wanted = [
         "budget.warning",
         "command.completed",
+        "compact.completed",
+        "compact.started",
+        "compacted autocompact",
+        "compacted collapse",
+        "compacted microcompact",
         "config.reloaded",
         "error",
         "file.changed",
+        "file.checkpointed",
         "heartbeat",
         "helper.completed",
         "helper.started",
@@ -86,9 +95,11 @@ fn random_scripts_reach_every_event_and_result() {
         "question.resolved",
         "reminder.added",
         "retry",
+        "session.archived",
         "session.cleared",
         "session.attached",
         "session.prompt_built",
+        "session.rewound",
         "turn.prompt_built",
         "session.detached",
         "session.ended",
@@ -118,6 +129,9 @@ fn random_scripts_reach_every_event_and_result() {
         "turn.completed",
         "turn.output_rejected",
         "turn.phase",
+        "turn.dequeued",
+        "turn.queue_moved",
+        "turn.queue_updated",
         "turn.queued",
         "turn.parked",
         "turn.resumed",

@@ -46,6 +46,8 @@ pub enum Step {
     },
     /// The model reaches its output limit repeatedly.
     TooLong,
+    /// A client requests that the conversation is compacted.
+    Compact,
     /// An outstanding effect delivers its result.
     Next {
         pick: u8,
@@ -91,6 +93,19 @@ pub enum Step {
         right: bool,
         choice: Choice,
     },
+    /// A client changes the queue.
+    Queue {
+        pick: u8,
+        to: u8,
+        edit: QueueChange,
+    },
+    /// A client archives the session, or restores it.
+    Archive(bool),
+    /// A client forks the session at an item, or rewinds the conversation to it.
+    Fork {
+        pick: u8,
+        rewinds: bool,
+    },
     AbortTurn(Named),
     AbortCall {
         pick: u8,
@@ -117,6 +132,16 @@ pub enum Step {
     Late {
         pick: u8,
     },
+}
+
+/// A change of the queue, or the abort of a queued turn.
+#[derive(Clone, Copy, Debug)]
+pub enum QueueChange {
+    Clear,
+    Remove,
+    Update { blank: bool },
+    Move,
+    Abort,
 }
 
 /// How the next result of an effect ends.
@@ -271,7 +296,19 @@ fn step() -> impl Strategy<Value = Step> {
     let choice = prop_oneof![4 => Just(Choice::Continue), 1 => Just(Choice::Abort)];
     let choose = (any::<u8>(), prop_oneof![9 => Just(true), 1 => Just(false)], choice)
         .prop_map(|(pick, right, choice)| Step::Choose { pick, right, choice });
+    let edit = prop_oneof![
+        1 => Just(QueueChange::Clear),
+        2 => Just(QueueChange::Remove),
+        3 => prop_oneof![7 => Just(false), 1 => Just(true)].prop_map(|blank| QueueChange::Update { blank }),
+        4 => Just(QueueChange::Move),
+        2 => Just(QueueChange::Abort),
+    ];
+    let queue = (any::<u8>(), any::<u8>(), edit).prop_map(|(pick, to, edit)| Step::Queue { pick, to, edit });
+    let archived = prop_oneof![1 => Just(true), 3 => Just(false)];
     prop_oneof![
+        3 => queue,
+        1 => archived.prop_map(Step::Archive),
+        2 => any::<(u8, bool)>().prop_map(|(pick, rewinds)| Step::Fork { pick, rewinds }),
         7 => submit,
         2 => slash,
         44 => (any::<u8>(), chance()).prop_map(|(pick, chance)| Step::Next { pick, chance: Box::new(chance) }),
@@ -287,6 +324,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => prop_oneof![3 => Just(Step::Detach), 1 => Just(Step::Kill), 1 => Just(Step::Reload)],
         1 => Just(Step::Attach),
         1 => Just(Step::TooLong),
+        1 => Just(Step::Compact),
         2 => Just(Step::Stop),
         3 => any::<[bool; 2]>().prop_map(|[unwritten, twice]| Step::Crash { unwritten, twice }),
         6 => any::<u8>().prop_map(|pick| Step::Late { pick }),

@@ -2,7 +2,8 @@
 
 use crate::engine::properties::script::{on_timeout, thinking};
 use crate::engine::{
-    FallbackModels, ModelCapabilities, ModelCatalog, OnRateLimit, Retry, Settings, TitleModel, Unattended,
+    Compaction, FallbackModels, ModelCapabilities, ModelCatalog, OnRateLimit, Retry, Settings, TitleModel,
+    Unattended,
 };
 use crate::types::session::OnRestart;
 use crate::types::thinking::Thinking;
@@ -89,6 +90,14 @@ pub(super) fn budgets() -> impl Strategy<Value = Budgets> {
     )
 }
 
+/// Compaction with all stages, without summaries, or none.
+fn compaction() -> impl Strategy<Value = Compaction> {
+    let on = Compaction { keep_recent_tokens: 12, max_failures: 2, ..Compaction::default() };
+    let stages = Compaction { auto: false, ..on };
+    let off = Compaction { tool_results: false, snip: false, microcompact: false, collapse: false, ..stages };
+    prop_oneof![3 => Just(on), 1 => Just(stages), 3 => Just(off)]
+}
+
 pub fn setup() -> impl Strategy<Value = Setup> {
     use OfferUnsandboxedRetry::{Always, Attended, Never};
     (
@@ -110,7 +119,7 @@ pub fn setup() -> impl Strategy<Value = Setup> {
             proptest::option::weighted(0.8, 0..1_500u64),
             on_timeout(),
             prop_oneof![1 => Just(Never), 2 => Just(Attended), 2 => Just(Always)],
-            (fallback_models(), quick()),
+            (fallback_models(), quick(), compaction()),
         ),
     )
         .prop_map(
@@ -126,6 +135,7 @@ pub fn setup() -> impl Strategy<Value = Setup> {
                     retry,
                     fallback_models: unattended.3.0,
                     quick: unattended.3.1,
+                    compaction: unattended.3.2,
                     known: ModelCatalog::from_lookup(known),
                     parallel_tools,
                     max_resumes,

@@ -4,7 +4,9 @@ use crate::engine::Input;
 use crate::engine::properties::property;
 use crate::engine::properties::setup;
 use crate::engine::properties::watch::{CommandWatch, ReferenceModel, TurnWatch};
-use crate::types::event::{Envelope, Event, Phase};
+use crate::engine::state::CONTEXT_OVERFLOW;
+use crate::types::compaction::{CompactStage, CompactTrigger};
+use crate::types::event::{Envelope, Event, Phase, Purpose};
 use crate::types::ledger::ModelUsage;
 use crate::types::message::Block;
 use crate::types::session::{ItemKind, ItemStatus, Subtype, TurnError, TurnResult};
@@ -20,6 +22,28 @@ impl ReferenceModel {
                 let id = envelope.turn_id.ok_or("a queued turn has an id")?;
                 property!(self.turns.insert(id), "turn ids are new");
                 if *front { self.queue.push_front(id) } else { self.queue.push_back(id) }
+            }
+            Event::TurnDequeued { .. } => {
+                let id = envelope.turn_id.ok_or("a queued turn has an id")?;
+                let at =
+                    self.queue.iter().position(|known| *known == id).ok_or("a queued turn is removed")?;
+                self.queue.remove(at);
+            }
+            Event::TurnQueueUpdated { input: new } => {
+                let id = envelope.turn_id.ok_or("a queued turn has an id")?;
+                property!(self.queue.contains(&id) && !new.is_empty(), "a queued turn gets another input");
+            }
+            Event::TurnQueueMoved { before } => {
+                let id = envelope.turn_id.ok_or("a queued turn has an id")?;
+                let old = self.queue.clone();
+                self.queue.retain(|known| *known != id);
+                property!(self.queue.len() + 1 == old.len(), "a queued turn is moved");
+                let at = match before {
+                    Some(before) => self.queue.iter().position(|known| known == before),
+                    None => Some(self.queue.len()),
+                };
+                self.queue.insert(at.ok_or("a turn moves before a queued one")?, id);
+                property!(self.queue != old, "a move changes the order");
             }
             Event::TurnStarted { options } => {
                 let mode = options.mode.ok_or("a turn tells its mode")?;
@@ -60,6 +84,7 @@ impl ReferenceModel {
                     parked: false,
                     woken: None,
                     lost: 0,
+                    summaries: 0,
                     model_calls: 0,
                     waits: false,
                     usage: Usage::default(),
@@ -88,6 +113,20 @@ impl ReferenceModel {
             _ => {}
         }
         let resumable = matches!(input, Input::Recovered(_));
+        if let Event::UsageBooked { purpose: Some(Purpose::Compaction), usage, cost_usd_micros, .. } =
+            &envelope.event
+        {
+            property!(self.compacting.is_some(), "only a summary that was requested is booked");
+            let turn = self.turn.as_mut().ok_or("a summary belongs to a turn")?;
+            self.usage.add(usage);
+            turn.usage.add(usage);
+            turn.cost = turn.cost.zip(*cost_usd_micros).map(|(sum, more)| sum + more);
+            turn.at_least += cost_usd_micros.unwrap_or(0);
+            self.calls_made += 1;
+            self.at_least += cost_usd_micros.unwrap_or(0);
+            (turn.summaries, turn.model_calls) = (turn.summaries + 1, turn.model_calls + 1);
+            return Ok(());
+        }
         if let Event::UsageBooked { purpose: Some(_), .. } = &envelope.event {
             property!(envelope.turn_id.is_none(), "what a helper took is the session's and no turn's");
             return Ok(());
@@ -109,12 +148,16 @@ impl ReferenceModel {
             _ => {}
         }
         match &envelope.event {
-            Event::TurnPhase { phase: Phase::ModelCall } => {
+            Event::TurnPhase { phase: Phase::ModelCall, .. } => {
                 let step = &envelope.step.ok_or("a model call has a step")?;
+                property!(
+                    self.compacting.is_none(),
+                    "a model call follows a compaction, never interrupts one"
+                );
                 turn.waits = false;
                 let (spent, elapsed) = (turn.at_least, envelope.at_ms.since(turn.started_at));
                 let within = |limit: Option<u64>, used: u64| limit.is_none_or(|limit| used < limit);
-                let made = *step - 1 + turn.lost;
+                let made = *step - 1 + turn.lost + turn.summaries;
                 property!(within(turn.budgets.model_calls, made), "no more model calls than the budget");
                 property!(within(turn.budgets.usd_micros, spent), "no model call without money");
                 property!(
@@ -122,7 +165,7 @@ impl ReferenceModel {
                     "no call without tokens"
                 );
                 property!(within(turn.budgets.wall_time_ms, elapsed), "no model call without time");
-                turn.model_calls = step + turn.lost;
+                turn.model_calls = step + turn.lost + turn.summaries;
                 if *step == turn.step + 1 {
                     turn.retries = 0;
                     turn.orphans.clear();
@@ -174,6 +217,8 @@ impl ReferenceModel {
                 property!(turn.warned.insert(*budget), "a limit is warned of once in a turn");
                 property!(used * 100 >= limit * 80, "a warning comes at 80 %: {used} of {limit}");
             }
+            Event::CompactStarted { trigger: CompactTrigger::Overflow, .. } => turn.may_repeat = true,
+            Event::CompactCompleted { stage: CompactStage::Autocompact, .. } => turn.retries = 0,
             Event::CommandCompleted { name, text, .. } if turn.command.as_ref() == Some(name) => {
                 property!(turn.step == 0, "a command's own turn calls no model");
                 turn.text.clone_from(text);
@@ -183,11 +228,12 @@ impl ReferenceModel {
                 property!(turn.has_schema && !errors.is_empty(), "only a schema rejects an answer");
                 property!(*attempt == turn.rejected && attempt <= max, "corrections are limited");
             }
-            Event::Retry { attempt, max, delay_ms, max_output_tokens, .. } => {
+            Event::Retry { attempt, max, delay_ms, max_output_tokens, kind, .. } => {
                 turn.retries += 1;
+                let is_overflow = kind == CONTEXT_OVERFLOW && self.compacting.is_some();
                 let endless = *max == 0 && self.setup.background;
                 let shorter = max_output_tokens.is_some() && *max == attempt + 1;
-                let limited = endless || shorter || (attempt < max && *max <= retry.attempts);
+                let limited = endless || shorter || is_overflow || (attempt < max && *max <= retry.attempts);
                 property!(*attempt == turn.retries && limited, "attempts are limited");
                 property!(
                     self.setup.background || *delay_ms <= retry.max_retry_after_ms.max(retry.max_ms),
@@ -258,6 +304,7 @@ impl ReferenceModel {
             property!(self.calls[call_id].status.is_some(), "a turn leaves no call open");
         }
         property!(self.streaming.is_none(), "a turn leaves no message open");
+        property!(self.compacting.is_none(), "a turn leaves no compaction open");
         property!(self.running.is_empty(), "a turn leaves no tool running");
         property!(self.requests.values().all(|(.., settled)| *settled), "a turn leaves no request pending");
         property!(self.questions.values().all(|(_, settled)| *settled), "a turn leaves no question open");

@@ -6,7 +6,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use crate::engine::properties::property;
 use crate::engine::properties::setup::Setup;
 use crate::engine::{Entry, Input};
+use crate::types::compaction::{CompactStage, CompactTrigger};
 use crate::types::event::{Event, Origin, Phase, SettledBy, TitledBy};
+use crate::types::history::RewoundHistory;
 use crate::types::ids::{BlobId, CallId, ItemId, PermissionId, QuestionId, Seq, TurnId};
 use crate::types::message::ToolCall;
 use crate::types::model::{ModelRequest, StopReason};
@@ -82,6 +84,8 @@ pub struct TurnWatch {
     pub woken: Option<Timestamp>,
     /// Number of attempts that were booked without an answer.
     pub lost: u64,
+    /// Number of summaries that were booked.
+    pub summaries: u64,
     pub model_calls: u64,
     /// The turn waits before it continues.
     pub waits: bool,
@@ -115,6 +119,7 @@ pub struct ReferenceModel {
     pub status: (SessionState, Option<Requires>),
     pub turn: Option<TurnWatch>,
     pub queue: VecDeque<TurnId>,
+    pub archived: bool,
     pub turns: HashSet<TurnId>,
     pub calls: HashMap<CallId, CallWatch>,
     /// Calls of the newest message, while they are open.
@@ -141,6 +146,8 @@ pub struct ReferenceModel {
     /// How the newest turn ended, if no event followed.
     pub ended_well: bool,
     pub items: BTreeMap<Seq, (ItemKind, ItemStatus)>,
+    /// The stage of compaction that is not complete: its first seq, the stage, and why it runs.
+    pub compacting: Option<(Seq, CompactStage, CompactTrigger)>,
     /// The message that is streaming.
     pub streaming: Option<(ItemId, Seq, String)>,
     /// Calls that this process runs.
@@ -151,9 +158,11 @@ pub struct ReferenceModel {
     /// Texts of messages that were interrupted.
     pub cut: Vec<String>,
     /// User texts that entered the transcript.
-    pub heard: Vec<String>,
+    pub heard: Vec<(Seq, String)>,
+    /// Number of the oldest of them that a compaction may have replaced.
+    pub compacted: usize,
     /// The same of conversations that were cleared.
-    pub forgotten: Vec<String>,
+    pub forgotten: Vec<(Seq, String)>,
     pub has_context: bool,
     /// The last turn was resumed too often.
     pub has_failed: bool,
@@ -189,6 +198,7 @@ impl ReferenceModel {
             status: (SessionState::Idle, None),
             turn: None,
             queue: VecDeque::new(),
+            archived: false,
             turns: HashSet::new(),
             calls: HashMap::new(),
             message: Vec::new(),
@@ -204,12 +214,14 @@ impl ReferenceModel {
             titled_by: None,
             ended_well: false,
             items: BTreeMap::new(),
+            compacting: None,
             streaming: None,
             running: Vec::new(),
             sent: None,
             withheld: HashSet::new(),
             cut: Vec::new(),
             heard: Vec::new(),
+            compacted: 0,
             forgotten: Vec::new(),
             has_context: false,
             has_failed: false,
@@ -269,11 +281,15 @@ impl ReferenceModel {
         let by_client = matches!(
             input,
             Input::Submit(_)
+                | Input::Compact { .. }
                 | Input::Command(_)
                 | Input::Answer(_)
                 | Input::Update(_)
                 | Input::Rule { .. }
                 | Input::AnswerQuestion { .. }
+                | Input::EditQueue { .. }
+                | Input::Archive { .. }
+                | Input::Rewind(_)
                 | Input::Abort { .. }
                 | Input::Kill { .. }
                 | Input::Attached { .. }
@@ -294,7 +310,14 @@ impl ReferenceModel {
             self.status.0 != SessionState::Ended || is_of_session(&envelope.event),
             "an ended session does nothing"
         );
-        let opens = matches!(envelope.event, Event::TurnQueued { .. } | Event::TurnStarted { .. });
+        let opens = matches!(
+            envelope.event,
+            Event::TurnQueued { .. }
+                | Event::TurnStarted { .. }
+                | Event::TurnDequeued { .. }
+                | Event::TurnQueueUpdated { .. }
+                | Event::TurnQueueMoved { .. }
+        );
         let current = self.turn.as_ref().map(|turn| turn.id);
         property!(
             opens || envelope.turn_id.is_none() || envelope.turn_id == current,
@@ -326,6 +349,22 @@ impl ReferenceModel {
                 self.status = (SessionState::Ended, None);
                 self.queue.clear();
             }
+            Event::SessionRewound(RewoundHistory { last_item_seq, removed_items, cwd, .. }) => {
+                self.folder.clone_from(cwd);
+                property!(self.turn.is_none() && !self.archived, "only an idle session is rewound");
+                let removed = self.items.split_off(&(last_item_seq + 1));
+                property!(removed.len() == removed_items.len(), "a rewind names the removed items");
+                let stays = |(first, _): &&(Seq, String)| first <= last_item_seq;
+                self.compacted = self.heard[..self.compacted].iter().filter(stays).count();
+                self.heard.retain(|(first, _)| first <= last_item_seq);
+                // The beginning of the next request differs.
+                self.sent = None;
+            }
+            Event::SessionArchived { archived } => {
+                property!(*archived != self.archived, "an archived session is not archived again");
+                property!(self.turn.is_none(), "no turn runs while a session is archived");
+                self.archived = *archived;
+            }
             Event::SessionCleared {} => {
                 property!(
                     self.turn.as_ref().is_some_and(|turn| turn.step == 0),
@@ -341,7 +380,7 @@ impl ReferenceModel {
                 );
                 property!(text.starts_with("<reminder>"), "a reminder looks like one: {text}");
                 // Reminders are sent like what people say.
-                self.heard.push(text.clone());
+                self.heard.push((envelope.seq, text.clone()));
             }
             Event::HistoryRepaired { .. } => return Err("a healthy history is never repaired".into()),
             Event::SessionPromptBuilt { .. } => {
@@ -361,6 +400,7 @@ impl ReferenceModel {
         self.helper_fact(envelope, input)?;
         self.turn_fact(envelope, input)?;
         self.message_fact(envelope, entry.delta_of)?;
+        self.compaction_fact(envelope)?;
         self.tool_fact(envelope, entry.delta_of)
     }
 
@@ -399,13 +439,15 @@ fn may_follow_abort(event: &Event) -> bool {
             item.kind == ItemKind::UserMessage || item.status == ItemStatus::Interrupted
         }
         Event::PermissionResolved { by, .. } => *by == SettledBy::Abort,
-        Event::TurnPhase { phase } => *phase == Phase::Result,
+        Event::TurnPhase { phase, .. } => *phase == Phase::Result,
         Event::ToolStarted { .. }
         | Event::ToolBlocked { .. }
+        | Event::FileCheckpointed { .. }
         | Event::ToolRequested { .. }
         | Event::ToolStatus { .. }
         | Event::PermissionRequested { .. }
         | Event::QuestionRequested { .. }
+        | Event::CompactStarted { .. }
         | Event::MessageStarted { .. }
         | Event::MessageTextDelta { .. }
         | Event::MessageThinkingDelta { .. }

@@ -3,7 +3,7 @@
 use crate::engine::Input;
 use crate::engine::properties::property;
 use crate::engine::properties::watch::ReferenceModel;
-use crate::types::event::{Envelope, Event, TitledBy, UsageReason};
+use crate::types::event::{Envelope, Event, Purpose, TitledBy, UsageReason};
 use crate::types::ids::Seq;
 use crate::types::message::Block;
 use crate::types::model::{FaultKind, StopReason};
@@ -62,7 +62,14 @@ impl ReferenceModel {
                 self.helper = Some((envelope.seq, *model_snapshot, *max_usage));
                 self.helper_booked = false;
             }
-            Event::UsageBooked { purpose: Some(_), usage, cost_usd_micros, reason, estimated, .. } => {
+            Event::UsageBooked {
+                purpose: Some(Purpose::Title),
+                usage,
+                cost_usd_micros,
+                reason,
+                estimated,
+                ..
+            } => {
                 let (_, model_snapshot, max_usage) =
                     self.helper.ok_or("only a helper that was asked is booked")?;
                 let known = model_snapshot.cost_usd_micros(usage);
@@ -154,7 +161,9 @@ impl ReferenceModel {
                 );
                 self.items.insert(item.first_seq, (item.kind, item.status));
                 match item.kind {
-                    ItemKind::UserMessage => self.heard.push(item.text.clone().unwrap_or_default()),
+                    ItemKind::UserMessage => {
+                        self.heard.push((item.first_seq, item.text.clone().unwrap_or_default()));
+                    }
                     ItemKind::Notice => {
                         let turn = self.turn.as_mut().ok_or("a model is told something in a turn")?;
                         turn.go_ons += 1;
@@ -196,7 +205,7 @@ impl ReferenceModel {
                             turn.orphans.insert(item.item_id);
                         }
                     }
-                    ItemKind::ToolCall | ItemKind::Reasoning | ItemKind::Error => {
+                    ItemKind::ToolCall | ItemKind::Compaction | ItemKind::Reasoning | ItemKind::Error => {
                         return Err("a message is no other item".into());
                     }
                 }

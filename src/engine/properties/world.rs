@@ -16,6 +16,7 @@ use crate::engine::{
 };
 use crate::types::background::BackgroundState;
 use crate::types::blob::{Blob, BlobRef, Picture};
+use crate::types::compaction::CompactRequest;
 use crate::types::event::{Envelope, Event, SettledBy};
 use crate::types::ids::{CallId, Mint, PermissionId, QuestionId, Seed, Seq, SessionId, TurnId};
 use crate::types::message::{InputBlock, ToolCall};
@@ -241,6 +242,10 @@ impl Simulator {
                     self.come(at, &cut)?;
                 }
             }
+            Step::Compact => {
+                let request = CompactRequest { instructions: Some("keep the names".into()) };
+                self.feed(Input::Compact { request, origin: someone() })?;
+            }
             Step::Next { pick, chance } => self.come(usize::from(*pick), chance)?,
             Step::Answer { pick, right, decision, scope, grant, feedback, stop, edit, other } => {
                 let pending = self.engine.pending();
@@ -312,6 +317,11 @@ impl Simulator {
                     _ => self.other_question(*pick),
                 };
                 self.feed(Input::AnswerQuestion { request_id, choice: *choice, origin: someone() })?;
+            }
+            Step::Queue { pick, to, edit } => self.edit_queue(*pick, *to, *edit)?,
+            Step::Fork { pick, rewinds } => self.fork(*pick, *rewinds)?,
+            Step::Archive(archived) => {
+                self.feed(Input::Archive { archived: *archived, origin: someone() })?;
             }
             Step::AbortTurn(named) => {
                 let turn_id = self.name(*named);
@@ -422,6 +432,7 @@ impl Simulator {
                     }
                     self.past_turns.push(turn_id);
                 }
+                (Event::TurnDequeued { .. }, Some(turn_id)) => self.queued.retain(|(id, _)| *id != turn_id),
                 (Event::SessionEnded { .. }, _) => {
                     self.queued.clear();
                     // The call is dropped, and may have answered just before.
@@ -521,7 +532,7 @@ impl Simulator {
         choose(&settled, pick).copied().unwrap_or_else(|| self.mint().question())
     }
 
-    fn mint(&mut self) -> Mint {
+    pub(super) fn mint(&mut self) -> Mint {
         Mint::new(self.clock, Seed(u128::from(self.next())))
     }
 

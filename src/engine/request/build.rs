@@ -35,7 +35,7 @@ pub(in crate::engine) fn of_transcript(transcript: &Transcript, thinker: Option<
 }
 
 /// Appends the rest of a transcript to its normalized part.
-fn behind<'a>(
+pub(in crate::engine) fn behind<'a>(
     mut out: Vec<Arc<Message>>,
     rest: impl Iterator<Item = &'a Arc<Message>>,
     thinker: Option<&str>,

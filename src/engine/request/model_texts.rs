@@ -132,6 +132,10 @@ pub const SEVERAL_MATCHES: &str = "<reminder>An edit was refused because its old
 the places that the result names and give more lines around the one you mean, or set replace_all if all of them shall \
 change.</reminder>";
 
+/// A summary took the place of the conversation.
+pub const COMPACTED: &str = "<reminder>The conversation so far was replaced by a summary, because it filled the context window. \
+Details may be missing: read a file again before you rely on what you remember of it.</reminder>";
+
 /// The date is not that of the system prompt any more.
 pub fn new_day(date: &str) -> String {
     format!("<reminder>A new day has begun: today is {date} (UTC).</reminder>")
@@ -258,4 +262,38 @@ without quotes, markup or a full stop.";
 /// Input of the title model.
 pub fn for_title(said: &str, answer: &str) -> String {
     format!("<user>\n{said}\n</user>\n<assistant>\n{answer}\n</assistant>\n\nThe title:")
+}
+
+/// Asks the model for a summary of the conversation.
+pub fn summary_request(instructions: Option<&str>) -> String {
+    let wishes = instructions.map_or_else(String::new, |text| format!("\nThe user wishes: {text}"));
+    format!(
+        "<reminder>The conversation becomes too long for the context window. Do not call tools and do not continue the \
+         work now. Write a summary that replaces the conversation, for yourself, so that the work continues without \
+         loss: what the user asked for, word for word where it matters; decisions and their reasons; files that were \
+         read or changed, with the parts that matter; commands with their results; errors and how they were solved; \
+         what is done, what is left, and the next step.{wishes}</reminder>"
+    )
+}
+
+/// Begins each reminder of the daemon.
+pub const REMINDER: &str = "<reminder>";
+
+/// Begins the message in the place of a summarised conversation.
+pub const SUMMARY_BEGINS: &str = "<reminder>The conversation before this point was replaced by a summary";
+
+/// The message in the place of the summarised conversation.
+pub fn summary(text: &str) -> String {
+    format!(
+        "{SUMMARY_BEGINS}, because it became too long for the context window. Continue from it, without a \
+         recap.</reminder>\n<summary>\n{text}\n</summary>"
+    )
+}
+
+/// Precedes the user's newest input after a summary.
+pub const NEWEST_INPUT: &str = "The user's newest input, word for word:";
+
+/// The content of a file after a summary.
+pub fn file_after_summary(file: &str, content: &str) -> String {
+    format!("The file {file}, as it was last read:\n<file>\n{content}\n</file>")
 }

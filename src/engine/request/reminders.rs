@@ -67,6 +67,11 @@ pub(in crate::engine) fn of_matches(state: &State) -> Option<Reminder> {
     refused.then(|| plain(ReminderKind::SeveralMatches, model_texts::SEVERAL_MATCHES))
 }
 
+/// The reminder after a summary took the place of the conversation.
+pub(in crate::engine) fn of_compaction() -> Reminder {
+    plain(ReminderKind::Compacted, model_texts::COMPACTED)
+}
+
 /// The files that differ from the known ones; a removed file has no digest.
 fn difference(known: &BTreeMap<PathBuf, String>, now: &[FileVersion]) -> Vec<FileVersion> {
     let changed = now.iter().filter(|file| known.get(&file.path) != Some(&file.digest)).cloned();

@@ -1,35 +1,56 @@
-//! Length of the conversation in tokens: the count that the provider reported with its newest answer, plus an
-//! estimate of the messages added since. An estimate never ends a turn; it only selects a larger window
-//! earlier.
+//! Length of requests in tokens: the count that the provider reported with its newest answer, plus an estimate of
+//! what was added since. An estimate never ends a turn. It counts characters and is corrected for each model
+//! ([`crate::engine::state::TokenRatio`]).
 
 use std::sync::Arc;
 
 use crate::engine::state::State;
 use crate::types::blob::AttachmentKind;
 use crate::types::message::{Block, Message, Role};
+use crate::types::tool::ToolDefinition;
 
 /// Characters per token of code and of unaccented Latin text: vendors say four (platform.openai.com, "What are
 /// tokens"). In other writing systems, nearly each character is one token.
 const PLAIN: u64 = 4;
 /// Maximum tokens of a picture of the size that is sent.
 const PICTURE: u64 = 1_600;
-
-/// Tokens of the next request, as far as they are known.
-pub(in crate::engine) fn sent_tokens(state: &State) -> u64 {
+/// Tokens of the next request of `model`, as far as they are known.
+pub(in crate::engine) fn sent_tokens(state: &State, model: &str, tools: &[ToolDefinition]) -> u64 {
     let (transcript, reported) = (&state.transcript, state.context_tokens);
+    let ratio = state.token_ratio(model);
     let since = transcript.iter().rev().take_while(|message| message.role != Role::Assistant).count();
-    let (since, system) = match reported > 0 && since < transcript.len() {
-        true => (since, 0),
-        false => (transcript.len(), state.system.as_ref().map_or(0, |system| of_text(system))),
-    };
-    reported + system + of_messages(transcript.iter().rev().take(since))
+    if reported > 0 && since < transcript.len() {
+        return reported + ratio.tokens(of_messages(transcript.iter().rev().take(since)));
+    }
+    ratio.tokens(of_request(state, tools))
 }
 
-fn of_messages<'a>(messages: impl Iterator<Item = &'a Arc<Message>>) -> u64 {
-    messages.flat_map(|message| &message.content).map(of_block).sum()
+/// Uncalibrated tokens of the next request.
+pub(in crate::engine) fn of_request(state: &State, tools: &[ToolDefinition]) -> u64 {
+    of_system(state) + of_tools(tools) + of_messages(state.transcript.iter())
 }
 
-fn of_block(block: &Block) -> u64 {
+pub(in crate::engine) fn of_system(state: &State) -> u64 {
+    state.system().map_or(0, |system| of_text(system))
+}
+
+pub(in crate::engine) fn of_tools(tools: &[ToolDefinition]) -> u64 {
+    tools.iter().map(of_tool).sum()
+}
+
+fn of_tool(tool: &ToolDefinition) -> u64 {
+    of_text(&tool.name) + of_text(&tool.description) + of_text(&tool.input_schema.to_string())
+}
+
+pub(in crate::engine) fn of_messages<'a>(messages: impl Iterator<Item = &'a Arc<Message>>) -> u64 {
+    messages.map(|message| of_message(message)).sum()
+}
+
+pub(in crate::engine) fn of_message(message: &Message) -> u64 {
+    message.content.iter().map(of_block).sum()
+}
+
+pub(in crate::engine) fn of_block(block: &Block) -> u64 {
     let pictures = block.shown().filter(|(kind, _)| *kind == AttachmentKind::Image).count() as u64;
     let text = match block {
         Block::Text { text } | Block::Thinking { text, .. } => of_text(text),
@@ -42,7 +63,7 @@ fn of_block(block: &Block) -> u64 {
     text + pictures * PICTURE
 }
 
-fn of_text(text: &str) -> u64 {
+pub(in crate::engine) fn of_text(text: &str) -> u64 {
     let plain = text.bytes().filter(u8::is_ascii).count() as u64;
     let others = text.chars().filter(|c| !c.is_ascii()).count() as u64;
     plain.div_ceil(PLAIN) + others

@@ -10,6 +10,7 @@ pub(super) mod growing_text;
 pub(super) mod output_excerpt;
 pub(super) mod partial;
 pub(super) mod session;
+pub(super) mod token_ratio;
 pub(super) mod transcript;
 pub(super) mod turn;
 
@@ -19,7 +20,8 @@ use super::settings::Settings;
 use crate::types::permission::RuleKind;
 pub(in crate::engine) use call::{Call, Deadline, FirstRun, Stage};
 pub(in crate::engine) use session::{Helper, QueuedInput, State};
-pub(in crate::engine) use turn::{Activity, Hold, Turn};
+pub(in crate::engine) use token_ratio::TokenRatio;
+pub(in crate::engine) use turn::{Activity, CONTEXT_OVERFLOW, Compacting, Hold, Turn};
 
 /// Rules that users gave this session, in the order in which they were added.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

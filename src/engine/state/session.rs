@@ -7,8 +7,8 @@ use std::sync::Arc;
 use crate::engine::state::background_task::BackgroundTask;
 use crate::engine::state::partial::Partial;
 use crate::engine::state::transcript::Transcript;
-use crate::engine::state::{Activity, Call, SessionRules, Stage, Turn};
-use crate::types::event::{Purpose, TitledBy};
+use crate::engine::state::{Activity, Call, Compacting, SessionRules, Stage, TokenRatio, Turn};
+use crate::types::event::{Origin, Purpose, TitledBy};
 use crate::types::ids::{CallId, ItemId, Seq, SessionId, TurnId};
 use crate::types::ledger::ModelUsage;
 use crate::types::message::{InputBlock, ToolCall};
@@ -32,6 +32,8 @@ pub(in crate::engine) struct State {
     pub next_seq: Seq,
     pub status: SessionState,
     pub requires: Option<Requires>,
+    /// A client archived the session.
+    pub archived: bool,
     pub system: Option<Arc<str>>,
     /// The system prompt names folders or a model that have changed since: the next turn builds it again.
     pub is_stale: bool,
@@ -53,6 +55,12 @@ pub(in crate::engine) struct State {
     pub cwd: PathBuf,
     /// Tokens of the newest answer and of its request.
     pub context_tokens: u64,
+    /// Corrections of token estimates, by model.
+    pub token_ratios: Arc<BTreeMap<String, TokenRatio>>,
+    /// Number of summaries that took the place of messages.
+    pub compactions: u32,
+    /// Failed summaries in a row.
+    pub compaction_failures: u32,
     /// Usage of all model calls.
     pub spent: ModelUsage,
     /// Duration of all ended turns, in milliseconds.
@@ -86,6 +94,11 @@ pub(in crate::engine) struct QueuedInput {
     pub turn_id: TurnId,
     pub input: Vec<InputBlock>,
     pub options: TurnOptions,
+    pub queued_at: Timestamp,
+    /// It was queued before the other turns, and was not moved since.
+    pub front: bool,
+    /// The client that submitted it.
+    pub origin: Option<Origin>,
 }
 
 impl State {
@@ -99,6 +112,7 @@ impl State {
             next_seq: 1,
             status: SessionState::Idle,
             requires: None,
+            archived: false,
             system: None,
             is_stale: false,
             trust_asked: None,
@@ -113,6 +127,9 @@ impl State {
             reads: Arc::default(),
             cwd: PathBuf::new(),
             context_tokens: 0,
+            token_ratios: Arc::default(),
+            compactions: 0,
+            compaction_failures: 0,
             spent: ModelUsage::default(),
             worked_ms: 0,
             last_line: String::new(),
@@ -122,6 +139,16 @@ impl State {
             instructions: None,
             reported_files: Arc::default(),
         }
+    }
+
+    /// The correction of token estimates for a model.
+    pub fn token_ratio(&self, model: &str) -> TokenRatio {
+        self.token_ratios.get(model).copied().unwrap_or_default()
+    }
+
+    /// The summary call that is running, or that is repeated next.
+    pub fn compacting(&self) -> Option<&Compacting> {
+        self.turn.as_ref()?.compaction.as_ref()
     }
 
     /// The mode for verdicts.

@@ -94,6 +94,29 @@ impl Transcript {
         }
     }
 
+    /// The last line of text of the newest answer.
+    pub fn last_line(&self) -> String {
+        let newest = self.newest.iter().rev().chain(self.settled.messages.iter().rev());
+        let answers = newest.filter(|message| message.role == Role::Assistant);
+        let texts =
+            answers.flat_map(|message| message.content.iter().rev()).filter_map(|block| match block {
+                Block::Text { text } => last_line_of(text),
+                _ => None,
+            });
+        texts.into_iter().next().unwrap_or_default()
+    }
+
+    /// Puts other messages in the place of `count` messages behind the first `from`.
+    pub fn splice(&mut self, from: usize, count: usize, messages: &[Message]) {
+        let mut all: Vec<Arc<Message>> = self.iter().cloned().collect();
+        let from = from.min(all.len());
+        let end = from.saturating_add(count).min(all.len());
+        all.splice(from..end, messages.iter().cloned().map(Arc::new));
+        let mut settled = Settled { messages: all, plain: 0 };
+        settled.look();
+        *self = Self { settled: Arc::new(settled), newest: Vec::new() };
+    }
+
     /// Changes messages in place.
     pub fn change(&mut self, mut how: impl FnMut(&mut [Arc<Message>])) {
         let settled = Arc::make_mut(&mut self.settled);
@@ -120,6 +143,12 @@ fn is_plain(message: &Message) -> bool {
         Block::Image(_) | Block::Document(_) | Block::ToolCall(_) => true,
     };
     !message.content.is_empty() && message.content.iter().all(is_plain)
+}
+
+/// The last line of a text that is not blank, shortened for lists.
+pub(in crate::engine) fn last_line_of(text: &str) -> Option<String> {
+    let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
+    Some(line.trim().chars().take(160).collect())
 }
 
 /// Stops at the first visible character.

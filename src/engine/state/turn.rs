@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::engine::state::Call;
 use crate::engine::state::backoff::Backoff;
 use crate::engine::state::partial::Partial;
+use crate::types::compaction::{CompactStage, CompactTrigger};
 use crate::types::event::Origin;
 use crate::types::ids::{ItemId, QuestionId, Seq, TurnId};
 use crate::types::ledger::ModelUsage;
@@ -19,6 +20,9 @@ use crate::types::time::Timestamp;
 use crate::types::tool::ToolChoice;
 use crate::types::turn_options::TurnOptions;
 use crate::types::usage::{BudgetKind, Budgets};
+
+/// The stable code of the error, and of the retry, after a request that was too long.
+pub(in crate::engine) const CONTEXT_OVERFLOW: &str = "context_overflow";
 
 /// The running turn.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,6 +78,12 @@ pub(in crate::engine) struct Turn {
     pub activity: Activity,
     /// Limits of which a client was warned.
     pub warned: Vec<BudgetKind>,
+    /// The stage of compaction that started and has not completed.
+    pub compaction: Option<Compacting>,
+    /// The step before which the last summary was requested; 0 for none. A step requests one at most.
+    pub compacted_step: u64,
+    /// Uncalibrated tokens of the running model call's request.
+    pub uncalibrated_tokens: Option<u64>,
     pub aborting: bool,
     pub ending: bool,
     /// The client that aborted the turn, and the result that the turn will have.
@@ -92,6 +102,22 @@ pub(in crate::engine) struct Turn {
     pub errors: Vec<TurnError>,
     pub last_text: Arc<str>,
     pub stop_reason: Option<StopReason>,
+}
+
+/// A stage of compaction that is not complete. Only a summary stays open between two decisions.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::engine) struct Compacting {
+    pub stage: CompactStage,
+    pub trigger: CompactTrigger,
+    pub item_id: Option<ItemId>,
+    pub first_seq: Seq,
+    pub tokens_before: u64,
+    /// Number of messages, from the oldest, that the summary replaces.
+    pub messages: usize,
+    /// The step that follows.
+    pub step: u64,
+    /// How often the provider refused the summary's own request as too long.
+    pub overflows: u32,
 }
 
 /// Why an interrupted turn is held. While it is held, it starts no effects.
@@ -148,6 +174,9 @@ impl Turn {
             hold: None,
             activity: Activity::Context,
             warned: Vec::new(),
+            compaction: None,
+            compacted_step: 0,
+            uncalibrated_tokens: None,
             aborting: false,
             ending: false,
             aborted_by: None,

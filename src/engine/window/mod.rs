@@ -1,3 +1,28 @@
-//! Fits the conversation into the context window of the model.
+//! The context window: stages that make the conversation fit it. Each is a pure function from the messages to an
+//! edit, which the session writes into its journal.
+//!
+//! The stages run before a model call, in the order of [`crate::types::compaction::CompactStage`], once the request
+//! would exceed the threshold. They then shrink it well below the threshold, because each edit changes the
+//! beginning of later requests, and providers cache unchanged beginnings.
 
+pub(super) mod collapse;
+pub(super) mod history;
+pub(super) mod microcompact;
 pub(super) mod result_budget;
+pub(super) mod shorten;
+pub(super) mod size;
+pub(super) mod snip;
+pub(super) mod summary;
+
+#[cfg(test)]
+mod tests;
+
+use crate::types::blob::Blob;
+use crate::types::compaction::WindowEdit;
+
+/// The edit of one stage, and the blobs that its texts refer to.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct StageEdit {
+    pub edit: WindowEdit,
+    pub blobs: Vec<Blob>,
+}

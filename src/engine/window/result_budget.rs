@@ -4,8 +4,8 @@
 //! The excerpt is computed once, when the call ends, and written into `tool.completed`. So a replay shows the
 //! model the same bytes, even with other settings.
 
-use crate::engine::settings::Settings;
 use crate::engine::state::{Call, Stage, State};
+use crate::engine::window::size::ResultLimits;
 use crate::types::blob::{Blob, BlobRef};
 
 /// Minimum bytes of an excerpt, even if the message is already full. It is less only if the message has too
@@ -27,7 +27,7 @@ pub(in crate::engine) struct Bounded {
 /// may be added later. Returns the blob to store, if the full output has none yet.
 pub(in crate::engine) fn bound(
     state: &State,
-    settings: &Settings,
+    limits: ResultLimits,
     output: String,
     whole: Option<BlobRef>,
     spare: usize,
@@ -38,11 +38,11 @@ pub(in crate::engine) fn bound(
         _ => 0,
     };
     let others: usize = calls.iter().map(bytes).sum();
-    let least = LEAST.min((settings.results_bytes / calls.len().max(1)).saturating_sub(NOTE));
+    let least = LEAST.min((limits.all / calls.len().max(1)).saturating_sub(NOTE));
     // Reserve bytes for the calls that have no result yet.
     let to_come = calls.iter().filter(|call| !call.is_done()).count().saturating_sub(1);
     let taken = others + to_come * (least + NOTE);
-    let room = settings.result_bytes.min(settings.results_bytes.saturating_sub(taken));
+    let room = limits.one.min(limits.all.saturating_sub(taken));
     let room = room.saturating_sub(spare).max(least);
     if output.len() <= room {
         return (Bounded { output, whole, is_cut: false }, None);
@@ -56,13 +56,19 @@ pub(in crate::engine) fn bound(
     (Bounded { output, whole, is_cut: true }, blob)
 }
 
+/// The beginning and the end of a text with a note between them, in at most `limit` bytes if that leaves room for
+/// more than the note.
+pub(in crate::engine) fn excerpt(text: &str, limit: usize, whole: &BlobRef) -> String {
+    preview(text, limit.saturating_sub(NOTE), whole)
+}
+
 /// The beginning and the end of a text in at most about `room` bytes, with a note between them.
 fn preview(text: &str, room: usize, whole: &BlobRef) -> String {
     // The beginning gets more bytes, because it identifies the content.
     let (head, tail) = (room / 3 * 2, room / 3);
     let head = text.floor_char_boundary(head);
     let tail = text.ceil_char_boundary(text.len() - tail.min(text.len() - head));
-    // TruncatedField at line ends, where there are any.
+    // Cut at line ends, where there are any.
     let head = text[..head].rfind('\n').filter(|end| *end > head / 2).map_or(head, |end| end + 1);
     let tail = text[tail..]
         .find('\n')

@@ -10,7 +10,7 @@ use crate::session::error::SessionError;
 use crate::session::idempotency::IdempotencyKey;
 use crate::session::requests::AbortOutcome;
 use crate::types::background::KilledBy;
-use crate::types::ids::CallId;
+use crate::types::ids::{CallId, TurnId};
 
 impl Actor {
     pub(super) async fn abort(
@@ -24,10 +24,11 @@ impl Actor {
         let behind = self.engine.running_commands();
         let turn = self.engine.turn_id();
         let under_way = self.engine.is_aborting();
+        let dequeued = queued_turn(&input).filter(|turn_id| self.engine.is_queued(*turn_id));
         if let Some((method, keyed)) = &keyed {
             match self.remembered::<AbortOutcome>(method, Some(keyed)).await {
                 // The reply is sent when the stopped work has ended.
-                Ok(Some(_)) if under_way => return self.state.aborts.push(reply),
+                Ok(Some(_)) if under_way && dequeued.is_none() => return self.state.aborts.push(reply),
                 Ok(None) => {}
                 Ok(Some(known)) => return drop(reply.send(Ok(known))),
                 Err(error) => return drop(reply.send(Err(error))),
@@ -42,6 +43,10 @@ impl Actor {
                 told.into_iter().for_each(|call_id| self.effects.stop_tool(call_id));
             }
             let _ = reply.send(Err(error));
+            return;
+        }
+        if dequeued.is_some() {
+            let _ = reply.send(Ok(AbortOutcome { turn: dequeued, ..AbortOutcome::default() }));
             return;
         }
         match call_id {
@@ -81,14 +86,15 @@ impl Actor {
         call_id: Option<CallId>,
         keyed: Option<(&'static str, IdempotencyKey)>,
     ) -> Result<(), SessionError> {
-        let turn = self.engine.turn_id();
+        let dequeued = queued_turn(&input).filter(|turn_id| self.engine.is_queued(*turn_id));
+        let turn = dequeued.or(self.engine.turn_id());
         let open = self.engine.open_calls();
         let decision = self.decide(input)?;
         let plan = &decision.plan;
         let mut calls = match call_id {
             Some(call_id) if open.contains(&call_id) => vec![call_id],
             Some(_) => Vec::new(),
-            None if turn.is_some() => open,
+            None if turn.is_some() && dequeued.is_none() => open,
             None => Vec::new(),
         };
         calls.extend(plan.effects.iter().flat_map(|effect| match effect {
@@ -103,5 +109,13 @@ impl Actor {
             self.stop_now(effect);
         }
         self.commit(UnwrittenPlan { idempotency, ..UnwrittenPlan::new(decision) }).await.map(|_| ())
+    }
+}
+
+/// The turn that an abort names, if it names no call.
+fn queued_turn(input: &Input) -> Option<TurnId> {
+    match input {
+        Input::Abort { turn_id, call_id: None, .. } => *turn_id,
+        _ => None,
     }
 }

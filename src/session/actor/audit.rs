@@ -6,6 +6,7 @@ use crate::engine::{Engine, Plan};
 use crate::judge::Rule;
 use crate::types::audit::{AuditKind, AuditNote};
 use crate::types::event::{Envelope, Event, Origin, SettledBy};
+use crate::types::history::FileAction;
 use crate::types::ids::CallId;
 use crate::types::message::ToolCall;
 use crate::types::permission::{self, Decision, Mode, RuleKind};
@@ -75,6 +76,11 @@ fn note(plan: &Plan, before: &Engine, fact: &Envelope) -> Option<AuditNote> {
             let rule = grant.clone().or_else(|| rule.clone());
             let note = AuditNote { rule, ..made(AuditKind::Permission, verdict, reason) };
             Some(of_call(*call_id, held(note, before.confinement(*call_id))))
+        }
+        Event::SessionRewound(rewound) => {
+            let files = rewound.files.iter().filter(|file| file.action != FileAction::Unchanged).count();
+            let items = rewound.removed_items.len();
+            Some(made(AuditKind::Rewind, "allow", format!("{items} items removed, {files} files changed")))
         }
         Event::QuestionResolved { call_id, choice, kind, by, .. } => {
             let note = made(AuditKind::Question, &word(choice), format!("{}, by {}", word(kind), word(by)));

@@ -9,13 +9,16 @@ use crate::session::attach::AttachGuard;
 use crate::session::error::SessionError;
 use crate::session::idempotency::IdempotencyKey;
 use crate::session::requests::{
-    AbortOutcome, Changes, CommandSubmission, PermissionAnswer, QuestionAnswer, SessionFacts, Submission,
-    SubmittedInput,
+    AbortOutcome, Changes, CommandSubmission, PermissionAnswer, QuestionAnswer, QueueChange, RewindOutcome,
+    RewindRequest, SessionFacts, Submission, SubmittedInput,
 };
+use crate::types::compaction::CompactRequest;
+use crate::types::context_view::ContextView;
 use crate::types::event::Origin;
 use crate::types::ids::{CallId, Seq, TurnId};
 use crate::types::outcome::{AnswerOutcome, SubmitOutcome};
 use crate::types::permission::RuleKind;
+use crate::types::queue::QueuedTurn;
 
 /// Sends the reply to the caller of a command.
 pub(in crate::session) type ReplyTo<T> = oneshot::Sender<Result<T, SessionError>>;
@@ -24,6 +27,10 @@ pub(in crate::session) type ReplyTo<T> = oneshot::Sender<Result<T, SessionError>
 /// few messages.
 pub(in crate::session) enum SessionCommand {
     Submit(Box<Submission>, SubmittedInput, ReplyTo<SubmitOutcome>),
+    /// Compact the conversation.
+    Compact(Box<CompactRequest>, Option<IdempotencyKey>, Origin, ReplyTo<SubmitOutcome>),
+    /// What fills the context window.
+    Context(ReplyTo<ContextView>),
     Command(Box<CommandSubmission>, ReplyTo<SubmitOutcome>),
     Facts(ReplyTo<SessionFacts>),
     Answer(Box<PermissionAnswer>, ReplyTo<AnswerOutcome>),
@@ -37,6 +44,18 @@ pub(in crate::session) enum SessionCommand {
         reply: ReplyTo<()>,
     },
     Rules(ReplyTo<Arc<SessionRules>>),
+    /// Replies with the queued turns.
+    Queue(ReplyTo<Vec<QueuedTurn>>),
+    /// Changes the queue; replies with the queued turns afterwards.
+    EditQueue(Box<QueueChange>, ReplyTo<Vec<QueuedTurn>>),
+    Rewind(Box<RewindRequest>, ReplyTo<RewindOutcome>),
+    /// Archives the session or restores it.
+    Archive {
+        archived: bool,
+        keyed: Option<IdempotencyKey>,
+        origin: Origin,
+        reply: ReplyTo<()>,
+    },
     /// Replies with the seq of the event that recorded the answer.
     AnswerQuestion(Box<QuestionAnswer>, ReplyTo<Seq>),
     Abort {

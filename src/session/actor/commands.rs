@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::crash;
-use crate::engine::{Input, Refusal, Reply, Update};
+use crate::engine::{Input, Now, Refusal, Reply, Update};
 use crate::session::actor::command::SessionCommand;
 use crate::session::actor::commit::UnwrittenPlan;
 use crate::session::actor::effects;
@@ -41,6 +41,14 @@ impl Actor {
             SessionCommand::Submit(submission, input, reply) => {
                 let _ = reply.send(self.submit(*submission, input).await);
             }
+            SessionCommand::Compact(request, keyed, origin, reply) => {
+                let _ = reply.send(self.compact(*request, keyed, origin).await);
+            }
+            SessionCommand::Context(reply) => {
+                self.refresh_settings();
+                let now = Now { at: self.shared.clock.now(), seed: self.state.seeds.next_seed() };
+                let _ = reply.send(Ok(self.engine.context(now)));
+            }
             SessionCommand::Command(command, reply) => {
                 let _ = reply.send(self.answer_command(*command).await);
             }
@@ -49,7 +57,6 @@ impl Actor {
                     spec: self.engine.spec().clone(),
                     mode: self.engine.mode(),
                     model: self.engine.model().to_owned(),
-                    context_tokens: self.engine.context_tokens(),
                 }));
             }
             SessionCommand::Answer(answer, reply) => self.answer_and_approve_matching(*answer, reply).await,
@@ -67,6 +74,18 @@ impl Actor {
             }
             SessionCommand::Rules(reply) => {
                 let _ = reply.send(Ok(self.engine.rules()));
+            }
+            SessionCommand::Queue(reply) => {
+                let _ = reply.send(Ok(self.engine.queue()));
+            }
+            SessionCommand::EditQueue(change, reply) => {
+                let _ = reply.send(self.edit_queue(*change).await);
+            }
+            SessionCommand::Rewind(request, reply) => {
+                let _ = reply.send(Box::pin(self.rewind(*request)).await);
+            }
+            SessionCommand::Archive { archived, keyed, origin, reply } => {
+                let _ = reply.send(self.archive(archived, keyed, origin).await);
             }
             SessionCommand::AnswerQuestion(chosen, reply) => {
                 let _ = reply.send(self.answer_question(*chosen).await);
@@ -215,12 +234,19 @@ impl Actor {
 fn refuse_command(command: SessionCommand) {
     match command {
         SessionCommand::Submit(_, _, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
+        SessionCommand::Compact(.., reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
+        SessionCommand::Context(reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::Command(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::Facts(reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::Answer(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::Update(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::Rule { reply, .. } => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::Rules(reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
+        SessionCommand::Queue(reply) | SessionCommand::EditQueue(_, reply) => {
+            drop(reply.send(Err(SessionError::ShuttingDown)));
+        }
+        SessionCommand::Rewind(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
+        SessionCommand::Archive { reply, .. } => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::AnswerQuestion(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::Abort { reply, .. } | SessionCommand::Kill { reply, .. } => {
             drop(reply.send(Err(SessionError::ShuttingDown)));

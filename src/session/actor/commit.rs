@@ -13,11 +13,12 @@ use crate::session::actor::effects::PendingPreparation;
 use crate::session::actor::journal::Batch;
 use crate::session::actor::{Actor, audit, crash_points, journal, sleep_until};
 use crate::session::error::SessionError;
-use crate::session::shared::PendingChange;
+use crate::session::shared::{PendingChange, StatusChange};
 use crate::session::stream::feed::Entry;
 use crate::store::{Idempotency, PendingGrant, StoreError, Sync};
 use crate::tools::ProcessStarted;
-use crate::types::event::Event;
+use crate::types::event::{Envelope, Event};
+use crate::types::session::SessionState;
 
 /// A failed write of a process record is retried if the failure was reported within this time.
 const PROCESS_RECORD_RETRY_TIMEOUT: Duration = Duration::from_secs(1);
@@ -137,6 +138,9 @@ impl Actor {
         self.feed.publish(entries);
         for entry in &plan.events {
             self.shared.on_commit(&entry.envelope);
+            if let Some(change) = status_change(&entry.envelope) {
+                self.shared.notify_status(change);
+            }
             self.on_event(&entry.envelope);
             self.watch_repository(&entry.envelope.event);
         }
@@ -252,4 +256,14 @@ impl Actor {
             }
         }
     }
+}
+
+/// The new state that an event reports. The end of a session is reported by its own event.
+fn status_change(envelope: &Envelope) -> Option<StatusChange> {
+    let (state, requires) = match envelope.event {
+        Event::SessionStatus { state, requires } => (state, requires),
+        Event::SessionEnded { .. } => (SessionState::Ended, None),
+        _ => return None,
+    };
+    Some(StatusChange { session_id: envelope.session_id, state: Some(state), requires })
 }

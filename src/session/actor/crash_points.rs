@@ -17,6 +17,9 @@ pub(in crate::session) fn after_decision(plan: &Plan) {
     if has(plan, is_settled) {
         point("C10");
     }
+    if has(plan, is_compaction) {
+        point("C18.decided");
+    }
     if has(plan, |event| matches!(event, Event::TurnResumed { .. })) {
         point("C21.decided");
     }
@@ -59,6 +62,13 @@ pub(in crate::session) fn after_commit(plan: &Plan) {
     if has(plan, |event| matches!(event, Event::ToolCompleted { .. })) && !ends_turn {
         point(if asks_model { "C17" } else { "C15" });
     }
+    let completes = has(plan, |event| matches!(event, Event::CompactCompleted { edit: Some(_), .. }));
+    if has(plan, is_compaction) && !completes {
+        point("C18.requested");
+    }
+    if completes {
+        point("C18.completed");
+    }
     if has(plan, |event| matches!(event, Event::TurnAborting { .. })) {
         point("C19");
     }
@@ -82,6 +92,11 @@ fn has(plan: &Plan, is_it: impl Fn(&Event) -> bool) -> bool {
 pub(in crate::session) fn is_answer(event: &Event) -> bool {
     matches!(event, Event::MessageCompleted { item, .. }
         if item.kind == ItemKind::AssistantMessage && item.status == ItemStatus::Completed)
+}
+
+/// Whether the event starts a stage of compaction, or completes one.
+fn is_compaction(event: &Event) -> bool {
+    matches!(event, Event::CompactStarted { .. } | Event::CompactCompleted { edit: Some(_), .. })
 }
 
 fn is_settled(event: &Event) -> bool {

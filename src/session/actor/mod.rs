@@ -9,6 +9,8 @@ mod commit;
 mod crash_points;
 pub(super) mod effects;
 pub(super) mod journal;
+mod queue;
+mod rewind;
 mod run_effect;
 mod submit;
 mod waiting_callers;

@@ -1,4 +1,4 @@
-//! Submitting an input to the session.
+//! Submitting an input to the session, and a request to compact its conversation.
 
 use crate::crash;
 use crate::engine::{AnsweredCommand, Input, Refusal, Reply, Submit, Update};
@@ -6,8 +6,10 @@ use crate::session::actor::Actor;
 use crate::session::actor::commit::UnwrittenPlan;
 use crate::session::budgets::check_money;
 use crate::session::error::SessionError;
-use crate::session::idempotency::method;
+use crate::session::idempotency::{IdempotencyKey, method};
 use crate::session::requests::{CommandSubmission, Submission, SubmittedInput};
+use crate::types::compaction::CompactRequest;
+use crate::types::event::Origin;
 use crate::types::outcome::SubmitOutcome;
 use crate::types::turn_options::TurnOptions;
 
@@ -36,6 +38,26 @@ impl Actor {
         crash::point("C2.performed");
         Ok(submitted)
     }
+
+    /// Adds a turn that compacts the conversation.
+    pub(super) async fn compact(
+        &mut self,
+        request: CompactRequest,
+        keyed: Option<IdempotencyKey>,
+        origin: Origin,
+    ) -> Result<SubmitOutcome, SessionError> {
+        if let Some(known) = self.remembered(method::COMPACT, keyed.as_ref()).await? {
+            return Ok(known);
+        }
+        let decision = self.decide(Input::Compact { request, origin: Some(origin) })?;
+        let Reply::Submitted(submitted) = decision.reply.clone() else {
+            return Err(SessionError::Refused(Refusal::Ended));
+        };
+        let idempotency = keyed.and_then(|keyed| keyed.row(method::COMPACT, self.id, &submitted));
+        self.commit(UnwrittenPlan { idempotency, ..UnwrittenPlan::new(decision) }).await?;
+        Ok(submitted)
+    }
+
     /// Records a command whose answer is known. A note is written to its file once the engine has accepted it.
     pub(super) async fn answer_command(
         &mut self,

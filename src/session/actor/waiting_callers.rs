@@ -34,6 +34,7 @@ impl Actor {
                     let _ = reply.send(Ok(AbortOutcome::default()));
                 }
             }
+            Event::FileCheckpointed { call_id, .. } => self.effects.checkpoint_stored(*call_id),
             Event::ToolBlocked { call_id, .. } => _ = self.state.recorded_calls.remove(call_id),
             Event::ToolCompleted { call_id, detail, .. } => {
                 if self.engine.running_commands().contains(call_id) {

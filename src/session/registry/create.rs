@@ -113,6 +113,7 @@ impl Registry {
             blobs,
             audit,
             idempotency,
+            history: Default::default(),
         };
         history.iter().for_each(|event| initial_items::add(&mut new, event));
         match shared.database.create(new).await {

@@ -4,7 +4,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::session::actor::journal;
 use crate::session::error::SessionError;
-use crate::store::{ItemRow, NewSession};
+use crate::store::{ItemRow, MessageText, NewSession};
 use crate::types::event::{Envelope, Event};
 use crate::types::hex;
 use crate::types::ids::Mint;
@@ -94,6 +94,7 @@ pub(super) fn add(new: &mut NewSession, event: &Envelope) {
     let (row, _, blobs) = journal::write(event, None);
     new.rows.push(row);
     new.blobs.extend(blobs);
+    new.history.texts.extend(MessageText::of(event));
     if let Event::MessageCompleted { item, .. } = &event.event {
         let Item { first_seq, last_seq, kind, status, .. } = *item;
         new.items.push(ItemRow { first_seq, last_seq, kind, status });

@@ -14,6 +14,7 @@ pub(super) mod rules;
 mod submit;
 pub(super) mod trust;
 pub(super) mod views;
+mod wait;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -27,7 +28,7 @@ use super::error::SessionError;
 use super::handle::LoadedSession;
 use crate::crash;
 use crate::session::idempotency::{IdempotencyKey, method};
-use crate::session::shared::{Components, Shared};
+use crate::session::shared::{Components, Shared, StatusChange};
 use crate::store::{Idempotency, StoreError};
 use crate::types::event::Origin;
 use crate::types::ids::{CallId, SessionId};
@@ -170,6 +171,7 @@ impl Registry {
         });
         self.inner.shared.database.delete(handle.key(), idempotency, self.inner.shared.clock.now()).await?;
         self.inner.live.remove(&id);
+        self.inner.shared.notify_status(StatusChange { session_id: id, state: None, requires: None });
         Ok(())
     }
 

@@ -167,7 +167,15 @@ impl Registry {
         let more = rows.len() > limit as usize;
         rows.truncate(limit as usize);
         let next = if more { rows.last().map(|(position, _)| *position) } else { None };
-        Ok((rows.into_iter().map(|(_, view)| self.with_live(view)).collect(), next))
+        let mut views: Vec<SessionView> = rows.into_iter().map(|(_, view)| self.with_live(view)).collect();
+        if let Some(search) = wanted.search {
+            let ids: Vec<SessionId> = views.iter().map(|view| view.session_id).collect();
+            let mut found = self.inner.shared.store.text_matches(&ids, search).await?;
+            for view in &mut views {
+                view.matches = found.remove(&view.session_id).unwrap_or_default();
+            }
+        }
+        Ok((views, next))
     }
 
     fn with_live(&self, mut view: SessionView) -> SessionView {

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use crate::session::requests::SessionFacts;
 use crate::session::slash_commands::custom::CommandFiles;
+use crate::types::context_view::ContextView;
 use crate::types::model::ModelView;
 use crate::types::session::SessionView;
 
@@ -60,19 +61,23 @@ pub(super) fn cost(view: &SessionView) -> String {
     text
 }
 
-pub(super) fn context(facts: &SessionFacts, window: Option<u64>) -> String {
-    let used = facts.context_tokens;
-    match window {
-        _ if used == 0 => "No model call yet: nothing fills the context window.".into(),
-        Some(window) => {
-            let percent = used.saturating_mul(100) / window.max(1);
-            format!(
-                "{used} of {window} tokens of the context window are used ({percent} %) by {}.",
-                facts.model
-            )
-        }
-        None => format!("{used} tokens are used; the context window of {} is unknown.", facts.model),
+pub(super) fn context(facts: &SessionFacts, view: &ContextView) -> String {
+    let window = match view.window {
+        Some(window) => format!("{} of {window} tokens", view.used),
+        None => format!("{} tokens; the window is unknown", view.used),
+    };
+    let about = if view.estimated { ", estimated" } else { "" };
+    let mut text = format!("Context of {}: {window}{about}.", facts.model);
+    for part in &view.parts {
+        let name = serde_json::to_value(part.name).unwrap_or_default();
+        let _ = write!(text, "\n{}: {}", name.as_str().unwrap_or_default(), part.tokens);
     }
+    let _ = write!(
+        text,
+        "\nReserved for the answer: {}. Summaries so far: {}.",
+        view.reserved_output, view.compactions
+    );
+    text
 }
 
 pub(super) fn model(facts: &SessionFacts, models: &[ModelView]) -> String {

@@ -14,6 +14,7 @@ use crate::session::error::SessionError;
 use crate::session::handle::SessionHandle;
 use crate::session::registry::Registry;
 use crate::session::requests::{CommandSubmission, Submission, SubmittedInput};
+use crate::types::compaction::CompactRequest;
 use crate::types::ids::SessionId;
 use crate::types::message::InputBlock;
 use crate::types::outcome::SubmitOutcome;
@@ -52,8 +53,9 @@ impl Registry {
                 handle.submit(Submission { options, ..submission }, input).await
             }
             "compact" => {
-                let why = "/compact is not built yet; /clear starts the conversation again";
-                Err(SessionError::Unsupported("input", why.into()))
+                let instructions = Some(command.arguments).filter(|text| !text.is_empty());
+                let Submission { keyed, origin, .. } = submission;
+                handle.compact(CompactRequest { instructions }, keyed, origin).await
             }
             "help" => {
                 let files = self.command_files(&handle).await?;
@@ -68,12 +70,8 @@ impl Registry {
                 self.show(&handle, submission, command, answers::cost(&view)).await
             }
             "context" => {
-                let facts = handle.facts().await?;
-                let components = self.shared().components();
-                let window =
-                    facts.model.parse().ok().and_then(|model| components.models.model(&model).context_window);
-                let text = answers::context(&facts, window.map(u64::from));
-                self.show(&handle, submission, command, text).await
+                let (facts, view) = (handle.facts().await?, handle.context().await?);
+                self.show(&handle, submission, command, answers::context(&facts, &view)).await
             }
             "agents" => {
                 let text = "No sub-agents: they are not built yet.";

@@ -8,7 +8,7 @@ use crate::store::error::StoreError;
 use crate::store::handle::StoreReader;
 use crate::store::rows::{JournalRow, Page, SessionKey};
 use crate::store::sql_batch::integer;
-use crate::types::ids::Seq;
+use crate::types::ids::{ItemId, Seq};
 
 /// Reads a page of the journal if it fits; otherwise no rows.
 const WHOLE_PAGE: &str = "select seq, kind, body, null as total from event \
@@ -106,6 +106,29 @@ pub struct StoredItem {
     pub last: String,
 }
 
+/// An item without its content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FoundItem {
+    /// Its id.
+    pub item_id: ItemId,
+    /// Seq of its first event.
+    pub first_seq: Seq,
+    /// Seq of its newest permanent event.
+    pub last_seq: Seq,
+    /// Whether it still runs.
+    pub is_running: bool,
+}
+
+fn found_item(row: &SqliteRow) -> Result<FoundItem, StoreError> {
+    let id: String = row.try_get("item_id")?;
+    Ok(FoundItem {
+        item_id: id.parse().map_err(|_| StoreError::Corrupt(format!("item id {id}")))?,
+        first_seq: unsigned(row.try_get("first_seq")?),
+        last_seq: unsigned(row.try_get("last_seq")?),
+        is_running: row.try_get::<String, _>("status")? == "running",
+    })
+}
+
 impl StoreReader {
     /// Number of transactions that succeeded and that failed since the start.
     #[must_use]
@@ -117,6 +140,78 @@ impl StoreReader {
     pub(in crate::store) fn noted<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
         self.health.read(&result);
         result
+    }
+
+    /// The seqs and the status of an item: its first event, its newest permanent event; `None` if the session has
+    /// no such item. Without an id, the newest item.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn find_item(
+        &self,
+        key: SessionKey,
+        item_id: Option<ItemId>,
+    ) -> Result<Option<FoundItem>, StoreError> {
+        let read = async {
+            let row = sqlx::query(
+                "select i.first_seq, i.last_seq, i.status, json_extract(e.body, '$.item_id') as item_id \
+                 from item i join event e on e.session = i.session and e.seq = i.first_seq \
+                 where i.session = ?1 and (?2 is null or instr(e.body, ?2) > 0 \
+                 and json_extract(e.body, '$.item_id') = ?2) order by i.first_seq desc limit 1",
+            )
+            .bind(key.0)
+            .bind(item_id.map(|id| id.to_string()))
+            .fetch_optional(&self.readers.now().await)
+            .await?;
+            row.map(|row| found_item(&row)).transpose()
+        };
+        self.noted(read.await)
+    }
+
+    /// The items that began after `seq`, in their order.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn items_begun_after(&self, key: SessionKey, seq: Seq) -> Result<Vec<FoundItem>, StoreError> {
+        let read = async {
+            let rows = sqlx::query(
+                "select i.first_seq, i.last_seq, i.status, json_extract(e.body, '$.item_id') as item_id \
+                 from item i join event e on e.session = i.session and e.seq = i.first_seq \
+                 where i.session = ? and i.first_seq > ? order by i.first_seq",
+            )
+            .bind(key.0)
+            .bind(integer(seq))
+            .fetch_all(&self.readers.now().await)
+            .await?;
+            rows.iter().map(found_item).collect()
+        };
+        self.noted(read.await)
+    }
+
+    /// The newest event of a kind; `None` if there is none.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn newest_event(
+        &self,
+        key: SessionKey,
+        kind: &'static str,
+    ) -> Result<Option<JournalRow>, StoreError> {
+        let read = async {
+            let row = sqlx::query(
+                "select seq, body from event where session = ? and kind = ? order by seq desc limit 1",
+            )
+            .bind(key.0)
+            .bind(kind)
+            .fetch_optional(&self.readers.now().await)
+            .await?;
+            row.map(|row| {
+                let seq = unsigned(row.try_get("seq")?);
+                Ok(JournalRow { seq, kind: kind.into(), body: row.try_get("body")? })
+            })
+            .transpose()
+        };
+        self.noted(read.await)
     }
 
     async fn is_there(&self, key: SessionKey) -> Result<bool, StoreError> {

@@ -10,6 +10,7 @@ use crate::store::handle::StoreReader;
 use crate::store::read::events::unsigned;
 use crate::store::rows::{SessionKey, WITHOUT_SESSION_MS};
 use crate::store::sql_batch::integer;
+use crate::store::tables::texts;
 use crate::types::event::Event;
 use crate::types::ids::{RequestId, Seq, SessionId};
 use crate::types::sampling::{Sampling, Temperature, TopP};
@@ -61,7 +62,7 @@ pub struct SessionQuery<'q> {
     pub states: &'q [SessionState],
     /// Required folder.
     pub cwd: Option<&'q str>,
-    /// Text that the title, folder or last line must contain, ignoring case.
+    /// Text that the title, folder or last line must contain, ignoring case; or words of one message.
     pub search: Option<&'q str>,
 }
 
@@ -121,8 +122,12 @@ impl StoreReader {
                 query.push(" and cwd = ").push_bind(cwd);
             }
             if let Some(search) = search {
-                query.push(" and instr(lower(title || char(10) || cwd || char(10) || last_line), lower(");
+                query.push(" and (instr(lower(title || char(10) || cwd || char(10) || last_line), lower(");
                 query.push_bind(search).push(")) > 0");
+                if let Some(words) = texts::query(search) {
+                    query.push(" or id in (").push(texts::MATCHING_SESSIONS).push_bind(words).push(")");
+                }
+                query.push(")");
             }
             query.push(" order by id desc limit ").push_bind(limit);
             let rows = query.build().persistent(false).fetch_all(&self.readers.now().await).await?;
@@ -172,7 +177,7 @@ impl StoreReader {
     pub async fn in_use_since(&self, since: Timestamp) -> Result<Vec<SessionId>, StoreError> {
         let read = async {
             let rows = sqlx::query(
-                "select session_id from session where state <> 'ended' and (updated_at_ms >= ? or state <> 'idle')",
+                "select session_id from session where state not in ('ended', 'archived') and (updated_at_ms >= ? or state <> 'idle')",
             )
             .bind(since.0)
             .fetch_all(&self.readers.now().await)
@@ -437,6 +442,10 @@ fn view(row: &SqliteRow) -> Result<SessionView, StoreError> {
         turn_id: turn_id.as_deref().map(word).transpose()?,
         last_line: row.try_get("last_line")?,
         background_commands: Vec::new(),
+        forked_from: row
+            .try_get::<Option<String>, _>("forked_from")?
+            .and_then(|text| serde_json::from_str(&text).ok()),
+        matches: Vec::new(),
         details: None,
     })
 }

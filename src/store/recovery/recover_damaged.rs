@@ -27,12 +27,13 @@ use crate::store::recovery::backup::problems;
 use crate::store::recovery::daily_backups::backups;
 use crate::store::recovery::salvage::{SalvagedJournal, SalvagedRow, Source};
 use crate::store::recovery::summaries::Summaries;
-use crate::store::rows::{SessionKey, Summary};
+use crate::store::rows::{MessageText, SessionKey, Summary};
 use crate::store::sql_batch::SqlBatch;
 use crate::store::sql_batch::{integer, to_text};
 use crate::store::tables::audit;
 use crate::store::tables::blobs;
 use crate::store::tables::ledger;
+use crate::store::tables::texts;
 use crate::types::event::{Envelope, Event, HISTORY_LOST};
 use crate::types::ledger::UsageRecord;
 use crate::types::time::Timestamp;
@@ -381,7 +382,7 @@ async fn save(
     sqlx::query("begin immediate").execute(&mut *new).await?;
     let mut sql = QueryBuilder::<Sqlite>::new(
         "insert into session (id, session_id, cwd, background, created_at_ms, title, model, mode, thinking, \
-         temperature_thousandths, top_p_thousandths, state, requires, turn_id, updated_at_ms, last_seq, usage, cost_usd_micros, cost_at_least_usd_micros, last_line) ",
+         temperature_thousandths, top_p_thousandths, state, requires, turn_id, updated_at_ms, last_seq, usage, cost_usd_micros, cost_at_least_usd_micros, last_line, forked_from) ",
     );
     sql.push_values([summary], |mut values, summary| {
         values
@@ -404,7 +405,8 @@ async fn save(
             .push_bind(serde_json::to_string(&summary.usage).unwrap_or_default())
             .push_bind(summary.cost_usd_micros.map(integer))
             .push_bind(integer(summary.cost_at_least_usd_micros))
-            .push_bind(summary.last_line);
+            .push_bind(summary.last_line)
+            .push_bind(spec.forked_from.as_ref().and_then(|from| serde_json::to_string(from).ok()));
     });
     sql.build().execute(&mut *new).await?;
     for chunk in journal.lines.chunks(64) {
@@ -424,6 +426,7 @@ async fn save(
     let mut rest = SqlBatch::default();
     blobs::insert(&mut rest, SessionKey(key), &journal.blobs);
     known.iter().filter_map(UsageRecord::of).for_each(|booking| ledger::insert(&mut rest, &booking));
+    texts::insert(&mut rest, SessionKey(key), &MessageText::of_journal(&known));
     rest.run_over(new).await?;
     summaries.write(new, key).await?;
     sqlx::query("commit").execute(new).await?;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use sqlx::sqlite::SqliteConnection;
 
 use crate::store::error::StoreError;
+use crate::store::rows::ItemRow;
 use crate::store::sql_batch::integer;
 use crate::types::event::{Envelope, Event};
 use crate::types::session::{ItemKind, ItemStatus};
@@ -18,16 +19,23 @@ pub(in crate::store) struct Summaries {
 
 impl Summaries {
     /// Computes the rows of a whole journal.
-    pub fn of(events: &[Envelope]) -> Self {
+    pub fn of<'e>(events: impl IntoIterator<Item = &'e Envelope>) -> Self {
         let mut made = Self::default();
         let mut calls = HashMap::new();
-        for Envelope { seq, event, .. } in events {
+        for Envelope { seq, item_id, event, .. } in events {
             let call = match event {
                 Event::MessageStarted { .. } => {
                     made.items.insert(*seq, (*seq, ItemKind::AssistantMessage, ItemStatus::Running));
                     continue;
                 }
-                Event::MessageCompleted { item, .. } => {
+                Event::Error { .. } if item_id.is_some() => {
+                    made.items.insert(*seq, (*seq, ItemKind::Error, ItemStatus::Completed));
+                    continue;
+                }
+                Event::MessageCompleted { item, reasoning_item_id, .. } => {
+                    if reasoning_item_id.is_some() {
+                        made.items.insert(*seq, (*seq, ItemKind::Reasoning, item.status));
+                    }
                     made.items.insert(item.first_seq, (*seq, item.kind, item.status));
                     continue;
                 }
@@ -49,6 +57,10 @@ impl Summaries {
                     }
                     Some((call_id, ItemStatus::Running))
                 }
+                Event::SessionRewound(rewound) => {
+                    made.items.retain(|first, _| *first <= rewound.last_item_seq);
+                    None
+                }
                 _ => None,
             };
             if let Some((call_id, status)) = call
@@ -58,6 +70,17 @@ impl Summaries {
             }
         }
         made
+    }
+
+    /// The rows of the items.
+    pub fn items(&self) -> Vec<ItemRow> {
+        let row = |(first, (last, kind, status)): (&u64, &(u64, ItemKind, ItemStatus))| ItemRow {
+            first_seq: *first,
+            last_seq: *last,
+            kind: *kind,
+            status: *status,
+        };
+        self.items.iter().map(row).collect()
     }
 
     /// Writes the rows of a session that has none yet.
@@ -86,5 +109,13 @@ impl Summaries {
             .await?;
         }
         Ok(())
+    }
+}
+
+impl ItemRow {
+    /// The item rows of a whole journal.
+    #[must_use]
+    pub fn of_journal<'e>(events: impl IntoIterator<Item = &'e Envelope>) -> Vec<Self> {
+        Summaries::of(events).items()
     }
 }

@@ -213,12 +213,34 @@ pub(in crate::store) fn insert(script: &mut SqlBatch, key: SessionKey, blobs: &[
     }
 }
 
-/// The blob files of a session that will be deleted.
+/// Gives a session the blobs of another one. Both share the content of blobs that are files.
+pub(in crate::store) fn copy(script: &mut SqlBatch, from: SessionKey, to: SessionKey, ids: &[BlobId]) {
+    for blob_id in ids {
+        let blob_id = blob_id.to_string();
+        script.add(
+            "insert into blob (session, blob_id, media_type, bytes, in_file) \
+             select ?, blob_id, media_type, bytes, in_file from blob where session = ? and blob_id = ? \
+             on conflict (session, blob_id) do nothing",
+            values![to.0, from.0, &blob_id],
+        );
+        script.add(
+            "insert into blob_part (blob, nth, content) select b.id, p.nth, p.content \
+             from blob a join blob_part p on p.blob = a.id join blob b on b.blob_id = a.blob_id \
+             where a.session = ? and a.blob_id = ? and b.session = ? on conflict (blob, nth) do nothing",
+            values![from.0, &blob_id, to.0],
+        );
+    }
+}
+
+/// The blob files of a session that will be deleted, except those that another session shares.
 pub(in crate::store) fn files_of(
     connection: &rusqlite::Connection,
     key: SessionKey,
 ) -> Result<Vec<String>, StoreError> {
-    let mut files = connection.prepare("select blob_id from blob where session = ? and in_file = 1")?;
+    let mut files = connection.prepare(
+        "select blob_id from blob where session = ?1 and in_file = 1 and blob_id not in \
+         (select blob_id from blob where session <> ?1 and in_file = 1)",
+    )?;
     let files = files.query_map([key.0], |row| row.get(0))?;
     Ok(files.collect::<Result<_, _>>()?)
 }

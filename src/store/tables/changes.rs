@@ -16,7 +16,41 @@ const PAGE: &str = "select seq, body, total from \
       window by_seq as (order by seq rows unbounded preceding)) \
      where upto <= ?4 or nth = 1 order by seq";
 
+/// Rows per read of the file history.
+const FILE_HISTORY_ROWS: u32 = 100;
+
 impl StoreReader {
+    /// The next events after `after` about the content of files, oldest first: checkpoints, changes, rewinds.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn file_history_after(
+        &self,
+        key: SessionKey,
+        after: Seq,
+    ) -> Result<Vec<JournalRow>, StoreError> {
+        let read = async {
+            let rows = sqlx::query(
+                "select seq, kind, body from event where session = ? and seq > ? \
+                 and kind in ('file.checkpointed', 'file.changed', 'session.rewound') order by seq limit ?",
+            )
+            .bind(key.0)
+            .bind(integer(after))
+            .bind(FILE_HISTORY_ROWS)
+            .fetch_all(&self.readers.now().await)
+            .await?;
+            let row = |row: &sqlx::sqlite::SqliteRow| {
+                Ok(JournalRow {
+                    seq: u64::try_from(row.try_get::<i64, _>("seq")?).unwrap_or(0),
+                    kind: row.try_get("kind")?,
+                    body: row.try_get("body")?,
+                })
+            };
+            rows.iter().map(row).collect()
+        };
+        self.noted(read.await)
+    }
+
     /// A page of the `file.changed` events after `after`, oldest first: at most `limit` rows and at most
     /// `bytes` of bodies. The first one is always read, whatever its length.
     ///

@@ -6,4 +6,5 @@ pub(super) mod changes;
 pub(super) mod grants;
 pub(super) mod ledger;
 pub(super) mod processes;
+pub(super) mod texts;
 pub(super) mod trust;

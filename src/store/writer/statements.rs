@@ -9,6 +9,7 @@ use crate::store::tables::blobs;
 use crate::store::tables::grants;
 use crate::store::tables::ledger;
 use crate::store::tables::processes;
+use crate::store::tables::texts;
 use crate::types::audit::AuditHead;
 use crate::types::ids::RequestId;
 
@@ -33,6 +34,10 @@ pub(in crate::store) fn of_group(group: &[&Append], head: &mut AuditHead) -> Sql
         append.pending_grant.iter().for_each(|grant| grants::enqueue(&mut script, grant));
         append.processes.iter().for_each(|row| processes::update(&mut script, key, row));
         audit::insert(&mut script, head, &append.audit);
+        if let Some(seq) = append.rewound_to {
+            texts::rewind(&mut script, key, seq);
+        }
+        texts::insert(&mut script, key, &append.texts);
         if let Some(row) = &append.summary {
             summary(&mut script, key, row, append.rows.last().map(|row| row.seq));
         }
@@ -50,8 +55,9 @@ pub(in crate::store) fn session(new: &NewSession) -> SqlBatch {
     let mut script = SqlBatch::default();
     script.add(
         "insert into session (session_id, title, cwd, model, mode, thinking, temperature_thousandths, \
-         top_p_thousandths, background, created_at_ms, updated_at_ms, last_seq, state, usage, cost_usd_micros, last_line) \
-         values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'idle', '{}', 0, '')",
+         top_p_thousandths, background, created_at_ms, updated_at_ms, last_seq, forked_from, state, usage, \
+         cost_usd_micros, last_line) \
+         values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'idle', '{}', 0, '')",
         values![
             new.session_id.to_string(),
             &spec.title,
@@ -65,6 +71,7 @@ pub(in crate::store) fn session(new: &NewSession) -> SqlBatch {
             new.at.0,
             new.at.0,
             integer(new.rows.last().map_or(0, |row| row.seq)),
+            spec.forked_from.as_ref().and_then(|from| serde_json::to_string(from).ok()),
         ],
     );
     script
@@ -76,6 +83,14 @@ pub(in crate::store) fn of_new(key: SessionKey, new: &NewSession, head: &mut Aud
     rows(&mut script, key, &new.rows);
     new.items.iter().for_each(|it| item(&mut script, key, it));
     blobs::insert(&mut script, key, &new.blobs);
+    let history = &new.history;
+    if let Some((source, ids)) = &history.copied_blobs {
+        blobs::copy(&mut script, *source, key, ids);
+    }
+    texts::insert(&mut script, key, &history.texts);
+    if let Some(row) = &history.summary {
+        summary(&mut script, key, row, new.rows.last().map(|row| row.seq));
+    }
     audit::insert(&mut script, head, &new.audit);
     if let Some(idempotency) = &new.idempotency {
         remember(&mut script, Some(key), idempotency, new.at.0);

@@ -1,5 +1,6 @@
 //! Tools that read, search and change files.
 
+pub(super) mod checkpoint;
 pub(super) mod did_you_mean;
 pub(super) mod edit;
 pub(super) mod edit_guard;

@@ -105,6 +105,19 @@ impl Version {
     }
 }
 
+impl Content {
+    /// A content of the daemon's user with these permission bits.
+    pub(in crate::tools) fn own(bytes: Vec<u8>, mode: u32) -> Self {
+        let owner = (nix::unistd::geteuid().as_raw(), nix::unistd::getegid().as_raw());
+        Self { sha256: disk::sha256(&bytes), bytes: Arc::new(bytes), mode: mode & 0o7777, owner }
+    }
+
+    /// Permission bits.
+    pub(in crate::tools) fn mode(&self) -> u32 {
+        self.mode
+    }
+}
+
 impl std::ops::Deref for PinnedPath {
     type Target = ResolvedPath;
 

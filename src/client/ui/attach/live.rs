@@ -9,12 +9,11 @@ use ratatui::crossterm::{cursor, terminal};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 
-use crate::api::params::{AbortParams, AbortReply, AnswerReply, ApproveReply, ListParams};
+use crate::api::params::{AbortParams, AbortReply, AnswerReply, ApproveReply};
 use crate::client::args::Thinking;
 use crate::client::connection::client::{CallError, Client};
 use crate::client::connection::connector::Connector;
 use crate::client::connection::follow::{Follow, Step};
-use crate::client::connection::paths;
 use crate::client::connection::session_calls;
 use crate::client::failure::{Failure, code};
 use crate::client::resolve_id;
@@ -27,7 +26,6 @@ use crate::client::ui::attach::screen::Screen;
 use crate::client::ui::attach::view::view;
 use crate::client::ui::keys::Keys;
 use crate::client::ui::request_timing::wait_until;
-use crate::types::session::{SessionState, SessionView};
 
 /// Maximum number of events that are handled before the screen is drawn again.
 const BATCH: usize = 500;
@@ -39,8 +37,11 @@ pub(in crate::client) async fn attach(
     out: &mut Out,
 ) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
-    let session =
-        if name == "." { newest_here(&client).await? } else { resolve_id::session(&client, name).await? };
+    let session = if name == "." {
+        resolve_id::newest_here(&client).await?
+    } else {
+        resolve_id::session(&client, name).await?
+    };
     let follow = Follow::start_with(reach, &client, session.session_id, 0, thinking.include()).await?;
     if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
         return plain::plain(client, follow, session, &mut Out::all_on_stdout()).await;
@@ -61,21 +62,6 @@ pub(in crate::client) async fn attach(
     };
     ended?;
     Ok(out.note(&format!("detached; it goes on without you · agentctl attach {short}"))?)
-}
-
-/// The newest session of this folder, preferably one that accepts input.
-pub(in crate::client) async fn newest_here(client: &Client) -> Result<SessionView, Failure> {
-    let here = paths::current_folder()?;
-    let shown = here.display().to_string();
-    let filter = ListParams { cwd: Some(shown.clone()), ..ListParams::default() };
-    let sessions = resolve_id::all_sessions(client, &filter).await?;
-    let is_open = |s: &&SessionView| !matches!(s.state, SessionState::Ended | SessionState::Archived);
-    sessions.iter().find(is_open).or(sessions.first()).cloned().ok_or_else(|| {
-        Failure::internal(format!(
-            "no session works in {}; `agentctl ps` lists all, `agentctl run` makes one",
-            escape::line(&shown)
-        ))
-    })
 }
 
 /// Result of an effect.

@@ -9,4 +9,4 @@ mod plain;
 mod screen;
 mod view;
 
-pub(in crate::client) use live::{attach, newest_here};
+pub(in crate::client) use live::attach;

@@ -8,6 +8,7 @@ use crate::client::terminal::style::{Line, Tone, cut};
 use crate::client::ui::question;
 use crate::client::ui::summary::{call_summary, cut_diff, one_line};
 use crate::types::background::{BackgroundEnd, BackgroundState, BashId, KilledBy};
+use crate::types::compaction::CompactStage;
 use crate::types::event::{Envelope, Event, SettledBy};
 use crate::types::ids::{CallId, ItemId, PermissionId};
 use crate::types::message::{Block, input_line};
@@ -206,7 +207,11 @@ impl Transcript {
                 let text = "  (cut at the output limit: the model is asked to go on)";
                 lines(vec![Line::new(Tone::Dim, text)])
             }
-            ItemKind::UserMessage | ItemKind::ToolCall | ItemKind::Reasoning | ItemKind::Error => Vec::new(),
+            ItemKind::UserMessage
+            | ItemKind::ToolCall
+            | ItemKind::Compaction
+            | ItemKind::Reasoning
+            | ItemKind::Error => Vec::new(),
             ItemKind::AssistantMessage => {
                 let shown = self.shown.remove(&item.item_id).unwrap_or(0);
                 if superseded {
@@ -346,6 +351,19 @@ fn plain_event(event: &Event, echo: bool) -> Vec<Line> {
         Event::ToolBackground { bash_id, state, end: Some(end), .. } => {
             vec![background_ended(*bash_id, *state, end)]
         }
+        Event::CompactStarted { stage: CompactStage::Autocompact, .. } => {
+            dim("  the conversation is summarised, to fit the context window…".into())
+        }
+        Event::CompactCompleted { stage: CompactStage::ToolResults, edit: None, .. } => Vec::new(),
+        Event::CompactCompleted { error: Some(error), .. } => {
+            warn(format!("the conversation was not compacted: {}", escape::line(error)))
+        }
+        Event::CompactCompleted { stage, tokens_before, tokens_after, .. } => dim(format!(
+            "  ── context compacted ({}): {} → {} tokens ──",
+            stage.name(),
+            tokens(*tokens_before),
+            tokens(*tokens_after)
+        )),
         Event::SessionCleared {} => dim("  ─ the conversation starts again ─".into()),
         Event::TurnOutputRejected { attempt, max, errors, .. } => warn(format!(
             "the answer does not satisfy the schema ({}); correction {attempt} of {max}",

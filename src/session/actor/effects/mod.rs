@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
 use tokio::runtime::Handle;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -77,6 +77,8 @@ pub(in crate::session) struct EffectRunner {
     others: Vec<AbortHandle>,
     /// Tool calls that are stopped by their token, because their processes must end first.
     tools: HashMap<CallId, CancellationToken>,
+    /// Calls that wait until the content of their files is stored.
+    checkpoints: HashMap<CallId, oneshot::Sender<()>>,
     /// Sends started processes to the session.
     process_starts: mpsc::Sender<ProcessStarted>,
 }
@@ -154,6 +156,7 @@ impl EffectRunner {
             held: None,
             others: Vec::new(),
             tools: HashMap::new(),
+            checkpoints: HashMap::new(),
             process_starts,
         }
     }
@@ -225,6 +228,7 @@ impl EffectRunner {
         }
         if let Some(Input::ToolDone { call_id, .. }) = &input {
             self.tools.remove(call_id);
+            self.checkpoints.remove(call_id);
         }
         if self.running.is_empty() {
             self.tools.clear();
@@ -266,7 +270,15 @@ impl EffectRunner {
     pub fn drop_all(&mut self) {
         self.running.abort_all();
         self.tools.clear();
+        self.checkpoints.clear();
         self.others.clear();
+    }
+
+    /// Lets a call continue whose file checkpoint is stored.
+    pub fn checkpoint_stored(&mut self, call_id: CallId) {
+        if let Some(waits) = self.checkpoints.remove(&call_id) {
+            let _ = waits.send(());
+        }
     }
 
     pub fn stop_tool(&mut self, call_id: CallId) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use tokio::runtime::Handle;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -16,7 +16,9 @@ use crate::session::call_context::CallContext;
 use crate::session::effective_rules;
 use crate::session::effective_rules::EffectiveRules;
 use crate::session::shared::Components;
-use crate::tools::{SessionContext, ToolError};
+use crate::tools::{FileState, FileVersion, SessionContext, ToolError};
+use crate::types::blob::{Blob, BlobRef};
+use crate::types::history::FileCheckpoint;
 use crate::types::ids::{CallId, TurnId};
 use crate::types::message::ToolCall;
 use crate::types::permission::{Mode, Verdict};
@@ -94,6 +96,11 @@ impl EffectRunner {
         self.tools.insert(call.call_id, stop.clone());
         let process_starts = self.process_starts.clone();
         let blobs = Arc::clone(&self.blobs);
+        let checkpoint = prepared.subject.changes_files().then(|| {
+            let (stored, is_stored) = oneshot::channel();
+            self.checkpoints.insert(call.call_id, stored);
+            is_stored
+        });
         let goes_on = matches!(prepared.subject, Subject::Bash { background: true, .. });
         self.running.spawn(async move {
             let session_context = match prepared.subject {
@@ -131,6 +138,17 @@ impl EffectRunner {
                 let input = Input::ToolDone { call_id, outcome: Box::new(outcome), duration_ms };
                 return Some(EffectResult { input, command });
             }
+            if let Some(is_stored) = checkpoint {
+                let versions = components.tools.file_versions_of(&prepared, &session_context).await;
+                let (files, blobs) = versions.into_iter().map(checkpoint_of).unzip::<_, _, Vec<_>, Vec<_>>();
+                let blobs = blobs.into_iter().flatten().collect();
+                report.send(Box::new(Input::FilesRead { call_id, files, blobs })).await.ok()?;
+                // The session stores the content before the call changes a file. A stopped call changes none.
+                tokio::select! {
+                    _ = is_stored => crash::point("C25.stored"),
+                    () = stop.cancelled() => {}
+                }
+            }
             let (progress, pieces) = mpsc::channel(PIECES);
             let run = async {
                 crash::tool(&call.tool);
@@ -143,6 +161,22 @@ impl EffectRunner {
             let duration_ms = shared.clock.now().since(started);
             Some(Input::ToolDone { call_id, outcome: Box::new(outcome), duration_ms }.into())
         });
+    }
+}
+
+/// The checkpoint of a file, with its content.
+fn checkpoint_of(version: FileVersion) -> (FileCheckpoint, Option<Blob>) {
+    let FileVersion { path, state } = version;
+    let missing = FileCheckpoint { path, exists: false, sha256: None, content: None, mode: None };
+    match state {
+        FileState::Missing => (missing, None),
+        FileState::Unreadable(_) => (FileCheckpoint { exists: true, ..missing }, None),
+        FileState::Content { sha256, mode, bytes } => {
+            let blob = bytes.map(|bytes| Blob::new("application/octet-stream", bytes.as_slice()));
+            let content = blob.as_ref().map(BlobRef::from);
+            let (sha256, mode) = (Some(sha256), Some(mode));
+            (FileCheckpoint { exists: true, sha256, content, mode, ..missing }, blob)
+        }
     }
 }
 

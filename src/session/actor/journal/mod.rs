@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::engine::{Engine, Plan, Snapshot};
 use crate::session::stream::feed::{Entry, kind_of};
-use crate::store::{Append, ItemRow, ProcessRow, RequestRow, Row, SessionKey, Summary, Sync};
+use crate::store::{Append, ItemRow, MessageText, ProcessRow, RequestRow, Row, SessionKey, Summary, Sync};
 use crate::types::blob::Blob;
 use crate::types::event::{Envelope, Event};
 use crate::types::ids::CallId;
@@ -87,6 +87,11 @@ pub(in crate::session) fn encode(key: SessionKey, plan: &Plan) -> Batch {
         blobs,
         pending_grant: None,
         audit: Vec::new(),
+        texts: plan.events.iter().filter_map(|entry| MessageText::of(&entry.envelope)).collect(),
+        rewound_to: plan.events.iter().find_map(|entry| match &entry.envelope.event {
+            Event::SessionRewound(rewound) => Some(rewound.last_item_seq),
+            _ => None,
+        }),
         sync: if needs_sync { Sync::Full } else { Sync::Normal },
     };
     Batch { append, entries }
@@ -107,6 +112,8 @@ pub(in crate::session) fn process_start(key: SessionKey, record: ProcessRecord, 
         blobs: Vec::new(),
         pending_grant: None,
         audit: Vec::new(),
+        texts: Vec::new(),
+        rewound_to: None,
         sync: Sync::Normal,
     }
 }

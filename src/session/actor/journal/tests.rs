@@ -29,6 +29,7 @@ async fn check(played: Played) {
         blobs: Vec::new(),
         audit: Vec::new(),
         idempotency: None,
+        history: Default::default(),
     };
     let key = store.create(new).await.unwrap();
 
@@ -101,6 +102,10 @@ fn items_of(envelopes: &[Envelope]) -> Vec<(Seq, String, String)> {
     let mut items: BTreeMap<Seq, (String, String)> = BTreeMap::new();
     let mut by_id: BTreeMap<String, Seq> = BTreeMap::new();
     for envelope in envelopes {
+        if let Event::SessionRewound(rewound) = &envelope.event {
+            items.retain(|first, _| *first <= rewound.last_item_seq);
+            continue;
+        }
         let Some(item_id) = envelope.item_id.map(|id| id.to_string()) else { continue };
         let first = *by_id.entry(item_id.clone()).or_insert(envelope.seq);
         let item = items.entry(first).or_insert(("running".into(), item_id));

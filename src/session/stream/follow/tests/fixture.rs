@@ -147,6 +147,7 @@ impl FeedFixture {
             blobs: Vec::new(),
             audit: Vec::new(),
             idempotency: None,
+            history: Default::default(),
         };
         let key = store.create(new).await.unwrap();
         Self {
@@ -303,6 +304,7 @@ impl FeedFixture {
             response_id: None,
             superseded: false,
             cache_hit: false,
+            uncalibrated_tokens: None,
         });
         self.write(events).await;
     }
@@ -325,6 +327,8 @@ impl FeedFixture {
             blobs: Vec::new(),
             pending_grant: None,
             audit: Vec::new(),
+            texts: Vec::new(),
+            rewound_to: None,
             sync: Sync::Normal,
         };
         let mut lines = Vec::new();

@@ -1,4 +1,4 @@
-//! Events: the source of journal rows, of notifications to subscribers, and of `proto-docs/events.md`.
+//! All events. Each variant is documented here; `proto-docs/events.md` prints it.
 //!
 //! Their names are in the past tense, and the journal is append-only. `*_delta` and `tool.progress` are
 //! *pruned*: like all events they are written before they are published. They are removed in the transaction
@@ -8,22 +8,28 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::background::{BackgroundEnd, BackgroundRead, BackgroundState, BashId};
-use super::blob::{Attachment, BlobRef, TruncatedField};
-use super::ids::{CallId, ItemId, PermissionId, QuestionId, Seq, SessionId, TurnId};
-use super::message::{InputBlock, Message};
-use super::model::{BlockKind, StopReason};
-use super::permission::{Decision, OnTimeout, RuleKind, Scope};
-use super::question::{Choice, Question, QuestionKind};
-use super::reminder::{FileVersion, ReminderKind};
-use super::session::{Item, PermissionRequest, Requires, SessionSpec, SessionState, Subtype, TurnResult};
-use super::time::Timestamp;
-use super::tool::{Blocked, Confinement, FileChange, PlannedChange, PreparedCall, ReadRecord, ToolStatus};
-use super::turn_options::TurnOptions;
-use super::usage::{BudgetKind, ModelSnapshot, Usage};
-
-pub use super::origin::Origin;
-pub use super::reason::{Phase, Purpose, SettledBy, SwitchReason, TitledBy, TombstoneReason, UsageReason};
+use super::defaults::{aborted, first, is_aborted, is_first};
+use crate::types::background::{BackgroundEnd, BackgroundRead, BackgroundState, BashId};
+use crate::types::blob::{Attachment, BlobRef};
+use crate::types::compaction::{CompactStage, CompactTrigger, WindowEdit};
+use crate::types::history::{FileCheckpoint, ForkedFrom, RewoundHistory};
+use crate::types::ids::{CallId, ItemId, PermissionId, QuestionId, TurnId};
+use crate::types::message::{InputBlock, Message};
+use crate::types::model::{BlockKind, StopReason};
+use crate::types::permission::{Decision, OnTimeout, RuleKind, Scope};
+use crate::types::question::{Choice, Question, QuestionKind};
+use crate::types::reason::{
+    DequeueReason, Phase, Purpose, SettledBy, SwitchReason, TitledBy, TombstoneReason, UsageReason,
+};
+use crate::types::reminder::{FileVersion, ReminderKind};
+use crate::types::session::{
+    Item, PermissionRequest, Requires, SessionSpec, SessionState, Subtype, TurnResult,
+};
+use crate::types::tool::{
+    Blocked, Confinement, FileChange, PlannedChange, PreparedCall, ReadRecord, ToolStatus,
+};
+use crate::types::turn_options::TurnOptions;
+use crate::types::usage::{BudgetKind, ModelSnapshot, Usage};
 
 /// Version of the format of events. It rises when the meaning of an existing kind or field changes; new kinds and
 /// fields do not count, because clients ignore what they do not know.
@@ -31,47 +37,6 @@ pub const EVENT_VERSION: u32 = 1;
 
 /// `kind` of the notice at the end of a journal whose later events are lost.
 pub const HISTORY_LOST: &str = "history_lost";
-
-/// One event as it is stored in the journal and sent on the wire.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Envelope {
-    /// Its position in the session's journal, from 1.
-    pub seq: Seq,
-    /// Id of the session.
-    pub session_id: SessionId,
-    /// The turn, if the event belongs to one.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub turn_id: Option<TurnId>,
-    /// The item, if the event belongs to one.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub item_id: Option<ItemId>,
-    /// The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub step: Option<u64>,
-    /// The call of another session that this session works for. Absent in sessions that a client created.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub parent_call_id: Option<CallId>,
-    /// Time of the event.
-    pub at_ms: Timestamp,
-    /// The client that caused it, if any.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub origin: Option<Origin>,
-    /// Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the
-    /// complete value. Absent if the event is complete.
-    #[serde(skip_serializing_if = "Vec::is_empty", default, alias = "cut")]
-    pub truncated_fields: Vec<TruncatedField>,
-    /// Type and content of the event.
-    #[serde(flatten)]
-    pub event: Event,
-}
-
-const fn aborted() -> Subtype {
-    Subtype::Aborted
-}
-
-fn is_aborted(subtype: &Subtype) -> bool {
-    *subtype == Subtype::Aborted
-}
 
 /// The type and the content of an event. The `type` on the wire is dotted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -142,6 +107,27 @@ pub enum Event {
         /// Reason of the end.
         reason: String,
     },
+    /// The history before this event was copied from another session. Its turns and costs are those of that
+    /// session.
+    #[serde(rename = "session.forked")]
+    SessionForked {
+        /// The source of the copy.
+        forked_from: ForkedFrom,
+        /// Tokens of the newest copied answer and of its request.
+        #[serde(default)]
+        context_tokens: u64,
+    },
+    /// The conversation was rewound: the item `item_id` is its last one again. The events of the removed items
+    /// stay in the journal.
+    #[serde(rename = "session.rewound")]
+    SessionRewound(RewoundHistory),
+    /// A client archived the session, or restored it from the archive. An archived session is kept and
+    /// accepts no input.
+    #[serde(rename = "session.archived")]
+    SessionArchived {
+        /// Whether it is archived from now on.
+        archived: bool,
+    },
     /// The workspace contains parts that are used only with trust.
     #[serde(rename = "workspace.trust_required")]
     WorkspaceTrustRequired {
@@ -204,6 +190,25 @@ pub enum Event {
         #[serde(flatten)]
         options: Box<TurnOptions>,
     },
+    /// A queued turn (`turn_id`) left the queue and will not start.
+    #[serde(rename = "turn.dequeued")]
+    TurnDequeued {
+        /// Reason of the removal.
+        reason: DequeueReason,
+    },
+    /// The input of a queued turn (`turn_id`) was replaced; its options and its place are unchanged.
+    #[serde(rename = "turn.queue_updated")]
+    TurnQueueUpdated {
+        /// The new text, pictures and documents.
+        input: Vec<InputBlock>,
+    },
+    /// A queued turn (`turn_id`) moved to another place in the queue.
+    #[serde(rename = "turn.queue_moved")]
+    TurnQueueMoved {
+        /// The queued turn that now follows it; absent if it is the last one.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        before: Option<TurnId>,
+    },
     /// A turn started.
     #[serde(rename = "turn.started")]
     TurnStarted {
@@ -225,6 +230,9 @@ pub enum Event {
     TurnPhase {
         /// The new phase.
         phase: Phase,
+        /// With `model_call`: tokens of the request, counted from its characters without calibration.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        uncalibrated_tokens: Option<u64>,
     },
     /// The daemon stops cleanly, and the turn is at a point where it can continue: its resume does not count.
     #[serde(rename = "turn.parked")]
@@ -346,6 +354,10 @@ pub enum Event {
         /// nothing.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         cache_hit: bool,
+        /// For an answer: tokens of its request, counted from its characters. Their ratio to the reported tokens
+        /// corrects later estimates for this model.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        uncalibrated_tokens: Option<u64>,
     },
     /// A partial answer (`item_id`) is discarded: another answer replaces it. Clients remove what they show of
     /// it. It stays in the journal, and was never sent to a model.
@@ -364,6 +376,38 @@ pub enum Event {
         messages: Vec<Message>,
         /// The repairs, as text for users.
         changes: Vec<String>,
+    },
+    /// A stage of compaction started. Most stages complete in the same transaction; `autocompact` calls a model.
+    #[serde(rename = "compact.started")]
+    CompactStarted {
+        /// The stage.
+        stage: CompactStage,
+        /// Why the conversation is compacted.
+        trigger: CompactTrigger,
+        /// Tokens of the next request, as far as they are known.
+        tokens_before: u64,
+        /// For `autocompact`: number of messages, from the oldest, that the summary replaces.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        messages: Option<u64>,
+    },
+    /// A stage of compaction ended. Later requests contain less; the journal keeps all events.
+    #[serde(rename = "compact.completed")]
+    CompactCompleted {
+        /// The stage.
+        stage: CompactStage,
+        /// Why the conversation is compacted.
+        trigger: CompactTrigger,
+        /// Tokens of the next request before the stage.
+        tokens_before: u64,
+        /// Tokens of the next request after the stage, estimated.
+        tokens_after: u64,
+        /// Why the stage changed nothing: a code of `error`, `empty_summary`, `no_saving`, or `aborted`.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        error: Option<String>,
+        /// The change of the messages that later requests contain. Absent after an error, and for a result that was
+        /// shortened when its call ended: its `tool.completed` has the short text.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        edit: Option<WindowEdit>,
     },
     /// Tokens that belong to no complete answer of a turn. They count like those of an answer, and the attempt
     /// counts as a model call, so that budgets hold over any number of crashes. Tokens of a helper call count
@@ -556,6 +600,14 @@ pub enum Event {
         /// The end of the command, if it ended.
         #[serde(flatten, skip_serializing_if = "Option::is_none", default)]
         end: Option<BackgroundEnd>,
+    },
+    /// The content of files was stored before a tool call changes them, so that a rewind can restore it.
+    #[serde(rename = "file.checkpointed")]
+    FileCheckpointed {
+        /// Id of the call.
+        call_id: CallId,
+        /// The files that the call may change.
+        files: Vec<FileCheckpoint>,
     },
     /// A tool changed a file.
     #[serde(rename = "file.changed")]
@@ -752,34 +804,4 @@ pub enum Event {
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         causes: Vec<String>,
     },
-}
-
-impl Event {
-    /// A complete message without the figures of a model call.
-    #[must_use]
-    pub fn message(item: Item) -> Self {
-        Event::MessageCompleted {
-            item,
-            reasoning_item_id: None,
-            model: None,
-            stop_reason: None,
-            usage: None,
-            estimated: false,
-            cost_usd_micros: None,
-            model_snapshot: None,
-            duration_ms: None,
-            response_id: None,
-            superseded: false,
-            cache_hit: false,
-        }
-    }
-}
-
-const fn first() -> u8 {
-    1
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
-const fn is_first(attempt: &u8) -> bool {
-    *attempt == 1
 }

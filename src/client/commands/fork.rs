@@ -1,0 +1,24 @@
+//! `agentctl fork`: a new session with the conversation of another one.
+
+use crate::api::params::{ForkParams, SessionReply};
+use crate::client::connection::connector::Connector;
+use crate::client::connection::session_calls;
+use crate::client::failure::Failure;
+use crate::client::resolve_id;
+use crate::client::terminal::out::Out;
+use crate::types::ids::ItemId;
+
+pub(in crate::client) async fn fork(
+    reach: &Connector,
+    name: &str,
+    item_id: Option<ItemId>,
+    title: Option<String>,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let client = reach.connect_or_start().await?;
+    let session_id = resolve_id::session_or_newest(&client, name).await?.session_id;
+    let idempotency_key = Some(session_calls::idempotency_key());
+    let params = ForkParams { session_id, item_id, title, idempotency_key };
+    let SessionReply { session } = client.call("session.fork", &params).await?;
+    Ok(out.say(&session.session_id.to_string())?)
+}

@@ -1,0 +1,151 @@
+//! `agentctl queue`: lists and changes the inputs that wait for the running turn.
+
+use crate::api::params::{
+    QueueClearParams, QueueListParams, QueueMoveParams, QueueRemoveParams, QueueReply, QueueUpdateParams,
+};
+use crate::client::args::QueueCommand;
+use crate::client::connection::client::Client;
+use crate::client::connection::connector::Connector;
+use crate::client::connection::{session_calls, stdin};
+use crate::client::failure::Failure;
+use crate::client::resolve_id;
+use crate::client::terminal::escape;
+use crate::client::terminal::format::{age, now};
+use crate::client::terminal::out::Out;
+use crate::client::terminal::style::{Line, Tone, cut, pad};
+use crate::types::ids::{SessionId, TurnId};
+use crate::types::message::input_line;
+use crate::types::queue::QueuedTurn;
+
+/// Columns of an input in the list.
+const INPUT: usize = 100;
+
+pub(in crate::client) async fn queue(
+    reach: &Connector,
+    name: &str,
+    what: Option<QueueCommand>,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let client = reach.connect_or_start().await?;
+    let session_id = resolve_id::session_or_newest(&client, name).await?.session_id;
+    let idempotency_key = Some(session_calls::idempotency_key());
+    let json = matches!(what, Some(QueueCommand::List { json: true }));
+    let queue = match what {
+        None | Some(QueueCommand::List { .. }) => all(&client, session_id).await?,
+        Some(QueueCommand::Clear) => {
+            changed(&client, "clear", &QueueClearParams { session_id, idempotency_key }).await?
+        }
+        Some(QueueCommand::Remove { turn }) => {
+            let turn_id = find(&all(&client, session_id).await?, &turn)?;
+            changed(&client, "remove", &QueueRemoveParams { session_id, turn_id, idempotency_key }).await?
+        }
+        Some(QueueCommand::Move { turn, before }) => {
+            let known = all(&client, session_id).await?;
+            let turn_id = find(&known, &turn)?;
+            let before = before.map(|before| find(&known, &before)).transpose()?;
+            let params = QueueMoveParams { session_id, turn_id, before, idempotency_key };
+            changed(&client, "move", &params).await?
+        }
+        Some(QueueCommand::Edit { turn, text }) => {
+            let turn_id = find(&all(&client, session_id).await?, &turn)?;
+            let text = if text == "-" { stdin::read_all()? } else { text };
+            let params = QueueUpdateParams { session_id, turn_id, input: text.into(), idempotency_key };
+            changed(&client, "update", &params).await?
+        }
+    };
+    if json {
+        return Ok(out.json(&queue)?);
+    }
+    if queue.is_empty() {
+        return Ok(out.note("nothing is queued")?);
+    }
+    for (place, turn) in queue.iter().enumerate() {
+        out.line(&row(place + 1, turn))?;
+    }
+    Ok(())
+}
+
+fn row(place: usize, turn: &QueuedTurn) -> Line {
+    let waited = age(now().since(turn.queued_at_ms));
+    let input = cut(&escape::line(&input_line(&turn.input)), INPUT);
+    Line::default()
+        .and(Tone::Bold, pad(&place.to_string(), 3))
+        .and(Tone::Plain, format!("{}  ", turn.turn_id))
+        .and(Tone::Dim, format!("{}  ", pad(&waited, 4)))
+        .and(Tone::Plain, input)
+}
+
+async fn all(client: &Client, session_id: SessionId) -> Result<Vec<QueuedTurn>, Failure> {
+    let mut params = QueueListParams { session_id, cursor: None, limit: Some(500) };
+    let mut queue = Vec::new();
+    loop {
+        let page: QueueReply = client.call("session.queue.list", &params).await?;
+        queue.extend(page.queue);
+        match page.next_cursor {
+            Some(cursor) => params.cursor = Some(cursor),
+            None => return Ok(queue),
+        }
+    }
+}
+
+async fn changed(
+    client: &Client,
+    verb: &str,
+    params: &impl serde::Serialize,
+) -> Result<Vec<QueuedTurn>, Failure> {
+    let reply: QueueReply = client.call(&format!("session.queue.{verb}"), params).await?;
+    Ok(reply.queue)
+}
+
+/// The queued turn that `name` identifies: a full id, a unique start of one, or its place from 1.
+fn find(queue: &[QueuedTurn], name: &str) -> Result<TurnId, Failure> {
+    // The daemon knows best whether a full id is queued.
+    if let Ok(turn_id) = name.parse::<TurnId>() {
+        return Ok(turn_id);
+    }
+    let place = name.parse::<usize>().ok().filter(|_| name.len() < 4);
+    if let Some(place) = place {
+        let turn = place.checked_sub(1).and_then(|at| queue.get(at));
+        return turn.map(|turn| turn.turn_id).ok_or_else(|| {
+            Failure::usage(format!("there is no place {place} in the queue of {}", queue.len()))
+        });
+    }
+    let start = name.strip_prefix("turn_").unwrap_or(name).to_ascii_lowercase();
+    let fits = |turn: &&QueuedTurn| !start.is_empty() && turn.turn_id.to_string()[5..].starts_with(&start);
+    match queue.iter().filter(fits).collect::<Vec<_>>().as_slice() {
+        [one] => Ok(one.turn_id),
+        [] => Err(Failure::usage(format!("no queued turn is called {}", escape::line(name)))),
+        _ => Err(Failure::usage(format!("{} could be several queued turns", escape::line(name)))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::client::commands::queue::*;
+    use serde_json::json;
+
+    #[test]
+    fn queued_turn_name_is_id_start_or_place() {
+        let turn = |id: &str| -> QueuedTurn {
+            serde_json::from_value(json!({"turn_id": id, "input": [], "queued_at_ms": 1, "front": false}))
+                .expect("a queued turn")
+        };
+        let queue = [
+            turn("turn_0190f2a4-0000-7000-8000-000000000001"),
+            turn("turn_0190f2a5-0000-7000-8000-000000000001"),
+        ];
+        let check = |name: &str, expected: Result<usize, u8>| {
+            let found = find(&queue, name).map_err(|failure| failure.code);
+            assert_eq!(found, expected.map(|at| queue[at].turn_id), "{name}");
+        };
+        check("1", Ok(0));
+        check("2", Ok(1));
+        check("0", Err(64));
+        check("3", Err(64));
+        check("turn_0190f2a5", Ok(1));
+        check("0190f2a4", Ok(0));
+        check("0190", Err(64));
+        check("zz", Err(64));
+        check("", Err(64));
+    }
+}

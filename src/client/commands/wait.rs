@@ -1,0 +1,53 @@
+//! `agentctl wait`: waits until a session reaches a state.
+
+use crate::api::params::{WaitParams, WaitReply};
+use crate::client::connection::connector::Connector;
+use crate::client::failure::{Failure, code};
+use crate::client::resolve_id;
+use crate::client::terminal::escape;
+use crate::client::terminal::out::Out;
+use crate::types::session::{SessionState, TurnResult};
+
+/// Prints the state, then the text of the newest result. Without `until`, the exit code is that of the result.
+pub(in crate::client) async fn wait(
+    reach: &Connector,
+    name: &str,
+    until: Vec<SessionState>,
+    timeout_ms: Option<u64>,
+    json: bool,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let client = reach.connect_or_start().await?;
+    let session_id = resolve_id::session_or_newest(&client, name).await?.session_id;
+    let judges_result = until.is_empty();
+    let until = Some(until).filter(|states| !states.is_empty());
+    let reply: WaitReply = client.call("session.wait", &WaitParams { session_id, until, timeout_ms }).await?;
+    let state = reply.session.state;
+    if json {
+        out.json(&reply)?;
+    } else if !reply.timed_out {
+        out.say(state.name())?;
+        let text = reply.result.as_ref().filter(|_| state == SessionState::Idle).map(|result| &result.text);
+        if let Some(text) = text.filter(|text| !text.trim().is_empty()) {
+            out.say(&escape::text(text))?;
+        }
+    }
+    if reply.timed_out {
+        return Err(Failure::internal(format!("the time is over; the session is {}", state.name())));
+    }
+    match reply.result.filter(|_| judges_result && state == SessionState::Idle) {
+        Some(result) => outcome(&result),
+        None => Ok(()),
+    }
+}
+
+fn outcome(result: &TurnResult) -> Result<(), Failure> {
+    match crate::client::failure::code_of(result.subtype.name()) {
+        code::SUCCESS => Ok(()),
+        code => {
+            let why = result.errors.first().map_or("", |error| error.message.as_str());
+            let why = if why.is_empty() { result.subtype.name() } else { why };
+            Err(Failure::new(code, escape::line(why)))
+        }
+    }
+}

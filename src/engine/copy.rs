@@ -1,0 +1,188 @@
+//! Copies the events of a conversation to another journal: for a fork, and to find the state that a session had
+//! at an earlier item. Pure: the caller reads the journal.
+//!
+//! A copy keeps the numbers of its events. It leaves out what belongs to the run and not to the conversation:
+//! requests, calls in progress, the queue, retries, and costs.
+
+use std::collections::HashSet;
+
+use crate::types::event::{Envelope, Event};
+use crate::types::history::{ForkedFrom, RewoundHistory};
+use crate::types::ids::{ItemId, Seq, SessionId};
+use crate::types::session::TurnResult;
+use crate::types::turn_options::TurnOptions;
+use crate::types::usage::Usage;
+
+/// Kinds that a copy leaves out.
+pub const UNCOPIED_KINDS: &[&str] = &[
+    "session.status",
+    "session.attached",
+    "session.detached",
+    "session.ended",
+    "session.archived",
+    "session.forked",
+    "config.reloaded",
+    "workspace.trust_required",
+    "turn.queued",
+    "turn.dequeued",
+    "turn.queue_updated",
+    "turn.queue_moved",
+    "turn.prompt_built",
+    "compact.started",
+    "turn.phase",
+    "turn.parked",
+    "turn.resumed",
+    "turn.steered",
+    "turn.aborting",
+    "message.block_started",
+    "message.block_completed",
+    "message.text_delta",
+    "message.thinking_delta",
+    "message.tool_input_delta",
+    "message.tombstone",
+    "usage",
+    "helper.started",
+    "helper.completed",
+    "tool.status",
+    "tool.started",
+    "tool.blocked",
+    "tool.progress",
+    "tool.background",
+    "file.checkpointed",
+    "file.changed",
+    "permission.requested",
+    "permission.resolved",
+    "permission.expired",
+    "question.requested",
+    "question.resolved",
+    "retry",
+    "heartbeat",
+    "stream.idle",
+    "model.switched",
+    "notice",
+    "error",
+];
+
+/// The last item of a copied conversation, by the seqs of its first and its last event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HistoryPoint {
+    /// Seq of the event that opened the item. Items that began later are left out.
+    pub first_seq: Seq,
+    /// Seq of its newest permanent event. Later events are left out.
+    pub last_seq: Seq,
+}
+
+impl HistoryPoint {
+    /// The whole conversation.
+    pub const END: Self = Self { first_seq: Seq::MAX, last_seq: Seq::MAX };
+}
+
+/// Selects and changes the events for a copy. It receives them in order.
+#[derive(Debug)]
+pub struct JournalCopier {
+    point: HistoryPoint,
+    session_id: SessionId,
+    items: HashSet<ItemId>,
+    context_tokens: u64,
+}
+
+impl JournalCopier {
+    /// A copier to the journal of `session_id`.
+    #[must_use]
+    pub fn new(point: HistoryPoint, session_id: SessionId) -> Self {
+        Self { point, session_id, items: HashSet::new(), context_tokens: 0 }
+    }
+
+    /// Tokens of the newest copied answer and of its request. The copy has no usage that would tell it.
+    #[must_use]
+    pub fn context_tokens(&self) -> u64 {
+        self.context_tokens
+    }
+
+    /// The event as it stands in the copy; `None` if the copy leaves it out.
+    pub fn copy(&mut self, envelope: Envelope) -> Option<Envelope> {
+        let is_of_kind = UNCOPIED_KINDS.contains(&envelope.event.kind());
+        if is_of_kind || envelope.seq > self.point.last_seq || !self.keeps_item(&envelope) {
+            return None;
+        }
+        let event = self.without_costs(envelope.event)?;
+        Some(Envelope { session_id: self.session_id, event, ..envelope })
+    }
+
+    /// Whether the event's item is kept. The first event of an item decides.
+    fn keeps_item(&mut self, envelope: &Envelope) -> bool {
+        // A rewind names the item that remains; it does not belong to it.
+        let rewinds = matches!(envelope.event, Event::SessionRewound(_));
+        let Some(item_id) = envelope.item_id.filter(|_| !rewinds) else { return true };
+        if envelope.seq <= self.point.first_seq {
+            self.items.insert(item_id);
+        }
+        self.items.contains(&item_id)
+    }
+
+    fn without_costs(&mut self, event: Event) -> Option<Event> {
+        Some(match event {
+            // A copy has a title of its own.
+            Event::SessionUpdated { options, .. } => {
+                if *options == TurnOptions::default() {
+                    return None;
+                }
+                Event::SessionUpdated { title: None, titled_by: None, options }
+            }
+            Event::MessageCompleted {
+                item,
+                reasoning_item_id,
+                model,
+                stop_reason,
+                usage,
+                duration_ms,
+                response_id,
+                superseded,
+                cache_hit,
+                ..
+            } => {
+                if let Some(usage) = usage.filter(|usage| !superseded && usage.all_tokens() > 0) {
+                    self.context_tokens = usage.all_tokens();
+                }
+                Event::MessageCompleted {
+                    item,
+                    reasoning_item_id,
+                    model,
+                    stop_reason,
+                    usage: None,
+                    estimated: false,
+                    cost_usd_micros: None,
+                    model_snapshot: None,
+                    duration_ms,
+                    response_id,
+                    superseded,
+                    cache_hit,
+                    uncalibrated_tokens: None,
+                }
+            }
+            Event::SessionRewound(rewound) => {
+                self.context_tokens = rewound.context_tokens;
+                Event::SessionRewound(RewoundHistory { files: Vec::new(), ..rewound })
+            }
+            Event::TurnCompleted { result } => Event::TurnCompleted {
+                result: TurnResult {
+                    usage: Usage::default(),
+                    usage_by_model: Default::default(),
+                    cost_usd_micros: Some(0),
+                    cost_at_least_usd_micros: 0,
+                    ..result
+                },
+            },
+            other => other,
+        })
+    }
+}
+
+/// What ends the copied part of a journal.
+#[derive(Clone, Debug)]
+pub struct Forked {
+    /// The source of the copy.
+    pub forked_from: ForkedFrom,
+    /// See [`JournalCopier::context_tokens`].
+    pub context_tokens: u64,
+}

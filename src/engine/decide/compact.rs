@@ -1,0 +1,436 @@
+//! Compaction: before a model call the stages of [`crate::engine::window`] run until the request fits. If they do not
+//! suffice, a model summarises the conversation; its call is repeated after failures like any model call of the turn.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::engine::decide::plan::PlanBuilder;
+use crate::engine::decide::retry::MAX_SUMMARY_OVERFLOWS;
+use crate::engine::input::Refusal;
+use crate::engine::output::{Effect, Reply};
+use crate::engine::request::build::behind;
+use crate::engine::request::tokens;
+use crate::engine::state::{Compacting, QueuedInput};
+use crate::engine::window::StageEdit;
+use crate::engine::window::collapse::collapse;
+use crate::engine::window::history::History;
+use crate::engine::window::microcompact::microcompact;
+use crate::engine::window::shorten::shorten;
+use crate::engine::window::size::{ResultLimits, WindowSize};
+use crate::engine::window::snip::snip;
+use crate::engine::window::summary::{summary_message, summary_messages};
+use crate::types::compaction::{CompactRequest, CompactStage, CompactTrigger, WindowEdit};
+use crate::types::event::{Event, Origin, Phase, Purpose, UsageReason};
+use crate::types::message::Message;
+use crate::types::model::{ModelReply, ModelRequest, ReplyBlock};
+use crate::types::outcome::{SubmitOutcome, SubmittedAs};
+use crate::types::session::{SessionState, Subtype, TurnError};
+use crate::types::thinking::Thinking;
+use crate::types::turn_options::TurnOptions;
+use crate::types::usage::ModelSnapshot;
+
+/// Maximum tokens of a summary, if the model does not think before it answers.
+const SUMMARY_TOKENS: u32 = 8_000;
+/// Part of the usable window that the request for a summary may fill, in percent: its estimate may be wrong.
+const SUMMARY_REQUEST_PERCENT: u64 = 85;
+/// Part of the usable window that a summary may fill, and part that restored files may fill.
+const SUMMARY_PART: u64 = 8;
+/// A summary must reduce the request at least to this part of its length, in percent.
+const MAX_LEFT_PERCENT: u64 = 90;
+
+/// The stable code of a summary that is about as long as the conversation.
+const NO_SAVING: &str = "no_saving";
+
+/// What limits the stages for one model call.
+struct Limits {
+    /// Tokens that the stages aim for.
+    target: u64,
+    /// Fewest tokens that an edit must save.
+    min_saving: u64,
+    /// Tokens of the newest messages that stay.
+    recent: u64,
+    /// Tokens of the most recently read files that stay.
+    files: u64,
+    results: ResultLimits,
+}
+
+impl PlanBuilder<'_> {
+    /// Adds a turn that only compacts the conversation. It runs now, or after the running turn.
+    pub fn compact(&mut self, request: CompactRequest, origin: Option<Origin>) -> Result<(), Refusal> {
+        if self.state.status == SessionState::Ended {
+            return Err(Refusal::Ended);
+        }
+        if self.state.archived {
+            return Err(Refusal::Archived);
+        }
+        self.origin = origin;
+        let turn_id = self.mint.turn();
+        let options = TurnOptions { compact: Some(request), ..TurnOptions::default() };
+        if self.state.turn.is_none() {
+            let (queued_at, origin) = (self.now.at, self.origin.clone());
+            let turn = QueuedInput { turn_id, input: Vec::new(), options, queued_at, front: false, origin };
+            let seq = self.begin_turn(&turn);
+            self.reply =
+                Reply::Submitted(SubmitOutcome { turn_id, state: SubmittedAs::Running, seq, text: None });
+            return Ok(());
+        }
+        let options = Box::new(TurnOptions { budgets: Some(self.state.spec.budgets), ..options });
+        let queued = Event::TurnQueued { input: Vec::new(), front: true, options };
+        let seq = self.push(None, Some(turn_id), queued);
+        self.reply = Reply::Submitted(SubmitOutcome { turn_id, state: SubmittedAs::Queued, seq, text: None });
+        Ok(())
+    }
+
+    /// The context window of the turn's model, if it is known.
+    pub fn window_size(&self) -> Option<WindowSize> {
+        let known = self.engine.settings.known.capabilities(&self.turn_model());
+        WindowSize::new(known.context_window, self.output_limit(), known.max_output_tokens)
+    }
+
+    /// The limits of tool results in the window of the turn's model.
+    pub fn result_limits(&self) -> ResultLimits {
+        ResultLimits::new(&self.engine.settings, self.window_size())
+    }
+
+    /// Makes the next request fit the window. Returns `false` if a summary was requested: the model call follows
+    /// once it is there.
+    pub fn fit_window(&mut self, step: u64) -> bool {
+        let settings = self.engine.settings.compaction;
+        let Some(size) = self.window_size() else { return true };
+        if self.state.spec.ablation.compaction || self.sent_tokens() < size.threshold(&settings) {
+            return true;
+        }
+        let limits = Limits {
+            target: size.target(&settings),
+            min_saving: size.min_saving(),
+            recent: size.recent(&settings),
+            files: size.usable() / SUMMARY_PART,
+            results: self.result_limits(),
+        };
+        self.run_stages(CompactTrigger::Auto, &limits);
+        let is_tried = self.state.turn.as_ref().is_none_or(|turn| turn.compacted_step == step);
+        if self.sent_tokens() < size.threshold(&settings) || is_tried || !self.may_summarise() {
+            return true;
+        }
+        !self.start_summary(CompactTrigger::Auto, step)
+    }
+
+    /// Whether the session may request a summary by itself.
+    fn may_summarise(&self) -> bool {
+        let settings = self.engine.settings.compaction;
+        let ablation = &self.state.spec.ablation;
+        let is_off = !settings.auto || ablation.auto_compaction || ablation.compaction;
+        !is_off && self.state.compaction_failures < settings.max_failures
+    }
+
+    /// Whether the request can be made shorter after the provider refused it as too long.
+    pub fn can_compact_after_overflow(&self) -> bool {
+        let Some(turn) = &self.state.turn else { return false };
+        match &turn.compaction {
+            Some(compaction) => compaction.overflows < MAX_SUMMARY_OVERFLOWS,
+            None => {
+                turn.compacted_step != turn.step
+                    && self.may_summarise()
+                    && self.summary_count(CompactTrigger::Overflow) > 1
+            }
+        }
+    }
+
+    /// Makes the request of this step shorter, because the provider refused it, and sends it again.
+    pub fn compact_after_overflow(&mut self, step: u64, limit: Option<u64>) {
+        let settings = self.engine.settings.compaction;
+        let used = self.sent_tokens().max(1);
+        let size = self.window_size();
+        // The provider's own limit is the truth; without one, assume that the estimate reached it.
+        let usable = limit.or(size.map(WindowSize::usable)).unwrap_or(used).min(used);
+        let limits = Limits {
+            target: usable / 2,
+            min_saving: 1,
+            recent: settings.keep_recent_tokens.min(usable / 4),
+            files: usable / SUMMARY_PART,
+            results: self.result_limits(),
+        };
+        self.run_stages(CompactTrigger::Overflow, &limits);
+        let is_shorter = self.sent_tokens() < usable.saturating_mul(3) / 4;
+        if is_shorter || !self.start_summary(CompactTrigger::Overflow, step) {
+            self.call_model_step(step);
+        }
+    }
+
+    /// Runs the stages that need no model, in order, until the request has at most the wanted length.
+    fn run_stages(&mut self, trigger: CompactTrigger, limits: &Limits) {
+        let settings = self.engine.settings.compaction;
+        let stages = [
+            (CompactStage::ToolResults, settings.tool_results),
+            (CompactStage::Snip, settings.snip),
+            (CompactStage::Microcompact, settings.microcompact),
+            (CompactStage::Collapse, settings.collapse),
+        ];
+        let ratio = self.state.token_ratio(&self.turn_model());
+        for (stage, _) in stages.into_iter().filter(|(_, is_on)| *is_on) {
+            let used = self.sent_tokens();
+            if used <= limits.target {
+                return;
+            }
+            let messages: Vec<Arc<Message>> = self.state.transcript.iter().cloned().collect();
+            let history = History::new(&messages, ratio.uncalibrated(limits.recent));
+            let excess = ratio.uncalibrated(used - limits.target);
+            let found = match stage {
+                CompactStage::ToolResults => shorten(&history, limits.results),
+                CompactStage::Snip => snip(&history),
+                CompactStage::Microcompact => {
+                    microcompact(&history, excess, ratio.uncalibrated(limits.files))
+                }
+                CompactStage::Collapse => collapse(&history, excess),
+                CompactStage::Autocompact => None,
+            };
+            let Some(found) = found else { continue };
+            let saved = ratio.tokens(saved_tokens(&messages, &found.edit));
+            if saved >= limits.min_saving.max(1) {
+                self.apply_stage(stage, trigger, used, found, saved);
+            }
+        }
+    }
+
+    fn apply_stage(
+        &mut self,
+        stage: CompactStage,
+        trigger: CompactTrigger,
+        tokens_before: u64,
+        found: StageEdit,
+        saved: u64,
+    ) {
+        let item_id = self.mint.item();
+        self.plan.blobs.extend(found.blobs);
+        self.push_item(item_id, Event::CompactStarted { stage, trigger, tokens_before, messages: None });
+        let (tokens_after, edit) = (tokens_before.saturating_sub(saved), Some(found.edit));
+        let completed =
+            Event::CompactCompleted { stage, trigger, tokens_before, tokens_after, error: None, edit };
+        self.push_item(item_id, completed);
+    }
+
+    /// Number of messages, from the oldest, that a summary would replace. The newest messages stay, unless a user
+    /// asked for the summary.
+    fn summary_count(&self, trigger: CompactTrigger) -> usize {
+        let settings = self.engine.settings.compaction;
+        let messages: Vec<Arc<Message>> = self.state.transcript.iter().cloned().collect();
+        let part = self.sent_tokens() / 4;
+        let recent = match trigger {
+            CompactTrigger::Manual => return messages.len(),
+            CompactTrigger::Auto => self.window_size().map_or(part, |size| size.recent(&settings)),
+            // The known window is wrong, so only the length of the conversation can tell.
+            CompactTrigger::Overflow => part,
+        };
+        let recent = recent.min(settings.keep_recent_tokens);
+        let ratio = self.state.token_ratio(&self.turn_model());
+        History::new(&messages, ratio.uncalibrated(recent)).recent_from
+    }
+
+    /// Requests a summary. Returns `false` if there is nothing to summarise.
+    pub fn start_summary(&mut self, trigger: CompactTrigger, step: u64) -> bool {
+        let count = self.summary_count(trigger);
+        // A summary of a summary alone saves nothing.
+        if count == 0 || (count == 1 && trigger != CompactTrigger::Manual) {
+            return false;
+        }
+        let (item_id, tokens_before) = (self.mint.item(), self.sent_tokens());
+        let (stage, messages) = (CompactStage::Autocompact, Some(count as u64));
+        self.push_item(item_id, Event::CompactStarted { stage, trigger, tokens_before, messages });
+        self.call_summary(step);
+        true
+    }
+
+    /// Calls the model for the summary (again), unless a budget is used up.
+    pub fn call_summary(&mut self, step: u64) {
+        if let Some((subtype, message)) = self.over_budget(step) {
+            self.finish(subtype, vec![TurnError::new("budget", message)]);
+            return;
+        }
+        let phase = Phase::CompactCheck;
+        let token = self.push_phase(phase, step);
+        match self.request() {
+            Ok(request) => self.effect(Effect::CallModel { token, request: Box::new(request) }),
+            Err(message) => self.finish(Subtype::LlmError, vec![TurnError::new("unconfigured", message)]),
+        }
+    }
+
+    /// The request for a summary. It begins like the request of the conversation, so that the provider's cache
+    /// serves the beginning.
+    pub fn summary_request(&self, conversation: ModelRequest, compaction: &Compacting) -> ModelRequest {
+        let thinks = conversation.thinking.is_some_and(|thinking| thinking != Thinking::Off);
+        let size = self.window_size();
+        let most = conversation.max_output_tokens.unwrap_or(u32::MAX);
+        let most = if thinks { most } else { most.min(SUMMARY_TOKENS) };
+        let part = size.map_or(u64::MAX, |size| (size.usable() / SUMMARY_PART).max(256));
+        let most = if thinks { most } else { most.min(u32::try_from(part).unwrap_or(u32::MAX)) };
+        let ratio = self.state.token_ratio(&self.turn_model());
+        let fixed = tokens::of_system(&self.state) + tokens::of_tools(&conversation.tools);
+        let usable = size.map_or(compaction.tokens_before, WindowSize::usable);
+        let usable = usable.saturating_mul(SUMMARY_REQUEST_PERCENT) / 100;
+        // Each refusal of the provider leaves out a further quarter.
+        let parts = u64::from(MAX_SUMMARY_OVERFLOWS + 1);
+        let usable = usable / parts * parts.saturating_sub(u64::from(compaction.overflows)).max(1);
+        let room = ratio.uncalibrated(usable).saturating_sub(fixed);
+        let all: Vec<Arc<Message>> = self.state.transcript.iter().cloned().collect();
+        let request = self.state.turn.as_ref().and_then(|turn| turn.options.compact.as_ref());
+        let instructions = request.and_then(|request| request.instructions.as_deref());
+        let shown = summary_messages(&all, compaction.messages, instructions, room);
+        let model = conversation.model.to_string();
+        let thinker = (conversation.thinking != Some(Thinking::Off)).then_some(model.as_str());
+        ModelRequest {
+            messages: behind(Vec::new(), shown.iter(), thinker),
+            max_output_tokens: Some(most).filter(|most| *most < u32::MAX),
+            media: HashMap::new(),
+            previous_response_id: None,
+            aside: true,
+            ..conversation
+        }
+    }
+
+    /// Uses the model's answer as the summary, and continues the turn.
+    pub fn summary_done(
+        &mut self,
+        reply: ModelReply,
+        cost_usd_micros: Option<u64>,
+        model_snapshot: ModelSnapshot,
+    ) {
+        let Some(compaction) = self.state.compacting().cloned() else { return };
+        self.book_summary(&reply, cost_usd_micros, model_snapshot);
+        for text in reply.notices {
+            self.push_turn(Event::Notice { kind: "model".into(), text });
+        }
+        let text = reply.content.iter().filter_map(|block| match block {
+            ReplyBlock::Text(text) => Some(text.as_str()),
+            _ => None,
+        });
+        let summary = text.collect::<Vec<_>>().join("\n");
+        if summary.trim().is_empty() {
+            self.end_summary(&compaction, Err(TurnError::new("empty_summary", "the model wrote no summary")));
+            return;
+        }
+        let all: Vec<Arc<Message>> = self.state.transcript.iter().cloned().collect();
+        let count = compaction.messages.min(all.len());
+        let ratio = self.state.token_ratio(&self.turn_model());
+        let room = self.window_size().map_or(compaction.tokens_before, WindowSize::usable) / SUMMARY_PART;
+        let history = History::new(&all, 0);
+        let message = summary_message(&history, count, &summary, ratio.uncalibrated(room));
+        let edit = WindowEdit::Messages { from: 0, count: count as u64, messages: vec![message] };
+        let before = ratio.tokens(tokens::of_request(&self.state, &self.offered()));
+        let after = before.saturating_sub(ratio.tokens(saved_tokens(&all, &edit)));
+        if after.saturating_mul(100) > before.saturating_mul(MAX_LEFT_PERCENT) {
+            let error = TurnError::new(NO_SAVING, "the summary is about as long as the conversation");
+            self.end_summary(&compaction, Err(error));
+            return;
+        }
+        // The length before may be a reported one, so the estimates only give the part that is left.
+        let left = u128::from(compaction.tokens_before) * u128::from(after) / u128::from(before.max(1));
+        self.end_summary(&compaction, Ok((edit, u64::try_from(left).unwrap_or(u64::MAX))));
+    }
+
+    /// Ends the summary without a result, and continues the turn without it.
+    pub fn summary_failed(&mut self, error: TurnError) {
+        if let Some(compaction) = self.state.compacting().cloned() {
+            self.end_summary(&compaction, Err(error));
+        }
+    }
+
+    fn end_summary(&mut self, compaction: &Compacting, result: Result<(WindowEdit, u64), TurnError>) {
+        let Compacting { stage, trigger, tokens_before, .. } = *compaction;
+        let (tokens_after, edit, error) = match result {
+            Ok((edit, after)) => (after, Some(edit), None),
+            Err(error) => (tokens_before, None, Some(error)),
+        };
+        let code = error.as_ref().map(|error| error.kind.clone());
+        self.push_open_item(
+            compaction,
+            Event::CompactCompleted { stage, trigger, tokens_before, tokens_after, error: code, edit },
+        );
+        if error.is_none() {
+            self.remind_of_compaction();
+        }
+        if let Some(error) = &error {
+            let text = format!("the conversation could not be compacted: {}", error.message);
+            self.push_turn(Event::Notice { kind: "compaction_failed".into(), text });
+        }
+        if compaction.trigger == CompactTrigger::Manual {
+            match error {
+                // A short conversation needs no summary.
+                Some(error) if error.kind != NO_SAVING => {
+                    self.finish(Subtype::ErrorDuringExecution, vec![error]);
+                }
+                _ => self.finish(Subtype::Success, Vec::new()),
+            }
+            return;
+        }
+        self.deliver_steered();
+        self.call_model_step(compaction.step.max(1));
+    }
+
+    fn push_open_item(&mut self, compaction: &Compacting, event: Event) {
+        match compaction.item_id {
+            Some(item_id) => _ = self.push_item(item_id, event),
+            None => _ = self.push_turn(event),
+        }
+    }
+
+    /// Closes a summary that the end of the turn interrupts.
+    pub fn close_compaction(&mut self) {
+        let Some(compaction) = self.state.compacting().cloned() else { return };
+        let Compacting { stage, trigger, tokens_before, .. } = compaction;
+        let (tokens_after, error) = (tokens_before, Some("aborted".into()));
+        let completed =
+            Event::CompactCompleted { stage, trigger, tokens_before, tokens_after, error, edit: None };
+        self.push_open_item(&compaction, completed);
+    }
+
+    fn book_summary(&mut self, reply: &ModelReply, cost: Option<u64>, model_snapshot: ModelSnapshot) {
+        let estimated = reply.usage.all_tokens() == 0 && !reply.cache_hit;
+        let request = if estimated { self.request().ok() } else { None };
+        let bytes: usize = reply.content.iter().map(text_bytes).sum();
+        let usage = match request {
+            Some(request) => super::model_reply::estimate(&request, bytes, &model_snapshot),
+            None => reply.usage,
+        };
+        let cost_usd_micros = if estimated { model_snapshot.cost_usd_micros(&usage) } else { cost };
+        self.push_turn(Event::UsageBooked {
+            model: self.turn_model(),
+            usage,
+            cost_usd_micros,
+            model_snapshot: Some(model_snapshot),
+            reason: UsageReason::Helper,
+            purpose: Some(Purpose::Compaction),
+            estimated,
+        });
+    }
+}
+
+fn text_bytes(block: &ReplyBlock) -> usize {
+    match block {
+        ReplyBlock::Text(text) | ReplyBlock::Thinking { text, .. } => text.len(),
+        ReplyBlock::RedactedThinking(_) | ReplyBlock::ToolCall { .. } => 0,
+    }
+}
+
+/// Uncalibrated tokens that an edit saves.
+fn saved_tokens(messages: &[Arc<Message>], edit: &WindowEdit) -> u64 {
+    match edit {
+        WindowEdit::Results { results } => {
+            let new: HashMap<_, _> =
+                results.iter().map(|it| (it.call_id, tokens::of_text(&it.content))).collect();
+            let blocks = messages.iter().flat_map(|message| &message.content);
+            let saved = blocks.filter_map(|block| match block {
+                crate::types::message::Block::ToolResult { call_id, .. } => {
+                    Some(tokens::of_block(block).saturating_sub(*new.get(call_id)?))
+                }
+                _ => None,
+            });
+            saved.sum()
+        }
+        WindowEdit::Messages { from, count, messages: new } => {
+            let place = |number: &u64| usize::try_from(*number).unwrap_or(usize::MAX);
+            let old = messages.iter().skip(place(from)).take(place(count));
+            let new: u64 = new.iter().map(tokens::of_message).sum();
+            tokens::of_messages(old).saturating_sub(new)
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! What fills the context window.
+
+use std::collections::BTreeMap;
+
+use crate::engine::decide::plan::PlanBuilder;
+use crate::engine::input::Now;
+use crate::engine::request::model_texts::REMINDER;
+use crate::engine::request::tokens;
+use crate::engine::state::Engine;
+use crate::engine::window::size::WindowSize;
+use crate::types::context_view::{
+    ContextPart, ContextView, INSTRUCTIONS_HEADING, PartName, SURROUNDINGS_HEADING,
+};
+use crate::types::message::Block;
+
+impl Engine {
+    /// What the next request of the session contains.
+    #[must_use]
+    pub fn context(&self, now: Now) -> ContextView {
+        PlanBuilder::new(self, now).context()
+    }
+}
+
+impl PlanBuilder<'_> {
+    fn context(&self) -> ContextView {
+        let used = self.sent_tokens();
+        let size = self.window_size();
+        let known = self.engine.settings.known.capabilities(&self.turn_model());
+        let reserved_output = size.map_or_else(
+            || self.output_limit().or(known.max_output_tokens).map_or(0, u64::from),
+            |size| size.reserved_output,
+        );
+        let mut parts = self.parts(used);
+        if let Some(WindowSize { window, reserved_output }) = size {
+            let free = window.saturating_sub(used).saturating_sub(reserved_output);
+            parts.push(ContextPart { name: PartName::Free, tokens: free });
+        }
+        ContextView {
+            window: size.map(|size| size.window),
+            used,
+            reserved_output,
+            parts,
+            compactions: self.state.compactions,
+            estimated: self.state.context_tokens == 0,
+        }
+    }
+
+    /// The parts of a request, scaled so that they add up to `used`.
+    fn parts(&self, used: u64) -> Vec<ContextPart> {
+        let system = self.system();
+        let instructions = instructions_of(&system);
+        let mut sums: BTreeMap<usize, (PartName, u64)> = BTreeMap::new();
+        let mut add = |at: usize, name: PartName, tokens: u64| {
+            sums.entry(at).or_insert((name, 0)).1 += tokens;
+        };
+        let of_instructions = tokens::of_text(instructions);
+        add(0, PartName::System, tokens::of_text(&system).saturating_sub(of_instructions));
+        add(1, PartName::Instructions, of_instructions);
+        add(2, PartName::Tools, tokens::of_tools(&self.offered()));
+        for block in self.state.transcript.iter().flat_map(|message| &message.content) {
+            let size = tokens::of_block(block);
+            match block {
+                Block::ToolResult { .. } => add(4, PartName::ToolResults, size),
+                Block::Text { text } if text.starts_with(REMINDER) => add(5, PartName::Reminders, size),
+                _ => add(3, PartName::Messages, size),
+            }
+        }
+        let sum: u64 = sums.values().map(|(_, tokens)| tokens).sum();
+        let mut left = used;
+        let mut parts: Vec<ContextPart> = sums
+            .into_values()
+            .map(|(name, tokens)| {
+                let share = u128::from(tokens) * u128::from(used) / u128::from(sum.max(1));
+                let tokens = u64::try_from(share).unwrap_or(u64::MAX).min(left);
+                left -= tokens;
+                ContextPart { name, tokens }
+            })
+            .collect();
+        // Rounding leaves a few tokens over.
+        if let Some(part) = parts.iter_mut().max_by_key(|part| part.tokens) {
+            part.tokens += left;
+        }
+        parts
+    }
+}
+
+/// The project's instructions in a system prompt.
+fn instructions_of(system: &str) -> &str {
+    let Some(from) = system.find(INSTRUCTIONS_HEADING) else { return "" };
+    let rest = &system[from..];
+    &rest[..rest.rfind(SURROUNDINGS_HEADING).unwrap_or(rest.len())]
+}

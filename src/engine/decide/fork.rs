@@ -1,0 +1,77 @@
+//! The end of a copied journal, and the rewind of a conversation.
+
+use crate::engine::copy::Forked;
+use crate::engine::decide::plan::PlanBuilder;
+use crate::engine::input::{Refusal, Rewind};
+use crate::engine::state::{Engine, Stage};
+use crate::types::blob::Blob;
+use crate::types::event::Event;
+use crate::types::history::{FileCheckpoint, RewoundHistory};
+use crate::types::ids::CallId;
+use crate::types::message::Message;
+use crate::types::session::{SessionState, Subtype};
+use crate::types::tool::ReadRecord;
+use crate::types::usage::ModelSnapshot;
+
+impl PlanBuilder<'_> {
+    /// Ends the copied part of a fork: closes an open turn as interrupted, pairs calls with results, and marks
+    /// the end. Precondition: no effect runs.
+    pub fn forked(&mut self, forked: Forked) {
+        if self.state.turn.is_some() {
+            self.push_turn(Event::TurnAborting { ending: false, subtype: Subtype::Aborted });
+            self.stopped(ModelSnapshot::default());
+        }
+        self.repair_history();
+        let Forked { forked_from, context_tokens } = forked;
+        self.push_session(Event::SessionForked { forked_from, context_tokens });
+    }
+
+    /// Makes an earlier item the last one of the conversation. `rewind.target` is the state at that item.
+    pub fn rewind(&mut self, rewind: Rewind) -> Result<(), Refusal> {
+        self.engine.check_rewind()?;
+        let Rewind { item_id, last_item_seq, removed_items, target, files, origin } = rewind;
+        self.origin = origin;
+        let target = &target.state;
+        let same = self.state.transcript.iter().zip(target.transcript.iter());
+        let kept = same.take_while(|(now, then)| now == then).count();
+        let messages: Vec<Message> =
+            target.transcript.iter().skip(kept).map(|message| (**message).clone()).collect();
+        let mut reads: Vec<ReadRecord> = target.reads.values().cloned().collect();
+        reads.sort_by(|one, other| one.path.cmp(&other.path));
+        let rewound = RewoundHistory {
+            last_item_seq,
+            removed_items,
+            kept_messages: kept as u64,
+            messages,
+            reads,
+            cwd: target.cwd.to_string_lossy().into_owned(),
+            context_tokens: target.context_tokens,
+            files,
+        };
+        self.push(Some(item_id), None, Event::SessionRewound(rewound));
+        Ok(())
+    }
+
+    /// Stores the content of files that a running call is about to change.
+    pub fn files_read(&mut self, call_id: CallId, files: Vec<FileCheckpoint>, blobs: Vec<Blob>) {
+        let running = self.state.call(call_id).filter(|call| matches!(call.stage, Stage::Running { .. }));
+        let Some(item_id) = running.map(|call| call.item_id).filter(|_| !self.is_aborting()) else { return };
+        self.plan.blobs.extend(blobs);
+        self.push_item(item_id, Event::FileCheckpointed { call_id, files });
+    }
+}
+
+impl Engine {
+    /// Whether the conversation may be rewound now.
+    ///
+    /// # Errors
+    /// A turn runs, or the session is archived or ended.
+    pub fn check_rewind(&self) -> Result<(), Refusal> {
+        match &self.state.turn {
+            _ if self.state.status == SessionState::Ended => Err(Refusal::Ended),
+            _ if self.state.archived => Err(Refusal::Archived),
+            Some(turn) => Err(Refusal::Busy { turn_id: turn.id }),
+            None => Ok(()),
+        }
+    }
+}

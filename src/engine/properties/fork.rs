@@ -1,0 +1,88 @@
+//! A client forks the session at an item, or rewinds the conversation to it.
+
+use std::sync::Arc;
+
+use crate::engine::properties::given::someone;
+use crate::engine::properties::property;
+use crate::engine::properties::world::{Simulator, choose};
+use crate::engine::{Engine, Forked, HistoryPoint, Input, JournalCopier, Now, Rewind, breach};
+use crate::types::event::{Envelope, Event};
+use crate::types::history::ForkedFrom;
+use crate::types::ids::{ItemId, Mint, Seed, Seq};
+use crate::types::ledger::ModelUsage;
+use crate::types::message::Message;
+use crate::types::session::{ItemStatus, SessionState};
+use crate::types::time::Timestamp;
+
+impl Simulator {
+    pub(super) fn fork(&mut self, pick: u8, rewinds: bool) -> Result<(), String> {
+        let complete = |(_, (_, status)): &(&Seq, &(_, ItemStatus))| *status != ItemStatus::Running;
+        let items: Vec<Seq> = self.watch.items.iter().filter(complete).map(|(first, _)| *first).collect();
+        let Some(first_seq) = choose(&items, pick).copied() else { return Ok(()) };
+        let item_at = |first: Seq| self.opened_item(first).ok_or("an item has an id");
+        let item_id = item_at(first_seq)?;
+        let last_seq = self.last_seq_of(item_id);
+        let target = self.copy(HistoryPoint { first_seq, last_seq }, item_id)?;
+        if !rewinds {
+            return Ok(());
+        }
+        let removed_items = self.watch.items.range(first_seq + 1..).map(|(first, _)| item_at(*first));
+        let removed_items = removed_items.collect::<Result<Vec<_>, _>>()?;
+        let wanted: Vec<Arc<Message>> = target.state.transcript.iter().cloned().collect();
+        let rewind = Rewind {
+            item_id,
+            last_item_seq: first_seq,
+            removed_items,
+            target: Box::new(target),
+            files: Vec::new(),
+            origin: someone(),
+        };
+        if self.feed(Input::Rewind(Box::new(rewind)))?.is_some() {
+            property!(
+                self.engine.state.transcript.iter().eq(&wanted),
+                "a rewound conversation is that of the item"
+            );
+        }
+        Ok(())
+    }
+
+    /// The state of a fork at an item. It is valid, and its own journal replays to it.
+    fn copy(&self, point: HistoryPoint, item_id: ItemId) -> Result<Engine, String> {
+        let id = Mint::new(1, Seed(1)).session();
+        let mut copier = JournalCopier::new(point, id);
+        let rows = self.journal.iter().map(|entry| entry.envelope.clone());
+        let mut copied: Vec<Envelope> = rows.filter_map(|envelope| copier.copy(envelope)).collect();
+        let base = Engine::replay(id, Arc::clone(&self.settings), &copied);
+        let forked_from = ForkedFrom { session_id: self.id, item_id: Some(item_id) };
+        let forked = Forked { forked_from, context_tokens: copier.context_tokens() };
+        let now = Now { at: Timestamp(self.clock), seed: Seed(7) };
+        let ending = base.decide(Input::Forked(Box::new(forked)), now).map_err(|it| format!("{it:?}"))?;
+        property!(ending.plan.effects.iter().all(|effect| !effect.does_work()), "a fork runs nothing");
+        copied.extend(ending.plan.events.iter().map(|entry| entry.envelope.clone()));
+        let replayed = Engine::replay(id, Arc::clone(&self.settings), &copied);
+        property!(replayed.same_as(&ending.next), "the journal of a fork replays alone");
+        let state = &ending.next.state;
+        property!(state.status == SessionState::Idle && state.turn.is_none(), "a fork is idle");
+        property!(state.queue.is_empty() && state.commands.is_empty(), "nothing waits or runs in a fork");
+        property!(state.spent == ModelUsage::default(), "a fork has spent nothing");
+        let messages: Vec<Arc<Message>> = state.transcript.iter().cloned().collect();
+        let broken = breach(&messages.iter().map(|message| (**message).clone()).collect::<Vec<_>>());
+        // The engine's own histories may end with an empty answer, which normalization leaves out.
+        let is_valid = broken.is_none() || broken == Some("a message is empty");
+        property!(is_valid, "the history of a fork is valid: {broken:?}");
+        Ok(ending.next)
+    }
+
+    fn opened_item(&self, first: Seq) -> Option<ItemId> {
+        self.journal.iter().find(|entry| entry.envelope.seq == first)?.envelope.item_id
+    }
+
+    fn last_seq_of(&self, item_id: ItemId) -> Seq {
+        let belongs = |envelope: &&Envelope| {
+            envelope.item_id == Some(item_id)
+                && matches!(envelope.event, Event::MessageCompleted { .. } | Event::ToolCompleted { .. })
+        };
+        let events = self.journal.iter().map(|entry| &entry.envelope).filter(belongs);
+        events.map(|envelope| envelope.seq).max().unwrap_or(Seq::MAX)
+    }
+}

@@ -1,0 +1,45 @@
+//! A client changes the queue, or aborts a queued turn.
+
+use crate::engine::properties::given::someone;
+use crate::engine::properties::script::QueueChange;
+use crate::engine::properties::world::Simulator;
+use crate::engine::{Input, QueueEdit};
+use crate::types::ids::TurnId;
+use crate::types::message::InputBlock;
+
+impl Simulator {
+    /// Picks from the queue; one place beyond it stands for a turn that is not queued.
+    pub(super) fn edit_queue(&mut self, pick: u8, to: u8, edit: QueueChange) -> Result<(), String> {
+        let queue: Vec<TurnId> = self.watch.queue.iter().copied().collect();
+        let other = self.mint().turn();
+        let at = |pick: u8| queue.get(usize::from(pick) % (queue.len() + 1)).copied();
+        let turn_id = at(pick).unwrap_or(other);
+        let edit = match edit {
+            QueueChange::Clear => QueueEdit::Clear,
+            QueueChange::Remove => QueueEdit::Remove { turn_id },
+            QueueChange::Move => QueueEdit::Move { turn_id, before: at(to) },
+            QueueChange::Update { blank } => {
+                let word = format!("u{}.", self.next());
+                let text = if blank { " \n".into() } else { format!("rather {word}") };
+                let input = vec![InputBlock::Text { text }];
+                let edit = QueueEdit::Update { turn_id, input, blobs: Vec::new() };
+                let plan = self.feed(Input::EditQueue { edit, origin: someone() })?;
+                if plan.is_some()
+                    && let Some(queued) = self.queued.iter_mut().find(|(id, _)| *id == turn_id)
+                {
+                    queued.1 = word;
+                }
+                return Ok(());
+            }
+            QueueChange::Abort => {
+                let turn_id = at(pick);
+                if turn_id.is_some() {
+                    self.feed(Input::Abort { turn_id, call_id: None, origin: someone() })?;
+                }
+                return Ok(());
+            }
+        };
+        self.feed(Input::EditQueue { edit, origin: someone() })?;
+        Ok(())
+    }
+}

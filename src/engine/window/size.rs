@@ -1,0 +1,88 @@
+//! How much fits: the part of a model's window for requests, and the limits that follow from it.
+
+use crate::engine::settings::{Compaction, Settings};
+
+/// Part of the usable window that all results of one message may fill.
+const RESULTS_PART: u64 = 3;
+/// Part of the usable window that one result may fill.
+const RESULT_PART: u64 = 4;
+/// Part of the usable window that the newest messages may fill.
+const RECENT_PART: u64 = 4;
+/// Bytes per token for limits on bytes: fewer than usual, so that a limit is not exceeded.
+const BYTES_PER_TOKEN: u64 = 3;
+/// Smallest limit of a result: less would show nothing useful.
+const MIN_RESULT_BYTES: usize = 4 * 1024;
+/// A compaction shrinks the request to this part of the threshold, in percent.
+const TARGET_PERCENT: u64 = 60;
+/// Smallest part of the usable window that an edit must save, as a divisor: a smaller one is not worth a changed
+/// beginning of the request.
+const MIN_SAVING_PART: u64 = 20;
+
+/// The window of a model for one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine) struct WindowSize {
+    /// Tokens of the whole window.
+    pub window: u64,
+    /// Tokens that the answer may need.
+    pub reserved_output: u64,
+}
+
+impl WindowSize {
+    /// The window, if it is known. At most half of it is reserved for the answer.
+    pub fn new(window: Option<u32>, output_limit: Option<u32>, max_output: Option<u32>) -> Option<Self> {
+        let window = u64::from(window?);
+        let wanted = output_limit.or(max_output).map_or(window / 4, u64::from);
+        Some(Self { window, reserved_output: wanted.min(window / 2) })
+    }
+
+    /// Tokens for a request.
+    pub fn usable(self) -> u64 {
+        self.window - self.reserved_output
+    }
+
+    /// Tokens from which on the conversation is compacted.
+    pub fn threshold(self, settings: &Compaction) -> u64 {
+        self.usable().saturating_mul(settings.threshold_percent) / 100
+    }
+
+    /// Tokens that a compaction aims for.
+    pub fn target(self, settings: &Compaction) -> u64 {
+        self.threshold(settings).saturating_mul(TARGET_PERCENT) / 100
+    }
+
+    /// Tokens of the newest messages, which the stages do not change.
+    pub fn recent(self, settings: &Compaction) -> u64 {
+        settings.keep_recent_tokens.min(self.usable() / RECENT_PART)
+    }
+
+    /// Fewest tokens that an edit must save.
+    pub fn min_saving(self) -> u64 {
+        self.usable() / MIN_SAVING_PART
+    }
+}
+
+/// Byte limits of tool results: of one, and of all results of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine) struct ResultLimits {
+    pub one: usize,
+    pub all: usize,
+}
+
+impl ResultLimits {
+    /// The configured limits, reduced for a small window.
+    pub fn new(settings: &Settings, size: Option<WindowSize>) -> Self {
+        if !settings.compaction.tool_results {
+            return Self { one: usize::MAX, all: usize::MAX };
+        }
+        let part = |divisor: u64| {
+            size.map_or(usize::MAX, |size| {
+                let bytes = size.usable() / divisor * BYTES_PER_TOKEN;
+                usize::try_from(bytes).unwrap_or(usize::MAX).max(MIN_RESULT_BYTES)
+            })
+        };
+        Self {
+            one: settings.result_bytes.min(part(RESULT_PART)),
+            all: settings.results_bytes.min(part(RESULTS_PART)),
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! The summary of the conversation: which messages it replaces, what the model is sent to write it, and the message
+//! that takes their place.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use crate::engine::request::model_texts;
+use crate::engine::request::tokens::{of_message, of_messages, of_text};
+use crate::engine::window::history::{History, file_of, has_results};
+use crate::types::message::{Block, Message, Role};
+
+/// Number of most recently read files whose content stays.
+const MAX_FILES: usize = 5;
+/// The tools whose success makes an earlier read of the same file outdated.
+const EDITING: [&str; 5] = ["Edit", "MultiEdit", "Write", "ApplyPatch", "NotebookEdit"];
+/// Maximum bytes of the user's newest input that stay next to the summary.
+const INPUT_BYTES: usize = 8_000;
+
+/// Messages for the call that writes the summary of the first `count` messages. The oldest are left out until the
+/// rest has at most `room` uncalibrated tokens.
+pub(in crate::engine) fn summary_messages(
+    messages: &[Arc<Message>],
+    count: usize,
+    instructions: Option<&str>,
+    room: u64,
+) -> Vec<Arc<Message>> {
+    let messages = &messages[..count.min(messages.len())];
+    let request = model_texts::summary_request(instructions);
+    let room = room.saturating_sub(of_text(&request));
+    let mut from = 0;
+    let mut size = of_messages(messages.iter());
+    while size > room && from < messages.len() {
+        size -= of_message(&messages[from]);
+        from += 1;
+    }
+    // A result needs its call directly before it.
+    while from < messages.len() && (has_results(&messages[from]) || messages[from].role == Role::Assistant) {
+        from += 1;
+    }
+    let mut shown = messages[from..].to_vec();
+    shown.push(Arc::new(Message::user(request)));
+    shown
+}
+
+/// The message in the place of the first `count` messages: the summary, the user's newest input if it is among
+/// them, and the content of the most recently read files, as far as `file_room` uncalibrated tokens allow.
+pub(in crate::engine) fn summary_message(
+    history: &History<'_>,
+    count: usize,
+    summary: &str,
+    file_room: u64,
+) -> Message {
+    let text = model_texts::summary(summary.trim());
+    let replaced = &history.messages[..count];
+    let mut blocks = vec![Block::Text { text }];
+    let is_shown = history.messages[count..].iter().any(|message| input_of(message).is_some());
+    if !is_shown && let Some(said) = replaced.iter().rev().find_map(|message| input_of(message)) {
+        let cut = said.floor_char_boundary(INPUT_BYTES);
+        let rest = if cut < said.len() { "…" } else { "" };
+        blocks.push(Block::Text { text: format!("{}\n{}{rest}", model_texts::NEWEST_INPUT, &said[..cut]) });
+    }
+    let mut left = file_room;
+    for (file, content) in recent_files(history, count) {
+        let size = of_text(content);
+        if size <= left {
+            left -= size;
+            blocks.push(Block::Text { text: model_texts::file_after_summary(file, content) });
+        }
+    }
+    Message::new(Role::User, blocks)
+}
+
+/// The user's input in a message. A summary repeats the newest input before it.
+fn input_of(message: &Message) -> Option<String> {
+    if message.role != Role::User || has_results(message) {
+        return None;
+    }
+    let texts = message.content.iter().filter_map(|block| match block {
+        Block::Text { text } => Some(text.as_str()),
+        _ => None,
+    });
+    let mut said = Vec::new();
+    for (at, text) in texts.enumerate() {
+        if at == 0 && text.starts_with(model_texts::SUMMARY_BEGINS) {
+            let mut blocks = message.content.iter().filter_map(|block| match block {
+                Block::Text { text } => text.strip_prefix(model_texts::NEWEST_INPUT),
+                _ => None,
+            });
+            return blocks.next().map(|said| said.trim_start_matches('\n').to_owned());
+        }
+        if !text.starts_with(model_texts::REMINDER) {
+            said.push(text);
+        }
+    }
+    (!said.is_empty()).then(|| said.join("\n"))
+}
+
+/// The newest content of the most recently read files among the first `count` messages. A file that was changed
+/// after it was read is left out, and so is one that a later message shows.
+fn recent_files<'a>(history: &'a History<'_>, count: usize) -> Vec<(&'a str, &'a str)> {
+    let mut seen: HashSet<&str> = HashSet::new();
+    let mut files = Vec::new();
+    for entry in history.results.iter().rev() {
+        let Some(file) = file_of(entry.call) else { continue };
+        let changes = EDITING.contains(&entry.call.tool.as_str()) && !entry.is_error;
+        if !(changes || entry.is_read()) || !seen.insert(file) {
+            continue;
+        }
+        if entry.is_read() && entry.message < count && !entry.is_cleared() && files.len() < MAX_FILES {
+            files.push((file, entry.content));
+        }
+    }
+    files
+}

@@ -1,0 +1,36 @@
+//! `session.compact` and `session.context`
+
+use std::sync::Arc;
+
+use super::convert;
+use super::params::Caller;
+use crate::api::params::{CompactParams, CompactReply, SessionParams};
+use crate::api::{Code, Fault};
+use crate::rpc::context::RpcContext;
+use crate::types::compaction::CompactRequest;
+use crate::types::context_view::ContextView;
+
+/// Maximum characters of the user's wishes for a summary.
+const MAX_INSTRUCTIONS: usize = 10_000;
+
+pub(super) async fn compact(
+    ctx: Arc<RpcContext>,
+    caller: Caller,
+    mut p: CompactParams,
+) -> Result<CompactReply, Fault> {
+    let keyed = convert::keyed(p.idempotency_key.take(), &p);
+    let instructions = p.instructions.filter(|text| !text.trim().is_empty());
+    if instructions.as_ref().is_some_and(|text| text.chars().count() > MAX_INSTRUCTIONS) {
+        let why = format!("instructions: at most {MAX_INSTRUCTIONS} characters");
+        return Err(Fault::new(Code::InvalidParams, why).with("path", "instructions"));
+    }
+    let session = ctx.registry.open(p.session_id).await.map_err(convert::fault)?;
+    let request = CompactRequest { instructions };
+    let added = session.compact(request, keyed, caller.origin()).await.map_err(convert::fault)?;
+    Ok(CompactReply { turn_id: added.turn_id, seq: added.seq })
+}
+
+pub(super) async fn context(ctx: Arc<RpcContext>, _: Caller, p: SessionParams) -> Result<ContextView, Fault> {
+    let session = ctx.registry.open(p.session_id).await.map_err(convert::fault)?;
+    session.context().await.map_err(convert::fault)
+}

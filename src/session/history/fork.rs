@@ -1,0 +1,86 @@
+//! `Registry::fork`: a new session that starts with the history of another one.
+
+use crate::engine::HistoryPoint;
+use crate::session::error::SessionError;
+use crate::session::history::new_session::new_session;
+use crate::session::idempotency::{IdempotencyKey, method, remembered};
+use crate::session::journal_copy::{copy_journal, history_point};
+use crate::session::registry::Registry;
+use crate::store::StoreError;
+use crate::types::event::Origin;
+use crate::types::history::ForkedFrom;
+use crate::types::ids::{BlobId, ItemId, Mint, Seed, SessionId};
+use crate::types::session::SessionView;
+
+/// Appended to the title of the forked session, if the caller gives no title.
+const FORK: &str = " (fork)";
+
+/// The parameters of a fork.
+#[derive(Clone, Debug)]
+pub struct ForkRequest {
+    /// The last item of the copied history; by default all of it.
+    pub item_id: Option<ItemId>,
+    /// Title of the new session.
+    pub title: Option<String>,
+    /// Idempotency key, if the caller sent one.
+    pub keyed: Option<IdempotencyKey>,
+    /// The client that sent it.
+    pub origin: Origin,
+}
+
+impl Registry {
+    /// Creates a session with the conversation of `id` up to an item. The new session shares nothing with the old
+    /// one: it has its own journal. A repeated call with the same key returns the same session.
+    ///
+    /// # Errors
+    /// The session or the item does not exist, the item is not complete, or the store failed. Nothing was
+    /// created.
+    pub async fn fork(&self, id: SessionId, request: ForkRequest) -> Result<SessionView, SessionError> {
+        self.check_open()?;
+        let shared = &self.inner.shared;
+        let known = async || match &request.keyed {
+            Some(keyed) => remembered::<SessionId>(&shared.store, method::FORK, id, keyed).await,
+            None => Ok(None),
+        };
+        if let Some(known) = known().await? {
+            return self.view(known).await;
+        }
+        shared.check_journal_quota()?;
+        // The handle keeps the session from being deleted while its blobs are copied.
+        let source = self.open(id).await?;
+        let key = source.key();
+        let (item_id, point) = match request.item_id {
+            Some(item_id) => (Some(item_id), history_point(shared, key, item_id).await?),
+            None => {
+                let newest = shared.store.find_item(key, None).await?;
+                (newest.map(|item| item.item_id), HistoryPoint::END)
+            }
+        };
+        let title = match &request.title {
+            Some(title) => title.clone(),
+            None => self.view(id).await?.title + FORK,
+        };
+        let (now, forked_from) = (shared.clock.now(), ForkedFrom { session_id: id, item_id });
+        let fork_id = Mint::new(now.0, Seed::random()).session();
+        let copy = copy_journal(shared, (id, key), item_id, point, fork_id, |spec| {
+            spec.title = title;
+            spec.forked_from = Some(forked_from);
+        })
+        .await?;
+        let idempotency = request.keyed.clone().and_then(|keyed| keyed.row(method::FORK, id, &fork_id));
+        self.check_mode(copy.ending.next.mode())?;
+        let blobs: Vec<BlobId> = copy.blobs.iter().copied().collect();
+        let mut new = new_session(copy, now, &request.origin).ok_or(SessionError::NotFound)?;
+        new.idempotency = idempotency;
+        new.history.copied_blobs = Some((key, blobs));
+        match shared.database.create(new).await {
+            Ok(_) => self.view(fork_id).await,
+            // Another call with the same key was faster.
+            Err(StoreError::Taken) => match known().await? {
+                Some(known) => self.view(known).await,
+                None => Err(SessionError::Conflict("idempotency_key")),
+            },
+            Err(error) => Err(error.into()),
+        }
+    }
+}

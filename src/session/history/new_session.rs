@@ -1,0 +1,47 @@
+//! The rows of a session that is created with a history.
+
+use std::collections::BTreeSet;
+
+use crate::session::actor::{audit, journal};
+use crate::session::journal_copy::JournalCopy;
+use crate::store::{InitialHistory, ItemRow, MessageText, NewSession};
+use crate::types::event::{Envelope, Event, Origin};
+use crate::types::ids::ItemId;
+use crate::types::session::ItemStatus;
+use crate::types::time::Timestamp;
+
+/// The rows of a session with this history. `None` if it has no first event.
+pub(super) fn new_session(copy: JournalCopy, at: Timestamp, origin: &Origin) -> Option<NewSession> {
+    let JournalCopy { mut events, blobs: _, ending } = copy;
+    // An answer that was not complete leaves no open message behind.
+    let ends = |event: &Envelope| match &event.event {
+        Event::MessageCompleted { item, .. } => Some(item.item_id),
+        _ => None,
+    };
+    let complete: BTreeSet<ItemId> = events.iter().filter_map(ends).collect();
+    let stays = |event: &Envelope| {
+        !matches!(event.event, Event::MessageStarted { .. })
+            || event.item_id.is_some_and(|item_id| complete.contains(&item_id))
+    };
+    events.retain(stays);
+    let created = events.first_mut()?;
+    created.origin = Some(origin.clone());
+    let Event::SessionCreated(spec) = &created.event else { return None };
+    let (session_id, spec) = (created.session_id, spec.clone());
+    let snapshot = ending.next.snapshot();
+    let audit = audit::of_creation(created, snapshot.mode);
+    let plan = ending.plan;
+    let all = || events.iter().chain(plan.events.iter().map(|entry| &entry.envelope));
+    let mut items = ItemRow::of_journal(all());
+    items.retain(|item| item.status != ItemStatus::Running);
+    let texts = MessageText::of_journal(all());
+    let (mut rows, mut blobs) = (Vec::with_capacity(events.len() + plan.events.len()), plan.blobs.clone());
+    for envelope in all() {
+        let (row, _, cut) = journal::write(envelope, None);
+        rows.push(row);
+        blobs.extend(cut);
+    }
+    let summary = Some(journal::summary(snapshot));
+    let history = InitialHistory { texts, copied_blobs: None, summary };
+    Some(NewSession { session_id, spec, at, rows, items, blobs, audit, idempotency: None, history })
+}

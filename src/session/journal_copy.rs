@@ -1,0 +1,123 @@
+//! Reads a journal up to an item, and computes the state that the session had there.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::engine::{Decision, Engine, Forked, HistoryPoint, Input, JournalCopier, Now};
+use crate::session::error::SessionError;
+use crate::session::shared::Shared;
+use crate::store::{Page, SessionKey};
+use crate::types::event::{Envelope, Event};
+use crate::types::history::ForkedFrom;
+use crate::types::ids::{BlobId, ItemId, Seed, Seq, SessionId};
+use crate::types::session::SessionSpec;
+
+/// Rows per read.
+const PAGE: u32 = 1_000;
+/// Bytes per read.
+const PAGE_BYTES: usize = 4 << 20;
+
+/// The copy of a journal up to an item.
+pub(in crate::session) struct JournalCopy {
+    /// The copied events as they are stored: too large values are truncated.
+    pub events: Vec<Envelope>,
+    /// The blobs that they refer to.
+    pub blobs: BTreeSet<BlobId>,
+    /// What ends the copy: interrupted calls, an open turn, and the mark.
+    pub ending: Box<Decision>,
+}
+
+/// The place of an item, or of the newest one. An item that still runs has no place yet.
+pub(in crate::session) async fn history_point(
+    shared: &Shared,
+    key: SessionKey,
+    item_id: ItemId,
+) -> Result<HistoryPoint, SessionError> {
+    let found = shared.store.find_item(key, Some(item_id)).await?;
+    let found = found.ok_or(SessionError::NoSuchItem(item_id))?;
+    if found.is_running {
+        let why = "this item is not complete yet: wait for it, or name an earlier one";
+        return Err(SessionError::BadParam("item_id", why.into()));
+    }
+    Ok(HistoryPoint { first_seq: found.first_seq, last_seq: found.last_seq })
+}
+
+/// Copies a journal up to an item to the session `to`. `change` sets the properties of the new session.
+pub(in crate::session) async fn copy_journal(
+    shared: &Shared,
+    (id, key): (SessionId, SessionKey),
+    item_id: Option<ItemId>,
+    point: HistoryPoint,
+    to: SessionId,
+    change: impl FnOnce(&mut SessionSpec),
+) -> Result<JournalCopy, SessionError> {
+    let mut engine = Engine::new(to, Arc::clone(&shared.components().settings.engine));
+    let mut copier = JournalCopier::new(point, to);
+    let (mut events, mut blobs, mut change) = (Vec::new(), BTreeSet::new(), Some(change));
+    let mut cursor: Seq = 0;
+    loop {
+        let Page { rows, is_last } = shared.store.events_after(key, cursor, PAGE, PAGE_BYTES).await?;
+        cursor = rows.last().map_or(cursor, |row| row.seq);
+        for row in rows.iter().filter(|row| row.seq <= point.last_seq) {
+            if crate::engine::UNCOPIED_KINDS.contains(&row.kind.as_str()) {
+                continue;
+            }
+            // The stored form keeps its truncated values; the engine needs the complete ones.
+            let Ok(stored) = serde_json::from_str::<Envelope>(&row.body) else { continue };
+            let is_whole = stored.truncated_fields.is_empty();
+            let Some(mut stored) = copier.copy(stored) else { continue };
+            if let Event::SessionCreated(spec) = &mut stored.event
+                && let Some(change) = change.take()
+            {
+                change(spec);
+            }
+            if is_whole {
+                engine.apply(&stored);
+            } else if let Some(whole) = shared.store.whole(key, row.seq, &row.body).await? {
+                let mut once = JournalCopier::new(HistoryPoint::END, to);
+                once.copy(whole).iter().for_each(|whole| engine.apply(whole));
+            }
+            blobs_in(&row.body, &mut blobs);
+            events.push(stored);
+        }
+        if is_last || cursor >= point.last_seq {
+            break;
+        }
+    }
+    if events.is_empty() {
+        // The session was deleted meanwhile.
+        return Err(SessionError::NotFound);
+    }
+    let forked_from = ForkedFrom { session_id: id, item_id };
+    let forked = Forked { forked_from, context_tokens: copier.context_tokens() };
+    let now = Now { at: shared.clock.now(), seed: Seed::random() };
+    let ending = Box::new(engine.decide(Input::Forked(Box::new(forked)), now)?);
+    Ok(JournalCopy { events, blobs, ending })
+}
+
+/// Adds the blobs that the text of an event names: each id is a whole JSON string.
+pub(in crate::session) fn blobs_in(body: &str, found: &mut BTreeSet<BlobId>) {
+    const START: &str = "\"blob_";
+    for (at, _) in body.match_indices(START) {
+        let text = &body[at + 1..];
+        let id: Option<BlobId> = text.find('"').and_then(|end| text[..end].parse().ok());
+        found.extend(id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::blob::Blob;
+
+    #[test]
+    fn blob_ids_are_found_only_as_whole_strings() {
+        let blob = Blob::text("x").blob_id;
+        let mut found = BTreeSet::new();
+        blobs_in(
+            &format!("{{\"a\":\"{blob}\",\"b\":\"see {blob}\",\"c\":\"blob_x\",\"d\":\"blob_"),
+            &mut found,
+        );
+        assert_eq!(found.into_iter().collect::<Vec<_>>(), [blob]);
+    }
+}

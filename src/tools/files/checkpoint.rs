@@ -1,0 +1,177 @@
+//! File checkpoints: the content of files before a call changes them, and the return to such a content. All paths
+//! are opened like those of the tools, so no link leads out of the judged place.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::crash;
+use crate::tools::context::ToolContext;
+use crate::tools::fs::pinned::{Content, PinnedPath};
+use crate::tools::sensitivity::Access;
+use crate::types::ids::CallId;
+use crate::types::tool::{PathSensitivity, Subject};
+
+/// A file at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileVersion {
+    /// Absolute path without links.
+    pub path: PathBuf,
+    /// What was there.
+    pub state: FileState,
+}
+
+/// The state of a file at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FileState {
+    /// There was no file.
+    Missing,
+    /// There was a file.
+    Content {
+        /// SHA-256 of the content.
+        sha256: String,
+        /// Permission bits.
+        mode: u32,
+        /// The content, unless it is larger than the caller wants.
+        bytes: Option<Arc<Vec<u8>>>,
+    },
+    /// It could not be read: it is no regular file, too large, or cannot be opened.
+    Unreadable(String),
+}
+
+impl FileState {
+    /// SHA-256 of the content; `None` if there is no file. An unreadable file has no known content.
+    ///
+    /// # Errors
+    /// The reason why the content is not known.
+    pub fn sha256(&self) -> Result<Option<&str>, &str> {
+        match self {
+            FileState::Missing => Ok(None),
+            FileState::Content { sha256, .. } => Ok(Some(sha256)),
+            FileState::Unreadable(why) => Err(why),
+        }
+    }
+}
+
+/// One file of a rewind.
+#[derive(Clone, Debug)]
+pub struct RestoreStep {
+    /// Absolute path.
+    pub path: PathBuf,
+    /// SHA-256 of the content that is replaced; `None` if there must be no file.
+    pub from: Option<String>,
+    /// The new content and permission bits; `None` removes the file.
+    pub to: Option<(Vec<u8>, u32)>,
+}
+
+/// The paths that a call will change.
+pub(in crate::tools) fn paths_of(subject: &Subject) -> Vec<PathBuf> {
+    match subject {
+        Subject::Edit { path } | Subject::Delete { path } => vec![path.path.clone()],
+        Subject::Several { parts } => parts.iter().flat_map(paths_of).collect(),
+        Subject::Read { .. }
+        | Subject::Web { .. }
+        | Subject::Bash { .. }
+        | Subject::Background { .. }
+        | Subject::Blob { .. }
+        | Subject::Tool { .. } => Vec::new(),
+    }
+}
+
+/// The current versions of files. Contents of more than `max_bytes` are left out.
+pub(in crate::tools) fn versions(
+    context: &ToolContext,
+    paths: &[PathBuf],
+    max_bytes: u64,
+) -> Vec<FileVersion> {
+    let version = |path: &PathBuf| {
+        let loaded = open(context, path).and_then(|held| held.load().map_err(|refusal| refusal.text));
+        let state = match loaded {
+            Ok(None) => FileState::Missing,
+            Ok(Some(content)) => FileState::Content {
+                sha256: content.sha256.clone(),
+                mode: content.mode(),
+                bytes: (content.bytes.len() as u64 <= max_bytes).then(|| Arc::clone(&content.bytes)),
+            },
+            Err(why) => FileState::Unreadable(why),
+        };
+        FileVersion { path: path.clone(), state }
+    };
+    paths.iter().map(version).collect()
+}
+
+/// Changes all files, or none: after a failure, the files that were changed get their content back.
+///
+/// # Errors
+/// The path of the file that could not be changed, and the reason.
+pub(in crate::tools) fn restore(
+    context: &ToolContext,
+    call_id: CallId,
+    steps: Vec<RestoreStep>,
+) -> Result<(), (PathBuf, String)> {
+    let mut done: Vec<(PathBuf, Option<Content>)> = Vec::new();
+    for step in steps {
+        match change(context, call_id, &step) {
+            Ok(before) => {
+                done.push((step.path, before));
+                crash::point("C25.partly");
+            }
+            Err(why) => {
+                for (path, before) in done.into_iter().rev() {
+                    if let Err(error) = put(context, call_id, &path, before.as_ref()) {
+                        tracing::error!(path = %path.display(), error, "a file of a failed rewind stays changed");
+                    }
+                }
+                return Err((step.path, why));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Makes one step; returns the content before.
+fn change(context: &ToolContext, call_id: CallId, step: &RestoreStep) -> Result<Option<Content>, String> {
+    let held = open(context, &step.path)?;
+    held.remove_temp(call_id);
+    let before = held.load().map_err(|refusal| refusal.text)?;
+    if before.as_ref().map(|content| &content.sha256) != step.from.as_ref() {
+        return Err("it changed meanwhile".into());
+    }
+    let after = step.to.as_ref().map(|(bytes, mode)| Content::own(bytes.clone(), *mode));
+    write(&held, call_id, before.as_ref(), after.as_ref())?;
+    Ok(before)
+}
+
+/// Gives a file this content, whatever it has now.
+fn put(context: &ToolContext, call_id: CallId, path: &Path, after: Option<&Content>) -> Result<(), String> {
+    let held = open(context, path)?;
+    let before = held.load().map_err(|refusal| refusal.text)?;
+    write(&held, call_id, before.as_ref(), after)
+}
+
+fn write(
+    held: &PinnedPath,
+    call_id: CallId,
+    before: Option<&Content>,
+    after: Option<&Content>,
+) -> Result<(), String> {
+    let written = match (before, after) {
+        (None, None) => Ok(()),
+        (Some(before), None) => held.remove(before),
+        (Some(before), Some(after)) => held.replace(call_id, Some(before), &after.bytes).map(|_| ()),
+        (None, Some(after)) => held.create_like(call_id, after, &after.bytes).map(|_| ()),
+    };
+    written.map_err(|refusal| refusal.text)
+}
+
+/// Pins a path, as before a change by a tool.
+fn open(context: &ToolContext, path: &Path) -> Result<PinnedPath, String> {
+    let held = context.hold(path, Access::Edit).map_err(|refusal| refusal.text)?;
+    // The path was judged without links. A link that appeared since would lead elsewhere.
+    if held.path != path {
+        return Err(format!("{} leads to another place now", path.display()));
+    }
+    if held.sensitivity == PathSensitivity::Protected {
+        return Err(format!("{} is protected", path.display()));
+    }
+    Ok(held)
+}

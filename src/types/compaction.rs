@@ -1,0 +1,87 @@
+//! Compaction: making the conversation fit the model's context window. Each stage writes an edit into the journal,
+//! so a request is always a function of the journal. The journal keeps the original events.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::ids::CallId;
+use super::message::Message;
+
+/// A stage of compaction, in the order in which the stages run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CompactStage {
+    /// A long tool result is replaced by its beginning, its end, and a reference to the full text.
+    ToolResults,
+    /// Results that later calls made useless are cleared: earlier reads of a file, failed attempts.
+    Snip,
+    /// Old tool results are cleared, oldest first.
+    Microcompact,
+    /// Old turns are replaced by a short text about each.
+    Collapse,
+    /// A model summarises the conversation; the newest messages stay.
+    Autocompact,
+}
+
+impl CompactStage {
+    /// The name on the wire.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            CompactStage::ToolResults => "tool_results",
+            CompactStage::Snip => "snip",
+            CompactStage::Microcompact => "microcompact",
+            CompactStage::Collapse => "collapse",
+            CompactStage::Autocompact => "autocompact",
+        }
+    }
+}
+
+/// Why the conversation is compacted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CompactTrigger {
+    /// The next request would exceed the threshold of `[compaction]`.
+    Auto,
+    /// A user asked for it.
+    Manual,
+    /// The provider refused a request as too long.
+    Overflow,
+}
+
+/// A change of the messages that later requests contain.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum WindowEdit {
+    /// Other contents of tool results.
+    Results {
+        /// The replaced results, in the order of the conversation.
+        results: Vec<ReplacedResult>,
+    },
+    /// Other messages in the place of some.
+    Messages {
+        /// Number of messages before the first replaced one.
+        from: u64,
+        /// Number of replaced messages.
+        count: u64,
+        /// The messages in their place.
+        messages: Vec<Message>,
+    },
+}
+
+/// The new content of a tool result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReplacedResult {
+    /// The call whose result it is.
+    pub call_id: CallId,
+    /// The text that models receive from now on.
+    pub content: String,
+}
+
+/// A request of a user to compact the conversation.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CompactRequest {
+    /// What the summary must keep, in the user's words.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub instructions: Option<String>,
+}

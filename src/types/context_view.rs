@@ -1,0 +1,78 @@
+//! What fills the context window of a session, as `session.context` returns it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The heading of the project's instructions in the system prompt.
+pub const INSTRUCTIONS_HEADING: &str = "\n\n# Project instructions\n";
+/// The heading after them.
+pub const SURROUNDINGS_HEADING: &str = "\n\n# Surroundings\n";
+
+/// What fills the context window.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ContextView {
+    /// Tokens that fit in a request and its answer; `null` if unknown.
+    pub window: Option<u64>,
+    /// Tokens of the next request, as far as they are known.
+    pub used: u64,
+    /// Tokens that are reserved for the answer.
+    pub reserved_output: u64,
+    /// The parts of `used`, and `free`: what is left of the window, if it is known.
+    pub parts: Vec<ContextPart>,
+    /// How often a summary took the place of the conversation.
+    pub compactions: u32,
+    /// Whether `used` is an estimate. Otherwise the provider reported the length of the newest request, and only
+    /// what was added since is estimated.
+    pub estimated: bool,
+}
+
+/// One part of the context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ContextPart {
+    /// What it is.
+    pub name: PartName,
+    /// Its tokens, estimated.
+    pub tokens: u64,
+}
+
+/// Names of the parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PartName {
+    /// The system prompt without the project's instructions.
+    System,
+    /// The project's instructions.
+    Instructions,
+    /// Notes of the session's memory.
+    Memory,
+    /// Names, descriptions and schemas of the tools.
+    Tools,
+    /// The same of MCP servers.
+    Mcp,
+    /// What users and models said, and the calls.
+    Messages,
+    /// Results of tools.
+    ToolResults,
+    /// Reminders of the daemon to the model.
+    Reminders,
+    /// What is left of the window.
+    Free,
+}
+
+impl PartName {
+    /// The name on the wire.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            PartName::System => "system",
+            PartName::Instructions => "instructions",
+            PartName::Memory => "memory",
+            PartName::Tools => "tools",
+            PartName::Mcp => "mcp",
+            PartName::Messages => "messages",
+            PartName::ToolResults => "tool_results",
+            PartName::Reminders => "reminders",
+            PartName::Free => "free",
+        }
+    }
+}

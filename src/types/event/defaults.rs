@@ -1,0 +1,20 @@
+//! Values that an event leaves out.
+
+use crate::types::session::Subtype;
+
+pub(super) const fn aborted() -> Subtype {
+    Subtype::Aborted
+}
+
+pub(super) fn is_aborted(subtype: &Subtype) -> bool {
+    *subtype == Subtype::Aborted
+}
+
+pub(super) const fn first() -> u8 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+pub(super) const fn is_first(attempt: &u8) -> bool {
+    *attempt == 1
+}

@@ -1,0 +1,66 @@
+//! An event with its position, its time and its source.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::variants::Event;
+use crate::types::blob::TruncatedField;
+use crate::types::ids::{CallId, ItemId, Seq, SessionId, TurnId};
+use crate::types::item::Item;
+use crate::types::origin::Origin;
+use crate::types::time::Timestamp;
+
+/// One event as it is stored in the journal and sent on the wire.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Envelope {
+    /// Its position in the session's journal, from 1.
+    pub seq: Seq,
+    /// Id of the session.
+    pub session_id: SessionId,
+    /// The turn, if the event belongs to one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub turn_id: Option<TurnId>,
+    /// The item, if the event belongs to one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub item_id: Option<ItemId>,
+    /// The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub step: Option<u64>,
+    /// The call of another session that this session works for. Absent in sessions that a client created.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub parent_call_id: Option<CallId>,
+    /// Time of the event.
+    pub at_ms: Timestamp,
+    /// The client that caused it, if any.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub origin: Option<Origin>,
+    /// Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the
+    /// complete value. Absent if the event is complete.
+    #[serde(skip_serializing_if = "Vec::is_empty", default, alias = "cut")]
+    pub truncated_fields: Vec<TruncatedField>,
+    /// Type and content of the event.
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+impl Event {
+    /// A complete message without the figures of a model call.
+    #[must_use]
+    pub fn message(item: Item) -> Self {
+        Event::MessageCompleted {
+            item,
+            reasoning_item_id: None,
+            model: None,
+            stop_reason: None,
+            usage: None,
+            estimated: false,
+            cost_usd_micros: None,
+            model_snapshot: None,
+            duration_ms: None,
+            response_id: None,
+            superseded: false,
+            cache_hit: false,
+            uncalibrated_tokens: None,
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! Events: the source of journal rows, of notifications to subscribers, and of `proto-docs/events.md`.
+
+mod defaults;
+mod envelope;
+mod variants;
+
+pub use envelope::Envelope;
+pub use variants::{EVENT_VERSION, Event, HISTORY_LOST};
+
+pub use crate::types::origin::Origin;
+pub use crate::types::reason::{
+    DequeueReason, Phase, Purpose, SettledBy, SwitchReason, TitledBy, TombstoneReason, UsageReason,
+};

@@ -1,0 +1,32 @@
+//! Queued turns as clients receive them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::event::Origin;
+use super::ids::TurnId;
+use super::message::InputBlock;
+use super::permission::Mode;
+use super::time::Timestamp;
+
+/// An input that waits for the running turn to end.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct QueuedTurn {
+    /// The turn that will process the input.
+    pub turn_id: TurnId,
+    /// Text, pictures and documents of the input.
+    pub input: Vec<InputBlock>,
+    /// When it was queued.
+    pub queued_at_ms: Timestamp,
+    /// Whether it was queued before the other turns, by `when_busy: "interrupt"`.
+    pub front: bool,
+    /// Its model, if not the session's.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub model: Option<String>,
+    /// Its approval mode, if not the session's.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub mode: Option<Mode>,
+    /// The client that submitted it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub origin: Option<Origin>,
+}
