@@ -10,6 +10,13 @@ use crate::types::item::Item;
 use crate::types::origin::Origin;
 use crate::types::time::Timestamp;
 
+/// `kind` of the notice at the end of a journal whose later events are lost.
+pub const HISTORY_LOST: &str = "history_lost";
+
+/// Version of the format of events. It rises when the meaning of an existing kind or field changes; new kinds and
+/// fields do not count, because clients ignore what they do not know.
+pub const EVENT_VERSION: u32 = 1;
+
 /// One event as it is stored in the journal and sent on the wire.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Envelope {

@@ -1,7 +1,6 @@
 //! All events. Each variant is documented here; `proto-docs/events.md` prints it.
 //!
-//! Their names are in the past tense, and the journal is append-only. `*_delta` and `tool.progress` are
-//! *pruned*: like all events they are written before they are published. They are removed in the transaction
+//! Their names are in the past tense. `*_delta` and `tool.progress` are *pruned*: they are removed in the transaction
 //! that writes the event with the complete content. All other events are permanent.
 
 use schemars::JsonSchema;
@@ -31,13 +30,6 @@ use crate::types::tool::{
 use crate::types::turn_options::TurnOptions;
 use crate::types::usage::{BudgetKind, ModelSnapshot, Usage};
 
-/// Version of the format of events. It rises when the meaning of an existing kind or field changes; new kinds and
-/// fields do not count, because clients ignore what they do not know.
-pub const EVENT_VERSION: u32 = 1;
-
-/// `kind` of the notice at the end of a journal whose later events are lost.
-pub const HISTORY_LOST: &str = "history_lost";
-
 /// The type and the content of an event. The `type` on the wire is dotted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type")]
@@ -45,8 +37,7 @@ pub enum Event {
     /// The session was created.
     #[serde(rename = "session.created")]
     SessionCreated(SessionSpec),
-    /// Title or options changed; unchanged values are absent. Mode, safe mode, folders and fallback model apply
-    /// at once, the others from the next turn on.
+    /// Title or options changed; others are absent. Mode, safe mode, folders and fallback model apply at once.
     #[serde(rename = "session.updated")]
     SessionUpdated {
         /// New title.
@@ -212,12 +203,11 @@ pub enum Event {
     /// A turn started.
     #[serde(rename = "turn.started")]
     TurnStarted {
-        /// Options of the turn. Model, mode and budgets are always present, also if they are the session's, and so
-        /// are thinking and sampling settings if one has a value.
+        /// Options of the turn. Model, mode, budgets, thinking and sampling are there even if they are the session's.
         #[serde(flatten)]
         options: Box<TurnOptions>,
     },
-    /// The system prompt of this turn was built, because the turn has another one than its session.
+    /// The system prompt of this turn was built: it has another one than its session.
     #[serde(rename = "turn.prompt_built")]
     TurnPromptBuilt {
         /// The complete system prompt.
@@ -319,7 +309,7 @@ pub enum Event {
     MessageCompleted {
         /// The item with the complete message.
         item: Item,
-        /// Id of the item of kind `reasoning`, if the answer contains reasoning. Its text is in `item`.
+        /// Id of the item of kind `reasoning`, if there is one. Its text is in `item`.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         reasoning_item_id: Option<ItemId>,
         /// `PROVIDER/MODEL` of an answer.
