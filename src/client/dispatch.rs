@@ -10,7 +10,7 @@ use super::failure::{Failure, code};
 use crate::api::params::ClientRole;
 use crate::client::commands::{
     abort, answer, approve, archive, audit, backup, command, context, cost, daemon, demo, diff, doctor,
-    explain, fork, logs, models, ps, queue, rewind, rpc, rules, submit, trust, update, wait,
+    explain, export, fork, logs, models, ps, queue, rewind, rpc, rules, submit, trust, update, wait,
 };
 use crate::client::connection::connector::Connector;
 use crate::client::connection::paths::Places;
@@ -96,6 +96,10 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         }
         Command::Archive { sessions, undo } => archive::archive(&reach, &sessions, undo, out).await,
         Command::Fork { session, at, title } => fork::fork(&reach, &session, at, title, out).await,
+        Command::Export { session, format, output } => {
+            export::export(&reach, &session, format, output.as_deref(), out).await
+        }
+        Command::Import { file } => export::import(&reach, &file, out).await,
         Command::Rewind { session, item, files, dry_run } => {
             rewind::rewind(&reach, &session, item, files, dry_run, out).await
         }

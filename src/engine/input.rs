@@ -352,6 +352,8 @@ pub enum Input {
     },
     /// The events so far were copied from another session; nothing runs.
     Forked(Box<Forked>),
+    /// The events so far were imported; nothing runs.
+    Imported,
     /// A client rewinds the conversation.
     Rewind(Box<Rewind>),
     /// The deadline of a request may have passed.

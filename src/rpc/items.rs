@@ -31,7 +31,7 @@ pub(super) async fn items(ctx: Arc<RpcContext>, _: Caller, p: ItemsParams) -> Re
     Ok(ItemsReply { items, next_cursor: next_cursor.map(|seq| seq.to_string()) })
 }
 
-fn item(stored: &StoredItem) -> Option<Item> {
+pub(super) fn item(stored: &StoredItem) -> Option<Item> {
     let first: Envelope = serde_json::from_str(&stored.first).ok()?;
     let last: Envelope = serde_json::from_str(&stored.last).ok()?;
     let running = Item {

@@ -15,6 +15,7 @@ mod create;
 mod daemon;
 mod diff;
 mod events;
+mod export;
 mod fork;
 mod input_files;
 mod items;
@@ -76,6 +77,8 @@ pub fn methods(ctx: RpcContext) -> Result<Methods, String> {
     params::serve(m, "session.archive", archive::archive)?;
     params::serve(m, "session.fork", fork::fork)?;
     params::serve(m, "session.rewind", rewind::rewind)?;
+    params::serve(m, "session.export", export::export)?;
+    params::serve(m, "session.import", export::import)?;
     params::serve(m, "session.kill", abort::kill)?;
     params::serve(m, "session.delete", abort::delete)?;
     params::serve(m, "session.subscribe", subscribe::subscribe)?;

@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use crate::api::params::{Include, ThinkingShown};
 use crate::types::event::{Envelope, Event};
+use crate::types::history::RewoundHistory;
 use crate::types::message::Block;
 
 /// Characters of a block that a summary shows.
@@ -22,7 +23,9 @@ pub(super) fn redact(body: Arc<str>, include: Include) -> Option<Arc<str>> {
     }
     match kind(&body) {
         Some("message.thinking_delta") => None,
-        Some("message.completed" | "history.repaired") => Some(cut(&body, include.thinking).unwrap_or(body)),
+        Some("message.completed" | "history.repaired" | "session.rewound") => {
+            Some(cut(&body, include.thinking).unwrap_or(body))
+        }
         _ => Some(body),
     }
 }
@@ -30,9 +33,14 @@ pub(super) fn redact(body: Arc<str>, include: Include) -> Option<Arc<str>> {
 /// A cheap check before parsing. Quotes inside texts are escaped, so no text of a user or model can match.
 /// Arguments of a call can match, and the event is then parsed.
 fn may_hold_thinking(body: &str) -> bool {
-    [r#""type":"message.thinking_delta""#, r#""type":"message.completed""#, r#""type":"history.repaired""#]
-        .iter()
-        .any(|mark| body.contains(mark))
+    [
+        r#""type":"message.thinking_delta""#,
+        r#""type":"message.completed""#,
+        r#""type":"history.repaired""#,
+        r#""type":"session.rewound""#,
+    ]
+    .iter()
+    .any(|mark| body.contains(mark))
 }
 
 fn kind(body: &str) -> Option<&str> {
@@ -53,7 +61,7 @@ fn cut(body: &str, shown: ThinkingShown) -> Option<Arc<str>> {
         Event::MessageCompleted { item, .. } => {
             blocks(&mut item.content, "/item/content", shown, &mut hidden)
         }
-        Event::HistoryRepaired { messages, .. } => {
+        Event::HistoryRepaired { messages, .. } | Event::SessionRewound(RewoundHistory { messages, .. }) => {
             for (at, message) in messages.iter_mut().enumerate() {
                 let place = format!("/messages/{at}/content");
                 blocks(&mut message.content, &place, shown, &mut hidden);

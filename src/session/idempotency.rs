@@ -16,6 +16,7 @@ pub(super) mod method {
     pub const KILL: &str = "session.kill";
     pub const COMPACT: &str = "session.compact";
     pub const ARCHIVE: &str = "session.archive";
+    pub const IMPORT: &str = "session.import";
     pub const FORK: &str = "session.fork";
     pub const REWIND: &str = "session.rewind";
 

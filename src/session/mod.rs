@@ -20,6 +20,7 @@ mod registry;
 mod requests;
 mod shared;
 mod slash_commands;
+mod staged_imports;
 mod stream;
 mod trust;
 
@@ -28,7 +29,7 @@ pub use attach::AttachReply;
 pub use changes::cumulative_diff as changes_of;
 pub use error::SessionError;
 pub use handle::SessionHandle;
-pub use history::ForkRequest;
+pub use history::{ExportFormat, ForkRequest};
 pub use idempotency::IdempotencyKey;
 pub use registry::Registry;
 pub use registry::create::NewSessionRequest;

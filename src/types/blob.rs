@@ -101,6 +101,12 @@ impl BlobId {
         Self::from_uuid(uuid::Builder::from_custom_bytes(id).into_uuid())
     }
 
+    /// Whether the id is a digest of the content, and not the id of a call.
+    #[must_use]
+    pub fn is_of_content(&self) -> bool {
+        self.to_string().as_bytes().get("blob_00000000-0000-".len()) == Some(&b'8')
+    }
+
     /// The id of the blob with a call's output.
     #[must_use]
     pub fn of_call(call_id: super::ids::CallId) -> Self {

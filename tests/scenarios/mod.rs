@@ -20,6 +20,7 @@ mod compaction;
 mod cost;
 mod crash;
 mod explain;
+mod export;
 mod fetch;
 mod files;
 mod fork;

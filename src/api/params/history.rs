@@ -3,8 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::reading::Include;
 use crate::types::history::{RewindConflict, RewoundFile};
 use crate::types::ids::{ItemId, SessionId};
+use crate::types::session::SessionView;
 
 /// `session.fork`
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -51,4 +53,68 @@ pub struct RewindReply {
     /// Files that prevent the rewind, because their content is not what the session last wrote, or because
     /// their earlier content was not kept.
     pub conflicts: Vec<RewindConflict>,
+}
+
+/// The form of an export.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ExportFormatParam {
+    /// JSON Lines: complete, and can be imported. The first line alone holds ids of sessions and the time of the
+    /// export.
+    Jsonl,
+    /// The conversation as Markdown.
+    Markdown,
+    /// The conversation as one self-contained HTML page.
+    Html,
+}
+
+/// `session.export`
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ExportParams {
+    /// Id of the session.
+    pub session_id: SessionId,
+    /// The form of the export.
+    pub format: ExportFormatParam,
+    /// `next_cursor` of the previous page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+    /// Filter of the events, as in `session.events`; by default all of them.
+    #[serde(default, skip_serializing_if = "Include::is_all")]
+    pub include: Include,
+}
+
+/// Reply of `session.export`: the pages one after the other are the export.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ExportReply {
+    /// The text of this page.
+    pub data: String,
+    /// Cursor of the next page, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+/// `session.import`
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ImportParams {
+    /// A part of an export as JSON Lines. All parts together have at most 64 MiB.
+    pub data: String,
+    /// The import that this part continues; absent for the first part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub import_id: Option<String>,
+    /// Whether this is the last part. Only then the session is created, completely or not at all.
+    pub last: bool,
+    /// With `last`: makes a repeated call return the first one's session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
+}
+
+/// Reply of `session.import`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ImportReply {
+    /// Without `last`: the import, for its next part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub import_id: Option<String>,
+    /// With `last`: the new session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionView>,
 }

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::api::params::ExportFormatParam;
 use crate::client::connection::input_files::GivenArgs;
 use crate::types::audit::AuditHead;
 use crate::types::ids::ItemId;
@@ -16,7 +17,7 @@ use crate::types::session::SessionState;
 pub use session::{BusyArgs, QueueCommand};
 pub use turn_args::{TurnArgs, folder};
 pub use values::{Output, Since, Thinking};
-use values::{audit_head, duration, mode, scope, since, state};
+use values::{audit_head, duration, export_format, mode, scope, since, state};
 
 /// Run coding-agent sessions in the background and manage them.
 ///
@@ -131,6 +132,22 @@ pub enum Command {
         /// Only show what would happen
         #[arg(long)]
         dry_run: bool,
+    },
+    /// Write a session as JSON Lines, Markdown, or one HTML page
+    Export {
+        /// Session id, unique start of it, title, or `.` for the newest of this folder
+        session: String,
+        /// jsonl (can be imported), markdown, or html
+        #[arg(long, value_name = "FORMAT", default_value = "jsonl", value_parser = export_format)]
+        format: ExportFormatParam,
+        /// The file, readable for its owner alone; by default standard output
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Create a session from an export as JSON Lines
+    Import {
+        /// The file; `-` for standard input
+        file: PathBuf,
     },
     /// Archive sessions: they are kept, hidden from `ps`, and take no input
     Archive {

@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 
-use crate::api::params::{Include, ThinkingShown};
+use crate::api::params::{ExportFormatParam, Include, ThinkingShown};
 use crate::types::audit::AuditHead;
 use crate::types::permission::{Mode, Scope};
 use crate::types::sampling::{Temperature, TopP};
@@ -55,6 +55,11 @@ pub enum Since {
 pub(super) fn mode(text: &str) -> Result<Mode, String> {
     serde_json::from_value(serde_json::Value::from(text))
         .map_err(|_| "one of default, accept_edits, plan, dont_ask, bypass".to_string())
+}
+
+pub(super) fn export_format(text: &str) -> Result<ExportFormatParam, String> {
+    serde_json::from_value(serde_json::Value::from(text))
+        .map_err(|_| "one of jsonl, markdown, html".to_string())
 }
 
 pub(super) fn state(text: &str) -> Result<SessionState, String> {

@@ -5,12 +5,14 @@ use crate::engine::decide::plan::PlanBuilder;
 use crate::engine::input::{Refusal, Rewind};
 use crate::engine::state::{Engine, Stage};
 use crate::types::blob::Blob;
-use crate::types::event::Event;
+use crate::types::event::{DequeueReason, Event};
 use crate::types::history::{FileCheckpoint, RewoundHistory};
-use crate::types::ids::CallId;
+use crate::types::ids::{CallId, TurnId};
 use crate::types::message::Message;
+use crate::types::permission::{Mode, RuleKind};
 use crate::types::session::{SessionState, Subtype};
 use crate::types::tool::ReadRecord;
+use crate::types::turn_options::TurnOptions;
 use crate::types::usage::ModelSnapshot;
 
 impl PlanBuilder<'_> {
@@ -24,6 +26,35 @@ impl PlanBuilder<'_> {
         self.repair_history();
         let Forked { forked_from, context_tokens } = forked;
         self.push_session(Event::SessionForked { forked_from, context_tokens });
+    }
+
+    /// Ends an imported journal: nothing of it runs, and it brings no permissions. Precondition: no effect runs.
+    pub fn imported(&mut self) {
+        let queued: Vec<TurnId> = self.state.queue.iter().map(|queued| queued.turn_id).collect();
+        queued.into_iter().for_each(|turn_id| self.dequeue(turn_id, DequeueReason::Cleared));
+        self.close_lost_commands();
+        if self.state.turn.is_some() {
+            self.push_turn(Event::TurnAborting { ending: false, subtype: Subtype::Aborted });
+            self.stopped(ModelSnapshot::default());
+        }
+        self.drop_helper(true);
+        // The file decides about the conversation. Only the user decides what may run.
+        let allowed = self.state.rules.allow.clone();
+        for rule in allowed {
+            self.push_session(Event::PermissionRuleRemoved { kind: RuleKind::Allow, rule });
+        }
+        let spec = &self.state.spec;
+        let asks_less = !matches!(spec.mode, Mode::Default | Mode::Plan);
+        let options = TurnOptions {
+            mode: asks_less.then_some(Mode::Default),
+            additional_dirs: (!spec.additional_dirs.is_empty()).then(Vec::new),
+            ..TurnOptions::default()
+        };
+        if options != TurnOptions::default() {
+            let options = Box::new(options);
+            self.push_session(Event::SessionUpdated { title: None, titled_by: None, options });
+        }
+        self.repair_history();
     }
 
     /// Makes an earlier item the last one of the conversation. `rewind.target` is the state at that item.

@@ -88,6 +88,7 @@ impl Engine {
                 builder.archive(archived)?;
             }
             Input::Forked(forked) => builder.forked(*forked),
+            Input::Imported => builder.imported(),
             Input::Rewind(rewind) => builder.rewind(*rewind)?,
             Input::DeadlineReached => builder.expire(),
             Input::Notice { kind, text } => _ = builder.push_session(Event::Notice { kind, text }),

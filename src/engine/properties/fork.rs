@@ -22,6 +22,7 @@ impl Simulator {
         let item_at = |first: Seq| self.opened_item(first).ok_or("an item has an id");
         let item_id = item_at(first_seq)?;
         let last_seq = self.last_seq_of(item_id);
+        self.import()?;
         let target = self.copy(HistoryPoint { first_seq, last_seq }, item_id)?;
         if !rewinds {
             return Ok(());
@@ -71,6 +72,25 @@ impl Simulator {
         let is_valid = broken.is_none() || broken == Some("a message is empty");
         property!(is_valid, "the history of a fork is valid: {broken:?}");
         Ok(ending.next)
+    }
+
+    /// An imported copy of the whole journal is idle, and its own journal replays to it.
+    fn import(&self) -> Result<(), String> {
+        let mut journal: Vec<Envelope> = self.journal.iter().map(|entry| entry.envelope.clone()).collect();
+        journal.retain(|envelope| !envelope.event.is_delta());
+        let base = Engine::replay(self.id, Arc::clone(&self.settings), &journal);
+        let now = Now { at: Timestamp(self.clock), seed: Seed(9) };
+        let ending = base.decide(Input::Imported, now).map_err(|it| format!("{it:?}"))?;
+        property!(ending.plan.effects.iter().all(|effect| !effect.does_work()), "an import runs nothing");
+        journal.extend(ending.plan.events.iter().map(|entry| entry.envelope.clone()));
+        let replayed = Engine::replay(self.id, Arc::clone(&self.settings), &journal);
+        property!(replayed.same_as(&ending.next), "the journal of an import replays alone");
+        let state = &ending.next.state;
+        let rests = [SessionState::Idle, SessionState::Archived, SessionState::Ended];
+        property!(rests.contains(&state.status) && state.turn.is_none(), "an import is idle");
+        property!(state.queue.is_empty() && state.rules.allow.is_empty(), "an import brings no permission");
+        property!(ending.next.running_commands().is_empty(), "no command of an import runs");
+        Ok(())
     }
 
     fn opened_item(&self, first: Seq) -> Option<ItemId> {

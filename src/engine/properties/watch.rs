@@ -371,6 +371,7 @@ impl ReferenceModel {
                     "a turn clears and does nothing else"
                 );
                 self.forgotten.append(&mut self.heard);
+                self.compacted = 0;
                 (self.sent, self.has_context) = (None, false);
             }
             Event::ReminderAdded { text, .. } => {

@@ -29,6 +29,7 @@ use super::handle::LoadedSession;
 use crate::crash;
 use crate::session::idempotency::{IdempotencyKey, method};
 use crate::session::shared::{Components, Shared, StatusChange};
+use crate::session::staged_imports::StagedImports;
 use crate::store::{Idempotency, StoreError};
 use crate::types::event::Origin;
 use crate::types::ids::{CallId, SessionId};
@@ -51,6 +52,8 @@ pub(super) struct Inner {
     pub live: DashMap<SessionId, SessionSlot>,
     pub actors: TaskTracker,
     closing: AtomicBool,
+    /// Imports that have not ended.
+    pub imports: StagedImports,
     /// Per method: serialises calls with an idempotency key that write to no journal.
     keyed_calls: DashMap<&'static str, Arc<Mutex<()>>>,
     /// Number of loaded sessions.
@@ -68,6 +71,7 @@ impl Registry {
             live: DashMap::new(),
             actors: TaskTracker::new(),
             closing: AtomicBool::new(false),
+            imports: StagedImports::default(),
             keyed_calls: DashMap::new(),
             loaded: Arc::default(),
             tick: AtomicU64::new(0),

@@ -1,0 +1,75 @@
+//! `agentctl export` and `import`: write a session to a file, and create one from a file.
+
+use std::fs::OpenOptions;
+use std::io::{IsTerminal as _, Write as _, stdout};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use crate::api::params::{ExportFormatParam, ExportParams, ExportReply, ImportParams, ImportReply, Include};
+use crate::client::connection::connector::Connector;
+use crate::client::connection::{session_calls, stdin};
+use crate::client::failure::Failure;
+use crate::client::resolve_id;
+use crate::client::terminal::escape;
+use crate::client::terminal::out::Out;
+
+/// Bytes of one part of an import.
+const PART: usize = 4 << 20;
+
+pub(in crate::client) async fn export(
+    reach: &Connector,
+    name: &str,
+    format: ExportFormatParam,
+    file: Option<&Path>,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let client = reach.connect_or_start().await?;
+    let session_id = resolve_id::session_or_newest(&client, name).await?.session_id;
+    let mut target =
+        match file {
+            // Conversations may contain private text.
+            Some(path) => {
+                let open = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
+                Some(open.map_err(|error| {
+                    Failure::internal(format!("could not write {}: {error}", path.display()))
+                })?)
+            }
+            None => None,
+        };
+    let is_shown = target.is_none() && stdout().is_terminal();
+    let mut params = ExportParams { session_id, format, cursor: None, include: Include::default() };
+    loop {
+        let page: ExportReply = client.call("session.export", &params).await?;
+        match &mut target {
+            Some(file) => file.write_all(page.data.as_bytes())?,
+            None if is_shown => out.stream(&escape::text(&page.data))?,
+            None => out.stream(&page.data)?,
+        }
+        match page.next_cursor {
+            Some(cursor) => params.cursor = Some(cursor),
+            None => return Ok(()),
+        }
+    }
+}
+
+pub(in crate::client) async fn import(reach: &Connector, file: &Path, out: &mut Out) -> Result<(), Failure> {
+    let text = if file == Path::new("-") {
+        stdin::read_all()?
+    } else {
+        std::fs::read_to_string(file)
+            .map_err(|error| Failure::internal(format!("could not read {}: {error}", file.display())))?
+    };
+    let client = reach.connect_or_start().await?;
+    let (mut rest, mut import_id) = (text.as_str(), None);
+    loop {
+        let (part, more) = rest.split_at(rest.floor_char_boundary(PART));
+        let last = more.is_empty();
+        let idempotency_key = last.then(session_calls::idempotency_key);
+        let params = ImportParams { data: part.to_owned(), import_id, last, idempotency_key };
+        let reply: ImportReply = client.call("session.import", &params).await?;
+        if let Some(session) = reply.session {
+            return Ok(out.say(&session.session_id.to_string())?);
+        }
+        (rest, import_id) = (more, reply.import_id);
+    }
+}

@@ -1,0 +1,42 @@
+//! `session.export`, `session.import`
+
+use std::sync::Arc;
+
+use super::convert;
+use super::items::item;
+use super::params::Caller;
+use crate::api::Fault;
+use crate::api::params::{ExportFormatParam, ExportParams, ExportReply, ImportParams, ImportReply};
+use crate::rpc::context::RpcContext;
+use crate::rpc::redact_thinking::redact;
+use crate::session::{ExportFormat, StoredItem};
+
+pub(super) async fn export(ctx: Arc<RpcContext>, _: Caller, p: ExportParams) -> Result<ExportReply, Fault> {
+    let include = p.include;
+    let shown = move |body: String| redact(body.into(), include).map(|body| body.to_string());
+    let read = move |stored: &StoredItem| {
+        let last = redact(stored.last.as_str().into(), include)?.to_string();
+        item(&StoredItem { last, ..stored.clone() })
+    };
+    let format = match p.format {
+        ExportFormatParam::Jsonl => ExportFormat::JsonLines,
+        ExportFormatParam::Markdown => ExportFormat::Markdown,
+        ExportFormatParam::Html => ExportFormat::Html,
+    };
+    let exported = ctx.registry.export(p.session_id, format, p.cursor.as_deref(), &shown, &read).await;
+    let (data, next_cursor) = exported.map_err(convert::fault)?;
+    Ok(ExportReply { data, next_cursor })
+}
+
+pub(super) async fn import(
+    ctx: Arc<RpcContext>,
+    caller: Caller,
+    mut p: ImportParams,
+) -> Result<ImportReply, Fault> {
+    let keyed = convert::keyed(p.idempotency_key.take(), &p).filter(|_| p.last);
+    let imported = ctx.registry.import_part(p.import_id, p.data, p.last, keyed, caller.origin()).await;
+    Ok(match imported.map_err(convert::fault)? {
+        Ok(session) => ImportReply { import_id: None, session: Some(session) },
+        Err(import_id) => ImportReply { import_id: Some(import_id), session: None },
+    })
+}

@@ -1,0 +1,240 @@
+//! `Registry::export`: a session as JSON Lines, Markdown or HTML, page by page.
+
+use std::collections::{BTreeSet, HashMap};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::session::error::SessionError;
+use crate::session::history::lines::{self, BlobLine, FirstLine};
+use crate::session::history::page::{Entry, Header, Total};
+use crate::session::history::{html, markdown};
+use crate::session::journal_copy::blobs_in;
+use crate::session::registry::Registry;
+use crate::store::{Page, SessionKey};
+use crate::types::event::Event;
+use crate::types::ids::{BlobId, CallId, Seq, SessionId};
+use crate::types::message::Block;
+use crate::types::session::Item;
+use crate::types::tool::FileChange;
+
+/// Rows of one page.
+const ROWS: u32 = 500;
+/// Bytes of the events of one page.
+const PAGE_BYTES: usize = 2 << 20;
+/// Largest blob of an export, in bytes.
+const MAX_BLOB: u64 = 8 << 20;
+/// Largest picture that a page shows.
+const MAX_PICTURE: u64 = 2 << 20;
+/// Picture types that a page shows.
+const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+
+/// The form of an export.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExportFormat {
+    /// JSON Lines: complete, and can be imported.
+    JsonLines,
+    /// For people and other programs.
+    Markdown,
+    /// One self-contained page.
+    Html,
+}
+
+/// Filters the body of an event; `None` leaves it out.
+pub type EventFilter<'f> = &'f (dyn Fn(String) -> Option<String> + Send + Sync);
+
+/// Makes an item of its first and last event.
+pub type ItemReader<'f> = &'f (dyn Fn(&crate::store::StoredItem) -> Option<Item> + Send + Sync);
+
+impl Registry {
+    /// A page of an export: its text, and the cursor of the next page.
+    ///
+    /// # Errors
+    /// The session does not exist, the cursor is not from an export, or the database could not be read.
+    pub async fn export(
+        &self,
+        id: SessionId,
+        format: ExportFormat,
+        cursor: Option<&str>,
+        filter: EventFilter<'_>,
+        read: ItemReader<'_>,
+    ) -> Result<(String, Option<String>), SessionError> {
+        let key = self.inner.shared.store.find(id).await?.ok_or(SessionError::NotFound)?;
+        match format {
+            ExportFormat::JsonLines => self.export_lines(id, key, cursor, filter).await,
+            ExportFormat::Markdown | ExportFormat::Html => {
+                self.export_page(id, key, format, cursor, read).await
+            }
+        }
+    }
+
+    async fn export_lines(
+        &self,
+        id: SessionId,
+        key: SessionKey,
+        cursor: Option<&str>,
+        filter: EventFilter<'_>,
+    ) -> Result<(String, Option<String>), SessionError> {
+        let store = &self.inner.shared.store;
+        let mut data = String::new();
+        let after: Seq = match cursor {
+            None => {
+                let view = self.view(id).await?;
+                let first = FirstLine {
+                    format: lines::FORMAT.into(),
+                    version: lines::VERSION,
+                    session_id: id,
+                    forked_from: view.forked_from,
+                    exported_at_ms: self.inner.shared.clock.now(),
+                };
+                push(&mut data, &serde_json::to_string(&first).unwrap_or_default());
+                0
+            }
+            Some(cursor) => match cursor.strip_prefix("blob:") {
+                Some(blob) => return self.export_blobs(key, blob).await,
+                None => cursor.parse().map_err(|_| bad_cursor())?,
+            },
+        };
+        let Page { rows, is_last } = store.events_after(key, after, ROWS, PAGE_BYTES).await?;
+        let next = rows.last().map(|row| row.seq);
+        for row in rows {
+            // Rows of deltas belong to an answer in progress, whose end is not there yet.
+            let is_delta = row.kind.ends_with("_delta") || row.kind == "tool.progress";
+            if is_delta || lines::UNEXPORTED_KINDS.contains(&row.kind.as_str()) {
+                continue;
+            }
+            let Some(body) = filter(row.body) else { continue };
+            data.extend(lines::event_line(&body).map(|line| line + "\n"));
+        }
+        let next = match next {
+            Some(seq) if !is_last => seq.to_string(),
+            _ => "blob:".into(),
+        };
+        Ok((data, Some(next)))
+    }
+
+    /// The blobs after this one that the events refer to, in the order of their ids.
+    async fn export_blobs(
+        &self,
+        key: SessionKey,
+        after: &str,
+    ) -> Result<(String, Option<String>), SessionError> {
+        let store = &self.inner.shared.store;
+        let mut named = BTreeSet::new();
+        let mut cursor: Seq = 0;
+        loop {
+            let Page { rows, is_last } = store.events_after(key, cursor, ROWS, PAGE_BYTES).await?;
+            rows.iter().for_each(|row| blobs_in(&row.body, &mut named));
+            cursor = rows.last().map_or(cursor, |row| row.seq);
+            if is_last {
+                break;
+            }
+        }
+        let after: Option<BlobId> = match after {
+            "" => None,
+            text => Some(text.parse().map_err(|_| bad_cursor())?),
+        };
+        let mut data = String::new();
+        let rest: Vec<BlobId> =
+            named.into_iter().filter(|id| after.is_none_or(|after| *id > after)).collect();
+        for (at, blob_id) in rest.iter().enumerate() {
+            if let Some(blob) = store.blob(key, *blob_id).await?.filter(|blob| blob.bytes <= MAX_BLOB) {
+                let bytes = store.read_blob(&blob, 0, usize::MAX).await?;
+                let line = BlobLine {
+                    blob_id: *blob_id,
+                    media_type: blob.media_type,
+                    content: STANDARD.encode(bytes),
+                };
+                push(&mut data, &serde_json::to_string(&line).unwrap_or_default());
+            }
+            if data.len() >= PAGE_BYTES && at + 1 < rest.len() {
+                return Ok((data, Some(format!("blob:{blob_id}"))));
+            }
+        }
+        Ok((data, None))
+    }
+
+    async fn export_page(
+        &self,
+        id: SessionId,
+        key: SessionKey,
+        format: ExportFormat,
+        cursor: Option<&str>,
+        read: ItemReader<'_>,
+    ) -> Result<(String, Option<String>), SessionError> {
+        let store = &self.inner.shared.store;
+        let view = self.view_with_models(id).await?;
+        let is_html = format == ExportFormat::Html;
+        let after: Seq = cursor.map_or(Ok(0), |cursor| cursor.parse().map_err(|_| bad_cursor()))?;
+        let mut data = String::new();
+        if cursor.is_none() {
+            let header = Header::new(view.clone());
+            data = if is_html { html::begin(&header) } else { markdown::begin(&header) };
+        }
+        let Page { rows, is_last } = store.items_after(key, after, 200, PAGE_BYTES).await?;
+        let next = rows.last().map(|row| row.first_seq);
+        let upto = rows.iter().map(|row| row.last_seq).max().unwrap_or(0);
+        let mut changes = self.changes_between(key, after, upto).await?;
+        for item in rows.iter().filter_map(read) {
+            let changes =
+                item.call.as_ref().and_then(|call| changes.remove(&call.call_id)).unwrap_or_default();
+            let pictures = if is_html { self.pictures(key, &item).await? } else { HashMap::new() };
+            let entry = Entry { item, changes, pictures };
+            data += &if is_html { html::entry(&entry) } else { markdown::entry(&entry) };
+        }
+        if is_last {
+            let total = Total::new(&view);
+            data += &if is_html { html::end(&total) } else { markdown::end(&total) };
+        }
+        Ok((data, next.filter(|_| !is_last).map(|seq| seq.to_string())))
+    }
+
+    async fn changes_between(
+        &self,
+        key: SessionKey,
+        after: Seq,
+        upto: Seq,
+    ) -> Result<HashMap<CallId, Vec<FileChange>>, SessionError> {
+        let store = &self.inner.shared.store;
+        let mut changes: HashMap<CallId, Vec<FileChange>> = HashMap::new();
+        let mut cursor = after;
+        loop {
+            let Page { rows, is_last } = store.file_changes_after(key, cursor, ROWS, PAGE_BYTES).await?;
+            cursor = rows.last().map_or(cursor, |row| row.seq);
+            for row in rows.iter().filter(|row| row.seq <= upto) {
+                let whole = store.whole(key, row.seq, &row.body).await?;
+                if let Some(Event::FileChanged { call_id, change }) = whole.map(|envelope| envelope.event) {
+                    changes.entry(call_id).or_default().push(change);
+                }
+            }
+            if is_last || cursor >= upto {
+                return Ok(changes);
+            }
+        }
+    }
+
+    async fn pictures(&self, key: SessionKey, item: &Item) -> Result<HashMap<BlobId, String>, SessionError> {
+        let store = &self.inner.shared.store;
+        let mut pictures = HashMap::new();
+        for block in &item.content {
+            let Block::Image(picture) = block else { continue };
+            let blob_id = picture.blob.blob_id;
+            let Some(blob) = store.blob(key, blob_id).await? else { continue };
+            if PICTURES.contains(&blob.media_type.as_str()) && blob.bytes <= MAX_PICTURE {
+                let bytes = store.read_blob(&blob, 0, usize::MAX).await?;
+                pictures
+                    .insert(blob_id, format!("data:{};base64,{}", blob.media_type, STANDARD.encode(bytes)));
+            }
+        }
+        Ok(pictures)
+    }
+}
+
+fn push(data: &mut String, line: &str) {
+    data.push_str(line);
+    data.push('\n');
+}
+
+fn bad_cursor() -> SessionError {
+    SessionError::BadParam("cursor", "not one of ours; pass next_cursor as it came".into())
+}

@@ -1,0 +1,295 @@
+//! `Registry::import`: creates a session from an export as JSON Lines. The text is hostile: everything is parsed,
+//! checked and replayed before anything is written, in one transaction.
+
+use std::collections::{BTreeSet, HashMap};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value};
+
+use crate::engine::{Engine, Input, Now};
+use crate::session::error::SessionError;
+use crate::session::history::lines::{self, BlobLine, FirstLine};
+use crate::session::history::new_session::new_session;
+use crate::session::idempotency::{IdempotencyKey, method};
+use crate::session::journal_copy::{JournalCopy, blobs_in};
+use crate::session::registry::Registry;
+use crate::session::staged_imports::MAX_IMPORT_BYTES;
+use crate::store::{Idempotency, StoreError};
+use crate::types::blob::Blob;
+use crate::types::depth;
+use crate::types::event::{Envelope, Event, Origin};
+use crate::types::ids::{BlobId, Mint, Seed, Seq, SessionId};
+use crate::types::session::SessionView;
+use crate::types::wire;
+
+/// Maximum number of lines.
+const MAX_LINES: usize = 200_000;
+/// Maximum bytes of the line of an event.
+const MAX_EVENT: usize = 256 << 10;
+/// The highest accepted seq, far from the end of the numbers.
+const MAX_SEQ: Seq = 1 << 48;
+
+/// A journal that was read from lines.
+struct Parsed {
+    /// Each event as it is stored.
+    bodies: Vec<(Envelope, String)>,
+    blobs: HashMap<BlobId, Blob>,
+}
+
+impl Registry {
+    /// Adds a part of an import. The last part creates the session; all others return the id of the import.
+    ///
+    /// # Errors
+    /// There is no such import, it is too large, or the file is damaged. Nothing was created.
+    pub async fn import_part(
+        &self,
+        import_id: Option<String>,
+        data: String,
+        is_last: bool,
+        keyed: Option<IdempotencyKey>,
+        origin: Origin,
+    ) -> Result<Result<SessionView, String>, SessionError> {
+        if is_last && let Some(known) = self.imported_with(keyed.as_ref()).await? {
+            return Ok(Ok(known));
+        }
+        match self.inner.imports.add(import_id, data, is_last)? {
+            (_, Some(whole)) => self.import(whole, keyed, origin).await.map(Ok),
+            (id, None) => Ok(Err(id)),
+        }
+    }
+
+    /// Creates a session from an export. A repeated call with the same key returns the same session.
+    ///
+    /// # Errors
+    /// A line is damaged; the error names it. Nothing was created.
+    pub async fn import(
+        &self,
+        data: String,
+        keyed: Option<IdempotencyKey>,
+        origin: Origin,
+    ) -> Result<SessionView, SessionError> {
+        self.check_open()?;
+        let shared = &self.inner.shared;
+        if let Some(known) = self.imported_with(keyed.as_ref()).await? {
+            return Ok(known);
+        }
+        shared.check_journal_quota()?;
+        let now = shared.clock.now();
+        let id = Mint::new(now.0, Seed::random()).session();
+        let settings = Arc::clone(&shared.components().settings.engine);
+        let moment = Now { at: now, seed: Seed::random() };
+        let built = tokio::task::spawn_blocking(move || {
+            // A journal that no engine wrote must not end the daemon's task.
+            let build = AssertUnwindSafe(|| build(&data, id, settings, moment));
+            std::panic::catch_unwind(build)
+                .unwrap_or_else(|_| Err(bad("the events do not form a conversation; the file is damaged")))
+        });
+        let (copy, bodies, blobs) = built.await.unwrap_or_else(|_| Err(bad("it could not be read")))?;
+        let mut new = new_session(copy, now, &origin).ok_or_else(|| bad("it has no first event"))?;
+        // The lines stay as they came, so that another export gives the same lines.
+        for (row, body) in new.rows.iter_mut().zip(bodies) {
+            row.body = body.into();
+        }
+        new.blobs.extend(blobs);
+        new.idempotency = keyed.clone().map(|keyed| Idempotency {
+            method: method::IMPORT,
+            key: keyed.key,
+            digest: keyed.digest,
+            reply: id.to_string(),
+        });
+        match shared.database.create(new).await {
+            Ok(_) => self.view(id).await,
+            Err(StoreError::Taken) => match self.imported_with(keyed.as_ref()).await? {
+                Some(known) => Ok(known),
+                None => Err(SessionError::Conflict("idempotency_key")),
+            },
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn imported_with(
+        &self,
+        keyed: Option<&IdempotencyKey>,
+    ) -> Result<Option<SessionView>, SessionError> {
+        let Some(keyed) = keyed else { return Ok(None) };
+        let known = self.inner.shared.store.remembered(method::IMPORT, &keyed.key).await?;
+        let Some(known) = known else { return Ok(None) };
+        if known.digest != keyed.digest {
+            return Err(SessionError::Conflict("idempotency_key"));
+        }
+        self.view(known.reply.parse().map_err(|_| SessionError::NotFound)?).await.map(Some)
+    }
+}
+
+fn bad(why: &str) -> SessionError {
+    SessionError::BadParam("data", why.into())
+}
+
+fn at_line(line: usize, why: impl std::fmt::Display) -> SessionError {
+    SessionError::BadParam("data", format!("line {line}: {why}"))
+}
+
+type Built = (JournalCopy, Vec<String>, Vec<Blob>);
+
+/// Parses, checks and replays an export.
+fn build(
+    data: &str,
+    id: SessionId,
+    settings: Arc<crate::engine::Settings>,
+    now: Now,
+) -> Result<Built, SessionError> {
+    let Parsed { bodies, blobs } = parse(data, id)?;
+    let contents: HashMap<BlobId, Vec<u8>> = blobs
+        .iter()
+        .filter_map(|(id, blob)| match &blob.content {
+            crate::types::blob::Content::Bytes(bytes) => Some((*id, bytes.to_vec())),
+            crate::types::blob::Content::File { .. } => None,
+        })
+        .collect();
+    let mut engine = Engine::new(id, settings);
+    for (number, (envelope, body)) in bodies.iter().enumerate() {
+        let whole = if envelope.truncated_fields.is_empty() {
+            None
+        } else {
+            let restored = wire::restore(body, &contents);
+            Some(restored.ok_or_else(|| at_line(number + 2, "a part of this event is missing"))?)
+        };
+        engine.apply(whole.as_ref().unwrap_or(envelope));
+    }
+    let ending = Box::new(engine.decide(Input::Imported, now)?);
+    let mut named = BTreeSet::new();
+    bodies.iter().for_each(|(_, body)| blobs_in(body, &mut named));
+    let blobs = blobs.into_iter().filter(|(id, _)| named.contains(id)).map(|(_, blob)| blob).collect();
+    let (events, texts) = bodies.into_iter().unzip();
+    Ok((JournalCopy { events, blobs: named, ending }, texts, blobs))
+}
+
+fn parse(data: &str, id: SessionId) -> Result<Parsed, SessionError> {
+    if data.len() > MAX_IMPORT_BYTES {
+        return Err(bad(&format!("at most {} MiB can be imported", MAX_IMPORT_BYTES >> 20)));
+    }
+    let mut rows = data.lines().enumerate().map(|(at, line)| (at + 1, line));
+    let first = rows.next().map(|(_, line)| line).unwrap_or_default();
+    let first: FirstLine = serde_json::from_str(first)
+        .map_err(|error| at_line(1, format!("this is no export of a session: {error}")))?;
+    if first.format != lines::FORMAT || first.version != lines::VERSION {
+        return Err(at_line(1, format!("format {} {} is not known", first.format, first.version)));
+    }
+    let mut parsed = Parsed { bodies: Vec::new(), blobs: HashMap::new() };
+    let mut last_seq: Seq = 0;
+    for (number, line) in rows {
+        if number > MAX_LINES {
+            return Err(at_line(number, format!("there are more than {MAX_LINES} lines")));
+        }
+        let is_blob = line.starts_with("{\"blob_id\":");
+        if is_blob {
+            let (blob_id, blob) = blob(line).map_err(|why| at_line(number, why))?;
+            if parsed.blobs.insert(blob_id, blob).is_some() {
+                return Err(at_line(number, "this blob is there twice"));
+            }
+            continue;
+        }
+        if !parsed.blobs.is_empty() {
+            return Err(at_line(number, "events stand before blobs"));
+        }
+        let (envelope, body) = event(line, id, &first, last_seq).map_err(|why| at_line(number, why))?;
+        let is_created = matches!(envelope.event, Event::SessionCreated(_));
+        if is_created != parsed.bodies.is_empty() {
+            return Err(at_line(number, "the first event creates the session, and no other one"));
+        }
+        last_seq = envelope.seq;
+        parsed.bodies.push((envelope, body));
+    }
+    if parsed.bodies.is_empty() {
+        return Err(at_line(2, "there are no events"));
+    }
+    Ok(parsed)
+}
+
+fn event(line: &str, id: SessionId, first: &FirstLine, last_seq: Seq) -> Result<(Envelope, String), String> {
+    if line.len() > MAX_EVENT {
+        return Err(format!("an event has at most {MAX_EVENT} bytes"));
+    }
+    let value: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
+    if !depth::is_readable(&value) {
+        return Err("it has too many levels of lists and objects".into());
+    }
+    let Value::Object(fields) = value else { return Err("expected an object".into()) };
+    let fields: Map<String, Value> = fields;
+    if let Some(name) =
+        ["session_id", "origin", "forked_from"].iter().find(|name| fields.contains_key(**name))
+    {
+        return Err(format!("only the first line may have {name}"));
+    }
+    let body = lines::event_body(fields, id, first.forked_from.as_ref()).ok_or("it is no event")?;
+    let envelope: Envelope = serde_json::from_str(&body).map_err(|error| error.to_string())?;
+    if envelope.seq <= last_seq || envelope.seq > MAX_SEQ {
+        return Err(format!("seq {} does not follow {last_seq}", envelope.seq));
+    }
+    if envelope.event.is_delta() || lines::UNEXPORTED_KINDS.contains(&envelope.event.kind()) {
+        return Err(format!("{} is not part of an export", envelope.event.kind()));
+    }
+    Ok((envelope, body))
+}
+
+fn blob(line: &str) -> Result<(BlobId, Blob), String> {
+    let BlobLine { blob_id, media_type, content } =
+        serde_json::from_str(line).map_err(|error| error.to_string())?;
+    let is_type = media_type.len() <= 100 && media_type.bytes().all(|byte| byte.is_ascii_graphic());
+    if !is_type {
+        return Err("media_type is no media type".into());
+    }
+    let bytes = STANDARD.decode(content).map_err(|error| format!("content: {error}"))?;
+    let blob = Blob::new(media_type, bytes);
+    // The output of a command is named by its call, all others by their content.
+    if blob.blob_id != blob_id && blob_id.is_of_content() {
+        return Err("the content does not have this id".into());
+    }
+    Ok((blob_id, Blob { blob_id, ..blob }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damaged_lines_are_named_and_refused() {
+        let id = Mint::new(1, Seed(1)).session();
+        let head = format!(
+            "{{\"format\":\"agentd-session\",\"version\":1,\"session_id\":\"{id}\",\"exported_at_ms\":1}}"
+        );
+        let created = "{\"type\":\"session.created\",\"seq\":1,\"at_ms\":1,\"cwd\":\"/w\",\"title\":\"\",\"model\":\"\",\"mode\":\"default\"}";
+        let text = Blob::text("x").blob_id;
+        let deep = format!(
+            "{{\"type\":\"notice\",\"seq\":2,\"at_ms\":1,\"kind\":\"k\",\"text\":\"t\",\"x\":{}{}}}",
+            "[".repeat(100),
+            "]".repeat(100)
+        );
+        for (lines, expected) in [
+            (vec!["".to_owned()], "line 1"),
+            (vec![head.clone()], "line 2"),
+            (vec![head.replace(":1,\"session", ":9,\"session"), created.into()], "line 1"),
+            (vec![head.clone(), created.replace("created", "unheard")], "line 2"),
+            (vec![head.clone(), created.into(), created.into()], "line 3"),
+            (vec![head.clone(), created.into(), created.replace("\"seq\":1", "\"seq\":2")], "line 3"),
+            (vec![head.clone(), created.into(), "{".into()], "line 3"),
+            (vec![head.clone(), created.into(), deep], "line 3"),
+            (vec![head.clone(), created.replace("{", "{\"origin\":{},")], "line 2"),
+            (
+                vec![
+                    head.clone(),
+                    created.into(),
+                    format!("{{\"blob_id\":\"{text}\",\"media_type\":\"text/plain\",\"content\":\"eQ==\"}}"),
+                ],
+                "line 3",
+            ),
+        ] {
+            let error = parse(&lines.join("\n"), id).err().expect("refused").to_string();
+            assert!(error.contains(expected), "{expected}: {error}");
+        }
+        assert!(parse(&[head, created.to_owned()].join("\n"), id).is_ok());
+    }
+}

@@ -1,0 +1,64 @@
+//! The lines of an export as JSON Lines. The first line holds what differs between copies of a session: ids and
+//! times. All other lines are the same after an import and another export.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::types::history::ForkedFrom;
+use crate::types::ids::{BlobId, SessionId};
+use crate::types::time::Timestamp;
+
+/// Name of the format, in the first line.
+pub(super) const FORMAT: &str = "agentd-session";
+/// Version of the format.
+pub(super) const VERSION: u32 = 1;
+
+/// Kinds that an export leaves out: they are about clients and the daemon.
+pub(super) const UNEXPORTED_KINDS: &[&str] = &["session.attached", "session.detached", "config.reloaded"];
+
+/// The first line.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FirstLine {
+    pub format: String,
+    pub version: u32,
+    pub session_id: SessionId,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub forked_from: Option<ForkedFrom>,
+    pub exported_at_ms: Timestamp,
+}
+
+/// The line of a blob.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct BlobLine {
+    pub blob_id: BlobId,
+    pub media_type: String,
+    /// In base64.
+    pub content: String,
+}
+
+/// The line of an event, without ids of the session and without the client that caused it.
+pub(super) fn event_line(body: &str) -> Option<String> {
+    let mut event: Map<String, Value> = serde_json::from_str(body).ok()?;
+    for name in ["session_id", "origin", "forked_from"] {
+        event.remove(name);
+    }
+    serde_json::to_string(&event).ok()
+}
+
+/// The event of a line, as a session stores it.
+pub(super) fn event_body(
+    mut event: Map<String, Value>,
+    session_id: SessionId,
+    forked_from: Option<&ForkedFrom>,
+) -> Option<String> {
+    event.insert("session_id".into(), session_id.to_string().into());
+    let kind = event.get("type").and_then(Value::as_str).unwrap_or_default();
+    if matches!(kind, "session.created" | "session.forked")
+        && let Some(from) = forked_from
+    {
+        event.insert("forked_from".into(), serde_json::to_value(from).ok()?);
+    }
+    serde_json::to_string(&event).ok()
+}

@@ -1,0 +1,96 @@
+//! The parts of a readable export: the header, the entries of the conversation, and the costs.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use crate::types::ids::BlobId;
+use crate::types::ledger::ModelUsage;
+use crate::types::session::{Item, SessionView};
+use crate::types::tool::FileChange;
+
+/// The head of a readable export.
+pub(super) struct Header {
+    pub title: String,
+    view: SessionView,
+}
+
+impl Header {
+    pub fn new(view: SessionView) -> Self {
+        let title = if view.title.trim().is_empty() { "Session".into() } else { view.title.clone() };
+        Self { title, view }
+    }
+
+    /// Names and values, in order.
+    pub fn facts(&self) -> Vec<(&'static str, String)> {
+        let view = &self.view;
+        let mut facts = vec![
+            ("Session", view.session_id.to_string()),
+            ("Folder", view.cwd.clone()),
+            ("Model", view.model.clone()),
+            ("Created", view.created_at_ms.date()),
+            ("Cost", money(view.cost_usd_micros, view.cost_at_least_usd_micros)),
+        ];
+        if let Some(from) = &view.forked_from {
+            facts.push(("Forked from", from.session_id.to_string()));
+        }
+        facts
+    }
+}
+
+/// An item with what a page shows of it.
+pub(super) struct Entry {
+    pub item: Item,
+    /// Changes of files that the call made.
+    pub changes: Vec<FileChange>,
+    /// Pictures as `data:` addresses.
+    pub pictures: HashMap<BlobId, String>,
+}
+
+/// The usage by model.
+pub(super) struct Total {
+    pub rows: Vec<[String; 4]>,
+}
+
+impl Total {
+    pub const HEADS: [&'static str; 4] = ["Model", "Input tokens", "Output tokens", "Cost"];
+
+    pub fn new(view: &SessionView) -> Self {
+        let row = |name: &str, spent: &ModelUsage| {
+            [
+                name.to_owned(),
+                spent.usage.input_tokens.to_string(),
+                spent.usage.output_tokens.to_string(),
+                money(spent.cost_usd_micros, spent.cost_at_least_usd_micros),
+            ]
+        };
+        let mut rows: Vec<_> = view.models.iter().map(|(model, spent)| row(model, spent)).collect();
+        rows.push([
+            "all".into(),
+            view.usage.input_tokens.to_string(),
+            view.usage.output_tokens.to_string(),
+            money(view.cost_usd_micros, view.cost_at_least_usd_micros),
+        ]);
+        Self { rows }
+    }
+}
+
+fn money(cost: Option<u64>, at_least: u64) -> String {
+    let dollars = |micros: u64| format!("${}.{:04}", micros / 1_000_000, micros % 1_000_000 / 100);
+    match cost {
+        Some(cost) => dollars(cost),
+        None if at_least > 0 => format!("at least {}", dollars(at_least)),
+        None => "unknown".into(),
+    }
+}
+
+/// The arguments of a call, for reading: the command of a shell call as it stands, others as JSON.
+pub(super) fn input_text(input: &Value) -> String {
+    match input.as_object() {
+        Some(fields) if fields.len() == 1 => match fields.values().next() {
+            Some(Value::String(text)) => text.clone(),
+            _ => serde_json::to_string_pretty(input).unwrap_or_default(),
+        },
+        _ => serde_json::to_string_pretty(input).unwrap_or_default(),
+    }
+}
