@@ -158,6 +158,7 @@ impl JournalCopier {
                     superseded,
                     cache_hit,
                     uncalibrated_tokens: None,
+                    cut_short: false,
                 }
             }
             Event::SessionRewound(rewound) => {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::settings::Settings;
-use super::state::{Activity, Call, Engine, Hold, SessionRules, Stage, State};
+use super::state::{Call, Engine, Hold, SessionRules, Stage, State};
 use crate::engine::state::background_task::BackgroundTask;
 use crate::types::background::BackgroundCommand;
 use crate::types::ids::{CallId, PermissionId, QuestionId, Seq, SessionId, TurnId};
@@ -175,12 +175,7 @@ impl Engine {
     /// Calls of the running turn that have no result yet.
     #[must_use]
     pub fn open_calls(&self) -> Vec<CallId> {
-        match self.state.turn.as_ref().map(|turn| &turn.activity) {
-            Some(Activity::Tools { calls }) => {
-                calls.iter().filter(|call| !call.is_done()).map(|call| call.call.call_id).collect()
-            }
-            _ => Vec::new(),
-        }
+        self.state.calls().iter().filter(|call| !call.is_done()).map(|call| call.call.call_id).collect()
     }
 
     /// Rules and grants given to this session.
@@ -243,21 +238,19 @@ impl Engine {
     /// Pending permission requests with their prepared calls.
     #[must_use]
     pub fn pending(&self) -> Vec<Pending> {
-        match self.state.turn.as_ref().map(|turn| &turn.activity) {
-            Some(Activity::Tools { calls }) => calls
-                .iter()
-                .filter_map(|call| match &call.stage {
-                    Stage::Awaiting { request_id, prepared, suggestions, .. } => Some(Pending {
-                        request_id: *request_id,
-                        call: Arc::clone(&call.call),
-                        prepared: Arc::clone(prepared),
-                        outside: call.first.is_some().then(|| suggestions.first().cloned()),
-                    }),
-                    _ => None,
-                })
-                .collect(),
-            _ => Vec::new(),
-        }
+        self.state
+            .calls()
+            .iter()
+            .filter_map(|call| match &call.stage {
+                Stage::Awaiting { request_id, prepared, suggestions, .. } => Some(Pending {
+                    request_id: *request_id,
+                    call: Arc::clone(&call.call),
+                    prepared: Arc::clone(prepared),
+                    outside: call.first.is_some().then(|| suggestions.first().cloned()),
+                }),
+                _ => None,
+            })
+            .collect()
     }
 
     /// The values that `session.list` shows.

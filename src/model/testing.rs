@@ -57,6 +57,7 @@ pub(super) fn assert_deltas_tell_the_reply(deltas: &[Delta], reply: &ModelReply)
                 assert!(!piece.is_empty(), "an empty piece: {deltas:?}");
                 texts[*index as usize].push_str(piece);
             }
+            Delta::ThinkingSealed { .. } | Delta::CallCompleted { .. } => {}
             Delta::BlockCompleted { index } => {
                 assert_eq!(open.take(), Some(*index), "closed twice: {deltas:?}");
                 told.push(reply.content[*index as usize].clone());

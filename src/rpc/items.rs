@@ -75,7 +75,7 @@ pub(super) fn item(stored: &StoredItem) -> Option<Item> {
             Some(Item { kind, status, text, ..running })
         }
         (Event::MessageStarted { .. }, _) => Some(Item { role: Some(Role::Assistant), ..running }),
-        (Event::ToolRequested { call_id, tool, input }, last_event) => {
+        (Event::ToolRequested { call_id, tool, input, .. }, last_event) => {
             let mut truncated_fields = moved(first.truncated_fields, "/input", "/call/input");
             let (mut output_blob, mut shown) = (None, Vec::new());
             let (status, text) = match last_event {

@@ -110,10 +110,31 @@ pub enum Delta {
         /// A part of the JSON text.
         json: String,
     },
+    /// A block of reasoning is complete, and the provider sealed it: it accepts it back only with this.
+    ThinkingSealed {
+        /// Position of the block.
+        index: u32,
+        /// The signature over its text.
+        signature: Option<String>,
+        /// All of it, if it is encrypted.
+        data: Option<String>,
+    },
     /// The block is complete.
     BlockCompleted {
         /// Position of the block.
         index: u32,
+    },
+    /// A tool call is complete, and it may start although the answer goes on. It follows the block's
+    /// `BlockCompleted`. Calls whose end is uncertain have none, and no call after them has one.
+    CallCompleted {
+        /// Position of its block.
+        index: u32,
+        /// The provider's id of the call.
+        provider_id: String,
+        /// Name of the tool.
+        tool: String,
+        /// Its arguments: an object that is not empty.
+        input: Value,
     },
     /// Not a part of the answer: the provider has been silent for this time. It is sent once per silence, also
     /// before the answer begins.

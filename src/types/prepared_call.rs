@@ -1,6 +1,6 @@
 //! A tool call as it was prepared and judged: its target, its planned change, and its confinement.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::background::BashId;
 use super::ids::BlobId;
@@ -118,6 +118,68 @@ impl PreparedCall {
     #[must_use]
     pub fn can_run_in_parallel(&self) -> bool {
         self.read_only || matches!(self.subject, Subject::Web { .. })
+    }
+}
+
+/// What a call touches, as far as it is known. Calls whose accesses conflict run one after the other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Access<'a> {
+    /// It reads these files.
+    Reads(Vec<&'a Path>),
+    /// It reads, and may read any file.
+    ReadsAnything,
+    /// It changes these files and nothing else.
+    Changes(Vec<&'a Path>),
+    /// Its effects are unknown.
+    Everything,
+}
+
+impl Access<'_> {
+    /// Whether two calls must keep their order.
+    #[must_use]
+    pub fn conflicts_with(&self, other: &Access<'_>) -> bool {
+        match (self, other) {
+            (Access::Everything, _) | (_, Access::Everything) => true,
+            (Access::Reads(_) | Access::ReadsAnything, Access::Reads(_) | Access::ReadsAnything) => false,
+            (Access::ReadsAnything, Access::Changes(_)) | (Access::Changes(_), Access::ReadsAnything) => true,
+            (Access::Reads(one) | Access::Changes(one), Access::Reads(two) | Access::Changes(two)) => {
+                one.iter().any(|path| two.contains(path))
+            }
+        }
+    }
+}
+
+impl PreparedCall {
+    /// What the call touches.
+    #[must_use]
+    pub fn access(&self) -> Access<'_> {
+        if self.can_run_in_parallel() {
+            return match &self.subject {
+                Subject::Read { path } => Access::Reads(vec![&path.path]),
+                Subject::Web { .. } | Subject::Blob { .. } => Access::Reads(Vec::new()),
+                _ => Access::ReadsAnything,
+            };
+        }
+        let mut changed = Vec::new();
+        if self.subject.changes_files() && self.subject.add_paths(&mut changed) {
+            Access::Changes(changed)
+        } else {
+            Access::Everything
+        }
+    }
+}
+
+impl Subject {
+    /// Adds the files that the call names. Returns `false` if it may touch others.
+    fn add_paths<'a>(&'a self, paths: &mut Vec<&'a Path>) -> bool {
+        match self {
+            Subject::Read { path } | Subject::Edit { path } | Subject::Delete { path } => {
+                paths.push(&path.path);
+                true
+            }
+            Subject::Several { parts } => parts.iter().all(|part| part.add_paths(paths)),
+            _ => false,
+        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! Tools for all modules: their definitions, prepared calls, and results.
 
 pub use super::prepared_call::{
-    Barrier, Blocked, Confinement, OfferUnsandboxedRetry, PathSensitivity, PlannedChange, PlannedEdit,
-    PlannedFile, PreparedCall, ResolvedPath, Subject,
+    Access, Barrier, Blocked, Confinement, OfferUnsandboxedRetry, PathSensitivity, PlannedChange,
+    PlannedEdit, PlannedFile, PreparedCall, ResolvedPath, Subject,
 };
 use std::path::PathBuf;
 

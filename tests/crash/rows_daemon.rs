@@ -63,8 +63,13 @@ async fn later_migrations() -> Later {
     let mut undo = Vec::new();
     for statement in sql.iter().flat_map(|sql| sql.split(';')) {
         let code = statement.trim();
-        if let Some(rest) = code.strip_prefix("create table ") {
+        if let Some(rest) =
+            code.strip_prefix("create table ").or_else(|| code.strip_prefix("create virtual table "))
+        {
             undo.extend(rest.split_whitespace().next().map(|name| format!("drop table {name}")));
+        } else if let Some(rest) = code.strip_prefix("create index ") {
+            // An index of a new table is dropped together with it.
+            undo.extend(rest.split_whitespace().next().map(|name| format!("drop index if exists {name}")));
         } else if let Some((table, column)) =
             code.strip_prefix("alter table ").and_then(|rest| rest.split_once(" add column "))
         {
@@ -83,10 +88,10 @@ async fn later_migrations() -> Later {
         } else {
             // Objects that are dropped together with their table, and changes of rows.
             let goes_along = [
-                "create index",
                 "create trigger",
                 "select raise(",
                 "end",
+                "insert into message_text",
                 "insert into oversized",
                 "insert or ignore into outdated_event",
                 "update event set",

@@ -61,6 +61,7 @@ mod slash_commands;
 mod stop;
 mod storage;
 mod stream_idle;
+mod streaming_execution;
 mod streams;
 mod structured_output;
 mod submit;

@@ -167,8 +167,10 @@ async fn continuation_overflow_keeps_text_so_far() {
             (&json!("all that fits"), &json!("context_overflow")),
             "{api:?}"
         );
-        // In the first request it is a failure.
-        daemon.models.push(Step::raw(400, "application/json", OVERFLOW));
+        // In the first request it is a failure, once no summary fits either.
+        for _ in 0..6 {
+            daemon.models.push(Step::raw(400, "application/json", OVERFLOW));
+        }
         session.submit("another").await;
         assert_eq!(seen.turn_ends("llm_error").await["errors"][0]["kind"], "context_overflow");
     }

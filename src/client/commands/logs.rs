@@ -199,7 +199,7 @@ fn what(envelope: &Envelope) -> String {
                 item.text.as_deref().unwrap_or_default()
             )
         }
-        Event::ToolRequested { call_id, tool, input } => {
+        Event::ToolRequested { call_id, tool, input, .. } => {
             return format!("{call_id} {}", call_summary(tool, input));
         }
         Event::ToolStarted { call_id, tool, allowed_by, attempt, .. } => {

@@ -21,6 +21,9 @@ impl State {
             (Event::MessageBlockStarted { block, .. }, Some(partial), _) => partial.begin_block(block),
             (Event::MessageTextDelta { text, .. }, Some(partial), _) => partial.push_text(text),
             (Event::MessageThinkingDelta { text, .. }, Some(partial), _) => partial.push_thinking(text),
+            (Event::MessageBlockCompleted { signature, data, .. }, Some(partial), _) => {
+                partial.seal_thinking(signature.as_deref(), data.as_deref());
+            }
             (Event::MessageToolInputDelta { json, .. }, Some(partial), _) => partial.bytes += json.len(),
             _ => {}
         }
@@ -40,6 +43,7 @@ impl State {
                 uncalibrated_tokens,
                 estimated,
                 cache_hit,
+                cut_short,
                 ..
             } => {
                 let is_measured = !*estimated && !*cache_hit;
@@ -47,6 +51,10 @@ impl State {
                     && let Some(ratio) = TokenRatio::from_call(usage, *uncalibrated).filter(|_| is_measured)
                 {
                     Arc::make_mut(&mut self.token_ratios).insert(model.clone(), ratio);
+                }
+                if let Some(turn) = self.turn.as_mut().filter(|_| *cut_short) {
+                    // The next request is that of another step.
+                    (turn.failures, turn.overloads) = (0, 0);
                 }
                 self.message_completed(item, model.as_ref(), *superseded);
                 if item.role == Some(Role::Assistant) && item.status == ItemStatus::Completed {
@@ -121,12 +129,15 @@ impl State {
                         turn.last_text = text.into();
                     }
                     turn.discarded_items.clear();
-                    turn.activity = Activity::Tools { calls: Vec::new() };
+                    turn.forget_settled_calls();
+                    turn.activity = Activity::Tools;
                 }
                 if !item.content.is_empty() {
                     let message = Message::new(Role::Assistant, item.content.clone());
                     self.transcript.push(Message { model: model.cloned(), ..message });
                 }
+                // Calls that started while the answer was streaming may all be done.
+                self.settle_results();
             }
             ItemKind::ToolCall | ItemKind::Compaction | ItemKind::Reasoning | ItemKind::Error => {}
         }

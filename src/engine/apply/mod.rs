@@ -141,7 +141,8 @@ impl State {
             | Event::MessageBlockStarted { .. }
             | Event::MessageTextDelta { .. }
             | Event::MessageThinkingDelta { .. }
-            | Event::MessageToolInputDelta { .. } => self.apply_stream_event(envelope),
+            | Event::MessageToolInputDelta { .. }
+            | Event::MessageBlockCompleted { .. } => self.apply_stream_event(envelope),
             Event::MessageCompleted { .. } | Event::MessageTombstone { .. } => {
                 self.apply_message_event(envelope);
             }
@@ -164,7 +165,6 @@ impl State {
             | Event::SessionDetached { .. }
             | Event::ConfigReloaded { .. }
             | Event::TurnParked {}
-            | Event::MessageBlockCompleted { .. }
             | Event::StreamIdle { .. }
             | Event::FileCheckpointed { .. }
             | Event::FileChanged { .. } => {}

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::engine::apply::tool::set_stage;
 use crate::engine::apply::turn::answered;
-use crate::engine::state::{Activity, Call, Deadline, Stage, State};
+use crate::engine::state::{Call, Deadline, Stage, State};
 use crate::types::event::{Envelope, Event};
 use crate::types::ids::{RequestId, SessionId};
 use crate::types::permission::{Decision, RuleKind, Scope, digest};
@@ -50,9 +50,7 @@ impl State {
             }
             Event::PermissionResolved { request_id, call_id, updated_input, .. } => {
                 let session_id = self.session_id;
-                if let Activity::Tools { calls } = &mut turn.activity
-                    && let Some(call) = calls.iter_mut().find(|call| call.call.call_id == *call_id)
-                {
+                if let Some(call) = turn.calls.iter_mut().find(|call| call.call.call_id == *call_id) {
                     // A second run keeps the arguments of the first: they were settled before.
                     if call.first.is_none() {
                         call.edited.clone_from(updated_input);
@@ -71,8 +69,7 @@ impl State {
                 }
             }
             Event::PermissionExpired { call_id, .. } => {
-                if let Activity::Tools { calls } = &mut turn.activity
-                    && let Some(call) = calls.iter_mut().find(|call| call.call.call_id == *call_id)
+                if let Some(call) = turn.calls.iter_mut().find(|call| call.call.call_id == *call_id)
                     && let Stage::Awaiting { expired, .. } = &mut call.stage
                 {
                     *expired = true;

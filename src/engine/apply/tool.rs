@@ -8,7 +8,7 @@ use crate::engine::state::{Activity, Call, FirstRun, Stage, State, Turn};
 use crate::types::blob::Attachment;
 use crate::types::event::{Envelope, Event};
 use crate::types::ids::CallId;
-use crate::types::message::{Block, Message, Role};
+use crate::types::message::{Block, Message, Role, ToolCall};
 use crate::types::session::Denial;
 use crate::types::tool::ToolStatus;
 
@@ -19,14 +19,19 @@ impl State {
         }
         let Some(turn) = &mut self.turn else { return };
         match &envelope.event {
-            Event::ToolRequested { call_id, .. } => {
-                let found = self.transcript.last().and_then(|message| {
-                    message.content.iter().find_map(|block| match block {
-                        Block::ToolCall(call) if call.call_id == *call_id => Some(call.clone()),
-                        _ => None,
-                    })
-                });
-                let (Some(call), Some(item_id)) = (found, envelope.item_id) else { return };
+            Event::ToolRequested { call_id, tool, input, provider_id } => {
+                let call = match provider_id {
+                    // Its message is not in the transcript yet.
+                    Some(provider_id) => Some(ToolCall {
+                        call_id: *call_id,
+                        provider_id: provider_id.clone(),
+                        tool: tool.clone(),
+                        input: input.clone(),
+                        input_error: None,
+                    }),
+                    None => self.transcript.last().and_then(|message| call_of(message, *call_id)),
+                };
+                let (Some(call), Some(item_id)) = (call, envelope.item_id) else { return };
                 let call = Call {
                     call: Arc::new(call),
                     item_id,
@@ -35,9 +40,15 @@ impl State {
                     first: None,
                     stage: Stage::Requested,
                 };
-                match &mut turn.activity {
-                    Activity::Tools { calls } => calls.push(call),
-                    other => *other = Activity::Tools { calls: vec![call] },
+                turn.forget_settled_calls();
+                turn.calls.push(call);
+                if turn.activity == Activity::Tools
+                    && let Some(message) = self.transcript.last()
+                {
+                    // Calls that could not start early stand between those that did.
+                    let order = calls_of(message);
+                    let place = |call: &Call| order.iter().position(|id| *id == call.call.call_id);
+                    turn.calls.sort_by_key(place);
                 }
             }
             Event::ToolStatus { call_id, prepared, allowed_by } => {
@@ -46,8 +57,7 @@ impl State {
                 set_stage(turn, *call_id, stage);
             }
             Event::ToolStarted { call_id, .. } => {
-                if let Activity::Tools { calls } = &mut turn.activity
-                    && let Some(call) = calls.iter_mut().find(|call| call.call.call_id == *call_id)
+                if let Some(call) = turn.calls.iter_mut().find(|call| call.call.call_id == *call_id)
                     && let Stage::Ready { prepared, .. } = &call.stage
                 {
                     let (prepared, said) = (Arc::clone(prepared), OutputExcerpt::default());
@@ -67,9 +77,7 @@ impl State {
                 ..
             } => {
                 turn.tools_ms += duration_ms;
-                if let Activity::Tools { calls } = &mut turn.activity
-                    && let Some(call) = calls.iter_mut().find(|call| call.call.call_id == *call_id)
-                {
+                if let Some(call) = turn.calls.iter_mut().find(|call| call.call.call_id == *call_id) {
                     call.first = Some(Arc::new(FirstRun {
                         blocked: blocked.clone(),
                         status: *status,
@@ -83,8 +91,7 @@ impl State {
                 }
             }
             Event::ToolProgress { call_id, text, .. } => {
-                if let Activity::Tools { calls } = &mut turn.activity
-                    && let Some(call) = calls.iter_mut().find(|call| call.call.call_id == *call_id)
+                if let Some(call) = turn.calls.iter_mut().find(|call| call.call.call_id == *call_id)
                     && let Stage::Running { said, .. } = &mut call.stage
                 {
                     said.push(text);
@@ -103,10 +110,10 @@ impl State {
                 ..
             } => {
                 // The duration of a first run is already counted.
-                if let Activity::Tools { calls } = &turn.activity
-                    && calls.iter().any(|call| {
-                        call.call.call_id == *call_id && (call.first.is_none() || call.has_begun())
-                    })
+                if turn
+                    .calls
+                    .iter()
+                    .any(|call| call.call.call_id == *call_id && (call.first.is_none() || call.has_begun()))
                 {
                     turn.tools_ms += duration_ms;
                 }
@@ -138,8 +145,7 @@ impl State {
         code: Option<&String>,
     ) {
         let Some(turn) = &mut self.turn else { return };
-        let Activity::Tools { calls } = &mut turn.activity else { return };
-        let Some(call) = calls.iter_mut().find(|call| call.call.call_id == call_id) else { return };
+        let Some(call) = turn.calls.iter_mut().find(|call| call.call.call_id == call_id) else { return };
         call.stage = Stage::Done {
             output: Arc::from(output),
             is_error: status != ToolStatus::Completed,
@@ -153,30 +159,57 @@ impl State {
                 input: call.call.input.clone(),
             });
         }
-        // Exactly one result per call, in call order, directly after the assistant's message.
-        if calls.iter().all(Call::is_done) {
-            let content = calls
-                .iter()
-                .filter_map(|call| match &call.stage {
-                    Stage::Done { output, is_error, attachments, .. } => Some(Block::ToolResult {
-                        call_id: call.call.call_id,
-                        provider_id: call.call.provider_id.clone(),
-                        content: output.to_string(),
-                        is_error: *is_error,
-                        attachments: attachments.clone(),
-                    }),
-                    _ => None,
-                })
-                .collect();
-            self.transcript.push(Message::new(Role::User, content));
+        self.settle_results();
+    }
+
+    /// Adds the message with the results once the answer is complete and every call has its result: exactly one
+    /// result per call, in call order, directly after the assistant's message.
+    pub(super) fn settle_results(&mut self) {
+        let Some(turn) =
+            self.turn.as_ref().filter(|turn| turn.activity == Activity::Tools && !turn.has_results)
+        else {
+            return;
+        };
+        let asked = self.transcript.last().map(|message| calls_of(message)).unwrap_or_default();
+        if asked.is_empty() || turn.calls.len() != asked.len() || !turn.calls.iter().all(Call::is_done) {
+            return;
+        }
+        let results = turn.calls.iter().filter_map(|call| match &call.stage {
+            Stage::Done { output, is_error, attachments, .. } => Some(Block::ToolResult {
+                call_id: call.call.call_id,
+                provider_id: call.call.provider_id.clone(),
+                content: output.to_string(),
+                is_error: *is_error,
+                attachments: attachments.clone(),
+            }),
+            _ => None,
+        });
+        let message = Message::new(Role::User, results.collect());
+        self.transcript.push(message);
+        if let Some(turn) = &mut self.turn {
+            turn.has_results = true;
         }
     }
 }
 
+/// The ids of the calls of an answer, in order.
+fn calls_of(message: &Message) -> Vec<CallId> {
+    let calls = message.content.iter().filter_map(|block| match block {
+        Block::ToolCall(call) => Some(call.call_id),
+        _ => None,
+    });
+    calls.collect()
+}
+
+fn call_of(message: &Message, call_id: CallId) -> Option<ToolCall> {
+    message.content.iter().find_map(|block| match block {
+        Block::ToolCall(call) if call.call_id == call_id => Some(call.clone()),
+        _ => None,
+    })
+}
+
 pub(super) fn set_stage(turn: &mut Turn, call_id: CallId, stage: Stage) {
-    if let Activity::Tools { calls } = &mut turn.activity
-        && let Some(call) = calls.iter_mut().find(|call| call.call.call_id == call_id)
-    {
+    if let Some(call) = turn.calls.iter_mut().find(|call| call.call.call_id == call_id) {
         call.stage = stage;
     }
 }

@@ -63,6 +63,8 @@ impl Turn {
                 turn.step = step;
                 turn.model_calls = step + turn.unanswered_attempts;
                 turn.hold = None;
+                turn.calls.clear();
+                turn.has_results = false;
                 turn.activity = Activity::Calling { token: envelope.seq, partial: None };
             }
             Event::TurnPhase { phase: Phase::CompactCheck, .. } => {
@@ -71,6 +73,8 @@ impl Turn {
                 turn.compacted_step = *step;
                 if let Some(compaction) = &mut turn.compaction {
                     compaction.step = *step;
+                    turn.calls.clear();
+                    turn.has_results = false;
                     turn.activity = Activity::Calling { token: envelope.seq, partial: None };
                 }
             }
@@ -147,8 +151,7 @@ fn ask(turn: &mut Turn, question: &Question, envelope: &Envelope) {
         turn.hold = Some(Hold::Paused { request_id });
         return;
     };
-    if let Activity::Tools { calls } = &mut turn.activity
-        && let Some(call) = calls.iter_mut().find(|call| call.call.call_id == call_id)
+    if let Some(call) = turn.calls.iter_mut().find(|call| call.call.call_id == call_id)
         && let Stage::Running { started_seq, .. } = call.stage
     {
         let said = question.output.clone().unwrap_or_default();
@@ -163,11 +166,7 @@ pub(super) fn answered(turn: &mut Turn, request: RequestId, envelope: &Envelope)
         Stage::Unknown { request_id, .. } => request != RequestId::Question(request_id),
         _ => false,
     };
-    let calls: &[Call] = match &turn.activity {
-        Activity::Tools { calls } => calls,
-        _ => &[],
-    };
-    let open = calls.iter().any(waits) || matches!(turn.hold, Some(Hold::Paused { .. }));
+    let open = turn.calls.iter().any(waits) || matches!(turn.hold, Some(Hold::Paused { .. }));
     if !open && let Some(since) = turn.waiting_since.take() {
         turn.permission_ms += envelope.at_ms.since(since);
     }

@@ -141,7 +141,9 @@ impl PlanBuilder<'_> {
         let ends_as = turn.ends_as;
         // The events that follow have the origin of the abort.
         self.origin = turn.aborted_by.clone();
-        if let Some(Activity::Calling { partial, .. }) =
+        if self.keep_streamed_calls(model_snapshot, None) {
+            // The answer ends with its complete calls, which get their results below.
+        } else if let Some(Activity::Calling { partial, .. }) =
             self.state.turn.as_ref().map(|turn| turn.activity.clone())
         {
             if let Some(partial) = &partial {

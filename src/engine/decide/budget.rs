@@ -104,11 +104,7 @@ impl State {
             return false;
         };
         let runs = |call: &Call| matches!(call.stage, Stage::Running { .. });
-        match &turn.activity {
-            Activity::Calling { .. } => true,
-            Activity::Tools { calls } => calls.iter().any(runs),
-            Activity::Context | Activity::Waiting { .. } => false,
-        }
+        matches!(turn.activity, Activity::Calling { .. }) || turn.calls.iter().any(runs)
     }
 
     /// When the time limits must be checked next. It is computed from the journal, so a restart does not change

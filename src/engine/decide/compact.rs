@@ -128,6 +128,8 @@ impl PlanBuilder<'_> {
         let Some(turn) = &self.state.turn else { return false };
         match &turn.compaction {
             Some(compaction) => compaction.overflows < MAX_SUMMARY_OVERFLOWS,
+            // What does not fit is only the rest of an answer that was cut: the answer so far stays valid.
+            None if turn.continuations > 0 => false,
             None => {
                 turn.compacted_step != turn.step
                     && self.may_summarise()

@@ -32,6 +32,7 @@ use crate::engine::input::{Input, Now, Refusal};
 use crate::engine::output::Decision;
 use crate::engine::state::Engine;
 use crate::types::event::Event;
+use crate::types::model::Delta;
 use plan::PlanBuilder;
 
 impl Engine {
@@ -55,7 +56,10 @@ impl Engine {
             Input::Untrusted(untrusted) => builder.ask_for_trust(untrusted),
             Input::Deltas { token, deltas } => builder.stream(token, deltas),
             Input::ModelDone { token, mut reply, cost_usd_micros, model_snapshot, duration_ms } => {
-                builder.stream(token, std::mem::take(&mut reply.last));
+                // The answer is complete: its calls are requested together.
+                let mut last = std::mem::take(&mut reply.last);
+                last.retain(|delta| !matches!(delta, Delta::CallCompleted { .. }));
+                builder.stream(token, last);
                 builder.model_done(token, *reply, cost_usd_micros, model_snapshot, duration_ms);
             }
             Input::ModelFailed { token, fault, model_snapshot, .. } => {

@@ -1,14 +1,16 @@
 //! The model's answer: it is streamed into events, and its end decides the next action.
 
+use std::collections::HashMap;
+
 use crate::engine::decide::message::PlainMessage;
 use crate::engine::decide::output_limit::drop_cut_call;
 use crate::engine::decide::plan::PlanBuilder;
 use crate::engine::decide::retry::{MAX_SUMMARY_OVERFLOWS, RetryDecision};
 use crate::engine::state::partial::Partial;
-use crate::engine::state::{Activity, CONTEXT_OVERFLOW};
+use crate::engine::state::{Activity, CONTEXT_OVERFLOW, Call, Stage};
 use crate::types::blob::AttachmentKind;
 use crate::types::event::{Event, Phase, UsageReason};
-use crate::types::ids::{ItemId, Seq};
+use crate::types::ids::{CallId, ItemId, Seq};
 use crate::types::message::{Block, Role, ToolCall};
 use crate::types::model::{Delta, FaultKind, ModelFault, ModelReply, ModelRequest, ReplyBlock, StopReason};
 use crate::types::session::{Item, ItemKind, ItemStatus, Subtype, TurnError};
@@ -20,14 +22,19 @@ const DELTA_BYTES: usize = 8 * 1024;
 /// Deltas → events. Adjacent deltas of the same kind and block are joined up to [`DELTA_BYTES`].
 fn join(deltas: Vec<Delta>) -> Vec<Event> {
     let mut events: Vec<Event> = Vec::with_capacity(deltas.len().min(16));
+    let (mut signature, mut data) = (None, None);
     for delta in deltas {
         match delta {
+            Delta::ThinkingSealed { signature: seal, data: whole, .. } => (signature, data) = (seal, whole),
             Delta::BlockStarted { index, kind } => {
                 events.push(Event::MessageBlockStarted { index, block: kind });
             }
-            Delta::BlockCompleted { index } => events.push(Event::MessageBlockCompleted { index }),
-            // Reported before.
-            Delta::Silence { .. } => {}
+            Delta::BlockCompleted { index } => {
+                let (signature, data) = (signature.take(), data.take());
+                events.push(Event::MessageBlockCompleted { index, signature, data });
+            }
+            // Handled apart.
+            Delta::Silence { .. } | Delta::CallCompleted { .. } => {}
             Delta::Text { index, text } => match events.last_mut() {
                 Some(Event::MessageTextDelta { index: last, text: sum })
                     if *last == index && sum.len() + text.len() <= DELTA_BYTES =>
@@ -159,9 +166,18 @@ impl PlanBuilder<'_> {
             return;
         }
         let Some((item_id, _)) = self.open_message() else { return };
-        for event in join(deltas) {
+        let mut complete = Vec::new();
+        let deltas = deltas.into_iter().filter_map(|delta| match delta {
+            Delta::CallCompleted { provider_id, tool, input, .. } => {
+                complete.push((provider_id, tool, input));
+                None
+            }
+            other => Some(other),
+        });
+        for event in join(deltas.collect()) {
             self.push_item(item_id, event);
         }
+        self.request_early(complete);
         self.check_stream();
     }
 
@@ -192,6 +208,12 @@ impl PlanBuilder<'_> {
             return;
         }
         let cut = (reply.stop_reason == StopReason::MaxTokens).then(|| drop_cut_call(&mut reply.content));
+        let early: HashMap<String, CallId> = self
+            .state
+            .calls()
+            .iter()
+            .map(|call| (call.call.provider_id.clone(), call.call.call_id))
+            .collect();
         let received = self.state.partial().map_or(0, |partial| partial.bytes);
         let Some(turn) = &self.state.turn else { return };
         let (turn_id, model) = (turn.id, turn.model.clone());
@@ -217,7 +239,9 @@ impl PlanBuilder<'_> {
                         Ok(input) => (input, None),
                         Err((raw, why)) => (serde_json::Value::String(raw), Some(why)),
                     };
-                    let call = ToolCall { call_id: self.mint.call(), provider_id, tool, input, input_error };
+                    let call_id = early.get(&provider_id).copied();
+                    let call_id = call_id.unwrap_or_else(|| self.mint.call());
+                    let call = ToolCall { call_id, provider_id, tool, input, input_error };
                     calls.push(call.clone());
                     Block::ToolCall(call)
                 }
@@ -268,6 +292,7 @@ impl PlanBuilder<'_> {
                 superseded: longer,
                 cache_hit: reply.cache_hit,
                 uncalibrated_tokens,
+                cut_short: false,
             },
         );
         self.warn_of_budgets();
@@ -294,18 +319,76 @@ impl PlanBuilder<'_> {
     fn request_tools(&mut self, calls: Vec<ToolCall>) {
         let step = self.state.turn.as_ref().map_or(0, |turn| turn.step);
         for call in calls {
+            if self.state.call(call.call_id).is_some() {
+                continue;
+            }
             let item_id = self.mint.item();
-            self.push_item(
-                item_id,
-                Event::ToolRequested { call_id: call.call_id, tool: call.tool, input: call.input },
-            );
+            let ToolCall { call_id, tool, input, .. } = call;
+            self.push_item(item_id, Event::ToolRequested { call_id, tool, input, provider_id: None });
         }
         self.push_phase(Phase::ToolExecution, step);
-        self.prepare_open_calls();
+        self.go_on_with_calls();
+    }
+
+    /// Prepares the calls that are not prepared yet; without any, continues with the others.
+    fn go_on_with_calls(&mut self) {
+        let is_open = |call: &Call| call.stage == Stage::Requested;
+        if self.state.calls().iter().any(is_open) {
+            self.prepare_open_calls();
+        } else {
+            self.advance_tools();
+        }
+    }
+
+    /// Ends an answer whose stream broke off with its complete calls: they may have run, so the answer is kept and
+    /// not requested again. Returns `false` if there is no complete call.
+    pub fn keep_streamed_calls(&mut self, model_snapshot: ModelSnapshot, reported: Option<&Usage>) -> bool {
+        let Some(partial) = self.state.partial().cloned() else { return false };
+        let Some(turn) = self.state.turn.as_ref().filter(|turn| !turn.calls.is_empty()) else { return false };
+        let (turn_id, model) = (turn.id, turn.model.clone());
+        let usage = self.lost_usage(Some(&partial), reported, &model_snapshot);
+        let mut content = partial.valid_content();
+        let text = content.iter().filter_map(|block| match block {
+            Block::Text { text } => Some(text.as_str()),
+            _ => None,
+        });
+        let text: String = text.collect();
+        content.extend(self.state.calls().iter().map(|call| Block::ToolCall((*call.call).clone())));
+        let item = Item {
+            item_id: partial.item_id,
+            turn_id,
+            kind: ItemKind::AssistantMessage,
+            status: ItemStatus::Completed,
+            first_seq: partial.first_seq,
+            last_seq: self.state.next_seq,
+            text: Some(text),
+            role: Some(Role::Assistant),
+            content,
+            call: None,
+            command: None,
+            truncated_fields: Vec::new(),
+        };
+        let mut completed = Event::message(item);
+        if let Event::MessageCompleted { model: of, cut_short, .. } = &mut completed {
+            (*of, *cut_short) = (Some(model), true);
+        }
+        self.push_item(partial.item_id, completed);
+        if let Some(usage) = usage {
+            self.push_lost_attempt(usage, model_snapshot);
+        }
+        true
     }
 
     pub fn model_failed(&mut self, token: Seq, fault: &ModelFault, model_snapshot: ModelSnapshot) {
         if !self.awaits(token) {
+            return;
+        }
+        if self.keep_streamed_calls(model_snapshot, fault.usage.as_deref()) {
+            let text = format!("the answer broke off ({}); it ends with its complete calls", fault.message);
+            self.push_turn(Event::Notice { kind: "answer_cut_short".into(), text });
+            let step = self.state.turn.as_ref().map_or(0, |turn| turn.step);
+            self.push_phase(Phase::ToolExecution, step);
+            self.go_on_with_calls();
             return;
         }
         let partial = self.state.partial().cloned();
@@ -400,9 +483,24 @@ impl PlanBuilder<'_> {
         reported: Option<&Usage>,
         model_snapshot: ModelSnapshot,
     ) {
-        let Ok(request) = self.request() else { return };
-        let usage =
-            settle(estimate(&request, partial.map_or(0, |partial| partial.bytes), &model_snapshot), reported);
+        if let Some(usage) = self.lost_usage(partial, reported, &model_snapshot) {
+            self.push_lost_attempt(usage, model_snapshot);
+        }
+    }
+
+    /// The usage of a model call that was sent and brought no complete answer.
+    fn lost_usage(
+        &self,
+        partial: Option<&Partial>,
+        reported: Option<&Usage>,
+        model_snapshot: &ModelSnapshot,
+    ) -> Option<Usage> {
+        let request = self.request().ok()?;
+        let received = partial.map_or(0, |partial| partial.bytes);
+        Some(settle(estimate(&request, received, model_snapshot), reported))
+    }
+
+    fn push_lost_attempt(&mut self, usage: Usage, model_snapshot: ModelSnapshot) {
         self.push_turn(Event::UsageBooked {
             model: self.turn_model(),
             usage,

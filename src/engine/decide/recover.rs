@@ -42,7 +42,9 @@ impl PlanBuilder<'_> {
             }
             return;
         }
-        if let Activity::Calling { partial, .. } = &turn.activity {
+        if self.keep_streamed_calls(recovery.model_snapshot, None) {
+            // The answer ends with its complete calls, and the turn continues with them.
+        } else if let Activity::Calling { partial, .. } = &turn.activity {
             if let Some(partial) = partial {
                 self.interrupt_message(partial, turn.resumes < self.engine.settings.max_resumes);
             }
@@ -84,7 +86,8 @@ impl PlanBuilder<'_> {
     /// Repairs an invalid history and reports the changes.
     pub fn repair_history(&mut self) {
         let transcript: Vec<_> = self.state.transcript.iter().cloned().collect();
-        let open = self.state.calls().iter().any(|call| !call.is_done());
+        // While an answer is streaming, its message is not in the transcript.
+        let open = !self.is_streaming() && self.state.calls().iter().any(|call| !call.is_done());
         let settled = transcript.len() - usize::from(open && !transcript.is_empty());
         let (settled, open) = transcript.split_at(settled);
         let Some(repaired) = repair(settled) else { return };
@@ -167,8 +170,11 @@ impl PlanBuilder<'_> {
                     self.call_model_step(step);
                 }
             }
-            Activity::Tools { calls } if !calls.is_empty() => self.go_on_with_tools(&calls),
-            Activity::Tools { .. } => {
+            Activity::Tools if !turn.calls.is_empty() => {
+                let calls = turn.calls.clone();
+                self.go_on_with_tools(&calls);
+            }
+            Activity::Tools => {
                 self.deliver_steered();
                 self.call_model();
             }

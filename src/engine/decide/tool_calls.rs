@@ -16,7 +16,7 @@ use crate::types::message::ToolCall;
 use crate::types::permission::{Mode, OnTimeout, RequestKind, Verdict, VerdictKind};
 use crate::types::session::{PermissionRequest, Subtype};
 use crate::types::time::Timestamp;
-use crate::types::tool::{PreparedCall, Progress, ToolOutcome, ToolStatus};
+use crate::types::tool::{Access, PreparedCall, Progress, ToolOutcome, ToolStatus};
 
 /// Maximum bytes of changed arguments that the model receives.
 const EDITED_BYTES: usize = 2_000;
@@ -79,6 +79,10 @@ impl PlanBuilder<'_> {
             self.prepare_open_calls();
             return;
         }
+        let is_left = |call: &Call| {
+            call.stage == Stage::Requested && !calls.iter().any(|judged| judged.call_id == call.call.call_id)
+        };
+        let is_part = self.is_streaming() || self.state.calls().iter().any(is_left);
         for judged in calls {
             let Some(call) = self.state.call(judged.call_id).filter(|call| call.stage == Stage::Requested)
             else {
@@ -89,11 +93,41 @@ impl PlanBuilder<'_> {
                 // An earlier call may create the missing target, so this call is prepared again when it is
                 // next.
                 Err(outcome) if self.may_change(&call, &outcome) => {}
+                // Requests and refusals of one message are raised together, so before all of its calls were
+                // prepared, only those start that need no request.
+                Err(_) if is_part => {}
+                Ok((_, verdict)) if is_part && verdict.verdict != VerdictKind::Allow => {}
                 Err(outcome) => self.complete(judged.call_id, outcome, 0),
                 Ok((prepared, verdict)) => self.judged(&call, prepared, verdict),
             }
         }
         self.advance_tools();
+    }
+
+    /// Whether the answer with the calls is still streaming.
+    pub fn is_streaming(&self) -> bool {
+        self.state.turn.as_ref().is_some_and(|turn| matches!(turn.activity, Activity::Calling { .. }))
+    }
+
+    /// Requests complete calls of the streaming answer (the provider's id, the tool and its input), and prepares them.
+    pub fn request_early(&mut self, complete: Vec<(String, String, serde_json::Value)>) {
+        let Some(turn) = &self.state.turn else { return };
+        let is_off = self.state.spec.ablation.streaming_execution || self.state.safe_mode();
+        if is_off || turn.aborting {
+            return;
+        }
+        let turn_id = turn.id;
+        let mut calls = Vec::new();
+        for (provider_id, tool, input) in complete {
+            let (item_id, call_id) = (self.mint.item(), self.mint.call());
+            let provider_id = Some(provider_id);
+            self.push_item(item_id, Event::ToolRequested { call_id, tool, input, provider_id });
+            let call = self.state.call(call_id).filter(|call| !self.is_withheld(&call.call.tool));
+            calls.extend(call.map(|call| Arc::clone(&call.call)));
+        }
+        if !calls.is_empty() {
+            self.effect(Effect::Prepare { turn_id, calls });
+        }
     }
 
     /// Whether another preparation of a call may differ once the calls before it are done.
@@ -108,7 +142,7 @@ impl PlanBuilder<'_> {
     /// Prepares the next call again, if its preparation was postponed.
     fn prepare_next(&mut self) {
         let next = self.state.calls().iter().find(|call| !call.is_done());
-        let is_left = next.is_some_and(|call| call.stage == Stage::Requested);
+        let is_left = next.is_some_and(|call| call.stage == Stage::Requested) && !self.is_streaming();
         let is_looked_at = |effect: &Effect| matches!(effect, Effect::Prepare { .. });
         if is_left && !self.plan.effects.iter().any(is_looked_at) {
             self.prepare_open_calls();
@@ -264,22 +298,19 @@ impl PlanBuilder<'_> {
         let limit = self.engine.settings.parallel_tools.max(1);
         let mut running =
             self.state.calls().iter().filter(|call| matches!(call.stage, Stage::Running { .. })).count();
-        let mut unfinished_before = false;
-        let mut barrier_before = false;
+        let mut before: Vec<Access<'_>> = Vec::new();
         let mut start = Vec::new();
         for call in self.state.calls() {
-            let (exclusive, ready) = match &call.stage {
+            let (prepared, ready) = match &call.stage {
                 Stage::Done { .. } => continue,
-                Stage::Requested | Stage::Unknown { .. } => (true, None),
-                Stage::Awaiting { prepared, .. } | Stage::Running { prepared, .. } => {
-                    (serial || !prepared.can_run_in_parallel(), None)
+                Stage::Requested | Stage::Unknown { .. } => (None, None),
+                Stage::Awaiting { prepared, .. } | Stage::Running { prepared, .. } => (Some(prepared), None),
+                Stage::Ready { prepared, allowed_by, bound } => {
+                    (Some(prepared), Some((Arc::clone(prepared), allowed_by.clone(), bound.clone())))
                 }
-                Stage::Ready { prepared, allowed_by, bound } => (
-                    serial || !prepared.can_run_in_parallel(),
-                    Some((Arc::clone(prepared), allowed_by.clone(), bound.clone())),
-                ),
             };
-            let free = if exclusive { !unfinished_before } else { !barrier_before };
+            let access = prepared.filter(|_| !serial).map_or(Access::Everything, |it| it.access());
+            let free = !before.iter().any(|earlier| earlier.conflicts_with(&access));
             if let Some((prepared, allowed_by, bound)) = ready
                 && free
                 && running < limit
@@ -293,8 +324,7 @@ impl PlanBuilder<'_> {
                     bound,
                 });
             }
-            unfinished_before = true;
-            barrier_before |= exclusive;
+            before.push(access);
         }
         start
     }
@@ -349,10 +379,9 @@ impl PlanBuilder<'_> {
             self.effect(Effect::RunTool { call, prepared });
         }
         self.prepare_next();
-        let all_done = match self.state.turn.as_ref().map(|turn| &turn.activity) {
-            Some(Activity::Tools { calls }) => !calls.is_empty() && calls.iter().all(Call::is_done),
-            _ => false,
-        };
+        let all_done = self.state.turn.as_ref().is_some_and(|turn| {
+            turn.activity == Activity::Tools && !turn.calls.is_empty() && turn.calls.iter().all(Call::is_done)
+        });
         if all_done {
             self.remind_of_matches();
             self.deliver_steered();

@@ -6,6 +6,7 @@ use crate::engine::request::model_texts;
 use crate::types::background::BackgroundState;
 use crate::types::event::{Envelope, Event, SettledBy};
 use crate::types::ids::{CallId, Seq};
+use crate::types::message::ToolCall;
 use crate::types::permission::{Decision, Mode, OnTimeout, RequestKind, RuleKind, Scope};
 use crate::types::session::{ItemKind, ItemStatus};
 use crate::types::tool::{Subject, ToolStatus};
@@ -19,7 +20,14 @@ const OUTSIDE_SERVE: &str = "Unsandboxed(serve)";
 impl ReferenceModel {
     pub(super) fn tool_fact(&mut self, envelope: &Envelope, delta_of: Option<Seq>) -> Result<(), String> {
         match &envelope.event {
-            Event::ToolRequested { call_id, tool, input } => {
+            Event::ToolRequested { call_id, tool, input, provider_id } => {
+                if let Some(provider_id) = provider_id {
+                    property!(self.streaming.is_some(), "a call starts early while its message streams");
+                    let (call_id, provider_id) = (*call_id, provider_id.clone());
+                    let (tool, input) = (tool.clone(), input.clone());
+                    self.message.push(ToolCall { call_id, provider_id, tool, input, input_error: None });
+                    self.seen.insert("early call".into());
+                }
                 let known = self.message.iter().find(|call| call.call_id == *call_id);
                 property!(
                     known.is_some_and(|call| call.tool == *tool && call.input == *input),

@@ -32,6 +32,8 @@ pub struct Answer {
 pub fn answer(chance: &Chance, mut next: impl FnMut() -> u64) -> Answer {
     let mut content = Vec::new();
     let mut deltas = VecDeque::new();
+    // As adapters do: after a call that cannot start early, no later one does.
+    let mut starts_early = true;
     for (index, part) in (0u32..).zip(&chance.reply) {
         let number = next();
         let (kind, block) = match part {
@@ -52,6 +54,7 @@ pub fn answer(chance: &Chance, mut next: impl FnMut() -> u64) -> Answer {
             Part::Thinking => {
                 deltas.push_back(Delta::BlockStarted { index, kind: BlockKind::Thinking });
                 deltas.push_back(Delta::Thinking { index, text: format!("t{number}.") });
+                deltas.push_back(Delta::ThinkingSealed { index, signature: Some("s".into()), data: None });
                 let (text, signature) = (format!("t{number}."), Some("s".into()));
                 (None, ReplyBlock::Thinking { text, signature })
             }
@@ -72,6 +75,17 @@ pub fn answer(chance: &Chance, mut next: impl FnMut() -> u64) -> Answer {
             deltas.push_back(Delta::BlockStarted { index, kind });
         }
         deltas.push_back(Delta::BlockCompleted { index });
+        if let ReplyBlock::ToolCall { provider_id, tool, input } = &block {
+            match input {
+                Ok(input) if starts_early => deltas.push_back(Delta::CallCompleted {
+                    index,
+                    provider_id: provider_id.clone(),
+                    tool: tool.clone(),
+                    input: input.clone(),
+                }),
+                _ => starts_early = false,
+            }
+        }
         content.push(block);
     }
     let reply = ModelReply {

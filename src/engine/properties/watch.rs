@@ -436,8 +436,8 @@ fn is_of_session(event: &Event) -> bool {
 
 fn may_follow_abort(event: &Event) -> bool {
     match event {
-        Event::MessageCompleted { item, .. } => {
-            item.kind == ItemKind::UserMessage || item.status == ItemStatus::Interrupted
+        Event::MessageCompleted { item, cut_short, .. } => {
+            *cut_short || item.kind == ItemKind::UserMessage || item.status == ItemStatus::Interrupted
         }
         Event::PermissionResolved { by, .. } => *by == SettledBy::Abort,
         Event::TurnPhase { phase, .. } => *phase == Phase::Result,

@@ -19,7 +19,12 @@ pub(in crate::engine) struct Partial {
 #[derive(Clone, Debug, PartialEq)]
 enum PartialBlock {
     Text(GrowingText),
-    Thinking(GrowingText),
+    Thinking {
+        text: GrowingText,
+        signature: Option<String>,
+        /// All of it, if it is encrypted.
+        data: Option<String>,
+    },
 }
 
 impl Partial {
@@ -30,7 +35,11 @@ impl Partial {
     pub fn begin_block(&mut self, kind: &BlockKind) {
         match kind {
             BlockKind::Text => self.blocks.push(PartialBlock::Text(GrowingText::default())),
-            BlockKind::Thinking => self.blocks.push(PartialBlock::Thinking(GrowingText::default())),
+            BlockKind::Thinking => self.blocks.push(PartialBlock::Thinking {
+                text: GrowingText::default(),
+                signature: None,
+                data: None,
+            }),
             BlockKind::ToolCall { .. } => {}
         }
     }
@@ -46,8 +55,16 @@ impl Partial {
     /// Appends to the last block, if it is one of reasoning.
     pub fn push_thinking(&mut self, text: &str) {
         self.bytes += text.len();
-        if let Some(PartialBlock::Thinking(sum)) = self.blocks.last_mut() {
+        if let Some(PartialBlock::Thinking { text: sum, .. }) = self.blocks.last_mut() {
             sum.push(text);
+        }
+    }
+
+    /// Records what the provider needs to accept the last block of reasoning back.
+    pub fn seal_thinking(&mut self, new_signature: Option<&str>, new_data: Option<&str>) {
+        if let Some(PartialBlock::Thinking { signature, data, .. }) = self.blocks.last_mut() {
+            *signature = new_signature.map(str::to_owned);
+            *data = new_data.map(str::to_owned);
         }
     }
 
@@ -55,8 +72,22 @@ impl Partial {
     pub fn content(&self) -> Vec<Block> {
         let block = |block: &PartialBlock| match block {
             PartialBlock::Text(text) => Block::Text { text: text.text() },
-            PartialBlock::Thinking(text) => Block::Thinking { text: text.text(), signature: None },
+            PartialBlock::Thinking { data: Some(data), .. } => Block::RedactedThinking { data: data.clone() },
+            PartialBlock::Thinking { text, signature, .. } => {
+                Block::Thinking { text: text.text(), signature: signature.clone() }
+            }
         };
         self.blocks.iter().map(block).collect()
+    }
+
+    /// The blocks that a provider accepts back: reasoning only if it is sealed.
+    pub fn valid_content(&self) -> Vec<Block> {
+        let mut content = self.content();
+        content.retain(|block| match block {
+            Block::Thinking { signature, .. } => signature.is_some(),
+            Block::Text { text } => !text.trim().is_empty(),
+            _ => true,
+        });
+        content
     }
 }

@@ -204,10 +204,7 @@ impl State {
     }
 
     pub fn calls(&self) -> &[Call] {
-        match self.turn.as_ref().map(|turn| &turn.activity) {
-            Some(Activity::Tools { calls }) => calls,
-            _ => &[],
-        }
+        self.turn.as_ref().map_or(&[], |turn| &turn.calls)
     }
 
     pub fn call(&self, call_id: CallId) -> Option<&Call> {

@@ -78,6 +78,10 @@ pub(in crate::engine) struct Turn {
     pub activity: Activity,
     /// Limits of which a client was warned.
     pub warned: Vec<BudgetKind>,
+    /// The tool calls of the newest answer. They are requested while the answer is still streaming.
+    pub calls: Vec<Call>,
+    /// Their results are in the transcript: the next answer's calls replace them.
+    pub has_results: bool,
     /// The stage of compaction that started and has not completed.
     pub compaction: Option<Compacting>,
     /// The step before which the last summary was requested; 0 for none. A step requests one at most.
@@ -138,11 +142,19 @@ pub(in crate::engine) enum Activity {
     Calling { token: Seq, partial: Option<Partial> },
     /// Waiting for another attempt; without a `wait` it is due.
     Waiting { token: Seq, wait: Option<Backoff> },
-    /// Tools are prepared, wait for permission, or run.
-    Tools { calls: Vec<Call> },
+    /// The answer is complete: its tools are prepared, wait for permission, or run.
+    Tools,
 }
 
 impl Turn {
+    /// Forgets the calls of the last answer. The event that begins a model call may be skipped when a session is
+    /// loaded, so the first event of the next answer does it as well.
+    pub fn forget_settled_calls(&mut self) {
+        if std::mem::take(&mut self.has_results) {
+            self.calls.clear();
+        }
+    }
+
     pub fn new(id: TurnId, options: TurnOptions, spec: &SessionSpec, at: Timestamp) -> Self {
         Self {
             id,
@@ -174,6 +186,8 @@ impl Turn {
             hold: None,
             activity: Activity::Context,
             warned: Vec::new(),
+            calls: Vec::new(),
+            has_results: false,
             compaction: None,
             compacted_step: 0,
             uncalibrated_tokens: None,

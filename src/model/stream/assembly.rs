@@ -47,6 +47,8 @@ pub(in crate::model) struct Assembly {
     /// Ids that the provider gave to more than one call, with the index of the later call.
     repeated: Vec<(String, usize)>,
     notices: Vec<String>,
+    /// A call came whose end is uncertain: later calls do not start before the answer is complete.
+    has_uncertain_call: bool,
 }
 
 #[derive(Debug)]
@@ -71,7 +73,14 @@ enum Open {
 
 impl Assembly {
     pub(in crate::model) fn new(ids: CallIds) -> Self {
-        Self { content: Vec::new(), open: None, ids, repeated: Vec::new(), notices: Vec::new() }
+        Self {
+            content: Vec::new(),
+            open: None,
+            ids,
+            repeated: Vec::new(),
+            notices: Vec::new(),
+            has_uncertain_call: false,
+        }
     }
 
     /// Adds text; opens a text block if none is open.
@@ -118,6 +127,7 @@ impl Assembly {
         self.close(out);
         let index = self.index();
         out.push(Delta::BlockStarted { index, kind: BlockKind::Thinking });
+        out.push(Delta::ThinkingSealed { index, signature: None, data: Some(data.to_owned()) });
         out.push(Delta::BlockCompleted { index });
         self.content.push(ReplyBlock::RedactedThinking(data.to_owned()));
     }
@@ -172,7 +182,13 @@ impl Assembly {
             out.extend(pieces(&json).map(|part| Delta::ToolInput { index, json: part.to_owned() }));
             open = Open::Call { id: self.ids.nth(self.content.len()), tool, json };
         }
-        out.push(Delta::BlockCompleted { index: self.index() });
+        let index = self.index();
+        if let Open::Thinking { signature, .. } = &open
+            && !signature.is_empty()
+        {
+            out.push(Delta::ThinkingSealed { index, signature: Some(signature.clone()), data: None });
+        }
+        out.push(Delta::BlockCompleted { index });
         self.content.push(match open {
             Open::Text(text) => ReplyBlock::Text(text),
             Open::Thinking { text, signature } => {
@@ -182,6 +198,21 @@ impl Assembly {
                 ReplyBlock::ToolCall { provider_id: id, tool, input: read_input(json) }
             }
         });
+        self.report_call(index, out);
+    }
+
+    /// Reports the newest block as a call that may start. A call without arguments may have been cut off.
+    fn report_call(&mut self, index: u32, out: &mut Vec<Delta>) {
+        let Some(ReplyBlock::ToolCall { provider_id, tool, input }) = self.content.last() else { return };
+        match input {
+            Ok(input)
+                if !self.has_uncertain_call && input.as_object().is_some_and(|input| !input.is_empty()) =>
+            {
+                let (provider_id, tool, input) = (provider_id.clone(), tool.clone(), input.clone());
+                out.push(Delta::CallCompleted { index, provider_id, tool, input });
+            }
+            _ => self.has_uncertain_call = true,
+        }
     }
 
     /// Whether the answer contains the same call with the same provider id.

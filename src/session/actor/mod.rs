@@ -410,7 +410,13 @@ fn delta_bytes(delta: &Delta) -> usize {
     match delta {
         Delta::Text { text, .. } | Delta::Thinking { text, .. } => text.len(),
         Delta::ToolInput { json, .. } => json.len(),
-        Delta::BlockStarted { .. } | Delta::BlockCompleted { .. } | Delta::Silence { .. } => 16,
+        Delta::ThinkingSealed { signature, data, .. } => {
+            16 + signature.as_ref().map_or(0, String::len) + data.as_ref().map_or(0, String::len)
+        }
+        Delta::BlockStarted { .. }
+        | Delta::BlockCompleted { .. }
+        | Delta::CallCompleted { .. }
+        | Delta::Silence { .. } => 16,
     }
 }
 

@@ -22,8 +22,22 @@ impl Summaries {
     pub fn of<'e>(events: impl IntoIterator<Item = &'e Envelope>) -> Self {
         let mut made = Self::default();
         let mut calls = HashMap::new();
-        for Envelope { seq, item_id, event, .. } in events {
+        let mut compactions = HashMap::new();
+        for Envelope { seq, event, item_id, .. } in events {
             let call = match event {
+                Event::CompactStarted { .. } => {
+                    compactions.insert(*item_id, *seq);
+                    made.items.insert(*seq, (*seq, ItemKind::Compaction, ItemStatus::Running));
+                    continue;
+                }
+                Event::CompactCompleted { error, .. } => {
+                    let is_complete = error.is_none();
+                    let status = if is_complete { ItemStatus::Completed } else { ItemStatus::Interrupted };
+                    if let Some(first) = compactions.get(item_id) {
+                        made.items.insert(*first, (*seq, ItemKind::Compaction, status));
+                    }
+                    continue;
+                }
                 Event::MessageStarted { .. } => {
                     made.items.insert(*seq, (*seq, ItemKind::AssistantMessage, ItemStatus::Running));
                     continue;

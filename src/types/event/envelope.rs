@@ -68,6 +68,7 @@ impl Event {
             superseded: false,
             cache_hit: false,
             uncalibrated_tokens: None,
+            cut_short: false,
         }
     }
 }

@@ -303,6 +303,12 @@ pub enum Event {
     MessageBlockCompleted {
         /// Position of the block.
         index: u32,
+        /// For reasoning: the provider's signature over its text.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        signature: Option<String>,
+        /// For encrypted reasoning: all of it.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        data: Option<String>,
     },
     /// A message is complete (or was interrupted: then `item.status` is `interrupted`).
     #[serde(rename = "message.completed")]
@@ -336,21 +342,20 @@ pub enum Event {
         /// The provider's id of the answer.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         response_id: Option<String>,
-        /// For an `interrupted` message: the model is asked again, and its next answer replaces this text.
-        /// Clients must not show both as one.
+        /// For an `interrupted` message: the model's next answer replaces this text. Clients must not show both.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         superseded: bool,
-        /// No model was called: this is the cached answer to the same request shortly before, and costs
-        /// nothing.
+        /// No model was called: this is the cached answer to the same request shortly before. It is free.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         cache_hit: bool,
-        /// For an answer: tokens of its request, counted from its characters. Their ratio to the reported tokens
-        /// corrects later estimates for this model.
+        /// For an answer: tokens of its request by its characters. The ratio to the reported ones corrects estimates.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         uncalibrated_tokens: Option<u64>,
+        /// The stream broke off after complete tool calls, which may have run: the answer ends with them.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        cut_short: bool,
     },
-    /// A partial answer (`item_id`) is discarded: another answer replaces it. Clients remove what they show of
-    /// it. It stays in the journal, and was never sent to a model.
+    /// A partial answer (`item_id`) is discarded: another one replaces it. Clients remove what they show of it.
     #[serde(rename = "message.tombstone")]
     MessageTombstone {
         /// Reason of the discard.
@@ -399,9 +404,8 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none", default)]
         edit: Option<WindowEdit>,
     },
-    /// Tokens that belong to no complete answer of a turn. They count like those of an answer, and the attempt
-    /// counts as a model call, so that budgets hold over any number of crashes. Tokens of a helper call count
-    /// for the session and for no turn.
+    /// Tokens that belong to no complete answer of a turn. They count like those of an answer, and the attempt as
+    /// a model call, so that budgets hold over crashes. Tokens of a helper call count for the session alone.
     #[serde(rename = "usage")]
     UsageBooked {
         /// `PROVIDER/MODEL` of the call.
@@ -419,14 +423,11 @@ pub enum Event {
         /// Purpose of the call, if it was a helper call.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         purpose: Option<Purpose>,
-        /// Whether `usage` is an upper estimate: one token for every two bytes of the request, and one for
-        /// every two bytes received of the answer. For a helper call, the answer counts with its maximum.
-        /// Values that the provider reported replace the estimate: the input always, the output if it is
-        /// larger.
+        /// Whether `usage` is an upper estimate: a token for every two bytes of the request and of the answer
+        /// (of a helper call: its maximum). Reported values replace it: the output only if it is larger.
         estimated: bool,
     },
-    /// A helper call started in the background, outside the turns. No turn waits for it, and a fault ends it
-    /// without a retry.
+    /// A helper call started in the background. No turn waits for it, and a fault ends it without a retry.
     #[serde(rename = "helper.started")]
     HelperStarted {
         /// Purpose of the call.
@@ -458,7 +459,7 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none", default)]
         duration_ms: Option<u64>,
     },
-    /// The model requested a tool call.
+    /// The model requested a tool call. The rest of its message may still be streaming.
     #[serde(rename = "tool.requested")]
     ToolRequested {
         /// Id of the call.
@@ -467,6 +468,9 @@ pub enum Event {
         tool: String,
         /// The full arguments.
         input: Value,
+        /// The provider's id of the call, if its message is still streaming.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        provider_id: Option<String>,
     },
     /// The call may run, once those before it are done.
     #[serde(rename = "tool.status")]

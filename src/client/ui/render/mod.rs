@@ -114,7 +114,7 @@ impl Transcript {
                         .and(Tone::Dim, who.unwrap_or_default()),
                 ])
             }
-            Event::ToolRequested { call_id, tool, input } => {
+            Event::ToolRequested { call_id, tool, input, .. } => {
                 let summary = call_summary(tool, input);
                 let line = tool_line("●", &summary);
                 self.calls.insert(*call_id, summary);

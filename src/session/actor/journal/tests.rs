@@ -119,10 +119,10 @@ fn items_of(envelopes: &[Envelope]) -> Vec<(Seq, String, String)> {
                 }
             }
             Event::Error { .. } => item.0 = "completed".into(),
-            Event::CompactCompleted { error, .. } => {
-                item.0 = if error.is_none() { "completed" } else { "interrupted" }.into();
+            Event::ToolCompleted { .. } | Event::CompactCompleted { edit: Some(_), .. } => {
+                item.0 = "completed".into();
             }
-            Event::ToolCompleted { .. } => item.0 = "completed".into(),
+            Event::CompactCompleted { error: Some(_), .. } => item.0 = "interrupted".into(),
             _ => {}
         }
     }

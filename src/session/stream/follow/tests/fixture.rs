@@ -190,7 +190,7 @@ impl FeedFixture {
                 let mut events = Vec::new();
                 let index = u32::try_from(told.blocks.len()).unwrap();
                 if let Some(before) = index.checked_sub(1) {
-                    events.push(Event::MessageBlockCompleted { index: before });
+                    events.push(Event::MessageBlockCompleted { index: before, signature: None, data: None });
                 }
                 told.blocks.push(Streamed { content, text: String::new() });
                 let block = match content {
@@ -272,7 +272,8 @@ impl FeedFixture {
         // Only a complete message ends its last block.
         let mut events: Vec<Event> = Vec::new();
         if let (true, Some(last)) = (whole, told.blocks.len().checked_sub(1)) {
-            events.push(Event::MessageBlockCompleted { index: u32::try_from(last).unwrap() });
+            let index = u32::try_from(last).unwrap();
+            events.push(Event::MessageBlockCompleted { index, signature: None, data: None });
         }
         let last_seq = seq + events.len() as u64;
         told.last_seq = Some(last_seq);
@@ -305,6 +306,7 @@ impl FeedFixture {
             superseded: false,
             cache_hit: false,
             uncalibrated_tokens: None,
+            cut_short: false,
         });
         self.write(events).await;
     }
