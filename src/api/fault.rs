@@ -91,12 +91,28 @@ impl Fault {
         self
     }
 
+    /// When to try again, in milliseconds; `None` if no time helps by itself.
+    #[must_use]
+    pub const fn retry_after_ms(&self) -> Option<u64> {
+        match self.code {
+            Code::Overloaded => Some(250),
+            Code::Busy => Some(1_000),
+            // The daemon stops within 10 s.
+            Code::ShuttingDown => Some(2_000),
+            Code::StorageReadOnly => Some(5_000),
+            _ => None,
+        }
+    }
+
     /// The `data` member of the error object.
     #[must_use]
     pub fn data(&self) -> Value {
         let mut data = self.details.clone();
         data.insert("kind".into(), json!(self.code.kind()));
         data.insert("retryable".into(), json!(self.code.is_retryable()));
+        if let Some(ms) = self.retry_after_ms() {
+            data.entry("retry_after_ms").or_insert_with(|| json!(ms));
+        }
         Value::Object(data)
     }
 }
@@ -136,6 +152,7 @@ mod tests {
     #[test]
     fn fault_data_contains_kind_retryable_and_details() {
         let fault = Fault::new(Code::Busy, "a turn is running").with("turn_id", "turn_x");
-        assert_eq!(fault.data(), json!({"kind": "busy", "retryable": true, "turn_id": "turn_x"}));
+        let data = json!({"kind": "busy", "retryable": true, "retry_after_ms": 1_000, "turn_id": "turn_x"});
+        assert_eq!(fault.data(), data);
     }
 }

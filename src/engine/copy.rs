@@ -131,6 +131,7 @@ impl JournalCopier {
             }
             Event::MessageCompleted {
                 item,
+                reasoning_item_id,
                 model,
                 stop_reason,
                 usage,
@@ -145,6 +146,7 @@ impl JournalCopier {
                 }
                 Event::MessageCompleted {
                     item,
+                    reasoning_item_id,
                     model,
                     stop_reason,
                     usage: None,

@@ -460,6 +460,8 @@ pub enum Refusal {
     NoSuchCall,
     /// The session was killed.
     Ended,
+    /// The session has used up the limits that the submit names.
+    Budget(String),
     /// The session is archived.
     Archived,
     /// Background commands of the session run.

@@ -16,6 +16,8 @@ pub struct ModelCapabilities {
     pub sees: bool,
     /// Whether its price is known: without a price, a limit on money cannot be enforced.
     pub has_price: bool,
+    /// Price of a thousand output tokens in millionths of a dollar, if it is known.
+    pub output_usd_micros_per_1k: Option<u64>,
 }
 
 /// Looks models up by `PROVIDER/MODEL`. The same name always gives the same answer.

@@ -208,15 +208,19 @@ impl Engine {
         self.state.mode()
     }
 
-    /// The earliest deadline of a pending request. It is computed from the journal, so a restart does not
-    /// change it.
+    /// The earliest deadline of a pending request or of a time limit. It is computed from the journal, so a
+    /// restart does not change it.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let due = |call: &Call| match &call.stage {
             Stage::Awaiting { deadline: Some(deadline), expired: false, .. } => Some(deadline.at),
             _ => None,
         };
-        if self.is_aborting() { None } else { self.state.calls().iter().filter_map(due).min() }
+        if self.is_aborting() {
+            return None;
+        }
+        let requests = self.state.calls().iter().filter_map(due).min();
+        requests.into_iter().chain(self.state.next_time_check()).min()
     }
 
     /// The versions of files that the model has seen.

@@ -49,6 +49,9 @@ pub(super) fn fault(error: SessionError) -> Fault {
             Fault::new(Code::NotFound, "the session was killed and takes no more input; create a new one")
                 .with("state", "ended")
         }
+        SessionError::Refused(Refusal::Budget(why)) => {
+            Fault::new(Code::Budget, format!("budgets: {why}; name a higher limit")).with("path", "budgets")
+        }
         SessionError::Refused(Refusal::Archived) => Fault::new(
             Code::Conflict,
             "the session is archived and takes no input; restore it with session.archive {archived: false} \

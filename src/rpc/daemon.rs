@@ -14,6 +14,7 @@ use crate::api::params::{
 use crate::api::{Code, Fault, PROTOCOL_VERSION, docs};
 use crate::rpc::context::RpcContext;
 use crate::session::backups;
+use crate::types::event::EVENT_VERSION;
 use crate::types::tool::Confinement;
 
 /// Characters of a client's name that are kept.
@@ -46,6 +47,7 @@ pub(super) async fn hello(_: Arc<RpcContext>, caller: Caller, p: HelloParams) ->
     }
     Ok(HelloReply {
         protocol_version: PROTOCOL_VERSION,
+        event_version: EVENT_VERSION,
         version: env!("CARGO_PKG_VERSION").into(),
         name: caller.connection.name(),
         role,

@@ -10,8 +10,12 @@ use crate::rpc::context::RpcContext;
 use crate::session::{Page, SessionError, StoredItem};
 use crate::types::blob::TruncatedField;
 use crate::types::event::{Envelope, Event};
-use crate::types::message::Role;
+use crate::types::ids::ItemId;
+use crate::types::message::{Block, Role};
 use crate::types::session::{CallStatus, CallView, Item, ItemKind, ItemStatus};
+
+/// The name of [`ItemKind::Reasoning`] in the store.
+const REASONING: &str = ItemKind::Reasoning.name();
 
 pub(super) async fn items(ctx: Arc<RpcContext>, _: Caller, p: ItemsParams) -> Result<ItemsReply, Fault> {
     let after = convert::cursor(p.cursor.as_deref())?.unwrap_or(0);
@@ -45,6 +49,16 @@ pub(super) fn item(stored: &StoredItem) -> Option<Item> {
         truncated_fields: Vec::new(),
     };
     match (first.event, last.event) {
+        (Event::MessageCompleted { item, reasoning_item_id, .. }, _) if stored.kind == REASONING => {
+            Some(reasoning(item, reasoning_item_id?, first.truncated_fields, running))
+        }
+        (Event::Error { message, .. }, _) => Some(Item {
+            kind: ItemKind::Error,
+            status: ItemStatus::Completed,
+            text: Some(message),
+            truncated_fields: moved(first.truncated_fields, "/message", "/text"),
+            ..running
+        }),
         (_, Event::MessageCompleted { item, .. }) => {
             Some(Item { truncated_fields: moved(last.truncated_fields, "/item", ""), ..item })
         }
@@ -90,6 +104,28 @@ pub(super) fn item(stored: &StoredItem) -> Option<Item> {
             })
         }
         _ => None,
+    }
+}
+
+/// The item of the reasoning in an answer.
+fn reasoning(answer: Item, item_id: ItemId, cut: Vec<TruncatedField>, running: Item) -> Item {
+    let thoughts = answer.content.iter().enumerate().filter_map(|(at, block)| match block {
+        Block::Thinking { text, .. } if !text.is_empty() => Some((at, text.as_str())),
+        _ => None,
+    });
+    let thoughts: Vec<(usize, &str)> = thoughts.collect();
+    let truncated_fields = match thoughts.as_slice() {
+        [(at, _)] => moved(cut, &format!("/item/content/{at}/text"), "/text"),
+        _ => Vec::new(),
+    };
+    Item {
+        item_id,
+        kind: ItemKind::Reasoning,
+        status: answer.status,
+        role: Some(Role::Assistant),
+        text: Some(thoughts.iter().map(|(_, text)| *text).collect::<Vec<_>>().join("\n\n")),
+        truncated_fields,
+        ..running
     }
 }
 

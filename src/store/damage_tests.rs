@@ -30,6 +30,8 @@ fn event(session: SessionId, seq: Seq, event: Event) -> Row {
         session_id: session,
         turn_id: None,
         item_id: None,
+        step: None,
+        parent_call_id: None,
         at_ms: Timestamp(5),
         origin: None,
         truncated_fields: Vec::new(),

@@ -1,10 +1,11 @@
 //! From messages to methods: runs the calls of one connection concurrently and queues their replies.
 //!
-//! A running call is never cancelled, even if its peer disconnects: its work must not be left half
-//! done. Its reply is then discarded.
+//! A running call is never cut off, even if its peer disconnects or cancels it (`$/cancelRequest`): its work must
+//! not be left half done. Its reply is then discarded.
 
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};
@@ -12,11 +13,24 @@ use jsonrpsee::types::{Id, Params};
 use jsonrpsee::{ConnectionId, Extensions, MethodCallback, MethodResponse};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 use super::connection::{Connection, Overloaded, Shared};
 use super::envelope::{self, Call, Element, Message, Refused};
 use super::reply::{self, Fault, Kind};
 use super::server_state::ServerState;
+use crate::sync::lock;
+
+/// The notification that cancels a running call, as editors send it.
+const CANCEL: &str = "$/cancelRequest";
+
+/// Parameters of [`CANCEL`].
+#[derive(serde::Deserialize)]
+struct CancelParams<'a> {
+    /// The id of the call, as it was sent.
+    #[serde(borrow)]
+    id: &'a serde_json::value::RawValue,
+}
 
 /// Unit in which the bytes of running calls are counted.
 const WEIGHT_UNIT: usize = 1 << 10;
@@ -28,6 +42,8 @@ pub(super) struct Caller {
     /// Whether notifications can reach the peer.
     may_subscribe: bool,
     running: JoinSet<()>,
+    /// Running calls by their id as received, for `$/cancelRequest`.
+    cancels: Arc<Mutex<HashMap<Box<str>, CancellationToken>>>,
     slots: Arc<Semaphore>,
     weight: Arc<Semaphore>,
     heaviest: u32,
@@ -71,6 +87,7 @@ impl Caller {
             shared,
             may_subscribe,
             running: JoinSet::new(),
+            cancels: Arc::default(),
             slots: Arc::new(Semaphore::new(slots)),
             weight: Arc::new(Semaphore::new(heaviest as usize)),
             heaviest,
@@ -95,16 +112,29 @@ impl Caller {
         while self.running.try_join_next().is_some() {}
         let limits = &self.server.limits;
         match envelope::read(message, limits.max_batch, limits.max_depth) {
-            Message::One(element) => match self.begin(element) {
-                Begun::Answered(answer) => settle(&self.shared, answer),
-                Begun::Running(call) => {
-                    let shared = Arc::clone(&self.shared);
-                    self.running.spawn(async move {
-                        settle(&shared, call.await);
-                        drop(slot);
-                    });
+            Message::One(Ok(call)) if call.method == CANCEL => self.cancel(&call),
+            Message::One(element) => {
+                let id: Option<Box<str>> = element.as_ref().ok().and_then(|call| call.id).map(Into::into);
+                match self.begin(element) {
+                    Begun::Answered(answer) => settle(&self.shared, answer),
+                    Begun::Running(call) => {
+                        let shared = Arc::clone(&self.shared);
+                        let cancels = Arc::clone(&self.cancels);
+                        let token = CancellationToken::new();
+                        // A cancellation may follow before the call's task runs.
+                        if let Some(id) = &id {
+                            lock(&cancels).insert(id.clone(), token.clone());
+                        }
+                        self.running.spawn(async move {
+                            match id {
+                                Some(id) => run_cancellable(&shared, &cancels, (id, token), call).await,
+                                None => settle(&shared, call.await),
+                            }
+                            drop(slot);
+                        });
+                    }
                 }
-            },
+            }
             Message::Batch(elements) => {
                 let most = limits.max_in_flight.max(1);
                 let more = elements.len().min(most) - 1;
@@ -122,6 +152,28 @@ impl Caller {
                 });
                 self.batch(begun.collect(), slot);
             }
+        }
+    }
+
+    /// Answers a running call as cancelled. It may still take effect. A call that has been answered, or is part of
+    /// a batch, is not cancelled.
+    fn cancel(&self, call: &Call<'_>) {
+        let params = call.params.and_then(|params| serde_json::from_str::<CancelParams<'_>>(params).ok());
+        let fault = match params {
+            Some(CancelParams { id }) => {
+                if let Some(token) = lock(&self.cancels).get(id.get()) {
+                    token.cancel();
+                }
+                None
+            }
+            None => Some(Fault::new(Kind::InvalidParams, "id: the id of the call to cancel is missing")),
+        };
+        // It is a notification; a client that expects a reply gets one.
+        if let Some(id) = call.id {
+            self.shared.outbox.reply(match fault {
+                Some(fault) => fault.reply(id),
+                None => reply::done(id),
+            });
         }
     }
 
@@ -194,6 +246,25 @@ impl Caller {
             None => refuse(Kind::MethodNotFound, format!("there is no method {}", shown(&call.method))),
         }
     }
+}
+
+/// Runs a call. If the peer cancels it first, it is answered as cancelled, and its own reply is discarded.
+async fn run_cancellable(
+    shared: &Shared,
+    cancels: &Mutex<HashMap<Box<str>, CancellationToken>>,
+    (id, token): (Box<str>, CancellationToken),
+    mut call: BoxFuture<'static, Answer>,
+) {
+    let answer = tokio::select! {
+        answer = &mut call => answer,
+        () = token.cancelled() => {
+            let fault = Fault::new(Kind::Cancelled, "the client cancelled this call; it may have taken effect");
+            shared.outbox.reply(fault.reply(&id));
+            Answer { reply: None, ..call.await }
+        }
+    };
+    lock(cancels).remove(&id);
+    settle(shared, answer);
 }
 
 /// A batch may have more calls than may run at once; the excess calls get an error.

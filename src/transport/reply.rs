@@ -21,16 +21,18 @@ pub(super) enum Kind {
     InvalidParams,
     Internal,
     Overloaded,
+    Cancelled,
 }
 
 impl Kind {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::ParseError,
         Self::InvalidRequest,
         Self::MethodNotFound,
         Self::InvalidParams,
         Self::Internal,
         Self::Overloaded,
+        Self::Cancelled,
     ];
 
     pub(super) fn word(self) -> &'static str {
@@ -41,6 +43,7 @@ impl Kind {
             Self::InvalidParams => "invalid_params",
             Self::Internal => "internal",
             Self::Overloaded => "overloaded",
+            Self::Cancelled => "cancelled",
         }
     }
 
@@ -52,6 +55,7 @@ impl Kind {
             Self::InvalidParams => -32602,
             Self::Internal => -32603,
             Self::Overloaded => -32001,
+            Self::Cancelled => -32800,
         }
     }
 
@@ -80,9 +84,15 @@ impl Fault {
     pub(super) fn reply(&self, id: &str) -> Vec<u8> {
         let (code, kind, retryable) = (self.kind.code(), self.kind.word(), self.kind.retryable());
         let text = Value::from(self.text.as_str());
-        let data = format!(r#"{{"kind":"{kind}","retryable":{retryable}}}"#);
+        let later = if self.kind == Kind::Overloaded { r#","retry_after_ms":250"# } else { "" };
+        let data = format!(r#"{{"kind":"{kind}","retryable":{retryable}{later}}}"#);
         frame(id, "error", &format!(r#"{{"code":{code},"message":{text},"data":{data}}}"#))
     }
+}
+
+/// The reply without content.
+pub(super) fn done(id: &str) -> Vec<u8> {
+    frame(id, "result", "null")
 }
 
 /// The error for a message over the limit of `limit` bytes.

@@ -20,6 +20,10 @@ pub enum ItemKind {
     AssistantMessage,
     /// A tool call with its result.
     ToolCall,
+    /// The reasoning of an answer.
+    Reasoning,
+    /// An error that ended a turn.
+    Error,
     /// A text from the daemon to the model, for example to continue after the output limit.
     Notice,
     /// A boundary: models no longer receive the conversation before it as it was.
@@ -34,6 +38,8 @@ impl ItemKind {
             ItemKind::UserMessage => "user_message",
             ItemKind::AssistantMessage => "assistant_message",
             ItemKind::ToolCall => "tool_call",
+            ItemKind::Reasoning => "reasoning",
+            ItemKind::Error => "error",
             ItemKind::Notice => "notice",
             ItemKind::Compaction => "compaction",
         }

@@ -68,6 +68,7 @@ impl Event {
             Event::Retry { .. } => "retry",
             Event::Heartbeat { .. } => "heartbeat",
             Event::StreamIdle { .. } => "stream.idle",
+            Event::BudgetWarning { .. } => "budget.warning",
             Event::ModelSwitched { .. } => "model.switched",
             Event::MediaWithheld { .. } => "media.withheld",
             Event::Notice { .. } => "notice",

@@ -15,6 +15,8 @@ pub enum Phase {
     CompactCheck,
     /// The daemon builds the system prompt and its context.
     Context,
+    /// The conversation is brought into the form that the provider accepts.
+    Normalize,
     /// The daemon waits for a model.
     ModelCall,
     /// Tools are prepared, wait for permission, and run.

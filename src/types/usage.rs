@@ -157,7 +157,7 @@ pub struct Budgets {
     /// Output tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u64>,
-    /// Wall time in milliseconds, checked before every model call.
+    /// Wall time in milliseconds. It also ends a running tool or answer, but not a wait for a user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wall_time_ms: Option<u64>,
     /// Money of the whole session, in millionths of a dollar.
@@ -194,6 +194,57 @@ impl Budgets {
     #[must_use]
     pub const fn limits_money(&self) -> bool {
         self.usd_micros.is_some() || self.session_usd_micros.is_some()
+    }
+}
+
+/// One of the limits in [`Budgets`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BudgetKind {
+    /// Money of the turn.
+    UsdMicros,
+    /// Model calls of the turn.
+    ModelCalls,
+    /// Output tokens of the turn.
+    OutputTokens,
+    /// Wall time of the turn.
+    WallTimeMs,
+    /// Money of the session.
+    SessionUsdMicros,
+    /// Model calls of the session.
+    SessionModelCalls,
+    /// Output tokens of the session.
+    SessionOutputTokens,
+    /// Wall time of all turns of the session.
+    SessionWallTimeMs,
+}
+
+impl BudgetKind {
+    /// Whether the limit is of the whole session.
+    #[must_use]
+    pub const fn is_of_session(self) -> bool {
+        matches!(
+            self,
+            BudgetKind::SessionUsdMicros
+                | BudgetKind::SessionModelCalls
+                | BudgetKind::SessionOutputTokens
+                | BudgetKind::SessionWallTimeMs
+        )
+    }
+
+    /// The name on the wire.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            BudgetKind::UsdMicros => "usd_micros",
+            BudgetKind::ModelCalls => "model_calls",
+            BudgetKind::OutputTokens => "output_tokens",
+            BudgetKind::WallTimeMs => "wall_time_ms",
+            BudgetKind::SessionUsdMicros => "session_usd_micros",
+            BudgetKind::SessionModelCalls => "session_model_calls",
+            BudgetKind::SessionOutputTokens => "session_output_tokens",
+            BudgetKind::SessionWallTimeMs => "session_wall_time_ms",
+        }
     }
 }
 

@@ -107,3 +107,31 @@ async fn http_serves_single_requests_and_health_but_no_page() {
         );
     }
 }
+
+#[tokio::test]
+async fn cancelled_call_is_answered_and_takes_effect() {
+    let config = "[permissions]\nallow = [\"Bash\"]";
+    let daemon = TestDaemon::builder().config(config).start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
+    let mut seen = session.follow().await;
+    // A command that ends some time after the request to stop.
+    let stubborn = "trap '' TERM; touch ready; while true; do sleep 0.05; done";
+    daemon.models.push(Step::calls([("Bash", json!({"command": stubborn}))]));
+    session.submit("go").await;
+    crate::support::wait::until("the command", String::new, || {
+        daemon.workspace().join("ready").exists().then_some(())
+    })
+    .await;
+    let mut raw = daemon.raw().await;
+    raw.line(
+        json!({"jsonrpc": "2.0", "id": "a", "method": "session.abort", "params": {"session_id": session.id}}),
+    )
+    .await;
+    raw.line(json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "a"}})).await;
+    let reply = raw.next().await.expect("a reply");
+    let refusal = crate::support::client::Refusal::of(&reply["error"]);
+    assert_eq!((&reply["id"], refusal.code, refusal.kind.as_str()), (&json!("a"), -32800, "cancelled"));
+    seen.turn_ends("aborted").await;
+    let reply = raw.ask(json!({"jsonrpc": "2.0", "id": 2, "method": "daemon.status"})).await;
+    assert!(reply["result"].is_object(), "its own reply is discarded: {reply}");
+}

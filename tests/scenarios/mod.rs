@@ -13,6 +13,7 @@ mod attach;
 mod background;
 mod bad_input;
 mod blobs;
+mod budgets;
 mod canary;
 mod commands;
 mod compaction;

@@ -50,6 +50,9 @@ pub struct HelloParams {
 pub struct HelloReply {
     /// The protocol version of the daemon.
     pub protocol_version: u32,
+    /// Version of the format of events. It rises when the meaning of an existing kind or field changes.
+    #[serde(default)]
+    pub event_version: u32,
     /// The daemon's own version.
     pub version: String,
     /// The name that other clients see.

@@ -108,7 +108,7 @@ fn log_line(envelope: &Envelope) -> Option<Line> {
     if envelope.event.is_delta() || repeats {
         return None;
     }
-    let said = what(&envelope.event);
+    let said = what(envelope);
     let origin = envelope.origin.as_ref().map(|o| format!(" by {}", escape::line(&o.client)));
     let tone = match &envelope.event {
         Event::Error { .. } => Tone::Bad,
@@ -128,8 +128,8 @@ fn log_line(envelope: &Envelope) -> Option<Line> {
     )
 }
 
-fn what(event: &Event) -> String {
-    let said = match event {
+fn what(envelope: &Envelope) -> String {
+    let said = match &envelope.event {
         Event::SessionCreated(spec) => format!("{} in {}", spec.model, spec.cwd),
         Event::SessionStatus { state, requires } => {
             format!("{}{}", state.name(), requires.map(|r| format!(": {}", name(&r))).unwrap_or_default())
@@ -180,9 +180,8 @@ fn what(event: &Event) -> String {
             format!("{model}, mode {}", options.mode.unwrap_or_default().name())
         }
         Event::TurnCompleted { result } => format!("{}: {}", result.subtype.name(), result.text),
-        Event::TurnPhase { phase, step, .. } => {
-            format!("{} {step}", name(phase))
-        }
+        Event::TurnPhase { phase, .. } => format!("{} {}", name(phase), envelope.step.unwrap_or_default()),
+        Event::BudgetWarning { budget, used, limit } => format!("{}: {used} of {limit}", budget.name()),
         Event::CompactStarted { stage, trigger, tokens_before, .. } => {
             format!("{}, {}: {tokens_before} tokens", stage.name(), name(trigger))
         }

@@ -155,6 +155,8 @@ pub(super) fn known(models: &Models) -> engine::ModelCatalog {
             max_output_tokens: known.max_output_tokens,
             sees: models.sees(&model),
             has_price: known.price.is_some(),
+            // Dollars per million tokens are thousandths of a dollar per thousand.
+            output_usd_micros_per_1k: known.price.map(|price| (price.output * 1e3) as u64),
         }
     })
 }

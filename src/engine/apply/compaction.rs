@@ -38,7 +38,7 @@ impl State {
                     };
                     self.compactions += u32::from(error.is_none());
                     if let Some(turn) = &mut self.turn {
-                        (turn.failures, turn.overloads, turn.unreached) = (0, 0, 0);
+                        (turn.failures, turn.overloads) = (0, 0);
                         turn.reduced_output_limit = None;
                     }
                 }

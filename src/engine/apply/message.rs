@@ -54,7 +54,7 @@ impl State {
                 }
                 if let Some(turn) = self.turn.as_mut().filter(|_| *cut_short) {
                     // The next request is that of another step.
-                    (turn.failures, turn.overloads, turn.unreached) = (0, 0, 0);
+                    (turn.failures, turn.overloads) = (0, 0);
                 }
                 self.message_completed(item, model.as_ref(), *superseded);
                 if item.role == Some(Role::Assistant) && item.status == ItemStatus::Completed {
@@ -64,8 +64,7 @@ impl State {
                 }
                 if let (Some(_), Some(turn)) = (usage, &mut self.turn) {
                     turn.stop_reason = *stop_reason;
-                    turn.failures = 0;
-                    (turn.overloads, turn.unreached) = (0, 0);
+                    (turn.failures, turn.overloads) = (0, 0);
                     // The answer is requested again with a higher limit.
                     turn.output_limit_raised |= *superseded && *stop_reason == Some(StopReason::MaxTokens);
                     if *stop_reason != Some(StopReason::MaxTokens) {
@@ -140,7 +139,7 @@ impl State {
                 // Calls that started while the answer was streaming may all be done.
                 self.settle_results();
             }
-            ItemKind::ToolCall | ItemKind::Compaction => {}
+            ItemKind::ToolCall | ItemKind::Compaction | ItemKind::Reasoning | ItemKind::Error => {}
         }
     }
 }

@@ -53,6 +53,7 @@ pub const TRANSIENT_KINDS: &[&str] = &[
     "retry",
     "heartbeat",
     "stream.idle",
+    "budget.warning",
     "model.switched",
     "notice",
     "error",
@@ -129,6 +130,7 @@ impl State {
             | Event::QuestionResolved { .. }
             | Event::Retry { .. }
             | Event::Heartbeat { .. }
+            | Event::BudgetWarning { .. }
             | Event::ModelSwitched { .. }
             | Event::Error { .. } => {
                 if let Some(turn) = &mut self.turn {

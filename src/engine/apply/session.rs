@@ -61,6 +61,7 @@ impl State {
             }
             Event::WorkspaceTrustRequired { digest, .. } => self.trust_asked = Some(digest.clone()),
             Event::SessionForked { context_tokens, .. } => {
+                self.has_failed = false;
                 // Time and money were spent by the other session.
                 (self.spent, self.worked_ms, self.title_tries) = (ModelUsage::default(), 0, 0);
                 self.context_tokens = *context_tokens;

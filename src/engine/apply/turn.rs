@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::engine::decide::recover::RESUMED_TOO_OFTEN;
 use crate::engine::state::backoff::Backoff;
 use crate::engine::state::{Activity, CONTEXT_OVERFLOW, Call, Hold, Stage, State, Turn};
 use crate::types::event::{Envelope, Event, HISTORY_LOST, Phase};
@@ -17,6 +18,7 @@ impl State {
             Event::TurnStarted { options } => {
                 if let Some(turn_id) = envelope.turn_id {
                     self.queue.retain(|queued| queued.turn_id != turn_id);
+                    self.has_failed = false;
                     self.turn = Some(Turn::new(turn_id, (**options).clone(), &self.spec, envelope.at_ms));
                     if std::mem::take(&mut self.is_stale) {
                         self.system = None;
@@ -34,6 +36,7 @@ impl State {
                 }
             }
             Event::TurnCompleted { result } => {
+                self.has_failed = result.errors.iter().any(|error| error.kind == RESUMED_TOO_OFTEN);
                 self.worked_ms = self.worked_ms.saturating_add(result.duration_ms);
                 self.turn = None;
             }
@@ -47,23 +50,25 @@ impl Turn {
     pub(super) fn apply(&mut self, envelope: &Envelope) {
         let turn = self;
         match &envelope.event {
-            Event::TurnPhase { phase: Phase::ModelCall, step, uncalibrated_tokens } => {
+            Event::TurnPhase { phase: Phase::ModelCall, uncalibrated_tokens } => {
                 turn.uncalibrated_tokens = *uncalibrated_tokens;
-                if turn.step == *step {
+                let step = envelope.step.unwrap_or(turn.step);
+                if turn.step == step {
                     turn.attempts += 1;
                 } else {
                     turn.attempts = 1;
                     (turn.reduced_output_limit, turn.is_fresh) = (None, false);
                     turn.discarded_items.clear();
                 }
-                turn.step = *step;
-                turn.model_calls = *step + turn.unanswered_attempts;
+                turn.step = step;
+                turn.model_calls = step + turn.unanswered_attempts;
                 turn.hold = None;
                 turn.calls.clear();
                 turn.has_results = false;
                 turn.activity = Activity::Calling { token: envelope.seq, partial: None };
             }
-            Event::TurnPhase { phase: Phase::CompactCheck, step, .. } => {
+            Event::TurnPhase { phase: Phase::CompactCheck, .. } => {
+                let step = &envelope.step.unwrap_or(turn.step);
                 turn.hold = None;
                 turn.compacted_step = *step;
                 if let Some(compaction) = &mut turn.compaction {
@@ -106,7 +111,6 @@ impl Turn {
                 turn.failures = turn.failures.saturating_add(1);
                 let is = |kinds: &[FaultKind]| kinds.iter().any(|known| known.name() == kind);
                 turn.overloads = if is(&[FaultKind::Overloaded]) { turn.overloads + 1 } else { 0 };
-                turn.unreached = if is(&[FaultKind::Unreachable]) { turn.unreached + 1 } else { 0 };
                 turn.is_fresh = is(&[FaultKind::Interrupted, FaultKind::Idle, FaultKind::Unreachable]);
                 turn.reduced_output_limit = max_output_tokens.or(turn.reduced_output_limit);
                 if let Some(compaction) = turn.compaction.as_mut().filter(|_| kind == CONTEXT_OVERFLOW) {
@@ -122,10 +126,11 @@ impl Turn {
                 turn.hold = None;
                 turn.activity = Activity::Waiting { token: envelope.seq, wait: Some(wait) };
             }
+            Event::BudgetWarning { budget, .. } => turn.warned.push(*budget),
             Event::ModelSwitched { from, to, .. } => {
                 turn.tried_models.push(from.clone());
                 turn.model.clone_from(to);
-                (turn.failures, turn.overloads, turn.unreached) = (0, 0, 0);
+                (turn.failures, turn.overloads) = (0, 0);
                 (turn.reduced_output_limit, turn.is_fresh) = (None, false);
             }
             Event::Error { kind, message, causes } => turn.errors.push(TurnError {

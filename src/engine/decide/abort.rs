@@ -90,6 +90,12 @@ impl PlanBuilder<'_> {
         self.push_session(Event::SessionEnded { reason: "killed".into() });
     }
 
+    /// Whether a limit ends the turn, and not a user.
+    fn is_stopped_by_limit(&self) -> bool {
+        let ends_as = self.state.turn.as_ref().map(|turn| turn.ends_as);
+        !matches!(ends_as, None | Some(Subtype::Aborted | Subtype::PermissionDenied))
+    }
+
     /// Stops all effects of the turn that is being aborted.
     pub fn stop_turn(&mut self) {
         self.effect(Effect::StopAll);
@@ -158,6 +164,9 @@ impl PlanBuilder<'_> {
                     self.close(&call, unknown(""));
                 }
                 // Its end was not reported, although it no longer runs.
+                Stage::Running { .. } if self.is_stopped_by_limit() => {
+                    self.withdraw(&call, model_texts::STOPPED_BY_LIMIT);
+                }
                 Stage::Running { .. } => self.withdraw(&call, model_texts::ABORTED),
                 Stage::Unknown { .. } => {
                     self.settle_unknown(call.call.call_id, Choice::Abort, SettledBy::Abort);
@@ -167,6 +176,7 @@ impl PlanBuilder<'_> {
                 }
             }
         }
-        self.finish(ends_as, Vec::new());
+        let errors = self.budget_error(ends_as).into_iter().collect();
+        self.finish(ends_as, errors);
     }
 }

@@ -152,7 +152,7 @@ impl PlanBuilder<'_> {
     /// Expires requests that were not answered in time. A request expires once, and never before its deadline,
     /// even if the clock changes.
     pub fn expire(&mut self) {
-        if self.is_aborting() {
+        if self.is_aborting() || self.check_time() {
             return;
         }
         let now = self.now.at;

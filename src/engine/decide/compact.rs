@@ -249,7 +249,7 @@ impl PlanBuilder<'_> {
             return;
         }
         let phase = Phase::CompactCheck;
-        let token = self.push_turn(Event::TurnPhase { phase, step, uncalibrated_tokens: None });
+        let token = self.push_phase(phase, step);
         match self.request() {
             Ok(request) => self.effect(Effect::CallModel { token, request: Box::new(request) }),
             Err(message) => self.finish(Subtype::LlmError, vec![TurnError::new("unconfigured", message)]),

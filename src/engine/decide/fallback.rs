@@ -7,7 +7,6 @@ use crate::engine::request::vision::{count_shown, needs_vision};
 use crate::types::event::{Event, SwitchReason, TombstoneReason};
 use crate::types::model::{ModelFault, Overflow};
 use crate::types::session::TurnError;
-use crate::types::usage::Budgets;
 
 impl PlanBuilder<'_> {
     /// The reaction to a failed call.
@@ -19,7 +18,6 @@ impl PlanBuilder<'_> {
         let past = RetryContext {
             failures: turn.failures,
             overloads: turn.overloads,
-            answered: turn.stop_reason.is_some() || turn.failures > turn.unreached,
             unattended: self.state.spec.background,
             asked: self.output_limit(),
             is_fitted: turn.reduced_output_limit.is_some(),
@@ -110,15 +108,5 @@ impl PlanBuilder<'_> {
             vision: may(&settings.fallback_models.vision)
                 .filter(|model| settings.known.capabilities(model).sees),
         }
-    }
-
-    /// Milliseconds until the time limit of the turn, or of all turns of the session.
-    fn time_left(&self) -> Option<u64> {
-        let turn = self.state.turn.as_ref()?;
-        let elapsed = self.now.at.since(turn.started_at);
-        let worked = self.state.worked_ms.saturating_add(elapsed);
-        let of_session = |budgets: Budgets| Some(budgets.session_wall_time_ms?.saturating_sub(worked));
-        let own = turn.budgets.wall_time_ms.map(|limit| limit.saturating_sub(elapsed));
-        [own, of_session(turn.budgets), of_session(self.state.spec.budgets)].into_iter().flatten().min()
     }
 }

@@ -70,21 +70,10 @@ impl PlanBuilder<'_> {
             command: message.command,
             truncated_fields: Vec::new(),
         };
-        let completed = Event::MessageCompleted {
-            item,
-            model: message.model,
-            stop_reason: None,
-            usage: None,
-            estimated: false,
-            cost_usd_micros: None,
-            model_snapshot: None,
-            duration_ms: None,
-            response_id: None,
-            superseded: message.superseded,
-            cache_hit: false,
-            uncalibrated_tokens: None,
-            cut_short: false,
-        };
+        let mut completed = Event::message(item);
+        if let Event::MessageCompleted { model, superseded, .. } = &mut completed {
+            (*model, *superseded) = (message.model, message.superseded);
+        }
         self.push_item(message.item_id, completed);
     }
 }

@@ -5,6 +5,7 @@ pub(super) mod abort;
 pub(super) mod approval;
 pub(super) mod background;
 pub(super) mod backoff;
+pub(super) mod budget;
 pub(super) mod compact;
 mod context;
 pub(super) mod fallback;

@@ -178,6 +178,7 @@ impl PlanBuilder<'_> {
             self.push_item(item_id, event);
         }
         self.request_early(complete);
+        self.check_stream();
     }
 
     /// The item of the answer and the seq of its first event. Starts the message if it has not begun.
@@ -186,9 +187,9 @@ impl PlanBuilder<'_> {
             return Some((partial.item_id, partial.first_seq));
         }
         let turn = self.state.turn.as_ref()?;
-        let (model, step, attempt) = (turn.model.clone(), turn.step, turn.attempts);
+        let (model, attempt) = (turn.model.clone(), turn.attempts);
         let item_id = self.mint.item();
-        Some((item_id, self.push_item(item_id, Event::MessageStarted { model, step, attempt })))
+        Some((item_id, self.push_item(item_id, Event::MessageStarted { model, attempt })))
     }
 
     pub fn model_done(
@@ -259,6 +260,8 @@ impl PlanBuilder<'_> {
             None => (reply.usage, cost_usd_micros),
         };
         let seq = self.state.next_seq;
+        let is_reasoning = |block: &Block| matches!(block, Block::Thinking { text, .. } if !text.is_empty());
+        let reasoning_item_id = content.iter().any(is_reasoning).then(|| self.mint.item());
         let item = Item {
             item_id,
             turn_id,
@@ -277,6 +280,7 @@ impl PlanBuilder<'_> {
             item_id,
             Event::MessageCompleted {
                 item,
+                reasoning_item_id,
                 model: Some(model),
                 stop_reason: Some(reply.stop_reason),
                 usage: Some(usage),
@@ -291,6 +295,7 @@ impl PlanBuilder<'_> {
                 cut_short: false,
             },
         );
+        self.warn_of_budgets();
         if longer {
             self.ask_for_longer(item_id);
             return;

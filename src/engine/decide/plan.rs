@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::engine::input::Now;
 use crate::engine::output::{Decision, Effect, Entry, ItemChange, Plan, Reply, RequestChange};
 use crate::engine::state::{Engine, Hold, Stage, State};
-use crate::types::event::{Envelope, Event, Origin};
+use crate::types::event::{Envelope, Event, Origin, Phase};
 use crate::types::ids::{CallId, ItemId, Mint, RequestId, Seq, TurnId};
 use crate::types::session::{ItemKind, ItemStatus, Requires, SessionState};
 
@@ -22,6 +22,8 @@ pub(in crate::engine) struct PlanBuilder<'a> {
     pub mint: Mint,
     /// The client that caused the events; they carry it.
     pub origin: Option<Origin>,
+    /// The step of the next event, if it begins one.
+    step: Option<u64>,
     /// The value of a final answer that satisfies the schema of the turn.
     pub structured: Option<serde_json::Value>,
 }
@@ -30,7 +32,7 @@ impl<'a> PlanBuilder<'a> {
     pub fn new(engine: &'a Engine, now: Now) -> Self {
         let state = engine.state.clone();
         let (plan, reply) = (Plan::default(), Reply::default());
-        Self { engine, state, plan, reply, now, mint: now.mint(), origin: None, structured: None }
+        Self { engine, state, plan, reply, now, mint: now.mint(), origin: None, step: None, structured: None }
     }
 
     /// Reports a change of the session's status, if the events caused one, and ends the decision.
@@ -50,6 +52,18 @@ impl<'a> PlanBuilder<'a> {
         self.push(None, self.state.turn.as_ref().map(|turn| turn.id), event)
     }
 
+    /// Adds a change of the running turn's phase.
+    pub fn push_phase(&mut self, phase: Phase, step: u64) -> Seq {
+        self.step = Some(step);
+        self.push_turn(Event::TurnPhase { phase, uncalibrated_tokens: None })
+    }
+
+    /// Adds the begin of a model call. `uncalibrated_tokens` is the size of its request.
+    pub fn push_model_call(&mut self, step: u64, uncalibrated_tokens: Option<u64>) -> Seq {
+        self.step = Some(step);
+        self.push_turn(Event::TurnPhase { phase: Phase::ModelCall, uncalibrated_tokens })
+    }
+
     /// Adds an event of an item of the running turn.
     pub fn push_item(&mut self, item_id: ItemId, event: Event) -> Seq {
         self.push(Some(item_id), self.state.turn.as_ref().map(|turn| turn.id), event)
@@ -60,11 +74,16 @@ impl<'a> PlanBuilder<'a> {
         let seq = self.state.next_seq;
         let delta_of = self.opening_seq(&event);
         self.index(seq, &event);
+        let turn = self.state.turn.as_ref().filter(|turn| turn_id == Some(turn.id) && turn.step > 0);
+        let known = turn.map(|turn| turn.step).filter(|_| !event.is_delta());
+        let step = self.step.take().or(known);
         let envelope = Envelope {
             seq,
             session_id: self.state.session_id,
             turn_id,
             item_id,
+            step,
+            parent_call_id: None,
             at_ms: self.now.at,
             origin: self.origin.clone(),
             truncated_fields: Vec::new(),
@@ -87,7 +106,10 @@ impl<'a> PlanBuilder<'a> {
     /// Updates the journal's summaries for an event, based on the state before it.
     fn index(&mut self, seq: Seq, event: &Event) {
         match event {
-            Event::MessageCompleted { item, .. } => {
+            Event::MessageCompleted { item, reasoning_item_id, .. } => {
+                if reasoning_item_id.is_some() {
+                    self.item(seq, seq, ItemKind::Reasoning, item.status);
+                }
                 self.plan.items.push(ItemChange {
                     first_seq: item.first_seq,
                     last_seq: seq,
@@ -101,6 +123,7 @@ impl<'a> PlanBuilder<'a> {
             Event::MessageStarted { .. } => {
                 self.item(seq, seq, ItemKind::AssistantMessage, ItemStatus::Running)
             }
+            Event::Error { .. } => self.item(seq, seq, ItemKind::Error, ItemStatus::Completed),
             Event::CompactStarted { .. } => self.item(seq, seq, ItemKind::Compaction, ItemStatus::Running),
             Event::CompactCompleted { stage, error, .. } => {
                 let open = self.state.compacting().filter(|compaction| compaction.stage == *stage);
@@ -192,11 +215,15 @@ impl<'a> PlanBuilder<'a> {
             return (SessionState::Ended, None);
         }
         let Some(turn) = &self.state.turn else {
-            let archived = self.state.archived;
-            return (if archived { SessionState::Archived } else { SessionState::Idle }, None);
+            let state = match (self.state.archived, self.state.has_failed) {
+                (true, _) => SessionState::Archived,
+                (false, true) => SessionState::Failed,
+                (false, false) => SessionState::Idle,
+            };
+            return (state, None);
         };
         if matches!(turn.hold, Some(Hold::Paused { .. })) {
-            return (SessionState::Paused, None);
+            return (SessionState::Paused, Some(Requires::Question));
         }
         let stands = |is: fn(&Stage) -> bool| self.state.calls().iter().any(|call| is(&call.stage));
         if stands(|stage| matches!(stage, Stage::Unknown { .. })) {

@@ -18,6 +18,9 @@ use crate::types::question::Choice;
 use crate::types::session::{OnRestart, Subtype, TurnError};
 use crate::types::tool::{Inspection, PreparedCall, Subject, ToolOutcome};
 
+/// Stable code of a turn that was resumed too often; it leaves the session `failed`.
+pub(in crate::engine) const RESUMED_TOO_OFTEN: &str = "resumed_too_often";
+
 impl PlanBuilder<'_> {
     /// Recovers the session: inspects the open parts of the turn and continues it. No effect of the session
     /// runs.
@@ -123,7 +126,7 @@ impl PlanBuilder<'_> {
         if resumes >= settings.max_resumes {
             let message =
                 format!("the daemon stopped {} times during this turn; it is not resumed again", resumes + 1);
-            let error = TurnError::new("resumed_too_often", message);
+            let error = TurnError::new(RESUMED_TOO_OFTEN, message);
             // Every call needs its result before the turn ends, or every later request is invalid.
             self.close_after_restart();
             self.finish(Subtype::ErrorDuringExecution, vec![error]);
@@ -179,6 +182,9 @@ impl PlanBuilder<'_> {
     }
 
     fn go_on_with_tools(&mut self, calls: &[Call]) {
+        if self.check_time() {
+            return;
+        }
         // Read-only calls that were running run again: their start is already in the journal.
         for call in calls {
             if let Stage::Running { prepared, .. } = &call.stage

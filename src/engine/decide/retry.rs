@@ -10,10 +10,6 @@ use crate::types::model::{FaultKind, ModelFault, Overflow};
 use crate::types::session::TurnError;
 use crate::types::time::Timestamp;
 
-/// Attempts at a server that was never reached in this turn: it probably does not run. A server that was
-/// reached before is probably restarting.
-const UNREACHABLE_ATTEMPTS: u32 = 3;
-
 /// Overloads in a row after which the turn switches to another model.
 const MAX_OVERLOADS: u32 = 3;
 
@@ -30,8 +26,6 @@ pub(in crate::engine) struct RetryContext {
     pub failures: u32,
     /// How many of the newest of them were overloads.
     pub overloads: u32,
-    /// The provider was reached in this turn: it answered, or broke off.
-    pub answered: bool,
     /// The session is unattended.
     pub unattended: bool,
     /// The requested output limit in tokens, if known.
@@ -130,11 +124,7 @@ impl Retry {
     fn wait(&self, fault: &ModelFault, past: &RetryContext) -> Option<(u32, u64)> {
         let busy = matches!(fault.kind, FaultKind::RateLimited | FaultKind::Overloaded);
         let endless = past.unattended && busy;
-        let max = match fault.kind {
-            _ if endless => 0,
-            FaultKind::Unreachable if !past.answered => self.attempts.min(UNREACHABLE_ATTEMPTS),
-            _ => self.attempts,
-        };
+        let max = if endless { 0 } else { self.attempts };
         if !endless && past.failures.saturating_add(1) >= max {
             return None;
         }
@@ -277,7 +267,7 @@ mod tests {
             // One failure is no reason to switch to another model.
             for past in [&alone, &past()] {
                 let (max, delay_ms) = waits(&retry(), &fault(kind), past);
-                assert_eq!(max, if kind == Kind::Unreachable { 3 } else { 10 }, "{kind:?}");
+                assert_eq!(max, 10, "{kind:?}");
                 assert!((250..=500).contains(&delay_ms), "{kind:?}: {delay_ms}");
             }
             // After all attempts there is no other reaction.
@@ -304,18 +294,6 @@ mod tests {
         assert_eq!(gives_up(&retry(), &fault(Kind::NotFound), &alone).kind, "not_found");
         let reaction = retry().decide(&fault(Kind::NotFound), &past());
         assert_eq!(reaction, switch("fallback", SwitchReason::NotFound));
-    }
-
-    #[test]
-    fn previously_answering_server_gets_more_attempts() {
-        let unreachable = fault(FaultKind::Unreachable);
-        let after = |failures, answered| RetryContext { failures, answered, ..RetryContext::default() };
-        assert_eq!(waits(&retry(), &unreachable, &after(1, false)).0, 3);
-        gives_up(&retry(), &unreachable, &after(2, false));
-        for failures in [1, 2, 8] {
-            assert_eq!(waits(&retry(), &unreachable, &after(failures, true)).0, 10);
-        }
-        gives_up(&retry(), &unreachable, &after(9, true));
     }
 
     #[test]

@@ -18,7 +18,6 @@ use crate::types::session::{ItemKind, Subtype, TurnError, TurnResult, Untrusted}
 use crate::types::slash_command::SlashCommand;
 use crate::types::thinking::Thinking;
 use crate::types::turn_options::TurnOptions;
-use crate::types::usage::Budgets;
 
 /// Maximum characters of a title made from the first prompt.
 const TITLE: usize = 60;
@@ -51,6 +50,10 @@ impl PlanBuilder<'_> {
         self.origin = submit.origin;
         self.plan.blobs.extend(submit.blobs);
         let (input, options) = (submit.input, submit.options);
+        let used_up = options.budgets.as_ref().and_then(|limits| self.over_session(limits, 0));
+        if let (None, Some((_, why))) = (current, used_up) {
+            return Err(Refusal::Budget(why));
+        }
         let Some(running) = current else {
             let turn_id = self.mint.turn();
             let (queued_at, origin) = (self.now.at, self.origin.clone());
@@ -257,73 +260,15 @@ impl PlanBuilder<'_> {
         }
         self.choose_larger_model();
         let uncalibrated_tokens = Some(tokens::of_request(&self.state, &self.offered()));
-        let phase = Phase::ModelCall;
-        let token = self.push_turn(Event::TurnPhase { phase, step, uncalibrated_tokens });
+        self.push_phase(Phase::Normalize, step);
+        let token = self.push_model_call(step, uncalibrated_tokens);
+        self.warn_of_budgets();
         match self.request() {
             Ok(request) => self.effect(Effect::CallModel { token, request: Box::new(request) }),
             Err(message) => {
                 self.finish(Subtype::LlmError, vec![TurnError::new("unconfigured", message)]);
             }
         }
-    }
-
-    /// Reports a phase of the turn other than a model call.
-    pub fn push_phase(&mut self, phase: Phase, step: u64) -> Seq {
-        self.push_turn(Event::TurnPhase { phase, step, uncalibrated_tokens: None })
-    }
-
-    pub fn over_budget(&self, step: u64) -> Option<(Subtype, String)> {
-        let turn = self.state.turn.as_ref()?;
-        let made = step.saturating_sub(1) + turn.unanswered_attempts;
-        let budgets = turn.budgets;
-        let spent = turn.spent.cost_at_least_usd_micros;
-        if let Some(limit) = budgets.model_calls.filter(|limit| made >= *limit) {
-            return Some((Subtype::ErrorMaxTurns, format!("the limit of {limit} model calls was reached")));
-        }
-        if let Some(limit) = budgets.usd_micros.filter(|limit| spent >= *limit) {
-            return Some((
-                Subtype::ErrorMaxBudgetUsd,
-                format!("the budget of {limit} micro-dollars is used up"),
-            ));
-        }
-        if let Some(limit) = budgets.output_tokens.filter(|limit| turn.spent.usage.output_tokens >= *limit) {
-            return Some((
-                Subtype::ErrorMaxTokens,
-                format!("the limit of {limit} output tokens was reached"),
-            ));
-        }
-        let elapsed = self.now.at.since(turn.started_at);
-        if let Some(limit) = budgets.wall_time_ms.filter(|limit| elapsed >= *limit) {
-            return Some((Subtype::ErrorMaxTime, format!("the limit of {limit} ms was reached")));
-        }
-        [turn.budgets, self.state.spec.budgets].iter().find_map(|limits| self.over_session(limits, elapsed))
-    }
-
-    /// The limit of the whole session that is exceeded, if any.
-    pub(in crate::engine) fn over_session(
-        &self,
-        limits: &Budgets,
-        elapsed: u64,
-    ) -> Option<(Subtype, String)> {
-        let state = &self.state;
-        let reached = |limit: Option<u64>, used: u64| limit.filter(|limit| used >= *limit);
-        if let Some(limit) = reached(limits.session_usd_micros, state.spent.cost_at_least_usd_micros) {
-            let why = format!("the session's budget of {limit} micro-dollars is used up");
-            return Some((Subtype::ErrorMaxBudgetUsd, why));
-        }
-        // A running helper call counts as well.
-        let calls = state.spent.calls + u64::from(state.helper.is_some());
-        if let Some(limit) = reached(limits.session_model_calls, calls) {
-            let why = format!("the session's limit of {limit} model calls was reached");
-            return Some((Subtype::ErrorMaxTurns, why));
-        }
-        if let Some(limit) = reached(limits.session_output_tokens, state.spent.usage.output_tokens) {
-            let why = format!("the session's limit of {limit} output tokens was reached");
-            return Some((Subtype::ErrorMaxTokens, why));
-        }
-        let worked = state.worked_ms.saturating_add(elapsed);
-        let limit = reached(limits.session_wall_time_ms, worked)?;
-        Some((Subtype::ErrorMaxTime, format!("the session's limit of {limit} ms was reached")))
     }
 
     /// Ends the turn and starts the next queued one.
@@ -333,7 +278,8 @@ impl PlanBuilder<'_> {
         self.deliver_steered();
         for error in errors {
             let TurnError { kind, message, causes } = error;
-            self.push_turn(Event::Error { kind, message, causes });
+            let item_id = self.mint.item();
+            self.push_item(item_id, Event::Error { kind, message, causes });
         }
         let structured = self.structured.take();
         let Some(turn) = &self.state.turn else { return };

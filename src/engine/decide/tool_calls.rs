@@ -14,7 +14,7 @@ use crate::types::event::Event;
 use crate::types::ids::{CallId, ItemId, TurnId};
 use crate::types::message::ToolCall;
 use crate::types::permission::{Mode, OnTimeout, RequestKind, Verdict, VerdictKind};
-use crate::types::session::PermissionRequest;
+use crate::types::session::{PermissionRequest, Subtype};
 use crate::types::time::Timestamp;
 use crate::types::tool::{Access, PreparedCall, Progress, ToolOutcome, ToolStatus};
 
@@ -357,6 +357,10 @@ impl PlanBuilder<'_> {
         }
         // A refusal can make another call startable, so repeat until neither check refuses anything.
         while self.refuse_stale() || self.refuse_over_limit() {}
+        if self.is_out_of_time() && !self.startable().is_empty() {
+            self.stop_for(Subtype::ErrorMaxTime);
+            return;
+        }
         for Startable { call, item_id, prepared, allowed_by, .. } in self.startable() {
             let attempt =
                 if self.state.call(call.call_id).is_some_and(|it| it.first.is_some()) { 2 } else { 1 };

@@ -309,7 +309,8 @@ impl ReferenceModel {
         let asked = self.questions.values().any(|(call, settled)| *call == Some(call_id) && !settled);
         property!(!asked, "a call with an open question does not end");
         let call = self.open_call(call_id)?;
-        let says_maybe = output == model_texts::ABORTED || output.starts_with(model_texts::UNKNOWN);
+        let says_maybe = [model_texts::ABORTED, model_texts::STOPPED_BY_LIMIT].contains(&output)
+            || output.starts_with(model_texts::UNKNOWN);
         property!(
             !says_maybe || call.started.is_some(),
             "the model is not told that an unstarted call may have run"

@@ -67,8 +67,15 @@ impl ReferenceModel {
             Input::Submit(submit) if submit.options.system_prompt.is_some() && self.steers(submit) => {
                 Some(Refusal::OptionOfSteer("system_prompt"))
             }
-            Input::Submit(submit) if submit.when_busy == Busy::Reject => {
+            Input::Submit(submit) if submit.when_busy == Busy::Reject && current.is_some() => {
                 current.map(|turn_id| Refusal::Busy { turn_id })
+            }
+            Input::Submit(submit) if current.is_none() => {
+                let made = self.calls_made + u64::from(self.helper.is_some());
+                let limit = submit.options.budgets.and_then(|limits| limits.session_model_calls);
+                let limit = limit.filter(|limit| made >= *limit)?;
+                let why = format!("the session's limit of {limit} model calls was reached");
+                Some(Refusal::Budget(why))
             }
             Input::Answer(answer) => match self.requests.get(&answer.request_id) {
                 Some((_, _, false)) if !self.is_aborting() && answer.digest.is_some() => {
@@ -367,7 +374,8 @@ impl ReferenceModel {
                 "words that were cut short are never sent: {cut}"
             );
         }
-        for (_, heard) in &self.heard[self.compacted..] {
+        // A rewind may have removed what a compaction replaced.
+        for (_, heard) in self.heard.iter().skip(self.compacted) {
             property!(all.iter().any(|text| text.contains(heard)), "what people said is sent: {heard}");
         }
         self.sent = Some(request.clone());
@@ -415,8 +423,9 @@ impl ReferenceModel {
         let expected = match &self.turn {
             _ if self.status.0 == SessionState::Ended => (SessionState::Ended, None),
             None if self.archived => (SessionState::Archived, None),
+            None if self.has_failed => (SessionState::Failed, None),
             None => (SessionState::Idle, None),
-            Some(_) if paused => (SessionState::Paused, None),
+            Some(_) if paused => (SessionState::Paused, Some(Requires::Question)),
             Some(_) if unknown && self.setup.background => {
                 (SessionState::Paused, Some(Requires::UnknownOutcome))
             }
@@ -479,7 +488,14 @@ impl ReferenceModel {
             (!expired && !self.requests[id].2).then_some(*at)
         };
         let next = self.deadlines.iter().filter_map(waits).min().filter(|_| !self.is_aborting());
-        property!(engine.next_deadline() == next, "the engine knows its next deadline, also after a restart");
+        let known = engine.next_deadline();
+        let turn = self.turn.as_ref();
+        let limit = turn.and_then(|turn| Some((turn.started_at, turn.budgets.wall_time_ms?)));
+        let of_time = limit.map(|(from, ms)| [from.plus(ms), from.plus((ms * 80).div_ceil(100))]);
+        let is_of_time = known.is_some_and(|at| {
+            of_time.is_some_and(|times| times.contains(&at)) && next.is_none_or(|next| at <= next)
+        });
+        property!(known == next || is_of_time, "the engine knows its next deadline, also after a restart");
         let running = self.running_commands().map(|it| it.call_id);
         property!(running.eq(engine.running_commands()), "the engine knows what runs in the background");
         let mut questions = engine.questions();

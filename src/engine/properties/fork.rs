@@ -86,7 +86,7 @@ impl Simulator {
         let replayed = Engine::replay(self.id, Arc::clone(&self.settings), &journal);
         property!(replayed.same_as(&ending.next), "the journal of an import replays alone");
         let state = &ending.next.state;
-        let rests = [SessionState::Idle, SessionState::Archived, SessionState::Ended];
+        let rests = [SessionState::Idle, SessionState::Failed, SessionState::Archived, SessionState::Ended];
         property!(rests.contains(&state.status) && state.turn.is_none(), "an import is idle");
         property!(state.queue.is_empty() && state.rules.allow.is_empty(), "an import brings no permission");
         property!(ending.next.running_commands().is_empty(), "no command of an import runs");

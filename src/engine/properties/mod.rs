@@ -61,6 +61,7 @@ fn random_scripts_reach_every_event_and_result() {
     let mut runner = TestRunner::deterministic();
     let mut seen: BTreeSet<String> = BTreeSet::new();
     let wanted = [
+        "budget.warning",
         "command.completed",
         "compact.completed",
         "compact.started",

@@ -36,6 +36,7 @@ pub fn known(model: &str) -> ModelCapabilities {
         max_output_tokens,
         sees: model != "p/m",
         has_price: model != "p/backup",
+        output_usd_micros_per_1k: None,
     }
 }
 

@@ -9,7 +9,7 @@ use crate::types::compaction::{CompactStage, CompactTrigger};
 use crate::types::event::{Envelope, Event, Phase, Purpose};
 use crate::types::ledger::ModelUsage;
 use crate::types::message::Block;
-use crate::types::session::{Subtype, TurnError, TurnResult};
+use crate::types::session::{ItemKind, ItemStatus, Subtype, TurnError, TurnResult};
 use crate::types::time::Timestamp;
 use crate::types::usage::Usage;
 use std::collections::BTreeSet;
@@ -47,6 +47,7 @@ impl ReferenceModel {
             }
             Event::TurnStarted { options } => {
                 let mode = options.mode.ok_or("a turn tells its mode")?;
+                self.has_failed = false;
                 (self.turn_mode, self.aborted_by) = (mode, None);
                 let had_own = self.own_prompt.is_some();
                 self.own_prompt = options.change_system_prompt().then_some(false);
@@ -63,6 +64,7 @@ impl ReferenceModel {
                     budgets: options.budgets.ok_or("a turn tells its limits")?,
                     thinking: options.thinking,
                     sampling: options.sampling,
+                    warned: BTreeSet::new(),
                     aborting: false,
                     ending: false,
                     ends_as: Subtype::Aborted,
@@ -99,6 +101,7 @@ impl ReferenceModel {
                 });
             }
             Event::TurnCompleted { result } => {
+                self.has_failed = result.errors.iter().any(|error| error.kind == "resumed_too_often");
                 let turn = self.turn.take().ok_or("only a running turn ends")?;
                 let is_left = |it: &&CommandWatch| turn.ending || it.turn_id == Some(turn.id);
                 property!(
@@ -145,7 +148,8 @@ impl ReferenceModel {
             _ => {}
         }
         match &envelope.event {
-            Event::TurnPhase { phase: Phase::ModelCall, step, .. } => {
+            Event::TurnPhase { phase: Phase::ModelCall, .. } => {
+                let step = &envelope.step.ok_or("a model call has a step")?;
                 property!(
                     self.compacting.is_none(),
                     "a model call follows a compaction, never interrupts one"
@@ -208,6 +212,10 @@ impl ReferenceModel {
                 }
                 self.aborted_by = envelope.origin.clone().or(self.aborted_by.take());
                 (turn.aborting, turn.ending) = (true, turn.ending || *ending);
+            }
+            Event::BudgetWarning { budget, used, limit } => {
+                property!(turn.warned.insert(*budget), "a limit is warned of once in a turn");
+                property!(used * 100 >= limit * 80, "a warning comes at 80 %: {used} of {limit}");
             }
             Event::CompactStarted { trigger: CompactTrigger::Overflow, .. } => turn.may_repeat = true,
             Event::CompactCompleted { stage: CompactStage::Autocompact, .. } => turn.retries = 0,
@@ -281,6 +289,7 @@ impl ReferenceModel {
                 property!(orphan, "only an answer that was superseded counts no more");
             }
             Event::Error { kind, message, causes } => {
+                self.items.insert(envelope.seq, (ItemKind::Error, ItemStatus::Completed));
                 let (kind, message, causes) = (kind.clone(), message.clone(), causes.clone());
                 turn.errors.push(TurnError { kind, message, causes });
             }
@@ -300,8 +309,8 @@ impl ReferenceModel {
         property!(self.requests.values().all(|(.., settled)| *settled), "a turn leaves no request pending");
         property!(self.questions.values().all(|(_, settled)| *settled), "a turn leaves no question open");
         let stopped = matches!(result.subtype, Subtype::Aborted | Subtype::PermissionDenied);
-        property!(stopped == turn.aborting, "exactly stopped turns end as stopped");
-        property!(!stopped || result.subtype == turn.ends_as, "a stopped turn ends as it was told");
+        property!(!stopped || turn.aborting, "only stopped turns end as stopped");
+        property!(!turn.aborting || result.subtype == turn.ends_as, "a stopped turn ends as it was told");
         property!(result.errors == turn.errors, "a result lists the errors of its turn");
         property!(
             result.usage == turn.usage && result.cost_usd_micros == turn.cost,

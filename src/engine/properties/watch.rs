@@ -18,6 +18,7 @@ use crate::types::session::{ItemKind, ItemStatus, Requires, SessionState, Subtyp
 use crate::types::thinking::Thinking;
 use crate::types::time::Timestamp;
 use crate::types::tool::ToolStatus;
+use crate::types::usage::BudgetKind;
 use crate::types::usage::{Budgets, ModelSnapshot, Usage};
 
 /// State of one call.
@@ -53,6 +54,8 @@ pub struct TurnWatch {
     pub budgets: Budgets,
     pub thinking: Option<Thinking>,
     pub sampling: Sampling,
+    /// Limits of which a client was warned.
+    pub warned: BTreeSet<BudgetKind>,
     pub aborting: bool,
     pub ending: bool,
     pub ends_as: Subtype,
@@ -161,6 +164,8 @@ pub struct ReferenceModel {
     /// The same of conversations that were cleared.
     pub forgotten: Vec<(Seq, String)>,
     pub has_context: bool,
+    /// The last turn was resumed too often.
+    pub has_failed: bool,
     /// The turn has its own system prompt, and whether that was built.
     pub own_prompt: Option<bool>,
     /// The settings of the session's system prompt have changed since it was built.
@@ -219,6 +224,7 @@ impl ReferenceModel {
             compacted: 0,
             forgotten: Vec::new(),
             has_context: false,
+            has_failed: false,
             own_prompt: None,
             is_prompt_stale: false,
             prompt_may_differ: false,
@@ -455,8 +461,9 @@ fn may_follow_abort(event: &Event) -> bool {
         | Event::StreamIdle { .. }
         | Event::ModelSwitched { .. }
         | Event::MediaWithheld { .. }
-        | Event::MessageTombstone { .. }
-        | Event::Error { .. } => false,
+        | Event::MessageTombstone { .. } => false,
+        // The limit that ends the turn.
+        Event::Error { kind, .. } => kind == "budget",
         _ => true,
     }
 }

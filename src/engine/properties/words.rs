@@ -137,6 +137,7 @@ impl ReferenceModel {
             }
             Event::MessageCompleted {
                 item,
+                reasoning_item_id,
                 usage,
                 cost_usd_micros,
                 stop_reason,
@@ -144,6 +145,16 @@ impl ReferenceModel {
                 cut_short,
                 ..
             } => {
+                let thinks =
+                    |block: &Block| matches!(block, Block::Thinking { text, .. } if !text.is_empty());
+                let is_answer = usage.is_some();
+                property!(
+                    reasoning_item_id.is_some() == (is_answer && item.content.iter().any(thinks)),
+                    "the reasoning of an answer is an item"
+                );
+                if reasoning_item_id.is_some() {
+                    self.items.insert(envelope.seq, (ItemKind::Reasoning, item.status));
+                }
                 let cut = item.status == ItemStatus::Interrupted;
                 property!(
                     !superseded || (cut && !self.is_aborting()),
@@ -199,8 +210,9 @@ impl ReferenceModel {
                             turn.orphans.insert(item.item_id);
                         }
                     }
-                    ItemKind::Compaction => return Err("a message is not a compaction".into()),
-                    ItemKind::ToolCall => return Err("a message is not a call".into()),
+                    ItemKind::ToolCall | ItemKind::Compaction | ItemKind::Reasoning | ItemKind::Error => {
+                        return Err("a message is no other item".into());
+                    }
                 }
             }
             _ => {}

@@ -115,6 +115,8 @@ impl Simulator {
             session_id: id,
             turn_id: None,
             item_id: None,
+            step: None,
+            parent_call_id: None,
             at_ms: Timestamp(0),
             origin: None,
             truncated_fields: Vec::new(),

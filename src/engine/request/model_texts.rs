@@ -164,6 +164,9 @@ pub fn denied_with_feedback(feedback: &str) -> String {
 }
 
 /// The turn was aborted before or while the call ran.
+pub const STOPPED_BY_LIMIT: &str =
+    "A limit of the turn was reached, so this call was stopped. It may have had part of its effect.";
+/// Result of a running call that a user stopped.
 pub const ABORTED: &str = "The user stopped this call. It may have had part of its effect.";
 
 /// The turn was aborted before the call began.

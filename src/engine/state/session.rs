@@ -43,6 +43,8 @@ pub(in crate::engine) struct State {
     /// The model that gave the newest answer of the transcript, and the provider's id of that answer.
     pub continues: Option<(String, String)>,
     pub turn: Option<Turn>,
+    /// The last turn could not be continued.
+    pub has_failed: bool,
     pub queue: VecDeque<Arc<QueuedInput>>,
     /// Background commands, oldest first: all running ones and the newest ended ones.
     pub commands: Vec<Arc<BackgroundTask>>,
@@ -117,6 +119,7 @@ impl State {
             transcript: Transcript::default(),
             continues: None,
             turn: None,
+            has_failed: false,
             queue: VecDeque::new(),
             commands: Vec::new(),
             command_count: 0,

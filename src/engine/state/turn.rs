@@ -19,7 +19,7 @@ use crate::types::thinking::Thinking;
 use crate::types::time::Timestamp;
 use crate::types::tool::ToolChoice;
 use crate::types::turn_options::TurnOptions;
-use crate::types::usage::Budgets;
+use crate::types::usage::{BudgetKind, Budgets};
 
 /// The stable code of the error, and of the retry, after a request that was too long.
 pub(in crate::engine) const CONTEXT_OVERFLOW: &str = "context_overflow";
@@ -50,8 +50,6 @@ pub(in crate::engine) struct Turn {
     pub failures: u32,
     /// How many of the newest of them were overloads.
     pub overloads: u32,
-    /// How many of the newest of them did not reach the provider at all.
-    pub unreached: u32,
     /// The connection broke: the next attempt uses a new connection.
     pub is_fresh: bool,
     /// Models that this turn switched away from.
@@ -78,6 +76,8 @@ pub(in crate::engine) struct Turn {
     /// After a restart: the condition for continuing the turn.
     pub hold: Option<Hold>,
     pub activity: Activity,
+    /// Limits of which a client was warned.
+    pub warned: Vec<BudgetKind>,
     /// The tool calls of the newest answer. They are requested while the answer is still streaming.
     pub calls: Vec<Call>,
     /// Their results are in the transcript: the next answer's calls replace them.
@@ -171,7 +171,6 @@ impl Turn {
             step: 0,
             failures: 0,
             overloads: 0,
-            unreached: 0,
             is_fresh: false,
             tried_models: Vec::new(),
             discarded_items: Vec::new(),
@@ -186,6 +185,7 @@ impl Turn {
             journal_truncated: false,
             hold: None,
             activity: Activity::Context,
+            warned: Vec::new(),
             calls: Vec::new(),
             has_results: false,
             compaction: None,

@@ -45,7 +45,7 @@ use effects::EffectRunner;
 /// Maximum size of deltas that are merged into one decision, in bytes of text.
 const JOIN_BYTES: usize = 64 * 1024;
 /// How long effects may take to stop before they are dropped.
-const STOP_TIMEOUT: Duration = Duration::from_secs(8);
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long running tools may continue when the daemon stops.
 const PARK_TIMEOUT: Duration = Duration::from_secs(4);
 /// Reports when the session's task ends by a panic, so that no caller waits for it.

@@ -87,6 +87,8 @@ impl Registry {
             session_id: id,
             turn_id: None,
             item_id: None,
+            step: None,
+            parent_call_id: None,
             at_ms: now,
             origin: request.origin.clone(),
             truncated_fields: Vec::new(),

@@ -53,7 +53,7 @@ const PART_OF_PAGE_THAT_LASTS: &str = concat!(
      where p.upto <= ?4 or p.nth = 1 order by p.seq"
 );
 /// Reads a page of items if it fits; otherwise no rows.
-const WHOLE_PAGE_OF_ITEMS: &str = "select i.first_seq, i.last_seq, i.status, a.body as first, \
+const WHOLE_PAGE_OF_ITEMS: &str = "select i.first_seq, i.last_seq, i.kind, i.status, a.body as first, \
      b.body as last, null as total from item i \
      join event a on a.session = i.session and a.seq = i.first_seq \
      join event b on b.session = i.session and b.seq = i.last_seq \
@@ -65,11 +65,11 @@ const WHOLE_PAGE_OF_ITEMS: &str = "select i.first_seq, i.last_seq, i.status, a.b
        where i.session = ?1 and i.first_seq > ?2 order by i.first_seq limit ?3)) \
      order by i.first_seq limit ?3";
 /// Reads the items that fit into a page, at least one, and the total number of items.
-const PART_OF_PAGE_OF_ITEMS: &str = "select p.first_seq, p.last_seq, p.status, a.body as first, \
+const PART_OF_PAGE_OF_ITEMS: &str = "select p.first_seq, p.last_seq, p.kind, p.status, a.body as first, \
      b.body as last, p.total from \
-     (select first_seq, last_seq, status, count(*) over () as total, \
+     (select first_seq, last_seq, kind, status, count(*) over () as total, \
       row_number() over by_seq as nth, sum(size) over by_seq as upto from \
-      (select i.first_seq, i.last_seq, i.status, \
+      (select i.first_seq, i.last_seq, i.kind, i.status, \
        octet_length(a.body) + octet_length(b.body) as size from item i \
        join event a on a.session = i.session and a.seq = i.first_seq \
        join event b on b.session = i.session and b.seq = i.last_seq \
@@ -96,6 +96,8 @@ pub struct StoredItem {
     pub first_seq: Seq,
     /// Seq of the last event that is not a delta.
     pub last_seq: Seq,
+    /// Kind of the item.
+    pub kind: String,
     /// `running`, `completed` or `interrupted`.
     pub status: String,
     /// Body of the event that opened the item.
@@ -373,7 +375,7 @@ impl StoreReader {
     pub async fn message_around(&self, key: SessionKey, seq: Seq) -> Result<Option<StoredItem>, StoreError> {
         let read = async {
             let row = sqlx::query(
-                "select i.first_seq, i.last_seq, i.status, a.body as first, b.body as last from item i \
+                "select i.first_seq, i.last_seq, i.kind, i.status, a.body as first, b.body as last from item i \
                  join event a on a.session = i.session and a.seq = i.first_seq \
                  join event b on b.session = i.session and b.seq = i.last_seq \
                  where i.session = ? and i.first_seq <= ? and i.kind = 'assistant_message' \
@@ -412,6 +414,7 @@ fn stored_item(row: &SqliteRow) -> Result<StoredItem, StoreError> {
     Ok(StoredItem {
         first_seq: unsigned(row.try_get("first_seq")?),
         last_seq: unsigned(row.try_get("last_seq")?),
+        kind: row.try_get("kind")?,
         status: row.try_get("status")?,
         first: row.try_get("first")?,
         last: row.try_get("last")?,

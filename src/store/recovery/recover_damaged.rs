@@ -360,6 +360,8 @@ async fn save(
             session_id,
             turn_id: None,
             item_id: None,
+            step: None,
+            parent_call_id: None,
             at_ms: at,
             origin: None,
             truncated_fields: Vec::new(),

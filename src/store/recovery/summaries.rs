@@ -42,7 +42,14 @@ impl Summaries {
                     made.items.insert(*seq, (*seq, ItemKind::AssistantMessage, ItemStatus::Running));
                     continue;
                 }
-                Event::MessageCompleted { item, .. } => {
+                Event::Error { .. } if item_id.is_some() => {
+                    made.items.insert(*seq, (*seq, ItemKind::Error, ItemStatus::Completed));
+                    continue;
+                }
+                Event::MessageCompleted { item, reasoning_item_id, .. } => {
+                    if reasoning_item_id.is_some() {
+                        made.items.insert(*seq, (*seq, ItemKind::Reasoning, item.status));
+                    }
                     made.items.insert(item.first_seq, (*seq, item.kind, item.status));
                     continue;
                 }

@@ -90,7 +90,8 @@ async fn batch_over_in_flight_limit_is_refused_partly() {
     assert_eq!(replies[0][1]["result"], json!([1]));
     for sent_back in &replies[0].as_array().unwrap()[2..] {
         assert_eq!(sent_back["error"]["code"], -32001);
-        assert_eq!(sent_back["error"]["data"], json!({"kind": "overloaded", "retryable": true}));
+        let data = json!({"kind": "overloaded", "retryable": true, "retry_after_ms": 250});
+        assert_eq!(sent_back["error"]["data"], data);
     }
 }
 

@@ -5,10 +5,17 @@ use serde::{Deserialize, Serialize};
 
 use super::variants::Event;
 use crate::types::blob::TruncatedField;
-use crate::types::ids::{ItemId, Seq, SessionId, TurnId};
+use crate::types::ids::{CallId, ItemId, Seq, SessionId, TurnId};
 use crate::types::item::Item;
 use crate::types::origin::Origin;
 use crate::types::time::Timestamp;
+
+/// `kind` of the notice at the end of a journal whose later events are lost.
+pub const HISTORY_LOST: &str = "history_lost";
+
+/// Version of the format of events. It rises when the meaning of an existing kind or field changes; new kinds and
+/// fields do not count, because clients ignore what they do not know.
+pub const EVENT_VERSION: u32 = 1;
 
 /// One event as it is stored in the journal and sent on the wire.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -23,6 +30,12 @@ pub struct Envelope {
     /// The item, if the event belongs to one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub item_id: Option<ItemId>,
+    /// The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub step: Option<u64>,
+    /// The call of another session that this session works for. Absent in sessions that a client created.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub parent_call_id: Option<CallId>,
     /// Time of the event.
     pub at_ms: Timestamp,
     /// The client that caused it, if any.
@@ -43,6 +56,7 @@ impl Event {
     pub fn message(item: Item) -> Self {
         Event::MessageCompleted {
             item,
+            reasoning_item_id: None,
             model: None,
             stop_reason: None,
             usage: None,

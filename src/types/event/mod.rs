@@ -4,8 +4,8 @@ mod defaults;
 mod envelope;
 mod variants;
 
-pub use envelope::Envelope;
-pub use variants::{Event, HISTORY_LOST};
+pub use envelope::{EVENT_VERSION, Envelope, HISTORY_LOST};
+pub use variants::Event;
 
 pub use crate::types::origin::Origin;
 pub use crate::types::reason::{

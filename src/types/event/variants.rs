@@ -1,7 +1,6 @@
 //! All events. Each variant is documented here; `proto-docs/events.md` prints it.
 //!
-//! Their names are in the past tense, and the journal is append-only. `*_delta` and `tool.progress` are
-//! *pruned*: like all events they are written before they are published. They are removed in the transaction
+//! Their names are in the past tense. `*_delta` and `tool.progress` are *pruned*: they are removed in the transaction
 //! that writes the event with the complete content. All other events are permanent.
 
 use schemars::JsonSchema;
@@ -13,7 +12,7 @@ use crate::types::background::{BackgroundEnd, BackgroundRead, BackgroundState, B
 use crate::types::blob::{Attachment, BlobRef};
 use crate::types::compaction::{CompactStage, CompactTrigger, WindowEdit};
 use crate::types::history::{FileCheckpoint, ForkedFrom, RewoundHistory};
-use crate::types::ids::{CallId, PermissionId, QuestionId, TurnId};
+use crate::types::ids::{CallId, ItemId, PermissionId, QuestionId, TurnId};
 use crate::types::message::{InputBlock, Message};
 use crate::types::model::{BlockKind, StopReason};
 use crate::types::permission::{Decision, OnTimeout, RuleKind, Scope};
@@ -29,10 +28,7 @@ use crate::types::tool::{
     Blocked, Confinement, FileChange, PlannedChange, PreparedCall, ReadRecord, ToolStatus,
 };
 use crate::types::turn_options::TurnOptions;
-use crate::types::usage::{ModelSnapshot, Usage};
-
-/// `kind` of the notice at the end of a journal whose later events are lost.
-pub const HISTORY_LOST: &str = "history_lost";
+use crate::types::usage::{BudgetKind, ModelSnapshot, Usage};
 
 /// The type and the content of an event. The `type` on the wire is dotted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -41,8 +37,7 @@ pub enum Event {
     /// The session was created.
     #[serde(rename = "session.created")]
     SessionCreated(SessionSpec),
-    /// Title or options changed; unchanged values are absent. Mode, safe mode, folders and fallback model apply
-    /// at once, the others from the next turn on.
+    /// Title or options changed; others are absent. Mode, safe mode, folders and fallback model apply at once.
     #[serde(rename = "session.updated")]
     SessionUpdated {
         /// New title.
@@ -208,12 +203,11 @@ pub enum Event {
     /// A turn started.
     #[serde(rename = "turn.started")]
     TurnStarted {
-        /// Options of the turn. Model, mode and budgets are always present, also if they are the session's, and so
-        /// are thinking and sampling settings if one has a value.
+        /// Options of the turn. Model, mode, budgets, thinking and sampling are there even if they are the session's.
         #[serde(flatten)]
         options: Box<TurnOptions>,
     },
-    /// The system prompt of this turn was built, because the turn has another one than its session.
+    /// The system prompt of this turn was built: it has another one than its session.
     #[serde(rename = "turn.prompt_built")]
     TurnPromptBuilt {
         /// The complete system prompt.
@@ -226,8 +220,6 @@ pub enum Event {
     TurnPhase {
         /// The new phase.
         phase: Phase,
-        /// Number of the model call, from 1.
-        step: u64,
         /// With `model_call`: tokens of the request, counted from its characters without calibration.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         uncalibrated_tokens: Option<u64>,
@@ -271,8 +263,6 @@ pub enum Event {
     MessageStarted {
         /// `PROVIDER/MODEL` that answers.
         model: String,
-        /// Number of the model call in this turn, from 1.
-        step: u64,
         /// Number of the attempt at this call, from 1.
         attempt: u32,
     },
@@ -325,6 +315,9 @@ pub enum Event {
     MessageCompleted {
         /// The item with the complete message.
         item: Item,
+        /// Id of the item of kind `reasoning`, if there is one. Its text is in `item`.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        reasoning_item_id: Option<ItemId>,
         /// `PROVIDER/MODEL` of an answer.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         model: Option<String>,
@@ -349,24 +342,20 @@ pub enum Event {
         /// The provider's id of the answer.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         response_id: Option<String>,
-        /// For an `interrupted` message: the model is asked again, and its next answer replaces this text.
-        /// Clients must not show both as one.
+        /// For an `interrupted` message: the model's next answer replaces this text. Clients must not show both.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         superseded: bool,
-        /// No model was called: this is the cached answer to the same request shortly before, and costs
-        /// nothing.
+        /// No model was called: this is the cached answer to the same request shortly before. It is free.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         cache_hit: bool,
-        /// For an answer: tokens of its request, counted from its characters. Their ratio to the reported tokens
-        /// corrects later estimates for this model.
+        /// For an answer: tokens of its request by its characters. The ratio to the reported ones corrects estimates.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         uncalibrated_tokens: Option<u64>,
         /// The stream broke off after complete tool calls, which may have run: the answer ends with them.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         cut_short: bool,
     },
-    /// A partial answer (`item_id`) is discarded: another answer replaces it. Clients remove what they show of
-    /// it. It stays in the journal, and was never sent to a model.
+    /// A partial answer (`item_id`) is discarded: another one replaces it. Clients remove what they show of it.
     #[serde(rename = "message.tombstone")]
     MessageTombstone {
         /// Reason of the discard.
@@ -415,9 +404,8 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none", default)]
         edit: Option<WindowEdit>,
     },
-    /// Tokens that belong to no complete answer of a turn. They count like those of an answer, and the attempt
-    /// counts as a model call, so that budgets hold over any number of crashes. Tokens of a helper call count
-    /// for the session and for no turn.
+    /// Tokens that belong to no complete answer of a turn. They count like those of an answer, and the attempt as
+    /// a model call, so that budgets hold over crashes. Tokens of a helper call count for the session alone.
     #[serde(rename = "usage")]
     UsageBooked {
         /// `PROVIDER/MODEL` of the call.
@@ -435,14 +423,11 @@ pub enum Event {
         /// Purpose of the call, if it was a helper call.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         purpose: Option<Purpose>,
-        /// Whether `usage` is an upper estimate: one token for every two bytes of the request, and one for
-        /// every two bytes received of the answer. For a helper call, the answer counts with its maximum.
-        /// Values that the provider reported replace the estimate: the input always, the output if it is
-        /// larger.
+        /// Whether `usage` is an upper estimate: a token for every two bytes of the request and of the answer
+        /// (of a helper call: its maximum). Reported values replace it: the output only if it is larger.
         estimated: bool,
     },
-    /// A helper call started in the background, outside the turns. No turn waits for it, and a fault ends it
-    /// without a retry.
+    /// A helper call started in the background. No turn waits for it, and a fault ends it without a retry.
     #[serde(rename = "helper.started")]
     HelperStarted {
         /// Purpose of the call.
@@ -760,6 +745,16 @@ pub enum Event {
     StreamIdle {
         /// Duration of the silence, in milliseconds.
         silent_ms: u64,
+    },
+    /// A limit of the turn or of its session is used up to 80 %. Sent once for each limit and turn.
+    #[serde(rename = "budget.warning")]
+    BudgetWarning {
+        /// The limit, by its name in `budgets`.
+        budget: BudgetKind,
+        /// Its use so far, in the unit of the limit.
+        used: u64,
+        /// Its value.
+        limit: u64,
     },
     /// Another model answers until the turn ends. The next turn starts with the session's model again.
     #[serde(rename = "model.switched")]

@@ -207,7 +207,11 @@ impl Transcript {
                 let text = "  (cut at the output limit: the model is asked to go on)";
                 lines(vec![Line::new(Tone::Dim, text)])
             }
-            ItemKind::UserMessage | ItemKind::ToolCall | ItemKind::Compaction => Vec::new(),
+            ItemKind::UserMessage
+            | ItemKind::ToolCall
+            | ItemKind::Compaction
+            | ItemKind::Reasoning
+            | ItemKind::Error => Vec::new(),
             ItemKind::AssistantMessage => {
                 let shown = self.shown.remove(&item.item_id).unwrap_or(0);
                 if superseded {
@@ -324,6 +328,9 @@ fn plain_event(event: &Event, echo: bool) -> Vec<Line> {
             of(*attempt, *max),
             if *delay_ms == 0 { "at once".to_string() } else { format!("in {}", took(*delay_ms)) },
         )),
+        Event::BudgetWarning { budget, used, limit } => {
+            warn(format!("{} of {limit} {} are used", used, budget.name()))
+        }
         Event::Heartbeat { reason, attempt, remaining_ms } => dim(format!(
             "  still waiting after attempt {attempt} ({}): {} left",
             one_line(reason, 100),

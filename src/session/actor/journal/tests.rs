@@ -110,7 +110,15 @@ fn items_of(envelopes: &[Envelope]) -> Vec<(Seq, String, String)> {
         let first = *by_id.entry(item_id.clone()).or_insert(envelope.seq);
         let item = items.entry(first).or_insert(("running".into(), item_id));
         match &envelope.event {
-            Event::MessageCompleted { item: whole, .. } => item.0 = whole.status.name().into(),
+            Event::MessageCompleted { item: whole, reasoning_item_id, .. } => {
+                item.0 = whole.status.name().into();
+                if reasoning_item_id.is_some() {
+                    // The reasoning is an item of its own, in the event of its answer.
+                    let reasoning = (whole.status.name().into(), whole.item_id.to_string());
+                    items.insert(envelope.seq, reasoning);
+                }
+            }
+            Event::Error { .. } => item.0 = "completed".into(),
             Event::ToolCompleted { .. } | Event::CompactCompleted { edit: Some(_), .. } => {
                 item.0 = "completed".into();
             }

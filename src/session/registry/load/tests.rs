@@ -269,6 +269,8 @@ async fn lengthen(place: &Place, id: SessionId, rows: u64) {
             session_id: id,
             turn_id: None,
             item_id: None,
+            step: None,
+            parent_call_id: None,
             at_ms: Timestamp(1),
             origin: None,
             truncated_fields: Vec::new(),

@@ -154,6 +154,8 @@ fn tell(message: &Envelope, inside: &Inside, text: String, is_last: bool) -> Pie
         session_id: message.session_id,
         turn_id: message.turn_id,
         item_id: message.item_id,
+        step: None,
+        parent_call_id: None,
         at_ms: message.at_ms,
         origin: None,
         truncated_fields: Vec::new(),

@@ -183,7 +183,7 @@ impl FeedFixture {
                     blocks: Vec::new(),
                     steps: Vec::new(),
                 });
-                self.write(vec![Event::MessageStarted { model: "p/m".into(), step: 1, attempt: 1 }]).await;
+                self.write(vec![Event::MessageStarted { model: "p/m".into(), attempt: 1 }]).await;
             }
             Act::Block(content) => {
                 let Some(told) = self.streaming() else { return };
@@ -293,6 +293,7 @@ impl FeedFixture {
             truncated_fields: Vec::new(),
         };
         events.push(Event::MessageCompleted {
+            reasoning_item_id: None,
             item,
             model: None,
             stop_reason: None,
@@ -363,6 +364,8 @@ impl FeedFixture {
                 session_id: self.id,
                 turn_id: None,
                 item_id: opener.filter(|_| of_message).map(|(item_id, _)| item_id),
+                step: None,
+                parent_call_id: None,
                 at_ms: Timestamp(0),
                 origin: None,
                 truncated_fields: Vec::new(),

@@ -1,0 +1,239 @@
+//! Limits of a turn and of its session. They hold before each model call, while an answer streams, and while tools
+//! run. A client is warned once for each limit and turn.
+
+use crate::engine::decide::plan::PlanBuilder;
+use crate::engine::state::{Activity, Call, Stage, State};
+use crate::types::event::Event;
+use crate::types::session::{Subtype, TurnError};
+use crate::types::time::Timestamp;
+use crate::types::usage::{BudgetKind, Budgets};
+
+/// Share of a limit, in percent, at which a client is warned.
+const WARN_PERCENT: u64 = 80;
+
+/// Bytes of streamed text that surely hold one token: no tokenizer reads more ordinary text at once. Providers
+/// report the tokens of an answer at its end, so this only stops servers that ignore the limit of the request.
+const MAX_BYTES_PER_TOKEN: u64 = 16;
+
+/// One limit with its use so far.
+#[derive(Clone, Copy, Debug)]
+struct BudgetUse {
+    kind: BudgetKind,
+    limit: u64,
+    used: u64,
+}
+
+impl BudgetUse {
+    fn is_reached(&self) -> bool {
+        self.used >= self.limit
+    }
+
+    fn warns(&self) -> bool {
+        self.limit > 0 && self.used >= warn_at(self.limit)
+    }
+
+    fn text(&self) -> String {
+        let (limit, of) = (self.limit, if self.kind.is_of_session() { "session" } else { "turn" });
+        match self.kind {
+            BudgetKind::UsdMicros | BudgetKind::SessionUsdMicros => {
+                format!("the {of}'s budget of {limit} micro-dollars is used up")
+            }
+            BudgetKind::ModelCalls | BudgetKind::SessionModelCalls => {
+                format!("the {of}'s limit of {limit} model calls was reached")
+            }
+            BudgetKind::OutputTokens | BudgetKind::SessionOutputTokens => {
+                format!("the {of}'s limit of {limit} output tokens was reached")
+            }
+            BudgetKind::WallTimeMs | BudgetKind::SessionWallTimeMs => {
+                format!("the {of}'s limit of {limit} ms was reached")
+            }
+        }
+    }
+}
+
+fn warn_at(limit: u64) -> u64 {
+    (u128::from(limit) * u128::from(WARN_PERCENT)).div_ceil(100) as u64
+}
+
+impl BudgetKind {
+    const fn subtype(self) -> Subtype {
+        match self {
+            BudgetKind::UsdMicros | BudgetKind::SessionUsdMicros => Subtype::ErrorMaxBudgetUsd,
+            BudgetKind::ModelCalls | BudgetKind::SessionModelCalls => Subtype::ErrorMaxTurns,
+            BudgetKind::OutputTokens | BudgetKind::SessionOutputTokens => Subtype::ErrorMaxTokens,
+            BudgetKind::WallTimeMs | BudgetKind::SessionWallTimeMs => Subtype::ErrorMaxTime,
+        }
+    }
+}
+
+impl State {
+    /// The limits of the whole session in `limits`. `elapsed` is the time of the running turn.
+    fn session_uses(&self, limits: &Budgets, elapsed: u64) -> Vec<BudgetUse> {
+        // A running helper call counts as well.
+        let calls = self.spent.calls + u64::from(self.helper.is_some());
+        let cost = self.spent.cost_at_least_usd_micros;
+        let worked = self.worked_ms.saturating_add(elapsed);
+        let all = [
+            (BudgetKind::SessionUsdMicros, limits.session_usd_micros, cost),
+            (BudgetKind::SessionModelCalls, limits.session_model_calls, calls),
+            (BudgetKind::SessionOutputTokens, limits.session_output_tokens, self.spent.usage.output_tokens),
+            (BudgetKind::SessionWallTimeMs, limits.session_wall_time_ms, worked),
+        ];
+        uses(all)
+    }
+
+    /// All limits of the running turn. `made` is the number of its model calls.
+    fn turn_uses(&self, made: u64, now: Timestamp) -> Vec<BudgetUse> {
+        let Some(turn) = &self.turn else { return Vec::new() };
+        let (limits, spent) = (&turn.budgets, &turn.spent);
+        let elapsed = now.since(turn.started_at);
+        let mut all = uses([
+            (BudgetKind::ModelCalls, limits.model_calls, made),
+            (BudgetKind::UsdMicros, limits.usd_micros, spent.cost_at_least_usd_micros),
+            (BudgetKind::OutputTokens, limits.output_tokens, spent.usage.output_tokens),
+            (BudgetKind::WallTimeMs, limits.wall_time_ms, elapsed),
+        ]);
+        all.extend(self.session_uses(limits, elapsed));
+        all.extend(self.session_uses(&self.spec.budgets, elapsed));
+        all
+    }
+
+    /// Whether the turn does something that a time limit must end. Waiting for a user is not work.
+    fn works(&self) -> bool {
+        let Some(turn) = self.turn.as_ref().filter(|turn| !turn.aborting && turn.hold.is_none()) else {
+            return false;
+        };
+        let runs = |call: &Call| matches!(call.stage, Stage::Running { .. });
+        matches!(turn.activity, Activity::Calling { .. }) || turn.calls.iter().any(runs)
+    }
+
+    /// When the time limits must be checked next. It is computed from the journal, so a restart does not change
+    /// it.
+    pub(in crate::engine) fn next_time_check(&self) -> Option<Timestamp> {
+        let turn = self.turn.as_ref().filter(|_| self.works())?;
+        let limits = [
+            (BudgetKind::WallTimeMs, turn.budgets.wall_time_ms),
+            (BudgetKind::SessionWallTimeMs, turn.budgets.session_wall_time_ms),
+            (BudgetKind::SessionWallTimeMs, self.spec.budgets.session_wall_time_ms),
+        ];
+        let check = |(kind, limit): (BudgetKind, Option<u64>)| {
+            let base = if kind.is_of_session() { self.worked_ms } else { 0 };
+            let at = if turn.warned.contains(&kind) { limit? } else { warn_at(limit?) };
+            Some(turn.started_at.plus(at.saturating_sub(base)))
+        };
+        limits.into_iter().filter_map(check).min()
+    }
+}
+
+fn uses<const N: usize>(all: [(BudgetKind, Option<u64>, u64); N]) -> Vec<BudgetUse> {
+    let used =
+        |(kind, limit, used): (BudgetKind, Option<u64>, u64)| Some(BudgetUse { kind, limit: limit?, used });
+    all.into_iter().filter_map(used).collect()
+}
+
+impl PlanBuilder<'_> {
+    /// The limit that forbids the model call of this step, if any.
+    pub fn over_budget(&self, step: u64) -> Option<(Subtype, String)> {
+        let turn = self.state.turn.as_ref()?;
+        let made = step.saturating_sub(1) + turn.unanswered_attempts;
+        self.reached(&self.state.turn_uses(made, self.now.at))
+    }
+
+    /// The limit of the whole session that is reached, if any.
+    pub fn over_session(&self, limits: &Budgets, elapsed: u64) -> Option<(Subtype, String)> {
+        self.reached(&self.state.session_uses(limits, elapsed))
+    }
+
+    fn reached(&self, all: &[BudgetUse]) -> Option<(Subtype, String)> {
+        all.iter().find(|it| it.is_reached()).map(|it| (it.kind.subtype(), it.text()))
+    }
+
+    /// Warns of limits that are nearly used up, once for each limit and turn.
+    pub fn warn_of_budgets(&mut self) {
+        let made = self.state.turn.as_ref().map_or(0, |turn| turn.model_calls);
+        for BudgetUse { kind: budget, used, limit } in self.near_limits(made) {
+            self.push_turn(Event::BudgetWarning { budget, used, limit });
+        }
+    }
+
+    fn near_limits(&self, made: u64) -> Vec<BudgetUse> {
+        let Some(turn) = self.state.turn.as_ref().filter(|turn| !turn.aborting) else { return Vec::new() };
+        let mut near = Vec::<BudgetUse>::new();
+        for it in self.state.turn_uses(made, self.now.at) {
+            let is_new = !turn.warned.contains(&it.kind) && near.iter().all(|other| other.kind != it.kind);
+            if it.warns() && is_new {
+                near.push(it);
+            }
+        }
+        near
+    }
+
+    /// Whether a time limit of the turn has passed.
+    pub fn is_out_of_time(&self) -> bool {
+        let is_time = |it: &BudgetUse| it.kind.subtype() == Subtype::ErrorMaxTime && it.is_reached();
+        self.state.turn_uses(0, self.now.at).iter().any(is_time)
+    }
+
+    /// Ends the turn if its time has passed while it works. Returns whether it did.
+    pub fn check_time(&mut self) -> bool {
+        if self.state.works() {
+            self.warn_of_budgets();
+            if self.is_out_of_time() {
+                self.stop_for(Subtype::ErrorMaxTime);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Ends the turn if the streamed part of an answer alone exceeds a limit.
+    pub fn check_stream(&mut self) {
+        let (Some(turn), Some(partial)) = (&self.state.turn, self.state.partial()) else { return };
+        let tokens = partial.bytes as u64 / MAX_BYTES_PER_TOKEN;
+        let price = self.engine.settings.known.capabilities(&turn.model).output_usd_micros_per_1k;
+        let cost = price.map_or(0, |price| price.saturating_mul(tokens) / 1_000);
+        let more = |kind: BudgetKind| match kind.subtype() {
+            Subtype::ErrorMaxTokens => tokens,
+            Subtype::ErrorMaxBudgetUsd => cost,
+            _ => 0,
+        };
+        let all = self.state.turn_uses(0, self.now.at);
+        let over =
+            all.iter().find(|it| more(it.kind) > 0 && it.used.saturating_add(more(it.kind)) > it.limit);
+        if let Some(kind) = over.map(|it| it.kind) {
+            self.stop_for(kind.subtype());
+        }
+    }
+
+    /// Stops all work of the turn, which ends with this result.
+    pub fn stop_for(&mut self, subtype: Subtype) {
+        self.push_turn(Event::TurnAborting { ending: false, subtype });
+        self.stop_turn();
+    }
+
+    /// The error of a turn that a limit ended.
+    pub fn budget_error(&self, subtype: Subtype) -> Option<TurnError> {
+        let made = self.state.turn.as_ref().map_or(0, |turn| turn.model_calls);
+        let is_budget = [
+            Subtype::ErrorMaxTime,
+            Subtype::ErrorMaxTokens,
+            Subtype::ErrorMaxBudgetUsd,
+            Subtype::ErrorMaxTurns,
+        ];
+        if !is_budget.contains(&subtype) {
+            return None;
+        }
+        let all = self.state.turn_uses(made, self.now.at);
+        let of_it = || all.iter().filter(|it| it.kind.subtype() == subtype);
+        let reached = of_it().find(|it| it.is_reached()).or_else(|| of_it().next());
+        let text = reached.map_or_else(|| "a limit of the turn was reached".to_owned(), BudgetUse::text);
+        Some(TurnError::new("budget", text))
+    }
+
+    /// Milliseconds until the time limit of the turn, or of all turns of the session.
+    pub fn time_left(&self) -> Option<u64> {
+        let is_time = |it: &&BudgetUse| it.kind.subtype() == Subtype::ErrorMaxTime;
+        let all = self.state.turn_uses(0, self.now.at);
+        all.iter().filter(is_time).map(|it| it.limit.saturating_sub(it.used)).min()
+    }
+}
