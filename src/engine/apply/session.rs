@@ -75,6 +75,7 @@ impl State {
                 let reads = reads.iter().map(|read| (read.path.clone(), read.clone()));
                 self.reads = Arc::new(reads.collect());
                 self.reported_files = Arc::default();
+                self.compaction_failures = 0;
                 self.cwd = PathBuf::from(cwd);
                 self.context_tokens = *context_tokens;
                 self.last_line = self.transcript.last_line();
@@ -141,6 +142,7 @@ impl State {
         self.context_tokens = 0;
         self.reads = Arc::default();
         self.reported_files = Arc::default();
+        self.compaction_failures = 0;
         self.told_day = self.created_at.day();
         self.is_stale = true;
     }

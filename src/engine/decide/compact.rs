@@ -84,7 +84,8 @@ impl PlanBuilder<'_> {
     /// The context window of the turn's model, if it is known.
     pub fn window_size(&self) -> Option<WindowSize> {
         let known = self.engine.settings.known.capabilities(&self.turn_model());
-        WindowSize::new(known.context_window, self.output_limit(), known.max_output_tokens)
+        let usual = known.max_output_tokens.map(|most| most.min(self.engine.settings.output_tokens));
+        WindowSize::new(known.context_window, self.output_limit(), usual)
     }
 
     /// The limits of tool results in the window of the turn's model.

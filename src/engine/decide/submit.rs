@@ -246,6 +246,8 @@ impl PlanBuilder<'_> {
         let is_compaction = self.state.turn.as_ref().is_some_and(|turn| turn.options.compact.is_some());
         if is_compaction {
             if !self.start_summary(CompactTrigger::Manual, step) {
+                let text = "there is nothing to compact yet".into();
+                self.push_turn(Event::Notice { kind: "nothing_to_compact".into(), text });
                 self.finish(Subtype::Success, Vec::new());
             }
             return;

@@ -39,7 +39,7 @@ pub(in crate::engine) fn collapse(history: &History<'_>, excess: u64) -> Option<
                 messages.extend(short);
                 blobs.push(blob);
             }
-            _ => messages.extend(turn.iter().map(|message| (**message).clone())),
+            _ => messages.extend(turn.iter().map(|message| without_thinking(message))),
         }
         end = Some(to);
     }
@@ -79,6 +79,13 @@ fn projection(turn: &[Arc<Message>]) -> Option<([Message; 2], Blob)> {
     let input = if input.trim().is_empty() { "(no text)".into() } else { input };
     let message = |role, text| Message::new(role, vec![Block::Text { text }]);
     Some(([message(Role::User, input), message(Role::Assistant, text)], blob))
+}
+
+/// A message without reasoning: providers need that of the newest turn only, and clients may not want to see it.
+fn without_thinking(message: &Message) -> Message {
+    let mut message = message.clone();
+    message.content.retain(|block| !matches!(block, Block::Thinking { .. } | Block::RedactedThinking { .. }));
+    message
 }
 
 fn call(block: &Block) -> Option<&ToolCall> {
