@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::convert;
-use super::items::item;
+use super::items::{REASONING, item};
 use super::params::Caller;
 use crate::api::Fault;
 use crate::api::params::{ExportFormatParam, ExportParams, ExportReply, ImportParams, ImportReply};
@@ -15,6 +15,10 @@ pub(super) async fn export(ctx: Arc<RpcContext>, _: Caller, p: ExportParams) -> 
     let include = p.include;
     let shown = move |body: String| redact(body.into(), include).map(|body| body.to_string());
     let read = move |stored: &StoredItem| {
+        // The answer shows its reasoning itself, if the filter allows it.
+        if stored.kind == REASONING {
+            return None;
+        }
         let last = redact(stored.last.as_str().into(), include)?.to_string();
         item(&StoredItem { last, ..stored.clone() })
     };

@@ -15,7 +15,7 @@ use crate::types::message::{Block, Role};
 use crate::types::session::{CallStatus, CallView, Item, ItemKind, ItemStatus};
 
 /// The name of [`ItemKind::Reasoning`] in the store.
-const REASONING: &str = ItemKind::Reasoning.name();
+pub(super) const REASONING: &str = ItemKind::Reasoning.name();
 
 pub(super) async fn items(ctx: Arc<RpcContext>, _: Caller, p: ItemsParams) -> Result<ItemsReply, Fault> {
     let after = convert::cursor(p.cursor.as_deref())?.unwrap_or(0);

@@ -343,7 +343,13 @@ async fn items_agree(connection: &mut SqliteConnection, journals: &Journals) {
                     compactions.get(event["item_id"].as_str().unwrap_or_default()).copied()
                 }
                 ("message.started", _) => Some(*seq),
-                ("message.completed", _) => event["item"]["first_seq"].as_u64(),
+                ("message.completed", _) => {
+                    if event["reasoning_item_id"].is_string() {
+                        expected.insert((session.clone(), *seq), *seq);
+                    }
+                    event["item"]["first_seq"].as_u64()
+                }
+                ("error", _) if event["item_id"].is_string() => Some(*seq),
                 ("tool.requested", Some(call)) => {
                     calls.insert(call, *seq);
                     Some(*seq)

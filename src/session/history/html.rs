@@ -102,6 +102,7 @@ pub(super) fn entry(entry: &Entry) -> String {
             let (class, who) = match kind {
                 ItemKind::UserMessage => ("user", "User"),
                 ItemKind::AssistantMessage => ("assistant", "Assistant"),
+                ItemKind::Error => ("notice", "Error"),
                 _ => ("notice", "Notice"),
             };
             let state = item.status.name();

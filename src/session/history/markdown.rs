@@ -44,6 +44,7 @@ pub(super) fn entry(entry: &Entry) -> String {
             let tool = item.call.as_ref().map_or("", |call| call.tool.as_str());
             format!("Tool: {}", tool.replace('\n', " "))
         }
+        ItemKind::Error => "Error".to_owned(),
         _ => "Notice".to_owned(),
     };
     let _ = write!(out, "## {heading}\n\n");
