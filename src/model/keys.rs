@@ -103,6 +103,20 @@ impl Key {
             text => Ok(Some(Secret(text.to_owned()))),
         }
     }
+
+    /// The key if it can be had without running a command, also from a file that is open to others. For the removal
+    /// of keys from texts.
+    pub(super) async fn present(&self) -> Option<String> {
+        let text = match self {
+            Key::None | Key::Command(_) => return None,
+            Key::Env(name) => std::env::var(name).ok(),
+            Key::File(path) => from_file(path, false).await.ok(),
+            Key::Credential(name) => {
+                from_credentials(std::env::var_os(CREDENTIALS).map(PathBuf::from), name).await.ok()
+            }
+        };
+        text.map(|text| text.trim().to_owned())
+    }
 }
 
 /// The text of a file. If it is `private`, a file that other users may read or write is refused, as in ssh.

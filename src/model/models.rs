@@ -93,6 +93,20 @@ impl Models {
         self.inner.backends.keys().cloned().collect()
     }
 
+    /// Keys and header values of all providers, to be removed from texts. Key commands do not run for it; their
+    /// last outputs are included.
+    pub async fn secrets(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        for backend in self.inner.backends.values() {
+            let Backend::Http(address) = backend else { continue };
+            let printed = address.printed().as_ref().map(|secret| secret.reveal().to_owned());
+            found.extend(printed);
+            found.extend(address.key.present().await);
+            found.extend(address.headers.values().filter_map(|value| value.to_str().ok()).map(str::to_owned));
+        }
+        found
+    }
+
     /// Price of the model; `None` if unknown.
     #[must_use]
     pub fn price(&self, model: &ModelRef) -> Option<Price> {

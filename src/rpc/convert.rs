@@ -158,9 +158,9 @@ pub(super) fn fault(error: SessionError) -> Fault {
             Fault::new(Code::InvalidParams, format!("{path}: {why}")).with("path", path)
         }
         SessionError::UnknownCommand { name, nearest } => {
-            let hint = nearest.as_ref().map(|near| format!("; did you mean /{near}?")).unwrap_or_default();
+            let hint = nearest.as_ref().map(|near| format!(" did you mean /{near}?")).unwrap_or_default();
             let why = format!(
-                "input: there is no command /{name}{hint} /help lists them; raw: true sends the text to the model"
+                "input: there is no command /{name};{hint} /help lists them; raw: true sends the text to the model"
             );
             let fault = Fault::new(Code::InvalidParams, why).with("path", "input");
             match nearest {

@@ -248,35 +248,70 @@ async fn agentctl_prints_answers_of_commands() {
     assert!(shown.fine().contains("plan"));
     let refused = ctl(&daemon, &["run", "/hlep"]).await;
     assert!(refused.code != 0 && refused.err.contains("/help"), "{refused:?}");
+    let refused = ctl(&daemon, &["run", "/zzzzzzzz"]).await;
+    assert!(refused.err.contains("there is no command /zzzzzzzz; /help lists them"), "{refused:?}");
     assert_eq!(daemon.models.requests().len(), 0);
 }
 
 #[tokio::test]
 async fn bug_report_holds_events_and_no_keys() {
-    let daemon = TestDaemon::builder()
+    use std::os::unix::fs::PermissionsExt as _;
+    let mut daemon = TestDaemon::builder()
         .environment("SCRIPTED_API_KEY", "verysecretkey123")
-        .provider("api_key_env = \"SCRIPTED_API_KEY\"")
-        .start()
+        .provider("api_key_file = \"key\"\nheaders = { x-team = \"nightshift77\" }")
+        .config(
+            "[providers.other]\nkind = \"openai_chat\"\nbase_url = \"http://127.0.0.1:9/v1\"\n\
+             api_key_command = \"\"\"\necho \\\n  plainlater55\"\"\"\n\
+             [permissions]\nallow = [\"Bash(cat:*)\", \"Bash(echo:*)\"]\n\
+             [permissions.unattended]\nnotify_command = [\"true\", \"plainarg66\"]\n\
+             notify_url = \"https://hooks.slack.example/services/T0/plainhook88\"",
+        )
+        .build()
         .await;
+    let key_file = daemon.path("key");
+    std::fs::write(&key_file, "plainfilekey44\n").expect("written");
+    std::fs::set_permissions(&key_file, std::fs::Permissions::from_mode(0o600)).expect("set");
+    daemon.launch().await;
     let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
     let token = format!("sk-ant-{}", "x1".repeat(20));
-    daemon.models.push(Step::text(&format!("Your key is verysecretkey123, or {token}.")));
+    daemon.models.push(Step::calls([bash("echo plainfilekey44 plainoutput99 | tr 9 3")]));
+    daemon.models.push(Step::text(&format!(
+        "Your key is verysecretkey123, or {token}, or plainfilekey44 with nightshift77."
+    )));
     session.submit("what is my key? password=correcthorse").await;
     seen.turn_ends("success").await;
+    let results = daemon.models.requests()[1].tool_results();
+    assert!(results[0].1.contains("plainfilekey44 plainoutput33"), "{results:?}");
     let reply = answer(&session, "/bug it hangs").await;
     let text = reply["text"].as_str().expect("text");
     let path =
         text.split_whitespace().find(|word| word.contains("bug-")).expect("a path").trim_end_matches('.');
     let bundle = std::fs::read_to_string(path).expect("written");
-    for secret in ["verysecretkey123", &token, "correcthorse"] {
+    for secret in [
+        "verysecretkey123",
+        &token,
+        "correcthorse",
+        "plainfilekey44",
+        "nightshift77",
+        "plainlater55",
+        "plainarg66",
+        "plainhook88",
+        "plainoutput33",
+    ] {
         assert!(!bundle.contains(secret), "{secret}");
     }
-    for part in ["it hangs", "turn.completed", "[providers.scripted]", env!("CARGO_PKG_VERSION"), &session.id]
-    {
+    for part in [
+        "it hangs",
+        "turn.completed",
+        "providers.scripted.api_key_file",
+        "notify_url",
+        "tool.completed",
+        env!("CARGO_PKG_VERSION"),
+        &session.id,
+    ] {
         assert!(bundle.contains(part), "{part}: {bundle}");
     }
-    use std::os::unix::fs::PermissionsExt as _;
     assert_eq!(std::fs::metadata(path).expect("there").permissions().mode() & 0o777, 0o600);
 }
 

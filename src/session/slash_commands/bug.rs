@@ -1,11 +1,12 @@
-//! `/bug`: a diagnostic bundle without secrets, for a report to the authors.
+//! `/bug`: a diagnostic bundle without known secrets, for a report to the authors.
 
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
+use super::bug_config;
 use crate::session::error::SessionError;
 use crate::session::handle::SessionHandle;
 use crate::session::registry::Registry;
@@ -17,8 +18,8 @@ const EVENTS: u32 = 200;
 const EVENT_BYTES: usize = 2 << 20;
 /// Maximum bytes of one text in the bundle.
 const MAX_TEXT_BYTES: usize = 4_000;
-/// Maximum bytes of a configuration file.
-const MAX_CONFIG_BYTES: usize = 256 << 10;
+/// Minimum bytes of a secret: replacing shorter texts would only garble the bundle.
+const MIN_SECRET_BYTES: usize = 4;
 const REDACTED: &str = "[redacted]";
 
 /// Parts of a name whose value is a secret.
@@ -86,8 +87,14 @@ impl Registry {
         let view = self.view_with_models(id).await?;
         let after = view.last_seq.saturating_sub(u64::from(EVENTS));
         let page = shared.store.events_after(handle.key(), after, EVENTS, EVENT_BYTES).await?;
-        let events: Vec<Value> =
-            page.rows.iter().filter_map(|row| serde_json::from_str(&row.body).ok()).collect();
+        let events: Vec<Value> = page
+            .rows
+            .iter()
+            .filter_map(|row| serde_json::from_str(&row.body).ok())
+            .map(without_outputs)
+            .collect();
+        let of_providers = shared.components().models.clone();
+        let of_providers = of_providers.secrets().await;
         let now = shared.clock.now();
         let bundle = json!({
             "agentd": env!("CARGO_PKG_VERSION"),
@@ -102,12 +109,19 @@ impl Registry {
             |why: String| SessionError::BadParam("input", format!("could not write the bundle: {why}"));
         let written = tokio::task::spawn_blocking(move || {
             let mut bundle = bundle;
-            let secrets = known_secrets();
+            let secrets = known_secrets(of_providers);
             redact(&mut bundle, &secrets);
             let read = |path: &PathBuf| {
-                let text = std::fs::read_to_string(path).unwrap_or_default();
-                let text: String = text.chars().take(MAX_CONFIG_BYTES).collect();
-                json!({"file": path, "text": redact_config(&text, &secrets)})
+                let file = redact_text(&path.display().to_string(), &secrets);
+                let (state, keys) = match std::fs::read_to_string(path) {
+                    Ok(text) => match bug_config::summary(&text) {
+                        Some(keys) => ("read", keys),
+                        None => ("is not TOML", Vec::new()),
+                    },
+                    Err(_) => ("could not be read", Vec::new()),
+                };
+                let keys: Vec<String> = keys.iter().map(|line| redact_text(line, &secrets)).collect();
+                json!({"file": file, "state": state, "keys": keys})
             };
             bundle["config"] = settings.config_files.iter().map(read).collect();
             write(&settings.reports_dir, &name, &bundle)
@@ -125,10 +139,65 @@ fn write(folder: &Path, name: &str, bundle: &Value) -> std::io::Result<PathBuf> 
     Ok(path)
 }
 
-/// Values of the daemon's environment whose names say that they are secret.
-fn known_secrets() -> Vec<String> {
+/// Values of the daemon's environment whose names say that they are secret, and those of the providers. Longer ones
+/// come first, because they may contain others.
+fn known_secrets(of_providers: Vec<String>) -> Vec<String> {
     let is_secret = |(name, value): &(String, String)| is_secret_name(name) && value.len() >= 8;
-    std::env::vars().filter(is_secret).map(|(_, value)| value).collect()
+    let environment = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let mut secrets: Vec<String> = environment.filter(is_secret).map(|(_, value)| value).collect();
+    for secret in of_providers {
+        // The credentials of a header such as `Bearer KEY`.
+        secrets.extend(secret.split_whitespace().filter(|word| word.len() >= 8).map(str::to_owned));
+        secrets.push(secret);
+    }
+    secrets.retain(|secret| secret.len() >= MIN_SECRET_BYTES);
+    secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+    secrets.dedup();
+    secrets
+}
+
+/// The event with lengths in place of the outputs of tools. The same applies to pieces of an answer, because a key
+/// may be spread over several, and to texts that quote outputs.
+fn without_outputs(mut event: Value) -> Value {
+    let kind = event["type"].as_str().unwrap_or_default();
+    let fields: &[&str] = match kind {
+        "tool.progress" | "message.text_delta" | "message.thinking_delta" | "reminder.added" => &["text"],
+        "message.tool_input_delta" => &["json"],
+        "tool.completed" | "tool.blocked" => &["output", "detail", "attachments"],
+        "compact.completed" => &["edit"],
+        _ => &[],
+    };
+    for field in fields {
+        if let Some(value) = event.get_mut(*field) {
+            *value = length(value);
+        }
+    }
+    without_results(&mut event);
+    event
+}
+
+/// Removes the contents of tool results inside messages.
+fn without_results(value: &mut Value) {
+    match value {
+        Value::Array(list) => list.iter_mut().for_each(without_results),
+        Value::Object(fields) => {
+            if fields.get("type").is_some_and(|kind| kind == "tool_result") {
+                for field in ["content", "attachments"] {
+                    if let Some(value) = fields.get_mut(field) {
+                        *value = length(value);
+                    }
+                }
+            }
+            fields.values_mut().for_each(without_results);
+        }
+        _ => {}
+    }
+}
+
+fn length(value: &Value) -> Value {
+    let bytes = value.as_str().map_or_else(|| value.to_string().len(), str::len);
+    format!("[{bytes} bytes]").into()
 }
 
 fn is_secret_name(name: &str) -> bool {
@@ -148,15 +217,17 @@ fn redact(value: &mut Value, secrets: &[String]) {
         }
         Value::Array(list) => list.iter_mut().for_each(|value| redact(value, secrets)),
         Value::Object(fields) => {
-            for (name, value) in fields {
-                match value {
+            let redacted = std::mem::take(fields).into_iter().map(|(name, mut value)| {
+                match &mut value {
                     // Counts have such names too.
-                    Value::String(_) | Value::Object(_) | Value::Array(_) if is_secret_name(name) => {
-                        *value = REDACTED.into();
+                    Value::String(_) | Value::Object(_) | Value::Array(_) if is_secret_name(&name) => {
+                        value = REDACTED.into();
                     }
                     value => redact(value, secrets),
                 }
-            }
+                (redact_text(&name, secrets), value)
+            });
+            *fields = redacted.collect::<Map<_, _>>();
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
@@ -215,31 +286,12 @@ fn without_userinfo(text: &str) -> String {
     kept + rest
 }
 
-/// The lines of a TOML file; a value with a secret name, or in a table with one, is removed.
-fn redact_config(text: &str, secrets: &[String]) -> String {
-    let mut in_secret_table = false;
-    let line = |line: &str| {
-        let trimmed = line.trim();
-        if trimmed.starts_with('[') {
-            in_secret_table = is_secret_name(trimmed.rsplit('.').next().unwrap_or(trimmed));
-            return line.to_owned();
-        }
-        match line.split_once('=') {
-            Some((name, _)) if in_secret_table || is_secret_name(name.trim().trim_matches('"')) => {
-                format!("{name}= \"{REDACTED}\"")
-            }
-            _ => redact_text(line, secrets),
-        }
-    };
-    text.lines().map(line).collect::<Vec<_>>().join("\n")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_removed_from_events_and_configuration() {
+    fn secrets_are_removed_from_events() {
         let secrets = vec!["hunter2hunter2".to_owned()];
         let mut value = json!({
             "input": {"command": "curl -H 'Authorization: Bearer abcdefgh12345678' https://x"},
@@ -253,11 +305,30 @@ mod tests {
             assert!(!text.contains(secret), "{secret}: {text}");
         }
         assert!(text.contains("plain words stay") && text.contains("curl") && text.contains("5"), "{text}");
-        let config = "[providers.x]\napi_key_env = \"X_KEY\"\napi_key = \"abc\"\nbase_url = \"http://h\"\nproxy = \"http://me:pa55@p:1\"\n\
-                      [providers.x.headers]\nx-custom = \"def\"\n[models]\nmain = \"x/y\"";
-        let text = redact_config(config, &secrets);
-        assert!(text.contains("X_KEY") && text.contains("http://h") && text.contains("x/y"), "{text}");
-        assert!(text.contains("http://[redacted]@p:1"), "{text}");
-        assert!(!text.contains("abc") && !text.contains("def") && !text.contains("pa55"), "{text}");
+    }
+
+    #[test]
+    fn keys_and_headers_of_providers_are_secrets_and_short_values_are_not() {
+        let secrets = known_secrets(vec!["plainkey".into(), "Custom plainkeyplus".into(), "1".into()]);
+        let text = redact_text("plainkeyplus plainkey 1 é", &secrets);
+        assert_eq!(text, "[redacted] [redacted] 1 é");
+    }
+
+    #[test]
+    fn outputs_of_tools_are_replaced_by_their_length() {
+        let events = [
+            json!({"type": "tool.progress", "text": "outputs", "stream": "stdout"}),
+            json!({"type": "tool.completed", "output": "outputs", "detail": {"x": "outputs"}, "status": "completed"}),
+            json!({"type": "tool.blocked", "output": "outputs"}),
+            json!({"type": "compact.completed", "edit": {"results": [{"content": "outputs"}]}}),
+            json!({"type": "message.text_delta", "text": "outputs"}),
+            json!({"type": "x", "message": {"blocks": [{"type": "tool_result", "content": "outputs"}]}}),
+        ];
+        for event in events {
+            let text = without_outputs(event).to_string();
+            assert!(!text.contains("outputs") && text.contains(" bytes]"), "{text}");
+        }
+        let kept = json!({"type": "message.completed", "text": "outputs"});
+        assert_eq!(without_outputs(kept.clone()), kept);
     }
 }

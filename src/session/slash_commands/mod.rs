@@ -3,6 +3,7 @@
 
 mod answers;
 mod bug;
+mod bug_config;
 mod custom;
 
 use std::path::Path;
@@ -84,7 +85,11 @@ impl Registry {
             "bug" => {
                 let path = self.write_bug_report(id, &handle, &command.arguments).await?;
                 let text = format!(
-                    "Wrote {}. It holds no keys; read it before you send it to anyone.",
+                    "Wrote {}. It holds the newest events with your messages, the model's answers and the arguments of \
+                     tools; the session's settings; and names of configuration keys with harmless values. \
+                     Outputs of tools are left out. The keys of providers and values of variables with names of \
+                     secrets are removed if they were found; other secrets are not. Read it before you \
+                     send it to anyone.",
                     path.display()
                 );
                 self.show(&handle, submission, command, text).await
