@@ -181,7 +181,9 @@ const ALLOWED: &str = "[permissions]\nallow = [\"Bash\"]";
 
 async fn c7(way: CrashMode) {
     for (calls, at_once) in [(false, false), (true, false), (false, true), (true, true)] {
-        let mut story = CrashScenario::begin(TestDaemon::builder().config(ALLOWED), "C7", way).await;
+        // A call that starts while its answer streams keeps the answer.
+        let whole = format!("{ALLOWED}\n[session.ablation]\nstreaming_execution = true");
+        let mut story = CrashScenario::begin(TestDaemon::builder().config(&whole), "C7", way).await;
         let first = Step::text("lost words").thinking("well");
         let lost = Step::calls([bash("echo lost >> log.txt")]).say("lost words");
         let (words, step) = if calls { (2, lost) } else { (3, first) };

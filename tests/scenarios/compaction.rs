@@ -347,6 +347,23 @@ async fn context_names_parts_that_add_up_to_used() {
 }
 
 #[tokio::test]
+async fn window_smaller_than_prompt_ends_turn_with_clear_error() {
+    let daemon = TestDaemon::builder().config(&window(1_200, 300)).start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
+    let mut seen = session.follow().await;
+    session.submit("hi").await;
+    let end = seen.turn_ends("llm_error").await;
+    assert_eq!(end["errors"][0]["kind"], "context_overflow");
+    let message = end["errors"][0]["message"].as_str().expect("text");
+    assert!(message.contains("900 fit the window") && message.contains("larger window"), "{message}");
+    assert_eq!(daemon.models.requests().len(), 0, "nothing was sent");
+    // The session works with another model.
+    daemon.models.push(Step::text("fits"));
+    session.submit_with(json!({"input": "hi", "model": "scripted/other"})).await;
+    seen.turn_ends("success").await;
+}
+
+#[tokio::test]
 async fn abort_during_summary_keeps_conversation() {
     let config = "[compaction]\nsnip = false\nmicrocompact = false\ncollapse = false";
     let (daemon, session, mut seen) = full_session(config, 3).await;

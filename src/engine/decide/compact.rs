@@ -10,7 +10,7 @@ use crate::engine::input::Refusal;
 use crate::engine::output::{Effect, Reply};
 use crate::engine::request::build::behind;
 use crate::engine::request::tokens;
-use crate::engine::state::{Compacting, QueuedInput};
+use crate::engine::state::{CONTEXT_OVERFLOW, Compacting, QueuedInput};
 use crate::engine::window::StageEdit;
 use crate::engine::window::collapse::collapse;
 use crate::engine::window::history::History;
@@ -31,6 +31,8 @@ use crate::types::usage::ModelSnapshot;
 
 /// Maximum tokens of a summary, if the model does not think before it answers.
 const SUMMARY_TOKENS: u32 = 8_000;
+/// A request certainly exceeds the window if this part of its estimate does.
+const CERTAIN_PART: u64 = 2;
 /// Part of the usable window that the request for a summary may fill, in percent: its estimate may be wrong.
 const SUMMARY_REQUEST_PERCENT: u64 = 85;
 /// Part of the usable window that a summary may fill, and part that restored files may fill.
@@ -114,6 +116,24 @@ impl PlanBuilder<'_> {
             return true;
         }
         !self.start_summary(CompactTrigger::Auto, step)
+    }
+
+    /// The error of a request that cannot fit the window, even if its tokens are twice as long as usual. A wrong
+    /// estimate alone never ends a turn.
+    pub fn never_fits(&self) -> Option<TurnError> {
+        let size = self.window_size()?;
+        let fixed = tokens::of_system(&self.state) + tokens::of_tools(&self.offered());
+        let all = fixed + tokens::of_texts(self.state.transcript.iter());
+        if all / CERTAIN_PART <= size.usable() {
+            return None;
+        }
+        let message = format!(
+            "the request has about {all} tokens ({fixed} of them system prompt and tools), and {} fit the window of {} \
+             with its answer: use a model with a larger window, fewer tools (--tools), or a shorter input",
+            size.usable(),
+            self.turn_model()
+        );
+        Some(TurnError::new(CONTEXT_OVERFLOW, message))
     }
 
     /// Whether the session may request a summary by itself.

@@ -261,6 +261,10 @@ impl PlanBuilder<'_> {
             return;
         }
         self.choose_larger_model();
+        if let Some(error) = self.never_fits() {
+            self.finish(Subtype::LlmError, vec![error]);
+            return;
+        }
         let uncalibrated_tokens = Some(tokens::of_request(&self.state, &self.offered()));
         self.push_phase(Phase::Normalize, step);
         let token = self.push_model_call(step, uncalibrated_tokens);

@@ -46,12 +46,20 @@ pub(in crate::engine) fn of_messages<'a>(messages: impl Iterator<Item = &'a Arc<
     messages.map(|message| of_message(message)).sum()
 }
 
+/// Uncalibrated tokens without pictures, whose length is known least.
+pub(in crate::engine) fn of_texts<'a>(messages: impl Iterator<Item = &'a Arc<Message>>) -> u64 {
+    messages.flat_map(|message| &message.content).map(|block| of_block(block) - of_pictures(block)).sum()
+}
+
+fn of_pictures(block: &Block) -> u64 {
+    block.shown().filter(|(kind, _)| *kind == AttachmentKind::Image).count() as u64 * PICTURE
+}
+
 pub(in crate::engine) fn of_message(message: &Message) -> u64 {
     message.content.iter().map(of_block).sum()
 }
 
 pub(in crate::engine) fn of_block(block: &Block) -> u64 {
-    let pictures = block.shown().filter(|(kind, _)| *kind == AttachmentKind::Image).count() as u64;
     let text = match block {
         Block::Text { text } | Block::Thinking { text, .. } => of_text(text),
         Block::RedactedThinking { data } => of_text(data),
@@ -60,7 +68,7 @@ pub(in crate::engine) fn of_block(block: &Block) -> u64 {
         Block::ToolCall(call) => of_text(&call.tool) + of_text(&call.input.to_string()),
         Block::Image(_) => 0,
     };
-    text + pictures * PICTURE
+    text + of_pictures(block)
 }
 
 pub(in crate::engine) fn of_text(text: &str) -> u64 {
