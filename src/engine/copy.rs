@@ -2,14 +2,15 @@
 //! at an earlier item. Pure: the caller reads the journal.
 //!
 //! A copy keeps the numbers of its events. It leaves out what belongs to the run and not to the conversation:
-//! requests, calls in progress, the queue, retries, and costs.
+//! requests, calls in progress, the queue, retries, costs, and allow rules.
 
 use std::collections::HashSet;
 
 use crate::types::event::{Envelope, Event};
 use crate::types::history::{ForkedFrom, RewoundHistory};
 use crate::types::ids::{ItemId, Seq, SessionId};
-use crate::types::session::TurnResult;
+use crate::types::permission::{Mode, RuleKind};
+use crate::types::session::{SessionSpec, TurnResult};
 use crate::types::turn_options::TurnOptions;
 use crate::types::usage::Usage;
 
@@ -77,11 +78,35 @@ impl HistoryPoint {
     pub const END: Self = Self { first_seq: Seq::MAX, last_seq: Seq::MAX };
 }
 
+/// The most that a copy may do without a request: what its source may do now, not what it could do earlier.
+#[derive(Clone, Debug, Default)]
+pub struct CopyLimits {
+    mode: Mode,
+    safe_mode: bool,
+    additional_dirs: Vec<String>,
+}
+
+impl CopyLimits {
+    /// The limits of a source with these settings.
+    #[must_use]
+    pub fn of(spec: &SessionSpec) -> Self {
+        let SessionSpec { mode, safe_mode, additional_dirs, .. } = spec;
+        Self { mode: *mode, safe_mode: *safe_mode, additional_dirs: additional_dirs.clone() }
+    }
+
+    /// A mode that asks less is kept only if it is the mode of the source.
+    fn mode(&self, mode: Mode) -> Mode {
+        let asks = matches!(mode, Mode::Default | Mode::Plan);
+        if asks || mode == self.mode { mode } else { Mode::Default }
+    }
+}
+
 /// Selects and changes the events for a copy. It receives them in order.
 #[derive(Debug)]
 pub struct JournalCopier {
     point: HistoryPoint,
     session_id: SessionId,
+    limits: CopyLimits,
     items: HashSet<ItemId>,
     context_tokens: u64,
 }
@@ -89,8 +114,8 @@ pub struct JournalCopier {
 impl JournalCopier {
     /// A copier to the journal of `session_id`.
     #[must_use]
-    pub fn new(point: HistoryPoint, session_id: SessionId) -> Self {
-        Self { point, session_id, items: HashSet::new(), context_tokens: 0 }
+    pub fn new(point: HistoryPoint, session_id: SessionId, limits: CopyLimits) -> Self {
+        Self { point, session_id, limits, items: HashSet::new(), context_tokens: 0 }
     }
 
     /// Tokens of the newest copied answer and of its request. The copy has no usage that would tell it.
@@ -105,7 +130,7 @@ impl JournalCopier {
         if is_of_kind || envelope.seq > self.point.last_seq || !self.keeps_item(&envelope) {
             return None;
         }
-        let event = self.without_costs(envelope.event)?;
+        let event = self.without_costs(self.without_permissions(envelope.event)?)?;
         Some(Envelope { session_id: self.session_id, event, ..envelope })
     }
 
@@ -118,6 +143,27 @@ impl JournalCopier {
             self.items.insert(item_id);
         }
         self.items.contains(&item_id)
+    }
+
+    /// Only the user decides what the new session may do.
+    fn without_permissions(&self, event: Event) -> Option<Event> {
+        Some(match event {
+            Event::PermissionRuleAdded { kind: RuleKind::Allow, .. }
+            | Event::PermissionRuleRemoved { kind: RuleKind::Allow, .. } => return None,
+            Event::SessionCreated(spec) => Event::SessionCreated(SessionSpec {
+                mode: self.limits.mode(spec.mode),
+                safe_mode: spec.safe_mode || self.limits.safe_mode,
+                additional_dirs: self.limits.additional_dirs.clone(),
+                ..spec
+            }),
+            Event::SessionUpdated { title, titled_by, mut options } => {
+                options.mode = options.mode.map(|mode| self.limits.mode(mode));
+                options.safe_mode = options.safe_mode.map(|safe_mode| safe_mode || self.limits.safe_mode);
+                options.additional_dirs = None;
+                Event::SessionUpdated { title, titled_by, options }
+            }
+            other => other,
+        })
     }
 
     fn without_costs(&mut self, event: Event) -> Option<Event> {

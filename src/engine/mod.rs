@@ -19,7 +19,7 @@ mod window;
 pub use request::build::normalize as normalized;
 
 pub use apply::{LATEST_ONLY_KINDS, TRANSIENT_KINDS};
-pub use copy::{Forked, HistoryPoint, JournalCopier, UNCOPIED_KINDS};
+pub use copy::{CopyLimits, Forked, HistoryPoint, JournalCopier, UNCOPIED_KINDS};
 pub use decide::slash_command::{
     BUILT_IN, BuiltInCommand, CLEARED, NOTE, TypedLine, find_built_in, is_command_name, typed_line,
 };

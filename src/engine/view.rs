@@ -302,6 +302,12 @@ impl Engine {
 }
 
 impl Engine {
+    /// Number of queued turns.
+    #[must_use]
+    pub fn queue_len(&self) -> usize {
+        self.state.queue.len()
+    }
+
     /// The queued turns in the order of their start.
     #[must_use]
     pub fn queue(&self) -> Vec<QueuedTurn> {

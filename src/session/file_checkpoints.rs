@@ -39,10 +39,22 @@ pub(in crate::session) async fn plan(
     context: &SessionContext,
 ) -> Result<FilePlan, SessionError> {
     let changed = changed_after(shared, key, point).await?;
-    let paths: Vec<PathBuf> = changed.keys().cloned().collect();
+    let mut plan = FilePlan::default();
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for (path, ChangedFile { then, .. }) in &changed {
+        let why = if !context.is_inside(path) {
+            "it is outside the session's workspace"
+        } else if then.exists && then.sha256.is_none() && then.content.is_none() {
+            "its earlier content is not known: the session was imported, or the file could not be read"
+        } else {
+            paths.push(path.clone());
+            continue;
+        };
+        let path = path.to_string_lossy().into_owned();
+        plan.conflicts.push(RewindConflict { path, reason: why.into() });
+    }
     let tools = shared.components().tools.clone();
     let now = tools.file_versions(paths, 0, context).await;
-    let mut plan = FilePlan::default();
     for FileVersion { path, state } in now {
         let Some(ChangedFile { then, last_written }) = changed.get(&path) else { continue };
         let path_text = path.to_string_lossy().into_owned();

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::engine::{Decision, Engine, Forked, HistoryPoint, Input, JournalCopier, Now};
+use crate::engine::{CopyLimits, Decision, Engine, Forked, HistoryPoint, Input, JournalCopier, Now};
 use crate::session::error::SessionError;
 use crate::session::shared::Shared;
 use crate::store::{Page, SessionKey};
@@ -42,17 +42,17 @@ pub(in crate::session) async fn history_point(
     Ok(HistoryPoint { first_seq: found.first_seq, last_seq: found.last_seq })
 }
 
-/// Copies a journal up to an item to the session `to`. `change` sets the properties of the new session.
+/// Copies a journal up to an item to the session `to`, which may do at most what `limits` tell. `change` sets the properties of the new session.
 pub(in crate::session) async fn copy_journal(
     shared: &Shared,
     (id, key): (SessionId, SessionKey),
     item_id: Option<ItemId>,
     point: HistoryPoint,
-    to: SessionId,
+    (to, limits): (SessionId, CopyLimits),
     change: impl FnOnce(&mut SessionSpec),
 ) -> Result<JournalCopy, SessionError> {
     let mut engine = Engine::new(to, Arc::clone(&shared.components().settings.engine));
-    let mut copier = JournalCopier::new(point, to);
+    let mut copier = JournalCopier::new(point, to, limits.clone());
     let (mut events, mut blobs, mut change) = (Vec::new(), BTreeSet::new(), Some(change));
     let mut cursor: Seq = 0;
     loop {
@@ -74,7 +74,7 @@ pub(in crate::session) async fn copy_journal(
             if is_whole {
                 engine.apply(&stored);
             } else if let Some(whole) = shared.store.whole(key, row.seq, &row.body).await? {
-                let mut once = JournalCopier::new(HistoryPoint::END, to);
+                let mut once = JournalCopier::new(HistoryPoint::END, to, limits.clone());
                 once.copy(whole).iter().for_each(|whole| engine.apply(whole));
             }
             blobs_in(&row.body, &mut blobs);

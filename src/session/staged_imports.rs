@@ -35,19 +35,24 @@ impl StagedImports {
         all.retain(|_, staged| staged.touched.elapsed() < PART_TIMEOUT);
         let (id, known) = match id {
             Some(id) => {
-                let why = "there is no such import, or it took too long; begin again without import_id";
+                let why = "there is no such import, or it took too long and others needed its place; begin again without import_id";
                 let known = all.remove(&id).ok_or_else(|| SessionError::BadParam("import_id", why.into()))?;
                 (id, known.data)
             }
             None => (format!("import_{}", uuid::Uuid::now_v7()), String::new()),
         };
-        let held: usize = all.values().map(|staged| staged.data.len()).sum();
-        if held + known.len() + part.len() > MAX_IMPORT_BYTES || (!is_last && all.len() >= MAX_IMPORTS) {
-            let why = format!(
-                "imports in progress hold at most {} MiB and {MAX_IMPORTS} files; this one was dropped",
-                MAX_IMPORT_BYTES >> 20
-            );
+        let size = known.len() + part.len();
+        if size > MAX_IMPORT_BYTES {
+            let why = format!("at most {} MiB can be imported; this one was dropped", MAX_IMPORT_BYTES >> 20);
             return Err(SessionError::BadParam("data", why));
+        }
+        // An abandoned import must not keep others away.
+        let held =
+            |all: &HashMap<String, Staged>| all.values().map(|staged| staged.data.len()).sum::<usize>();
+        while held(&all) + size > MAX_IMPORT_BYTES || (!is_last && all.len() >= MAX_IMPORTS) {
+            let oldest = all.iter().min_by_key(|(_, staged)| staged.touched).map(|(id, _)| id.clone());
+            let Some(oldest) = oldest else { break };
+            all.remove(&oldest);
         }
         let data = known + &part;
         if is_last {
@@ -55,5 +60,20 @@ impl StagedImports {
         }
         all.insert(id.clone(), Staged { data, touched: Instant::now() });
         Ok((id, None))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn new_import_replaces_oldest_one() {
+        let staged = StagedImports::default();
+        let begin = || staged.add(None, "a".into(), false).expect("staged").0;
+        let ids: Vec<String> = (0..=MAX_IMPORTS).map(|_| begin()).collect();
+        assert!(staged.add(Some(ids[0].clone()), "b".into(), true).is_err());
+        let (_, whole) = staged.add(Some(ids[1].clone()), "b".into(), true).expect("known");
+        assert_eq!(whole.as_deref(), Some("ab"));
     }
 }

@@ -38,6 +38,13 @@ pub struct SessionContext {
 }
 
 impl SessionContext {
+    /// Whether an absolute path without links is inside the workspace.
+    #[must_use]
+    pub fn is_inside(&self, path: &Path) -> bool {
+        let leads_up = path.components().any(|part| matches!(part, std::path::Component::ParentDir));
+        path.is_absolute() && !leads_up && self.roots().any(|root| path.starts_with(root))
+    }
+
     /// All folders of the workspace, the main one first.
     pub(super) fn roots(&self) -> impl Iterator<Item = &PathBuf> {
         std::iter::once(&self.workspace).chain(&self.additional)

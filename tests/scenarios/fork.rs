@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::agentctl::ctl;
 use super::bash;
+use super::export::{exported, imported};
 use crate::support::client::Session;
 use crate::support::daemon::TestDaemon;
 use crate::support::model_server::{Gate, Step};
@@ -112,4 +113,38 @@ async fn agentctl_fork_prints_id_of_session_with_title() {
     assert_eq!(fork.view().await["title"], "another way");
     assert_eq!(said(&fork.items().await), ["go"], "an answer in progress is not copied");
     gate.open();
+}
+
+#[tokio::test]
+async fn fork_of_session_or_import_at_early_item_revives_no_permissions() {
+    let daemon = TestDaemon::start().await;
+    let more = daemon.path("more");
+    std::fs::create_dir(&more).expect("created");
+    let wide = json!({"mode": "accept_edits", "additional_dirs": [more]});
+    let session = daemon.client("alice").await.create_with(&daemon, wide).await;
+    for (rule, kind) in [("Bash(touch:*)", "allow"), ("Bash(false:*)", "deny")] {
+        let rule = json!({"rule": rule, "kind": kind, "scope": "session", "session_id": session.id});
+        session.client.call("permission.add_rule", rule).await;
+    }
+    daemon.models.push(Step::text("one"));
+    session.submit("say one").await;
+    session.call("wait", json!({})).await;
+    let at = json!({"item_id": session.items().await[1]["item_id"]});
+    let same = forked(&session, at.clone()).await;
+    assert_eq!(same.view().await["mode"], "accept_edits", "the mode of the session now");
+    let copy = imported(&session.client, &exported(&session, "jsonl").await).await;
+    session.call("update", json!({"mode": "default", "additional_dirs": []})).await;
+    let at_copy = json!({"item_id": copy.items().await[0]["item_id"]});
+    for fork in [same, forked(&session, at).await, forked(&copy, at_copy).await] {
+        let details = fork.call("get", json!({})).await["session"].clone();
+        let is_same = details["mode"] == "accept_edits";
+        assert!(is_same || details["mode"] == "default", "{details}");
+        let dirs = details["additional_dirs"].as_array().map_or(0, Vec::len);
+        assert_eq!(dirs, usize::from(is_same), "{details}");
+        daemon.models.push(Step::calls([bash("false now"), bash("touch x")]));
+        fork.submit("touch it").await;
+        assert_eq!(fork.call("wait", json!({})).await["session"]["requires"], "permission");
+        assert_eq!(fork.pending().await.len(), 1, "the deny rule is copied, the allow rule is not");
+    }
+    daemon.models.assert_no_breach();
 }

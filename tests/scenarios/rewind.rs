@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::agentctl::ctl;
+use super::export::{exported, imported};
 use crate::support::client::Session;
 use crate::support::daemon::TestDaemon;
 use crate::support::model_server::Step;
@@ -179,4 +180,40 @@ async fn agentctl_rewind_prints_files_and_explains_conflicts() {
     let out = ctl(&daemon, &["rewind", &session.id, at, "--files"]).await.fine();
     assert!(out.contains("restored") && out.contains("deleted"), "{out}");
     assert_eq!(daemon.read("a.txt"), "first\n");
+}
+
+#[tokio::test]
+async fn rewind_changes_no_file_of_an_import_and_none_outside_workspace() {
+    let daemon = TestDaemon::builder().config(FREE).start().await;
+    let session = two_turns(&daemon).await;
+    let outside = daemon.path("outside.txt");
+    std::fs::write(&outside, "new\n").expect("written");
+    let new = daemon.workspace().join("new.txt");
+    let (new, outside_text) = (new.to_str().expect("text"), outside.to_str().expect("text"));
+    let data = exported(&session, "jsonl").await;
+    assert!(data.contains(new));
+    for (data, why) in
+        [(data.clone(), "imported"), (data.replace(new, outside_text), "outside the session's")]
+    {
+        let copy = imported(&session.client, &data).await;
+        let params = json!({"item_id": item(&copy, "done one").await, "files": true});
+        let reply = copy.call("rewind", params).await;
+        let conflicts = reply["conflicts"].as_array().expect("conflicts");
+        assert_eq!((conflicts.len(), &reply["removed_items"]), (3, &json!([])), "{reply}");
+        assert!(conflicts.iter().any(|it| it["reason"].as_str().expect("text").contains(why)), "{reply}");
+        assert_eq!((daemon.read("a.txt").as_str(), daemon.read("new.txt").as_str()), ("second\n", "new\n"));
+        assert_eq!(std::fs::read_to_string(&outside).expect("kept"), "new\n");
+    }
+
+    // A folder that is no longer one of the workspace.
+    let more = daemon.path("more");
+    std::fs::create_dir(&more).expect("created");
+    session.call("update", json!({"additional_dirs": [more]})).await;
+    let file = more.join("f.txt");
+    run(&daemon, &session, "three", vec![write(file.to_str().expect("text"), "f\n")]).await;
+    session.call("update", json!({"additional_dirs": []})).await;
+    let params = json!({"item_id": item(&session, "done two").await, "files": true});
+    let reply = session.call("rewind", params).await;
+    let reason = reply["conflicts"][0]["reason"].as_str().expect("a reason");
+    assert!(reason.contains("outside the session's workspace") && file.exists(), "{reply}");
 }

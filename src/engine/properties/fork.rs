@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::engine::properties::given::someone;
 use crate::engine::properties::property;
 use crate::engine::properties::world::{Simulator, choose};
-use crate::engine::{Engine, Forked, HistoryPoint, Input, JournalCopier, Now, Rewind, breach};
+use crate::engine::{CopyLimits, Engine, Forked, HistoryPoint, Input, JournalCopier, Now, Rewind, breach};
 use crate::types::event::{Envelope, Event};
 use crate::types::history::ForkedFrom;
 use crate::types::ids::{ItemId, Mint, Seed, Seq};
@@ -50,7 +50,7 @@ impl Simulator {
     /// The state of a fork at an item. It is valid, and its own journal replays to it.
     fn copy(&self, point: HistoryPoint, item_id: ItemId) -> Result<Engine, String> {
         let id = Mint::new(1, Seed(1)).session();
-        let mut copier = JournalCopier::new(point, id);
+        let mut copier = JournalCopier::new(point, id, CopyLimits::default());
         let rows = self.journal.iter().map(|entry| entry.envelope.clone());
         let mut copied: Vec<Envelope> = rows.filter_map(|envelope| copier.copy(envelope)).collect();
         let base = Engine::replay(id, Arc::clone(&self.settings), &copied);
@@ -66,6 +66,7 @@ impl Simulator {
         property!(state.status == SessionState::Idle && state.turn.is_none(), "a fork is idle");
         property!(state.queue.is_empty() && state.commands.is_empty(), "nothing waits or runs in a fork");
         property!(state.spent == ModelUsage::default(), "a fork has spent nothing");
+        property!(state.rules.allow.is_empty(), "a fork allows nothing by rules of its source");
         let messages: Vec<Arc<Message>> = state.transcript.iter().cloned().collect();
         let broken = breach(&messages.iter().map(|message| (**message).clone()).collect::<Vec<_>>());
         // The engine's own histories may end with an empty answer, which normalization leaves out.

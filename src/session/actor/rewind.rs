@@ -4,7 +4,7 @@
 //! rewind finds the restored files unchanged and completes.
 
 use crate::crash;
-use crate::engine::{HistoryPoint, Input, Rewind};
+use crate::engine::{CopyLimits, HistoryPoint, Input, Rewind};
 use crate::session::actor::Actor;
 use crate::session::actor::commit::UnwrittenPlan;
 use crate::session::error::SessionError;
@@ -65,7 +65,9 @@ impl Actor {
         outcome: &RewindOutcome,
     ) -> Result<Rewind, SessionError> {
         let source = (self.id, self.journal.key());
-        let copied = copy_journal(&self.shared, source, Some(item_id), point, self.id, |_| {}).await?;
+        let limits = CopyLimits::of(self.engine.spec());
+        let copied =
+            copy_journal(&self.shared, source, Some(item_id), point, (self.id, limits), |_| {}).await?;
         Ok(Rewind {
             item_id,
             last_item_seq: point.first_seq,

@@ -1,6 +1,8 @@
 //! `Registry::fork`: a new session that starts with the history of another one.
 
-use crate::engine::HistoryPoint;
+use std::collections::BTreeMap;
+
+use crate::engine::{CopyLimits, HistoryPoint};
 use crate::session::error::SessionError;
 use crate::session::history::new_session::new_session;
 use crate::session::idempotency::{IdempotencyKey, method, remembered};
@@ -62,7 +64,8 @@ impl Registry {
         };
         let (now, forked_from) = (shared.clock.now(), ForkedFrom { session_id: id, item_id });
         let fork_id = Mint::new(now.0, Seed::random()).session();
-        let copy = copy_journal(shared, (id, key), item_id, point, fork_id, |spec| {
+        let limits = CopyLimits::of(&shared.store.spec(key).await?);
+        let copy = copy_journal(shared, (id, key), item_id, point, (fork_id, limits), |spec| {
             spec.title = title;
             spec.forked_from = Some(forked_from);
         })
@@ -70,7 +73,8 @@ impl Registry {
         let idempotency = request.keyed.clone().and_then(|keyed| keyed.row(method::FORK, id, &fork_id));
         self.check_mode(copy.ending.next.mode())?;
         let blobs: Vec<BlobId> = copy.blobs.iter().copied().collect();
-        let mut new = new_session(copy, now, &request.origin).ok_or(SessionError::NotFound)?;
+        let mut new =
+            new_session(copy, BTreeMap::new(), now, &request.origin).ok_or(SessionError::NotFound)?;
         new.idempotency = idempotency;
         new.history.copied_blobs = Some((key, blobs));
         match shared.database.create(new).await {

@@ -1,17 +1,17 @@
 //! `Registry::import`: creates a session from an export as JSON Lines. The text is hostile: everything is parsed,
 //! checked and replayed before anything is written, in one transaction.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::{Map, Value};
 
 use crate::engine::{Engine, Input, Now};
 use crate::session::error::SessionError;
 use crate::session::history::lines::{self, BlobLine, FirstLine};
+use crate::session::history::neutral::{Defaults, neutral_event};
 use crate::session::history::new_session::new_session;
 use crate::session::idempotency::{IdempotencyKey, method};
 use crate::session::journal_copy::{JournalCopy, blobs_in};
@@ -19,9 +19,9 @@ use crate::session::registry::Registry;
 use crate::session::staged_imports::MAX_IMPORT_BYTES;
 use crate::store::{Idempotency, StoreError};
 use crate::types::blob::Blob;
-use crate::types::depth;
 use crate::types::event::{Envelope, Event, Origin};
 use crate::types::ids::{BlobId, Mint, Seed, Seq, SessionId};
+use crate::types::permission::RuleKind;
 use crate::types::session::SessionView;
 use crate::types::wire;
 
@@ -29,13 +29,15 @@ use crate::types::wire;
 const MAX_LINES: usize = 200_000;
 /// Maximum bytes of the line of an event.
 const MAX_EVENT: usize = 256 << 10;
+/// Maximum number of turns that wait at once, and of rules that ask or deny.
+const MAX_WAITING: usize = 1_000;
 /// The highest accepted seq, far from the end of the numbers.
 const MAX_SEQ: Seq = 1 << 48;
 
 /// A journal that was read from lines.
 struct Parsed {
-    /// Each event as it is stored.
-    bodies: Vec<(Envelope, String)>,
+    /// Each event as it is stored, with the number of its line.
+    bodies: Vec<(usize, Envelope, String)>,
     blobs: HashMap<BlobId, Blob>,
 }
 
@@ -79,20 +81,21 @@ impl Registry {
         shared.check_journal_quota()?;
         let now = shared.clock.now();
         let id = Mint::new(now.0, Seed::random()).session();
-        let settings = Arc::clone(&shared.components().settings.engine);
+        let components = shared.components();
+        let defaults =
+            Defaults { budgets: components.settings.budgets, safe_mode: components.settings.safe_mode };
+        let settings = Arc::clone(&components.settings.engine);
         let moment = Now { at: now, seed: Seed::random() };
         let built = tokio::task::spawn_blocking(move || {
             // A journal that no engine wrote must not end the daemon's task.
-            let build = AssertUnwindSafe(|| build(&data, id, settings, moment));
+            let build = AssertUnwindSafe(|| build(&data, id, settings, defaults, moment));
             std::panic::catch_unwind(build)
                 .unwrap_or_else(|_| Err(bad("the events do not form a conversation; the file is damaged")))
         });
         let (copy, bodies, blobs) = built.await.unwrap_or_else(|_| Err(bad("it could not be read")))?;
-        let mut new = new_session(copy, now, &origin).ok_or_else(|| bad("it has no first event"))?;
         // The lines stay as they came, so that another export gives the same lines.
-        for (row, body) in new.rows.iter_mut().zip(bodies) {
-            row.body = body.into();
-        }
+        let mut new = new_session(copy, bodies, now, &origin)
+            .ok_or_else(|| bad("its first event is missing, or an event is not what it says"))?;
         new.blobs.extend(blobs);
         new.idempotency = keyed.clone().map(|keyed| Idempotency {
             method: method::IMPORT,
@@ -132,16 +135,17 @@ fn at_line(line: usize, why: impl std::fmt::Display) -> SessionError {
     SessionError::BadParam("data", format!("line {line}: {why}"))
 }
 
-type Built = (JournalCopy, Vec<String>, Vec<Blob>);
+type Built = (JournalCopy, BTreeMap<Seq, String>, Vec<Blob>);
 
 /// Parses, checks and replays an export.
 fn build(
     data: &str,
     id: SessionId,
     settings: Arc<crate::engine::Settings>,
+    defaults: Defaults,
     now: Now,
 ) -> Result<Built, SessionError> {
-    let Parsed { bodies, blobs } = parse(data, id)?;
+    let Parsed { bodies, blobs } = parse(data, id, defaults)?;
     let contents: HashMap<BlobId, Vec<u8>> = blobs
         .iter()
         .filter_map(|(id, blob)| match &blob.content {
@@ -150,24 +154,35 @@ fn build(
         })
         .collect();
     let mut engine = Engine::new(id, settings);
-    for (number, (envelope, body)) in bodies.iter().enumerate() {
+    for (number, envelope, body) in &bodies {
         let whole = if envelope.truncated_fields.is_empty() {
             None
         } else {
             let restored = wire::restore(body, &contents);
-            Some(restored.ok_or_else(|| at_line(number + 2, "a part of this event is missing"))?)
+            Some(restored.ok_or_else(|| at_line(*number, "a part of this event is missing"))?)
         };
+        if whole.as_ref().is_some_and(|whole| whole.event.kind() != envelope.event.kind()) {
+            return Err(at_line(*number, "a part of this event makes it another event"));
+        }
         engine.apply(whole.as_ref().unwrap_or(envelope));
+        if engine.queue_len() > MAX_WAITING {
+            return Err(at_line(*number, format!("more than {MAX_WAITING} turns wait")));
+        }
     }
     let ending = Box::new(engine.decide(Input::Imported, now)?);
     let mut named = BTreeSet::new();
-    bodies.iter().for_each(|(_, body)| blobs_in(body, &mut named));
+    bodies.iter().for_each(|(_, _, body)| blobs_in(body, &mut named));
     let blobs = blobs.into_iter().filter(|(id, _)| named.contains(id)).map(|(_, blob)| blob).collect();
-    let (events, texts) = bodies.into_iter().unzip();
+    let mut events = Vec::with_capacity(bodies.len());
+    let mut texts = BTreeMap::new();
+    for (_, envelope, body) in bodies {
+        texts.insert(envelope.seq, body);
+        events.push(envelope);
+    }
     Ok((JournalCopy { events, blobs: named, ending }, texts, blobs))
 }
 
-fn parse(data: &str, id: SessionId) -> Result<Parsed, SessionError> {
+fn parse(data: &str, id: SessionId, defaults: Defaults) -> Result<Parsed, SessionError> {
     if data.len() > MAX_IMPORT_BYTES {
         return Err(bad(&format!("at most {} MiB can be imported", MAX_IMPORT_BYTES >> 20)));
     }
@@ -180,6 +195,8 @@ fn parse(data: &str, id: SessionId) -> Result<Parsed, SessionError> {
     }
     let mut parsed = Parsed { bodies: Vec::new(), blobs: HashMap::new() };
     let mut last_seq: Seq = 0;
+    let mut cwd = String::new();
+    let mut rules = 0;
     for (number, line) in rows {
         if number > MAX_LINES {
             return Err(at_line(number, format!("there are more than {MAX_LINES} lines")));
@@ -195,13 +212,29 @@ fn parse(data: &str, id: SessionId) -> Result<Parsed, SessionError> {
         if !parsed.blobs.is_empty() {
             return Err(at_line(number, "events stand before blobs"));
         }
-        let (envelope, body) = event(line, id, &first, last_seq).map_err(|why| at_line(number, why))?;
+        if line.len() > MAX_EVENT {
+            return Err(at_line(number, format!("an event has at most {MAX_EVENT} bytes")));
+        }
+        let body = neutral_event(line, id, &first, &cwd, defaults).map_err(|why| at_line(number, why))?;
+        let envelope = event(&body, last_seq).map_err(|why| at_line(number, why))?;
         let is_created = matches!(envelope.event, Event::SessionCreated(_));
         if is_created != parsed.bodies.is_empty() {
             return Err(at_line(number, "the first event creates the session, and no other one"));
         }
         last_seq = envelope.seq;
-        parsed.bodies.push((envelope, body));
+        match &envelope.event {
+            Event::SessionCreated(spec) => cwd.clone_from(&spec.cwd),
+            // The file decides about the conversation. Only the user decides what may run.
+            Event::PermissionRuleAdded { kind: RuleKind::Allow, .. }
+            | Event::PermissionRuleRemoved { kind: RuleKind::Allow, .. }
+            | Event::SessionPromptBuilt { .. } => continue,
+            Event::PermissionRuleAdded { .. } => rules += 1,
+            _ => {}
+        }
+        if rules > MAX_WAITING {
+            return Err(at_line(number, format!("there are more than {MAX_WAITING} rules")));
+        }
+        parsed.bodies.push((number, envelope, body));
     }
     if parsed.bodies.is_empty() {
         return Err(at_line(2, "there are no events"));
@@ -209,30 +242,15 @@ fn parse(data: &str, id: SessionId) -> Result<Parsed, SessionError> {
     Ok(parsed)
 }
 
-fn event(line: &str, id: SessionId, first: &FirstLine, last_seq: Seq) -> Result<(Envelope, String), String> {
-    if line.len() > MAX_EVENT {
-        return Err(format!("an event has at most {MAX_EVENT} bytes"));
-    }
-    let value: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
-    if !depth::is_readable(&value) {
-        return Err("it has too many levels of lists and objects".into());
-    }
-    let Value::Object(fields) = value else { return Err("expected an object".into()) };
-    let fields: Map<String, Value> = fields;
-    if let Some(name) =
-        ["session_id", "origin", "forked_from"].iter().find(|name| fields.contains_key(**name))
-    {
-        return Err(format!("only the first line may have {name}"));
-    }
-    let body = lines::event_body(fields, id, first.forked_from.as_ref()).ok_or("it is no event")?;
-    let envelope: Envelope = serde_json::from_str(&body).map_err(|error| error.to_string())?;
+fn event(body: &str, last_seq: Seq) -> Result<Envelope, String> {
+    let envelope: Envelope = serde_json::from_str(body).map_err(|error| error.to_string())?;
     if envelope.seq <= last_seq || envelope.seq > MAX_SEQ {
         return Err(format!("seq {} does not follow {last_seq}", envelope.seq));
     }
     if envelope.event.is_delta() || lines::UNEXPORTED_KINDS.contains(&envelope.event.kind()) {
         return Err(format!("{} is not part of an export", envelope.event.kind()));
     }
-    Ok((envelope, body))
+    Ok(envelope)
 }
 
 fn blob(line: &str) -> Result<(BlobId, Blob), String> {
@@ -261,7 +279,7 @@ mod tests {
         let head = format!(
             "{{\"format\":\"agentd-session\",\"version\":1,\"session_id\":\"{id}\",\"exported_at_ms\":1}}"
         );
-        let created = "{\"type\":\"session.created\",\"seq\":1,\"at_ms\":1,\"cwd\":\"/w\",\"title\":\"\",\"model\":\"\",\"mode\":\"default\"}";
+        let created = "{\"type\":\"session.created\",\"seq\":1,\"at_ms\":1,\"cwd\":\"/usr\",\"title\":\"\",\"model\":\"\",\"mode\":\"default\"}";
         let text = Blob::text("x").blob_id;
         let deep = format!(
             "{{\"type\":\"notice\",\"seq\":2,\"at_ms\":1,\"kind\":\"k\",\"text\":\"t\",\"x\":{}{}}}",
@@ -278,6 +296,9 @@ mod tests {
             (vec![head.clone(), created.into(), "{".into()], "line 3"),
             (vec![head.clone(), created.into(), deep], "line 3"),
             (vec![head.clone(), created.replace("{", "{\"origin\":{},")], "line 2"),
+            (vec![head.clone(), created.replace("/usr", "/missing")], "line 2: cwd"),
+            (vec![head.clone(), created.replace("/usr", "usr")], "line 2: cwd"),
+            (vec![head.clone(), created.replace("/usr", "/usr\\u0000")], "line 2: cwd"),
             (
                 vec![
                     head.clone(),
@@ -287,9 +308,9 @@ mod tests {
                 "line 3",
             ),
         ] {
-            let error = parse(&lines.join("\n"), id).err().expect("refused").to_string();
+            let error = parse(&lines.join("\n"), id, Defaults::default()).err().expect("refused").to_string();
             assert!(error.contains(expected), "{expected}: {error}");
         }
-        assert!(parse(&[head, created.to_owned()].join("\n"), id).is_ok());
+        assert!(parse(&[head, created.to_owned()].join("\n"), id, Defaults::default()).is_ok());
     }
 }

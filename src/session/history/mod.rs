@@ -6,6 +6,7 @@ mod html;
 mod import;
 mod lines;
 mod markdown;
+mod neutral;
 mod new_session;
 mod page;
 

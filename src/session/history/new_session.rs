@@ -1,17 +1,31 @@
 //! The rows of a session that is created with a history.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::session::actor::{audit, journal};
 use crate::session::journal_copy::JournalCopy;
 use crate::store::{InitialHistory, ItemRow, MessageText, NewSession};
 use crate::types::event::{Envelope, Event, Origin};
-use crate::types::ids::ItemId;
+use crate::types::ids::{ItemId, Seq};
 use crate::types::session::ItemStatus;
 use crate::types::time::Timestamp;
 
-/// The rows of a session with this history. `None` if it has no first event.
-pub(super) fn new_session(copy: JournalCopy, at: Timestamp, origin: &Origin) -> Option<NewSession> {
+/// What the text of an event says that it is.
+#[derive(serde::Deserialize)]
+struct Named {
+    #[serde(rename = "type")]
+    kind: String,
+    seq: Seq,
+}
+
+/// The rows of a session with this history. `bodies` are the texts of events that are stored as they came, by
+/// seq. `None` if it has no first event, or a text is of another event.
+pub(super) fn new_session(
+    copy: JournalCopy,
+    mut bodies: BTreeMap<Seq, String>,
+    at: Timestamp,
+    origin: &Origin,
+) -> Option<NewSession> {
     let JournalCopy { mut events, blobs: _, ending } = copy;
     // An answer that was not complete leaves no open message behind.
     let ends = |event: &Envelope| match &event.event {
@@ -37,7 +51,14 @@ pub(super) fn new_session(copy: JournalCopy, at: Timestamp, origin: &Origin) -> 
     let texts = MessageText::of_journal(all());
     let (mut rows, mut blobs) = (Vec::with_capacity(events.len() + plan.events.len()), plan.blobs.clone());
     for envelope in all() {
-        let (row, _, cut) = journal::write(envelope, None);
+        let (mut row, _, cut) = journal::write(envelope, None);
+        if let Some(body) = bodies.remove(&envelope.seq) {
+            let named: Named = serde_json::from_str(&body).ok()?;
+            if (named.kind.as_str(), named.seq) != (envelope.event.kind(), row.seq) {
+                return None;
+            }
+            row.body = body.into();
+        }
         rows.push(row);
         blobs.extend(cut);
     }

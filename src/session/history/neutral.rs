@@ -1,0 +1,142 @@
+//! The events of an imported file, without what only the user decides: permissions, folders, limits, the system
+//! prompt, and the earlier content of files.
+
+use std::path::{Component, Path};
+
+use serde_json::{Map, Value, json};
+
+use crate::session::history::lines::{self, FirstLine};
+use crate::types::depth;
+use crate::types::ids::SessionId;
+use crate::types::usage::Budgets;
+
+/// Fields that no blob may replace: they decide what the event is, and what the session may do.
+const UNCUT: [&str; 12] = [
+    "type",
+    "seq",
+    "session_id",
+    "at_ms",
+    "turn_id",
+    "item_id",
+    "mode",
+    "cwd",
+    "kind",
+    "safe_mode",
+    "budgets",
+    "background",
+];
+
+/// Settings of a new session.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Defaults {
+    pub budgets: Budgets,
+    pub safe_mode: bool,
+}
+
+/// The event of a line, as the new session stores it. `cwd` is the session's folder, once it is known.
+pub(super) fn neutral_event(
+    line: &str,
+    id: SessionId,
+    first: &FirstLine,
+    cwd: &str,
+    defaults: Defaults,
+) -> Result<String, String> {
+    let value: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
+    if !depth::is_readable(&value) {
+        return Err("it has too many levels of lists and objects".into());
+    }
+    let Value::Object(mut fields) = value else { return Err("expected an object".into()) };
+    let foreign = ["session_id", "origin", "forked_from"];
+    if let Some(name) = foreign.iter().find(|name| fields.contains_key(**name)) {
+        return Err(format!("only the first line may have {name}"));
+    }
+    match fields.get("type").and_then(Value::as_str).unwrap_or_default() {
+        "session.created" => created(&mut fields, defaults)?,
+        "session.updated" => updated(&mut fields),
+        "file.checkpointed" => unknown_files(&mut fields),
+        _ => {}
+    }
+    let strays = fields.get("cwd").and_then(Value::as_str).is_some_and(|folder| !is_inside(folder, cwd));
+    if strays && !cwd.is_empty() {
+        fields.insert("cwd".into(), cwd.into());
+    }
+    check_cuts(&mut fields)?;
+    lines::event_body(fields, id, first.forked_from.as_ref()).ok_or_else(|| "it is no event".into())
+}
+
+fn created(fields: &mut Map<String, Value>, defaults: Defaults) -> Result<(), String> {
+    let cwd = fields.get("cwd").and_then(Value::as_str).unwrap_or_default();
+    let path = Path::new(cwd);
+    if !path.is_absolute() || cwd.contains('\0') {
+        return Err(format!("cwd: expected an absolute path, got {cwd:?}"));
+    }
+    let real = path.canonicalize().map_err(|error| format!("cwd: could not open {cwd}: {error}"))?;
+    let real =
+        real.to_str().filter(|_| real.is_dir()).ok_or_else(|| format!("cwd: {cwd} is not a folder"))?;
+    fields.insert("cwd".into(), real.into());
+    updated(fields);
+    fields.entry("mode").or_insert_with(|| "default".into());
+    fields.remove("on_restart");
+    if fields.get("background").is_some_and(|it| *it != json!(false)) {
+        fields.insert("background".into(), false.into());
+    }
+    if defaults.safe_mode {
+        fields.insert("safe_mode".into(), true.into());
+    }
+    fields.insert("budgets".into(), serde_json::to_value(defaults.budgets).unwrap_or_default());
+    Ok(())
+}
+
+fn updated(fields: &mut Map<String, Value>) {
+    for name in ["system_prompt", "append_system_prompt", "additional_dirs", "budgets"] {
+        fields.remove(name);
+    }
+    if fields.get("mode").is_some_and(|mode| *mode != "default" && *mode != "plan") {
+        fields.insert("mode".into(), "default".into());
+    }
+    let is_update = fields.get("type").is_some_and(|kind| kind == "session.updated");
+    if is_update && fields.get("safe_mode").is_some_and(|it| *it != json!(true)) {
+        fields.remove("safe_mode");
+    }
+}
+
+/// A rewind must not write what a file says that others contained.
+fn unknown_files(fields: &mut Map<String, Value>) {
+    fields.remove("truncated_fields");
+    fields.remove("cut");
+    let files = fields.get_mut("files").and_then(Value::as_array_mut);
+    for file in files.into_iter().flatten() {
+        *file = json!({"path": file["path"], "exists": true});
+    }
+}
+
+/// Blobs replace only texts that this module does not judge.
+fn check_cuts(fields: &mut Map<String, Value>) -> Result<(), String> {
+    if let Some(cuts) = fields.remove("cut") {
+        fields.insert("truncated_fields".into(), cuts);
+    }
+    let Some(mut cuts) = fields.remove("truncated_fields") else { return Ok(()) };
+    let all = cuts.as_array_mut().ok_or("truncated_fields: expected a list")?;
+    let top = |cut: &Value| {
+        let pointer = cut["pointer"].as_str()?.strip_prefix('/')?;
+        pointer.split('/').next().map(str::to_owned).filter(|name| !name.contains('~'))
+    };
+    for cut in all.iter() {
+        match top(cut) {
+            Some(name) if !UNCUT.contains(&name.as_str()) => {}
+            _ => return Err(format!("truncated_fields: {} must be in the event itself", cut["pointer"])),
+        }
+    }
+    // The place of a removed value is gone.
+    all.retain(|cut| top(cut).is_some_and(|name| fields.contains_key(&name)));
+    if !all.is_empty() {
+        fields.insert("truncated_fields".into(), cuts);
+    }
+    Ok(())
+}
+
+fn is_inside(folder: &str, root: &str) -> bool {
+    let path = Path::new(folder);
+    let leads_up = path.components().any(|part| part == Component::ParentDir);
+    !leads_up && !folder.contains('\0') && path.starts_with(root)
+}
