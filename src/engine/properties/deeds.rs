@@ -351,7 +351,7 @@ impl ReferenceModel {
         property!(request.sampling == sampling, "a turn chooses its words as it began: {sampling:?}");
         let blocks = request.messages.iter().flat_map(|message| &message.content);
         property!(
-            !blocks.flat_map(Block::shown).any(|(_, blob)| self.withheld.contains(&blob.blob_id)),
+            !blocks.flat_map(Block::shown).any(|(_, blob)| self.withheld.contains_key(&blob.blob_id)),
             "what a provider refused is not shown again"
         );
         // A change of the prompt or of the model may change earlier parts of the request.

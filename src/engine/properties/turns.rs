@@ -281,7 +281,9 @@ impl ReferenceModel {
                     shown.len() == *count as usize && *count > 0,
                     "what is withheld was shown: {count}"
                 );
-                self.withheld.extend(shown);
+                shown
+                    .into_iter()
+                    .for_each(|blob_id| _ = self.withheld.entry(blob_id).or_insert(envelope.seq));
                 turn.may_repeat = true;
             }
             Event::MessageTombstone { .. } => {

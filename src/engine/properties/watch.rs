@@ -153,8 +153,8 @@ pub struct ReferenceModel {
     /// Calls that this process runs.
     pub running: Vec<CallId>,
     pub sent: Option<ModelRequest>,
-    /// Pictures that a provider refused.
-    pub withheld: HashSet<BlobId>,
+    /// Pictures that a provider refused, and the seq of the refusal.
+    pub withheld: HashMap<BlobId, Seq>,
     /// Texts of messages that were interrupted.
     pub cut: Vec<String>,
     /// User texts that entered the transcript.
@@ -218,7 +218,7 @@ impl ReferenceModel {
             streaming: None,
             running: Vec::new(),
             sent: None,
-            withheld: HashSet::new(),
+            withheld: HashMap::new(),
             cut: Vec::new(),
             heard: Vec::new(),
             compacted: 0,
@@ -357,6 +357,8 @@ impl ReferenceModel {
                 let stays = |(first, _): &&(Seq, String)| first <= last_item_seq;
                 self.compacted = self.heard[..self.compacted].iter().filter(stays).count();
                 self.heard.retain(|(first, _)| first <= last_item_seq);
+                // The refusal has not happened there, and the next model may take what this one refused.
+                self.withheld.retain(|_, refused| *refused <= *last_item_seq);
                 // The beginning of the next request differs.
                 self.sent = None;
             }
