@@ -273,6 +273,13 @@ impl ReferenceModel {
                 (turn.retries, turn.may_repeat) = (0, true);
             }
             Event::MediaWithheld { count, .. } => {
+                turn.may_repeat = true;
+                // A summary was refused: its request is no part of the conversation.
+                if self.compacting.is_some() {
+                    property!(*count > 0, "what is withheld was shown");
+                    self.sent = None;
+                    return Ok(());
+                }
                 // The request is sent again, and its beginning differs.
                 let asked = self.sent.take().ok_or("what is refused was sent")?;
                 let shown = asked.messages.iter().flat_map(|message| &message.content);
@@ -284,7 +291,6 @@ impl ReferenceModel {
                 shown
                     .into_iter()
                     .for_each(|blob_id| _ = self.withheld.entry(blob_id).or_insert(envelope.seq));
-                turn.may_repeat = true;
             }
             Event::MessageTombstone { .. } => {
                 let orphan = envelope.item_id.is_some_and(|item_id| turn.orphans.remove(&item_id));

@@ -39,7 +39,12 @@ pub(in crate::engine) fn collapse(history: &History<'_>, excess: u64) -> Option<
                 messages.extend(short);
                 blobs.push(blob);
             }
-            _ => messages.extend(turn.iter().map(|message| without_thinking(message))),
+            // An answer of reasoning alone has nothing left, and no message may be empty.
+            _ => messages.extend(
+                turn.iter()
+                    .map(|message| without_thinking(message))
+                    .filter(|message| !message.content.is_empty()),
+            ),
         }
         end = Some(to);
     }
