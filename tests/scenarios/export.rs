@@ -52,6 +52,18 @@ async fn a_session(daemon: &TestDaemon) -> Session {
     session
 }
 
+/// Kills and starts the daemon, and checks that the imported session is idle and answers.
+async fn continues_after_kill(daemon: &mut TestDaemon, copy: &Session) -> Session {
+    daemon.kill().await;
+    daemon.launch().await;
+    let copy = daemon.client("bob").await.join(copy);
+    assert_eq!(copy.view().await["state"], "idle");
+    daemon.models.push(Step::text("more"));
+    copy.submit("go on").await;
+    assert_eq!(copy.call("wait", json!({})).await["result"]["text"], "more");
+    copy
+}
+
 #[tokio::test]
 async fn lines_are_equal_after_import_and_second_export() {
     let mut daemon = TestDaemon::builder().config(FREE).start().await;
@@ -73,13 +85,7 @@ async fn lines_are_equal_after_import_and_second_export() {
     assert_eq!(third.split_once('\n').expect("lines").1, again, "a copy of a copy is equal");
     assert!(head.contains(&session.id) && !lines.contains(&session.id), "only the first line holds the id");
     session.call("delete", json!({})).await;
-    daemon.kill().await;
-    daemon.launch().await;
-    let copy = daemon.client("bob").await.join(&copy);
-    assert_eq!(copy.view().await["state"], "idle");
-    daemon.models.push(Step::text("more"));
-    copy.submit("go on").await;
-    assert_eq!(copy.call("wait", json!({})).await["result"]["text"], "more");
+    continues_after_kill(&mut daemon, &copy).await;
     let request = daemon.models.requests().pop().expect("a request");
     assert!(serde_json::to_string(request.messages()).expect("json").contains("please <i>do</i> it"));
     daemon.models.assert_no_breach();
@@ -195,13 +201,7 @@ async fn import_of_answer_in_progress_ends_its_turn_also_after_restart() {
     gate.open();
     session.call("wait", json!({})).await;
     session.call("delete", json!({})).await;
-    daemon.kill().await;
-    daemon.launch().await;
-    let copy = daemon.client("bob").await.join(&copy);
-    assert_eq!(copy.view().await["state"], "idle");
-    daemon.models.push(Step::text("more"));
-    copy.submit("go on").await;
-    assert_eq!(copy.call("wait", json!({})).await["result"]["text"], "more");
+    let copy = continues_after_kill(&mut daemon, &copy).await;
     assert_eq!(copy.view().await["mode"], "default");
 }
 
