@@ -513,6 +513,17 @@ pub static METHODS: &[Method] = &[
         reply: schema::<p::ModelListReply>,
     },
     Method {
+        name: "model.check",
+        summary: "Try the address and the key of each provider, in parallel and for at most 10 seconds. It spends no tokens.",
+        unbuilt: &[],
+        errors: &[Code::InvalidParams],
+        mutates: false,
+        waits: true,
+        params: schema::<p::ModelCheckParams>,
+        names: field_names::<p::ModelCheckParams>,
+        reply: schema::<p::ModelCheckReply>,
+    },
+    Method {
         name: "model.usage",
         summary: "The cost ledger: tokens, calls and money by session and model, with the sum. Deleted sessions stay in it.",
         unbuilt: &[],

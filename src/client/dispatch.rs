@@ -80,7 +80,8 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Attach { session, thinking } => attach::attach(&reach, &session, thinking, out).await,
         Command::Logs(args) => logs::logs(&reach, &args, out).await,
         Command::Cost(args) => cost::cost_of(&reach, &args, out).await,
-        Command::Models { json } => models::models(&reach, json, out).await,
+        Command::Models { json, check: true } => models::check(&reach, json, out).await,
+        Command::Models { json, check: false } => models::models(&reach, json, out).await,
         Command::Submit { session, text, busy, turn, raw, given } => {
             submit::submit(&reach, &session, text, busy.when_busy(), (&turn, raw), &given, out).await
         }

@@ -238,7 +238,7 @@ impl Exchange<'_> {
         outcome
     }
 
-    fn send_fault(&self, error: &reqwest::Error) -> ModelFault {
+    pub(in crate::model) fn send_fault(&self, error: &reqwest::Error) -> ModelFault {
         if error.is_builder() {
             let text = format!("the request to {} cannot be sent ({})", self.provider, deepest(error));
             return ModelFault::new(FaultKind::Unconfigured, text);
@@ -387,7 +387,7 @@ fn retry_after_ms(headers: &HeaderMap) -> Option<u64> {
 }
 
 /// The part of the body that arrives in time and fits the limit.
-async fn error_body(response: &mut Response) -> Vec<u8> {
+pub(in crate::model) async fn error_body(response: &mut Response) -> Vec<u8> {
     let mut body = Vec::new();
     let read = async {
         while let Ok(Some(chunk)) = response.chunk().await {

@@ -15,6 +15,7 @@
 mod anthropic;
 mod api;
 mod catalog;
+mod check;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzz;

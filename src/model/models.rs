@@ -141,6 +141,33 @@ impl Models {
         self.model(model).vision.unwrap_or(hope)
     }
 
+    /// The provider with this name.
+    pub(super) fn backend(&self, name: &str) -> Option<&Backend> {
+        self.inner.backends.get(name)
+    }
+
+    /// A request to a provider that is no model call.
+    pub(super) async fn exchange<'a>(
+        &self,
+        name: &'a str,
+        address: &Address,
+        url: reqwest::Url,
+        headers: HeaderMap,
+        body: Vec<u8>,
+    ) -> Result<Exchange<'a>, ModelFault> {
+        Ok(Exchange {
+            client: self.inner.clients.get(address.is_direct, false).await?,
+            provider: name,
+            api: address.api,
+            url,
+            headers,
+            body,
+            patience: self.inner.patience.clone(),
+            connect_timeout: self.inner.connect_timeout,
+            is_direct: address.is_direct,
+        })
+    }
+
     /// Names of the models that the configuration has a table for.
     pub(super) fn configured(&self) -> impl Iterator<Item = String> + '_ {
         self.inner.models.keys().cloned()

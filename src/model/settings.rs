@@ -185,6 +185,19 @@ impl Api {
             Api::OpenAiResponses => format!("{base}/responses"),
         }
     }
+
+    /// The URL of the list of models, from the URL of requests.
+    pub(in crate::model) fn list_url(self, endpoint: &reqwest::Url) -> reqwest::Url {
+        let own = match self {
+            Api::Anthropic => "/messages",
+            Api::OpenAiChat => "/chat/completions",
+            Api::OpenAiResponses => "/responses",
+        };
+        let path = endpoint.path();
+        let mut url = endpoint.clone();
+        url.set_path(&format!("{}/models", path.strip_suffix(own).unwrap_or(path)));
+        url
+    }
 }
 
 /// Configured properties of one model; absent values use the defaults.

@@ -91,6 +91,7 @@ pub fn methods(ctx: RpcContext) -> Result<Methods, String> {
     params::serve(m, "command.list", command::list)?;
     params::serve(m, "tool.list", tool::list)?;
     params::serve(m, "model.list", model::list)?;
+    params::serve(m, "model.check", model::check)?;
     params::serve(m, "model.usage", model::usage)?;
     params::serve(m, "workspace.status", workspace::status)?;
     params::serve(m, "workspace.trust", workspace::trust)?;

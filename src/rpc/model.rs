@@ -1,10 +1,12 @@
-//! `model.list`, `model.usage`
+//! `model.list`, `model.check`, `model.usage`
 
 use std::sync::Arc;
 
 use super::convert;
 use super::params::Caller;
-use crate::api::params::{ModelListParams, ModelListReply, ModelUsageParams, ModelUsageReply};
+use crate::api::params::{
+    ModelCheckParams, ModelCheckReply, ModelListParams, ModelListReply, ModelUsageParams, ModelUsageReply,
+};
 use crate::api::{Code, Fault};
 use crate::rpc::context::RpcContext;
 use crate::session::LedgerQuery;
@@ -23,6 +25,21 @@ pub(super) async fn list(
     models.truncate(limit);
     let next_cursor = if more { models.last().map(|view| view.model.clone()) } else { None };
     Ok(ModelListReply { models, next_cursor })
+}
+
+pub(super) async fn check(
+    ctx: Arc<RpcContext>,
+    _: Caller,
+    p: ModelCheckParams,
+) -> Result<ModelCheckReply, Fault> {
+    let components = ctx.registry.shared().components();
+    let known = components.models.providers();
+    if let Some(name) = p.provider.as_ref().filter(|name| !known.contains(name)) {
+        let known = if known.is_empty() { "none".into() } else { known.join(", ") };
+        let why = format!("provider: there is no provider {name:?}; configured: {known}");
+        return Err(Fault::new(Code::InvalidParams, why).with("path", "provider"));
+    }
+    Ok(ModelCheckReply { providers: components.models.check(p.provider.as_deref()).await })
 }
 
 pub(super) async fn usage(

@@ -159,6 +159,21 @@ pub enum BlockKind {
     },
 }
 
+/// The result of trying a provider.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProviderCheck {
+    /// Name of the provider.
+    pub name: String,
+    /// Whether its address answers and accepts the key.
+    pub ok: bool,
+    /// Time until the answer, in milliseconds; absent if the provider cannot be used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_ms: Option<u64>,
+    /// Why the provider cannot be used, without secrets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
 /// A model that a session could use, with its known capabilities.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ModelView {

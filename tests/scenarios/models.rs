@@ -60,6 +60,71 @@ async fn model_list_shows_configured_roles_and_capabilities() {
 }
 
 #[tokio::test]
+async fn provider_check_tries_key_and_address_without_tokens() {
+    for api in ALL_APIS {
+        let daemon = TestDaemon::builder()
+            .api(api)
+            .environment("CHECKED_KEY", "sk-canary-1234567890")
+            .provider("api_key_env = \"CHECKED_KEY\"")
+            .config(
+                "[providers.gone]\nkind = \"openai_chat\"\nbase_url = \"http://me:canary-password@127.0.0.1:9/v1\"\n\
+                 [providers.keyless]\nkind = \"anthropic\"\napi_key_env = \"NO_SUCH_KEY\"\n\
+                 [providers.tape]\nkind = \"replay\"\ncassette = \"missing.jsonl\"",
+            )
+            .start()
+            .await;
+        let alice = daemon.client("alice").await;
+        let only = json!({"provider": "scripted"});
+        let one = alice.call("model.check", only.clone()).await;
+        let one = one["providers"].as_array().expect("providers").clone();
+        assert_eq!((one.len(), &one[0]["name"], &one[0]["ok"]), (1, &json!("scripted"), &json!(true)));
+        assert!(one[0]["latency_ms"].is_u64() && one[0].get("error").is_none(), "{one:?}");
+        let sent = daemon.models.list_requests();
+        let key = sent[0].header("x-api-key").or_else(|| sent[0].header("authorization"));
+        assert!(key.is_some_and(|key| key.ends_with("sk-canary-1234567890")), "{sent:?}");
+
+        // Without a list of models, an empty request shows that the address is right.
+        daemon.models.answer_list(404, "{}");
+        assert_eq!(alice.call("model.check", only.clone()).await["providers"][0]["ok"], true);
+        assert_eq!(daemon.models.requests().last().expect("a request").body, json!({}));
+
+        let refusal =
+            "{\"error\":{\"type\":\"authentication_error\",\"message\":\"no sk-canary-1234567890\"}}";
+        daemon.models.answer_list(401, refusal);
+        let all = alice.call("model.check", json!({})).await;
+        let all = all["providers"].as_array().expect("providers").clone();
+        let names: Vec<&str> = all.iter().filter_map(|one| one["name"].as_str()).collect();
+        assert_eq!(names, ["gone", "keyless", "scripted", "tape"]);
+        for (one, word) in all.iter().zip(["could not reach", "NO_SUCH_KEY", "key", "missing.jsonl"]) {
+            let error = one["error"].as_str().unwrap_or_default();
+            assert!(one["ok"] == false && error.contains(word), "{word}: {one}");
+            assert!(one.get("latency_ms").is_none() && !error.contains("canary"), "{one}");
+        }
+        let unknown = alice.refused("model.check", json!({"provider": "other"})).await;
+        assert_eq!((unknown.code, &unknown.data["path"]), (-32602, &json!("provider")));
+        assert!(unknown.message.contains("scripted"), "{unknown:?}");
+    }
+}
+
+#[tokio::test]
+async fn agentctl_models_check_and_doctor_report_unusable_provider() {
+    let daemon = TestDaemon::builder()
+        .config("[providers.gone]\nkind = \"openai_chat\"\nbase_url = \"http://127.0.0.1:9/v1\"")
+        .start()
+        .await;
+    let printed = ctl(&daemon, &["models", "--check"]).await;
+    assert_eq!(printed.code, 2, "{printed:?}");
+    assert!(printed.out.contains("ok    scripted answers after"), "{printed:?}");
+    assert!(printed.out.contains("fail  gone: could not reach http://127.0.0.1:9"), "{printed:?}");
+    let shown = ctl(&daemon, &["doctor"]).await.fine();
+    assert!(shown.contains("provider scripted accepts the key"), "{shown}");
+    assert!(shown.contains("warn  provider gone: could not reach"), "{shown}");
+    daemon.models.answer_list(403, "{}");
+    let printed = ctl(&daemon, &["doctor"]).await;
+    assert!(printed.out.contains("fail  provider scripted: "), "{printed:?}");
+}
+
+#[tokio::test]
 async fn prompt_is_rebuilt_only_when_session_model_changes() {
     let mut daemon = TestDaemon::start().await;
     daemon.write("AGENTS.md", "Use tabs.");

@@ -98,6 +98,10 @@ struct State {
     breaches: Mutex<Vec<String>>,
     /// Answers that a request of Responses may continue.
     kept: Mutex<Kept>,
+    /// Requests for the list of models.
+    lists: Mutex<Vec<Request>>,
+    /// Status and body of the answer to them; by default an empty list.
+    list_answer: Mutex<Option<(u16, String)>>,
     /// Whether the last answer was paused.
     paused: Mutex<bool>,
     asked: watch::Sender<usize>,
@@ -167,6 +171,16 @@ impl ModelServer {
         self.state.requests.lock().expect("no panic").clone()
     }
 
+    /// All requests for the list of models so far.
+    pub fn list_requests(&self) -> Vec<Request> {
+        self.state.lists.lock().expect("no panic").clone()
+    }
+
+    /// Sets the answer to requests for the list of models.
+    pub fn answer_list(&self, status: u16, body: &str) {
+        *self.state.list_answer.lock().expect("no panic") = Some((status, body.to_owned()));
+    }
+
     /// Waits until at least `n` requests have arrived, and returns all.
     pub async fn wait_for_requests(&self, n: usize) -> Vec<Request> {
         expect_within("requests", reaches(&self.state.asked, n)).await;
@@ -197,6 +211,15 @@ impl ModelServer {
 async fn serve(mut socket: TcpStream, state: &State) -> std::io::Result<()> {
     socket.set_nodelay(true)?;
     while let Some(request) = read_request(&mut socket).await? {
+        if request.path.ends_with("/v1/models") {
+            let set = state.list_answer.lock().expect("no panic").clone();
+            let (status, body) = set.unwrap_or((200, "{\"data\":[]}".to_owned()));
+            state.lists.lock().expect("no panic").push(request);
+            let head = format!("HTTP/1.1 {status} Scripted\r\ncontent-type: application/json\r\n");
+            let length = body.len();
+            socket.write_all(format!("{head}content-length: {length}\r\n\r\n{body}").as_bytes()).await?;
+            continue;
+        }
         let number = state.requests.lock().expect("no panic").len();
         let step = choose(&request, state);
         if request.is_responses() && request.body["store"] == true {
@@ -226,6 +249,10 @@ pub fn breach(request: &Request) -> Option<String> {
 }
 
 fn choose(request: &Request, state: &State) -> Step {
+    // A check of the address; every provider refuses it.
+    if request.body == serde_json::json!({}) {
+        return Step::error(400, "invalid_request_error", "model: field required");
+    }
     let verdict = if request.is_anthropic() {
         check_version(request.header("anthropic-version"), &request.body)
             .and_then(|()| check_anthropic(&request.body, *state.paused.lock().expect("no panic")))

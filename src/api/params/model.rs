@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::types::ids::SessionId;
 use crate::types::ledger::{LedgerRow, ModelUsage};
-use crate::types::model::ModelView;
+use crate::types::model::{ModelView, ProviderCheck};
 use crate::types::time::Timestamp;
 
 /// `model.list`
@@ -27,6 +27,21 @@ pub struct ModelListReply {
     /// For the next page; absent on the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
+}
+
+/// `model.check`
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ModelCheckParams {
+    /// Only this provider; by default all configured ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+}
+
+/// Reply of `model.check`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ModelCheckReply {
+    /// The tried providers, sorted by name.
+    pub providers: Vec<ProviderCheck>,
 }
 
 /// `model.usage`

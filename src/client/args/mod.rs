@@ -62,8 +62,11 @@ pub enum Command {
     Logs(LogsArgs),
     /// Show tokens and costs by session and model
     Cost(CostArgs),
-    /// List models and their properties
+    /// List models and their properties, or try their providers
     Models {
+        /// Try the address and the key of each provider, without spending tokens
+        #[arg(long)]
+        check: bool,
         /// As JSON
         #[arg(long)]
         json: bool,

@@ -5,7 +5,9 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::time::Duration;
 
-use crate::api::params::{CheckReply, NoParams, SandboxReply, StatusReply};
+use crate::api::params::{
+    CheckReply, ModelCheckParams, ModelCheckReply, NoParams, SandboxReply, StatusReply,
+};
 use crate::client::commands::daemon::held;
 use crate::client::connection::client::Client;
 use crate::client::connection::connector::{Connector, daemon_command, is_absent};
@@ -171,6 +173,7 @@ async fn daemon(reach: &Connector) -> Vec<Finding> {
     match client.call::<StatusReply>("daemon.status", &NoParams {}).await {
         Ok(status) => {
             let mut findings = state(&client, &status);
+            findings.extend(providers(&client, &status).await);
             let checked = client.call::<CheckReply>("daemon.check", &NoParams {}).await;
             findings.push(sound(checked.map(|reply| reply.problems).map_err(|error| error.to_string())));
             findings
@@ -179,6 +182,35 @@ async fn daemon(reach: &Connector) -> Vec<Finding> {
             vec![fail(format!("the daemon answers with an error: {error}"), "agentctl daemon logs")]
         }
     }
+}
+
+/// Whether each provider can be reached with its key. Only the main model's provider has to work.
+async fn providers(client: &Client, status: &StatusReply) -> Vec<Finding> {
+    if status.providers.is_empty() {
+        return Vec::new();
+    }
+    let checked = match client.call::<ModelCheckReply>("model.check", &ModelCheckParams::default()).await {
+        Ok(reply) => reply.providers,
+        Err(error) => {
+            return vec![warn(format!("the providers could not be tried: {error}"), "agentctl daemon logs")];
+        }
+    };
+    let main = status.main_model.as_ref().and_then(|model| model.split_once('/')).map(|(name, _)| name);
+    let each = checked.into_iter().map(|provider| {
+        let name = &provider.name;
+        match provider.error {
+            None => ok(format!(
+                "provider {name} accepts the key and answers after {} ms",
+                provider.latency_ms.unwrap_or_default()
+            )),
+            Some(error) => {
+                let mend = format!("correct [providers.{name}] or its key, then agentctl models --check");
+                let what = format!("provider {name}: {error}");
+                if main == Some(name.as_str()) { fail(what, mend) } else { warn(what, mend) }
+            }
+        }
+    });
+    each.collect()
 }
 
 /// If no daemon runs, the daemon program checks the files, because this program cannot read the

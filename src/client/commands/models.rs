@@ -1,8 +1,8 @@
-//! `agentctl models`: the available models and their properties.
+//! `agentctl models`: the available models and their properties, and whether their providers can be used.
 
-use crate::api::params::{ModelListParams, ModelListReply};
+use crate::api::params::{ModelCheckParams, ModelCheckReply, ModelListParams, ModelListReply};
 use crate::client::connection::connector::Connector;
-use crate::client::failure::Failure;
+use crate::client::failure::{Failure, code};
 use crate::client::terminal::escape;
 use crate::client::terminal::out::Out;
 use crate::client::terminal::style::{Line, Tone, pad, width};
@@ -45,6 +45,30 @@ pub(in crate::client) async fn models(reach: &Connector, json: bool, out: &mut O
         out.note(&format!("prices: {}", escape::line(source)))?;
     }
     Ok(())
+}
+
+/// `agentctl models --check`
+pub(in crate::client) async fn check(reach: &Connector, json: bool, out: &mut Out) -> Result<(), Failure> {
+    let client = reach.observing().connect_or_start().await?;
+    let reply: ModelCheckReply = client.call("model.check", &ModelCheckParams::default()).await?;
+    if json {
+        out.json(&reply.providers)?;
+    } else if reply.providers.is_empty() {
+        out.note("no provider is configured: set [providers.NAME] in the configuration")?;
+    } else {
+        for provider in &reply.providers {
+            let (tone, word) = if provider.ok { (Tone::Good, "ok  ") } else { (Tone::Bad, "fail") };
+            let result = match (&provider.error, provider.latency_ms) {
+                (Some(error), _) => format!(": {}", escape::line(error)),
+                (None, Some(ms)) => format!(" answers after {ms} ms"),
+                (None, None) => String::new(),
+            };
+            let text = format!("  {}{result}", escape::line(&provider.name));
+            out.line(&Line::new(tone, word).and(Tone::Plain, text))?;
+        }
+    }
+    let is_fine = reply.providers.iter().all(|provider| provider.ok);
+    if is_fine { Ok(()) } else { Err(Failure::silent(code::MODEL)) }
 }
 
 const HEAD: [&str; 6] =

@@ -71,6 +71,11 @@ impl Player {
         }
     }
 
+    /// Whether the cassette can be read.
+    pub(super) async fn check(&self) -> Result<(), ModelFault> {
+        self.cassette.get_or_try_init(|| self.load()).await.map(|_| ())
+    }
+
     async fn load(&self) -> Result<Arc<Cassette>, ModelFault> {
         let fault = |why: String| {
             let text = format!("cassette {}: {why}", self.file.display());

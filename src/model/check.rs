@@ -1,0 +1,135 @@
+//! Tries the address and the key of each provider without spending tokens.
+
+use std::time::{Duration, Instant};
+
+use reqwest::header::CONTENT_TYPE;
+use reqwest::{Method, Url};
+
+use super::models::Models;
+use crate::model::http::{Exchange, error_body};
+use crate::model::provider::{Address, Backend};
+use crate::model::stream::fault;
+use crate::model::stream::fault::Secrets;
+use crate::types::model::{FaultKind, ModelFault, ProviderCheck};
+
+/// Time limit of the check of one provider, with its key command.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
+/// Statuses of a server that has no list of models.
+const NO_LIST: [u16; 3] = [404, 405, 501];
+/// Statuses that refuse an empty request to the model. Address and key are accepted before that.
+const REFUSES_EMPTY: [u16; 2] = [400, 422];
+
+impl Models {
+    /// Tries all providers in parallel, or only this one. The list is sorted by name, and empty if there is no
+    /// such provider. Cancel-safe.
+    pub async fn check(&self, only: Option<&str>) -> Vec<ProviderCheck> {
+        let names = self.providers().into_iter().filter(|name| only.is_none_or(|only| only == name));
+        let checks = names.map(|name| {
+            let models = self.clone();
+            tokio::spawn(async move { models.check_provider(&name).await })
+        });
+        // Aborts the remaining checks if the caller is dropped.
+        let mut running: Vec<_> = checks.map(AbortOnDrop).collect();
+        let mut results = Vec::new();
+        for check in &mut running {
+            results.extend((&mut check.0).await.ok());
+        }
+        results
+    }
+
+    async fn check_provider(&self, name: &str) -> ProviderCheck {
+        let began = Instant::now();
+        let tried = match self.backend(name) {
+            Some(Backend::Http(address)) => self.try_address(name, address).await,
+            Some(Backend::Replay(player)) => player.check().await,
+            None => Err(ModelFault::new(FaultKind::Unconfigured, "the provider is not configured")),
+        };
+        let is_ok = tried.is_ok();
+        ProviderCheck {
+            name: name.to_owned(),
+            ok: is_ok,
+            latency_ms: is_ok.then(|| u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX)),
+            error: tried.err().map(|fault| fault.message),
+        }
+    }
+
+    async fn try_address(&self, name: &str, address: &Address) -> Result<(), ModelFault> {
+        let mut secrets = address.secrets.clone();
+        let tried = tokio::time::timeout(CHECK_TIMEOUT, async {
+            let first = self.try_key(name, address, &mut secrets).await;
+            // A kept output of the key command may be out of date.
+            if first.as_ref().is_err_and(|fault| address.doubts_key(fault)) && address.printed().is_some() {
+                address.forget_key();
+                return self.try_key(name, address, &mut secrets).await;
+            }
+            first
+        });
+        let outcome = tried.await.unwrap_or_else(|_| {
+            let text = format!("{name} did not answer within {} s", CHECK_TIMEOUT.as_secs());
+            Err(ModelFault::new(FaultKind::Unreachable, text))
+        });
+        outcome.map_err(|fault| secrets.scrub_fault(fault))
+    }
+
+    /// Requests the list of models. A server without one gets an empty request, which it must refuse.
+    async fn try_key(&self, name: &str, address: &Address, secrets: &mut Secrets) -> Result<(), ModelFault> {
+        let secret = address.secret(name).await?;
+        let headers = address.headers(name, secret.as_ref(), false, secrets)?;
+        let exchange = async |url: Url, body: &str| -> Result<Exchange<'_>, ModelFault> {
+            Ok(self.exchange(name, address, url, headers.clone(), body.into()).await?)
+        };
+        let list = exchange(address.api.list_url(&address.url), "").await?.probe(Method::GET).await?;
+        if !NO_LIST.contains(&list.status) {
+            return list.into_result(name);
+        }
+        let empty = exchange(address.url.clone(), "{}").await?.probe(Method::POST).await?;
+        if REFUSES_EMPTY.contains(&empty.status) { Ok(()) } else { empty.into_result(name) }
+    }
+}
+
+/// The answer to a check: the status, and the body of an error.
+struct Probe {
+    status: u16,
+    body: Vec<u8>,
+}
+
+impl Probe {
+    fn into_result(self, provider: &str) -> Result<(), ModelFault> {
+        match self.status {
+            200..=299 => Ok(()),
+            // Redirects are not followed, because they would give the key to another host.
+            300..=399 => {
+                let text = format!(
+                    "{provider} redirects to another address (status {}): check base_url of [providers.{provider}]",
+                    self.status
+                );
+                Err(ModelFault::new(FaultKind::Unconfigured, text))
+            }
+            status => Err(fault::from_status(provider, status, None, &self.body)),
+        }
+    }
+}
+
+impl Exchange<'_> {
+    /// Sends the request and reads its status, and the body of an error.
+    async fn probe(mut self, method: Method) -> Result<Probe, ModelFault> {
+        let mut request =
+            self.client.request(method.clone(), self.url.clone()).headers(std::mem::take(&mut self.headers));
+        if method == Method::POST {
+            request = request.header(CONTENT_TYPE, "application/json").body(std::mem::take(&mut self.body));
+        }
+        let mut response = request.send().await.map_err(|error| self.send_fault(&error))?;
+        let status = response.status();
+        let body = if status.is_success() { Vec::new() } else { error_body(&mut response).await };
+        Ok(Probe { status: status.as_u16(), body })
+    }
+}
+
+/// A task that ends with its owner.
+struct AbortOnDrop(tokio::task::JoinHandle<ProviderCheck>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
