@@ -210,6 +210,8 @@ pub enum Input {
         sources: Vec<String>,
         /// The files with project instructions among them.
         instructions: Vec<FileVersion>,
+        /// For users: instructions that were left out, each with the reason.
+        skipped_instructions: Vec<String>,
         /// Parts of the workspace that need trust, if any.
         untrusted: Option<Untrusted>,
     },

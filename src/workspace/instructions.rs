@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
@@ -16,8 +16,15 @@ const FILE_BYTES: u64 = 64 * 1024;
 const ALL_BYTES: usize = 192 * 1024;
 /// Depth of nested includes.
 const DEPTH: usize = 4;
+/// Number of skipped includes that are described; further ones are counted.
+const MAX_SKIPPED: usize = 10;
+/// Characters of a name in a description. The name comes from the folder and may be of any length.
+const NAME_CHARS: usize = 120;
 
 const NAMES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
+/// Endings of texts. Any other `@path` that is no file is more likely a package, a folder or a decorator than an
+/// include.
+const TEXT_ENDINGS: [&str; 4] = ["md", "mdc", "markdown", "txt"];
 
 /// One file of instructions.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,17 +33,35 @@ pub(super) struct Instruction {
     pub text: String,
 }
 
+/// The files of instructions, and what was left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Collected {
+    pub files: Vec<Instruction>,
+    /// For users: each include or file that is missing in whole or in part, with the reason.
+    pub skipped: Vec<String>,
+}
+
 /// The user's own file first, then the root's and those of each folder down to this one; then the same for each
 /// additional folder.
-pub(super) fn collect(cwd: &Path, additional: &[PathBuf], user_dir: Option<&Path>) -> Vec<Instruction> {
-    let mut reader = Reader { seen: HashSet::new(), found: Vec::new(), bytes: 0 };
+pub(super) fn collect(cwd: &Path, additional: &[PathBuf], user_dir: Option<&Path>) -> Collected {
+    let mut reader = Reader {
+        seen: HashSet::new(),
+        including: Vec::new(),
+        bytes: 0,
+        skipped_count: 0,
+        collected: Collected::default(),
+    };
     if let Some(dir) = user_dir.and_then(|dir| dir.canonicalize().ok()) {
-        reader.read(&dir.join(NAMES[0]), &dir, 0);
+        reader.read_own(&dir.join(NAMES[0]), &dir);
     }
     for folder in std::iter::once(cwd).chain(additional.iter().map(PathBuf::as_path)) {
         reader.read_down(folder);
     }
-    reader.found
+    if reader.skipped_count > MAX_SKIPPED {
+        let more = reader.skipped_count - MAX_SKIPPED;
+        reader.collected.skipped.push(format!("and {more} more"));
+    }
+    reader.collected
 }
 
 /// The folders from the repository's root down to this one.
@@ -50,8 +75,11 @@ fn way_down(cwd: &Path) -> (PathBuf, Vec<PathBuf>) {
 
 struct Reader {
     seen: HashSet<PathBuf>,
-    found: Vec<Instruction>,
+    /// The file that is being read and the files that include it, outermost first.
+    including: Vec<PathBuf>,
     bytes: usize,
+    skipped_count: usize,
+    collected: Collected,
 }
 
 impl Reader {
@@ -59,48 +87,105 @@ impl Reader {
         let (root, folders) = way_down(cwd);
         for folder in folders {
             for name in NAMES {
-                self.read(&folder.join(name), &root, 0);
+                self.read_own(&folder.join(name), &root);
             }
         }
     }
 
-    fn read(&mut self, path: &Path, root: &Path, depth: usize) {
+    /// Reads a file that no other file includes, if it exists.
+    fn read_own(&mut self, path: &Path, root: &Path) {
+        if path.symlink_metadata().is_ok() {
+            let read = self.read(path, root);
+            self.note(read, || shorten(&path.to_string_lossy()));
+        }
+    }
+
+    /// Reads a file and its includes. `Err` says why a part or all of it is missing.
+    fn read(&mut self, path: &Path, root: &Path) -> Result<(), String> {
         // Resolve the path first: a link must not lead out of the root.
-        let Ok(resolved) = path.canonicalize() else { return };
-        if !resolved.starts_with(root) || !resolved.is_file() || !self.seen.insert(resolved.clone()) {
-            return;
+        let resolved = path.canonicalize().map_err(|error| match error.kind() {
+            ErrorKind::NotFound => NOT_FOUND.to_owned(),
+            _ => format!("could not be opened ({error})"),
+        })?;
+        if !resolved.starts_with(root) {
+            return Err(format!("is outside {}", root.display()));
         }
-        // A path that has become a link or a pipe since is an attack.
-        let how = OpenHow::new()
-            .flags(OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC)
-            .resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
-        let Ok(file) = openat2(AT_FDCWD, &resolved, how).map(File::from) else { return };
-        if !file.metadata().is_ok_and(|meta| meta.is_file()) {
-            return;
+        if self.including.contains(&resolved) {
+            return Err("includes itself in a loop".into());
         }
-        let mut bytes = Vec::new();
-        if file.take(FILE_BYTES + 1).read_to_end(&mut bytes).is_err() {
-            return;
+        // A second include of the same text adds nothing, and no text is missing.
+        if self.seen.contains(&resolved) {
+            return Ok(());
         }
-        let cut = bytes.len() as u64 > FILE_BYTES;
-        bytes.truncate(FILE_BYTES as usize);
-        let mut text = String::from_utf8_lossy(&bytes).into_owned();
-        if cut {
+        if self.including.len() > DEPTH {
+            return Err(format!("is nested deeper than {DEPTH} includes"));
+        }
+        self.seen.insert(resolved.clone());
+        let (mut text, is_cut) = read_text(&resolved)?;
+        if is_cut {
             text.push_str("\n[cut: the file is longer]");
         }
         if self.bytes + text.len() > ALL_BYTES {
-            return;
+            return Err(format!("does not fit: all instructions have at most {} KiB", ALL_BYTES / 1024));
         }
         self.bytes += text.len();
         let includes = includes(&text);
-        self.found.push(Instruction { path: resolved.clone(), text });
-        if depth == DEPTH {
-            return;
-        }
+        self.collected.files.push(Instruction { path: resolved.clone(), text });
         let folder = resolved.parent().unwrap_or(root).to_path_buf();
+        self.including.push(resolved.clone());
         for include in includes {
-            self.read(&folder.join(include), root, depth + 1);
+            let read = self.read(&folder.join(&include), root);
+            let is_no_file = read.as_ref().is_err_and(|why| [NOT_FOUND, NOT_A_FILE].contains(&why.as_str()));
+            if is_no_file && !is_text(&include) {
+                continue;
+            }
+            self.note(read, || format!("@{} in {}", shorten(&include), shorten(&resolved.to_string_lossy())));
         }
+        self.including.pop();
+        if is_cut {
+            return Err(format!("is cut after {} KiB", FILE_BYTES / 1024));
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, read: Result<(), String>, name: impl FnOnce() -> String) {
+        let Err(why) = read else { return };
+        self.skipped_count += 1;
+        if self.skipped_count <= MAX_SKIPPED {
+            self.collected.skipped.push(format!("{} {why}", name()));
+        }
+    }
+}
+
+const NOT_FOUND: &str = "does not exist";
+const NOT_A_FILE: &str = "is not a file";
+
+fn is_text(path: &str) -> bool {
+    Path::new(path).extension().is_some_and(|it| TEXT_ENDINGS.iter().any(|ending| it == *ending))
+}
+
+/// The text of a file without links on its path, and whether it is longer.
+fn read_text(resolved: &Path) -> Result<(String, bool), String> {
+    let failed = |error: &dyn std::fmt::Display| format!("could not be read ({error})");
+    // A path that has become a link or a pipe since is an attack.
+    let how = OpenHow::new()
+        .flags(OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC)
+        .resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
+    let file = openat2(AT_FDCWD, resolved, how).map(File::from).map_err(|error| failed(&error))?;
+    if !file.metadata().is_ok_and(|meta| meta.is_file()) {
+        return Err(NOT_A_FILE.into());
+    }
+    let mut bytes = Vec::new();
+    file.take(FILE_BYTES + 1).read_to_end(&mut bytes).map_err(|error| failed(&error))?;
+    let is_cut = bytes.len() as u64 > FILE_BYTES;
+    bytes.truncate(FILE_BYTES as usize);
+    Ok((String::from_utf8_lossy(&bytes).into_owned(), is_cut))
+}
+
+fn shorten(name: &str) -> String {
+    match name.char_indices().nth(NAME_CHARS) {
+        Some((at, _)) => format!("{}…", &name[..at]),
+        None => name.to_owned(),
     }
 }
 
@@ -129,7 +214,7 @@ mod tests {
     use super::*;
 
     fn texts(cwd: &Path) -> Vec<String> {
-        collect(cwd, &[], None).into_iter().map(|found| found.text).collect()
+        collect(cwd, &[], None).files.into_iter().map(|found| found.text).collect()
     }
 
     #[test]
@@ -153,5 +238,43 @@ mod tests {
         std::fs::write(base.join("ws/AGENTS.md"), "@../secret.md @link.md").expect("written");
         std::os::unix::fs::symlink(base.join("secret.md"), base.join("ws/link.md")).expect("linked");
         assert_eq!(texts(&base.join("ws")), ["@../secret.md @link.md"]);
+    }
+
+    #[test]
+    fn skipped_includes_are_named_with_reason() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let base = dir.path().canonicalize().expect("resolved");
+        let ws = base.join("ws");
+        std::fs::create_dir_all(ws.join(".git")).expect("made");
+        let write = |path: &str, text: &str| std::fs::write(ws.join(path), text).expect("written");
+        std::fs::write(base.join("secret.md"), "secret").expect("written");
+        write(
+            "AGENTS.md",
+            "@../secret.md @gone.md @types/node @loop.md @loop.md @a.md @long.txt @.git/objects \n```\n@no.md\n```\n",
+        );
+        write("loop.md", "@AGENTS.md");
+        for (name, next) in [("a", "b"), ("b", "c"), ("c", "d"), ("d", "e"), ("e", "e")] {
+            write(&format!("{name}.md"), &format!("@{next}.md"));
+        }
+        write("long.txt", &"x".repeat(FILE_BYTES as usize + 1));
+        let skipped = collect(&ws, &[], None).skipped;
+        let at = |name: &str, of: &str, why: &str| format!("@{name} in {}/{of} {why}", ws.display());
+        assert_eq!(
+            skipped,
+            [
+                at("../secret.md", "AGENTS.md", &format!("is outside {}", ws.display())),
+                at("gone.md", "AGENTS.md", "does not exist"),
+                at("AGENTS.md", "loop.md", "includes itself in a loop"),
+                at("e.md", "d.md", "is nested deeper than 4 includes"),
+                at("long.txt", "AGENTS.md", "is cut after 64 KiB"),
+            ]
+        );
+        write("AGENTS.md", &"@gone.md ".repeat(30));
+        let skipped = collect(&ws, &[], None).skipped;
+        assert_eq!((skipped.len(), skipped.last().map(String::as_str)), (11, Some("and 20 more")));
+        std::fs::remove_file(ws.join("AGENTS.md")).expect("removed");
+        std::os::unix::fs::symlink(base.join("secret.md"), ws.join("AGENTS.md")).expect("linked");
+        let collected = collect(&ws, &[], None);
+        assert!(collected.files.is_empty() && collected.skipped[0].contains("is outside"), "{collected:?}");
     }
 }

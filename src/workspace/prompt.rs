@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest as _, Sha256};
 
 use super::git_facts::GitFacts;
-use super::instructions::{self, Instruction};
+use super::instructions::{self, Collected, Instruction};
 use crate::types::context_view::{INSTRUCTIONS_HEADING, SURROUNDINGS_HEADING};
 use crate::types::hex;
 use crate::types::reminder::FileVersion;
@@ -43,6 +43,8 @@ pub struct Gathered {
     pub sources: Vec<String>,
     /// The versions of these files.
     pub instructions: Vec<FileVersion>,
+    /// For users: instructions that were left out, each with the reason.
+    pub skipped_instructions: Vec<String>,
     /// Files of the folder that need trust, if there are any.
     pub untrusted: Option<Untrusted>,
 }
@@ -76,7 +78,8 @@ pub async fn gather(request: Request, git_facts: &GitFacts) -> Option<Gathered> 
 
 /// The same inputs give the same bytes. Blocking.
 fn compose(request: &Request, git: Option<&str>, untrusted: Option<Untrusted>) -> Gathered {
-    let found = instructions::collect(&request.cwd, &request.additional, request.user_dir.as_deref());
+    let Collected { files: found, skipped } =
+        instructions::collect(&request.cwd, &request.additional, request.user_dir.as_deref());
     let mut system = request.custom.clone().unwrap_or_else(|| DEFAULT.to_string());
     if !found.is_empty() {
         system.push_str(INSTRUCTIONS_HEADING);
@@ -105,13 +108,13 @@ fn compose(request: &Request, git: Option<&str>, untrusted: Option<Untrusted>) -
         system.push_str(appended);
     }
     let sources = found.iter().map(|instruction| instruction.path.display().to_string()).collect();
-    Gathered { system, sources, instructions: versions(&found), untrusted }
+    Gathered { system, sources, instructions: versions(&found), skipped_instructions: skipped, untrusted }
 }
 
 /// The files with project instructions as they are now. Blocking.
 #[must_use]
 pub fn instruction_versions(cwd: &Path, additional: &[PathBuf], user_dir: Option<&Path>) -> Vec<FileVersion> {
-    versions(&instructions::collect(cwd, additional, user_dir))
+    versions(&instructions::collect(cwd, additional, user_dir).files)
 }
 
 fn versions(found: &[Instruction]) -> Vec<FileVersion> {

@@ -80,6 +80,49 @@ async fn project_instructions_are_sent_and_fixed_for_session() {
     }
 }
 
+#[tokio::test]
+async fn skipped_include_is_reported_once_with_reason() {
+    let mut daemon = TestDaemon::start().await;
+    daemon.write("AGENTS.md", "Use tabs. See @../outside.md, @docs/a.md and @types/node.\n");
+    daemon.write("docs/a.md", "Never use emojis. @../AGENTS.md @gone.md\n");
+    std::fs::write(daemon.workspace().parent().expect("a folder").join("outside.md"), "secret")
+        .expect("written");
+    let alice = daemon.client("alice").await;
+    let session = alice.create(&daemon).await;
+    let mut seen = session.follow().await;
+    daemon.models.otherwise(|_| Step::text("Hello."));
+    session.submit("hello").await;
+    let notice = seen.wait_for("notice").await;
+    assert_eq!(notice["kind"], "instructions_skipped");
+    let text = notice["text"].as_str().expect("words");
+    for part in [
+        "@../outside.md in ",
+        "is outside ",
+        "@../AGENTS.md in ",
+        "docs/a.md includes itself in a loop",
+        "@gone.md in ",
+        "does not exist",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(!text.contains("types/node"), "{text}");
+    seen.turn_ends("success").await;
+
+    // A prompt of the turn itself is built from the same files, also after a restart.
+    daemon.crash_and_restart().await;
+    let session = daemon.client("alice").await.join(&session);
+    let mut seen = session.follow().await;
+    session.submit_with(json!({"input": "again", "append_system_prompt": "Be brief."})).await;
+    seen.wait_for("turn.prompt_built").await;
+    seen.turn_ends("success").await;
+    assert_eq!(seen.seen_of("notice").len(), 1, "it is told once");
+    let first = &daemon.models.requests()[0].body["system"][0]["text"];
+    assert!(
+        first.as_str().is_some_and(|text| text.contains("emojis") && !text.contains("secret")),
+        "{first}"
+    );
+}
+
 const RULES: &str = "[permissions]\nallow = [\"Bash(touch allowed)\"]\ndeny = [\"Bash(touch denied)\"]\n";
 
 #[tokio::test]

@@ -41,7 +41,8 @@ impl State {
                 self.status = *state;
                 self.requires = *requires;
             }
-            Event::SessionPromptBuilt { system, instructions, .. } => {
+            Event::SessionPromptBuilt { system, instructions, skipped_instructions, .. } => {
+                self.skipped_instructions.clone_from(skipped_instructions);
                 self.system = Some(Arc::from(system.as_str()));
                 let versions = |files: &Vec<FileVersion>| {
                     Arc::new(files.iter().map(|file| (file.path.clone(), file.digest.clone())).collect())

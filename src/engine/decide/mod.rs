@@ -47,8 +47,8 @@ impl Engine {
             Input::Submit(submit) => builder.submit(*submit)?,
             Input::Compact { request, origin } => builder.compact(request, origin)?,
             Input::Command(command) => builder.answer_command(*command)?,
-            Input::ContextReady { system, sources, instructions, untrusted } => {
-                builder.context_ready(system, sources, instructions, untrusted);
+            Input::ContextReady { system, sources, instructions, skipped_instructions, untrusted } => {
+                builder.context_ready(system, sources, instructions, skipped_instructions, untrusted);
             }
             Input::ContextChecked { turn_id, changed_files, instructions } => {
                 builder.context_checked(turn_id, changed_files, instructions.as_deref());

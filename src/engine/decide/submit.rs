@@ -185,6 +185,7 @@ impl PlanBuilder<'_> {
         system: String,
         sources: Vec<String>,
         instructions: Vec<FileVersion>,
+        skipped_instructions: Vec<String>,
         untrusted: Option<Untrusted>,
     ) {
         let waits = matches!(self.state.turn.as_ref().map(|turn| &turn.activity), Some(Activity::Context));
@@ -192,11 +193,23 @@ impl PlanBuilder<'_> {
             return;
         }
         let is_of_turn = self.state.turn.as_ref().is_some_and(|turn| turn.options.change_system_prompt());
+        // The session's prompt may be built again, for example for another model: nothing is reported twice.
+        let is_new = self.state.skipped_instructions != skipped_instructions;
+        let skipped = skipped_instructions.join("; ");
         if is_of_turn {
             self.push_turn(Event::TurnPromptBuilt { system, sources });
         } else {
             let instructions = Some(instructions);
-            self.push_session(Event::SessionPromptBuilt { system, sources, instructions });
+            self.push_session(Event::SessionPromptBuilt {
+                system,
+                sources,
+                instructions,
+                skipped_instructions,
+            });
+        }
+        if is_new && !skipped.is_empty() {
+            let text = format!("these parts of the project instructions are left out: {skipped}");
+            self.push_session(Event::Notice { kind: "instructions_skipped".into(), text });
         }
         if let Some(untrusted) = untrusted {
             self.ask_for_trust(untrusted);

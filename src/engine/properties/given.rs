@@ -114,7 +114,13 @@ pub fn context(engine: &Engine) -> Input {
     let spec = engine.prompt_spec();
     let system = format!("be good {:?} {:?}", spec.system_prompt, spec.append_system_prompt);
     let untrusted = Some(Untrusted { digest: "d".into(), parts: vec!["hooks".into()] });
-    Input::ContextReady { system, sources: Vec::new(), instructions: Vec::new(), untrusted }
+    Input::ContextReady {
+        system,
+        sources: Vec::new(),
+        instructions: Vec::new(),
+        skipped_instructions: vec!["@a.md does not exist".into()],
+        untrusted,
+    }
 }
 
 /// The comparison with the disk, with or without changes.

@@ -39,6 +39,8 @@ pub(in crate::engine) struct State {
     pub is_stale: bool,
     /// Digest of the workspace parts for which trust was requested last.
     pub trust_asked: Option<String>,
+    /// The instructions that the session's prompt leaves out, each with the reason.
+    pub skipped_instructions: Vec<String>,
     pub transcript: Transcript,
     /// The model that gave the newest answer of the transcript, and the provider's id of that answer.
     pub continues: Option<(String, String)>,
@@ -116,6 +118,7 @@ impl State {
             system: None,
             is_stale: false,
             trust_asked: None,
+            skipped_instructions: Vec::new(),
             transcript: Transcript::default(),
             continues: None,
             turn: None,

@@ -70,6 +70,9 @@ pub enum Event {
         /// Absent in journals of older versions.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         instructions: Option<Vec<FileVersion>>,
+        /// Instructions that were left out, each with the reason.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        skipped_instructions: Vec<String>,
     },
     /// A client attached.
     #[serde(rename = "session.attached")]

@@ -305,6 +305,7 @@ impl EffectRunner {
                 system: gathered.system,
                 sources: gathered.sources,
                 instructions: gathered.instructions,
+                skipped_instructions: gathered.skipped_instructions,
                 untrusted: gathered.untrusted,
             })
         });
