@@ -38,6 +38,8 @@ mod restart;
 mod resume;
 #[path = "load/stream.rs"]
 mod stream;
+#[path = "load/streaming_execution.rs"]
+mod streaming_execution;
 #[path = "load/submit.rs"]
 mod submit;
 #[path = "load/wire.rs"]
@@ -52,7 +54,7 @@ type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 type Part = fn() -> Outcome<()>;
 
 /// The parts: what chooses them, and what runs them.
-const PARTS: [(&str, Part); 14] = [
+const PARTS: [(&str, Part); 15] = [
     ("b1", cold::run),
     ("b2", memory::run),
     ("b3", submit::run),
@@ -64,6 +66,7 @@ const PARTS: [(&str, Part); 14] = [
     ("b9", replay::run),
     ("b10", resume::run),
     ("b11", restart::run),
+    ("streaming", streaming_execution::run),
     ("s13", isolation::run),
     ("flood", isolation::flood),
     ("torrent", isolation::torrent),

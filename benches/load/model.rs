@@ -29,6 +29,8 @@ pub enum Script {
     Later(Duration, Arc<[u8]>),
     /// So many times the first, then the second.
     Rounds { left: Arc<AtomicU32>, again: Arc<[u8]>, last: Arc<[u8]> },
+    /// The first request gets these pieces, each after a pause; later requests get `last`.
+    Pieces { left: Arc<AtomicU32>, pieces: Arc<[Arc<[u8]>]>, pause: Duration, last: Arc<[u8]> },
     /// So many deltas, one at each tick, each in a chunk of its own; when each was sent is noted.
     Paced { deltas: usize, every: Duration },
     /// The same for many answers at once: each delta says itself when it was sent.
@@ -164,6 +166,17 @@ async fn serve(mut socket: TcpStream, shared: Arc<Shared>, arrived: Sender<Insta
             Script::Rounds { left, again, last } => {
                 let more = left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
                 socket.write_all(if more.is_ok() { &again } else { &last }).await?;
+            }
+            Script::Pieces { left, pieces, pause, last } => {
+                if left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_err()
+                {
+                    socket.write_all(&last).await?;
+                    continue;
+                }
+                for piece in pieces.iter() {
+                    tokio::time::sleep(pause).await;
+                    socket.write_all(piece).await?;
+                }
             }
             Script::Paced { deltas, every } => paced(&mut socket, &shared, deltas, every).await?,
             Script::Stamped { deltas, every, padding } => {

@@ -73,18 +73,47 @@ pub fn bash(command: &str) -> Arc<[u8]> {
 /// A whole answer that calls a tool.
 pub fn call(tool: &str, input: &serde_json::Value) -> Arc<[u8]> {
     let mut events = message_start();
-    let call = format!("{{\"type\":\"tool_use\",\"id\":\"toolu_1\",\"name\":{tool:?},\"input\":{{}}}}");
-    let input = input.to_string();
-    let piece = serde_json::json!({"type": "content_block_delta", "index": 0,
-        "delta": {"type": "input_json_delta", "partial_json": input}});
-    events.push_str(&block_start(0, &call));
-    events.push_str(&format!("event: content_block_delta\ndata: {piece}\n\n"));
-    events.push_str(&block_stop(0));
+    events.push_str(&call_block(0, tool, input));
     events.push_str(&message_end("tool_use"));
     let mut bytes = HEAD.to_vec();
     chunk(&mut bytes, events.as_bytes());
     bytes.extend_from_slice(LAST_CHUNK);
     bytes.into()
+}
+
+/// A whole answer with several calls, in pieces: each ends with the last event of a block. The last block is text.
+pub fn calls_in_pieces(calls: &[(&str, serde_json::Value)]) -> Vec<Arc<[u8]>> {
+    let mut events: Vec<String> =
+        calls.iter().enumerate().map(|(index, (tool, input))| call_block(index, tool, input)).collect();
+    if let Some(first) = events.first_mut() {
+        first.insert_str(0, &message_start());
+    }
+    let text = calls.len();
+    events.push(
+        block_start(text, "{\"type\":\"text\",\"text\":\"\"}")
+            + &text_delta(text, "Now I wait.")
+            + &block_stop(text)
+            + &message_end("tool_use"),
+    );
+    let last = events.len() - 1;
+    let piece = |(number, events): (usize, String)| {
+        let mut bytes = if number == 0 { HEAD.to_vec() } else { Vec::new() };
+        chunk(&mut bytes, events.as_bytes());
+        if number == last {
+            bytes.extend_from_slice(LAST_CHUNK);
+        }
+        Arc::from(bytes)
+    };
+    events.into_iter().enumerate().map(piece).collect()
+}
+
+/// The events of a block that calls a tool.
+fn call_block(index: usize, tool: &str, input: &serde_json::Value) -> String {
+    let call = format!("{{\"type\":\"tool_use\",\"id\":\"toolu_{index}\",\"name\":{tool:?},\"input\":{{}}}}");
+    let input = input.to_string();
+    let piece = serde_json::json!({"type": "content_block_delta", "index": index,
+        "delta": {"type": "input_json_delta", "partial_json": input}});
+    block_start(index, &call) + &format!("event: content_block_delta\ndata: {piece}\n\n") + &block_stop(index)
 }
 
 /// The text of an answer of [`answer`].
