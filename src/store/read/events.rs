@@ -1,6 +1,7 @@
 //! Reads pages of the journal. Each call holds a reader for one page only, so that a slow client never delays a
 //! checkpoint.
 
+use futures_util::{Stream, TryStreamExt as _};
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
 
@@ -10,74 +11,19 @@ use crate::store::rows::{JournalRow, Page, SessionKey};
 use crate::store::sql_batch::integer;
 use crate::types::ids::{ItemId, Seq};
 
-/// Reads a page of the journal if it fits; otherwise no rows.
-const WHOLE_PAGE: &str = "select seq, kind, body, null as total from event \
-     where session = ?1 and seq > ?2 and ?4 >= \
-     (select sum(size) from (select octet_length(body) as size from event \
-      where session = ?1 and seq > ?2 order by seq limit ?3)) \
-     order by seq limit ?3";
-/// Reads the rows that fit into a page, at least one, and the total number of rows.
-const PART_OF_PAGE: &str = "select e.seq, e.kind, e.body, p.total from \
-     (select seq, count(*) over () as total, row_number() over by_seq as nth, \
-      sum(size) over by_seq as upto from \
-      (select seq, octet_length(body) as size from event \
-       where session = ?1 and seq > ?2 order by seq limit ?3) \
-      window by_seq as (order by seq rows unbounded preceding)) p \
-     cross join event e on e.session = ?1 and e.seq = p.seq \
-     where p.upto <= ?4 or p.nth = 1 order by p.seq";
-/// Rows that a replay needs: all rows of the open turn, and the rows of settled turns without transient kinds.
-macro_rules! lasting {
-    () => {
-        "session = ?1 and seq > ?2 and (seq > ?5 or kind not in (select value from json_each(?6)) \
-         or seq in (select value from json_each(?7)))"
-    };
-}
-/// Reads a page of rows that a replay needs, if it fits; otherwise no rows.
-const WHOLE_PAGE_THAT_LASTS: &str = concat!(
-    "select seq, kind, body, null as total from event where ",
-    lasting!(),
-    " and ?4 >= (select sum(size) from (select octet_length(body) as size from event where ",
-    lasting!(),
-    " order by seq limit ?3)) order by seq limit ?3"
-);
-/// Reads the replay rows that fit into a page, at least one, and the total number of rows.
-const PART_OF_PAGE_THAT_LASTS: &str = concat!(
-    "select e.seq, e.kind, e.body, p.total from \
-     (select seq, count(*) over () as total, row_number() over by_seq as nth, \
-      sum(size) over by_seq as upto from \
-      (select seq, octet_length(body) as size from event where ",
-    lasting!(),
-    " order by seq limit ?3) \
-      window by_seq as (order by seq rows unbounded preceding)) p \
-     cross join event e on e.session = ?1 and e.seq = p.seq \
-     where p.upto <= ?4 or p.nth = 1 order by p.seq"
-);
-/// Reads a page of items if it fits; otherwise no rows.
-const WHOLE_PAGE_OF_ITEMS: &str = "select i.first_seq, i.last_seq, i.kind, i.status, a.body as first, \
-     b.body as last, null as total from item i \
+/// Reads the journal.
+const EVENTS: &str =
+    "select seq, kind, body from event where session = ?1 and seq > ?2 order by seq limit ?3";
+/// Reads the rows that a replay needs: all rows of the open turn, and the rows of settled turns without transient
+/// kinds.
+const LASTING_EVENTS: &str = "select seq, kind, body from event where session = ?1 and seq > ?2 \
+     and (seq > ?4 or kind not in (select value from json_each(?5)) \
+     or seq in (select value from json_each(?6))) order by seq limit ?3";
+/// Reads items.
+const ITEMS: &str = "select i.first_seq, i.last_seq, i.kind, i.status, a.body as first, b.body as last from item i \
      join event a on a.session = i.session and a.seq = i.first_seq \
      join event b on b.session = i.session and b.seq = i.last_seq \
-     where i.session = ?1 and i.first_seq > ?2 and ?4 >= \
-     (select sum(size) from \
-      (select octet_length(a.body) + octet_length(b.body) as size from item i \
-       join event a on a.session = i.session and a.seq = i.first_seq \
-       join event b on b.session = i.session and b.seq = i.last_seq \
-       where i.session = ?1 and i.first_seq > ?2 order by i.first_seq limit ?3)) \
-     order by i.first_seq limit ?3";
-/// Reads the items that fit into a page, at least one, and the total number of items.
-const PART_OF_PAGE_OF_ITEMS: &str = "select p.first_seq, p.last_seq, p.kind, p.status, a.body as first, \
-     b.body as last, p.total from \
-     (select first_seq, last_seq, kind, status, count(*) over () as total, \
-      row_number() over by_seq as nth, sum(size) over by_seq as upto from \
-      (select i.first_seq, i.last_seq, i.kind, i.status, \
-       octet_length(a.body) + octet_length(b.body) as size from item i \
-       join event a on a.session = i.session and a.seq = i.first_seq \
-       join event b on b.session = i.session and b.seq = i.last_seq \
-       where i.session = ?1 and i.first_seq > ?2 order by i.first_seq limit ?3) \
-      window by_seq as (order by first_seq rows unbounded preceding)) p \
-     cross join event a on a.session = ?1 and a.seq = p.first_seq \
-     cross join event b on b.session = ?1 and b.seq = p.last_seq \
-     where p.upto <= ?4 or p.nth = 1 order by p.first_seq";
+     where i.session = ?1 and i.first_seq > ?2 order by i.first_seq limit ?3";
 
 /// End of a journal's settled turns, and the kinds that a replay skips in them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -214,25 +160,21 @@ impl StoreReader {
         self.noted(read.await)
     }
 
-    async fn is_there(&self, key: SessionKey) -> Result<bool, StoreError> {
-        let row = sqlx::query("select 1 from session where id = ?").bind(key.0);
-        Ok(row.fetch_optional(&self.readers.now().await).await?.is_some())
-    }
-
-    async fn rows_after(
+    /// Fails if the journal of an existing session is empty.
+    async fn require_first_event(
         &self,
-        sql: &'static str,
         key: SessionKey,
         after: Seq,
-        limit: u32,
-        bytes: usize,
-    ) -> Result<Vec<SqliteRow>, StoreError> {
-        let query = sqlx::query(sql)
-            .bind(key.0)
-            .bind(integer(after))
-            .bind(limit)
-            .bind(i64::try_from(bytes).unwrap_or(i64::MAX));
-        Ok(query.fetch_all(&self.readers.now().await).await?)
+        page: &Page<JournalRow>,
+    ) -> Result<(), StoreError> {
+        if after > 0 || !page.rows.is_empty() {
+            return Ok(());
+        }
+        let row = sqlx::query("select 1 from session where id = ?").bind(key.0);
+        match row.fetch_optional(&self.readers.now().await).await? {
+            Some(_) => Err(StoreError::Corrupt("a session without its first event".into())),
+            None => Ok(()),
+        }
     }
 
     /// A page of the journal: rows after `after`, oldest first, at most `limit` rows and at most `bytes` of
@@ -248,14 +190,11 @@ impl StoreReader {
         bytes: usize,
     ) -> Result<Page<JournalRow>, StoreError> {
         let read = async {
-            let mut rows = self.rows_after(WHOLE_PAGE, key, after, limit, bytes).await?;
-            if rows.is_empty() {
-                rows = self.rows_after(PART_OF_PAGE, key, after, limit, bytes).await?;
-            }
-            if after == 0 && rows.is_empty() && self.is_there(key).await? {
-                return Err(StoreError::Corrupt("a session without its first event".into()));
-            }
-            page(&rows, limit, journal_row)
+            let query = sqlx::query(EVENTS).bind(key.0).bind(integer(after)).bind(limit);
+            let pool = self.readers.now().await;
+            let page = read_page(query.fetch(&pool), limit, bytes, journal_row, |row| row.body.len()).await?;
+            self.require_first_event(key, after, &page).await?;
+            Ok(page)
         };
         self.noted(read.await)
     }
@@ -310,20 +249,13 @@ impl StoreReader {
         limit: u32,
         bytes: usize,
     ) -> Result<Page<JournalRow>, StoreError> {
-        let rows = async |sql: &'static str| {
-            let query = sqlx::query(sql).bind(key.0).bind(integer(after)).bind(limit);
-            let query = query.bind(i64::try_from(bytes).unwrap_or(i64::MAX)).bind(integer(settled.upto));
-            query.bind(&settled.passing).bind(&settled.newest).fetch_all(&self.readers.now().await).await
-        };
         let read = async {
-            let mut found = rows(WHOLE_PAGE_THAT_LASTS).await?;
-            if found.is_empty() {
-                found = rows(PART_OF_PAGE_THAT_LASTS).await?;
-            }
-            if after == 0 && found.is_empty() && self.is_there(key).await? {
-                return Err(StoreError::Corrupt("a session without its first event".into()));
-            }
-            page(&found, limit, journal_row)
+            let query = sqlx::query(LASTING_EVENTS).bind(key.0).bind(integer(after)).bind(limit);
+            let query = query.bind(integer(settled.upto)).bind(&settled.passing).bind(&settled.newest);
+            let pool = self.readers.now().await;
+            let page = read_page(query.fetch(&pool), limit, bytes, journal_row, |row| row.body.len()).await?;
+            self.require_first_event(key, after, &page).await?;
+            Ok(page)
         };
         self.noted(read.await)
     }
@@ -359,11 +291,9 @@ impl StoreReader {
         bytes: usize,
     ) -> Result<Page<StoredItem>, StoreError> {
         let read = async {
-            let mut rows = self.rows_after(WHOLE_PAGE_OF_ITEMS, key, after, limit, bytes).await?;
-            if rows.is_empty() {
-                rows = self.rows_after(PART_OF_PAGE_OF_ITEMS, key, after, limit, bytes).await?;
-            }
-            page(&rows, limit, stored_item)
+            let query = sqlx::query(ITEMS).bind(key.0).bind(integer(after)).bind(limit);
+            let length = |item: &StoredItem| item.first.len() + item.last.len();
+            read_page(query.fetch(&self.readers.now().await), limit, bytes, stored_item, length).await
         };
         self.noted(read.await)
     }
@@ -391,15 +321,28 @@ impl StoreReader {
     }
 }
 
-fn page<T>(
-    rows: &[SqliteRow],
+/// Reads rows until their bodies exceed `bytes`. The first row is always read, whatever its length. The bytes are
+/// counted here and not in SQL: a query that compares the sum with a limit visits all later rows if the page does
+/// not fit.
+async fn read_page<T>(
+    rows: impl Stream<Item = Result<SqliteRow, sqlx::Error>>,
     limit: u32,
+    bytes: usize,
     read: impl Fn(&SqliteRow) -> Result<T, StoreError>,
+    length: impl Fn(&T) -> usize,
 ) -> Result<Page<T>, StoreError> {
-    let total: Option<i64> = rows.first().map(|row| row.try_get("total")).transpose()?.flatten();
-    let total = total.map_or(rows.len() as u64, unsigned);
-    let is_last = total < u64::from(limit) && total == rows.len() as u64;
-    Ok(Page { rows: rows.iter().map(read).collect::<Result<_, _>>()?, is_last })
+    let mut rows = std::pin::pin!(rows);
+    let (mut page, mut total) = (Vec::new(), 0);
+    while let Some(row) = rows.try_next().await? {
+        let row = read(&row)?;
+        total += length(&row);
+        if total > bytes && !page.is_empty() {
+            return Ok(Page { rows: page, is_last: false });
+        }
+        page.push(row);
+    }
+    let is_last = (page.len() as u64) < u64::from(limit);
+    Ok(Page { rows: page, is_last })
 }
 
 fn journal_row(row: &SqliteRow) -> Result<JournalRow, StoreError> {
