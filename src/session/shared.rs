@@ -14,6 +14,7 @@ use crate::model::Models;
 use crate::policy::Policies;
 use crate::session::error::SessionError;
 use crate::session::metrics::Counts;
+use crate::session::stream::feed::FeedPool;
 use crate::store::{Store, StoreError, StoreReader};
 use crate::sync::{read, write};
 use crate::tools::Toolbox;
@@ -155,6 +156,8 @@ pub struct Shared {
     pub policies: Arc<Policies>,
     /// Git facts of the workspaces, for system prompts.
     pub(super) git_facts: GitFacts,
+    /// Memory for the newest events of all sessions.
+    pub(super) feed_pool: Arc<FeedPool>,
     /// Counters since the start.
     pub(super) counts: Counts,
     /// Receives every committed event, in addition to the followers of a session.
@@ -180,6 +183,7 @@ impl Shared {
             clock,
             policies,
             git_facts: GitFacts::default(),
+            feed_pool: Arc::default(),
             counts: Counts::default(),
             observer: None,
             pending_tx,

@@ -2,7 +2,7 @@
 //! the feed, after each commit. Each reader has its own pace.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tokio::sync::{OnceCell, watch};
@@ -12,9 +12,14 @@ use crate::types::event::{Envelope, Event};
 use crate::types::ids::Seq;
 use crate::types::model::BlockKind;
 
-/// Bytes kept in memory. A reader with an older cursor reads the store. The value is small in tests, so that
-/// followers lag behind.
-const KEEP_BYTES: usize = if cfg!(test) { 3 * 1024 } else { 1024 * 1024 };
+/// Bytes that every feed may keep. A reader with an older cursor reads the store. The value is small in tests, so
+/// that followers lag behind.
+const MIN_FEED_BYTES: usize = if cfg!(test) { 1536 } else { 64 * 1024 };
+/// Maximum bytes of one feed. A hundred clients of one fast session lag by less than this; reading their events
+/// from the store would cost more than sending them.
+const MAX_FEED_BYTES: usize = if cfg!(test) { 3 * 1024 } else { 8 * 1024 * 1024 };
+/// Bytes of all feeds together. When they are used up, each feed keeps [`MIN_FEED_BYTES`].
+const POOL_BYTES: usize = 32 * 1024 * 1024;
 /// Maximum number of events per read.
 const BATCH: usize = 500;
 
@@ -53,8 +58,24 @@ pub(in crate::session) enum Content {
     Arguments,
 }
 
+/// The memory that the feeds of all sessions share.
+#[derive(Debug, Default)]
+pub(in crate::session) struct FeedPool {
+    used: AtomicUsize,
+}
+
+impl FeedPool {
+    /// Bytes that one feed may keep now: half of the free bytes, so that a few sessions with many events leave
+    /// room for others.
+    fn share(&self) -> usize {
+        let free = POOL_BYTES.saturating_sub(self.used.load(Ordering::Relaxed));
+        (free / 2).clamp(MIN_FEED_BYTES, MAX_FEED_BYTES)
+    }
+}
+
 /// The newest events of one session.
 pub(in crate::session) struct Feed {
+    pool: Arc<FeedPool>,
     ring: Mutex<Ring>,
     newest: watch::Sender<Seq>,
     /// The full message that lagging followers read parts of, with its first seq. It is read once and shared by
@@ -80,9 +101,10 @@ pub(in crate::session) enum ReadResult {
 }
 
 impl Feed {
-    pub fn new(last_seq: Seq) -> Self {
+    pub fn new(last_seq: Seq, pool: Arc<FeedPool>) -> Self {
         let ring = Ring { lines: VecDeque::new(), bytes: 0, after: last_seq };
         Self {
+            pool,
             ring: Mutex::new(ring),
             newest: watch::Sender::new(last_seq),
             whole: Mutex::default(),
@@ -96,16 +118,20 @@ impl Feed {
         let Some(last) = lines.last().map(|line| line.seq) else { return };
         {
             let mut ring = lock(&self.ring);
+            let bytes_before = ring.bytes;
             for line in lines {
                 ring.bytes += line.body.len();
                 ring.lines.push_back(line);
             }
-            while ring.bytes > KEEP_BYTES
+            let share = self.pool.share();
+            while ring.bytes > share
                 && let Some(old) = ring.lines.pop_front()
             {
                 ring.bytes -= old.body.len();
                 ring.after = old.seq;
             }
+            self.pool.used.fetch_add(ring.bytes, Ordering::Relaxed);
+            self.pool.used.fetch_sub(bytes_before, Ordering::Relaxed);
         }
         self.newest.send_replace(last);
     }
@@ -172,6 +198,12 @@ impl Feed {
     }
 }
 
+impl Drop for Feed {
+    fn drop(&mut self) {
+        self.pool.used.fetch_sub(lock(&self.ring).bytes, Ordering::Relaxed);
+    }
+}
+
 /// The kind of an event that will be published.
 pub(in crate::session) fn kind_of(event: &Event) -> EntryKind {
     match event {
@@ -204,13 +236,33 @@ mod tests {
 
     #[test]
     fn feed_drops_old_entries_and_reports_lagged_reader() {
-        let feed = Feed::new(0);
+        let feed = Feed::new(0, Arc::default());
         for seq in 1..=5 {
-            feed.publish(vec![line(seq, KEEP_BYTES / 3)]);
+            feed.publish(vec![line(seq, MAX_FEED_BYTES / 3)]);
         }
         assert!(matches!(feed.after(0, 1), ReadResult::Lagged));
         let ReadResult::Entries(lines) = feed.after(3, 1) else { panic!("the ring holds these") };
         assert_eq!(lines.first().map(|line| line.seq), Some(4));
         assert_eq!(feed.last_seq(), 5);
+    }
+    #[test]
+    fn dropped_feed_returns_its_bytes_to_pool() {
+        let pool = Arc::<FeedPool>::default();
+        let feeds = [Feed::new(0, Arc::clone(&pool)), Feed::new(0, Arc::clone(&pool))];
+        for feed in &feeds {
+            feed.publish((1..=9).map(|seq| line(seq, MAX_FEED_BYTES / 3)).collect());
+        }
+        let used = pool.used.load(Ordering::Relaxed);
+        assert!(used > MAX_FEED_BYTES && used <= 2 * MAX_FEED_BYTES, "{used}");
+        drop(feeds);
+        assert_eq!(pool.used.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn full_pool_leaves_minimum_to_each_feed() {
+        let pool = FeedPool::default();
+        assert_eq!(pool.share(), MAX_FEED_BYTES);
+        pool.used.store(POOL_BYTES, Ordering::Relaxed);
+        assert_eq!(pool.share(), MIN_FEED_BYTES);
     }
 }

@@ -234,12 +234,12 @@ impl Registry {
     fn spawn(&self, id: SessionId, key: SessionKey, last_seq: Seq, source: Source) -> LoadedSession {
         let (mailbox, inbox) = mpsc::channel(MAILBOX);
         let (leaving, left) = mpsc::unbounded_channel();
-        let feed = Arc::new(Feed::new(last_seq));
+        let shared = Arc::clone(&self.inner.shared);
+        let feed = Arc::new(Feed::new(last_seq, Arc::clone(&shared.feed_pool)));
         let clients = Arc::<AttachedClients>::default();
         let leases = Arc::new(LeaseCount::new(self.inner.tick.fetch_add(1, Ordering::Relaxed)));
         let loaded = Arc::new(SetOnce::new());
         let commands = Arc::default();
-        let shared = Arc::clone(&self.inner.shared);
         let resident = LoadedSession {
             id,
             key,

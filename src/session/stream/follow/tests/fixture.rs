@@ -156,7 +156,7 @@ impl FeedFixture {
             store,
             key,
             id,
-            feed: Arc::new(Feed::new(0)),
+            feed: Arc::new(Feed::new(0, Arc::default())),
             next: 1,
             told: Vec::new(),
             readers: Vec::new(),
@@ -450,7 +450,7 @@ impl FeedFixture {
         self.hold = false;
         let last_seq = self.store.last_seq(self.key).await.unwrap();
         assert_eq!(last_seq + 1, self.next, "the next number was never given out");
-        self.feed = Arc::new(Feed::new(last_seq));
+        self.feed = Arc::new(Feed::new(last_seq, Arc::default()));
         let cursors: Vec<Seq> = self.readers.iter_mut().filter_map(Reader::cut_off).collect();
         if !is_early {
             self.end(ItemStatus::Interrupted).await;
