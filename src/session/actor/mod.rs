@@ -152,6 +152,9 @@ impl Actor {
     }
 
     /// Runs until the session is parked or unloaded. `first` is handled before any other input.
+    ///
+    /// The futures that handle something are large and boxed: otherwise a thousand waiting sessions would reserve
+    /// space for all of them.
     pub async fn run(mut self, first: Option<Input>) {
         let _panic_guard = PanicGuard(Arc::clone(&self.feed));
         if let Some(input) = first {
@@ -166,7 +169,7 @@ impl Actor {
                 break;
             }
             if let Some(stuck) = self.state.unwritten.take() {
-                if !self.retry_write(stuck).await {
+                if !Box::pin(self.retry_write(stuck)).await {
                     break;
                 }
                 continue;
@@ -188,7 +191,7 @@ impl Actor {
                 command = self.inbox.recv() => match command {
                     Some(command) => {
                         self.state.idle_since = None;
-                        self.handle_command(*command).await;
+                        Box::pin(self.handle_command(*command)).await;
                     }
                     None => break,
                 },
@@ -196,7 +199,7 @@ impl Actor {
                     self.state.idle_since = None;
                     self.detached(*origin).await;
                 }
-                Some(process_start) = self.process_starts.recv() => self.on_process_started(process_start).await,
+                Some(process_start) = self.process_starts.recv() => Box::pin(self.on_process_started(process_start)).await,
                 input = self.effects.next() => if let Some(input) = input { self.on_effect_result(input).await },
                 () = sleep_until(deadline), if deadline.is_some() => self.on_deadline(),
                 () = sleep_until(due), if due.is_some() => self.handle_input(Input::DeadlineReached).await,
@@ -359,7 +362,7 @@ impl Actor {
     async fn decide_and_commit(&mut self, mut input: Input, must_write: bool) -> Result<Reply, SessionError> {
         self.note_end_of_work(&mut input);
         let decision = self.decide(input)?;
-        self.commit(UnwrittenPlan { must_write, ..UnwrittenPlan::new(decision) }).await
+        Box::pin(self.commit(UnwrittenPlan { must_write, ..UnwrittenPlan::new(decision) })).await
     }
 
     /// Notes the processes that ended work left. A call that the user stopped is not offered again without the
