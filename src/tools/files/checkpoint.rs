@@ -88,7 +88,7 @@ pub(in crate::tools) fn versions(
         let state = match loaded {
             Ok(None) => FileState::Missing,
             Ok(Some(content)) => FileState::Content {
-                sha256: content.sha256.clone(),
+                sha256: content.sha256.hex().to_owned(),
                 mode: content.mode(),
                 bytes: (content.bytes.len() as u64 <= max_bytes).then(|| Arc::clone(&content.bytes)),
             },
@@ -133,7 +133,7 @@ fn change(context: &ToolContext, call_id: CallId, step: &RestoreStep) -> Result<
     let held = open(context, &step.path)?;
     held.remove_temp(call_id);
     let before = held.load().map_err(|refusal| refusal.text)?;
-    if before.as_ref().map(|content| &content.sha256) != step.from.as_ref() {
+    if before.as_ref().map(|content| content.sha256.hex()) != step.from.as_deref() {
         return Err("it changed meanwhile".into());
     }
     let after = step.to.as_ref().map(|(bytes, mode)| Content::own(bytes.clone(), *mode));

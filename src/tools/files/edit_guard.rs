@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -10,6 +11,7 @@ use crate::tools::context::ToolContext;
 use crate::tools::disk;
 use crate::tools::error::ToolError;
 use crate::tools::files::file_checks::{is_notebook, refuse_binary};
+use crate::tools::fs::content_hash::ContentHash;
 use crate::tools::fs::diff;
 use crate::tools::fs::diff::Diff;
 use crate::tools::fs::pinned::{Content, PinnedPath};
@@ -43,7 +45,7 @@ pub(in crate::tools) fn require_known(
         }
         return not_read(format!("{shown} was not read yet; read it before changing it"));
     };
-    if record.sha256 != found.sha256 {
+    if record.sha256 != found.sha256.hex() {
         return Err(disk::changed_content(path));
     }
     if needs == Needs::Whole && !record.whole && context.settings.edit_requires_read {
@@ -126,9 +128,9 @@ pub(in crate::tools) struct Change {
     pub(in crate::tools) path: PinnedPath,
     /// The content that is replaced; `None` for a new file.
     pub(in crate::tools) before: Option<Content>,
-    pub(in crate::tools) after: Vec<u8>,
+    pub(in crate::tools) after: Arc<Vec<u8>>,
     /// SHA-256 of `after`.
-    pub(in crate::tools) sha256: String,
+    pub(in crate::tools) sha256: ContentHash,
     pub(in crate::tools) charset: Charset,
     pub(in crate::tools) endings: Endings,
     pub(in crate::tools) diff: Diff,
@@ -146,17 +148,18 @@ impl Change {
         before: Option<Content>,
         (old, new): (Option<&str>, &str),
         charset: Charset,
-        after: Vec<u8>,
+        after: impl Into<Arc<Vec<u8>>>,
     ) -> Self {
-        let sha256 = disk::sha256(&after);
-        let diff = difference(context, &path, old, new);
+        let after = after.into();
+        let sha256 = ContentHash::start(&after);
+        let diff = difference(context, &path, old, new, || None);
         let endings = Endings::of(new);
         Self { path, before, after, sha256, charset, endings, diff, known_whole: true, mode_of: None }
     }
 
     /// A change inside a file: `old` and `new` are its texts in their original line endings. `what` names the
     /// argument that may contain a character that the encoding lacks. Avoids copies. `planned` is the judged
-    /// call: the same change of the same content reuses its result.
+    /// call: the same change of the same content reuses its diff if that took long to compute.
     pub(in crate::tools) fn within(
         context: &ToolContext,
         path: PinnedPath,
@@ -167,25 +170,25 @@ impl Change {
         planned: Option<&PreparedCall>,
     ) -> Result<Self, ToolError> {
         let endings = Endings::of(&new);
-        // The same content before and after has the same diff. For a large file, comparing hashes is faster than
-        // computing the diff again.
-        let judged_diff = |sha256: &str| {
+        // The same content before and after has the same diff.
+        let judged_diff = |after: &[u8]| {
             let planned = planned?;
             let Some(PlannedChange::One(edit)) = &planned.change else { return None };
-            let is_same = edit.sha256_before.as_ref() == Some(&before.sha256) && edit.sha256_after == sha256;
+            let is_same = edit.sha256_before.as_deref() == Some(before.sha256.hex())
+                && edit.sha256_after == disk::sha256(after);
             let text = planned.diff.clone().filter(|_| is_same)?;
             Some(Diff { text, added: edit.added, removed: edit.removed })
         };
-        let (after, sha256, diff) = if charset == Charset::UTF8 {
-            let sha256 = disk::sha256(new.as_bytes());
-            let diff = judged_diff(&sha256).unwrap_or_else(|| difference(context, &path, Some(old), &new));
-            (new.into_bytes(), sha256, diff)
+        let (after, diff) = if charset == Charset::UTF8 {
+            let diff = difference(context, &path, Some(old), &new, || judged_diff(new.as_bytes()));
+            (new.into_bytes(), diff)
         } else {
             let after = encode(context, &path, charset, &new, what)?;
-            let sha256 = disk::sha256(&after);
-            let diff = judged_diff(&sha256).unwrap_or_else(|| difference(context, &path, Some(old), &new));
-            (after, sha256, diff)
+            let diff = difference(context, &path, Some(old), &new, || judged_diff(&after));
+            (after, diff)
         };
+        let after = Arc::new(after);
+        let sha256 = ContentHash::start(&after);
         let before = Some(before);
         Ok(Self { path, before, after, sha256, charset, endings, diff, known_whole: true, mode_of: None })
     }
@@ -203,8 +206,8 @@ impl Change {
             read_only: false,
             sandbox: None,
             change: Some(PlannedChange::One(PlannedEdit {
-                sha256_before: self.before.as_ref().map(|before| before.sha256.clone()),
-                sha256_after: self.sha256.clone(),
+                sha256_before: self.before.as_ref().map(|before| before.sha256.hex().to_owned()),
+                sha256_after: self.sha256.hex().to_owned(),
                 added: self.diff.added,
                 removed: self.diff.removed,
                 whole: self.known_whole,
@@ -233,7 +236,8 @@ impl Change {
             Some(like) => self.path.create_like(call_id, like, &self.after),
             None => self.path.replace(call_id, self.before.as_ref(), &self.after),
         }?;
-        let sha256 = self.sha256;
+        // The hash of a large file was computed while the file was written and synced.
+        let sha256 = self.sha256.hex().to_owned();
         let output = format!(
             "{done} (+{} −{} lines; {}, {}).",
             self.diff.added,
@@ -246,7 +250,7 @@ impl Change {
             "encoding": self.charset.name(),
             "line_endings": self.endings.name(),
             "created": self.before.is_none(),
-            "sha256_before": self.before.as_ref().map(|before| &before.sha256),
+            "sha256_before": self.before.as_ref().map(|before| before.sha256.hex()),
             "sha256_after": sha256,
             "added": self.diff.added,
             "removed": self.diff.removed,
@@ -268,7 +272,7 @@ impl Change {
             diff: self.diff.text,
             added: self.diff.added,
             removed: self.diff.removed,
-            sha256_before: self.before.map(|before| before.sha256),
+            sha256_before: self.before.map(|before| before.sha256.hex().to_owned()),
             sha256_after: Some(sha256),
         };
         Ok(ToolOutcome {
@@ -281,15 +285,21 @@ impl Change {
 }
 
 /// The diff for users. If all line endings are equal and stay so, it omits them; otherwise it shows every
-/// carriage return.
-fn difference(context: &ToolContext, path: &ResolvedPath, old: Option<&str>, new: &str) -> Diff {
+/// carriage return. `known` may return the diff if it takes long to compute.
+fn difference(
+    context: &ToolContext,
+    path: &ResolvedPath,
+    old: Option<&str>,
+    new: &str,
+    known: impl FnOnce() -> Option<Diff>,
+) -> Diff {
     let shown = context.show(&path.path);
     let (before, after) = (old.map(Endings::of), Endings::of(new));
     if !matches!((before, after), (Some(Endings::CrLf), Endings::CrLf) | (Some(Endings::Cr), Endings::Cr)) {
-        return diff::unified(&shown, old, Some(new));
+        return diff::unified_or_known(&shown, old, Some(new), known);
     }
     let old = old.map(|old| Shown::new(old).text);
-    diff::unified(&shown, old.as_deref(), Some(&Shown::new(new).text))
+    diff::unified_or_known(&shown, old.as_deref(), Some(&Shown::new(new).text), known)
 }
 
 /// The prepared call on `path` if its change cannot be computed before judging.

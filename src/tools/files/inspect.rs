@@ -93,7 +93,7 @@ fn look(context: &ToolContext, file: &PlannedFile) -> Found {
         Ok((found, held)) => (found.as_ref(), held.found.as_ref().map(|found| &found.meta)),
         Err(refusal) => return Found::Neither(format!("{shown} could not be read: {}", refusal.text)),
     };
-    let now = found.map(|content| content.sha256.as_str());
+    let now = found.map(|content| content.sha256.hex());
     let planned_before = file.sha256_before.as_deref();
     // An earlier call of the same message may have written the content that this call started with. The plan
     // was made before both, so it does not give this call's result.
@@ -113,7 +113,7 @@ fn look(context: &ToolContext, file: &PlannedFile) -> Found {
                 path: path.to_path_buf(),
                 mtime_ns: stamp.mtime_ns,
                 size: stamp.size,
-                sha256: content.sha256.clone(),
+                sha256: content.sha256.hex().to_owned(),
                 whole: file.whole,
                 lines: Vec::new(),
                 total_lines: None,

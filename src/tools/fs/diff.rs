@@ -11,6 +11,9 @@ const MAX_DIFF_BYTES: usize = 1 << 20;
 /// Bytes of the changed part of a text; longer parts are not compared line by line.
 const LARGEST: usize = 1 << 20;
 
+/// Bytes of a changed part that is always compared quickly.
+const MAX_QUICK_BYTES: usize = 8 << 10;
+
 /// The difference between two texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::tools) struct Diff {
@@ -24,6 +27,17 @@ const CONTEXT: usize = 3;
 
 /// Compares two texts with `\n` line endings. `old` is `None` for a new file, `new` for a removed one.
 pub(in crate::tools) fn unified(path: &str, old: Option<&str>, new: Option<&str>) -> Diff {
+    unified_or_known(path, old, new, || None)
+}
+
+/// Like [`unified`]. If the changed part is long, `known` may return the diff instead: the comparison has a time
+/// limit, so computing it again may be slow and may give another result.
+pub(in crate::tools) fn unified_or_known(
+    path: &str,
+    old: Option<&str>,
+    new: Option<&str>,
+    known: impl FnOnce() -> Option<Diff>,
+) -> Diff {
     let from = if old.is_some() { format!("a/{path}") } else { "/dev/null".to_owned() };
     let to = if new.is_some() { format!("b/{path}") } else { "/dev/null".to_owned() };
     let (old, new) = (old.unwrap_or(""), new.unwrap_or(""));
@@ -35,6 +49,11 @@ pub(in crate::tools) fn unified(path: &str, old: Option<&str>, new: Option<&str>
             "--- {from}\n+++ {to}\n[the change is too large to show: {removed} lines become {added}]\n"
         );
         return Diff { text, added, removed };
+    }
+    if changed > MAX_QUICK_BYTES
+        && let Some(diff) = known()
+    {
+        return diff;
     }
     // Compare only the differing part, so that a small change of a large file is cheap.
     let (old, new) = (&old[head.bytes..old.len() - tail], &new[head.bytes..new.len() - tail]);

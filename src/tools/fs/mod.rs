@@ -1,5 +1,6 @@
 //! Access to files: resolves, judges and opens paths without a race; encodings and diffs.
 
+pub(super) mod content_hash;
 pub(super) mod diff;
 pub(super) mod hardlink;
 pub(super) mod jail;

@@ -22,6 +22,7 @@ use crate::crash;
 use crate::tools::disk;
 use crate::tools::disk::{Identity, Stamp};
 use crate::tools::error::ToolError;
+use crate::tools::fs::content_hash::ContentHash;
 use crate::tools::fs::temp_file::{TempGuard, create_temp, temp_name};
 use crate::types::ids::CallId;
 use crate::types::tool::ResolvedPath;
@@ -78,7 +79,7 @@ impl Found {
 #[derive(Clone, Debug)]
 pub(in crate::tools) struct Content {
     pub(in crate::tools) bytes: Arc<Vec<u8>>,
-    pub(in crate::tools) sha256: String,
+    pub(in crate::tools) sha256: ContentHash,
     /// Permission bits.
     mode: u32,
     owner: (u32, u32),
@@ -109,7 +110,8 @@ impl Content {
     /// A content of the daemon's user with these permission bits.
     pub(in crate::tools) fn own(bytes: Vec<u8>, mode: u32) -> Self {
         let owner = (nix::unistd::geteuid().as_raw(), nix::unistd::getegid().as_raw());
-        Self { sha256: disk::sha256(&bytes), bytes: Arc::new(bytes), mode: mode & 0o7777, owner }
+        let bytes = Arc::new(bytes);
+        Self { sha256: ContentHash::start(&bytes), bytes, mode: mode & 0o7777, owner }
     }
 
     /// Permission bits.
@@ -189,10 +191,10 @@ impl PinnedPath {
         if meta.len() > LARGEST_EDIT {
             return Err(self.too_large(meta.len()));
         }
-        let bytes = self.read(file, &meta)?;
+        let bytes = Arc::new(self.read(file, &meta)?);
         Ok(Some(Content {
-            sha256: disk::sha256(&bytes),
-            bytes: Arc::new(bytes),
+            sha256: ContentHash::start(&bytes),
+            bytes,
             mode: meta.mode() & 0o7777,
             owner: (meta.uid(), meta.gid()),
         }))

@@ -158,14 +158,14 @@ fn one(context: &ToolContext, call_id: CallId, step: Step) -> Result<ToolOutcome
             path.remove(&before)?;
             let path = path.resolved.path;
             let detail = json!({
-                "path": path, "removed_file": true, "sha256_before": before.sha256,
+                "path": path, "removed_file": true, "sha256_before": before.sha256.hex(),
                 "added": diff.added, "removed": diff.removed,
             });
             let change = FileChange {
                 diff: diff.text,
                 added: diff.added,
                 removed: diff.removed,
-                sha256_before: Some(before.sha256.clone()),
+                sha256_before: Some(before.sha256.hex().to_owned()),
                 sha256_after: None,
                 path: path.clone(),
             };

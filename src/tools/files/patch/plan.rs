@@ -101,12 +101,14 @@ impl Step {
 
     pub(super) fn planned(&self) -> PlannedFile {
         let (before, after, whole) = match self {
-            Step::Write(change) => (change.before.as_ref(), Some(change.sha256.clone()), change.known_whole),
+            Step::Write(change) => {
+                (change.before.as_ref(), Some(change.sha256.hex().to_owned()), change.known_whole)
+            }
             Step::Remove { before, .. } => (Some(before), None, false),
         };
         PlannedFile {
             path: self.path().path.clone(),
-            sha256_before: before.map(|before| before.sha256.clone()),
+            sha256_before: before.map(|before| before.sha256.hex().to_owned()),
             sha256_after: after,
             added: self.diff().added,
             removed: self.diff().removed,

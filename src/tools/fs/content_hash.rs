@@ -1,0 +1,61 @@
+//! The SHA-256 of a file's content. Hashing ten megabytes takes longer than reading them. So a large content is
+//! hashed on another thread, while the caller compares or writes it.
+
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread::JoinHandle;
+
+use crate::sync::lock;
+use crate::tools::disk;
+
+/// Minimal number of bytes for which a thread is worth its start.
+const LARGE_CONTENT: usize = 1 << 20;
+
+/// The hash of a content. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(in crate::tools) struct ContentHash(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    bytes: Arc<Vec<u8>>,
+    hex: OnceLock<String>,
+    /// The thread that computes the hash of a large content. It ends by itself if the hash is not used.
+    thread: Mutex<Option<JoinHandle<String>>>,
+}
+
+impl ContentHash {
+    /// Starts to hash a large content. A small one is hashed on first use.
+    pub(in crate::tools) fn start(bytes: &Arc<Vec<u8>>) -> Self {
+        let thread = (bytes.len() >= LARGE_CONTENT).then(|| {
+            let bytes = Arc::clone(bytes);
+            std::thread::Builder::new().name("hash".into()).spawn(move || disk::sha256(&bytes))
+        });
+        // Without a thread, the hash is computed on first use.
+        let thread = Mutex::new(thread.and_then(Result::ok));
+        Self(Arc::new(Inner { bytes: Arc::clone(bytes), hex: OnceLock::new(), thread }))
+    }
+
+    /// The hash in hexadecimal. Waits for the thread that computes it.
+    pub(in crate::tools) fn hex(&self) -> &str {
+        self.0.hex.get_or_init(|| {
+            let thread = lock(&self.0.thread).take();
+            let computed = thread.and_then(|thread| thread.join().ok());
+            computed.unwrap_or_else(|| disk::sha256(&self.0.bytes))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tools::fs::content_hash::*;
+
+    #[test]
+    fn content_hash_of_any_length_equals_plain_hash() {
+        for length in [0, 1, LARGE_CONTENT - 1, LARGE_CONTENT, LARGE_CONTENT + 1] {
+            let bytes = Arc::new(vec![7; length]);
+            let hash = ContentHash::start(&bytes);
+            let copy = hash.clone();
+            assert_eq!(hash.hex(), disk::sha256(&bytes), "{length}");
+            assert_eq!(copy.hex(), hash.hex());
+        }
+    }
+}
