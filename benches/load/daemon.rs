@@ -100,8 +100,13 @@ impl Place {
 
     /// Holds commands at this level.
     pub fn hold(&self, level: &str) -> Outcome<()> {
+        self.configure(&format!("[sandbox]\nlevel = {level:?}\n"))
+    }
+
+    /// Adds tables to the configuration.
+    pub fn configure(&self, tables: &str) -> Outcome<()> {
         let config = std::fs::read_to_string(self.config())?;
-        std::fs::write(self.config(), format!("{config}[sandbox]\nlevel = {level:?}\n"))?;
+        std::fs::write(self.config(), config + tables)?;
         Ok(())
     }
 

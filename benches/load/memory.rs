@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::Outcome;
+use super::client::Client;
 use super::daemon::{Daemon, Place};
 use super::figures::{Figure, Sample, Target};
 use super::model::Model;
@@ -13,6 +14,10 @@ use super::model::Model;
 const RUNS: usize = 5;
 const SESSIONS: usize = 1_000;
 const LOADED: usize = 200;
+/// The daemon returns the memory of unloaded sessions within this time.
+const RELEASE: Duration = Duration::from_secs(12);
+/// Sessions that one connection follows.
+const PER_CLIENT: usize = 50;
 const IDLE: Duration = Duration::from_secs(2);
 /// What the start set going has ended by then.
 const SETTLE: Duration = Duration::from_millis(500);
@@ -36,9 +41,8 @@ pub fn run() -> Outcome<()> {
     for _ in 0..SESSIONS {
         client.call("session.create", &json!({"cwd": place.workspace()}))?;
     }
-    Figure::number("B2 resident with 1,000 new sessions", "MB", daemon.resident_mb()?)
+    Figure::number("B2 resident with 1,000 new sessions, all loaded", "MB", daemon.resident_mb()?)
         .beside("MB at start", fresh.median())
-        .target(Target::AtMost(40.0))
         .print();
     let before = daemon.resident_mb()?;
     for _ in 0..LOADED {
@@ -49,6 +53,40 @@ pub fn run() -> Outcome<()> {
     }
     let each = (daemon.resident_mb()? - before) * 1e3 / LOADED as f64;
     Figure::number("B2 a loaded session that had one turn", "kB", each).target(Target::AtMost(100.0)).print();
+    daemon.stop()?;
+    unloaded(&model)
+}
+
+/// The same number of sessions, each with one turn, after all of them were unloaded.
+fn unloaded(model: &Model) -> Outcome<()> {
+    let place = Place::new(Some(model.address))?;
+    place.configure("[limits]\nidle_unload = \"1s\"\n")?;
+    let daemon = place.start()?;
+    for _ in 0..SESSIONS / PER_CLIENT {
+        let mut client = daemon.client()?;
+        for _ in 0..PER_CLIENT {
+            let session = client.session(&place.workspace())?;
+            client.turn(&session)?;
+        }
+    }
+    let mut client = daemon.client()?;
+    let loaded = |client: &mut Client| -> Outcome<u64> {
+        let status = client.call("daemon.status", &json!({}))?;
+        status["loaded_sessions"]
+            .as_u64()
+            .ok_or_else(|| format!("no number of loaded sessions: {status}").into())
+    };
+    for _ in 0..60 {
+        if loaded(&mut client)? == 0 {
+            break;
+        }
+        std::thread::park_timeout(SETTLE);
+    }
+    std::thread::park_timeout(RELEASE);
+    Figure::number("B2 resident with 1,000 parked sessions", "MB", daemon.resident_mb()?)
+        .target(Target::AtMost(40.0))
+        .print();
+    Figure::number("B2 of that no page of a file, parked", "MB", daemon.private_mb()?).print();
     daemon.stop()
 }
 

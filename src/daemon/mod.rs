@@ -2,6 +2,7 @@
 
 mod config;
 mod error;
+mod memory;
 mod notifier;
 mod orphans;
 mod paths;
@@ -262,6 +263,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let copying = tokio::spawn(copying);
     let tidying = tokio::spawn(orphans::sweep_temp(registry.clone()));
     let removing = tokio::spawn(retention::run(registry.clone()));
+    let releasing = tokio::spawn(memory::run(registry.clone()));
     let (notifier, notify_channels) = watch::channel(ways);
     let calling = tokio::spawn(notifier::run(registry.clone(), notify_channels));
 
@@ -299,6 +301,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     copying.abort();
     tidying.abort();
     removing.abort();
+    releasing.abort();
     calling.abort();
     // The next start loads the remaining sessions.
     recovery.abort();

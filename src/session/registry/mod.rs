@@ -58,6 +58,8 @@ pub(super) struct Inner {
     keyed_calls: DashMap<&'static str, Arc<Mutex<()>>>,
     /// Number of loaded sessions.
     pub loaded: Arc<AtomicUsize>,
+    /// Number of sessions that were unloaded since the start.
+    pub unloaded: AtomicU64,
     /// Rises with each lease.
     pub tick: AtomicU64,
 }
@@ -74,6 +76,7 @@ impl Registry {
             imports: StagedImports::default(),
             keyed_calls: DashMap::new(),
             loaded: Arc::default(),
+            unloaded: AtomicU64::new(0),
             tick: AtomicU64::new(0),
         };
         Self { inner: Arc::new(inner) }

@@ -168,6 +168,12 @@ impl Registry {
         self.inner.loaded.load(Ordering::Relaxed)
     }
 
+    /// Number of sessions that were unloaded since the start.
+    #[must_use]
+    pub fn unloaded(&self) -> u64 {
+        self.inner.unloaded.load(Ordering::Relaxed)
+    }
+
     pub(in crate::session) fn slot(&self, id: SessionId) -> SessionSlot {
         // The guard ends with this statement, so no await happens under it.
         Arc::clone(&self.inner.live.entry(id).or_default())
@@ -294,6 +300,7 @@ impl Registry {
                     slot.get().is_some_and(|resident| Arc::ptr_eq(&resident.leases, &leases))
                 };
                 inner.live.remove_if(&id, |_, slot| is_own(slot));
+                inner.unloaded.fetch_add(1, Ordering::Relaxed);
             }
         });
         self.make_room();

@@ -1,0 +1,34 @@
+//! Returns freed memory to the kernel.
+
+/// Returns free pages of the allocator to the kernel. The allocator only does that by itself for the end of a heap,
+/// so without this call the memory of unloaded sessions stays resident. Takes some milliseconds for each 100 MB, and
+/// threads that allocate may wait as long.
+pub fn release_free_memory() {
+    #[cfg(target_env = "gnu")]
+    {
+        #[expect(unsafe_code, reason = "no library for this call here")]
+        // SAFETY: malloc_trim(3) may be called by any thread at any time; allocated memory is not touched.
+        unsafe {
+            nix::libc::malloc_trim(0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::proc::release_free_memory::*;
+
+    #[test]
+    fn allocated_memory_survives_release_of_free_memory() {
+        let mut blocks: Vec<Vec<u8>> = (0..200).map(|number| vec![number; 10_000]).collect();
+        // Free pages between allocated ones.
+        let mut number = 0;
+        blocks.retain(|_| {
+            number += 1;
+            number % 2 == 0
+        });
+        release_free_memory();
+        assert_eq!(blocks.len(), 100);
+        assert!(blocks.iter().all(|block| block.iter().all(|byte| *byte == block[0])));
+    }
+}
