@@ -80,6 +80,17 @@ pub static METHODS: &[Method] = &[
         reply: schema::<Metrics>,
     },
     Method {
+        name: "daemon.config",
+        summary: "The configuration in force, with the place that each value comes from. Secrets are masked.",
+        unbuilt: &[],
+        errors: &[Code::InvalidParams],
+        mutates: false,
+        waits: false,
+        params: schema::<p::ConfigParams>,
+        names: field_names::<p::ConfigParams>,
+        reply: schema::<p::ConfigReply>,
+    },
+    Method {
         name: "daemon.reload",
         summary: "Read the configuration again. What runs keeps what it began with; a wrong configuration is refused \
                   with its file and line, and the one in force stays.",

@@ -5,12 +5,12 @@ use std::io::Write as _;
 
 use clap::{CommandFactory as _, Parser as _};
 
-use super::args::{AuditCommand, Cli, Command, PermissionsCommand};
+use super::args::{AuditCommand, Cli, Command, ConfigCommand, PermissionsCommand};
 use super::failure::{Failure, code};
 use crate::api::params::ClientRole;
 use crate::client::commands::{
-    abort, answer, approve, archive, audit, backup, command, context, cost, daemon, demo, diff, doctor,
-    explain, export, fork, logs, models, ps, queue, rewind, rpc, rules, submit, trust, update, wait,
+    abort, answer, approve, archive, audit, backup, command, config, context, cost, daemon, demo, diff,
+    doctor, explain, export, fork, logs, models, ps, queue, rewind, rpc, rules, submit, trust, update, wait,
 };
 use crate::client::connection::connector::Connector;
 use crate::client::connection::paths::Places;
@@ -132,6 +132,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         }
         Command::Daemon { what } => daemon::daemon(&reach, &what, out).await,
         Command::Backup { file } => backup::backup(&reach, &file, out).await,
+        Command::Config { what: ConfigCommand::Show(args) } => config::show(&reach, args, out).await,
         Command::Doctor => doctor::doctor(&reach, out).await,
         Command::Rpc { method, params } => rpc::rpc(&reach, &method, params, out).await,
         Command::Completions { .. } | Command::Demo { .. } => Ok(()),

@@ -155,10 +155,14 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     }
     stage("configuration read");
     let inherited = systemd::inherited(&env)?;
+    let is_socket_flag = options.socket.is_some();
     let mut places = paths::find(&env, options.socket, &config)?;
-    if let Some(path) = inherited.as_ref().and_then(systemd::path) {
+    let activated = inherited.as_ref().and_then(systemd::path);
+    let is_activated = activated.is_some();
+    if let Some(path) = activated {
         places.socket = path;
     }
+    let overrides = paths::overrides(&env, is_socket_flag, is_activated, &places);
     // An inherited socket may have no path, or a path that clients cannot use.
     let is_found_by_path = inherited.as_ref().is_none_or(|listener| systemd::path(listener).is_some());
     let listens_at = is_found_by_path.then(|| places.socket.clone());
@@ -208,7 +212,11 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         started_at,
         leftovers: leftovers.survivors.clone(),
     };
-    let (state, told) = watch::channel(ConfigState { files: reload::files(&config), last_reload: None });
+    let (state, told) = watch::channel(ConfigState {
+        files: reload::files(&config),
+        values: reload::values(&config, &config, &overrides),
+        last_reload: None,
+    });
     let (reload, mut reloads) = mpsc::channel(RELOADS);
     let context = RpcContext {
         registry: registry.clone(),
@@ -276,6 +284,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         at_start: config.clone(),
         in_force: config,
         state,
+        overrides,
         notifier,
     };
     loop {

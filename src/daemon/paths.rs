@@ -4,7 +4,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use crate::api::endpoint::{self, Env};
-use crate::daemon::config::Config;
+use crate::daemon::config::{self, Config, Override};
 use crate::daemon::error::DaemonError;
 use crate::transport;
 
@@ -42,6 +42,31 @@ pub(super) fn find(env: Env<'_>, socket: Option<PathBuf>, config: &Config) -> Re
         check_default(folder, "[daemon] socket or AGENTD_SOCKET")?;
     }
     Ok(Places { home, data_dir, socket, config_dir })
+}
+
+/// The paths in force, with their origin if it is no file.
+pub(super) fn overrides(
+    env: Env<'_>,
+    is_socket_flag: bool,
+    is_activated: bool,
+    places: &Places,
+) -> [Override; 2] {
+    let by_variable =
+        |name: &str| env(name).filter(|value| !value.is_empty()).map(|_| config::from_variable(name));
+    let socket = match (is_activated, is_socket_flag) {
+        (true, _) => Some("socket activation".to_owned()),
+        (false, true) => Some("flag".to_owned()),
+        (false, false) => by_variable("AGENTD_SOCKET"),
+    };
+    let value = |path: &Path| path.display().to_string();
+    [
+        Override { key: "daemon.socket", value: value(&places.socket), origin: socket },
+        Override {
+            key: "daemon.data_dir",
+            value: value(&places.data_dir),
+            origin: by_variable("AGENTD_DATA_DIR"),
+        },
+    ]
 }
 
 /// Creates a folder that only the user can enter, or checks an existing one.

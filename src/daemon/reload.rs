@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::config::{Changes, Config, ConfigError};
+use super::config::{self, Changes, Config, ConfigError};
 use super::error::DaemonError;
 use super::wiring::HostFacts;
-use crate::api::params::{LastReload, ReloadReply};
+use crate::api::params::{ConfigValue, LastReload, ReloadReply};
 use crate::daemon::paths::Places;
 use crate::daemon::{notifier, telemetry, wiring};
 use crate::rpc::{ConfigState, Refused};
@@ -27,6 +27,8 @@ pub(super) struct Reloader {
     pub at_start: Config,
     pub in_force: Config,
     pub state: watch::Sender<ConfigState>,
+    /// Values that did not come from a file.
+    pub overrides: [config::Override; 2],
     /// The notification channels.
     pub notifier: watch::Sender<notifier::NotifyChannels>,
 }
@@ -58,6 +60,7 @@ impl Reloader {
         self.notifier.send_replace(ways);
         self.state.send_replace(ConfigState {
             files: files(&config),
+            values: values(&config, &self.at_start, &self.overrides),
             last_reload: Some(LastReload { at_ms, error: None, needs_restart: reply.needs_restart.clone() }),
         });
         self.in_force = config;
@@ -82,6 +85,21 @@ impl Reloader {
 /// The paths of the configuration files, for display.
 pub(super) fn files(config: &Config) -> Vec<String> {
     config.files.iter().map(|file| file.display().to_string()).collect()
+}
+
+/// The values in force, with their origins. Some are those of the start until the daemon restarts.
+pub(super) fn values(
+    config: &Config,
+    at_start: &Config,
+    overrides: &[config::Override],
+) -> Arc<[ConfigValue]> {
+    let mut values = config::list(at_start, overrides);
+    values.retain(|row| config::is_read_at_start(&row.key));
+    let now = config::list(config, overrides);
+    values.extend(now.into_iter().filter(|row| !config::is_read_at_start(&row.key)));
+    // Stable: the rules of the files keep their order.
+    values.sort_by(|one, other| one.key.cmp(&other.key));
+    values.into()
 }
 
 fn refused(error: DaemonError) -> Refused {

@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::keys::Key;
 use crate::model::stream::fault::is_secret_header;
@@ -300,7 +300,7 @@ impl Default for ModelSettings {
 }
 
 /// Which earlier reasoning is sent back to a model of Chat Completions, as `reasoning_content` of its message.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReplayReasoning {
     /// None: most servers refuse it or drop it.

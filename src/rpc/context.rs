@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::api::params::{LastReload, ReloadReply};
+use crate::api::params::{ConfigValue, LastReload, ReloadReply};
 use crate::rpc::refusals::Refusals;
 use crate::session::Registry;
 use crate::types::time::Timestamp;
@@ -33,6 +33,8 @@ pub struct Info {
 pub struct ConfigState {
     /// Paths of the files that were read.
     pub files: Vec<String>,
+    /// The values in force, without secrets.
+    pub values: Arc<[ConfigValue]>,
     /// Result of the last reload.
     pub last_reload: Option<LastReload>,
 }

@@ -9,6 +9,7 @@ mod backup;
 mod blob;
 mod command;
 mod compact;
+mod config;
 mod context;
 mod convert;
 mod create;
@@ -54,6 +55,7 @@ pub fn methods(ctx: RpcContext) -> Result<Methods, String> {
     params::serve(m, "daemon.hello", daemon::hello)?;
     params::serve(m, "daemon.status", daemon::status)?;
     params::serve(m, "daemon.metrics", metrics::metrics)?;
+    params::serve(m, "daemon.config", config::config)?;
     params::serve(m, "daemon.reload", daemon::reload)?;
     params::serve(m, "daemon.backup", backup::backup)?;
     params::serve(m, "daemon.check", backup::check)?;

@@ -27,6 +27,7 @@ impl CallContext {
             cwd: engine.cwd().to_path_buf(),
             reads: engine.reads(),
             unattended: spec.background,
+            bash_timeout_ms: spec.project_settings.bash_timeout_ms,
             unreadable: Unreadable::default(),
             blobs: None,
             commands,

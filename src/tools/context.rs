@@ -29,6 +29,8 @@ pub struct SessionContext {
     pub reads: Arc<HashMap<PathBuf, ReadRecord>>,
     /// Whether the session is unattended. Its commands have stricter limits.
     pub unattended: bool,
+    /// Time limit of a command that sets none, in milliseconds; absent for that of the settings.
+    pub bash_timeout_ms: Option<u64>,
     /// Files that rules deny for reading, for calls that read more than the path in their arguments.
     pub unreadable: Unreadable,
     /// The session's own blobs.

@@ -13,6 +13,7 @@ use super::history::{ForkedFrom, TextMatch};
 use super::ids::{CallId, PermissionId, Seq, SessionId, TurnId};
 use super::model::StopReason;
 use super::permission::{Mode, OnTimeout, RequestKind};
+use super::project_settings::ProjectSettings;
 use super::sampling::Sampling;
 use super::thinking::Thinking;
 use super::time::Timestamp;
@@ -137,6 +138,9 @@ pub struct SessionSpec {
     /// Optimisations that are turned off; fixed when the session is created.
     #[serde(skip_serializing_if = "Ablation::is_none", default)]
     pub ablation: Ablation,
+    /// Values of the project's configuration file for the engine and the tools; fixed when the session is created.
+    #[serde(skip_serializing_if = "ProjectSettings::is_none", default)]
+    pub project_settings: ProjectSettings,
     /// SHA-256 of the messages that the session begins with, if there are any.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub initial_digest: Option<String>,
@@ -247,6 +251,9 @@ pub struct SessionDetails {
     pub metadata: BTreeMap<String, String>,
     /// Optimisations that are turned off.
     pub ablation: Ablation,
+    /// Values of the project's configuration file for the engine and the tools.
+    #[serde(skip_serializing_if = "ProjectSettings::is_none", default)]
+    pub project_settings: ProjectSettings,
 }
 
 /// A client that follows a session.

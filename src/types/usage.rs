@@ -190,6 +190,22 @@ impl Budgets {
         }
     }
 
+    /// The lower one of each pair of limits.
+    #[must_use]
+    pub fn stricter(self, other: Budgets) -> Self {
+        let lower = |one: Option<u64>, other: Option<u64>| one.into_iter().chain(other).min();
+        Self {
+            usd_micros: lower(self.usd_micros, other.usd_micros),
+            model_calls: lower(self.model_calls, other.model_calls),
+            output_tokens: lower(self.output_tokens, other.output_tokens),
+            wall_time_ms: lower(self.wall_time_ms, other.wall_time_ms),
+            session_usd_micros: lower(self.session_usd_micros, other.session_usd_micros),
+            session_model_calls: lower(self.session_model_calls, other.session_model_calls),
+            session_output_tokens: lower(self.session_output_tokens, other.session_output_tokens),
+            session_wall_time_ms: lower(self.session_wall_time_ms, other.session_wall_time_ms),
+        }
+    }
+
     /// Whether a limit on money is set.
     #[must_use]
     pub const fn limits_money(&self) -> bool {

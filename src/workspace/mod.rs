@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 pub use git_facts::GitFacts;
 pub use notes::{NoteError, NoteFile};
-pub use project::Project;
+pub use project::{KeyUse, PROJECT_KEYS, Precedence, Project, ProjectValues, SetKey, key_use};
 pub use prompt::{Gathered, Request, gather, instruction_versions};
 pub use repository::repository;
 pub use trust_inventory::{ScannedFile, TrustInventory, scan, scan_with_files};

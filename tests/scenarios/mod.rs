@@ -17,6 +17,7 @@ mod budgets;
 mod canary;
 mod commands;
 mod compaction;
+mod config;
 mod cost;
 mod crash;
 mod explain;

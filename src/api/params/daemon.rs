@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::types::time::Timestamp;
 
@@ -150,6 +151,50 @@ pub struct LastReload {
     /// Keys that changed since the start and apply only after a restart.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs_restart: Vec<String>,
+}
+
+/// `daemon.config`
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ConfigParams {
+    /// A folder, absolute: its project's configuration file is then a layer as well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+}
+
+/// Reply of `daemon.config`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ConfigReply {
+    /// Every key. Rules have one entry for each file that contains some.
+    pub values: Vec<ConfigValue>,
+    /// With `cwd`: the project's configuration file, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<ProjectFileState>,
+}
+
+/// A value of the configuration.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ConfigValue {
+    /// Its dotted name.
+    pub key: String,
+    /// The value in force; `null` if it is not set. What may be a secret is `***`.
+    pub value: Value,
+    /// `default`, `flag`, `environment (NAME)`, `socket activation`, or the path of the file that sets it.
+    pub origin: String,
+    /// The line in the file, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+}
+
+/// The state of a project's configuration file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProjectFileState {
+    /// Its path.
+    pub file: String,
+    /// Whether the folder is trusted in its current state. Without trust only ask and deny rules are used.
+    pub trusted: bool,
+    /// A mistake in the file, with its line. Then only ask and deny rules are used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
 }
 
 /// `daemon.reload`

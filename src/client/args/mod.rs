@@ -334,6 +334,12 @@ pub enum Command {
         /// The file; it must not exist
         file: PathBuf,
     },
+    /// Show the configuration
+    Config {
+        /// The subcommand.
+        #[command(subcommand)]
+        what: ConfigCommand,
+    },
     /// Check the set-up and the database, and say how to fix problems
     Doctor,
     /// Call a method of the daemon and print its result
@@ -525,6 +531,27 @@ pub enum AuditCommand {
 pub enum PermissionsCommand {
     /// Judge a command, or a path for a file tool, by only the given rules; nothing runs
     Explain(ExplainArgs),
+}
+
+/// Subcommands of `config`.
+#[derive(Debug, Subcommand)]
+pub enum ConfigCommand {
+    /// Print the values in force in this folder, without secrets
+    Show(ConfigShowArgs),
+}
+
+/// Arguments of `config show`.
+#[derive(Debug, Args)]
+pub struct ConfigShowArgs {
+    /// Also print where each value comes from
+    #[arg(long)]
+    pub origin: bool,
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
+    /// The folder whose project's file counts; by default the current one
+    #[arg(short = 'w', long = "work-dir", value_name = "DIR")]
+    pub dir: Option<PathBuf>,
 }
 
 /// Arguments of `permissions explain`.

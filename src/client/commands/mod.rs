@@ -7,6 +7,7 @@ pub(super) mod archive;
 pub(super) mod audit;
 pub(super) mod backup;
 pub(super) mod command;
+pub(super) mod config;
 pub(super) mod context;
 pub(super) mod cost;
 pub(super) mod daemon;

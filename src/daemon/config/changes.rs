@@ -38,6 +38,11 @@ impl Changes {
     }
 }
 
+/// Whether the key with this dotted name is read only at the start.
+pub fn is_read_at_start(key: &str) -> bool {
+    is_any(key, &AT_START)
+}
+
 /// Keys that are set and have no effect yet, in dotted form and sorted.
 pub fn without_effect(config: &Config) -> Vec<String> {
     let set = keys(&Table::new(), &config.table);

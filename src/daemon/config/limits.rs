@@ -3,16 +3,16 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use serde::{Deserialize, Deserializer, de};
+use serde::{Deserialize, Deserializer, Serialize, de};
 
-use super::values::{Size, Span};
 use crate::transport;
+use crate::types::config_values::{Size, Span};
 
 /// The parser refuses deeper JSON in any case.
 const DEEPEST: usize = 128;
 
 /// `[limits]`. Absent values use the defaults of the transport.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
     /// Maximum size of a message in bytes.

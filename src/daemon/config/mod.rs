@@ -12,13 +12,15 @@ pub use tables::{Config, LogFormat, LogLevel, OnRateLimit, Provider, ProviderKin
 
 mod changes;
 mod limits;
+mod listing;
 mod paths;
 mod permission_tables;
 mod source;
 mod tables;
 mod values;
 
-pub(super) use changes::{Changes, not_in_build, without_effect};
+pub(super) use changes::{Changes, is_read_at_start, not_in_build, without_effect};
+pub(super) use listing::{Override, from_variable, list};
 use source::Source;
 
 /// An error in the configuration.
@@ -142,6 +144,7 @@ impl Config {
             let host = if host.contains("://") { host } else { format!("http://{host}") };
             let base_url = format!("{}/v1", host.trim_end_matches('/'));
             self.providers.insert("ollama".into(), provider(ProviderKind::OpenaiChat, Some(base_url), None));
+            self.from_environment.insert("providers.ollama".into(), "OLLAMA_HOST");
         }
         if set("OPENAI_API_KEY").is_some() {
             let base_url = set("OPENAI_BASE_URL").unwrap_or_else(|| "https://api.openai.com/v1".into());
@@ -152,15 +155,23 @@ impl Config {
             };
             let made = provider(kind, Some(base_url), Some("OPENAI_API_KEY"));
             self.providers.insert("openai".into(), made);
-            main = Some("openai/gpt-6.2-sol");
+            self.from_environment.insert("providers.openai".into(), "OPENAI_API_KEY");
+            if set("OPENAI_BASE_URL").is_some() {
+                self.from_environment.insert("providers.openai.base_url".into(), "OPENAI_BASE_URL");
+            }
+            main = Some(("openai/gpt-6.2-sol", "OPENAI_API_KEY"));
         }
         if set("ANTHROPIC_API_KEY").is_some() {
             let made = provider(ProviderKind::Anthropic, None, Some("ANTHROPIC_API_KEY"));
             self.providers.insert("anthropic".into(), made);
-            main = Some("anthropic/claude-sonnet-5-5");
+            self.from_environment.insert("providers.anthropic".into(), "ANTHROPIC_API_KEY");
+            main = Some(("anthropic/claude-sonnet-5-5", "ANTHROPIC_API_KEY"));
         }
-        if self.models.main.is_none() {
-            self.models.main = main.map(String::from);
+        if let Some((model, variable)) = main
+            && self.models.main.is_none()
+        {
+            self.models.main = Some(model.to_owned());
+            self.from_environment.insert("models.main".into(), variable);
         }
     }
 }
@@ -252,8 +263,8 @@ fn nearest_known(message: &str) -> Option<String> {
 mod tests {
     use std::time::Duration;
 
-    use super::values::Span;
     use super::*;
+    use crate::types::config_values::Span;
 
     fn none(_: &str) -> Option<String> {
         None

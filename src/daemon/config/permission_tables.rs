@@ -4,14 +4,14 @@ use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
-use super::values::{Span, dollars};
 use crate::judge::Rule;
+use crate::types::config_values::{Span, dollars};
 use crate::types::permission::OnTimeout;
 
 /// `[permissions]`
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Permissions {
     /// Whether read-only commands run without a rule.
@@ -74,7 +74,7 @@ pub(super) fn rules<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<St
 }
 
 /// `[permissions.unattended]`: sessions created with `background`. They always have limits.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Unattended {
     /// How long a request waits for a user; 0 asks no user.
@@ -114,7 +114,7 @@ impl Default for Unattended {
 }
 
 /// `[sandbox]`
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Sandbox {
     /// The sandbox level.
@@ -129,7 +129,7 @@ pub struct Sandbox {
 }
 
 /// The sandbox levels.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SandboxLevel {
     /// The strongest level that works on this host. In attended sessions, the fastest level that protects
@@ -147,7 +147,7 @@ pub enum SandboxLevel {
 }
 
 /// Whether tools have network access.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Network {
     /// Access in attended sessions only.

@@ -16,7 +16,7 @@ pub(super) struct Source {
 impl Source {
     /// The line of the deepest part of `path` in this file, from 1, and the number of path parts that were
     /// found.
-    fn find(&self, path: &[&str]) -> Option<(usize, usize)> {
+    pub(super) fn find(&self, path: &[&str]) -> Option<(usize, usize)> {
         let root = DeTable::parse(&self.text).ok()?;
         let mut table: Option<&DeTable<'_>> = Some(root.get_ref());
         let mut found = None;

@@ -5,14 +5,15 @@ use std::num::{NonZeroU32, NonZeroU64};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::limits::Limits;
 use super::permission_tables::{Permissions, Sandbox};
 use super::source::Source;
-use super::values::{CgroupChoice, Size, Span, dollars, part};
+use super::values::CgroupChoice;
 use crate::model::ReplayReasoning;
 use crate::types::ablation::Ablation;
+use crate::types::config_values::{Size, Span, dollars, part};
 use crate::types::permission::Mode;
 use crate::types::sampling::{Temperature, TopP};
 use crate::types::session::OnRestart;
@@ -20,7 +21,7 @@ use crate::types::thinking::Thinking;
 use crate::types::usage::Price;
 
 /// The whole configuration.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// `[daemon]`: socket, folders and log.
@@ -53,6 +54,9 @@ pub struct Config {
     pub knowledge: toml::Table,
     /// OpenTelemetry export.
     pub telemetry: Telemetry,
+    /// Tables and keys that environment variables define, with the names of the variables.
+    #[serde(skip)]
+    pub(super) from_environment: BTreeMap<String, &'static str>,
     /// Paths of the files that were read.
     #[serde(skip)]
     pub files: Vec<PathBuf>,
@@ -65,7 +69,7 @@ pub struct Config {
 }
 
 /// `[daemon]`
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Daemon {
     /// Path of the socket.
@@ -96,7 +100,7 @@ impl Default for Daemon {
 }
 
 /// Log level. Each level includes the ones before it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogLevel {
     /// Failures.
@@ -127,7 +131,7 @@ impl LogLevel {
 }
 
 /// Format of log lines.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogFormat {
     /// Text on a terminal, for users.
@@ -147,7 +151,7 @@ impl Provider {
 }
 
 /// `[providers.NAME]`
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Provider {
     /// The API of the provider.
@@ -182,7 +186,7 @@ pub struct Provider {
 }
 
 /// The APIs of providers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProviderKind {
     /// Anthropic Messages.
@@ -196,7 +200,7 @@ pub enum ProviderKind {
 }
 
 /// `[models]`
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Pointers {
     /// Model of sessions that name none.
@@ -235,7 +239,7 @@ impl Pointers {
 }
 
 /// `[model."PROVIDER/MODEL"]`
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Model {
     /// Maximum tokens of input and output together.
@@ -273,7 +277,7 @@ pub struct Model {
 }
 
 /// `[session]`
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Session {
     /// Approval mode.
@@ -310,7 +314,7 @@ impl Default for Session {
 }
 
 /// `[session.budgets]`
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Budgets {
     /// Cost of one turn in US dollars.
@@ -334,7 +338,7 @@ pub struct Budgets {
 }
 
 /// `[compaction]`
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Compaction {
     /// Whether a model summarises the conversation when the other stages do not suffice.
@@ -372,7 +376,7 @@ impl Default for Compaction {
 }
 
 /// `[telemetry]`: export of traces and metrics. Requires a build with the feature `otel`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Telemetry {
     /// Address of an OTLP receiver for JSON over HTTP. Without it nothing is sent.
@@ -397,7 +401,7 @@ impl Default for Telemetry {
 }
 
 /// `[retry]`: retries of model calls, and resumes of turns after restarts.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Retry {
     /// Maximum attempts of one model call.
@@ -450,7 +454,7 @@ impl Default for Retry {
 }
 
 /// Reactions to a rate limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnRateLimit {
     /// Wait and retry.
@@ -461,7 +465,7 @@ pub enum OnRateLimit {
 }
 
 /// `[tools]`
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Tools {
     /// Whether a file must be read before it is edited.

@@ -22,6 +22,7 @@ use crate::judge::Rules;
 use crate::session::{Components, ConfiguredRule, Settings};
 use crate::tools::{self, SpoolSettings, Toolbox};
 use crate::types::ablation::Ablation;
+use crate::types::config_values::micros;
 use crate::types::permission::{Mode, RuleScope};
 use crate::types::usage::Budgets;
 
@@ -193,10 +194,6 @@ fn budgets(config: &Config) -> Budgets {
         session_output_tokens: given.session_output_tokens,
         session_wall_time_ms: given.session_wall_time.map(|span| millis(span.0)),
     }
-}
-
-fn micros(usd: f64) -> u64 {
-    (usd.max(0.0) * 1e6).round() as u64
 }
 
 /// Money limit of one turn of an unattended session in US dollars, if the configuration has none.

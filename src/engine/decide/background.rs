@@ -19,7 +19,7 @@ impl PlanBuilder<'_> {
     /// Refuses a call that would exceed the limit of background commands. Returns `false` if no call does.
     pub fn refuse_over_limit(&mut self) -> bool {
         let is_off = self.state.spec.ablation.background_tasks;
-        let most = if is_off { 0 } else { self.engine.settings.background_commands };
+        let most = if is_off { 0 } else { self.engine.background_commands() };
         let running: Vec<BashId> =
             self.state.commands.iter().filter(|it| it.is_running()).map(|it| it.known.bash_id).collect();
         if running.len() < most {

@@ -86,19 +86,19 @@ impl PlanBuilder<'_> {
     /// The context window of the turn's model, if it is known.
     pub fn window_size(&self) -> Option<WindowSize> {
         let known = self.engine.settings.known.capabilities(&self.turn_model());
-        let usual = known.max_output_tokens.map(|most| most.min(self.engine.settings.output_tokens));
+        let usual = known.max_output_tokens.map(|most| most.min(self.engine.output_tokens()));
         WindowSize::new(known.context_window, self.output_limit(), usual)
     }
 
     /// The limits of tool results in the window of the turn's model.
     pub fn result_limits(&self) -> ResultLimits {
-        ResultLimits::new(&self.engine.settings, self.window_size())
+        ResultLimits::new(self.engine, self.window_size())
     }
 
     /// Makes the next request fit the window. Returns `false` if a summary was requested: the model call follows
     /// once it is there.
     pub fn fit_window(&mut self, step: u64) -> bool {
-        let settings = self.engine.settings.compaction;
+        let settings = self.engine.compaction();
         let Some(size) = self.window_size() else { return true };
         if self.state.spec.ablation.compaction || self.sent_tokens() < size.threshold(&settings) {
             return true;
@@ -138,7 +138,7 @@ impl PlanBuilder<'_> {
 
     /// Whether the session may request a summary by itself.
     fn may_summarise(&self) -> bool {
-        let settings = self.engine.settings.compaction;
+        let settings = self.engine.compaction();
         let ablation = &self.state.spec.ablation;
         let is_off = !settings.auto || ablation.auto_compaction || ablation.compaction;
         !is_off && self.state.compaction_failures < settings.max_failures
@@ -161,7 +161,7 @@ impl PlanBuilder<'_> {
 
     /// Makes the request of this step shorter, because the provider refused it, and sends it again.
     pub fn compact_after_overflow(&mut self, step: u64, limit: Option<u64>) {
-        let settings = self.engine.settings.compaction;
+        let settings = self.engine.compaction();
         let used = self.sent_tokens().max(1);
         let size = self.window_size();
         // The provider's own limit is the truth; without one, assume that the estimate reached it.
@@ -182,7 +182,7 @@ impl PlanBuilder<'_> {
 
     /// Runs the stages that need no model, in order, until the request has at most the wanted length.
     fn run_stages(&mut self, trigger: CompactTrigger, limits: &Limits) {
-        let settings = self.engine.settings.compaction;
+        let settings = self.engine.compaction();
         let stages = [
             (CompactStage::ToolResults, settings.tool_results),
             (CompactStage::Snip, settings.snip),
@@ -235,7 +235,7 @@ impl PlanBuilder<'_> {
     /// Number of messages, from the oldest, that a summary would replace. The newest messages stay, unless a user
     /// asked for the summary.
     fn summary_count(&self, trigger: CompactTrigger) -> usize {
-        let settings = self.engine.settings.compaction;
+        let settings = self.engine.compaction();
         let messages: Vec<Arc<Message>> = self.state.transcript.iter().cloned().collect();
         let part = self.sent_tokens() / 4;
         let recent = match trigger {

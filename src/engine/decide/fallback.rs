@@ -92,6 +92,10 @@ impl PlanBuilder<'_> {
             let holds = |model: &String| !limits_money || settings.known.capabilities(model).has_price;
             model.clone().filter(|model| is_new(model) && holds(model))
         };
+        fn or<'a>(own: &'a Option<String>, other: &'a Option<String>) -> &'a Option<String> {
+            if own.is_some() { own } else { other }
+        }
+        let project = &self.state.spec.project_settings;
         let needed = overflow.map_or(0, |overflow| overflow.input).max(self.sent_tokens());
         let has_room = |model: &String| {
             let window = settings.known.capabilities(model).context_window;
@@ -103,9 +107,10 @@ impl PlanBuilder<'_> {
                 .fallback_model()
                 .or(settings.fallback_models.fallback.as_ref())
                 .cloned()),
-            backup: may(&settings.fallback_models.backup),
-            large_context: may(&settings.fallback_models.large_context).filter(has_room),
-            vision: may(&settings.fallback_models.vision)
+            backup: may(or(&project.backup_model, &settings.fallback_models.backup)),
+            large_context: may(or(&project.large_context_model, &settings.fallback_models.large_context))
+                .filter(has_room),
+            vision: may(or(&project.vision_model, &settings.fallback_models.vision))
                 .filter(|model| settings.known.capabilities(model).sees),
         }
     }

@@ -44,7 +44,7 @@ impl PlanBuilder<'_> {
     pub fn output_limit(&self) -> Option<u32> {
         let turn = self.state.turn.as_ref()?;
         let most = self.engine.settings.known.capabilities(&turn.model).max_output_tokens;
-        let wanted = self.engine.settings.output_tokens;
+        let wanted = self.engine.output_tokens();
         let usual = match most {
             most if turn.output_limit_raised => most,
             Some(most) => Some(most.min(wanted)),
@@ -72,7 +72,7 @@ impl PlanBuilder<'_> {
     pub fn can_raise_limit(&self) -> bool {
         let Some(turn) = &self.state.turn else { return false };
         let most = self.engine.settings.known.capabilities(&turn.model).max_output_tokens;
-        let usual = self.engine.settings.output_tokens;
+        let usual = self.engine.output_tokens();
         let has_budget = self.output_tokens_left().is_none_or(|left| left > u64::from(usual));
         turn.reduced_output_limit.is_none() && !turn.output_limit_raised && most > Some(usual) && has_budget
     }

@@ -295,7 +295,7 @@ impl PlanBuilder<'_> {
     /// Calls that may start now, in order.
     pub fn startable(&self) -> Vec<Startable> {
         let serial = self.state.safe_mode();
-        let limit = self.engine.settings.parallel_tools.max(1);
+        let limit = self.engine.parallel_tools();
         let mut running =
             self.state.calls().iter().filter(|call| matches!(call.stage, Stage::Running { .. })).count();
         let mut before: Vec<Access<'_>> = Vec::new();

@@ -9,6 +9,7 @@ pub(super) mod call;
 pub(super) mod growing_text;
 pub(super) mod output_excerpt;
 pub(super) mod partial;
+mod project;
 pub(super) mod session;
 pub(super) mod token_ratio;
 pub(super) mod transcript;

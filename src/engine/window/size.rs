@@ -1,6 +1,7 @@
 //! How much fits: the part of a model's window for requests, and the limits that follow from it.
 
-use crate::engine::settings::{Compaction, Settings};
+use crate::engine::settings::Compaction;
+use crate::engine::state::Engine;
 
 /// Part of the usable window that all results of one message may fill.
 const RESULTS_PART: u64 = 3;
@@ -70,8 +71,8 @@ pub(in crate::engine) struct ResultLimits {
 
 impl ResultLimits {
     /// The configured limits, reduced for a small window.
-    pub fn new(settings: &Settings, size: Option<WindowSize>) -> Self {
-        if !settings.compaction.tool_results {
+    pub fn new(engine: &Engine, size: Option<WindowSize>) -> Self {
+        if !engine.compaction().tool_results {
             return Self { one: usize::MAX, all: usize::MAX };
         }
         let part = |divisor: u64| {
@@ -80,9 +81,7 @@ impl ResultLimits {
                 usize::try_from(bytes).unwrap_or(usize::MAX).max(MIN_RESULT_BYTES)
             })
         };
-        Self {
-            one: settings.result_bytes.min(part(RESULT_PART)),
-            all: settings.results_bytes.min(part(RESULTS_PART)),
-        }
+        let (one, all) = engine.result_bytes();
+        Self { one: one.min(part(RESULT_PART)), all: all.min(part(RESULTS_PART)) }
     }
 }

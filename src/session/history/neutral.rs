@@ -77,6 +77,7 @@ fn created(fields: &mut Map<String, Value>, defaults: Defaults) -> Result<(), St
     updated(fields);
     fields.entry("mode").or_insert_with(|| "default".into());
     fields.remove("on_restart");
+    fields.remove("project_settings");
     if fields.get("background").is_some_and(|it| *it != json!(false)) {
         fields.insert("background".into(), false.into());
     }

@@ -9,6 +9,7 @@ use crate::session::actor::journal;
 use crate::session::budgets::check_money;
 use crate::session::error::SessionError;
 use crate::session::idempotency::{IdempotencyKey, method};
+use crate::session::project_config::{PROJECT_FILE, ProjectLayer};
 use crate::session::registry::Registry;
 use crate::session::registry::initial_items::{self, InitialMessage};
 use crate::store::{Idempotency, NewSession, StoreError};
@@ -17,7 +18,10 @@ use crate::types::event::{Envelope, Event, Origin};
 use crate::types::ids::{Mint, Seed, SessionId};
 use crate::types::session::{OnRestart, SessionSpec, SessionView};
 use crate::types::turn_options::TurnOptions;
+use crate::types::usage::Budgets;
 
+/// Code of the notice about the project's configuration file.
+const PROJECT_NOTICE: &str = "project_config";
 /// Maximum number of additional folders of a session.
 const MOST_DIRS: usize = 16;
 
@@ -60,6 +64,11 @@ impl NewSessionRequest {
             sampling: asked.sampling.or(known.sampling),
             budgets: if asked.budgets.is_some() { spec.budgets } else { known.budgets },
             ablation: self.ablation.unwrap_or(known.ablation),
+            fallback_model: match asked.fallback_model {
+                Some(_) => spec.fallback_model.clone(),
+                None => known.fallback_model.clone(),
+            },
+            project_settings: known.project_settings.clone(),
             ..spec.clone()
         };
         asked_for == *known
@@ -77,7 +86,7 @@ impl Registry {
         if let Some(known) = self.made_with(request.keyed.as_ref()).await? {
             return Ok(known);
         }
-        let mut spec = self.spec(&request).await?;
+        let (mut spec, notices) = self.spec(&request).await?;
         spec.initial_digest = initial_items::digest(&request.initial_items)?;
         let now = shared.clock.now();
         let mut mint = Mint::new(now.0, Seed::random());
@@ -94,7 +103,14 @@ impl Registry {
             truncated_fields: Vec::new(),
             event: Event::SessionCreated(spec.clone()),
         };
-        let history = initial_items::events(&envelope, &request.initial_items, &mut mint);
+        let mut history = Vec::new();
+        if !notices.is_empty() {
+            let event = Event::Notice { kind: PROJECT_NOTICE.into(), text: notices.join("; ") };
+            history.push(Envelope { seq: 2, event, ..envelope.clone() });
+        }
+        let last = history.last().unwrap_or(&envelope);
+        let items = initial_items::events(last, &request.initial_items, &mut mint);
+        history.extend(items);
         let (row, _, blobs) = journal::write(&envelope, None);
         let idempotency = request.keyed.clone().map(|keyed| Idempotency {
             method: method::CREATE,
@@ -224,7 +240,9 @@ impl Registry {
         Ok(dirs)
     }
 
-    async fn spec(&self, request: &NewSessionRequest) -> Result<SessionSpec, SessionError> {
+    /// The settings of a new session: the user's, then the project's, then those of the request. And what the
+    /// user should know about the project's.
+    async fn spec(&self, request: &NewSessionRequest) -> Result<(SessionSpec, Vec<String>), SessionError> {
         let components = self.inner.shared.components();
         let settings = &components.settings;
         let cwd = self.folder(&request.cwd).await?;
@@ -239,15 +257,29 @@ impl Registry {
             on_restart: request.on_restart,
             budgets: settings.budgets,
             thinking: settings.thinking,
-            ablation: request.ablation.unwrap_or(settings.ablation),
+            ablation: settings.ablation,
             ..SessionSpec::default()
         };
+        let layer = ProjectLayer::load(&self.inner.shared, Path::new(&spec.cwd)).await?;
+        let mut notices = self.apply_project(&layer, &mut spec);
         spec.set(&options);
+        spec.ablation = request.ablation.unwrap_or(spec.ablation);
         self.check_mode(spec.mode)?;
         if spec.background {
             spec.budgets = self.unattended(&spec.model, spec.budgets);
         }
+        let user = settings.budgets;
+        let is_of_project = options.budgets.is_none() && layer.values.budgets.limits_money();
+        if is_of_project && check_money(&components, &spec.model, spec.budgets).is_err() {
+            // A project's file must not make its folder unusable.
+            let (usd, session_usd) = (user.usd_micros, user.session_usd_micros);
+            spec.budgets = Budgets { usd_micros: usd, session_usd_micros: session_usd, ..spec.budgets };
+            let model = &spec.model;
+            notices.push(format!(
+                "{PROJECT_FILE}: the price of {model} is not known, so no limit on money holds"
+            ));
+        }
         check_money(&components, &spec.model, spec.budgets)?;
-        Ok(spec)
+        Ok((spec, notices))
     }
 }

@@ -10,6 +10,7 @@ pub(super) mod load;
 mod once;
 mod options;
 pub(super) mod pending;
+pub(super) mod project;
 pub(super) mod rules;
 mod submit;
 pub(super) mod trust;

@@ -175,7 +175,7 @@ impl Registry {
         self.known_model_of("model", text)
     }
 
-    fn known_model_of(&self, name: &'static str, text: &str) -> Result<String, SessionError> {
+    pub(super) fn known_model_of(&self, name: &'static str, text: &str) -> Result<String, SessionError> {
         let components = self.inner.shared.components();
         let wrong = |why: &str| SessionError::BadParam(name, format!("{text:?}: {why}"));
         let text = match components.settings.pointers.get(text) {

@@ -78,6 +78,7 @@ impl Registry {
             stop: spec.stop,
             metadata: spec.metadata,
             ablation: spec.ablation,
+            project_settings: spec.project_settings,
         });
         Ok(SessionView { details: Some(details), ..view })
     }

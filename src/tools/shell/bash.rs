@@ -170,7 +170,8 @@ pub(in crate::tools) async fn run(
     wires: CallChannels,
 ) -> Result<ToolOutcome, ToolError> {
     let settings = &context.settings;
-    let limit = input.timeout_ms.unwrap_or(settings.bash_timeout_ms).min(settings.bash_timeout_max_ms);
+    let usual = context.session_context.bash_timeout_ms.unwrap_or(settings.bash_timeout_ms);
+    let limit = input.timeout_ms.unwrap_or(usual).min(settings.bash_timeout_max_ms);
     let stop = wires.stop.clone();
     let Some(started) = start(context, call_id, input, prepared, wires).await? else {
         return Ok(cancelled());

@@ -64,6 +64,7 @@ impl Room {
             additional: Vec::new(),
             reads: Arc::new(HashMap::new()),
             unattended: false,
+            bash_timeout_ms: None,
             unreadable: Default::default(),
             blobs: None,
             commands: Vec::new(),

@@ -1,13 +1,17 @@
-//! `WORKSPACE/.agentd/config.toml`: the few keys that a project may set. Deny and ask rules always apply; allow
-//! rules apply only in a trusted folder. Models and API keys cannot be set by a project.
+//! `WORKSPACE/.agentd/config.toml`: the keys that a project may set. Deny and ask rules always apply; allow rules
+//! and settings apply only in a trusted folder. Addresses and API keys of providers cannot be set by a project.
 //!
-//! A file with a mistake adds no allow rules, and its other rules still apply as far as they can be parsed. If
-//! even these are unclear, nothing runs without a permission request: the file is not TOML, cannot be read, or
-//! a deny or ask rule is invalid.
+//! A file with a mistake adds no allow rules and no settings, and its other rules still apply as far as they can be
+//! parsed. If even these are unclear, nothing runs without a permission request: the file is not TOML, cannot be
+//! read, or a deny or ask rule is invalid.
 
-use serde::Deserialize;
+mod keys;
+mod values;
 
 use crate::judge::Rule;
+pub use keys::{KeyUse, PROJECT_KEYS, Precedence, key_use};
+use values::Permissions;
+pub use values::{ProjectValues, SetKey};
 
 /// Maximal number of rules of one kind.
 const RULES: usize = 1_000;
@@ -21,28 +25,12 @@ pub struct Project {
     pub ask: Vec<Rule>,
     /// Always applied.
     pub deny: Vec<Rule>,
+    /// Applied only in a trusted folder; none if the file has a mistake.
+    pub values: ProjectValues,
     /// Description of the mistake with its line.
     pub problem: Option<String>,
     /// The deny and ask rules are unknown, so nothing may run without a permission request.
     pub is_closed: bool,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    #[serde(default)]
-    permissions: Permissions,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Permissions {
-    #[serde(default)]
-    allow: Vec<String>,
-    #[serde(default)]
-    ask: Vec<String>,
-    #[serde(default)]
-    deny: Vec<String>,
 }
 
 /// Parses the file's text. If it has a mistake, only deny and ask rules that can be parsed are used.
@@ -60,30 +48,22 @@ pub(super) fn unreadable(problem: String) -> Project {
 }
 
 fn parse(text: &str) -> Result<Project, String> {
-    let file: File = toml::from_str(text).map_err(|error| {
-        let place = error.span().map(|span| line(text, span.start)).unwrap_or_default();
-        format!("{place}{}; a project may set [permissions] allow, ask and deny", error.message())
-    })?;
+    let (values, Permissions { allow, ask, deny }) = values::parse(text)?;
     let rules = |given: Vec<String>| -> Result<Vec<Rule>, String> {
         if given.len() > RULES {
             return Err(format!("{} rules of one kind; {RULES} are enough", given.len()));
         }
         let rule = |rule: &String| {
             rule.parse().map_err(|error| {
-                let place = text.find(rule.as_str()).map(|at| line(text, at)).unwrap_or_default();
+                let line = text.find(rule.as_str()).map(|at| values::line(text, at));
+                let place = line.map(|line| format!("line {line}: ")).unwrap_or_default();
                 format!("{place}{rule:?}: {error}")
             })
         };
         given.iter().map(rule).collect()
     };
-    let Permissions { allow, ask, deny } = file.permissions;
     let (allow, ask, deny) = (rules(allow)?, rules(ask)?, rules(deny)?);
-    Ok(Project { allow, ask, deny, problem: None, is_closed: false })
-}
-
-fn line(text: &str, at: usize) -> String {
-    let before = text.bytes().take(at).filter(|byte| *byte == b'\n').count();
-    format!("line {}: ", before + 1)
+    Ok(Project { allow, ask, deny, values, problem: None, is_closed: false })
 }
 
 /// The deny and ask rules of a file with a mistake.
@@ -130,7 +110,8 @@ impl Project {
             return vec![format!(".agentd/config.toml ({what}: {problem})")];
         }
         let rules = self.allow.iter().map(|rule| format!(".agentd/config.toml: allow {rule}"));
-        rules.collect()
+        let values = self.values.shown();
+        rules.chain(values.map(|set| format!(".agentd/config.toml: {set} (in new sessions)"))).collect()
     }
 }
 
@@ -158,11 +139,22 @@ mod tests {
     }
 
     #[test]
+    fn project_settings_are_shown_as_needing_trust() {
+        let project = super::read(b"[models]\nmain = \"a/b\"\n[session]\nmode = \"plan\"\n");
+        assert_eq!(project.problem, None);
+        let shown = [
+            ".agentd/config.toml: models.main = \"a/b\" (in new sessions)",
+            ".agentd/config.toml: session.mode = \"plan\" (in new sessions)",
+        ];
+        assert_eq!(project.shown(), shown);
+    }
+
+    #[test]
     fn damaged_project_file_allows_nothing_but_keeps_deny_rules() {
         let rules = "[permissions]\nallow = [\"Bash(make)\"]\nask = [\"Write\"]\ndeny = [\"Read(.env)\"]\n";
         for (text, expected) in [
             (format!("zork = 1\n{rules}"), "line 1"),
-            (format!("{rules}[session]\nmode = \"plan\"\n"), "line 5"),
+            (format!("{rules}[session]\nmode = \"bypass\"\n"), "line 6"),
             (format!("{rules}hooks = []\n"), "line 5"),
             (rules.replace("[\"Bash(make)\"]", "true"), "line 2"),
             (rules.replace("Bash(make)", "Bash("), "line 2"),

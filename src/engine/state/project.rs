@@ -1,0 +1,50 @@
+//! Settings in force: those of the daemon, with the changes of the session's project.
+
+use super::Engine;
+use crate::engine::settings::Compaction;
+
+impl Engine {
+    /// How the conversation is made to fit the window.
+    pub(in crate::engine) fn compaction(&self) -> Compaction {
+        let (known, project) = (self.settings.compaction, &self.state.spec.project_settings.compaction);
+        Compaction {
+            auto: project.auto.unwrap_or(known.auto),
+            threshold_percent: project.threshold_percent.unwrap_or(known.threshold_percent),
+            tool_results: project.tool_results.unwrap_or(known.tool_results),
+            snip: project.snip.unwrap_or(known.snip),
+            microcompact: project.microcompact.unwrap_or(known.microcompact),
+            collapse: project.collapse.unwrap_or(known.collapse),
+            keep_recent_tokens: project.keep_recent_tokens.unwrap_or(known.keep_recent_tokens),
+            max_failures: project.max_failures.unwrap_or(known.max_failures),
+        }
+    }
+
+    /// Output limit in tokens, for models that allow more.
+    pub(in crate::engine) fn output_tokens(&self) -> u32 {
+        self.state.spec.project_settings.output_tokens.unwrap_or(self.settings.output_tokens)
+    }
+
+    /// Maximum number of tools that run in parallel.
+    pub(in crate::engine) fn parallel_tools(&self) -> usize {
+        lower(self.settings.parallel_tools, self.state.spec.project_settings.parallel_tools).max(1)
+    }
+
+    /// Maximum number of background commands.
+    pub(in crate::engine) fn background_commands(&self) -> usize {
+        lower(self.settings.background_commands, self.state.spec.project_settings.background_commands)
+    }
+
+    /// Maximum bytes of one result, and of all results of one message.
+    pub(in crate::engine) fn result_bytes(&self) -> (usize, usize) {
+        let project = &self.state.spec.project_settings;
+        (
+            lower(self.settings.result_bytes, project.max_result_bytes),
+            lower(self.settings.results_bytes, project.max_results_total_bytes),
+        )
+    }
+}
+
+/// A project may only lower a limit.
+fn lower(limit: usize, project: Option<u64>) -> usize {
+    project.map_or(limit, |project| limit.min(usize::try_from(project).unwrap_or(usize::MAX)))
+}

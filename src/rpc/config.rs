@@ -1,0 +1,70 @@
+//! `daemon.config`
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::convert;
+use super::params::Caller;
+use crate::api::Fault;
+use crate::api::params::{ConfigParams, ConfigReply, ConfigValue, ProjectFileState};
+use crate::rpc::context::RpcContext;
+use crate::session::ProjectConfig;
+
+/// Shorter secrets are not searched in other values: they would hide ordinary words.
+const MIN_SECRET_BYTES: usize = 6;
+
+pub(super) async fn config(ctx: Arc<RpcContext>, _: Caller, p: ConfigParams) -> Result<ConfigReply, Fault> {
+    let mut values = ctx.config.borrow().values.to_vec();
+    let mut project = None;
+    if let Some(cwd) = &p.cwd
+        && let Some(found) = ctx.registry.project_config(cwd).await.map_err(convert::fault)?
+    {
+        project = Some(ProjectFileState {
+            file: found.file.clone(),
+            trusted: found.trusted,
+            problem: found.problem.clone(),
+        });
+        add_project(&mut values, found);
+    }
+    // A user may have written a key where none belongs, for example into an address.
+    let mut secrets = ctx.registry.shared().components().models.secrets().await;
+    secrets.retain(|secret| secret.len() >= MIN_SECRET_BYTES);
+    for row in &mut values {
+        remove_secrets(&mut row.value, &secrets);
+    }
+    Ok(ConfigReply { values, project })
+}
+
+/// The project's values replace the user's; its rules are added to them.
+fn add_project(values: &mut Vec<ConfigValue>, project: ProjectConfig) {
+    for set in project.values {
+        let row = ConfigValue {
+            key: set.key,
+            value: set.value,
+            origin: project.file.clone(),
+            line: Some(set.line),
+        };
+        let at = values.iter().rposition(|known| known.key == row.key);
+        match at {
+            Some(at) if row.key.starts_with("permissions.") => values.insert(at + 1, row),
+            Some(at) => values[at] = row,
+            None => values.push(row),
+        }
+    }
+}
+
+fn remove_secrets(value: &mut Value, secrets: &[String]) {
+    match value {
+        Value::String(text) => {
+            for secret in secrets {
+                if text.contains(secret.as_str()) {
+                    *text = text.replace(secret.as_str(), "***");
+                }
+            }
+        }
+        Value::Array(values) => values.iter_mut().for_each(|value| remove_secrets(value, secrets)),
+        Value::Object(table) => table.values_mut().for_each(|value| remove_secrets(value, secrets)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
