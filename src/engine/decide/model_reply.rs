@@ -177,8 +177,9 @@ impl PlanBuilder<'_> {
         for event in join(deltas.collect()) {
             self.push_item(item_id, event);
         }
-        self.request_early(complete);
+        // A budget that this answer exceeds aborts the turn, and then no call of it may start.
         self.check_stream();
+        self.request_early(complete);
     }
 
     /// The item of the answer and the seq of its first event. Starts the message if it has not begun.
