@@ -76,7 +76,7 @@ impl Models {
         let secret = address.secret(name).await?;
         let headers = address.headers(name, secret.as_ref(), false, secrets)?;
         let exchange = async |url: Url, body: &str| -> Result<Exchange<'_>, ModelFault> {
-            Ok(self.exchange(name, address, url, headers.clone(), body.into()).await?)
+            self.exchange(name, address, url, headers.clone(), body.into()).await
         };
         let list = exchange(address.api.list_url(&address.url), "").await?.probe(Method::GET).await?;
         if !NO_LIST.contains(&list.status) {
